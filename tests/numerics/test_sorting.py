@@ -1,0 +1,27 @@
+import numpy as np
+
+from skcalib._numerics.sorting import pool_ties, sort_labelled
+
+
+def test_sort_labelled_equals_argsort():
+    rng = np.random.default_rng(0)
+    special = [0.0, -0.0, 1.0, 5e-324, 1e-300, np.nextafter(1, 0), 0.5, 0.5]
+    points = np.concatenate([rng.random(1000), np.round(rng.random(1000), 2), special])
+    labels = rng.integers(0, 2, size=len(points)).astype(np.int32)
+    order = np.lexsort((labels, points))
+    sorted_points, sorted_labels = sort_labelled(points, labels)
+    np.testing.assert_array_equal(sorted_points, points[order])
+    np.testing.assert_array_equal(sorted_labels, labels[order])
+    assert not np.signbit(sorted_points).any()
+
+
+def test_sort_labelled_takes_columns():
+    matrix = np.random.default_rng(0).random((50, 2))
+    labels = np.ones(50, dtype=np.int32)
+    np.testing.assert_array_equal(sort_labelled(matrix[:, 1], labels)[0], np.sort(matrix[:, 1]))
+
+
+def test_pool_ties():
+    points, mass = pool_ties(np.array([0.5, 0.1, 0.5]), np.array([[1.0, 2, 3], [4, 5, 6]]))
+    np.testing.assert_array_equal(points, [0.1, 0.5])
+    np.testing.assert_array_equal(mass, [[2, 4], [5, 10]])

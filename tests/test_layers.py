@@ -1,0 +1,92 @@
+"""Imports point downwards, and importing skcalib loads nothing heavy."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import skcalib
+
+ROOT = Path(skcalib.__file__).parent
+
+# From the ground up; a module may import from its own layer and from those before it.
+LAYERS = [
+    ["_numerics"],
+    ["_predictions"],
+    ["_validation"],
+    ["metrics"],
+    ["hypothesis_tests", "recalibration"],
+    ["report", "display"],
+    ["_demo", "_tables"],
+    ["__main__"],
+]
+LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+
+MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+
+
+def package_of(path):
+    return path.relative_to(ROOT).with_suffix("").parts[0]
+
+
+def imports_of(path):
+    """Absolute names of the modules that a file imports."""
+    package = ["skcalib", *path.relative_to(ROOT).parent.parts]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, [alias.name.split(".")[-1]]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            yield module, [alias.name for alias in node.names]
+
+
+def internal_imports(path):
+    for module, names in imports_of(path):
+        parts = module.split(".")
+        if parts[0] == "skcalib":
+            yield from [parts[1]] if len(parts) > 1 else names
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_point_downwards(path):
+    own = package_of(path)
+    for imported in internal_imports(path):
+        assert imported == own or LEVEL[imported] < LEVEL[own], f"{own} imports {imported}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_private_names_of_scikit_learn_enter_through_validation_only(path):
+    if package_of(path) == "_validation":
+        return
+    for module, names in imports_of(path):
+        if module.startswith("sklearn"):
+            parts = module.split(".") + names
+            assert not any(part.startswith("_") for part in parts), f"{module}: {names}"
+
+
+def test_every_module_has_a_layer():
+    assert {package_of(path) for path in MODULES} == set(LEVEL)
+
+
+HEAVY = {"matplotlib", "cvxpy", "torch", "pandas", "polars"}
+
+
+@pytest.mark.parametrize("name", ["skcalib", *(f"skcalib.{name}" for name in LEVEL)])
+def test_import_is_light(name):
+    # scikit-learn itself imports pandas if it is installed
+    code = (
+        f"import sys, sklearn.model_selection; before = set(sys.modules); import {name};"
+        f"print(*({HEAVY} & (set(sys.modules) - before)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_import_of_the_package_loads_nothing_at_all():
+    code = f"import sys, skcalib; print(*({HEAVY | {'numpy', 'sklearn'}} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
