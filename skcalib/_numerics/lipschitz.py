@@ -1,0 +1,207 @@
+"""Maximisation over 1-Lipschitz functions bounded by 1, for predictions on a line.
+
+The linear program of Theorem 7.14 of Błasiok, Gopalan, Hu & Nakkiran (2023) asks for the largest
+Σ_k c_k z_k with |z_k| ≤ 1 and |z_{k+1} − z_k| ≤ d_k, where c_k is the signed mass at the k-th
+distinct prediction and d_k the distance to the next. Its dual moves mass along the path of
+predictions at a cost of d_k per unit, or discards it at a cost of 1. The path is at most 1 long,
+so discarding a positive and a negative unit (cost 2) never beats matching them (cost ≤ 1): exactly
+|Σ c_k| is discarded, all of one sign. With F the cumulative mass and G what has been discarded so
+far,
+
+    maximum = C + min Σ_k d_k |F_k − G_k|   over   0 ≤ G_1 ≤ … ≤ G_{m−1} ≤ C,
+
+where C = Σ c_k ≥ 0 (flip all signs otherwise): a bounded isotonic regression in L1.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+# Shorter blocks are split to the end in less time than collapsing them would save.
+_ITEMS_WORTH_COLLAPSING = 24
+
+
+def lipschitz_maximum(points: np.ndarray, mass: np.ndarray) -> float:
+    """max Σ mass·f(points) over 1-Lipschitz f with |f| ≤ 1, for points in [0, 1].
+
+    Points (m,) are sorted and distinct, and mass (m,) is what they hold. Both are overwritten. Cost
+    O(m log m).
+    """
+    flow = np.cumsum(mass, out=mass)
+    total = flow[-1]
+    if total < 0:
+        np.negative(flow, out=flow)
+        total = -total
+    if len(points) == 1:
+        return float(total)
+    flow = flow[:-1]  # (m - 1,)
+    distance = np.subtract(points[1:], points[:-1], out=points[:-1])  # (m - 1,)
+    gap = bounded_isotonic_l1(flow, distance, total)
+    np.subtract(flow, gap, out=gap)
+    np.abs(gap, out=gap)
+    return float(total + np.dot(distance, gap))
+
+
+class _Items(NamedTuple):
+    """Elements of the regression, or two stand-ins for a run of them."""
+
+    weight: np.ndarray  # (m,), positive
+    rank: np.ndarray  # (m,), rank of the value among the distinct values
+    end: np.ndarray  # (m,), one past the last element that the item stands for
+
+
+class _Blocks(NamedTuple):
+    """Consecutive groups of items whose fitted values lie between two ranks."""
+
+    start: np.ndarray  # (b,), first item
+    length: np.ndarray  # (b,), number of items, at least one
+    origin: np.ndarray  # (b,), first element
+    low: np.ndarray  # (b,), lowest possible rank of the fit
+    high: np.ndarray  # (b,), highest possible rank of the fit
+
+
+def bounded_isotonic_l1(values: np.ndarray, weights: np.ndarray, upper: float) -> np.ndarray:
+    """argmin Σ weights·|values − G| over 0 ≤ G_1 ≤ … ≤ G_m ≤ upper, in O(m log m).
+
+    The unbounded solution clipped to the bounds solves the bounded problem, so the values are
+    clipped first. Divide and conquer over the ranks of the values then halves the range of ranks
+    of every block at once: G is at most the middle rank up to the lowest prefix sum of ±weights (+
+    where the value is above the middle) and above it from there on. There are at most log2(m)
+    rounds. An element whose value is outside the range of its block keeps its sign for good; runs
+    of such elements collapse to two items, which makes the rounds shorter and shorter.
+    """
+    levels, rank = _ranks(np.clip(values, 0.0, upper))
+    items, blocks = _decoupled(weights, rank)
+    fit = np.zeros(
+        len(values), dtype=rank.dtype
+    )  # the rank of G, noted where a finished block begins
+    while True:
+        finished = blocks.low == blocks.high
+        fit[blocks.origin[finished]] = blocks.low[finished]
+        if finished.all():
+            break
+        if finished.any():
+            items, blocks = _keep_blocks(items, blocks, ~finished)
+        if len(items.rank) > _ITEMS_WORTH_COLLAPSING * len(blocks.start):
+            items, blocks = _collapse(items, blocks, above_all=len(levels))
+        blocks = _split(items, blocks)
+    return levels[np.maximum.accumulate(fit, out=fit)]
+
+
+def _ranks(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sorted distinct values, and for each value its place among them."""
+    order = np.argsort(values)
+    ordered = values[order]
+    is_new = np.empty(len(values), dtype=bool)
+    is_new[:1] = True
+    np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
+    dtype = np.int32 if len(values) < 2**31 - 1 else np.int64
+    rank = np.empty(len(values), dtype=dtype)
+    rank[order] = np.cumsum(is_new, dtype=dtype) - 1
+    return ordered[is_new], rank
+
+
+def _decoupled(weights: np.ndarray, rank: np.ndarray) -> tuple[_Items, _Blocks]:
+    """Cut wherever nothing before exceeds anything after: there the problem falls apart."""
+    n = len(rank)
+    highest_before = np.maximum.accumulate(rank)
+    lowest_after = np.minimum.accumulate(rank[::-1])[::-1]
+    is_start = np.ones(n, dtype=bool)
+    np.less_equal(highest_before[:-1], lowest_after[1:], out=is_start[1:])
+    start = np.flatnonzero(is_start).astype(rank.dtype)
+    stop = np.append(start[1:], rank.dtype.type(n))
+    low, high = lowest_after[start], highest_before[stop - 1]
+    items = _Items(weights, rank, np.arange(1, n + 1, dtype=rank.dtype))
+    return items, _Blocks(start, stop - start, start, low, high)
+
+
+def _keep_blocks(items: _Items, blocks: _Blocks, keep: np.ndarray) -> tuple[_Items, _Blocks]:
+    mask = np.repeat(keep, blocks.length)
+    length = blocks.length[keep]
+    items = _Items(*(array[mask] for array in items))
+    return items, _Blocks(
+        np.cumsum(length) - length, length, *(array[keep] for array in blocks[2:])
+    )
+
+
+def _lowest_prefix(
+    signed: np.ndarray, start: np.ndarray, length: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of each segment the lowest non-empty prefix sum, where the first such ends, and the sum.
+
+    Overwrites `signed`.
+    """
+    prefix = np.cumsum(signed, out=signed)  # over all segments
+    lowest = np.minimum.reduceat(prefix, start)
+    before = prefix[start - 1]
+    before[0] = 0.0
+    whole = prefix[start + length - 1] - before
+    is_lowest = np.flatnonzero(prefix == np.repeat(lowest, length))
+    return lowest - before, is_lowest[np.searchsorted(is_lowest, start)], whole
+
+
+def _signed(weight: np.ndarray, is_negative: np.ndarray) -> np.ndarray:
+    signed = weight.copy()
+    return np.negative(signed, out=signed, where=is_negative)
+
+
+def _collapse(items: _Items, blocks: _Blocks, above_all: int) -> tuple[_Items, _Blocks]:
+    """Replace each run of settled items by two: up to its lowest prefix sum, and the rest.
+
+    The first part acts as a value below its block's range, the second as one above it.
+    """
+    weight, rank, end = items
+    below = rank <= np.repeat(blocks.low, blocks.length)
+    settled = rank >= np.repeat(blocks.high, blocks.length)
+    settled |= below
+
+    opens = settled.copy()
+    opens[1:] &= ~settled[:-1]
+    opens[blocks.start] = settled[blocks.start]
+    closes = settled.copy()
+    closes[:-1] &= ~settled[1:] | opens[1:]
+    first, last = np.flatnonzero(opens), np.flatnonzero(closes)
+    if len(first) == 0:
+        return items, blocks
+    length = last - first + 1
+    start = np.cumsum(length) - length  # among the settled items only
+    lowest, position, whole = _lowest_prefix(
+        _signed(weight[settled], below[settled]), start, length
+    )
+
+    np.minimum(lowest, 0.0, out=lowest)  # the empty prefix counts
+    turn = first + position - start
+    descends = lowest < 0
+    rises = ~(descends & (turn == last))
+    turn, last = turn[descends], last[rises]
+    keep = np.logical_not(settled, out=settled)
+    keep[turn] = True
+    keep[last] = True
+    weight, rank = weight.copy(), rank.copy()
+    weight[turn], rank[turn] = -lowest[descends], -1
+    weight[last], rank[last] = (whole - lowest)[rises], above_all
+    kept = np.add.reduceat(keep, blocks.start, dtype=np.intp)
+    items = _Items(weight[keep], rank[keep], end[keep])
+    return items, blocks._replace(start=np.cumsum(kept) - kept, length=kept)
+
+
+def _split(items: _Items, blocks: _Blocks) -> _Blocks:
+    """Halve the range of ranks of every block, at the lowest prefix sum of its signed weights."""
+    start, length, origin, low, high = blocks
+    middle = (low + high) // 2
+    signed = _signed(items.weight, items.rank <= np.repeat(middle, length))
+    lowest, position, _ = _lowest_prefix(signed, start, length)
+    n_lower = np.where(lowest < 0, position + 1 - start, 0)  # the empty prefix counts
+    right_origin = np.where(n_lower > 0, items.end[start + n_lower - 1], origin)
+
+    def interleave(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        return np.column_stack([left, right]).ravel()
+
+    halves = _Blocks(
+        interleave(start, start + n_lower),
+        interleave(n_lower, length - n_lower),
+        interleave(origin, right_origin),
+        interleave(low, middle + 1),
+        interleave(middle, high),
+    )
+    return _Blocks(*(array[halves.length > 0] for array in halves))

@@ -1,0 +1,108 @@
+"""Distances from calibration and their relatives."""
+
+from .._numerics.lipschitz import lipschitz_maximum
+from .._predictions import Predictions, average_over_reductions
+from .._validation import (
+    METRIC_CONSTRAINTS,
+    REDUCTION_CONSTRAINTS,
+    check_predictions,
+    validate_params,
+)
+
+
+def _smooth_calibration_error(predictions: Predictions) -> float:
+    return lipschitz_maximum(*predictions.pooled_mass())
+
+
+@validate_params(METRIC_CONSTRAINTS | REDUCTION_CONSTRAINTS, prefer_skip_nested_validation=True)
+def smooth_calibration_error(
+    y_true,
+    y_proba,
+    *,
+    sample_weight=None,
+    pos_label=None,
+    labels=None,
+    multi_class="confidence",
+    average="auto",
+):
+    r"""Smooth calibration error: the largest residual that a Lipschitz function can see.
+
+    It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample
+    of a calibrated model it is positive, of order :math:`n^{-1/2}`, so it is biased upwards. Half
+    of it is at most the distance to the nearest calibrated predictor that the data allow, and it
+    changes continuously with the predictions; no bins and no tuning parameter are involved.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: strings, integers or booleans.
+
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
+        column for each class in the order of `labels`; rows sum to 1.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    pos_label : int, float, bool or str, default=None
+        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        `labels`.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        `y_true`.
+
+    multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+        For more than two classes, the binary problems that are measured: the probability of the
+        predicted class and whether it was right; the same for each predicted class alone; or each
+        class against the rest.
+
+    average : {"auto", "macro", "weighted"} or None, default="auto"
+        How the values for single classes are averaged under "top-label" (over the classes that are
+        predicted at all; "weighted" by their share of the predictions) and "classwise" ("weighted"
+        by the share of the labels). "auto" is "weighted" for "top-label" and "macro" for
+        "classwise", as these measures are defined. None returns the values of all classes, NaN for
+        one that is never predicted.
+
+    Returns
+    -------
+    error : float or ndarray of shape (n_classes,)
+        Between 0 and 1; 0 is best. An array if `average` is None and there are values for several
+        classes.
+
+    See Also
+    --------
+    expected_calibration_error : The binned measure; discontinuous in the predictions.
+    squared_kernel_calibration_error : Canonical calibration of all classes at once.
+
+    Notes
+    -----
+    With weights :math:`w_i` that sum to 1, predictions :math:`p_i` and outcomes :math:`y_i \in
+    \{0, 1\}`,
+
+    .. math:: \mathrm{smCE} = \max_f \sum_i w_i f(p_i) (y_i - p_i)
+
+    over all :math:`f: [0, 1] \to [-1, 1]` with Lipschitz constant 1 (Definition 7.2 of [1]_). The
+    linear program of Theorem 7.14 there is solved exactly through its dual, a bounded isotonic
+    regression in L1 (:math:`O(n \log n)` time, :math:`O(n)` memory). Ties are pooled;
+    probabilities of exactly 0 and 1 need no clipping.
+
+    References
+    ----------
+    .. [1] J. Błasiok, P. Gopalan, L. Hu and P. Nakkiran (2023). A Unifying Theory of Distance from
+       Calibration. STOC 2023. :arxiv:`2211.16886`
+    .. [2] L. Hu, A. Jambulapati, K. Tian and C. Yang (2024). Testing Calibration in Nearly-Linear
+       Time. NeurIPS 2024. :arxiv:`2402.13187`
+
+    Examples
+    --------
+    >>> from skcalib.metrics import smooth_calibration_error
+    >>> smooth_calibration_error([0, 1], [0.4, 0.6])
+    0.0399...
+    >>> smooth_calibration_error(["no", "yes", "yes"], [0.25, 0.5, 0.75])
+    0.1875
+    """
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+    )
+    return average_over_reductions(_smooth_calibration_error, predictions, multi_class, average)

@@ -1,0 +1,116 @@
+"""The metrics by name, and as scorers for model selection."""
+
+from copy import deepcopy
+
+from sklearn import metrics as sklearn_metrics
+
+from ._binned import expected_calibration_error
+from ._distance import smooth_calibration_error
+from ._kernel import squared_kernel_calibration_error
+
+METRICS = {
+    metric.__name__: metric
+    for metric in (
+        expected_calibration_error,
+        smooth_calibration_error,
+        squared_kernel_calibration_error,
+    )
+}
+
+
+def make_scorer(score_func, *, response_method="predict_proba", greater_is_better=False, **kwargs):
+    """Make a scorer from a metric of probabilities.
+
+    The same as :func:`sklearn.metrics.make_scorer`, with the two defaults that calibration errors
+    need.
+
+    Parameters
+    ----------
+    score_func : callable
+        A function ``score_func(y_true, y_proba, **kwargs) -> float``.
+
+    response_method : str or sequence of str, default="predict_proba"
+        The method of the estimator whose output is passed to `score_func`.
+
+    greater_is_better : bool, default=False
+        Whether larger values are better. If not, the scorer returns the negative value.
+
+    **kwargs : dict
+        Further arguments of `score_func`, for instance `multi_class`, `labels` or `pos_label`.
+
+    Returns
+    -------
+    scorer : callable
+        ``scorer(estimator, X, y_true) -> float``, larger is better.
+
+    See Also
+    --------
+    get_scorer : Ready-made scorers.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from skcalib.metrics import expected_calibration_error, make_scorer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> cross_val_score(GaussianNB(), X, y, scoring=make_scorer(expected_calibration_error)).shape
+    (5,)
+    """
+    return sklearn_metrics.make_scorer(
+        score_func, response_method=response_method, greater_is_better=greater_is_better, **kwargs
+    )
+
+
+_SCORERS = {f"neg_{name}": make_scorer(metric) for name, metric in METRICS.items()}
+
+
+def get_scorer(scoring):
+    """Get a ready-made scorer by name.
+
+    Parameters
+    ----------
+    scoring : str
+        One of the names of :func:`get_scorer_names`, such as "neg_smooth_calibration_error".
+
+    Returns
+    -------
+    scorer : callable
+        ``scorer(estimator, X, y_true) -> float``, larger is better. A copy, so that changing its
+        metadata request changes nothing else.
+
+    Raises
+    ------
+    ValueError
+        If there is no scorer of that name.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import get_scorer
+    >>> get_scorer("neg_smooth_calibration_error")
+    make_scorer(smooth_calibration_error, greater_is_better=False, response_method='predict_proba')
+    """
+    if scoring not in _SCORERS:
+        raise ValueError(
+            f"scoring must be one of {get_scorer_names()}; found {scoring!r}. scikit-learn's own "
+            "scorers come from sklearn.metrics.get_scorer; any metric becomes one with "
+            "make_scorer."
+        )
+    return deepcopy(_SCORERS[scoring])
+
+
+def get_scorer_names():
+    """Names of the ready-made scorers.
+
+    Returns
+    -------
+    names : list of str
+        The names that :func:`get_scorer` takes, sorted.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import get_scorer_names
+    >>> "neg_smooth_calibration_error" in get_scorer_names()
+    True
+    """
+    return sorted(_SCORERS)

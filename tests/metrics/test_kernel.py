@@ -1,0 +1,127 @@
+import numpy as np
+import pytest
+from helpers import random_problem, skce_by_loops, two_columns
+from sklearn.gaussian_process.kernels import RBF
+
+from skcalib.metrics import squared_kernel_calibration_error
+
+KERNELS = ["total-variation", "exponential", "laplacian", "rbf"]
+
+
+@pytest.mark.parametrize("estimator", ["unbiased", "biased"])
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_equals_loops(n_classes, kernel, estimator, weighted):
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 25, n_classes)
+    weight = rng.random(25) if weighted else None
+    matrix = two_columns(proba) if n_classes == 2 else proba
+    expected = skce_by_loops(matrix, label, kernel, 0.3, estimator, weight)
+    actual = squared_kernel_calibration_error(
+        label, proba, sample_weight=weight, kernel=kernel, bandwidth=0.3, estimator=estimator
+    )
+    assert actual == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_median_bandwidth_of_two_classes_is_that_of_two_columns(kernel):
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 40)
+    matrix = two_columns(proba)
+    difference = matrix[:, None] - matrix[None]
+    if kernel in ("exponential", "rbf"):
+        distance = np.sqrt((difference**2).sum(axis=2))
+    else:
+        distance = np.abs(difference).sum(axis=2) * (0.5 if kernel == "total-variation" else 1)
+    median = np.median(distance[np.triu_indices(40, 1)])
+    assert squared_kernel_calibration_error(label, proba, kernel=kernel) == pytest.approx(
+        skce_by_loops(matrix, label, kernel, median, "unbiased"), abs=1e-12
+    )
+
+
+def test_hand_examples():
+    # as in the tests of CalibrationErrors.jl: predictions (1, 0) and (0, 1), kernel exp(−TV)
+    perfect = np.array([[1.0, 0.0], [0.0, 1.0]])
+
+    def skce(label, proba, estimator):
+        return squared_kernel_calibration_error(
+            label, proba, labels=[1, 2], bandwidth=1.0, estimator=estimator
+        )
+
+    for estimator in ("unbiased", "biased"):
+        assert skce([1, 2], perfect, estimator) == 0
+        # both wrong: residuals (−1, 1) and (1, −1)
+    assert skce([2, 1], perfect, "unbiased") == pytest.approx(-2 * np.exp(-1))
+    assert skce([2, 1], perfect, "biased") == pytest.approx(1 - np.exp(-1))
+    # one wrong
+    assert skce([1, 1], perfect, "unbiased") == 0
+    assert skce([1, 1], perfect, "biased") == pytest.approx(0.5)
+
+
+def test_equals_twice_the_scalar_form():
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 30)
+    residual = label - proba
+    gram = np.exp(-np.abs(proba[:, None] - proba) / 0.4)
+    scalar = residual @ gram @ residual / 30**2
+    actual = squared_kernel_calibration_error(label, proba, bandwidth=0.4, estimator="biased")
+    assert actual == pytest.approx(2 * scalar, abs=1e-12)
+
+
+def test_confidence_is_twice_the_squared_mmce():
+    # Kumar, Sarawagi and Jain (2018): correctness minus confidence, Laplace kernel of width 0.4
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 30, 4)
+    confidence = proba.max(axis=1)
+    residual = (proba.argmax(axis=1) == label) - confidence
+    mmce = residual @ np.exp(-np.abs(confidence[:, None] - confidence) / 0.4) @ residual / 30**2
+    actual = squared_kernel_calibration_error(
+        label, proba, bandwidth=0.4, estimator="biased", multi_class="confidence"
+    )
+    assert actual == pytest.approx(2 * mmce, abs=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_callable_kernels(n_classes):
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 30, n_classes)
+    named = squared_kernel_calibration_error(label, proba, kernel="rbf", bandwidth=0.3)
+    actual = squared_kernel_calibration_error(label, proba, kernel=RBF(0.3))
+    assert actual == pytest.approx(named, abs=1e-12)
+
+    def linear(s, t):
+        return s @ t.T
+
+    matrix = two_columns(proba) if n_classes == 2 else proba
+    residual = np.eye(n_classes)[label] - matrix
+    h = linear(matrix, matrix) * linear(residual, residual)
+    expected = (h.sum() - np.trace(h)) / (30 * 29)
+    actual = squared_kernel_calibration_error(label, proba, kernel=linear)
+    assert actual == pytest.approx(expected, abs=1e-12)
+
+
+def test_constant_predictions():
+    error = squared_kernel_calibration_error([0, 1, 1, 1], [0.5] * 4, estimator="biased")
+    assert error == pytest.approx(2 * 0.25**2)
+
+
+def test_unbiased_needs_two_samples():
+    with pytest.raises(ValueError, match=r"at least 2 samples .* Use estimator='biased'"):
+        squared_kernel_calibration_error([1], [0.5])
+    with pytest.raises(ValueError, match="at least 2 samples"):
+        squared_kernel_calibration_error([0, 1], [0.5, 0.5], sample_weight=[1, 0])
+    assert squared_kernel_calibration_error([1], [0.5], estimator="biased") == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_unbiased_mean_is_zero_for_a_calibrated_model(n_classes):
+    rng = np.random.default_rng(0)
+    values = []
+    for _ in range(2000):
+        label, proba = random_problem(rng, 10, n_classes, calibrated=True)
+        values.append(
+            squared_kernel_calibration_error(label, proba, labels=range(n_classes), bandwidth=0.5)
+        )
+    assert abs(np.mean(values)) < 4 * np.std(values) / np.sqrt(len(values))
+    assert min(values) < 0

@@ -1,0 +1,35 @@
+import numpy as np
+import pytest
+from helpers import quantile_bin, uniform_bin
+
+from skcalib._numerics.intervals import quantile_bins, uniform_bins
+
+
+@pytest.mark.parametrize("n_bins", [1, 2, 10, 15, 100])
+def test_uniform_bins_equal_the_definition(n_bins):
+    decimals = np.arange(101) / 100
+    points = np.concatenate([decimals, np.random.default_rng(0).random(50)])
+    expected = [uniform_bin(p, n_bins) for p in points]
+    np.testing.assert_array_equal(uniform_bins(points, n_bins), expected)
+
+
+def test_decimals_belong_to_the_bin_they_start():
+    points = np.array([0.29, 0.3, 0.57, 0.58, 0.6, 0.7, 1.0])
+    np.testing.assert_array_equal(uniform_bins(points, 100), [29, 30, 57, 58, 60, 70, 99])
+    np.testing.assert_array_equal(uniform_bins(np.array([0.3, 0.6, 1.0]), 10), [3, 6, 9])
+
+
+@pytest.mark.parametrize("n_bins", [1, 3, 7])
+@pytest.mark.parametrize("decimals", [1, 8])
+def test_quantile_bins_equal_the_definition(n_bins, decimals):
+    rng = np.random.default_rng(0)
+    points = np.round(rng.random(40), decimals)
+    weights = rng.integers(1, 5, size=40) / 7
+    expected = [quantile_bin(p, points, weights, n_bins) for p in points]
+    np.testing.assert_array_equal(quantile_bins(points, weights, n_bins), expected)
+
+
+def test_quantile_bins_without_ties_have_equal_mass():
+    points = np.random.default_rng(0).permutation(30) / 30
+    counts = np.bincount(quantile_bins(points, np.full(30, 1 / 30), 15))
+    np.testing.assert_array_equal(counts, np.full(15, 2))

@@ -1,0 +1,59 @@
+import numpy as np
+import pytest
+from helpers import isotonic_l1_by_enumeration
+
+from skcalib._numerics import lipschitz
+from skcalib._numerics.lipschitz import bounded_isotonic_l1, lipschitz_maximum
+
+
+@pytest.mark.parametrize("items_worth_collapsing", [0, 24])
+@pytest.mark.parametrize("seed", range(200))
+def test_isotonic_l1_reaches_the_optimum(seed, items_worth_collapsing, monkeypatch):
+    monkeypatch.setattr(lipschitz, "_ITEMS_WORTH_COLLAPSING", items_worth_collapsing)
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 60)) if seed % 10 else 300
+    values = rng.normal(size=n).cumsum() * 0.1
+    if seed % 2:
+        values = np.round(values, 1)
+    weights = rng.random(n) + 1e-3
+    weights /= weights.sum()
+    upper = float(rng.choice([0.0, 0.5, 5.0, max(values.max(), 0)]))
+    fit = bounded_isotonic_l1(values, weights, upper)
+    assert fit.min() >= 0
+    assert fit.max() <= upper
+    assert (np.diff(fit) >= 0).all()
+    cost = weights @ np.abs(values - fit)
+    assert cost == pytest.approx(isotonic_l1_by_enumeration(values, weights, upper), abs=1e-12)
+
+
+@pytest.mark.parametrize("shape", ["increasing", "decreasing", "peak", "valley", "waves", "walk"])
+def test_isotonic_l1_perturbations_do_not_improve(shape):
+    n = 5000
+    x = np.linspace(0, 1, n)
+    values = {
+        "increasing": x,
+        "decreasing": 1 - x,
+        "peak": 1 - np.abs(2 * x - 1),
+        "valley": np.abs(2 * x - 1),
+        "waves": x + 0.3 * np.sin(40 * x),
+        "walk": np.random.default_rng(0).normal(size=n).cumsum() / 40,
+    }[shape]
+    weights = np.random.default_rng(1).random(n)
+    fit = bounded_isotonic_l1(values, weights, 0.8)
+    cost = weights @ np.abs(values - fit)
+    rng = np.random.default_rng(2)
+    for _ in range(500):
+        first, last = np.sort(rng.integers(0, n + 1, size=2))
+        moved = fit.copy()
+        moved[first:last] += rng.choice([-1, 1]) * 10 ** rng.uniform(-6, -1)
+        moved = np.maximum.accumulate(np.clip(moved, 0, 0.8))
+        assert weights @ np.abs(values - moved) >= cost - 1e-12
+
+
+def test_two_points_by_hand():
+    # c = (−0.3, 0.2): f = ∓1 discards 0.1 of mass, and 0.2 moves over a distance of 0.5.
+    assert lipschitz_maximum(np.array([0.2, 0.7]), np.array([-0.3, 0.2])) == pytest.approx(0.2)
+
+
+def test_no_mass_gives_zero():
+    assert lipschitz_maximum(np.array([0.1, 0.5, 0.9]), np.zeros(3)) == 0
