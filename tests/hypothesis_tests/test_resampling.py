@@ -1,0 +1,234 @@
+from functools import partial
+
+import numpy as np
+import pytest
+from helpers import random_problem, skce_by_loops, two_columns
+from joblib import Parallel, delayed
+from sklearn.metrics import brier_score_loss, log_loss
+
+from skcalib import metrics
+from skcalib.hypothesis_tests import CalibrationTest
+from skcalib.metrics import smooth_calibration_error, squared_kernel_calibration_error
+
+
+def all_labels(n, n_classes):
+    grid = np.indices((n_classes,) * n)
+    return grid.reshape(n, -1).T
+
+
+def exact_p_value(label, proba, statistic):
+    """P(T* ≥ T) by enumeration of all label vectors; proba (n, K)."""
+    observed = statistic(label)
+    return sum(
+        np.prod(proba[np.arange(len(label)), drawn])
+        for drawn in all_labels(*proba.shape)
+        if statistic(drawn) >= observed - 1e-12
+    )
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_p_value_approaches_the_exact_one(n_classes, seed):
+    rng = np.random.default_rng(seed)
+    label, proba = random_problem(rng, 6, n_classes)
+    matrix = two_columns(proba) if n_classes == 2 else proba
+
+    def statistic(labels):
+        return skce_by_loops(matrix, labels, "total-variation", 0.4, "unbiased")
+
+    expected = exact_p_value(label, matrix, statistic)
+    test = CalibrationTest(
+        bandwidth=0.4, n_resamples=9999, random_state=seed, labels=range(n_classes)
+    )
+    actual = test.fit(proba, label).p_value_
+    assert abs(actual - expected) < 4 * np.sqrt(expected * (1 - expected) / 9999) + 1e-4
+
+
+def test_null_distribution_consists_of_statistics_of_labels():
+    # with 3 predictions there are 8 label vectors, so only 8 values are possible
+    proba = np.array([0.2, 0.5, 0.9])
+    test = CalibrationTest(bandwidth=0.4, random_state=0, labels=[0, 1]).fit(proba, [1, 0, 1])
+    possible = {
+        drawn.tobytes(): skce_by_loops(
+            two_columns(proba), drawn, "total-variation", 0.4, "unbiased"
+        )
+        for drawn in all_labels(3, 2)
+    }
+    distance = np.abs(test.null_distribution_[:, None] - np.array(list(possible.values())))
+    assert distance.min(axis=1).max() < 1e-12
+    assert (distance.min(axis=0) < 1e-12).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("kernel", ["total-variation", "rbf"])
+def test_batches_equal_single_evaluations(n_classes, kernel):
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 40, n_classes)
+
+    def one_by_one(y_true, y_proba):
+        return squared_kernel_calibration_error(
+            y_true, y_proba, kernel=kernel, labels=range(n_classes)
+        )
+
+    options = {"n_resamples": 50, "random_state": 0}
+    batched = CalibrationTest(kernel=kernel, **options).fit(proba, label)
+    single = CalibrationTest(one_by_one, **options).fit(proba, label)
+    np.testing.assert_allclose(batched.null_distribution_, single.null_distribution_, atol=1e-12)
+    assert batched.statistic_ == pytest.approx(single.statistic_, abs=1e-12)
+    assert batched.p_value_ == single.p_value_
+
+
+@pytest.mark.parametrize(
+    "statistic", ["skce", "smooth_calibration_error", "expected_calibration_error", log_loss]
+)
+def test_statistic_is_the_metric(statistic):
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 60)
+    name = "squared_kernel_calibration_error" if statistic == "skce" else statistic
+    metric = statistic if callable(statistic) else getattr(metrics, name)
+    test = CalibrationTest(statistic, n_resamples=9).fit(proba, label)
+    assert test.statistic_ == metric(label, proba)
+
+
+def test_callables_get_labels_and_probabilities_as_passed():
+    seen = []
+
+    def statistic(y_true, y_proba):
+        seen.append((y_true.dtype.kind, y_proba.shape))
+        return brier_score_loss(y_true, y_proba[:, 1], pos_label="yes")
+
+    proba = np.random.default_rng(0).random(20)
+    y = np.where(proba > 0.5, "yes", "no")
+    CalibrationTest(statistic, n_resamples=5).fit(two_columns(proba), y)
+    assert set(seen) == {("U", (20, 2))}
+
+
+def test_metrics_survive_classes_that_are_not_drawn():
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 5, 4)
+    for statistic in ("skce", "expected_calibration_error", "smooth_calibration_error"):
+        test = CalibrationTest(statistic, n_resamples=20, labels=range(4)).fit(proba, label)
+        assert 0 < test.p_value_ <= 1
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_result_does_not_depend_on_jobs(n_jobs, monkeypatch):
+    monkeypatch.setattr("skcalib.hypothesis_tests._resampling._BATCH", 1000)
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 100, 3)
+    test = CalibrationTest(n_resamples=30, random_state=0, n_jobs=n_jobs).fit(proba, label)
+    reference = CalibrationTest(n_resamples=30, random_state=0).fit(proba, label)
+    np.testing.assert_array_equal(test.null_distribution_, reference.null_distribution_)
+    assert len(test.null_distribution_) == 30
+
+
+def test_random_state():
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 50)
+
+    def null(random_state):
+        test = CalibrationTest(n_resamples=20, random_state=random_state)
+        return test.fit(proba, label).null_distribution_.tolist()
+
+    assert null(1) == null(1) == null(np.random.RandomState(1))
+    assert null(1) != null(2)
+    assert null(None) != null(None)
+
+
+def test_verbose_shows_progress(capfd):
+    label, proba = random_problem(np.random.default_rng(0), 20)
+    CalibrationTest(n_resamples=5).fit(proba, label)
+    assert capfd.readouterr().err == ""
+    CalibrationTest(n_resamples=5, verbose=1).fit(proba, label)
+    assert "Done" in capfd.readouterr().err
+
+
+def test_impossible_labels_are_rejected_and_p_is_never_zero():
+    proba = np.array([0.0] * 10 + [1.0] * 10)
+    wrong = (proba == 0).astype(int)
+    assert CalibrationTest(n_resamples=99).fit(proba, wrong).p_value_ == 0.01
+    assert CalibrationTest(n_resamples=99).fit(proba, 1 - wrong).p_value_ == 1
+
+
+def test_a_constant_calibrated_forecast_is_not_rejected():
+    # MAPIE 1.6.0, probmetrics 1.3.0 and MCGrad 0.1.5 get tied predictions wrong
+    label = np.array([0, 1] * 100)
+    for statistic in ("skce", "smooth_calibration_error"):
+        assert CalibrationTest(statistic).fit(np.full(200, 0.5), label).p_value_ > 0.5
+
+
+def test_underconfidence_is_rejected():
+    # MAPIE 1.6.0's one-sided Spiegelhalter test gives p = 1 here
+    rng = np.random.default_rng(0)
+    proba = rng.random(1000)
+    label = (rng.random(1000) < np.where(proba > 0.5, 0.98, 0.02)).astype(int)
+    assert CalibrationTest(random_state=0).fit(proba, label).p_value_ == 0.001
+
+
+def test_statistics_that_are_not_finite_are_refused():
+    label, proba = random_problem(np.random.default_rng(0), 20)
+    with pytest.raises(ValueError, match="statistic must be finite"):
+        CalibrationTest(lambda y_true, y_proba: np.nan, n_resamples=5).fit(proba, label)
+
+
+def test_consistent_statistic_under_weights():
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 50)
+    weight = rng.random(50)
+    for statistic in ("skce", "smooth_calibration_error", brier_score_loss):
+        test = CalibrationTest(statistic, n_resamples=5).fit(proba, label, sample_weight=weight)
+        name = "squared_kernel_calibration_error" if statistic == "skce" else statistic
+        metric = statistic if callable(statistic) else getattr(metrics, name)
+        expected = metric(label, proba, sample_weight=weight)
+        assert test.statistic_ == pytest.approx(expected, abs=1e-15)
+
+
+def rejections(n, n_classes, statistic, n_repetitions, levels, calibrated=True):
+    def one(seed):
+        rng = np.random.default_rng(seed)
+        label, proba = random_problem(rng, n, n_classes, calibrated=calibrated)
+        test = CalibrationTest(
+            statistic, n_resamples=99, random_state=seed, labels=range(n_classes)
+        )
+        return test.fit(proba, label).p_value_
+
+    p_value = np.array(Parallel(n_jobs=2)(delayed(one)(seed) for seed in range(n_repetitions)))
+    assert p_value.min() > 0
+    assert p_value.max() <= 1
+    return [np.mean(p_value <= level) for level in levels]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_classes", [2, 5])
+@pytest.mark.parametrize("n", [20, 200, 2000])
+def test_size_of_the_default_test(n, n_classes):
+    # with 99 resamples levels that are multiples of 0.01 are met exactly
+    levels, n_repetitions = [0.01, 0.05, 0.1], 1000
+    found = rejections(n, n_classes, "skce", n_repetitions, levels)
+    for level, rate in zip(levels, found, strict=True):
+        assert abs(rate - level) < 4 * np.sqrt(level * (1 - level) / n_repetitions)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("statistic", ["smooth_calibration_error", "expected_calibration_error"])
+def test_size_with_other_statistics(statistic):
+    (rate,) = rejections(100, 2, statistic, 500, [0.05])
+    assert abs(rate - 0.05) < 4 * np.sqrt(0.05 * 0.95 / 500)
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_size_and_power_at_a_glance(n_classes):
+    (rate,) = rejections(50, n_classes, "skce", 200, [0.05])
+    assert rate < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 200)
+    (power,) = rejections(300, n_classes, "skce", 20, [0.05], calibrated=False)
+    assert power == 1
+
+
+def test_names_of_metrics_and_partial_callables_agree():
+    label, proba = random_problem(np.random.default_rng(0), 30)
+    options = {"n_resamples": 20, "random_state": 0}
+    by_name = CalibrationTest("smooth_calibration_error", **options).fit(proba, label)
+    by_callable = CalibrationTest(partial(smooth_calibration_error, labels=[0, 1]), **options).fit(
+        proba, label
+    )
+    np.testing.assert_array_equal(by_name.null_distribution_, by_callable.null_distribution_)
