@@ -1,0 +1,121 @@
+"""What all recalibrators share."""
+
+from abc import ABCMeta, abstractmethod
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from .._validation import check_fit, check_fitted, fit_context
+
+
+class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=ABCMeta):
+    """From probabilities to probabilities, checked here and mapped by the subclasses."""
+
+    _parameter_constraints: dict = {"labels": ["array-like", None]}
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y, sample_weight=None):
+        """Learn the map from predicted to calibrated probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Predicted probabilities of samples that the classifier was not fitted on;
+            one-dimensional ones are of the last class.
+
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+
+        Returns
+        -------
+        self : object
+            The fitted recalibrator.
+        """
+        predictions = check_fit(self, X, y, sample_weight)
+        self.classes_ = predictions.classes
+        self._fit(predictions)
+        return self
+
+    def predict_proba(self, X):
+        """Calibrated probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Predicted probabilities. For two classes one column, of the last class, and two columns
+            are the same.
+
+        Returns
+        -------
+        proba : ndarray of shape (n_samples, n_classes)
+            Calibrated probabilities; rows sum to 1.
+        """
+        return self._map(check_fitted(self, X))
+
+    def transform(self, X):
+        """Calibrated probabilities, the same as :meth:`predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Predicted probabilities.
+
+        Returns
+        -------
+        proba : ndarray of shape (n_samples, n_classes)
+            Calibrated probabilities; a data frame after ``set_output``.
+        """
+        return self.predict_proba(X)
+
+    def predict(self, X):
+        """The class of the largest calibrated probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Predicted probabilities.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Labels; the first of several classes with the same probability.
+        """
+        proba = self.predict_proba(X)
+        return self.classes_[np.argmax(proba, axis=1)]
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the columns that :meth:`transform` returns.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Ignored; the columns are the classes.
+
+        Returns
+        -------
+        names : ndarray of shape (n_classes,) of str
+            "proba_" followed by the class.
+        """
+        check_is_fitted(self)
+        return probability_names(self.classes_)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        return tags
+
+    @abstractmethod
+    def _fit(self, predictions):
+        """Set fitted attributes from checked `Predictions`."""
+
+    @abstractmethod
+    def _map(self, proba):
+        """From checked probabilities, (n,) for two classes or (n, K), to calibrated ones (n, K)."""
+
+
+def probability_names(classes):
+    return np.array([f"proba_{label}" for label in classes.tolist()], dtype=object)

@@ -1,0 +1,447 @@
+"""What joins a classifier and a recalibrator."""
+
+from numbers import Integral
+
+import numpy as np
+from sklearn import get_config
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import check_cv, cross_val_predict
+from sklearn.utils import Bunch, column_or_1d, get_tags, indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from .._validation import (
+    HasMethods,
+    StrOptions,
+    check_folds,
+    check_labels,
+    check_method_params,
+    check_sample_weight,
+    fit_context,
+    safe_indexing,
+)
+from ._base import probability_names
+
+
+class _ProbabilisticMetaEstimator(MetaEstimatorMixin, BaseEstimator):
+    """Holds a classifier with `predict_proba`, fits it with whatever metadata it asks for."""
+
+    _parameter_constraints: dict = {
+        "estimator": [HasMethods(["fit", "predict_proba"])],
+        "cv": ["cv_object"],
+        "n_jobs": [Integral, None],
+    }
+
+    def _route(self, method, params):
+        """Which parameters go to the classifier's fit and which to the splitter."""
+        if get_config()["enable_metadata_routing"]:
+            return process_routing(self, method, **params)
+        return Bunch(estimator=Bunch(fit=params), splitter=Bunch(split={}))
+
+    def _adopt_features(self, fitted):
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(fitted, name):
+                setattr(self, name, getattr(fitted, name))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator).input_tags
+        tags.input_tags.sparse = inner.sparse
+        tags.input_tags.pairwise = inner.pairwise
+        tags.input_tags.allow_nan = inner.allow_nan
+        tags.target_tags.required = True
+        return tags
+
+
+class PredictProba(TransformerMixin, _ProbabilisticMetaEstimator):
+    """A classifier as a transformer, from features to probabilities.
+
+    It is the first half of a calibrated classifier in a pipeline. A recalibrator has to learn from
+    probabilities of samples that the classifier was not fitted on: :meth:`fit_transform`, which a
+    pipeline calls while it is fitted, returns out-of-fold probabilities, and :meth:`transform`
+    those of the classifier fitted on everything. So ``fit(X, y).transform(X)`` and
+    ``fit_transform(X, y)`` differ, as for :class:`sklearn.preprocessing.TargetEncoder`.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A classifier with `predict_proba`. A :class:`sklearn.frozen.FrozenEstimator` is used as it
+        is, without cross-fitting.
+
+    cv : int, cross-validation generator or iterable, default=5
+        The folds of :meth:`fit_transform`: a number of (stratified) folds, or a splitter whose
+        test sets are a partition of the samples.
+
+    n_jobs : int, default=None
+        Number of jobs that fit the folds; None means 1 unless in a :obj:`joblib.parallel_backend`
+        context.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The classifier fitted on all samples.
+
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the columns of the result.
+
+    n_features_in_ : int
+        Number of features, if the classifier knows it.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if the classifier knows them.
+
+    See Also
+    --------
+    RecalibratedClassifier : The same as one meta-estimator, with an ensemble on request.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from skcalib.recalibration import IsotonicRecalibrator, PredictProba
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), PredictProba(GaussianNB()), IsotonicRecalibrator())
+    >>> model.fit(X, y).predict_proba(X).shape
+    (569, 2)
+    """
+
+    def __init__(self, estimator, *, cv=5, n_jobs=None):
+        self.estimator = estimator
+        self.cv = cv
+        self.n_jobs = n_jobs
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y, **params):
+        """Fit the classifier on all samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        **params : dict
+            Passed to the classifier's `fit`; with metadata routing, to whatever requests them.
+
+        Returns
+        -------
+        self : object
+            The fitted transformer.
+        """
+        return self._fit(X, y, self._route("fit", params).estimator.fit)
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit_transform(self, X, y, **params):
+        """Fit the classifier on all samples, and return out-of-fold probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        **params : dict
+            Passed to the classifier's `fit`; with metadata routing, to whatever requests them.
+
+        Returns
+        -------
+        proba : ndarray of shape (n_samples, n_classes)
+            For each sample the probabilities of a classifier fitted without its fold.
+        """
+        self._fit(X, y, self._route("fit_transform", params).estimator.fit)
+        if isinstance(self.estimator, FrozenEstimator):
+            return self.estimator_.predict_proba(X)
+        return cross_val_predict(
+            self.estimator,
+            X,
+            y,
+            cv=self.cv,
+            n_jobs=self.n_jobs,
+            method="predict_proba",
+            params=params,
+        )
+
+    def _fit(self, X, y, fit_params):
+        self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
+        self.classes_ = self.estimator_.classes_
+        self._adopt_features(self.estimator_)
+        return self
+
+    def transform(self, X):
+        """Probabilities of the classifier fitted on all samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        proba : ndarray of shape (n_samples, n_classes)
+            Predicted probabilities; a data frame after ``set_output``.
+        """
+        check_is_fitted(self)
+        return self.estimator_.predict_proba(X)
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the columns that :meth:`transform` returns.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Ignored; the columns are the classes.
+
+        Returns
+        -------
+        names : ndarray of shape (n_classes,) of str
+            "proba_" followed by the class.
+        """
+        check_is_fitted(self)
+        return probability_names(self.classes_)
+
+    def get_metadata_routing(self):
+        """Get the metadata routing of this object.
+
+        Returns
+        -------
+        routing : MetadataRouter
+            What is passed on to the classifier and the splitter.
+        """
+        return (
+            MetadataRouter(owner=self)
+            .add(
+                estimator=self.estimator,
+                method_mapping=MethodMapping()
+                .add(caller="fit", callee="fit")
+                .add(caller="fit_transform", callee="fit"),
+            )
+            .add(
+                splitter=check_cv(self.cv, classifier=True),
+                method_mapping=MethodMapping().add(caller="fit_transform", callee="split"),
+            )
+        )
+
+
+class RecalibratedClassifier(ClassifierMixin, _ProbabilisticMetaEstimator):
+    """A classifier whose probabilities are recalibrated by cross-fitting.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A classifier with `predict_proba`. A :class:`sklearn.frozen.FrozenEstimator` is used as it
+        is; the recalibrator is then fitted on all data passed to :meth:`fit`.
+
+    recalibrator : estimator
+        Any recalibrator: it is fitted on probabilities and labels, and has `predict_proba`.
+
+    cv : int, cross-validation generator or iterable, default=5
+        The folds whose probabilities the recalibrator is fitted on: a number of (stratified)
+        folds, or a splitter.
+
+    ensemble : bool or "auto", default="auto"
+        True: for each fold a classifier fitted on the others and a recalibrator fitted on the
+        fold; the predictions of all pairs are averaged. False: one recalibrator fitted on all
+        out-of-fold probabilities, and one classifier fitted on everything (the test sets of `cv`
+        must then be a partition of the samples). "auto" is False for a frozen estimator, which has
+        nothing to fit, and True otherwise.
+
+    n_jobs : int, default=None
+        Number of jobs that fit the folds; None means 1 unless in a :obj:`joblib.parallel_backend`
+        context.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
+
+    pairs_ : list of (estimator, recalibrator)
+        The fitted pairs, whose predictions are averaged.
+
+    n_features_in_ : int
+        Number of features, if the classifier knows it.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if the classifier knows them.
+
+    See Also
+    --------
+    PredictProba : The same in a pipeline, whose steps a grid search can reach.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from skcalib.recalibration import IsotonicRecalibrator, RecalibratedClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator()).fit(X, y)
+    >>> model.predict_proba(X).shape
+    (569, 2)
+    """
+
+    _parameter_constraints: dict = {
+        **_ProbabilisticMetaEstimator._parameter_constraints,
+        "recalibrator": [HasMethods(["fit", "predict_proba"])],
+        "ensemble": ["boolean", StrOptions({"auto"})],
+    }
+
+    def __init__(self, estimator, recalibrator, *, cv=5, ensemble="auto", n_jobs=None):
+        self.estimator = estimator
+        self.recalibrator = recalibrator
+        self.cv = cv
+        self.ensemble = ensemble
+        self.n_jobs = n_jobs
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y, sample_weight=None, **params):
+        """Fit the classifier and the recalibrator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights, for the recalibrator and, if it takes them (with metadata routing:
+            requests them), for the classifier.
+
+        **params : dict
+            Passed to the classifier's `fit`; with metadata routing, to whatever requests them.
+
+        Returns
+        -------
+        self : object
+            The fitted classifier.
+        """
+        X, y = indexable(X, column_or_1d(y, warn=True))
+        self.classes_, code = check_labels(y, name="y", partner="X")
+        frozen = isinstance(self.estimator, FrozenEstimator)
+        if frozen:
+            self.classes_ = self.estimator.classes_
+        else:
+            check_folds(self.cv, self.classes_, code)
+        if sample_weight is not None:
+            sample_weight = check_sample_weight(sample_weight, len(y))
+            if get_config()["enable_metadata_routing"] or has_fit_parameter(
+                self.estimator, "sample_weight"
+            ):
+                params["sample_weight"] = sample_weight
+        ensemble = not frozen if self.ensemble == "auto" else self.ensemble
+        fit = self._fit_ensemble if ensemble else self._fit_single
+        self.pairs_ = fit(X, y, sample_weight, params)
+        self._adopt_features(self.pairs_[0][0])
+        return self
+
+    def _fit_ensemble(self, X, y, sample_weight, params):
+        routed = self._route("fit", params)
+        cv = check_cv(self.cv, y, classifier=True)
+        return Parallel(n_jobs=self.n_jobs)(
+            delayed(self._fit_fold)(X, y, sample_weight, routed.estimator.fit, train, test)
+            for train, test in cv.split(X, y, **routed.splitter.split)
+        )
+
+    def _fit_fold(self, X, y, sample_weight, fit_params, train, test):
+        fit_params = check_method_params(X, fit_params, indices=train)
+        estimator = clone(self.estimator).fit(safe_indexing(X, train), y[train], **fit_params)
+        proba = self._aligned_proba(estimator, safe_indexing(X, test))
+        weight = None if sample_weight is None else sample_weight[test]
+        return estimator, self._fit_recalibrator(proba, y[test], weight)
+
+    def _fit_single(self, X, y, sample_weight, params):
+        fit_params = self._route("fit", params).estimator.fit
+        estimator = clone(self.estimator).fit(X, y, **fit_params)
+        if isinstance(estimator, FrozenEstimator):
+            proba = estimator.predict_proba(X)
+        else:
+            proba = cross_val_predict(
+                self.estimator,
+                X,
+                y,
+                cv=self.cv,
+                n_jobs=self.n_jobs,
+                method="predict_proba",
+                params=params,
+            )
+        return [(estimator, self._fit_recalibrator(proba, y, sample_weight))]
+
+    def _fit_recalibrator(self, proba, y, sample_weight):
+        recalibrator = clone(self.recalibrator)
+        if "labels" in recalibrator.get_params():  # a fold need not contain every class
+            recalibrator.set_params(labels=self.classes_)
+        weight = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return recalibrator.fit(proba, y, **weight)
+
+    def _aligned_proba(self, estimator, X):
+        """The estimator's probabilities with a column for each class, 0 for one it has not seen."""
+        proba = estimator.predict_proba(X)
+        if np.array_equal(estimator.classes_, self.classes_):
+            return proba
+        aligned = np.zeros((len(proba), len(self.classes_)))
+        aligned[:, np.searchsorted(self.classes_, estimator.classes_)] = proba
+        return aligned
+
+    def predict_proba(self, X):
+        """Calibrated probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        proba : ndarray of shape (n_samples, n_classes)
+            Calibrated probabilities, the mean over the pairs; rows sum to 1.
+        """
+        check_is_fitted(self)
+        total = sum(
+            recalibrator.predict_proba(self._aligned_proba(estimator, X))
+            for estimator, recalibrator in self.pairs_
+        )
+        return total / len(self.pairs_)
+
+    def predict(self, X):
+        """The class of the largest calibrated probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Labels; the first of several classes with the same probability.
+        """
+        proba = self.predict_proba(X)
+        return self.classes_[np.argmax(proba, axis=1)]
+
+    def get_metadata_routing(self):
+        """Get the metadata routing of this object.
+
+        Returns
+        -------
+        routing : MetadataRouter
+            What the recalibrator uses (`sample_weight`), and what is passed on to the classifier
+            and the splitter.
+        """
+        fit_to_fit = MethodMapping().add(caller="fit", callee="fit")
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(estimator=self.estimator, method_mapping=fit_to_fit)
+            .add(
+                splitter=check_cv(self.cv, classifier=True),
+                method_mapping=MethodMapping().add(caller="fit", callee="split"),
+            )
+        )
