@@ -1,0 +1,261 @@
+"""Figures, as scikit-learn displays: ``from_estimator``, ``from_predictions`` and ``plot``."""
+
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from ._numerics.isotonic import isotonic_fit
+from ._numerics.null import draw_labels
+from ._validation import (
+    METRIC_CONSTRAINTS,
+    Interval,
+    check_predictions,
+    validate_params,
+)
+from .metrics import smooth_calibration_error
+
+__all__ = ["ReliabilityDisplay"]
+
+_GRID = np.linspace(0.0, 1.0, 101)
+
+
+class ReliabilityDisplay:
+    """Reliability diagram: how often the event happens, against its predicted probability.
+
+    Use :meth:`from_estimator` or :meth:`from_predictions` to create one. The curve is the isotonic
+    regression of the outcomes on the predictions (CORP); a calibrated model's curve stays in the
+    consistency band around the diagonal. More than two classes are shown through the probability
+    of the predicted class and whether it was right.
+
+    Parameters
+    ----------
+    predicted : ndarray of shape (n_knots,)
+        Predicted probabilities at the knots of the curve, sorted.
+
+    observed : ndarray of shape (n_knots,)
+        Frequencies of the event at the knots.
+
+    band : tuple of three ndarrays or None
+        Grid of probabilities, lower and upper end of the consistency band.
+
+    density : ndarray of shape (n_bins,)
+        Share of the predictions in bins of equal width.
+
+    error : float
+        The smooth calibration error.
+
+    event : str or None
+        What is predicted, for the label of the axis.
+
+    name : str or None
+        Name of the model, for the title.
+
+    Attributes
+    ----------
+    line_ : matplotlib Line2D
+        The curve.
+
+    ax_ : matplotlib Axes
+        The axes.
+
+    figure_ : matplotlib Figure
+        The figure.
+
+    References
+    ----------
+    .. [1] T. Dimitriadis, T. Gneiting and A. I. Jordan (2021). Stable reliability diagrams for
+       probabilistic classifiers. PNAS 118(8). :doi:`10.1073/pnas.2016191118`
+
+    Examples
+    --------
+    >>> from skcalib.display import ReliabilityDisplay
+    >>> display = ReliabilityDisplay.from_predictions(
+    ...     [0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9], random_state=0
+    ... )
+    >>> display.observed
+    array([0. , 0.5, 0.5, 1. ])
+    """
+
+    def __init__(
+        self, predicted, observed, *, band=None, density=None, error=None, event=None, name=None
+    ):
+        self.predicted = predicted
+        self.observed = observed
+        self.band = band
+        self.density = density
+        self.error = error
+        self.event = event
+        self.name = name
+
+    @classmethod
+    def from_estimator(cls, estimator, X, y, **params):
+        """Create and draw the diagram of a fitted classifier.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted classifier with `predict_proba`.
+
+        X : array-like of shape (n_samples, n_features)
+            Features of data that the classifier was not fitted on.
+
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        **params : dict
+            Arguments of :meth:`from_predictions`.
+
+        Returns
+        -------
+        display : ReliabilityDisplay
+            The display, drawn.
+        """
+        params = {"name": type(estimator).__name__, "labels": estimator.classes_} | params
+        proba = estimator.predict_proba(X)
+        return cls.from_predictions(y, proba, **params)
+
+    @classmethod
+    @validate_params(
+        METRIC_CONSTRAINTS
+        | {
+            "confidence_level": [Interval(Real, 0, 1, closed="neither"), None],
+            "n_resamples": [Interval(Integral, 1, None, closed="left")],
+            "n_bins": [Interval(Integral, 1, None, closed="left")],
+            "random_state": ["random_state"],
+            "name": [str, None],
+            "ax": "no_validation",
+        },
+        prefer_skip_nested_validation=True,
+    )
+    def from_predictions(
+        cls,
+        y_true,
+        y_proba,
+        *,
+        sample_weight=None,
+        pos_label=None,
+        labels=None,
+        confidence_level=0.9,
+        n_resamples=200,
+        n_bins=20,
+        random_state=None,
+        name=None,
+        ax=None,
+    ):
+        """Create and draw the diagram of labels and probabilities.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            True labels.
+
+        y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Probabilities, as for the metrics.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+
+        pos_label : int, float, bool or str, default=None
+            The class whose probability a one-dimensional `y_proba` holds.
+
+        labels : array-like of shape (n_classes,), default=None
+            The classes, in the order of the columns of `y_proba`.
+
+        confidence_level : float or None, default=0.9
+            At each probability the curve of a calibrated model is in the band with this
+            probability. None draws no band.
+
+        n_resamples : int, default=200
+            Number of label vectors drawn from the predictions for the band.
+
+        n_bins : int, default=20
+            Number of bars that show how the predictions are distributed.
+
+        random_state : int, RandomState instance or None, default=None
+            Seed of the band.
+
+        name : str, default=None
+            Name of the model, for the title.
+
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        display : ReliabilityDisplay
+            The display, drawn.
+        """
+        predictions = check_predictions(
+            y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+        )
+        if predictions.is_binary:
+            event = f"{predictions.classes[1]}"
+        else:
+            predictions, event = predictions.confidence(), "the predicted class"
+        proba, label, weight = predictions.proba, predictions.label, predictions.weight
+        predicted, observed = isotonic_fit(proba, label, weight)
+        band = None
+        if confidence_level is not None:
+            band = _consistency_band(
+                predictions, confidence_level, n_resamples, check_random_state(random_state)
+            )
+        density, _ = np.histogram(proba, bins=n_bins, range=(0, 1), weights=weight)
+        error = smooth_calibration_error(label, proba, sample_weight=weight, labels=[0, 1])
+        display = cls(
+            predicted, observed, band=band, density=density, error=error, event=event, name=name
+        )
+        return display.plot(ax)
+
+    def plot(self, ax=None):
+        """Draw the diagram.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        display : ReliabilityDisplay
+            This object, with `ax_`, `figure_` and `line_`.
+        """
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            _, ax = plt.subplots(figsize=(4.5, 4.5), layout="constrained")
+        ax.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":")
+        if self.band is not None:
+            ax.fill_between(*self.band, color="0.5", alpha=0.25, linewidth=0, label="if calibrated")
+        if self.density is not None:
+            edges = np.linspace(0, 1, len(self.density) + 1)
+            height = 0.2 * self.density / self.density.max()
+            ax.bar(edges[:-1], height, np.diff(edges), align="edge", color="C0", alpha=0.3)
+        label = None if self.error is None else f"smooth error {self.error:.3f}"
+        (self.line_,) = ax.plot(self.predicted, self.observed, color="C0", label=label)
+        ax.set(
+            xlim=(0, 1),
+            ylim=(0, 1),
+            aspect="equal",
+            xlabel="predicted probability" + (f" of {self.event}" if self.event else ""),
+            ylabel="observed frequency",
+            title=self.name,
+        )
+        ax.legend(loc="upper left", frameon=False)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def _consistency_band(predictions, confidence_level, n_resamples, random_state):
+    """Pointwise band of the curves of labels that are drawn from the predictions."""
+    proba, weight = predictions.proba, predictions.weight
+    generator = np.random.default_rng(random_state.randint(2**31 - 1))
+    within = _GRID[(proba.min() <= _GRID) & (proba.max() >= _GRID)]
+    grid = np.concatenate([[proba.min()], within, [proba.max()]])
+    curves = [
+        np.interp(grid, *isotonic_fit(proba, draw_labels(proba, 1, generator)[0], weight))
+        for _ in range(n_resamples)
+    ]
+    tail = (1 - confidence_level) / 2
+    lower, upper = np.quantile(curves, [tail, 1 - tail], axis=0)
+    return grid, lower, upper

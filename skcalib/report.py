@@ -1,0 +1,202 @@
+"""A report on calibration, in the manner of scikit-learn's `classification_report`."""
+
+import textwrap
+
+import numpy as np
+from sklearn.metrics import brier_score_loss, log_loss
+from sklearn.utils import check_random_state
+
+from ._validation import METRIC_CONSTRAINTS, check_predictions, validate_params
+from .hypothesis_tests import CalibrationTest
+from .metrics import expected_calibration_error, smooth_calibration_error
+
+__all__ = ["calibration_report"]
+
+_LEVEL = 0.05
+
+# The test multiplies n x n by n x (classes · resamples) matrices when there are more than two
+# classes: so many multiplications take about ten seconds.
+_MULTIPLICATIONS = 2e11
+
+
+@validate_params(
+    METRIC_CONSTRAINTS | {"random_state": ["random_state"], "output_dict": ["boolean"]},
+    prefer_skip_nested_validation=True,
+)
+def calibration_report(
+    y_true,
+    y_proba,
+    *,
+    sample_weight=None,
+    pos_label=None,
+    labels=None,
+    random_state=None,
+    output_dict=False,
+):
+    """Report how well predicted probabilities are calibrated, and whether that could be chance.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: strings, integers or booleans.
+
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
+        column for each class in the order of `labels`; rows sum to 1.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    pos_label : int, float, bool or str, default=None
+        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        `labels`.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        `y_true`.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the test's resampling. Pass an int for a report that can be repeated.
+
+    output_dict : bool, default=False
+        Whether to return the numbers instead of the text.
+
+    Returns
+    -------
+    report : str or dict
+        The text, or a dictionary with the keys "n_samples", "n_classes", "accuracy",
+        "mean_confidence", "brier_score_loss", "log_loss", "smooth_calibration_error",
+        "expected_calibration_error" (for more than two classes these two end in "_confidence" and
+        "_classwise"), "squared_kernel_calibration_error", "p_value", "n_tested" (the number of
+        samples in the last two) and "advice".
+
+    See Also
+    --------
+    skcalib.metrics : The measures one by one.
+    skcalib.hypothesis_tests.CalibrationTest : The test, with all its options.
+
+    Notes
+    -----
+    The p-value is that of ``CalibrationTest()``. For more than two classes and many samples the
+    test and its statistic use a random part of the samples, so that the report takes seconds; it
+    says of how many. The log loss counts a probability of 0 as the smallest floating-point step
+    from it that scikit-learn allows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.report import calibration_report
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.random(1000)
+    >>> y = rng.random(1000) < proba
+    >>> print(calibration_report(y, proba, random_state=0))
+    Calibration of 1000 predictions, 2 classes
+    ...
+    """
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+    )
+    numbers = _measures(predictions) | _test(predictions, check_random_state(random_state))
+    numbers["advice"] = _advice(numbers, predictions)
+    return numbers if output_dict else _format(numbers)
+
+
+def _measures(predictions):
+    label, weight = predictions.label, predictions.weight
+    proba = predictions.matrix
+    classes = np.arange(proba.shape[1])
+    simplex = proba / proba.sum(axis=1, keepdims=True)
+    top = np.argmax(proba, axis=1)
+    numbers = {
+        "n_samples": len(label),
+        "n_classes": len(classes),
+        "accuracy": float(weight @ (top == label)),
+        "mean_confidence": float(weight @ proba.max(axis=1)),
+        "brier_score_loss": float(
+            brier_score_loss(label, simplex, sample_weight=weight, labels=classes)
+        ),
+        "log_loss": float(log_loss(label, simplex, sample_weight=weight, labels=classes)),
+    }
+    for metric in (smooth_calibration_error, expected_calibration_error):
+        reductions = {"": "confidence"} if predictions.is_binary else _REDUCTIONS
+        for suffix, multi_class in reductions.items():
+            numbers[metric.__name__ + suffix] = metric(
+                label,
+                predictions.proba,
+                sample_weight=weight,
+                labels=classes,
+                multi_class=multi_class,
+            )
+    return numbers
+
+
+_REDUCTIONS = {"_confidence": "confidence", "_classwise": "classwise"}
+
+
+def _test(predictions, random_state):
+    test = CalibrationTest(labels=np.arange(len(predictions.classes)), random_state=random_state)
+    n_tested = len(predictions.label)
+    if not predictions.is_binary:
+        affordable = np.sqrt(_MULTIPLICATIONS / (len(predictions.classes) * test.n_resamples))
+        n_tested = min(n_tested, int(affordable))
+    rows = slice(None)
+    if n_tested < len(predictions.label):
+        rows = random_state.permutation(len(predictions.label))[:n_tested]
+    if n_tested == 1:
+        test.set_params(estimator="biased")
+    test.fit(
+        predictions.proba[rows], predictions.label[rows], sample_weight=predictions.weight[rows]
+    )
+    return {
+        "squared_kernel_calibration_error": test.statistic_,
+        "p_value": test.p_value_,
+        "n_tested": n_tested,
+    }
+
+
+def _advice(numbers, predictions):
+    p_value = numbers["p_value"]
+    if p_value >= _LEVEL:
+        return (
+            f"No sign of miscalibration (p = {p_value:.3g}): deviations like these are common for "
+            "a calibrated model. Nothing to repair."
+        )
+    confidence = predictions.matrix.max(axis=1)
+    noise = np.sqrt(np.sum(predictions.weight**2 * confidence * (1 - confidence)))
+    excess = numbers["mean_confidence"] - numbers["accuracy"]
+    if abs(excess) > 2 * noise:
+        direction = "overconfident" if excess > 0 else "underconfident"
+        kind = f"on average {direction} by {abs(excess):.3f}"
+    else:
+        kind = "although the mean confidence agrees with the accuracy"
+    return (
+        f"Miscalibrated (p = {p_value:.3g}), {kind}. Recalibrate on data that the classifier was "
+        "not fitted on, for instance with RecalibratedClassifier."
+    )
+
+
+def _format(numbers):
+    n_samples, n_tested = numbers["n_samples"], numbers["n_tested"]
+    part = "" if n_tested == n_samples else f" (a random {n_tested} samples)"
+    rows = [
+        ("accuracy", "accuracy"),
+        ("mean confidence", "mean_confidence"),
+        ("Brier score", "brier_score_loss"),
+        ("log loss", "log_loss"),
+        ("smooth calibration error", "smooth_calibration_error"),
+        ("expected calibration error", "expected_calibration_error"),
+    ]
+    lines = [f"Calibration of {n_samples} predictions, {numbers['n_classes']} classes", ""]
+    for title, key in rows:
+        for suffix in ("", *_REDUCTIONS):
+            if key + suffix in numbers:
+                kind = f" ({_REDUCTIONS[suffix]})" if suffix else ""
+                lines.append(f"{title + kind:<44}{numbers[key + suffix]:>9.4f}")
+    lines += [
+        f"{'squared kernel calibration error' + part:<44}"
+        f"{numbers['squared_kernel_calibration_error']:>9.1e}",
+        f"{'p-value of calibration' + part:<44}{numbers['p_value']:>9.4f}",
+        "",
+        textwrap.fill(numbers["advice"], width=76),
+    ]
+    return "\n".join(lines)
