@@ -1,0 +1,94 @@
+"""What is public: `__all__`, documented in numpydoc style, with the promised signatures."""
+
+import importlib
+import inspect
+
+import pytest
+from numpydoc.validate import validate
+
+import skcalib
+from skcalib.metrics._scorers import METRICS
+
+MODULES = [
+    "skcalib.metrics",
+    "skcalib.hypothesis_tests",
+    "skcalib.recalibration",
+    "skcalib.display",
+    "skcalib.report",
+]
+PUBLIC = [
+    f"{module}.{name}" for module in MODULES for name in importlib.import_module(module).__all__
+]
+
+# Conventions of numpydoc that scikit-learn does not follow either
+IGNORED = {
+    "ES01",  # no extended summary
+    "GL01",  # summary starts on the first line
+    "GL08",  # inherited from scikit-learn without a docstring of its own
+    "SA01",  # no "See Also" section
+    "SA04",  # missing description in "See Also"
+    "EX01",  # no examples (methods)
+    "SS05",  # takes plural nouns for verbs
+    "RT02",  # named return values
+    "RT03",
+    "YD01",
+}
+
+
+def load(name):
+    module, attribute = name.rsplit(".", 1)
+    return getattr(importlib.import_module(module), attribute)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_all_is_what_is_public(name):
+    module = importlib.import_module(name)
+    public = {
+        key
+        for key, value in vars(module).items()
+        if not key.startswith("_")
+        and not inspect.ismodule(value)
+        and getattr(value, "__module__", "").startswith(name)
+    }
+    assert public == set(module.__all__)
+    assert list(module.__all__) == sorted(module.__all__)
+
+
+def test_version():
+    assert skcalib.__version__.count(".") == 2
+
+
+def documented():
+    for name in PUBLIC:
+        yield name
+        if inspect.isclass(load(name)):
+            for method, value in vars(load(name)).items():
+                if not method.startswith("_") and callable(getattr(value, "__func__", value)):
+                    yield f"{name}.{method}"
+
+
+@pytest.mark.parametrize("name", list(documented()))
+def test_docstrings_are_numpydoc(name):
+    errors = [error for error in validate(name)["errors"] if error[0] not in IGNORED]
+    assert errors == []
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_objects_have_examples(name):
+    assert ">>> " in inspect.getdoc(load(name))
+
+
+@pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS)
+def test_metrics_share_their_signature(metric):
+    parameters = inspect.signature(metric).parameters
+    assert list(parameters)[:5] == ["y_true", "y_proba", "sample_weight", "pos_label", "labels"]
+    for name in list(parameters)[2:]:
+        assert parameters[name].kind is inspect.Parameter.KEYWORD_ONLY
+        if name in ("sample_weight", "pos_label", "labels"):
+            assert parameters[name].default is None
+
+
+def test_every_metric_has_a_scorer():
+    from skcalib.metrics import get_scorer_names
+
+    assert get_scorer_names() == sorted(f"neg_{name}" for name in METRICS)

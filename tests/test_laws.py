@@ -1,0 +1,663 @@
+"""Laws that every public metric, test and recalibrator obeys; a new one joins a list."""
+
+import pickle
+from functools import partial
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from helpers import random_problem, two_columns
+from sklearn.base import clone, is_classifier
+from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.naive_bayes import GaussianNB
+from sklearn.utils.estimator_checks import check_estimator
+
+from skcalib.hypothesis_tests import CalibrationTest
+from skcalib.metrics import (
+    expected_calibration_error,
+    smooth_calibration_error,
+    squared_kernel_calibration_error,
+)
+from skcalib.metrics._scorers import METRICS
+from skcalib.recalibration import IsotonicRecalibrator, PredictProba, RecalibratedClassifier
+
+METRIC_CASES = {
+    "smooth": smooth_calibration_error,
+    "smooth, top-label": partial(smooth_calibration_error, multi_class="top-label"),
+    "smooth, classwise": partial(smooth_calibration_error, multi_class="classwise"),
+    "expected": expected_calibration_error,
+    "expected, quantile": partial(expected_calibration_error, strategy="quantile", n_bins=4),
+    "expected, l2": partial(expected_calibration_error, norm="l2", multi_class="classwise"),
+    "expected, max": partial(expected_calibration_error, norm="max", multi_class="top-label"),
+    "kernel": squared_kernel_calibration_error,
+    "kernel, biased": partial(squared_kernel_calibration_error, estimator="biased"),
+    "kernel, rbf": partial(squared_kernel_calibration_error, kernel="rbf", bandwidth=0.2),
+    "kernel, classwise": partial(
+        squared_kernel_calibration_error,
+        multi_class="classwise",
+        kernel="exponential",
+        estimator="biased",
+    ),
+}
+TEST_CASES = {
+    "default": CalibrationTest(n_resamples=49, random_state=0),
+    "biased": CalibrationTest(estimator="biased", kernel="rbf", n_resamples=49, random_state=0),
+    "smooth": CalibrationTest("smooth_calibration_error", n_resamples=49, random_state=0),
+    "expected": CalibrationTest("expected_calibration_error", n_resamples=49, random_state=0),
+}
+RECALIBRATOR_CASES = {
+    "isotonic": IsotonicRecalibrator(),
+}
+
+# Copies of a row are not independent samples: the unbiased estimator leaves out pairs of copies,
+# if the copy is a row, but not if it is a weight.
+NOT_REPEATABLE = {"kernel", "kernel, rbf"}
+
+
+def metric_measure(metric):
+    def measure(y, proba, sample_weight=None, labels=None):
+        return metric(y, proba, sample_weight=sample_weight, labels=labels)
+
+    return measure
+
+
+def test_measure(test):
+    def measure(y, proba, sample_weight=None, labels=None):
+        test_ = clone(test).set_params(labels=labels).fit(proba, y, sample_weight=sample_weight)
+        return np.array([test_.statistic_, test_.p_value_])
+
+    return measure
+
+
+test_measure.__test__ = False
+
+QUERY = {k: random_problem(np.random.default_rng(7), 20, k)[1] for k in (2, 4)}
+
+
+def recalibrator_measure(recalibrator):
+    """The recalibrated probabilities of other predictions, in the order of the columns."""
+
+    def measure(y, proba, sample_weight=None, labels=None):
+        fitted = clone(recalibrator).set_params(labels=labels)
+        fitted.fit(proba, y, sample_weight=sample_weight)
+        query = QUERY[len(fitted.classes_)]
+        if hasattr(fitted, "feature_names_in_"):
+            query = two_columns(query) if query.ndim == 1 else query
+            query = pd.DataFrame(query, columns=fitted.feature_names_in_)
+        return fitted.predict_proba(query)
+
+    return measure
+
+
+MEASURES = (
+    {f"metric: {name}": metric_measure(metric) for name, metric in METRIC_CASES.items()}
+    | {f"test: {name}": test_measure(test) for name, test in TEST_CASES.items()}
+    | {f"recalibrator: {name}": recalibrator_measure(r) for name, r in RECALIBRATOR_CASES.items()}
+)
+all_measures = pytest.mark.parametrize("measure", MEASURES.values(), ids=MEASURES)
+both_kinds = pytest.mark.parametrize("n_classes", [2, 4])
+
+
+def problem(n_classes, seed=0, n=40):
+    """With ties, 0 and 1 among the probabilities, and all classes among the labels."""
+    rng = np.random.default_rng(seed)
+    label, proba = random_problem(rng, n, n_classes)
+    label[:n_classes] = range(n_classes)
+    if n_classes == 2:
+        proba = np.round(proba, 2)
+        proba[:2] = [0, 1]
+    else:
+        proba[n // 4 : n // 2] = proba[0]
+        proba[-1] = np.eye(n_classes)[0]
+    return label, proba
+
+
+def assert_same(actual, expected, tolerance=1e-12):
+    np.testing.assert_allclose(actual, expected, atol=tolerance, rtol=tolerance)
+
+
+def test_every_metric_is_among_the_cases():
+    covered = {getattr(case, "func", case).__name__ for case in METRIC_CASES.values()}
+    assert covered == set(METRICS)
+
+
+def test_every_estimator_is_among_the_cases():
+    from skcalib import hypothesis_tests, recalibration
+
+    covered = {type(case).__name__ for case in (*TEST_CASES.values(), *RECALIBRATOR_CASES.values())}
+    meta = {"PredictProba", "RecalibratedClassifier"}
+    assert covered | meta == {*hypothesis_tests.__all__, *recalibration.__all__}
+
+
+@all_measures
+@both_kinds
+def test_order_of_samples_does_not_matter(measure, n_classes):
+    label, proba = problem(n_classes)
+    weight = np.random.default_rng(1).random(len(label))
+    order = np.random.default_rng(2).permutation(len(label))
+    assert_same(measure(label[order], proba[order]), measure(label, proba))
+    assert_same(
+        measure(label[order], proba[order], sample_weight=weight[order]),
+        measure(label, proba, sample_weight=weight),
+    )
+
+
+@all_measures
+@pytest.mark.parametrize(
+    "names",
+    [[1, 2, 3, 4], [-5, -1, 0, 7], [0, 10, 20, 1000], ["a", "b", "c", "d"], [0.0, 1.0, 2.0, 3.0]],
+    ids=str,
+)
+@both_kinds
+def test_names_of_classes_do_not_matter(measure, n_classes, names):
+    label, proba = problem(n_classes)
+    assert_same(measure(np.array(names[:n_classes])[label], proba), measure(label, proba), 0)
+
+
+@all_measures
+def test_truth_values_are_labels(measure):
+    label, proba = problem(2)
+    assert_same(measure(label == 1, proba), measure(label, proba), 0)
+    assert_same(measure(np.where(label == 1, 1, -1), proba), measure(label, proba), 0)
+
+
+@all_measures
+@both_kinds
+def test_labels_give_the_order_of_the_columns(measure, n_classes):
+    label, proba = problem(n_classes)
+    matrix = two_columns(proba) if n_classes == 2 else proba
+    names = np.array(["d", "a", "c", "b"][:n_classes])
+    reference = measure(label, proba)
+    assert_same(measure(names[label], matrix, labels=names), reference, 0)
+
+
+@all_measures
+@both_kinds
+def test_pandas_with_any_index(measure, n_classes):
+    label, proba = problem(n_classes)
+    index = np.random.default_rng(0).permutation(len(label)) + 100
+    names = np.array(["a", "b", "c", "d"])[label]
+    reference = measure(label, proba)
+    frame = pd.DataFrame(two_columns(proba) if n_classes == 2 else proba, index=index)
+    frame = frame.add_prefix("p")
+    for series in (
+        pd.Series(label, index=index),
+        pd.Series(names, index=index),
+        pd.Series(names, index=index, dtype="category"),
+        pd.Series(names, index=index, dtype=object),
+        pd.Series(label, index=index, dtype="Int64"),
+    ):
+        weight = pd.Series(np.ones(len(label)), index=index[::-1])
+        assert_same(measure(series, frame, sample_weight=weight), reference)
+    if n_classes == 2:
+        assert_same(measure(label, pd.Series(proba, index=index)), reference, 0)
+
+
+@all_measures
+@both_kinds
+def test_polars(measure, n_classes):
+    label, proba = problem(n_classes)
+    reference = measure(label, proba)
+    names = pl.Series(np.array(["a", "b", "c", "d"])[label].tolist())
+    frame = pl.DataFrame(two_columns(proba) if n_classes == 2 else proba)
+    assert_same(measure(names, frame), reference, 0)
+    if n_classes == 2:
+        assert_same(measure(pl.Series(label), pl.Series(proba)), reference, 0)
+
+
+@all_measures
+@both_kinds
+def test_lists_and_layouts(measure, n_classes):
+    label, proba = problem(n_classes)
+    reference = measure(label, proba)
+    assert_same(measure(label.tolist(), proba.tolist()), reference, 0)
+    assert_same(measure(label, np.asfortranarray(proba)), reference, 0)
+    strided = np.repeat(proba, 2, axis=0)[::2]
+    assert_same(measure(np.repeat(label, 2)[::2], strided), reference, 0)
+    frozen_label, frozen_proba = label.copy(), proba.copy()
+    frozen_label.flags.writeable = frozen_proba.flags.writeable = False
+    assert_same(measure(frozen_label, frozen_proba), reference, 0)
+    np.testing.assert_array_equal(proba, frozen_proba)
+    np.testing.assert_array_equal(label, frozen_label)
+
+
+@all_measures
+@both_kinds
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.longdouble])
+def test_other_precisions_are_computed_in_double(measure, n_classes, dtype):
+    label, proba = problem(n_classes)
+    lower = proba.astype(dtype)
+    rounded = lower.astype(np.float64)
+    if n_classes > 2:  # in double, rows must sum to 1 more exactly
+        rounded /= rounded.sum(axis=1, keepdims=True)
+    assert_same(measure(label, lower), measure(label, rounded))
+
+
+@all_measures
+def test_one_column_and_two_are_the_same(measure):
+    label, proba = problem(2)
+    reference = measure(label, proba)
+    assert_same(measure(label, two_columns(proba)), reference, 0)
+    assert_same(measure(label, proba[:, None]), reference, 0)
+
+
+@all_measures
+@both_kinds
+def test_equal_weights_are_no_weights(measure, n_classes):
+    label, proba = problem(n_classes)
+    for weight in (np.ones(len(label)), np.full(len(label), 3), [1] * len(label)):
+        assert_same(measure(label, proba, sample_weight=weight), measure(label, proba))
+
+
+@all_measures
+@both_kinds
+def test_scale_of_weights_does_not_matter(measure, n_classes):
+    label, proba = problem(n_classes)
+    weight = np.random.default_rng(1).random(len(label))
+    reference = measure(label, proba, sample_weight=weight)
+    for scale in (1e-6, 0.1, 1e9):
+        assert_same(measure(label, proba, sample_weight=scale * weight), reference)
+
+
+@all_measures
+@both_kinds
+def test_weight_zero_is_removal(measure, n_classes):
+    label, proba = problem(n_classes)
+    weight = np.random.default_rng(1).integers(0, 3, size=len(label)).astype(float)
+    weight[:n_classes] = 1
+    used = weight > 0
+    expected = measure(label[used], proba[used], sample_weight=weight[used])
+    assert_same(measure(label, proba, sample_weight=weight), expected, 0)
+
+
+@pytest.mark.parametrize("name", [name for name in METRIC_CASES if name not in NOT_REPEATABLE])
+@both_kinds
+def test_whole_weights_of_metrics_are_repetitions(name, n_classes):
+    check_repetition(metric_measure(METRIC_CASES[name]), n_classes)
+
+
+@pytest.mark.parametrize("name", RECALIBRATOR_CASES)
+@both_kinds
+def test_whole_weights_of_recalibrators_are_repetitions(name, n_classes):
+    check_repetition(recalibrator_measure(RECALIBRATOR_CASES[name]), n_classes)
+
+
+def check_repetition(measure, n_classes):
+    label, proba = problem(n_classes)
+    weight = np.random.default_rng(1).integers(1, 4, size=len(label))
+    repeated = measure(np.repeat(label, weight), np.repeat(proba, weight, axis=0))
+    assert_same(measure(label, proba, sample_weight=weight), repeated)
+
+
+@pytest.mark.parametrize("name", sorted(NOT_REPEATABLE))
+def test_the_exceptions_to_repetition_are_exceptions(name):
+    with pytest.raises(AssertionError):
+        check_repetition(metric_measure(METRIC_CASES[name]), 2)
+
+
+@pytest.mark.parametrize("metric", METRIC_CASES.values(), ids=METRIC_CASES)
+@both_kinds
+def test_certain_and_right_predictions_are_calibrated(metric, n_classes):
+    label = np.arange(12) % n_classes
+    proba = np.eye(n_classes)[label]
+    assert metric(label, proba) == 0
+
+
+@pytest.mark.parametrize("metric", METRIC_CASES.values(), ids=METRIC_CASES)
+@both_kinds
+def test_metrics_return_floats(metric, n_classes):
+    assert type(metric(*problem(n_classes))) is float
+
+
+@pytest.mark.parametrize("metric", METRIC_CASES.values(), ids=METRIC_CASES)
+def test_positive_label_says_whose_probability_it_is(metric):
+    label, proba = problem(2)
+    names = np.array(["yes", "no"])[label]  # the probability is that of "no"
+    expected = metric(label, proba)
+    assert_same(metric(names, proba, pos_label="no"), expected, 0)
+    assert_same(metric(names, 1 - two_columns(proba), pos_label="no"), expected, 0)
+    assert_same(metric(1 - label, proba, pos_label=0), expected, 0)
+
+
+@pytest.mark.parametrize("metric", METRIC_CASES.values(), ids=METRIC_CASES)
+def test_one_class_only(metric):
+    proba = np.array([0.2, 0.5, 0.9])
+    for one in (0, 1):
+        expected = metric(np.full(3, one), proba, labels=[0, 1])
+        assert_same(metric(np.full(3, one), proba), expected, 0)
+        assert_same(metric(np.full(3, one == 1), proba), expected, 0)
+        assert_same(
+            metric(["no", "yes"][one : one + 1] * 3, proba, labels=["no", "yes"]), expected, 0
+        )
+        assert_same(metric(["no", "yes"][one : one + 1] * 3, proba, pos_label="yes"), expected, 0)
+    assert_same(metric([-1, -1, -1], proba), metric([0, 0, 0], proba), 0)
+    with pytest.raises(ValueError, match=r"y_true holds only 1 distinct label\(s\): \['no'\]"):
+        metric(["no"] * 3, proba)
+
+
+BAD_INPUT = {
+    "labels for probabilities": ([0, 1, 1], [0, 1, 1], "floating-point numbers; found .* int"),
+    "booleans": ([0, 1, 1], [False, True, True], "floating-point numbers; found .* bool"),
+    "strings": ([0, 1, 1], ["0.1", "0.2", "0.3"], "floating-point numbers"),
+    "swapped": ([0.1, 0.9, 0.8], [0, 1, 1], "swapped"),
+    "swapped floats": ([0.1, 0.9, 0.8], [0.0, 1.0, 1.0], "swapped"),
+    "nan": ([0, 1, 1], [0.1, np.nan, 0.5], r"must be finite; found nan .* row 1"),
+    "infinity": ([0, 1, 1], [0.1, 0.5, np.inf], r"must be finite; found inf .* row 2"),
+    "above one": ([0, 1, 1], [0.1, 1.5, 0.5], r"lie in \[0, 1\]; found 1.5 in row 1"),
+    "a rounding error above one": ([0, 1, 1], [0.1, 1.0000001, 0.5], r"lie in \[0, 1\]"),
+    "negative": ([0, 1, 1], [0.1, -0.5, 0.5], r"lie in \[0, 1\]; found -0.5 in row 1"),
+    "rows": ([0, 1], [[0.5, 0.5], [0.3, 0.3]], r"sum to 1 .* found a sum of 0.6 in row 1"),
+    "empty": ([], [], "at least one prediction; found 0 sample"),
+    "lengths": ([0, 1, 1], [0.1, 0.5], "same length; found .* 3.* 2"),
+    "three dimensions": ([0, 1], np.full((2, 2, 2), 0.5), "dim"),
+    "one-hot labels": ([[0, 1], [1, 0]], [[0.5, 0.5], [0.5, 0.5]], "must be 1-D"),
+    "continuous labels": ([0.5, 1.5], [0.5, 0.6], "found the fraction 0.5 in row 0"),
+    "missing label": ([0, np.nan, 1], [0.5, 0.6, 0.7], "missing values; found nan .* row 1"),
+    "missing string": (["a", None, "b"], [0.5, 0.6, 0.7], "missing values; found None .* row 1"),
+    "mixed labels": (np.array(["a", 1], dtype=object), [0.5, 0.6], "one type; found a mix of"),
+    "too many labels": ([0, 1, 2], [0.5, 0.6, 0.7], "holds 3 distinct labels"),
+    "too few labels": ([0, 1], np.full((2, 3), 1 / 3), r"only 2 distinct label\(s\).*labels="),
+    "none": (None, [0.5], "found None"),
+}
+
+
+@pytest.mark.parametrize(("y", "proba", "message"), BAD_INPUT.values(), ids=BAD_INPUT)
+@all_measures
+def test_bad_input_is_refused(measure, y, proba, message):
+    with pytest.raises(ValueError, match=message) as error:
+        measure(y, proba)
+    assert len(str(error.value)) < 500
+
+
+BAD_WEIGHTS = {
+    "negative": ([1, -1, 1], "sample_weight must not be negative; found -1.0 in row 1"),
+    "zero": ([0, 0, 0], "sample_weight must have a positive, finite sum; found 0.0"),
+    "nan": ([1, np.nan, 1], "sample_weight must be finite; found nan .* row 1"),
+    "infinity": ([1, np.inf, 1], "sample_weight must be finite; found inf"),
+    "lengths": ([1, 1], "same length"),
+    "shape": ([[1], [1], [1]], "found shape"),
+}
+
+
+@pytest.mark.parametrize(("weight", "message"), BAD_WEIGHTS.values(), ids=BAD_WEIGHTS)
+@all_measures
+def test_bad_weights_are_refused(measure, weight, message):
+    with pytest.raises(ValueError, match=message):
+        measure([0, 1, 1], [0.1, 0.5, 0.6], sample_weight=weight)
+
+
+BAD_LABELS = {
+    "unknown": ([0, 1, 1], ["a", "b"], "y.* must hold only the classes .*'a'.* found"),
+    "twice": ([0, 1, 1], [0, 0], "labels must list each class once"),
+    "too many": ([0, 1, 1], [0, 1, 2], "labels must name one class for each column"),
+}
+
+
+@pytest.mark.parametrize(("y", "labels", "message"), BAD_LABELS.values(), ids=BAD_LABELS)
+@all_measures
+def test_bad_class_names_are_refused(measure, y, labels, message):
+    with pytest.raises(ValueError, match=message):
+        measure(y, [0.1, 0.5, 0.6], labels=labels)
+
+
+@pytest.mark.parametrize("metric", METRIC_CASES.values(), ids=METRIC_CASES)
+def test_bad_positive_label_is_refused(metric):
+    with pytest.raises(ValueError, match="pos_label must be one of the classes"):
+        metric([0, 1], [0.1, 0.5], pos_label="a")
+    with pytest.raises(ValueError, match="pos_label is for two classes; found 3"):
+        metric([0, 1, 2], np.full((3, 3), 1 / 3), pos_label=1)
+
+
+@pytest.mark.parametrize("test", TEST_CASES.values(), ids=TEST_CASES)
+@both_kinds
+def test_p_values_are_probabilities(test, n_classes):
+    label, proba = problem(n_classes)
+    fitted = clone(test).fit(proba, label)
+    assert 0 < fitted.p_value_ <= 1
+    assert fitted.null_distribution_.shape == (49,)
+    assert fitted.classes_.tolist() == list(range(n_classes))
+
+
+# The contracts of `check_estimator`, on the only input that recalibrators and tests take.
+
+ESTIMATOR_CASES = TEST_CASES | RECALIBRATOR_CASES
+all_estimators = pytest.mark.parametrize("estimator", ESTIMATOR_CASES.values(), ids=ESTIMATOR_CASES)
+all_recalibrators = pytest.mark.parametrize(
+    "recalibrator", RECALIBRATOR_CASES.values(), ids=RECALIBRATOR_CASES
+)
+
+
+def fitted_state(estimator):
+    return {key: value for key, value in vars(estimator).items() if key.endswith("_")}
+
+
+@all_estimators
+@both_kinds
+def test_fit_returns_self_and_changes_no_parameter(estimator, n_classes):
+    label, proba = problem(n_classes)
+    estimator = clone(estimator)
+    assert fitted_state(estimator) == {}
+    before = joblib.hash(estimator.get_params())
+    assert estimator.fit(proba, label) is estimator
+    assert joblib.hash(estimator.get_params()) == before
+    assert estimator.n_features_in_ == (1 if n_classes == 2 else n_classes)
+
+
+@all_estimators
+@both_kinds
+def test_fit_can_be_repeated(estimator, n_classes):
+    label, proba = problem(n_classes)
+    other_label, other_proba = problem(4, seed=1)
+    estimator = clone(estimator)
+    first = joblib.hash(fitted_state(estimator.fit(proba, label)))
+    estimator.fit(other_proba, other_label)
+    assert joblib.hash(fitted_state(estimator.fit(proba, label))) == first
+
+
+@all_estimators
+@both_kinds
+def test_pickles(estimator, n_classes):
+    label, proba = problem(n_classes)
+    estimator = clone(estimator).fit(proba, label)
+    copy = pickle.loads(pickle.dumps(estimator))
+    assert joblib.hash(fitted_state(copy)) == joblib.hash(fitted_state(estimator))
+
+
+@all_estimators
+def test_column_vectors_of_labels_are_warned_about(estimator):
+    label, proba = problem(2)
+    with pytest.warns(DataConversionWarning, match="column-vector y"):
+        clone(estimator).fit(proba, label[:, None])
+
+
+@all_estimators
+def test_column_names_are_kept(estimator):
+    label, proba = problem(4)
+    frame = pd.DataFrame(proba, columns=list("wxyz"))
+    estimator = clone(estimator).fit(frame, label)
+    assert estimator.feature_names_in_.tolist() == list("wxyz")
+    assert not hasattr(estimator.fit(proba, label), "feature_names_in_")
+
+
+@all_estimators
+def test_memory_maps(estimator, tmp_path):
+    label, proba = problem(4)
+    joblib.dump((label, proba), tmp_path / "data")
+    mapped = joblib.load(tmp_path / "data", mmap_mode="r")
+    expected = fitted_state(clone(estimator).fit(proba, label))
+    actual = fitted_state(clone(estimator).fit(mapped[1], mapped[0]))
+    assert joblib.hash(actual) == joblib.hash(expected)
+
+
+@all_recalibrators
+@both_kinds
+def test_recalibrated_probabilities_are_on_the_simplex(recalibrator, n_classes):
+    for seed in range(20):
+        label, proba = problem(n_classes, seed=seed, n=5 if seed % 2 else 40)
+        recalibrator = clone(recalibrator).fit(proba, label)
+        for query in (proba, QUERY[n_classes], two_columns(proba) if n_classes == 2 else proba):
+            calibrated = recalibrator.predict_proba(query)
+            assert calibrated.shape == (len(query), n_classes)
+            assert (calibrated >= 0).all()
+            np.testing.assert_allclose(calibrated.sum(axis=1), 1, atol=1e-12)
+
+
+@all_recalibrators
+@both_kinds
+def test_transform_predict_proba_and_predict_agree(recalibrator, n_classes):
+    label, proba = problem(n_classes)
+    names = np.array(["d", "a", "c", "b"])[label]
+    recalibrator = clone(recalibrator).fit(proba, names)
+    calibrated = recalibrator.predict_proba(proba)
+    assert recalibrator.classes_.tolist() == sorted(set(names))
+    np.testing.assert_array_equal(recalibrator.transform(proba), calibrated)
+    expected = recalibrator.classes_[calibrated.argmax(axis=1)]
+    np.testing.assert_array_equal(recalibrator.predict(proba), expected)
+    transformed = clone(recalibrator).fit_transform(proba, names)
+    np.testing.assert_array_equal(transformed, calibrated)
+    assert recalibrator.score(proba, names) == np.mean(expected == names)
+
+
+@all_recalibrators
+@both_kinds
+def test_rows_are_mapped_alone(recalibrator, n_classes):
+    label, proba = problem(n_classes)
+    recalibrator = clone(recalibrator).fit(proba, label)
+    together = recalibrator.predict_proba(proba)
+    alone = np.vstack([recalibrator.predict_proba(proba[i : i + 1]) for i in range(len(proba))])
+    np.testing.assert_array_equal(alone, together)
+    order = np.random.default_rng(0).permutation(len(proba))
+    np.testing.assert_array_equal(recalibrator.predict_proba(proba[order]), together[order])
+
+
+@all_recalibrators
+@pytest.mark.parametrize(
+    "method", ["transform", "predict_proba", "predict", "get_feature_names_out"]
+)
+def test_unfitted(recalibrator, method):
+    arguments = [] if method == "get_feature_names_out" else [[0.5]]
+    with pytest.raises(NotFittedError):
+        getattr(clone(recalibrator), method)(*arguments)
+
+
+@all_recalibrators
+def test_set_output(recalibrator):
+    label, proba = problem(4)
+    frame = pd.DataFrame(proba, columns=list("wxyz"), index=np.arange(40) + 7)
+    names = np.array(["d", "a", "c", "b"])[label]
+    recalibrator = clone(recalibrator).set_output(transform="pandas").fit(frame, names)
+    out = recalibrator.transform(frame)
+    assert out.columns.tolist() == ["proba_a", "proba_b", "proba_c", "proba_d"]
+    assert out.index.equals(frame.index)
+    with pytest.raises(ValueError, match="feature names"):
+        recalibrator.transform(frame[["z", "w", "x", "y"]])
+    polars = recalibrator.set_output(transform="polars").transform(frame)
+    assert isinstance(polars, pl.DataFrame)
+    np.testing.assert_array_equal(polars.to_numpy(), out.to_numpy())
+
+
+@all_recalibrators
+def test_bad_predictions_are_refused_after_fit(recalibrator):
+    label, proba = problem(4)
+    recalibrator = clone(recalibrator).fit(proba, label)
+    for bad in (proba * 2, proba[:, :3] / proba[:, :3].sum(axis=1)[:, None], proba[:, 0], -proba):
+        with pytest.raises(ValueError, match="X"):
+            recalibrator.predict_proba(bad)
+    with pytest.raises(ValueError, match="at least one prediction; found 0 sample"):
+        recalibrator.predict_proba(proba[:0])
+
+
+REFUSALS = ("must lie in [0, 1]", "must sum to 1", "floating-point numbers")
+PROBABILITIES_ONLY = "takes probabilities only; the check feeds other numbers"
+EXPECTED_OF_ALL = dict.fromkeys(
+    [
+        "check_all_zero_sample_weights_error",
+        "check_dict_unchanged",
+        "check_dont_overwrite_parameters",
+        "check_dtype_object",
+        "check_estimators_dtypes",
+        "check_estimators_fit_returns_self",
+        "check_estimators_nan_inf",
+        "check_estimators_overwrite_params",
+        "check_estimators_pickle",
+        "check_f_contiguous_array_estimator",
+        "check_fit2d_1feature",
+        "check_fit2d_1sample",
+        "check_fit2d_predict1d",
+        "check_fit_check_is_fitted",
+        "check_fit_idempotent",
+        "check_fit_score_takes_y",
+        "check_methods_sample_order_invariance",
+        "check_methods_subset_invariance",
+        "check_n_features_in",
+        "check_n_features_in_after_fitting",
+        "check_pipeline_consistency",
+        "check_positive_only_tag_during_fit",
+        "check_readonly_memmap_input",
+        "check_requires_y_none",
+        "check_sample_weight_equivalence_on_dense_data",
+        "check_sample_weights_list",
+        "check_sample_weights_not_an_array",
+        "check_sample_weights_not_overwritten",
+        "check_sample_weights_pandas_series",
+        "check_sample_weights_shape",
+    ],
+    PROBABILITIES_ONLY,
+)
+EXPECTED_OF_CLASSIFIERS = dict.fromkeys(
+    [
+        "check_classifier_data_not_an_array",
+        "check_classifiers_classes",
+        "check_classifiers_one_label",
+        "check_classifiers_one_label_sample_weights",
+        "check_classifiers_regression_target",
+        "check_classifiers_train",
+        "check_supervised_y_2d",
+        "check_transformer_data_not_an_array",
+        "check_transformer_general",
+        "check_transformer_preserve_dtypes",
+    ],
+    PROBABILITIES_ONLY,
+)
+
+
+def causes(exception):
+    while exception is not None:
+        yield str(exception)
+        exception = exception.__cause__ or exception.__context__
+
+
+@pytest.mark.filterwarnings("ignore")
+@all_estimators
+def test_probability_estimators_fail_declared_checks_only(estimator):
+    expected = EXPECTED_OF_ALL | (EXPECTED_OF_CLASSIFIERS if is_classifier(estimator) else {})
+    results = check_estimator(
+        clone(estimator), expected_failed_checks=expected, on_fail=None, on_skip=None
+    )
+    failed = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
+    assert failed == {}
+    for result in results:
+        if result["status"] == "xfail":
+            text = " | ".join(causes(result["exception"]))
+            assert any(refusal in text for refusal in REFUSALS), f"{result['check_name']}: {text}"
+    assert {r["check_name"] for r in results if r["status"] == "xfail"} == set(expected)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator()),
+        RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator(), ensemble=False),
+        PredictProba(GaussianNB()),
+    ],
+    ids=["ensemble", "single", "PredictProba"],
+)
+def test_meta_estimators_pass_every_check(estimator):
+    results = check_estimator(estimator, on_fail=None, on_skip=None)
+    failed = {
+        r["check_name"]: r["exception"] for r in results if r["status"] not in ("passed", "skipped")
+    }
+    assert failed == {}
