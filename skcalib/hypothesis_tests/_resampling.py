@@ -208,7 +208,7 @@ class CalibrationTest(BaseEstimator):
 
     def _statistic_of_labels(self, predictions, as_matrix, weighted):
         """A function of predictions and label vectors (R, n), with R values of the statistic."""
-        if self.statistic == "skce":
+        if self.statistic in ("skce", "squared_kernel_calibration_error"):
             return partial(
                 skce_of_labels,
                 kernel=self.kernel,
