@@ -1,7 +1,21 @@
 """Calibration for scikit-learn: measures, hypothesis tests and recalibrators.
 
-Is my model calibrated, how far is it, which of these models is better calibrated, and how do I fix
-it?
+Is my model calibrated, how far from it is it, which of these models is better calibrated, and how
+do I fix it? Submodules are loaded when they are first used.
 """
 
+import importlib
+
 __version__ = "0.1.0"
+
+_SUBMODULES = ["display", "hypothesis_tests", "metrics", "recalibration", "report"]
+
+
+def __getattr__(name):
+    if name in _SUBMODULES:
+        return importlib.import_module(f"skcalib.{name}")
+    raise AttributeError(f"module 'skcalib' has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted([*globals(), *_SUBMODULES])

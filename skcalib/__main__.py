@@ -5,7 +5,8 @@ import sys
 
 from ._demo import draw, run
 from ._tables import read_predictions
-from .report import _format, calibration_report
+from ._validation import check_matplotlib_support
+from .report import _format_report, _format_row, calibration_report
 
 _CHANGES = ("smooth_calibration_error", "expected_calibration_error", "log_loss", "p_value")
 
@@ -15,14 +16,15 @@ def main(arguments=None):
     options = _parser().parse_args(arguments)
     try:
         return options.command(options)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ImportError) as error:
         print(f"skcalib: error: {error}", file=sys.stderr)
         return 2
 
 
 def _parser():
     parser = argparse.ArgumentParser(
-        prog="skcalib", description="Is a model calibrated, how far is it, and how to fix it."
+        prog="python -m skcalib",
+        description="Is a model calibrated, how far is it, and how to fix it.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
@@ -30,7 +32,12 @@ def _parser():
     demo.add_argument("--output", default="skcalib_demo.png", metavar="PNG", help="the figure")
     demo.set_defaults(command=_demo)
 
-    report = commands.add_parser("report", help="report on a CSV file of labels and probabilities")
+    report = commands.add_parser(
+        "report",
+        help="report on a CSV file of labels and probabilities",
+        usage="python -m skcalib report FILE --label COLUMN --proba COLUMN [COLUMN ...] "
+        "[--positive LABEL] [--seed SEED]",
+    )
     report.add_argument("file", metavar="FILE", help="comma-separated values with a header")
     report.add_argument("--label", required=True, metavar="COLUMN", help="column of true labels")
     report.add_argument(
@@ -58,17 +65,19 @@ def _report(options):
 
 
 def _demo(options):
+    check_matplotlib_support("python -m skcalib demo")
     results = []
     for title, outcome in run():
         results.append((title, outcome))
         print(f"{'=' * 72}\n{title}\n{'=' * 72}")
         for stage, (_, _, numbers) in outcome.items():
-            print(f"\n--- {stage} recalibration ---\n{_format(numbers)}")
+            print(f"\n--- {stage} recalibration ---\n{_format_report(numbers)}")
         before, after = (numbers for _, _, numbers in outcome.values())
         print("\n--- what changed ---")
+        print(f"{'':<42}{'before':>9}  {'after':>9}")
         for name in before:
             if name.startswith(_CHANGES):
-                print(f"{name.replace('_', ' '):<44}{before[name]:>9.4f} -> {after[name]:.4f}")
+                print(_format_row(name, before[name], after[name]))
         print()
     draw(results, options.output)
     print(f"Reliability diagrams before and after: {options.output}")

@@ -43,7 +43,6 @@ def draw(results, path):
     axes = figure.subplots(2, len(results), squeeze=False)
     for column, (title, outcome) in zip(axes.T, results, strict=True):
         for ax, (stage, (y_true, y_proba, _)) in zip(column, outcome.items(), strict=True):
-            ReliabilityDisplay.from_predictions(
-                y_true, y_proba, random_state=0, name=f"{title}\n{stage} recalibration", ax=ax
-            )
+            ReliabilityDisplay.from_predictions(y_true, y_proba, random_state=0, ax=ax)
+            ax.set_title(f"{title}\n{stage} recalibration")
     figure.savefig(path, dpi=100)

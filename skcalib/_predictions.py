@@ -1,7 +1,6 @@
 """The data every measure, test and recalibrator works on, once it has been checked."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -40,15 +39,12 @@ class Predictions:
 
     def pooled_mass(self) -> tuple[np.ndarray, np.ndarray]:
         """The sorted distinct predictions of two classes (m,), and the signed mass of each (m,)."""
-        if self.weight.strides != (0,):
+        if not (self.weight == self.weight[0]).all():
             return pool_ties(self.proba, self.signed_mass)
-        proba, label = sort_labelled(self.proba, self.label)  # equal weights need not be sorted
+        proba, label = sort_labelled(self.proba, self.label)  # no weights to sort along
         mass = label - proba
         mass *= self.weight[0]
         return pool_sorted(proba, mass)
-
-    def with_label(self, label: np.ndarray) -> "Predictions":
-        return replace(self, label=label)
 
     def confidence(self) -> "Predictions":
         """The probability of the predicted class, and whether the prediction was right."""
@@ -79,27 +75,3 @@ class Predictions:
 
 def _binary(proba: np.ndarray, hit: np.ndarray, weight: np.ndarray) -> Predictions:
     return Predictions(proba, hit.astype(np.int32), weight, np.array([False, True]))
-
-
-def average_over_reductions(
-    measure: Callable[[Predictions], float],
-    predictions: Predictions,
-    multi_class: str,
-    average: str | None,
-) -> float | np.ndarray:
-    """Value of a binary measure, for more than two classes through the reduction `multi_class`."""
-    if predictions.is_binary:
-        return measure(predictions)
-    if multi_class == "confidence":
-        return measure(predictions.confidence())
-    problems = predictions.top_label() if multi_class == "top-label" else predictions.classwise()
-    share = np.array([share for share, _ in problems])  # (K,)
-    value = np.array([np.nan if problem is None else measure(problem) for _, problem in problems])
-    if average is None:
-        return value
-    if average == "auto":
-        average = "weighted" if multi_class == "top-label" else "macro"
-    exists = ~np.isnan(value)
-    return float(
-        np.average(value[exists], weights=share[exists] if average == "weighted" else None)
-    )

@@ -1,9 +1,15 @@
 """Labels and probabilities from a file of comma-separated values."""
 
+import contextlib
 import csv
 from operator import itemgetter
 
 import numpy as np
+
+_MISSING = {"", "na", "n/a", "nan", "null", "<na>", "#n/a"}
+
+# What rounding to a few digits leaves; the same as for single precision.
+_ROW_SUM_TOLERANCE = 3e-4
 
 
 def read_predictions(path, label_column, proba_columns, positive=None):
@@ -13,25 +19,40 @@ def read_predictions(path, label_column, proba_columns, positive=None):
     Several columns are named like the labels, possibly after a common prefix that ends in a
     separator: "proba_cat", "proba_dog".
     """
-    labels, texts = _read_columns(path, label_column, proba_columns)
-    if "" in labels:
-        raise ValueError(
-            f"Column {label_column!r} must hold a label in every row; it is empty in line "
-            f"{labels.index('') + 2}. Remove the rows without a label."
-        )
-    proba = _parse_probabilities(texts, proba_columns)
+    lines, labels, texts = _read_columns(path, label_column, proba_columns)
+    for line, label in zip(lines, labels, strict=True):
+        if label.lower() in _MISSING:
+            raise ValueError(
+                f"Column {label_column!r} must hold a label in every row; found {label!r} in line "
+                f"{line}. Remove the rows without a label."
+            )
+    labels = _whole_numbers(labels)
+    proba = np.column_stack(
+        [
+            _probabilities(lines, column, name)
+            for name, column in zip(proba_columns, texts, strict=True)
+        ]
+    )
     if len(proba_columns) == 1:
-        classes = _two_classes(labels, positive)
-        return np.array(labels), proba[:, 0], classes
+        return np.array(labels), proba[:, 0], _two_classes(labels, positive)
     if positive is not None:
         raise ValueError(
             f"--positive is for a single column of probabilities; found {len(proba_columns)} "
             "columns. Leave it out."
         )
+    total = proba.sum(axis=1)
+    row = int(np.argmax(np.abs(total - 1)))
+    if abs(total[row] - 1) > _ROW_SUM_TOLERANCE:
+        raise ValueError(
+            f"The probabilities of a row must sum to 1; found a sum of {total[row]:.6g} in line "
+            f"{lines[row]}. Name the columns of all classes, and write their values with more "
+            "digits or divided by their sum."
+        )
     return np.array(labels), proba, _classes_of_columns(sorted(set(labels)), proba_columns)
 
 
 def _read_columns(path, label_column, proba_columns):
+    """Line numbers, labels, and the texts of the other columns."""
     wanted = [label_column, *proba_columns]
     if len(set(wanted)) < len(wanted):
         raise ValueError(f"Each column must be named once; found {', '.join(wanted)}.")
@@ -39,22 +60,18 @@ def _read_columns(path, label_column, proba_columns):
         with open(path, newline="", encoding="utf-8-sig") as file:
             rows = csv.reader(file)
             header = [name.strip() for name in next(rows, [])]
-            missing = [name for name in wanted if name not in header]
-            if missing:
-                raise ValueError(
-                    f"{path} has no column {', '.join(map(repr, missing))}; its columns are "
-                    f"{', '.join(map(repr, header))}. Values are separated by commas."
-                )
+            _check_header(path, header, wanted)
             pick = itemgetter(*(header.index(name) for name in wanted))
-            records = []
+            lines, records = [], []
             for row in rows:
+                if not row:
+                    continue
                 if len(row) != len(header):
-                    if not row:
-                        continue
                     raise ValueError(
                         f"Every row must have the {len(header)} columns of the header; found "
                         f"{len(row)} in line {rows.line_num} of {path}."
                     )
+                lines.append(rows.line_num)
                 records.append(pick(row))
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from error
@@ -65,36 +82,55 @@ def _read_columns(path, label_column, proba_columns):
     if not records:
         raise ValueError(f"{path} must hold at least one row below the header; found none.")
     labels, *texts = zip(*records, strict=True)
-    return [label.strip() for label in labels], texts
+    return lines, [label.strip() for label in labels], texts
 
 
-def _parse_probabilities(texts, columns):
-    proba = np.empty((len(texts[0]), len(columns)))
-    for k, (name, column) in enumerate(zip(columns, texts, strict=True)):
+def _check_header(path, header, wanted):
+    missing = [name for name in wanted if name not in header]
+    if missing:
+        raise ValueError(
+            f"{path} has no column {', '.join(map(repr, missing))}; its columns are "
+            f"{', '.join(map(repr, header))}. Values are separated by commas."
+        )
+    twice = [name for name in wanted if header.count(name) > 1]
+    if twice:
+        raise ValueError(
+            f"{path} must have one column of each name; found {header.count(twice[0])} named "
+            f"{twice[0]!r}. Rename them."
+        )
+
+
+def _probabilities(lines, column, name):
+    proba = np.empty(len(column))
+    for row, text in enumerate(column):
         try:
-            proba[:, k] = np.array(column, dtype=float)
+            proba[row] = float(text)
         except ValueError:
-            row, text = next((i, text) for i, text in enumerate(column) if not _is_number(text))
-            found = "nothing" if not text.strip() else repr(text)
+            proba[row] = np.nan
+        if not 0 <= proba[row] <= 1:
+            found = repr(text) if text.strip() else "nothing"
             raise ValueError(
-                f"Column {name!r} must hold a probability in every row; found {found} in line "
-                f"{row + 2}. Remove or repair the row."
-            ) from None
+                f"Column {name!r} must hold a probability in [0, 1] in every row; found {found} in "
+                f"line {lines[row]}. Remove or repair the row."
+            )
     return proba
 
 
-def _is_number(text):
+def _whole_numbers(labels):
+    """Labels that are all whole numbers, written alike: "1.0" is "1"."""
     try:
-        float(text)
+        numbers = [float(label) for label in labels]
     except ValueError:
-        return False
-    return True
+        return labels
+    if all(number.is_integer() for number in numbers):
+        return [str(int(number)) for number in numbers]
+    return labels
 
 
 def _two_classes(labels, positive):
-    observed = sorted(
-        set(labels), key=lambda label: (float(label) if _is_number(label) else 0, label)
-    )
+    observed = sorted(set(labels))
+    with contextlib.suppress(ValueError):  # words stay in the order of the alphabet
+        observed.sort(key=float)
     if positive is None:
         if len(observed) == 2:
             return observed
@@ -102,37 +138,33 @@ def _two_classes(labels, positive):
             return ["0", "1"]
         raise ValueError(
             f"One column of probabilities is for two labels; found {len(observed)}: "
-            f"{', '.join(observed[:10])}. Pass one column for each class, or name the class of "
-            "the column with --positive."
+            f"{', '.join(observed[:10])}. Pass one column for each class, or name the class of the "
+            "column with --positive."
         )
     others = [label for label in observed if label != positive]
-    if len(others) != 1 or len(observed) > 2:
+    if len(observed) > 2 or len(others) > 1:
         raise ValueError(
             f"--positive {positive} must be one of two labels; found {', '.join(observed[:10])}."
         )
-    return [*others, positive]
+    return [*(others or [f"not {positive}"]), positive]
 
 
 def _classes_of_columns(observed, columns):
-    if set(observed) <= set(columns):
-        return list(columns)
-    classes = _without_common_prefix(columns)
-    unknown = [label for label in observed if label not in classes]
-    if unknown:
-        raise ValueError(
-            "Every label must match a column of probabilities; found "
-            f"{', '.join(map(repr, unknown[:10]))}, and columns for "
-            f"{', '.join(map(repr, classes))}. Name each column like its label, or proba_ and the "
-            "label."
-        )
-    return classes
-
-
-def _without_common_prefix(names):
-    """The names less the longest prefix that all share and that ends in a separator."""
-    first = names[0]
-    for end in range(len(first), 0, -1):
-        shared = all(name.startswith(first[:end]) for name in names)
-        if shared and not first[end - 1].isalnum():
-            return [name[end:] for name in names]
-    return list(names)
+    """The columns less a common prefix, such that every label is among them."""
+    prefixes = [columns[0][:end] for end in range(len(columns[0]), -1, -1)]
+    shared = [
+        prefix
+        for prefix in prefixes
+        if not prefix[-1:].isalnum() and all(name.startswith(prefix) for name in columns)
+    ]
+    candidates = [[name[len(prefix) :] for name in columns] for prefix in shared]
+    for classes in candidates:
+        if set(observed) <= set(classes):
+            return classes
+    unknown = [label for label in observed if label not in candidates[0]]
+    raise ValueError(
+        "Every label must match a column of probabilities; found "
+        f"{', '.join(map(repr, unknown[:10]))}, and columns for "
+        f"{', '.join(map(repr, candidates[0]))}. Name each column like its label, or proba_ and "
+        "the label."
+    )

@@ -1,16 +1,20 @@
 """The door for user input: the only file that judges it.
 
-It is also the only importer of private scikit-learn names.
+It is also the only importer of private scikit-learn names. Phrases in the messages such as "Unknown
+label type: continuous" are what scikit-learn's `check_estimator` looks for.
 """
 
+import inspect
 import numbers
 import warnings
 
 import numpy as np
 from sklearn.base import _fit_context as fit_context
 from sklearn.exceptions import DataConversionWarning
+from sklearn.metrics._scorer import _Scorer
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils import check_array
+from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions, validate_params
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from sklearn.utils.validation import _check_method_params as check_method_params
@@ -20,21 +24,33 @@ from ._predictions import Predictions
 __all__ = [
     "METRIC_CONSTRAINTS",
     "REDUCTION_CONSTRAINTS",
+    "ClassAwareScorer",
     "HasMethods",
     "Interval",
     "StrOptions",
-    "check_fit",
-    "check_fitted",
-    "check_folds",
+    "aligned_proba",
+    "check_enough_samples",
+    "check_finite_kernel",
+    "check_fit_input",
+    "check_kernel",
     "check_labels",
+    "check_matplotlib_support",
     "check_method_params",
+    "check_partition",
+    "check_predict_input",
     "check_predictions",
-    "check_probabilities",
     "check_sample_weight",
+    "check_statistic_values",
+    "check_two_classes",
+    "check_two_samples",
     "fit_context",
     "safe_indexing",
     "validate_params",
+    "warn_of_absent_classes",
 ]
+
+# Rows of double precision that sum to 1 miss it by less than this.
+_ROUNDING = 1e-12
 
 # What every metric takes; `check_predictions` judges the values.
 METRIC_CONSTRAINTS: dict = {
@@ -50,6 +66,20 @@ REDUCTION_CONSTRAINTS: dict = {
 }
 
 
+class ClassAwareScorer(_Scorer):
+    """scikit-learn's scorer, which also tells the metric the classes of the estimator."""
+
+    def _score(self, method_caller, estimator, X, y_true, **kwargs):
+        given = self._kwargs.keys() | kwargs.keys()
+        if (
+            "labels" in inspect.signature(self._score_func).parameters
+            and not given & {"labels", "pos_label"}
+            and hasattr(estimator, "classes_")
+        ):
+            kwargs = kwargs | {"labels": estimator.classes_}
+        return super()._score(method_caller, estimator, X, y_true, **kwargs)
+
+
 def check_predictions(
     y_true,
     y_proba,
@@ -63,9 +93,9 @@ def check_predictions(
 
     `names` are the names of the first two arguments in error messages.
     """
-    proba = check_probabilities(y_proba, name=names[1], partner=(names[0], y_true))
+    proba = check_probabilities(y_proba, name=names[1], partner=names[0], partner_values=y_true)
     observed, code = check_labels(y_true, name=names[0], partner=names[1])
-    check_same_length({names[0]: code, names[1]: proba})
+    check_same_length({names[0]: len(code), names[1]: len(proba)})
     classes = _resolve_classes(observed, proba, pos_label, labels, names)
     label = _recode(observed, code, classes, name=names[0])
     positive = _positive_index(classes, pos_label)
@@ -76,34 +106,28 @@ def check_predictions(
     if sample_weight is None:
         return Predictions(proba, label, np.broadcast_to(1.0 / len(label), len(label)), classes)
     weight = check_sample_weight(sample_weight, len(label))
-    if not weight.all():
-        used = weight > 0
+    used = weight / weight.sum() > 0  # as some are not, besides 0, beside much larger ones
+    if not used.all():
         proba, label, weight = proba[used], label[used], weight[used]
     return Predictions(proba, label, weight / weight.sum(), classes)
 
 
-def check_probabilities(y_proba, *, name="y_proba", partner=None):
+def check_probabilities(y_proba, *, name="y_proba", partner="y_true", partner_values=None):
     """Probabilities as float64, `(n,)` for the positive class or `(n, K)` with K ≥ 2."""
-    proba = check_array(
-        y_proba,
-        dtype=None,
-        ensure_2d=False,
-        ensure_all_finite=False,
-        ensure_min_samples=0,
-        ensure_min_features=0,
-        input_name=name,
-    )
+    proba = _as_array(y_proba, name)
     if proba.dtype.kind == "O":
-        proba = _floats_of_objects(proba, name)
-    if proba.dtype.kind != "f":
-        swapped = ""
-        if partner is not None and _looks_like_probabilities(partner[1]):
-            swapped = f" {partner[0]} and {name} look swapped: {partner[0]} comes first."
+        proba = _floats_of_objects(proba)
+    if proba.dtype.kind != "f" and proba.size > 0:
+        remedy = (
+            "Pass the output of predict_proba; in make_scorer set response_method='predict_proba'; "
+            "convert true probabilities with .astype(float)."
+        )
+        if _looks_like_probabilities(partner_values):
+            remedy = f"{partner} and {name} look swapped: exchange them."
         raise ValueError(
-            f"{name} must hold probabilities as floating-point numbers; found values of type "
-            f"{proba.dtype}, which are taken for class labels.{swapped} Pass the output of "
-            "predict_proba; in make_scorer set response_method='predict_proba'; convert true "
-            "probabilities with .astype(float)."
+            f"{name} must hold probabilities as floating-point numbers; found "
+            f"{proba.ravel()[0]!r} of type {proba.dtype}, which is taken for a class label. "
+            f"{remedy}"
         )
     if proba.ndim == 2 and proba.shape[1] == 1:
         proba = proba[:, 0]
@@ -119,13 +143,13 @@ def check_probabilities(y_proba, *, name="y_proba", partner=None):
             f"(shape={proba.shape}) while a minimum of 1 is required. Check the filter or the "
             "split that produced it."
         )
-    precision = np.finfo(proba.dtype).eps
+    tolerance = np.sqrt(max(np.finfo(proba.dtype).eps, np.finfo(np.float32).eps))
     proba = proba.astype(np.float64, copy=False)
     _check_range(proba, name)
     if proba.ndim == 2:
-        total = _check_row_sums(proba, np.sqrt(precision), name)
-        if proba.shape[1] > 2 and precision > np.finfo(np.float64).eps:
-            proba = proba / total[:, None]  # what rounding to a lower precision lost
+        total = _check_row_sums(proba, tolerance, name)
+        if proba.shape[1] > 2 and np.abs(total - 1).max() > _ROUNDING:
+            proba = proba / total[:, None]  # predictions in single precision come like this
     return proba
 
 
@@ -141,7 +165,7 @@ def _check_row_sums(proba, tolerance, name):
     return total
 
 
-def check_fit(estimator, X, y, sample_weight):
+def check_fit_input(estimator, X, y, sample_weight):
     """What `fit` of an estimator of probabilities starts with: `Predictions` of its `labels`."""
     if np.asarray(y).shape[1:] == (1,):
         warnings.warn(
@@ -157,7 +181,7 @@ def check_fit(estimator, X, y, sample_weight):
     return predictions
 
 
-def check_fitted(estimator, X):
+def check_predict_input(estimator, X):
     """Probabilities of the classes seen at `fit`: (n,) for two of them, else (n, K)."""
     check_is_fitted(estimator)
     _check_feature_names(estimator, X, reset=False)
@@ -191,21 +215,39 @@ def _check_range(proba, name):
     )
 
 
-def _floats_of_objects(values, name):
+def _as_array(values, name):
+    """An array of any type; what cannot become one is refused in the name of the argument."""
+    if np.ma.is_masked(values):
+        raise ValueError(
+            f"{name} must not have masked values; found {np.ma.count_masked(values)}. Remove these "
+            "samples."
+        )
+    try:
+        return check_array(
+            values,
+            dtype=None,
+            ensure_2d=False,
+            ensure_all_finite=False,
+            ensure_min_samples=0,
+            ensure_min_features=0,
+            input_name=name,
+        )
+    except (TypeError, ValueError, OverflowError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name} must be an array of one or two dimensions: {error}") from error
+
+
+def _floats_of_objects(values):
+    """Python objects as an array of floats, if that is what all of them are."""
     flat = values.ravel().tolist()
-    for value in flat:
-        if not isinstance(value, float):
-            raise ValueError(
-                f"{name} must hold probabilities as floating-point numbers; found {value!r} of "
-                f"type {type(value).__name__} in an array of Python objects. Convert it with "
-                ".astype(float)."
-            )
-    return np.array(flat, dtype=np.float64).reshape(values.shape)
+    if all(isinstance(value, float) for value in flat):
+        return np.array(flat, dtype=np.float64).reshape(values.shape)
+    return values
 
 
 def _looks_like_probabilities(values):
     try:
-        values = np.asarray(values, dtype=np.float64)
+        values = np.asarray([] if values is None else values, dtype=np.float64)
     except (TypeError, ValueError):
         return False
     in_range = values.size > 0 and values.min() >= 0 and values.max() <= 1
@@ -219,15 +261,9 @@ def check_labels(y, *, name="y_true", partner="y_proba"):
             f"{name} must hold one class label for each row of {partner}; found None: this "
             f"requires {name} to be passed, but the target {name} is None."
         )
-    y = check_array(
-        y,
-        dtype=None,
-        ensure_2d=False,
-        ensure_all_finite=False,
-        ensure_min_samples=0,
-        ensure_min_features=0,
-        input_name=name,
-    )
+    values, y = y, _as_array(y, name)
+    if y.dtype.kind == "T" or (y.dtype.kind in "US" and isinstance(values, list | tuple)):
+        y = np.array(values, dtype=object)  # NumPy would make a string of a missing value
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.ndim != 1:
@@ -241,11 +277,11 @@ def check_labels(y, *, name="y_true", partner="y_proba"):
         return _encode_objects(y, name)
     if y.dtype.kind == "f":
         _check_whole(y, name, partner)
-    elif y.dtype.kind not in "biuUST":
+    elif y.dtype.kind not in "biuUS":
         raise ValueError(
             f"{name} must hold class labels (strings, integers or booleans); found type {y.dtype}."
         )
-    if y.dtype.kind in "biuf":
+    if y.dtype.kind in "biuf":  # two distinct numbers are found without sorting
         low, high = y.min(), y.max()
         code = y == high
         if low != high and np.all(code | (y == low)):
@@ -265,26 +301,23 @@ def _check_whole(y, name, partner):
         row = int(np.argmax(y % 1 != 0))
         raise ValueError(
             f"{name} must hold class labels; found the fraction {float(y[row])!r} in row {row}, "
-            f"which is a continuous value (Unknown label type: continuous). If {name} and "
-            f"{partner} look swapped, they probably are: {name} holds the labels."
+            f"which is a continuous value (Unknown label type: continuous). Perhaps {name} and "
+            f"{partner} are swapped."
         )
 
 
 def _encode_objects(y, name):
     values = y.tolist()
     kinds = {type(value) for value in values}
-    if all(issubclass(kind, str) for kind in kinds):
+    if any(
+        all(issubclass(kind, one) for kind in kinds) for one in (str, bytes, bool, np.bool_)
+    ) or all(issubclass(kind, numbers.Integral) and kind is not bool for kind in kinds):
         observed = sorted(set(values))
         index = {value: k for k, value in enumerate(observed)}
         code = np.fromiter((index[value] for value in values), dtype=np.int32, count=len(values))
         return np.array(observed), code
-    if all(issubclass(kind, bool | np.bool_) for kind in kinds) or all(
-        issubclass(kind, numbers.Integral) and not issubclass(kind, bool) for kind in kinds
-    ):
-        observed, code = np.unique(np.array(values), return_inverse=True)
-        return observed, code.astype(np.int32)
     for row, value in enumerate(values):
-        if not isinstance(value, str | numbers.Integral | np.bool_):
+        if not isinstance(value, str | bytes | numbers.Integral | np.bool_):
             raise ValueError(
                 f"{name} must hold class labels (strings, integers or booleans) without missing "
                 f"values; found {value!r} of type {type(value).__name__} in row {row} (Unknown "
@@ -298,32 +331,32 @@ def _encode_objects(y, name):
     )
 
 
-def check_same_length(arrays):
-    lengths = {name: len(array) for name, array in arrays.items()}
+def check_same_length(lengths):
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{name}: {length}" for name, length in lengths.items())
         raise ValueError(
             f"{' and '.join(lengths)} must have the same length; found inconsistent numbers of "
-            f"samples ({found}). Pass one label for each prediction."
+            f"samples ({found}). Pass one value of each for every sample."
         )
 
 
 def check_sample_weight(sample_weight, n):
     """Finite weights of shape (n,), none negative and not all zero."""
-    weight = check_array(
-        sample_weight,
-        dtype=np.float64,
-        ensure_2d=False,
-        ensure_all_finite=False,
-        ensure_min_samples=0,
-        input_name="sample_weight",
-    )
+    weight = _as_array(sample_weight, "sample_weight")
+    if weight.dtype.kind == "O":
+        weight = _floats_of_objects(weight)
+    if weight.dtype.kind not in "biuf":
+        raise ValueError(
+            f"sample_weight must hold numbers; found type {weight.dtype}. Pass one number for each "
+            "sample."
+        )
+    weight = weight.astype(np.float64, copy=False)
     if weight.ndim != 1:
         raise ValueError(
-            "Sample weights must be 1D array or scalar-free: sample_weight holds one weight for "
-            f"each sample; found shape {weight.shape}. Pass one column."
+            "sample_weight must be 1-D, one weight for each sample; found shape "
+            f"{weight.shape}. Pass one column."
         )
-    check_same_length({"the predictions": np.broadcast_to(0, n), "sample_weight": weight})
+    check_same_length({"the predictions": n, "sample_weight": len(weight)})
     if not np.isfinite(weight).all():
         row = int(np.argmin(np.isfinite(weight)))
         raise ValueError(
@@ -355,10 +388,10 @@ def _resolve_classes(observed, proba, pos_label, labels, names):
         else f"{names[1]} has {n_columns} columns and"
     )
     if labels is not None:
-        classes = np.asarray(labels)
+        classes = _as_array(labels, "labels")
         if classes.dtype.kind == "O":
             classes = np.array(classes.tolist())
-        if classes.ndim != 1 or len(np.unique(classes)) != classes.size:
+        if classes.ndim != 1 or len(set(classes.tolist())) != classes.size:
             raise ValueError(
                 f"labels must list each class once; found {labels!r}. Give the classes in the "
                 f"order of the columns of {names[1]}."
@@ -379,13 +412,14 @@ def _resolve_classes(observed, proba, pos_label, labels, names):
             "class."
         )
     if n_columns == 2:
+        if pos_label is not None and observed[0] != pos_label:
+            return np.array([observed[0], pos_label])
         if observed.dtype.kind == "b":
             return np.array([False, True])
         if observed.dtype.kind in "iuf" and observed[0] in (-1, 0, 1):
             return np.array([min(observed[0], 0), 1]).astype(observed.dtype)
         if pos_label is not None:
-            other = None if observed[0] == pos_label else observed[0]
-            return np.array([other, pos_label], dtype=object if other is None else None)
+            return np.array([None, pos_label], dtype=object)
     raise ValueError(
         f"{columns} stands for {n_columns} classes, but {names[0]} holds only {len(observed)} "
         f"distinct label(s): {_shown(observed)}. Name all classes with labels=[...], in the order "
@@ -430,21 +464,102 @@ def _shown(values, limit=10):
     return f"[{shown}, …]" if len(values) > limit else f"[{shown}]"
 
 
-def check_folds(cv, classes, code):
-    """A number of folds must not exceed the number of samples, and should not that of any class."""
-    if not isinstance(cv, numbers.Integral):
-        return
-    if len(code) < cv:
+def check_enough_samples(cv, n):
+    """A number of folds must not exceed the number of samples."""
+    if isinstance(cv, numbers.Integral) and n < cv:
         raise ValueError(
-            f"cv={cv} needs at least {cv} samples; found {len(code)} sample(s) "
-            f"(n_samples={len(code)}). Choose fewer folds, or freeze a fitted classifier "
-            "(FrozenEstimator)."
+            f"cv={cv} needs at least {cv} samples; found {n} sample(s) (n_samples={n}). Choose "
+            "fewer folds, or freeze a fitted classifier (FrozenEstimator)."
         )
-    count = np.bincount(code, minlength=len(classes))
-    if count.min() < cv:
+
+
+def check_two_samples(predictions):
+    """Unbiased estimates are made of pairs of different samples."""
+    if len(predictions.weight) < 2:
+        raise ValueError(
+            "estimator='unbiased' needs at least 2 samples of positive weight; found 1. Use "
+            "estimator='biased'."
+        )
+
+
+def check_finite_kernel(sums):
+    """What a kernel of the user's adds up to."""
+    if not np.isfinite(sums).all():
+        raise ValueError(
+            "kernel must have finite values; found NaN or infinity among the pairs of samples."
+        )
+
+
+def check_statistic_values(values):
+    """What a statistic of the user's returned for several label vectors."""
+    if values.ndim != 1 or values.dtype.kind not in "biuf":
+        raise ValueError(
+            f"statistic must return one number; found values of shape {values.shape[1:]} and type "
+            f"{values.dtype}. Wrap it in a function that returns a float."
+        )
+    return values.astype(np.float64, copy=False)
+
+
+def check_kernel(kernel, points):
+    """A kernel must return a matrix; it is tried on a few points (n, K)."""
+    rows, columns = points[:3], points[:2]
+    shape = np.shape(kernel(rows, columns))
+    if shape != (len(rows), len(columns)):
+        raise ValueError(
+            "kernel must return the values for all pairs of rows, of shape (a, b) for arrays of "
+            f"shapes (a, n_classes) and (b, n_classes); found shape {shape} for a = {len(rows)} "
+            f"and b = {len(columns)}."
+        )
+    return kernel
+
+
+def aligned_proba(estimator, X, classes):
+    """The estimator's probabilities with a column for each class, 0 for one it has not seen."""
+    proba = estimator.predict_proba(X)
+    check_probabilities(proba, name=f"The output of {type(estimator).__name__}.predict_proba")
+    known = estimator.classes_
+    if np.array_equal(known, classes):
+        return proba
+    column = {label: k for k, label in enumerate(classes.tolist())}
+    unknown = [label for label in known.tolist() if label not in column]
+    if unknown:
+        raise ValueError(
+            f"estimator must have the classes of y, {_shown(classes)}; {type(estimator).__name__} "
+            f"also has {_shown(np.array(unknown))}. Pass a classifier with more classes than y as "
+            "FrozenEstimator itself, not inside another estimator."
+        )
+    aligned = np.zeros((len(proba), len(classes)), dtype=proba.dtype)
+    aligned[:, [column[label] for label in known.tolist()]] = proba
+    return aligned
+
+
+def check_partition(tests, n):
+    """Positions of the samples 0..n−1 in the concatenated test sets, which must hold each once."""
+    tests = np.concatenate(tests)
+    if len(tests) != n or not np.array_equal(np.sort(tests), np.arange(n)):
+        raise ValueError(
+            "cv must put every sample into exactly one test set, for out-of-fold probabilities of "
+            f"all; found {len(tests)} test samples, {len(np.unique(tests))} of them distinct, for "
+            f"{n} samples. Choose a splitter such as KFold."
+        )
+    return np.argsort(tests)
+
+
+def check_two_classes(classes):
+    if len(classes) < 2:
+        raise ValueError(
+            f"y must hold at least two classes; found 1 class, {_shown(classes)}. There is nothing "
+            "to classify."
+        )
+
+
+def warn_of_absent_classes(folds, classes):
+    """A recalibrator knows nothing of a class that its fold lacks."""
+    n_lacking = sum(len(np.unique(labels)) < len(classes) for labels in folds)
+    if n_lacking:
         warnings.warn(
-            f"Class {classes.tolist()[count.argmin()]!r} has {count.min()} sample(s), fewer than "
-            f"the {cv} folds: some folds lack it. Choose fewer folds, or ensemble=False.",
+            f"{n_lacking} of {len(folds)} test sets lack some class, of which their recalibrators "
+            "learn nothing. Choose fewer or stratified folds, or ensemble=False.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )

@@ -4,12 +4,14 @@ from numbers import Integral, Real
 
 import numpy as np
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
 from ._numerics.isotonic import isotonic_fit
 from ._numerics.null import draw_labels
 from ._validation import (
     METRIC_CONSTRAINTS,
     Interval,
+    check_matplotlib_support,
     check_predictions,
     validate_params,
 )
@@ -19,14 +21,16 @@ __all__ = ["ReliabilityDisplay"]
 
 _GRID = np.linspace(0.0, 1.0, 101)
 
+_DIAGONAL = "calibrated (shaded: by chance)"
+
 
 class ReliabilityDisplay:
     """Reliability diagram: how often the event happens, against its predicted probability.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to create one. The curve is the isotonic
-    regression of the outcomes on the predictions (CORP); a calibrated model's curve stays in the
-    consistency band around the diagonal. More than two classes are shown through the probability
-    of the predicted class and whether it was right.
+    regression of the outcomes on the predictions (CORP, [1]_); a calibrated model's curve stays in
+    the consistency band around the diagonal. More than two classes are shown through the
+    probability of the predicted class and whether it was right.
 
     Parameters
     ----------
@@ -36,20 +40,20 @@ class ReliabilityDisplay:
     observed : ndarray of shape (n_knots,)
         Frequencies of the event at the knots.
 
-    band : tuple of three ndarrays or None
+    band : tuple of three ndarrays, default=None
         Grid of probabilities, lower and upper end of the consistency band.
 
-    density : ndarray of shape (n_bins,)
-        Share of the predictions in bins of equal width.
+    shares : ndarray of shape (n_bins,), default=None
+        Shares of the predictions in bins of equal width.
 
-    error : float
-        The smooth calibration error.
+    error : float, default=None
+        The smooth calibration error, for the legend.
 
-    event : str or None
+    event : str, default=None
         What is predicted, for the label of the axis.
 
-    name : str or None
-        Name of the model, for the title.
+    name : str, default=None
+        Name of the model, for the legend.
 
     Attributes
     ----------
@@ -78,18 +82,41 @@ class ReliabilityDisplay:
     """
 
     def __init__(
-        self, predicted, observed, *, band=None, density=None, error=None, event=None, name=None
+        self,
+        predicted,
+        observed,
+        *,
+        band=None,
+        shares=None,
+        error=None,
+        event=None,
+        name=None,
     ):
         self.predicted = predicted
         self.observed = observed
         self.band = band
-        self.density = density
+        self.shares = shares
         self.error = error
         self.event = event
         self.name = name
 
     @classmethod
-    def from_estimator(cls, estimator, X, y, **params):
+    def from_estimator(
+        cls,
+        estimator,
+        X,
+        y,
+        *,
+        sample_weight=None,
+        pos_label=None,
+        confidence_level=0.9,
+        n_resamples=200,
+        n_bins=20,
+        random_state=None,
+        name=None,
+        ax=None,
+        **kwargs,
+    ):
         """Create and draw the diagram of a fitted classifier.
 
         Parameters
@@ -103,17 +130,54 @@ class ReliabilityDisplay:
         y : array-like of shape (n_samples,)
             Labels.
 
-        **params : dict
-            Arguments of :meth:`from_predictions`.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+
+        pos_label : int, float, bool or str, default=None
+            The class whose probability is shown, of two. By default the last.
+
+        confidence_level : float or None, default=0.9
+            At each probability the curve of a calibrated model is in the band with this
+            probability. None draws no band.
+
+        n_resamples : int, default=200
+            Number of label vectors drawn from the predictions for the band.
+
+        n_bins : int, default=20
+            Number of bars that show how the predictions are distributed.
+
+        random_state : int, RandomState instance or None, default=None
+            Seed of the band.
+
+        name : str, default=None
+            Name of the model, for the legend, by default that of its class.
+
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default. Displays of several models can share it.
+
+        **kwargs : dict
+            Passed to matplotlib's `plot` for the curve.
 
         Returns
         -------
         display : ReliabilityDisplay
             The display, drawn.
         """
-        params = {"name": type(estimator).__name__, "labels": estimator.classes_} | params
-        proba = estimator.predict_proba(X)
-        return cls.from_predictions(y, proba, **params)
+        check_is_fitted(estimator)
+        return cls.from_predictions(
+            y,
+            estimator.predict_proba(X),
+            sample_weight=sample_weight,
+            pos_label=pos_label,
+            labels=estimator.classes_,
+            confidence_level=confidence_level,
+            n_resamples=n_resamples,
+            n_bins=n_bins,
+            random_state=random_state,
+            name=type(estimator).__name__ if name is None else name,
+            ax=ax,
+            **kwargs,
+        )
 
     @classmethod
     @validate_params(
@@ -142,6 +206,7 @@ class ReliabilityDisplay:
         random_state=None,
         name=None,
         ax=None,
+        **kwargs,
     ):
         """Create and draw the diagram of labels and probabilities.
 
@@ -157,7 +222,7 @@ class ReliabilityDisplay:
             Sample weights.
 
         pos_label : int, float, bool or str, default=None
-            The class whose probability a one-dimensional `y_proba` holds.
+            The class whose probability is shown, of two. By default the last of `labels`.
 
         labels : array-like of shape (n_classes,), default=None
             The classes, in the order of the columns of `y_proba`.
@@ -176,16 +241,20 @@ class ReliabilityDisplay:
             Seed of the band.
 
         name : str, default=None
-            Name of the model, for the title.
+            Name of the model, for the legend.
 
         ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
+            Where to draw; a new figure by default. Displays of several models can share it.
+
+        **kwargs : dict
+            Passed to matplotlib's `plot` for the curve.
 
         Returns
         -------
         display : ReliabilityDisplay
             The display, drawn.
         """
+        check_matplotlib_support("ReliabilityDisplay")
         predictions = check_predictions(
             y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
         )
@@ -200,48 +269,62 @@ class ReliabilityDisplay:
             band = _consistency_band(
                 predictions, confidence_level, n_resamples, check_random_state(random_state)
             )
-        density, _ = np.histogram(proba, bins=n_bins, range=(0, 1), weights=weight)
-        error = smooth_calibration_error(label, proba, sample_weight=weight, labels=[0, 1])
         display = cls(
-            predicted, observed, band=band, density=density, error=error, event=event, name=name
+            predicted,
+            observed,
+            band=band,
+            shares=np.histogram(proba, bins=n_bins, range=(0, 1), weights=weight)[0],
+            error=smooth_calibration_error(label, proba, sample_weight=weight, labels=[0, 1]),
+            event=event,
+            name=name,
         )
-        return display.plot(ax)
+        return display.plot(ax, **kwargs)
 
-    def plot(self, ax=None):
+    def plot(self, ax=None, *, name=None, **kwargs):
         """Draw the diagram.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
+            Where to draw; a new figure by default. Displays of several models can share it.
+
+        name : str, default=None
+            Name of the model, for the legend; by default that of the display.
+
+        **kwargs : dict
+            Passed to matplotlib's `plot` for the curve.
 
         Returns
         -------
         display : ReliabilityDisplay
             This object, with `ax_`, `figure_` and `line_`.
         """
+        check_matplotlib_support("ReliabilityDisplay")
         import matplotlib.pyplot as plt
 
         if ax is None:
             _, ax = plt.subplots(figsize=(4.5, 4.5), layout="constrained")
-        ax.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":")
+        if _DIAGONAL not in ax.get_legend_handles_labels()[1]:
+            ax.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":", label=_DIAGONAL)
+        error = None if self.error is None else f"smooth calibration error {self.error:.3f}"
+        parts = [part for part in (name or self.name, error) if part]
+        style = {"label": "\n".join(parts) if parts else "observed frequency"} | kwargs
+        (self.line_,) = ax.plot(self.predicted, self.observed, **style)
+        color = self.line_.get_color()
         if self.band is not None:
-            ax.fill_between(*self.band, color="0.5", alpha=0.25, linewidth=0, label="if calibrated")
-        if self.density is not None:
-            edges = np.linspace(0, 1, len(self.density) + 1)
-            height = 0.2 * self.density / self.density.max()
-            ax.bar(edges[:-1], height, np.diff(edges), align="edge", color="C0", alpha=0.3)
-        label = None if self.error is None else f"smooth error {self.error:.3f}"
-        (self.line_,) = ax.plot(self.predicted, self.observed, color="C0", label=label)
+            ax.fill_between(*self.band, color=color, alpha=0.15, linewidth=0)
+        if self.shares is not None:
+            edges = np.linspace(0, 1, len(self.shares) + 1)
+            height = 0.2 * self.shares / self.shares.max()
+            ax.bar(edges[:-1], height, np.diff(edges), align="edge", color=color, alpha=0.3)
         ax.set(
             xlim=(0, 1),
             ylim=(0, 1),
             aspect="equal",
             xlabel="predicted probability" + (f" of {self.event}" if self.event else ""),
             ylabel="observed frequency",
-            title=self.name,
         )
-        ax.legend(loc="upper left", frameon=False)
+        ax.legend(loc="best", frameon=False, fontsize="small")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

@@ -79,8 +79,9 @@ def calibration_report(
     -----
     The p-value is that of ``CalibrationTest()``. For more than two classes and many samples the
     test and its statistic use a random part of the samples, so that the report takes seconds; it
-    says of how many. The log loss counts a probability of 0 as the smallest floating-point step
-    from it that scikit-learn allows.
+    says of how many. The bandwidth of that statistic is the median for the predictions at hand, so
+    its values for two models are not comparable. The log loss is scikit-learn's, which keeps
+    probabilities 2.2e-16 away from 0 and 1 and so is finite.
 
     Examples
     --------
@@ -98,7 +99,7 @@ def calibration_report(
     )
     numbers = _measures(predictions) | _test(predictions, check_random_state(random_state))
     numbers["advice"] = _advice(numbers, predictions)
-    return numbers if output_dict else _format(numbers)
+    return numbers if output_dict else _format_report(numbers)
 
 
 def _measures(predictions):
@@ -156,12 +157,20 @@ def _test(predictions, random_state):
 
 def _advice(numbers, predictions):
     p_value = numbers["p_value"]
+    matrix, label = predictions.matrix, predictions.label
+    n_impossible = np.sum(matrix[np.arange(len(label)), label] == 0)
+    if n_impossible:
+        return (
+            f"Miscalibrated for certain: {n_impossible} label(s) occurred that had probability 0. "
+            "Recalibrate on data that the classifier was not fitted on, for instance with "
+            "RecalibratedClassifier."
+        )
     if p_value >= _LEVEL:
         return (
-            f"No sign of miscalibration (p = {p_value:.3g}): deviations like these are common for "
-            "a calibrated model. Nothing to repair."
+            f"No evidence of miscalibration (p = {p_value:.3g}): a calibrated model often deviates "
+            "as much. Few samples cannot show more."
         )
-    confidence = predictions.matrix.max(axis=1)
+    confidence = matrix.max(axis=1)
     noise = np.sqrt(np.sum(predictions.weight**2 * confidence * (1 - confidence)))
     excess = numbers["mean_confidence"] - numbers["accuracy"]
     if abs(excess) > 2 * noise:
@@ -175,28 +184,32 @@ def _advice(numbers, predictions):
     )
 
 
-def _format(numbers):
+_TITLES = {
+    "accuracy": "accuracy",
+    "mean_confidence": "mean confidence",
+    "brier_score_loss": "Brier score",
+    "log_loss": "log loss",
+    "smooth_calibration_error": "smooth calibration error",
+    "smooth_calibration_error_confidence": "smooth calibration error (confidence)",
+    "smooth_calibration_error_classwise": "smooth calibration error (classwise)",
+    "expected_calibration_error": "expected calibration error",
+    "expected_calibration_error_confidence": "expected calibration error (confidence)",
+    "expected_calibration_error_classwise": "expected calibration error (classwise)",
+    "squared_kernel_calibration_error": "squared kernel calibration error",
+    "p_value": "p-value of the calibration test",
+}
+
+
+def _format_row(key, *values):
+    """A line of the report: the title of a number, and its values."""
+    digits = "9.1e" if key == "squared_kernel_calibration_error" else "9.4f"
+    return f"{_TITLES[key]:<42}" + "  ".join(format(value, digits) for value in values)
+
+
+def _format_report(numbers):
     n_samples, n_tested = numbers["n_samples"], numbers["n_tested"]
-    part = "" if n_tested == n_samples else f" (a random {n_tested} samples)"
-    rows = [
-        ("accuracy", "accuracy"),
-        ("mean confidence", "mean_confidence"),
-        ("Brier score", "brier_score_loss"),
-        ("log loss", "log_loss"),
-        ("smooth calibration error", "smooth_calibration_error"),
-        ("expected calibration error", "expected_calibration_error"),
-    ]
     lines = [f"Calibration of {n_samples} predictions, {numbers['n_classes']} classes", ""]
-    for title, key in rows:
-        for suffix in ("", *_REDUCTIONS):
-            if key + suffix in numbers:
-                kind = f" ({_REDUCTIONS[suffix]})" if suffix else ""
-                lines.append(f"{title + kind:<44}{numbers[key + suffix]:>9.4f}")
-    lines += [
-        f"{'squared kernel calibration error' + part:<44}"
-        f"{numbers['squared_kernel_calibration_error']:>9.1e}",
-        f"{'p-value of calibration' + part:<44}{numbers['p_value']:>9.4f}",
-        "",
-        textwrap.fill(numbers["advice"], width=76),
-    ]
-    return "\n".join(lines)
+    lines += [_format_row(key, numbers[key]) for key in _TITLES if key in numbers]
+    if n_tested < n_samples:
+        lines.append(f"(the last two of {n_tested} of the samples, chosen at random)")
+    return "\n".join([*lines, "", textwrap.fill(numbers["advice"], width=76)])

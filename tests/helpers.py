@@ -58,7 +58,7 @@ def smooth_calibration_cvxpy(proba, outcome, weight=None):
     z = cvxpy.Variable(len(mass))
     constraints = [cvxpy.abs(z) <= 1, cvxpy.abs(cvxpy.diff(z)) <= distance]
     problem = cvxpy.Problem(cvxpy.Maximize(mass @ z), constraints)
-    return problem.solve(solver=cvxpy.CLARABEL)
+    return problem.solve(solver=cvxpy.HIGHS)
 
 
 def isotonic_l1_by_enumeration(values, weights, upper):

@@ -11,6 +11,7 @@ import pytest
 from helpers import random_problem, two_columns
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -63,15 +64,13 @@ def metric_measure(metric):
     return measure
 
 
-def test_measure(test):
+def hypothesis_test_measure(test):
     def measure(y, proba, sample_weight=None, labels=None):
         test_ = clone(test).set_params(labels=labels).fit(proba, y, sample_weight=sample_weight)
         return np.array([test_.statistic_, test_.p_value_])
 
     return measure
 
-
-test_measure.__test__ = False
 
 QUERY = {k: random_problem(np.random.default_rng(7), 20, k)[1] for k in (2, 4)}
 
@@ -93,7 +92,7 @@ def recalibrator_measure(recalibrator):
 
 MEASURES = (
     {f"metric: {name}": metric_measure(metric) for name, metric in METRIC_CASES.items()}
-    | {f"test: {name}": test_measure(test) for name, test in TEST_CASES.items()}
+    | {f"test: {name}": hypothesis_test_measure(test) for name, test in TEST_CASES.items()}
     | {f"recalibrator: {name}": recalibrator_measure(r) for name, r in RECALIBRATOR_CASES.items()}
 )
 all_measures = pytest.mark.parametrize("measure", MEASURES.values(), ids=MEASURES)
@@ -233,6 +232,8 @@ def test_other_precisions_are_computed_in_double(measure, n_classes, dtype):
     if n_classes > 2:  # in double, rows must sum to 1 more exactly
         rounded /= rounded.sum(axis=1, keepdims=True)
     assert_same(measure(label, lower), measure(label, rounded))
+    if dtype is np.float32:  # once it has been single precision
+        assert_same(measure(label, lower.astype(np.float64)), measure(label, rounded))
 
 
 @all_measures
@@ -259,6 +260,12 @@ def test_scale_of_weights_does_not_matter(measure, n_classes):
     reference = measure(label, proba, sample_weight=weight)
     for scale in (1e-6, 0.1, 1e9):
         assert_same(measure(label, proba, sample_weight=scale * weight), reference)
+    extreme = np.where(weight > 0.5, 1e300, 1e-300)
+    used = weight > 0.5
+    assert_same(
+        measure(label, proba, sample_weight=extreme, labels=range(n_classes)),
+        measure(label[used], proba[used], labels=range(n_classes)),
+    )
 
 
 @all_measures
@@ -333,6 +340,9 @@ def test_one_class_only(metric):
         )
         assert_same(metric(["no", "yes"][one : one + 1] * 3, proba, pos_label="yes"), expected, 0)
     assert_same(metric([-1, -1, -1], proba), metric([0, 0, 0], proba), 0)
+    assert_same(metric([1, 1, 1], proba, pos_label=2), metric([0, 0, 0], proba), 0)
+    assert_same(metric([2, 2, 2], proba, pos_label=2), metric([1, 1, 1], proba), 0)
+    assert_same(metric([0, 0, 0], proba, pos_label=-1), metric([0, 0, 0], proba), 0)
     with pytest.raises(ValueError, match=r"y_true holds only 1 distinct label\(s\): \['no'\]"):
         metric(["no"] * 3, proba)
 
@@ -341,7 +351,8 @@ BAD_INPUT = {
     "labels for probabilities": ([0, 1, 1], [0, 1, 1], "floating-point numbers; found .* int"),
     "booleans": ([0, 1, 1], [False, True, True], "floating-point numbers; found .* bool"),
     "strings": ([0, 1, 1], ["0.1", "0.2", "0.3"], "floating-point numbers"),
-    "swapped": ([0.1, 0.9, 0.8], [0, 1, 1], "swapped"),
+    "swapped": ([0.1, 0.9, 0.8], [0, 1, 1], "look swapped: exchange them"),
+    "swapped strings": ([0.1, 0.9, 0.8], ["a", "b", "b"], "look swapped: exchange them"),
     "swapped floats": ([0.1, 0.9, 0.8], [0.0, 1.0, 1.0], "swapped"),
     "nan": ([0, 1, 1], [0.1, np.nan, 0.5], r"must be finite; found nan .* row 1"),
     "infinity": ([0, 1, 1], [0.1, 0.5, np.inf], r"must be finite; found inf .* row 2"),
@@ -351,11 +362,23 @@ BAD_INPUT = {
     "rows": ([0, 1], [[0.5, 0.5], [0.3, 0.3]], r"sum to 1 .* found a sum of 0.6 in row 1"),
     "empty": ([], [], "at least one prediction; found 0 sample"),
     "lengths": ([0, 1, 1], [0.1, 0.5], "same length; found .* 3.* 2"),
-    "three dimensions": ([0, 1], np.full((2, 2, 2), 0.5), "dim"),
+    "three dimensions": ([0, 1], np.full((2, 2, 2), 0.5), "must be an array of one or two dim"),
+    "ragged": ([0, 1], [[0.5, 0.5], [1.0]], "must be an array of one or two dimensions"),
+    "complex": ([0, 1], np.array([0.5, 0.5j]), "must be an array .*Complex data not supported"),
+    "masked": ([0, 1], np.ma.array([0.5, 0.6], mask=[False, True]), "must not have masked values"),
+    "masked labels": (np.ma.array([0, 1], mask=[0, 1]), [0.5, 0.6], "must not have masked values"),
+    "dates": (np.array(["2020-01-01"] * 2, dtype="M8[D]"), [0.5, 0.6], "found type datetime64"),
     "one-hot labels": ([[0, 1], [1, 0]], [[0.5, 0.5], [0.5, 0.5]], "must be 1-D"),
     "continuous labels": ([0.5, 1.5], [0.5, 0.6], "found the fraction 0.5 in row 0"),
     "missing label": ([0, np.nan, 1], [0.5, 0.6, 0.7], "missing values; found nan .* row 1"),
     "missing string": (["a", None, "b"], [0.5, 0.6, 0.7], "missing values; found None .* row 1"),
+    "nan among strings": (["a", float("nan"), "b"], [0.5, 0.6, 0.7], "found nan .* row 1"),
+    "nan of NumPy strings": (
+        np.array(["a", np.nan, "b"], dtype=np.dtypes.StringDType(na_object=np.nan)),
+        [0.5, 0.6, 0.7],
+        "found nan .* row 1",
+    ),
+    "mixed list": (["a", 1, 1], [0.5, 0.6, 0.7], "one type; found a mix of int, str"),
     "mixed labels": (np.array(["a", 1], dtype=object), [0.5, 0.6], "one type; found a mix of"),
     "too many labels": ([0, 1, 2], [0.5, 0.6, 0.7], "holds 3 distinct labels"),
     "too few labels": ([0, 1], np.full((2, 3), 1 / 3), r"only 2 distinct label\(s\).*labels="),
@@ -377,7 +400,10 @@ BAD_WEIGHTS = {
     "nan": ([1, np.nan, 1], "sample_weight must be finite; found nan .* row 1"),
     "infinity": ([1, np.inf, 1], "sample_weight must be finite; found inf"),
     "lengths": ([1, 1], "same length"),
-    "shape": ([[1], [1], [1]], "found shape"),
+    "shape": ([[1], [1], [1]], r"sample_weight must be 1-D, .* found shape \(3, 1\)"),
+    "words": (["a", "b", "c"], "sample_weight must hold numbers"),
+    "a word": ("balanced", "sample_weight"),
+    "dates": (np.array(["2020-01-01"] * 3, dtype="M8[D]"), "sample_weight must hold numbers"),
 }
 
 
@@ -392,6 +418,7 @@ BAD_LABELS = {
     "unknown": ([0, 1, 1], ["a", "b"], "y.* must hold only the classes .*'a'.* found"),
     "twice": ([0, 1, 1], [0, 0], "labels must list each class once"),
     "too many": ([0, 1, 1], [0, 1, 2], "labels must name one class for each column"),
+    "none": ([0, 1, 1], [None, 1], "must hold only the classes"),
 }
 
 
@@ -645,19 +672,36 @@ def test_probability_estimators_fail_declared_checks_only(estimator):
     assert {r["check_name"] for r in results if r["status"] == "xfail"} == set(expected)
 
 
+PASSED = ("passed", "skipped")
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     "estimator",
     [
         RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator()),
         RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator(), ensemble=False),
-        PredictProba(GaussianNB()),
+        RecalibratedClassifier(LogisticRegression(), IsotonicRecalibrator()),
     ],
-    ids=["ensemble", "single", "PredictProba"],
+    ids=["ensemble", "single", "linear"],
 )
-def test_meta_estimators_pass_every_check(estimator):
+def test_recalibrated_classifiers_pass_every_check(estimator):
     results = check_estimator(estimator, on_fail=None, on_skip=None)
-    failed = {
-        r["check_name"]: r["exception"] for r in results if r["status"] not in ("passed", "skipped")
-    }
-    assert failed == {}
+    bad = {r["check_name"]: r["exception"] for r in results if r["status"] not in PASSED}
+    assert bad == {}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_predict_proba_passes_every_check_but_those_of_cross_fitting():
+    expected = dict.fromkeys(
+        ["check_transformer_data_not_an_array", "check_transformer_general"],
+        "fit_transform returns out-of-fold probabilities, transform those of the whole fit",
+    )
+    results = check_estimator(
+        PredictProba(LogisticRegression()),
+        expected_failed_checks=expected,
+        on_fail=None,
+        on_skip=None,
+    )
+    bad = {r["check_name"]: r["status"] for r in results if r["status"] not in PASSED}
+    assert bad == dict.fromkeys(expected, "xfail")

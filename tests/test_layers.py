@@ -11,7 +11,7 @@ import skcalib
 
 ROOT = Path(skcalib.__file__).parent
 
-# From the ground up; a module may import from its own layer and from those before it.
+# From the ground up; a module may import from its own package and from the layers before it.
 LAYERS = [
     ["_numerics"],
     ["_predictions"],

@@ -74,17 +74,44 @@ def test_numbers_as_labels_and_a_class_that_does_not_occur(table, capsys):
 def test_one_label_only(table, capsys):
     path = table("y,p\n1,0.5\n1,0.9\n")
     assert run(capsys, "report", path, "--label", "y", "--proba", "p")[0] == 0
+    path = table("y,p\nb,0.5\nb,0.9\n")
+    arguments = ["report", path, "--label", "y", "--proba", "p", "--positive", "b"]
+    assert run(capsys, *arguments)[0] == 0
+
+
+def test_prefixes_end_where_the_labels_begin(table, capsys):
+    path = table("y,p_new_york,p_new_jersey\nnew_york,0.5,0.5\nnew_jersey,0.25,0.75\n")
+    columns = ["p_new_york", "p_new_jersey"]
+    assert run(capsys, "report", path, "--label", "y", "--proba", *columns)[0] == 0
+
+
+def test_whole_numbers_are_labels_however_they_are_written(table, capsys):
+    path = table("y,p\n1,0.5\n0.0,0.4\n1.0,0.9\n0,0.1\n")
+    status, out, _ = run(capsys, "report", path, "--label", "y", "--proba", "p")
+    assert status == 0
+    assert "4 predictions, 2 classes" in out
+
+
+def test_demo_without_matplotlib(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    status, out, err = run(capsys, "demo")
+    assert status == 2
+    assert out == ""
+    assert "pip install matplotlib" in err
 
 
 MISTAKES = {
     "unknown column": ("y,p\n1,0.5\n", ["q"], "has no column 'q'; its columns are 'y', 'p'"),
     "semicolons": ("y;p\n1;0.5\n", ["p"], "Values are separated by commas"),
     "missing probability": ("y,p\n1,0.5\n0,\n", ["p"], "found nothing in line 3"),
-    "nan": ("y,p\n1,0.5\n0,nan\n", ["p"], "must be finite; found nan"),
+    "nan": ("y,p\n1,0.5\n0,nan\n", ["p"], "'p' must hold a probability in [0, 1]"),
+    "lines": ('y,p,note\n1,0.5,"a\nb"\n\n\n0,x,c\n', ["p"], "found 'x' in line 6"),
+    "label NA": ("y,p\n1,0.5\nNA,0.3\n", ["p"], "found 'NA' in line 3"),
+    "two columns of a name": ("y,p,p\n1,0.5,0.5\n", ["p"], "one column of each name; found 2"),
     "text": ("y,p\n1,0.5\n0,high\n", ["p"], "found 'high' in line 3"),
-    "missing label": ("y,p\n1,0.5\n,0.3\n", ["p"], "it is empty in line 3"),
-    "out of range": ("y,p\n1,0.5\n0,1.5\n", ["p"], "must lie in [0, 1]; found 1.5"),
-    "rows": ("y,p_0,p_1\n1,0.5,0.2\n0,0.3,0.7\n", ["p_0", "p_1"], "must sum to 1"),
+    "missing label": ("y,p\n1,0.5\n,0.3\n", ["p"], "found '' in line 3"),
+    "out of range": ("y,p\n1,0.5\n0,1.5\n", ["p"], "in [0, 1] in every row; found '1.5' in line 3"),
+    "rows": ("y,p_0,p_1\n1,0.3,0.7\n0,0.5,0.2\n", ["p_0", "p_1"], "sum of 0.7 in line 3"),
     "label without column": (
         "y,p_a,p_b\na,0.5,0.5\nc,0.3,0.7\n",
         ["p_a", "p_b"],
@@ -133,7 +160,7 @@ def test_unreadable_files(tmp_path, capsys):
 def test_command_line_without_arguments_shows_usage():
     done = subprocess.run([sys.executable, "-m", "skcalib"], capture_output=True, text=True)
     assert done.returncode == 2
-    assert "usage: skcalib" in done.stderr
+    assert "usage: python -m skcalib" in done.stderr
 
 
 def test_demo(tmp_path, capsys):

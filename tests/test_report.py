@@ -71,7 +71,8 @@ def test_text_shows_the_numbers():
 
 
 @pytest.mark.parametrize(
-    ("power", "phrase"), [(1, "No sign of"), (3, "underconfident by"), (1 / 3, "overconfident by")]
+    ("power", "phrase"),
+    [(1, "No evidence of miscalibration"), (3, "underconfident by"), (1 / 3, "overconfident by")],
 )
 def test_advice(power, phrase):
     rng = np.random.default_rng(0)
@@ -90,12 +91,20 @@ def test_advice_where_errors_cancel():
     )
 
 
+def test_impossible_labels_are_certain_evidence():
+    # two samples cannot make the p-value small, but what has probability 0 does not happen
+    report = calibration_report([1, 0], [0.0, 1.0])
+    assert "Miscalibrated for certain: 2 label(s) occurred" in report
+
+
 def test_large_problems_are_tested_on_a_part(monkeypatch):
     monkeypatch.setattr("skcalib.report._MULTIPLICATIONS", 3 * 999 * 50**2)
     label, proba = random_problem(np.random.default_rng(0), 200, 3)
     numbers = calibration_report(label, proba, random_state=0, output_dict=True)
     assert numbers["n_tested"] == 50
-    assert "a random 50 samples" in calibration_report(label, proba, random_state=0)
+    assert "(the last two of 50 of the samples, chosen at random)" in calibration_report(
+        label, proba, random_state=0
+    )
 
 
 def test_strings_and_bad_input():

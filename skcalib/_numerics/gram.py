@@ -1,6 +1,7 @@
 """Kernels on the simplex, and sums over pairs of samples taken tile by tile."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist, pdist
@@ -10,67 +11,59 @@ Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (a, K), (b, K) -> (a,
 # Rows and columns of a tile: 8 MB of kernel values.
 _TILE = 1024
 
-# Pairs of this many points settle a median.
+# The median is taken over the pairs of at most this many points.
 _MEDIAN_POINTS = 1000
 
 
-def total_variation(s: np.ndarray, t: np.ndarray) -> np.ndarray:
-    return 0.5 * cdist(s, t, "cityblock")
+class KernelFamily(NamedTuple):
+    """exp(−d/ν) of a distance d, or exp(−d²/(2ν²)) if Gaussian."""
+
+    metric: str  # name in scipy
+    scale: float  # d is so many times that metric
+    per_probability: float  # d of two-class predictions is so many times |p − q|
+    is_gaussian: bool = False
 
 
-DISTANCES: dict[str, Kernel] = {
-    "exponential": lambda s, t: cdist(s, t, "euclidean"),
-    "laplacian": lambda s, t: cdist(s, t, "cityblock"),
-    "total-variation": total_variation,
-    "rbf": lambda s, t: cdist(s, t, "euclidean"),
-}
-
-# On the segment between the two classes every distance is this multiple of |p − q|.
-DISTANCE_PER_PROBABILITY = {
-    "exponential": np.sqrt(2.0),
-    "laplacian": 2.0,
-    "total-variation": 1.0,
-    "rbf": np.sqrt(2.0),
+KERNELS = {
+    "total-variation": KernelFamily("cityblock", 0.5, 1.0),
+    "laplacian": KernelFamily("cityblock", 1.0, 2.0),
+    "exponential": KernelFamily("euclidean", 1.0, np.sqrt(2.0)),
+    "rbf": KernelFamily("euclidean", 1.0, np.sqrt(2.0), is_gaussian=True),
 }
 
 
-def named_kernel(name: str, bandwidth: float) -> Kernel:
-    """exp(−d/ν), or exp(−d²/(2ν²)) for "rbf", with the distance of that name."""
-    distance = DISTANCES[name]
-
-    def kernel(s: np.ndarray, t: np.ndarray) -> np.ndarray:
-        gram = distance(s, t)
-        gram /= bandwidth
-        if name == "rbf":
-            np.square(gram, out=gram)
-            gram *= 0.5
-        np.negative(gram, out=gram)
-        return np.exp(gram, out=gram)
-
-    return kernel
+def kernel_values(
+    s: np.ndarray, t: np.ndarray, family: KernelFamily, bandwidth: float
+) -> np.ndarray:
+    gram = cdist(s, t, family.metric)
+    gram *= family.scale / bandwidth
+    if family.is_gaussian:
+        np.square(gram, out=gram)
+        gram *= 0.5
+    np.negative(gram, out=gram)
+    return np.exp(gram, out=gram)
 
 
-def median_distance(points: np.ndarray, name: str) -> float:
-    """Median distance between distinct points (n, K), or (n,) for |s − t|; 1 if there is only one.
+def median_distance(points: np.ndarray, metric: str) -> float:
+    """Median distance between distinct points (n, K), or (n,) on a line; 1 if there is only one.
 
     Of more than 1000 distinct points 1000 are taken at even spacing, in the order of their sorted
-    coordinates. So the number depends neither on the order of the samples or of the classes, nor
-    on how often a sample is repeated.
+    coordinates, then of their distance to the mean. So the number depends neither on the order of
+    the samples or of the classes, nor on how often a sample is repeated.
     """
     distinct = np.unique(points, axis=0) if points.ndim == 2 else np.unique(points)[:, None]
     if len(distinct) == 1:
         return 1.0
     if len(distinct) > _MEDIAN_POINTS:
-        order = np.lexsort(np.sort(distinct, axis=1).T)
+        offset = np.round(np.linalg.norm(distinct - distinct.mean(axis=0), axis=1), 12)
+        order = np.lexsort((offset, *np.sort(distinct, axis=1).T))
         chosen = np.linspace(0, len(distinct) - 1, _MEDIAN_POINTS).round().astype(np.intp)
         distinct = distinct[order[chosen]]
-    distance = pdist(distinct, "euclidean" if name in ("exponential", "rbf") else "cityblock")
-    scale = 0.5 if name == "total-variation" and points.ndim == 2 else 1.0
-    return scale * float(np.median(distance))
+    return float(np.median(pdist(distinct, metric)))
 
 
-def gram_quadratic_form(kernel: Kernel, points: np.ndarray, mass: np.ndarray) -> np.ndarray:
-    """Σ_{i,j} k(points_i, points_j) ⟨mass_i, mass_j⟩ for each of several masses.
+def gram_pair_sum(kernel: Kernel, points: np.ndarray, mass: np.ndarray) -> np.ndarray:
+    """Σ_{i≠j} k(points_i, points_j) ⟨mass_i, mass_j⟩ for each of several masses.
 
     Parameters: points (n, K), mass (n, R, C) for R replicates of vectors in C dimensions. Returns
     (R,). The kernel is symmetric: only the tiles on and above the diagonal are computed, one at a
@@ -83,8 +76,10 @@ def gram_quadratic_form(kernel: Kernel, points: np.ndarray, mass: np.ndarray) ->
         rows = slice(i, i + _TILE)
         for j in range(i, n, _TILE):
             columns = slice(j, j + _TILE)
-            half = kernel(points[rows], points[columns]) @ flat[columns]
-            total += (1 if i == j else 2) * np.einsum("ij,ij->j", half, flat[rows])
+            gram = np.array(kernel(points[rows], points[columns]))
+            if i == j:
+                np.fill_diagonal(gram, 0.0)
+            total += (1 if i == j else 2) * np.einsum("ij,ij->j", gram @ flat[columns], flat[rows])
     return total.reshape(n_replicates, -1).sum(axis=1)
 
 

@@ -28,6 +28,7 @@ def quantile_bins(points: np.ndarray, weights: np.ndarray, n_bins: int) -> np.nd
     below = np.cumsum(mass) - mass
     share = below / (below[-1] + mass[-1])
     bins = np.floor(n_bins * share + _ROUNDING).astype(np.intp)  # (m,)
+    np.minimum(bins, n_bins - 1, out=bins)
     return bins[np.searchsorted(distinct, points)]  # (n,)
 
 

@@ -9,13 +9,13 @@ _LONGEST_EXPONENT = 500.0
 _SMALLEST_BANDWIDTH = 1e-290
 
 
-def laplace_quadratic_form(points: np.ndarray, mass: np.ndarray, bandwidth: float) -> np.ndarray:
-    """Σ_{i,j} mass_i mass_j exp(−|points_i − points_j|/h) for each row of mass.
+def laplace_pair_sum(points: np.ndarray, mass: np.ndarray, bandwidth: float) -> np.ndarray:
+    """Σ_{i≠j} mass_i mass_j exp(−|points_i − points_j|/h) for each row of mass.
 
-    With A_j = Σ_{i≤j} mass_i exp(−(points_j − points_i)/h) for sorted points the sum is 2 Σ_j
-    mass_j A_j − Σ_j mass_j². A is a cumulative sum of mass·exp(points/h), rescaled; it is taken
-    over stretches of points short enough for the exponential, and what one stretch hands on decays
-    into the next.
+    With A_j = Σ_{i<j} mass_i exp(−(points_j − points_i)/h) for sorted points the sum is
+    2 Σ_j mass_j A_j. A is a cumulative sum of mass·exp(points/h), rescaled; it is taken over
+    stretches of points short enough for the exponential, and what one hands on decays into the
+    next. (Adding Σ_j mass_j² to the sum, instead of subtracting it, keeps every digit.)
 
     Parameters: points (n,) sorted, mass (..., n). Returns (...,). Cost O(n) per row.
     """
@@ -23,15 +23,16 @@ def laplace_quadratic_form(points: np.ndarray, mass: np.ndarray, bandwidth: floa
     stretch = (position - position[0]) // _LONGEST_EXPONENT
     starts = np.flatnonzero(np.diff(stretch, prepend=-1.0))
     total = np.zeros(mass.shape[:-1])
-    carried = np.zeros(mass.shape[:-1])  # A at the last point so far
+    carried = np.zeros(
+        mass.shape[:-1]
+    )  # what the points so far add up to, at the first of the next
     for first, stop in zip(starts, np.append(starts[1:], len(points)), strict=True):
         here = position[first:stop] - position[first]
         local = mass[..., first:stop]
-        decay = np.exp(-here)
         reach = np.cumsum(local * np.exp(here), axis=-1)
-        if first > 0:
-            reach += (carried * np.exp(position[first - 1] - position[first]))[..., None]
-        reach *= decay
-        total += 2 * np.sum(local * reach, axis=-1) - np.sum(local * local, axis=-1)
-        carried = reach[..., -1]
-    return total
+        reach += carried[..., None]
+        total += local[..., 0] * carried
+        total += np.einsum("...j,...j->...", local[..., 1:] * np.exp(-here[1:]), reach[..., :-1])
+        if stop < len(points):
+            carried = reach[..., -1] * np.exp(position[first] - position[stop])
+    return 2 * total

@@ -12,16 +12,21 @@ from .._numerics.null import draw_labels
 from .._validation import (
     Interval,
     StrOptions,
-    check_fit,
+    check_fit_input,
+    check_statistic_values,
+    check_two_samples,
     fit_context,
 )
-from ..metrics._kernel import KERNEL_CONSTRAINTS, skce_of_labels
+from ..metrics._kernel import KERNEL_CONSTRAINTS, SquaredKernelError
 from ..metrics._scorers import METRICS
 
-# Numbers in the residuals of one batch of resamples: 32 MB.
+# Entries in the residuals of one batch of resamples (32 MB).
 _BATCH = 2**22
 
-# Values of the statistic that differ by rounding only count as tied.
+# Into so many batches, which jobs share and progress counts, go resamples evaluated one at a time.
+_BATCHES = 64
+
+# Values of the statistic that differ only by rounding count as tied.
 _TIE = 1e-12
 
 
@@ -40,7 +45,8 @@ class CalibrationTest(BaseEstimator):
         :func:`skcalib.metrics.squared_kernel_calibration_error` with `kernel`, `bandwidth` and
         `estimator`. Otherwise the name of a metric of :mod:`skcalib.metrics`, or a callable
         ``statistic(y_true, y_proba) -> float``. A callable gets resampled labels of the same type
-        and probabilities of the same shape as `fit`; not every class need occur among the labels.
+        and the probabilities, in one column or in several as `fit` got them; not every class need
+        occur among the labels. If `fit` gets weights, so does the callable, as `sample_weight`.
 
     method : {"conditional"}, default="conditional"
         How the p-value is found: by labels drawn from the predictions as they are.
@@ -104,7 +110,7 @@ class CalibrationTest(BaseEstimator):
     model with probability :math:`\alpha`; with ties, with at most that. The "skce" statistic of
     all resamples is computed in matrix products: for two classes (except with the kernel "rbf" or
     a callable) at :math:`O(n (B + \log n))`, otherwise :math:`O(n^2 K B)`; memory is :math:`O(n
-    K)` and batches of 32 MB.
+    K)` and a few times 32 MB for each job.
 
     This is not consistency resampling [2]_, which also redraws the predictions and rejects
     calibrated models too often [1]_.
@@ -183,19 +189,20 @@ class CalibrationTest(BaseEstimator):
         self : object
             The fitted test.
         """
-        predictions = check_fit(self, X, y, sample_weight)
-        statistic = self._statistic_of_labels(
-            predictions, as_matrix=np.asarray(X).ndim == 2, weighted=sample_weight is not None
+        predictions = check_fit_input(self, X, y, sample_weight)
+        statistic, n_batches = self._statistic_of_labels(
+            predictions, as_matrix=self.n_features_in_ > 1, weighted=sample_weight is not None
         )
-        sizes = _batch_sizes(self.n_resamples, predictions.proba.size)
+        sizes = _batch_sizes(self.n_resamples, predictions.proba.size, n_batches)
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=len(sizes))
         order = _canonical_order(predictions)
+        proba = predictions.proba[order]
         null = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
-            delayed(_null_batch)(statistic, predictions, order, size, seed)
+            delayed(_null_batch)(statistic, proba, order, size, seed)
             for size, seed in zip(sizes, seeds, strict=True)
         )
         self.classes_ = predictions.classes
-        self.statistic_ = float(statistic(predictions, predictions.label[None])[0])
+        self.statistic_ = float(statistic(predictions.label[None])[0])
         self.null_distribution_ = np.concatenate(null)
         self.p_value_ = _monte_carlo_p_value(self.statistic_, self.null_distribution_)
         return self
@@ -207,28 +214,32 @@ class CalibrationTest(BaseEstimator):
         return tags
 
     def _statistic_of_labels(self, predictions, as_matrix, weighted):
-        """A function of predictions and label vectors (R, n), with R values of the statistic."""
-        if self.statistic in ("skce", "squared_kernel_calibration_error"):
-            return partial(
-                skce_of_labels,
-                kernel=self.kernel,
-                bandwidth=self.bandwidth,
-                estimator=self.estimator,
-            )
+        """The statistic as a function of label vectors (R, n), and the least number of batches."""
         metric = self.statistic
+        if metric in ("skce", "squared_kernel_calibration_error"):
+            if self.estimator == "unbiased":
+                check_two_samples(predictions)
+            error = SquaredKernelError(predictions, self.kernel, self.bandwidth, self.estimator)
+            return error, 1
         if not callable(metric):
             metric = partial(METRICS[metric], labels=predictions.classes)
-        return partial(_metric_of_labels, metric=metric, as_matrix=as_matrix, weighted=weighted)
+        if weighted:
+            metric = partial(metric, sample_weight=predictions.weight)
+        proba = predictions.matrix if as_matrix else predictions.proba
+        one_by_one = partial(
+            _metric_of_labels, metric=metric, proba=proba, classes=predictions.classes
+        )
+        return one_by_one, _BATCHES
 
 
-def _metric_of_labels(predictions, labels, metric, as_matrix, weighted):
-    proba = predictions.matrix if as_matrix else predictions.proba
-    weight = {"sample_weight": predictions.weight} if weighted else {}
-    return np.array([metric(predictions.classes[row], proba, **weight) for row in labels])
+def _metric_of_labels(labels, metric, proba, classes):
+    values = np.array([metric(classes[row], proba) for row in labels])
+    return check_statistic_values(values)
 
 
-def _batch_sizes(n_resamples, numbers_per_resample):
-    n_batches = min(n_resamples, -(-n_resamples * numbers_per_resample // _BATCH))
+def _batch_sizes(n_resamples, entries_per_resample, at_least):
+    largest = max(1, _BATCH // entries_per_resample)
+    n_batches = min(n_resamples, max(at_least, -(-n_resamples // largest)))
     small, n_larger = divmod(n_resamples, n_batches)
     return [small + (batch < n_larger) for batch in range(n_batches)]
 
@@ -239,11 +250,11 @@ def _canonical_order(predictions):
     return np.lexsort((predictions.weight, *proba.T))
 
 
-def _null_batch(statistic, predictions, order, n_draws, seed):
-    drawn = draw_labels(predictions.proba[order], n_draws, np.random.default_rng(seed))
+def _null_batch(statistic, ordered_proba, order, n_draws, seed):
+    drawn = draw_labels(ordered_proba, n_draws, np.random.default_rng(seed))
     labels = np.empty_like(drawn)
     labels[:, order] = drawn
-    return statistic(predictions, labels)
+    return statistic(labels)
 
 
 def _monte_carlo_p_value(statistic, null):

@@ -6,7 +6,7 @@ from numbers import Integral
 import numpy as np
 
 from .._numerics.intervals import binned_sums, quantile_bins, uniform_bins
-from .._predictions import Predictions, average_over_reductions
+from .._predictions import Predictions
 from .._validation import (
     METRIC_CONSTRAINTS,
     REDUCTION_CONSTRAINTS,
@@ -15,6 +15,7 @@ from .._validation import (
     check_predictions,
     validate_params,
 )
+from ._reductions import average_over_reductions
 
 
 def _expected_calibration_error(

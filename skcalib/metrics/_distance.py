@@ -1,13 +1,14 @@
 """Distances from calibration and their relatives."""
 
 from .._numerics.lipschitz import lipschitz_maximum
-from .._predictions import Predictions, average_over_reductions
+from .._predictions import Predictions
 from .._validation import (
     METRIC_CONSTRAINTS,
     REDUCTION_CONSTRAINTS,
     check_predictions,
     validate_params,
 )
+from ._reductions import average_over_reductions
 
 
 def _smooth_calibration_error(predictions: Predictions) -> float:

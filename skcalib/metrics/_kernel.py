@@ -6,86 +6,94 @@ from numbers import Real
 import numpy as np
 
 from .._numerics.gram import (
-    DISTANCE_PER_PROBABILITY,
-    DISTANCES,
-    Kernel,
+    KERNELS,
     gram_diagonal,
-    gram_quadratic_form,
+    gram_pair_sum,
+    kernel_values,
     median_distance,
-    named_kernel,
 )
-from .._numerics.laplace import laplace_quadratic_form
-from .._predictions import Predictions, average_over_reductions
+from .._numerics.laplace import laplace_pair_sum
 from .._validation import (
     METRIC_CONSTRAINTS,
     REDUCTION_CONSTRAINTS,
     Interval,
     StrOptions,
+    check_finite_kernel,
+    check_kernel,
     check_predictions,
+    check_two_samples,
     validate_params,
 )
+from ._reductions import average_over_reductions
 
 KERNEL_CONSTRAINTS: dict = {
-    "kernel": [StrOptions(set(DISTANCES)), callable],
+    "kernel": [StrOptions(set(KERNELS)), callable],
     "bandwidth": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
     "estimator": [StrOptions({"unbiased", "biased"})],
 }
 
 
-def skce_of_labels(
-    predictions: Predictions,
-    labels: np.ndarray,
-    kernel: str | Kernel,
-    bandwidth: str | float,
-    estimator: str,
-) -> np.ndarray:
-    """The squared kernel calibration error of each of several label vectors (R, n)."""
-    weight = predictions.weight
-    if estimator == "unbiased" and len(weight) < 2:
-        raise ValueError(
-            "estimator='unbiased' needs at least 2 samples of positive weight; found 1. Use "
-            "estimator='biased'."
-        )
-    pairs, diagonal = _residual_sums(predictions, labels, kernel, bandwidth)
-    if estimator == "biased":
-        return pairs
-    return (pairs - diagonal) / (1 - weight @ weight)
+class SquaredKernelError:
+    """The squared kernel calibration error as a function of the labels of given predictions.
 
+    What does not depend on the labels is prepared once: the test evaluates many label vectors.
+    """
 
-def _residual_sums(predictions, labels, kernel, bandwidth):
-    """Σ_{i,j} h_ij and Σ_i h_ii for each row of labels, with the weights inside the residuals."""
-    proba, weight = predictions.proba, predictions.weight
-    if bandwidth == "median" and not callable(kernel):
-        bandwidth = _median_bandwidth(proba, kernel)
-    if predictions.is_binary:
-        residual = (labels - proba) * weight  # (R, n); the residuals of the two classes are ±this
-        if not callable(kernel) and kernel != "rbf":
-            order = np.argsort(proba)
-            length = bandwidth / DISTANCE_PER_PROBABILITY[kernel]
-            pairs = 2 * laplace_quadratic_form(proba[order], residual[:, order], length)
-            return pairs, 2 * np.sum(residual**2, axis=1)
-        residual = np.sqrt(2.0) * residual.T[:, :, None]  # (n, R, 1)
-    else:
-        residual = (labels.T[:, :, None] == np.arange(proba.shape[1])).astype(np.float64)
-        residual -= proba[:, None, :]
+    def __init__(self, predictions, kernel, bandwidth, estimator):
+        self.predictions = predictions
+        self.is_unbiased = estimator == "unbiased"
+        self.pair_weight = _pair_weight(predictions.weight)
+        self.residual_sums = self._sums_over_tiles
+        if callable(kernel):
+            self.kernel = check_kernel(kernel, predictions.matrix)
+            return
+        family = KERNELS[kernel]
+        scale = family.per_probability if predictions.is_binary else family.scale
+        if bandwidth == "median":
+            bandwidth = scale * median_distance(predictions.proba, family.metric)
+        self.kernel = partial(kernel_values, family=family, bandwidth=bandwidth)
+        if predictions.is_binary and not family.is_gaussian:
+            self.length = bandwidth / scale
+            self.order = np.argsort(predictions.proba)
+            self.residual_sums = self._sums_on_a_line
+
+    def __call__(self, labels):
+        """Values (R,) for R label vectors (R, n)."""
+        pairs, diagonal = self.residual_sums(labels)
+        check_finite_kernel(pairs)
+        return pairs / self.pair_weight if self.is_unbiased else pairs + diagonal
+
+    def _sums_on_a_line(self, labels):
+        """Σ_{i≠j} w_i w_j h_ij and Σ_i w_i² h_ii of two classes, whose residuals are ±(y − p)."""
+        proba, weight = self.predictions.proba[self.order], self.predictions.weight[self.order]
+        residual = labels[:, self.order] - proba  # (R, n)
+        residual *= weight
+        pairs = laplace_pair_sum(proba, residual, self.length)
+        return 2 * pairs, 2 * np.einsum("rn,rn->r", residual, residual)
+
+    def _sums_over_tiles(self, labels):
+        """The same for any number of classes and any kernel."""
+        points, weight = self.predictions.matrix, self.predictions.weight
+        residual = (labels.T[:, :, None] == np.arange(points.shape[1])).astype(np.float64)
+        residual -= points[:, None, :]
         residual *= weight[:, None, None]  # (n, R, K)
-    if not callable(kernel):
-        kernel = named_kernel(kernel, bandwidth)
-    points = predictions.matrix
-    norms = np.einsum("nrk,nrk->rn", residual, residual)  # (R, n)
-    return gram_quadratic_form(kernel, points, residual), norms @ gram_diagonal(kernel, points)
+        pairs = gram_pair_sum(self.kernel, points, residual)
+        norms = np.einsum("nrk,nrk->rn", residual, residual)
+        return pairs, norms @ gram_diagonal(self.kernel, points)
 
 
-def _median_bandwidth(proba, kernel):
-    if proba.ndim == 1:
-        return DISTANCE_PER_PROBABILITY[kernel] * median_distance(proba, kernel)
-    return median_distance(proba, kernel)
+def _pair_weight(weight):
+    """Σ_{i≠j} w_i w_j, without the cancellation of 1 − Σ w_i² where one weight is almost 1."""
+    before = np.concatenate([[0.0], np.cumsum(weight[:-1])])
+    after = np.concatenate([np.cumsum(weight[:0:-1])[::-1], [0.0]])
+    return weight @ (before + after)
 
 
-def _squared_kernel_calibration_error(predictions, kernel, bandwidth, estimator) -> float:
-    return float(
-        skce_of_labels(predictions, predictions.label[None], kernel, bandwidth, estimator)[0]
-    )
+def _squared_kernel_calibration_error(predictions, kernel, bandwidth, estimator):
+    if estimator == "unbiased" and len(predictions.weight) < 2:
+        return np.nan  # there are no pairs
+    error = SquaredKernelError(predictions, kernel, bandwidth, estimator)
+    return float(error(predictions.label[None])[0])
 
 
 @validate_params(
@@ -140,12 +148,13 @@ def squared_kernel_calibration_error(
             default="total-variation"
         Kernel on the probability vectors: exp(−d/ν) with the total variation distance d = ½‖s −
         t‖₁, with the Euclidean distance, or with ‖s − t‖₁; or exp(−‖s − t‖₂²/(2ν²)). Or a
-        symmetric positive definite function of two arrays of shapes (a, n_classes) and (b,
-        n_classes) that returns the (a, b) kernel values.
+        :class:`sklearn.gaussian_process.kernels.Kernel`, or any symmetric positive definite
+        function of arrays of shapes (a, n_classes) and (b, n_classes) with values of shape (a, b).
 
     bandwidth : "median" or float, default="median"
         The ν of a named kernel. "median" takes the median of the distances between distinct
-        predictions (among more than 1000, between an evenly spaced 1000).
+        predictions (among more than 1000, between an evenly spaced 1000). It differs from model
+        to model: fix the bandwidth to compare their errors.
 
     estimator : {"unbiased", "biased"}, default="unbiased"
         Whether the pairs of a sample with itself are left out.
@@ -209,6 +218,8 @@ def squared_kernel_calibration_error(
     measure = partial(
         _squared_kernel_calibration_error, kernel=kernel, bandwidth=bandwidth, estimator=estimator
     )
+    if estimator == "unbiased":
+        check_two_samples(predictions)
     if multi_class == "canonical":
         return measure(predictions)
     return average_over_reductions(measure, predictions, multi_class, average)

@@ -2,8 +2,7 @@
 
 from copy import deepcopy
 
-from sklearn import metrics as sklearn_metrics
-
+from .._validation import ClassAwareScorer
 from ._binned import expected_calibration_error
 from ._distance import smooth_calibration_error
 from ._kernel import squared_kernel_calibration_error
@@ -22,7 +21,8 @@ def make_scorer(score_func, *, response_method="predict_proba", greater_is_bette
     """Make a scorer from a metric of probabilities.
 
     The same as :func:`sklearn.metrics.make_scorer`, with the two defaults that calibration errors
-    need.
+    need. A metric that takes `labels` gets the classes of the estimator, so that a test set need
+    not contain all of them.
 
     Parameters
     ----------
@@ -57,9 +57,8 @@ def make_scorer(score_func, *, response_method="predict_proba", greater_is_bette
     >>> cross_val_score(GaussianNB(), X, y, scoring=make_scorer(expected_calibration_error)).shape
     (5,)
     """
-    return sklearn_metrics.make_scorer(
-        score_func, response_method=response_method, greater_is_better=greater_is_better, **kwargs
-    )
+    sign = 1 if greater_is_better else -1
+    return ClassAwareScorer(score_func, sign, kwargs, response_method)
 
 
 _SCORERS = {f"neg_{name}": make_scorer(metric) for name, metric in METRICS.items()}

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import check_fit, check_fitted, fit_context
+from .._validation import check_fit_input, check_predict_input, fit_context
 
 
 class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=ABCMeta):
@@ -35,7 +35,7 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         self : object
             The fitted recalibrator.
         """
-        predictions = check_fit(self, X, y, sample_weight)
+        predictions = check_fit_input(self, X, y, sample_weight)
         self.classes_ = predictions.classes
         self._fit(predictions)
         return self
@@ -54,7 +54,10 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         proba : ndarray of shape (n_samples, n_classes)
             Calibrated probabilities; rows sum to 1.
         """
-        return self._map(check_fitted(self, X))
+        calibrated = self._map(check_predict_input(self, X))
+        if calibrated.ndim == 1:
+            return np.column_stack([1 - calibrated, calibrated])
+        return calibrated
 
     def transform(self, X):
         """Calibrated probabilities, the same as :meth:`predict_proba`.
@@ -114,7 +117,39 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
 
     @abstractmethod
     def _map(self, proba):
-        """From checked probabilities, (n,) for two classes or (n, K), to calibrated ones (n, K)."""
+        """From checked probabilities, (n,) for two classes or (n, K), to calibrated ones."""
+
+
+class OneVsRestRecalibrator(Recalibrator):
+    """A recalibrator of two classes: more are mapped one by one, and rows divided by their sums.
+
+    `_fit_binary` returns what one map has learned, `_map_binary` applies it. A row that maps to
+    zeros keeps its predicted probabilities.
+    """
+
+    def _fit(self, predictions):
+        problems = [predictions]
+        if not predictions.is_binary:
+            problems = [problem for _, problem in predictions.classwise()]
+        self.maps_ = [self._fit_binary(problem) for problem in problems]
+
+    def _map(self, proba):
+        if proba.ndim == 1:
+            return self._map_binary(proba, self.maps_[0])
+        mapped = np.column_stack(
+            [self._map_binary(*pair) for pair in zip(proba.T, self.maps_, strict=True)]
+        )
+        impossible = ~mapped.any(axis=1)
+        mapped[impossible] = proba[impossible]
+        return mapped / mapped.sum(axis=1, keepdims=True)
+
+    @abstractmethod
+    def _fit_binary(self, predictions):
+        """What the map of one class learns from `Predictions` of two classes."""
+
+    @abstractmethod
+    def _map_binary(self, proba, learned):
+        """The map of one class, (n,) to (n,)."""
 
 
 def probability_names(classes):

@@ -3,10 +3,10 @@
 import numpy as np
 
 from .._numerics.isotonic import isotonic_fit
-from ._base import Recalibrator
+from ._base import OneVsRestRecalibrator
 
 
-class IsotonicRecalibrator(Recalibrator):
+class IsotonicRecalibrator(OneVsRestRecalibrator):
     r"""Recalibration by isotonic regression.
 
     The calibrated probability is the nondecreasing function of the predicted one that fits the
@@ -24,12 +24,9 @@ class IsotonicRecalibrator(Recalibrator):
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
 
-    knots_ : list of ndarray
-        For two classes one array, of predicted probabilities of the last class; else one for each
-        class. Sorted.
-
-    values_ : list of ndarray
-        The calibrated probabilities at the knots, before rows are divided by their sums.
+    maps_ : list of (knots, values)
+        The calibrated probabilities (values) at sorted predicted ones (knots): for two classes
+        one pair, for the last class; else one for each class, before rows are divided by sums.
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).
@@ -65,26 +62,11 @@ class IsotonicRecalibrator(Recalibrator):
            [0. , 1. ]])
     """
 
-    def __init__(self, labels=None):
+    def __init__(self, *, labels=None):
         self.labels = labels
 
-    def _fit(self, predictions):
-        problems = [predictions]
-        if not predictions.is_binary:
-            problems = [problem for _, problem in predictions.classwise()]
-        fits = [isotonic_fit(one.proba, one.label, one.weight) for one in problems]
-        self.knots_, self.values_ = (list(part) for part in zip(*fits, strict=True))
+    def _fit_binary(self, predictions):
+        return isotonic_fit(predictions.proba, predictions.label, predictions.weight)
 
-    def _map(self, proba):
-        columns = [proba] if proba.ndim == 1 else proba.T
-        mapped = np.column_stack(
-            [
-                np.interp(column, knots, values)
-                for column, knots, values in zip(columns, self.knots_, self.values_, strict=True)
-            ]
-        )
-        if proba.ndim == 1:
-            return np.column_stack([1 - mapped[:, 0], mapped[:, 0]])
-        impossible = ~mapped.any(axis=1)
-        mapped[impossible] = proba[impossible]
-        return mapped / mapped.sum(axis=1, keepdims=True)
+    def _map_binary(self, proba, learned):
+        return np.interp(proba, *learned)

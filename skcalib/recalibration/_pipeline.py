@@ -1,12 +1,13 @@
 """What joins a classifier and a recalibrator."""
 
+import warnings
 from numbers import Integral
 
 import numpy as np
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import check_cv, cross_val_predict
+from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.parallel import Parallel, delayed
@@ -15,12 +16,16 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from .._validation import (
     HasMethods,
     StrOptions,
-    check_folds,
+    aligned_proba,
+    check_enough_samples,
     check_labels,
     check_method_params,
+    check_partition,
     check_sample_weight,
+    check_two_classes,
     fit_context,
     safe_indexing,
+    warn_of_absent_classes,
 )
 from ._base import probability_names
 
@@ -40,6 +45,28 @@ class _ProbabilisticMetaEstimator(MetaEstimatorMixin, BaseEstimator):
             return process_routing(self, method, **params)
         return Bunch(estimator=Bunch(fit=params), splitter=Bunch(split={}))
 
+    def _cross_fit(self, X, y, routed):
+        """For each fold a classifier fitted on the others, the fold, and its probabilities there.
+
+        The labels stay what they are: class weights and scorers of the classifier may name them.
+        """
+        check_enough_samples(self.cv, len(y))
+        folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **routed.splitter.split))
+        return Parallel(n_jobs=self.n_jobs)(
+            delayed(_fit_fold)(
+                clone(self.estimator), self.classes_, X, y, train, test, routed.estimator.fit
+            )
+            for train, test in folds
+        )
+
+    def _out_of_fold(self, X, y, routed):
+        """For each sample the probabilities of a classifier fitted without its fold."""
+        if isinstance(self.estimator, FrozenEstimator):
+            return aligned_proba(self.estimator, X, self.classes_)
+        folds = self._cross_fit(X, y, routed)
+        rows = check_partition([test for _, test, _ in folds], len(y))
+        return np.concatenate([proba for _, _, proba in folds])[rows]
+
     def _adopt_features(self, fitted):
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(fitted, name):
@@ -53,6 +80,12 @@ class _ProbabilisticMetaEstimator(MetaEstimatorMixin, BaseEstimator):
         tags.input_tags.allow_nan = inner.allow_nan
         tags.target_tags.required = True
         return tags
+
+
+def _fit_fold(estimator, classes, X, y, train, test, fit_params):
+    fit_params = check_method_params(X, fit_params, indices=train)
+    estimator.fit(safe_indexing(X, train), y[train], **fit_params)
+    return estimator, test, aligned_proba(estimator, safe_indexing(X, test), classes)
 
 
 class PredictProba(TransformerMixin, _ProbabilisticMetaEstimator):
@@ -134,7 +167,8 @@ class PredictProba(TransformerMixin, _ProbabilisticMetaEstimator):
         self : object
             The fitted transformer.
         """
-        return self._fit(X, y, self._route("fit", params).estimator.fit)
+        self._fit(X, column_or_1d(y, warn=True), self._route("fit", params))
+        return self
 
     @fit_context(prefer_skip_nested_validation=False)
     def fit_transform(self, X, y, **params):
@@ -156,24 +190,15 @@ class PredictProba(TransformerMixin, _ProbabilisticMetaEstimator):
         proba : ndarray of shape (n_samples, n_classes)
             For each sample the probabilities of a classifier fitted without its fold.
         """
-        self._fit(X, y, self._route("fit_transform", params).estimator.fit)
-        if isinstance(self.estimator, FrozenEstimator):
-            return self.estimator_.predict_proba(X)
-        return cross_val_predict(
-            self.estimator,
-            X,
-            y,
-            cv=self.cv,
-            n_jobs=self.n_jobs,
-            method="predict_proba",
-            params=params,
-        )
+        routed = self._route("fit_transform", params)
+        X, y = indexable(X, column_or_1d(y, warn=True))
+        self._fit(X, y, routed)
+        return self._out_of_fold(X, y, routed)
 
-    def _fit(self, X, y, fit_params):
-        self.estimator_ = clone(self.estimator).fit(X, y, **fit_params)
+    def _fit(self, X, y, routed):
+        self.estimator_ = clone(self.estimator).fit(X, y, **routed.estimator.fit)
         self.classes_ = self.estimator_.classes_
         self._adopt_features(self.estimator_)
-        return self
 
     def transform(self, X):
         """Probabilities of the classifier fitted on all samples.
@@ -224,7 +249,7 @@ class PredictProba(TransformerMixin, _ProbabilisticMetaEstimator):
                 .add(caller="fit_transform", callee="fit"),
             )
             .add(
-                splitter=check_cv(self.cv, classifier=True),
+                splitter=self.cv,
                 method_mapping=MethodMapping().add(caller="fit_transform", callee="split"),
             )
         )
@@ -324,71 +349,47 @@ class RecalibratedClassifier(ClassifierMixin, _ProbabilisticMetaEstimator):
             The fitted classifier.
         """
         X, y = indexable(X, column_or_1d(y, warn=True))
-        self.classes_, code = check_labels(y, name="y", partner="X")
+        self.classes_, _ = check_labels(y, name="y", partner="X")
         frozen = isinstance(self.estimator, FrozenEstimator)
         if frozen:
+            check_is_fitted(self.estimator)
             self.classes_ = self.estimator.classes_
-        else:
-            check_folds(self.cv, self.classes_, code)
+        check_two_classes(self.classes_)
         if sample_weight is not None:
             sample_weight = check_sample_weight(sample_weight, len(y))
             if get_config()["enable_metadata_routing"] or has_fit_parameter(
                 self.estimator, "sample_weight"
             ):
                 params["sample_weight"] = sample_weight
+            else:
+                warnings.warn(
+                    f"{type(self.estimator).__name__} takes no sample_weight: the weights are used "
+                    "for the recalibrator only.",
+                    UserWarning,
+                    stacklevel=3,
+                )
+        routed = self._route("fit", params)
         ensemble = not frozen if self.ensemble == "auto" else self.ensemble
-        fit = self._fit_ensemble if ensemble else self._fit_single
-        self.pairs_ = fit(X, y, sample_weight, params)
+        if ensemble:
+            folds = self._cross_fit(X, y, routed)
+            warn_of_absent_classes([y[test] for _, test, _ in folds], self.classes_)
+            self.pairs_ = [
+                (estimator, self._fit_recalibrator(proba, y, sample_weight, test))
+                for estimator, test, proba in folds
+            ]
+        else:
+            estimator = clone(self.estimator).fit(X, y, **routed.estimator.fit)
+            proba = self._out_of_fold(X, y, routed)
+            self.pairs_ = [(estimator, self._fit_recalibrator(proba, y, sample_weight))]
         self._adopt_features(self.pairs_[0][0])
         return self
 
-    def _fit_ensemble(self, X, y, sample_weight, params):
-        routed = self._route("fit", params)
-        cv = check_cv(self.cv, y, classifier=True)
-        return Parallel(n_jobs=self.n_jobs)(
-            delayed(self._fit_fold)(X, y, sample_weight, routed.estimator.fit, train, test)
-            for train, test in cv.split(X, y, **routed.splitter.split)
-        )
-
-    def _fit_fold(self, X, y, sample_weight, fit_params, train, test):
-        fit_params = check_method_params(X, fit_params, indices=train)
-        estimator = clone(self.estimator).fit(safe_indexing(X, train), y[train], **fit_params)
-        proba = self._aligned_proba(estimator, safe_indexing(X, test))
-        weight = None if sample_weight is None else sample_weight[test]
-        return estimator, self._fit_recalibrator(proba, y[test], weight)
-
-    def _fit_single(self, X, y, sample_weight, params):
-        fit_params = self._route("fit", params).estimator.fit
-        estimator = clone(self.estimator).fit(X, y, **fit_params)
-        if isinstance(estimator, FrozenEstimator):
-            proba = estimator.predict_proba(X)
-        else:
-            proba = cross_val_predict(
-                self.estimator,
-                X,
-                y,
-                cv=self.cv,
-                n_jobs=self.n_jobs,
-                method="predict_proba",
-                params=params,
-            )
-        return [(estimator, self._fit_recalibrator(proba, y, sample_weight))]
-
-    def _fit_recalibrator(self, proba, y, sample_weight):
+    def _fit_recalibrator(self, proba, y, sample_weight, rows=slice(None)):
         recalibrator = clone(self.recalibrator)
         if "labels" in recalibrator.get_params():  # a fold need not contain every class
             recalibrator.set_params(labels=self.classes_)
-        weight = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return recalibrator.fit(proba, y, **weight)
-
-    def _aligned_proba(self, estimator, X):
-        """The estimator's probabilities with a column for each class, 0 for one it has not seen."""
-        proba = estimator.predict_proba(X)
-        if np.array_equal(estimator.classes_, self.classes_):
-            return proba
-        aligned = np.zeros((len(proba), len(self.classes_)))
-        aligned[:, np.searchsorted(self.classes_, estimator.classes_)] = proba
-        return aligned
+        weight = {} if sample_weight is None else {"sample_weight": sample_weight[rows]}
+        return recalibrator.fit(proba, y[rows], **weight)
 
     def predict_proba(self, X):
         """Calibrated probabilities.
@@ -404,10 +405,10 @@ class RecalibratedClassifier(ClassifierMixin, _ProbabilisticMetaEstimator):
             Calibrated probabilities, the mean over the pairs; rows sum to 1.
         """
         check_is_fitted(self)
-        total = sum(
-            recalibrator.predict_proba(self._aligned_proba(estimator, X))
-            for estimator, recalibrator in self.pairs_
-        )
+        total = 0.0
+        for estimator, recalibrator in self.pairs_:
+            proba = aligned_proba(estimator, X, self.classes_)
+            total += aligned_proba(recalibrator, proba, self.classes_)
         return total / len(self.pairs_)
 
     def predict(self, X):
@@ -441,7 +442,7 @@ class RecalibratedClassifier(ClassifierMixin, _ProbabilisticMetaEstimator):
             .add_self_request(self)
             .add(estimator=self.estimator, method_mapping=fit_to_fit)
             .add(
-                splitter=check_cv(self.cv, classifier=True),
+                splitter=self.cv,
                 method_mapping=MethodMapping().add(caller="fit", callee="split"),
             )
         )

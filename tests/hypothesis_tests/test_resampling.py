@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from helpers import random_problem, skce_by_loops, two_columns
 from joblib import Parallel, delayed
+from scipy.stats import ks_2samp
 from sklearn.metrics import brier_score_loss, log_loss
 
 from skcalib import metrics
 from skcalib.hypothesis_tests import CalibrationTest
+from skcalib.hypothesis_tests._resampling import _batch_sizes
 from skcalib.metrics import smooth_calibration_error, squared_kernel_calibration_error
 
 
@@ -61,18 +63,13 @@ def test_null_distribution_consists_of_statistics_of_labels():
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("kernel", ["total-variation", "rbf"])
-def test_batches_equal_single_evaluations(n_classes, kernel):
-    rng = np.random.default_rng(0)
-    label, proba = random_problem(rng, 40, n_classes)
-
-    def one_by_one(y_true, y_proba):
-        return squared_kernel_calibration_error(
-            y_true, y_proba, kernel=kernel, labels=range(n_classes)
-        )
-
+def test_batches_equal_single_evaluations(n_classes, kernel, monkeypatch):
+    label, proba = random_problem(np.random.default_rng(0), 40, n_classes)
+    monkeypatch.setattr("skcalib.hypothesis_tests._resampling._BATCHES", 1)
+    metric = partial(squared_kernel_calibration_error, kernel=kernel, labels=range(n_classes))
     options = {"n_resamples": 50, "random_state": 0}
     batched = CalibrationTest(kernel=kernel, **options).fit(proba, label)
-    single = CalibrationTest(one_by_one, **options).fit(proba, label)
+    single = CalibrationTest(metric, **options).fit(proba, label)
     np.testing.assert_allclose(batched.null_distribution_, single.null_distribution_, atol=1e-12)
     assert batched.statistic_ == pytest.approx(single.statistic_, abs=1e-12)
     assert batched.p_value_ == single.p_value_
@@ -101,6 +98,10 @@ def test_callables_get_labels_and_probabilities_as_passed():
     y = np.where(proba > 0.5, "yes", "no")
     CalibrationTest(statistic, n_resamples=5).fit(two_columns(proba), y)
     assert set(seen) == {("U", (20, 2))}
+    for column in (proba, proba[:, None]):
+        seen.clear()
+        CalibrationTest(lambda y, p: seen.append(p.shape) or 0.0, n_resamples=5).fit(column, y)
+        assert set(seen) == {(20,)}
 
 
 def test_metrics_survive_classes_that_are_not_drawn():
@@ -111,15 +112,41 @@ def test_metrics_survive_classes_that_are_not_drawn():
         assert 0 < test.p_value_ <= 1
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_result_does_not_depend_on_jobs(n_jobs, monkeypatch):
+@pytest.mark.parametrize("statistic", ["skce", "smooth_calibration_error", brier_score_loss])
+def test_result_does_not_depend_on_jobs(statistic, monkeypatch):
     monkeypatch.setattr("skcalib.hypothesis_tests._resampling._BATCH", 1000)
-    rng = np.random.default_rng(0)
-    label, proba = random_problem(rng, 100, 3)
-    test = CalibrationTest(n_resamples=30, random_state=0, n_jobs=n_jobs).fit(proba, label)
-    reference = CalibrationTest(n_resamples=30, random_state=0).fit(proba, label)
-    np.testing.assert_array_equal(test.null_distribution_, reference.null_distribution_)
-    assert len(test.null_distribution_) == 30
+    label, proba = random_problem(np.random.default_rng(0), 100)
+    options = {"n_resamples": 30, "random_state": 0}
+    two = CalibrationTest(statistic, n_jobs=2, **options).fit(proba, label)
+    one = CalibrationTest(statistic, **options).fit(proba, label)
+    np.testing.assert_array_equal(two.null_distribution_, one.null_distribution_)
+    assert len(two.null_distribution_) == 30
+
+
+@pytest.mark.parametrize(("n_resamples", "expected"), [(1, 1), (10, 10), (999, 64)])
+def test_single_evaluations_are_spread_over_batches(n_resamples, expected):
+    sizes = _batch_sizes(n_resamples, 50, at_least=64)
+    assert len(sizes) == expected
+    assert sum(sizes) == n_resamples
+    assert min(sizes) > 0
+
+
+def test_batches_keep_their_size():
+    sizes = _batch_sizes(999, 10**5, at_least=1)
+    assert sum(sizes) == 999
+    assert max(sizes) * 10**5 <= 2**22
+
+
+def test_null_distribution_is_exchangeable_between_paths():
+    label, proba = random_problem(np.random.default_rng(0), 40)
+    options = {"n_resamples": 2000, "kernel": "laplacian", "bandwidth": 0.5}
+    metric = partial(
+        squared_kernel_calibration_error, kernel="laplacian", bandwidth=0.5, labels=[0, 1]
+    )
+    fast = CalibrationTest(random_state=0, **options).fit(proba, label)
+    slow = CalibrationTest(metric, n_resamples=2000, random_state=1).fit(proba, label)
+    assert fast.statistic_ == pytest.approx(slow.statistic_, abs=1e-15)
+    assert ks_2samp(fast.null_distribution_, slow.null_distribution_).pvalue > 1e-3
 
 
 def test_random_state():
@@ -137,10 +164,10 @@ def test_random_state():
 
 def test_verbose_shows_progress(capfd):
     label, proba = random_problem(np.random.default_rng(0), 20)
-    CalibrationTest(n_resamples=5).fit(proba, label)
+    CalibrationTest("smooth_calibration_error", n_resamples=50).fit(proba, label)
     assert capfd.readouterr().err == ""
-    CalibrationTest(n_resamples=5, verbose=1).fit(proba, label)
-    assert "Done" in capfd.readouterr().err
+    CalibrationTest("smooth_calibration_error", n_resamples=50, verbose=10).fit(proba, label)
+    assert capfd.readouterr().err.count("Done") > 5
 
 
 def test_impossible_labels_are_rejected_and_p_is_never_zero():
@@ -169,6 +196,8 @@ def test_statistics_that_are_not_finite_are_refused():
     label, proba = random_problem(np.random.default_rng(0), 20)
     with pytest.raises(ValueError, match="statistic must be finite"):
         CalibrationTest(lambda y_true, y_proba: np.nan, n_resamples=5).fit(proba, label)
+    with pytest.raises(ValueError, match="statistic must return one number"):
+        CalibrationTest(lambda y_true, y_proba: y_proba, n_resamples=5).fit(proba, label)
 
 
 def test_consistent_statistic_under_weights():

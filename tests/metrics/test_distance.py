@@ -3,7 +3,7 @@ import pytest
 from helpers import smooth_calibration_cvxpy, smooth_calibration_linprog
 from sklearn.metrics import log_loss
 
-from skcalib.metrics import smooth_calibration_error
+from skcalib.metrics import expected_calibration_error, smooth_calibration_error
 
 
 def small_case(seed):
@@ -44,7 +44,7 @@ def test_smooth_error_equals_cvxpy(seed):
     proba, outcome, weight = small_case(seed)
     expected = smooth_calibration_cvxpy(proba, outcome, weight)
     actual = smooth_calibration_error(outcome, proba, sample_weight=weight, labels=[0, 1])
-    assert actual == pytest.approx(expected, abs=1e-7)
+    assert actual == pytest.approx(expected, abs=1e-9)
 
 
 def test_smooth_error_equals_the_linear_program_on_a_larger_case():
@@ -70,10 +70,11 @@ def test_smooth_error_is_continuous_where_binned_error_is_not():
     outcome = np.array([0, 1] * 50)
     shift = np.array([-1e-9, 1e-9] * 50)
     assert smooth_calibration_error(outcome, 0.5 + shift) < 1e-8
+    assert expected_calibration_error(outcome, 0.5 + shift, n_bins=2) > 0.49
 
 
-def test_smooth_error_of_a_larger_class_of_functions_is_larger():
-    # f = ±1 is among the functions
+def test_smooth_error_lies_between_bias_and_mean_residual():
+    # f = ±1 is among the functions, and none is larger than 1
     rng = np.random.default_rng(0)
     for _ in range(50):
         proba, outcome = rng.random(20), rng.integers(0, 2, size=20)
@@ -132,8 +133,7 @@ def test_a_class_that_is_never_predicted_does_not_count():
     assert mean == pytest.approx(np.mean(values[:2]), abs=1e-15)
 
 
-def test_default_is_confidence_and_a_measure_of_calibration_only():
-    # a useless forecast can be calibrated
+def test_a_useless_forecast_can_be_calibrated():
     label = np.array([0, 1, 2] * 10)
     proba = np.full((30, 3), 1 / 3)
     assert smooth_calibration_error(label, proba) == pytest.approx(0, abs=1e-15)

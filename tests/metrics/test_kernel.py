@@ -106,6 +106,36 @@ def test_constant_predictions():
     assert error == pytest.approx(2 * 0.25**2)
 
 
+@pytest.mark.parametrize("light", [1e-6, 1e-12, 1e-14, 2e-16, 1e-17, 1e-100])
+@pytest.mark.parametrize("kernel", ["total-variation", "rbf"])
+def test_unbiased_keeps_its_digits_under_uneven_weights(light, kernel):
+    # two samples make one pair, whatever their weights
+    def error(weight):
+        return squared_kernel_calibration_error(
+            [0, 1], [0.1, 0.9], sample_weight=weight, bandwidth=1.0, kernel=kernel
+        )
+
+    assert error([1, light]) == pytest.approx(error([1, 1]), rel=1e-12)
+
+
+def test_a_class_predicted_once_has_no_pairs():
+    proba = np.array([[0.6, 0.4, 0.0], [0.7, 0.3, 0.0], [0.1, 0.9, 0.0]])
+    options = {"multi_class": "top-label", "labels": [0, 1, 2], "bandwidth": 1.0}
+    values = squared_kernel_calibration_error([0, 1, 1], proba, average=None, **options)
+    alone = squared_kernel_calibration_error([True, False], [0.6, 0.7], bandwidth=1.0)
+    np.testing.assert_allclose(values, [alone, np.nan, np.nan], atol=1e-15)
+    assert squared_kernel_calibration_error([0, 1, 1], proba, **options) == pytest.approx(alone)
+
+
+def test_bad_kernels_are_refused():
+    with pytest.raises(ValueError, match=r"kernel must return the values for all pairs"):
+        squared_kernel_calibration_error([0, 1], [0.1, 0.9], kernel=lambda s, t: s.sum())
+    with pytest.raises(ValueError, match=r"kernel must have finite values"):
+        squared_kernel_calibration_error(
+            [0, 1], [0.1, 0.9], kernel=lambda s, t: np.full((len(s), len(t)), np.nan)
+        )
+
+
 def test_unbiased_needs_two_samples():
     with pytest.raises(ValueError, match=r"at least 2 samples .* Use estimator='biased'"):
         squared_kernel_calibration_error([1], [0.5])

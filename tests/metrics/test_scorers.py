@@ -46,6 +46,23 @@ def test_cross_validate_with_several_metrics(data):
         assert np.isfinite(result[f"test_{name}"]).all()
 
 
+@pytest.mark.parametrize("name", get_scorer_names())
+def test_test_sets_may_lack_classes(name):
+    X, y = load_breast_cancer(return_X_y=True)
+    metric = getattr(metrics, name.removeprefix("neg_"))
+    model = GaussianNB().fit(X, y)
+    reference = GaussianNB().fit(X, y + 1)  # labels 1 and 2: a lone 1 is the negative class
+    rows = y == 0
+    expected = -metric(y[rows], model.predict_proba(X[rows])[:, 1], labels=[0, 1])
+    assert get_scorer(name)(model, X[rows], y[rows]) == expected
+    assert get_scorer(name)(reference, X[rows], y[rows] + 1) == expected
+    X, y = load_iris(return_X_y=True)
+    model = GaussianNB().fit(X, y)
+    rows = y > 0
+    expected = -metric(y[rows], model.predict_proba(X[rows]), labels=[0, 1, 2])
+    assert get_scorer(name)(model, X[rows], y[rows]) == expected
+
+
 def test_sample_weight_is_routed():
     X, y = load_breast_cancer(return_X_y=True)
     weight = np.random.default_rng(0).random(len(y))

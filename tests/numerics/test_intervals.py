@@ -29,6 +29,11 @@ def test_quantile_bins_equal_the_definition(n_bins, decimals):
     np.testing.assert_array_equal(quantile_bins(points, weights, n_bins), expected)
 
 
+def test_a_light_last_point_is_in_the_last_bin():
+    bins = quantile_bins(np.array([0.1, 0.2, 0.8, 0.9]), np.array([1, 1, 1, 1e-10]), 2)
+    np.testing.assert_array_equal(bins, [0, 0, 1, 1])
+
+
 def test_quantile_bins_without_ties_have_equal_mass():
     points = np.random.default_rng(0).permutation(30) / 30
     counts = np.bincount(quantile_bins(points, np.full(30, 1 / 30), 15))

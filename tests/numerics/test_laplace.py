@@ -1,21 +1,27 @@
 import numpy as np
 import pytest
 
-from skcalib._numerics.laplace import laplace_quadratic_form
+from skcalib._numerics.laplace import laplace_pair_sum
 
 
-@pytest.mark.parametrize("bandwidth", [1e-4, 1e-3, 0.1, 1.0, 100.0])
+@pytest.mark.parametrize("bandwidth", [1e-4, 1.7e-4, 1e-3, 0.1, 1.0, 100.0])
 def test_equals_the_double_sum(bandwidth):
     rng = np.random.default_rng(0)
     points = np.sort(np.round(rng.random(80), 2))  # with ties; up to 20 stretches
     mass = rng.normal(size=(3, 80))
-    gram = np.exp(-np.abs(points[:, None] - points) / bandwidth)
+    gram = np.exp(-np.abs(points[:, None] - points) / bandwidth) - np.eye(80)
     expected = [row @ gram @ row for row in mass]
     np.testing.assert_allclose(
-        laplace_quadratic_form(points, mass, bandwidth), expected, rtol=1e-12, atol=1e-12
+        laplace_pair_sum(points, mass, bandwidth), expected, rtol=1e-12, atol=1e-12
     )
 
 
 def test_tiny_bandwidth_leaves_the_ties():
     mass = np.array([1.0, 2.0, 4.0])
-    assert laplace_quadratic_form(np.array([0.0, 0.0, 1.0]), mass, 1e-300) == 9 + 16
+    assert laplace_pair_sum(np.array([0.0, 0.0, 1.0]), mass, 1e-300) == 2 * 1 * 2
+
+
+def test_keeps_every_digit_beside_a_large_mass():
+    mass = np.array([1.0, 1e-12])
+    pair = laplace_pair_sum(np.array([0.1, 0.9]), mass, 1.0)
+    assert pair == pytest.approx(2e-12 * np.exp(-0.8), rel=1e-14)

@@ -3,19 +3,23 @@ import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
     KFold,
+    ShuffleSplit,
     StratifiedKFold,
     cross_val_predict,
     cross_validate,
     train_test_split,
 )
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -90,19 +94,27 @@ def test_grid_search_over_the_whole_pipeline(scoring):
     assert search.best_score_ == search.cv_results_["mean_test_score"].max()
 
 
-def test_out_of_fold_probabilities_lower_the_held_out_error():
-    raw = make_pipeline(StandardScaler(), GaussianNB())
-    recalibrated = make_pipeline(
-        StandardScaler(), PredictProba(GaussianNB()), IsotonicRecalibrator()
-    )
-    error = {"raw": [], "recalibrated": []}
+@pytest.mark.parametrize(
+    "classifier", [GaussianNB(), RandomForestClassifier(50, random_state=0)], ids=["nb", "forest"]
+)
+def test_out_of_fold_probabilities_lower_the_held_out_error(classifier):
+    error = {"raw": [], "in-sample": [], "out-of-fold": []}
     for seed in range(10):
         X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=seed)
-        for name, model in (("raw", raw), ("recalibrated", recalibrated)):
-            proba = model.fit(X_train, y_train).predict_proba(X_test)
+        pipeline = make_pipeline(
+            StandardScaler(), PredictProba(classifier), IsotonicRecalibrator()
+        ).fit(X_train, y_train)
+        raw = pipeline[:-1]
+        in_sample = IsotonicRecalibrator().fit(raw.transform(X_train), y_train)
+        for name, proba in {
+            "raw": raw.transform(X_test),
+            "in-sample": in_sample.predict_proba(raw.transform(X_test)),
+            "out-of-fold": pipeline.predict_proba(X_test),
+        }.items():
             error[name].append(smooth_calibration_error(y_test, proba))
-    assert np.mean(error["recalibrated"]) < 0.75 * np.mean(error["raw"])
-    assert np.sum(np.less(error["recalibrated"], error["raw"])) >= 8
+    mean = {name: np.mean(values) for name, values in error.items()}
+    assert mean["out-of-fold"] < mean["raw"]
+    assert mean["out-of-fold"] < mean["in-sample"]
 
 
 @pytest.mark.parametrize("names", [[0, 1, 2], [3, 1, 2], [-1, 0, 20], ["b", "c", "a"]])
@@ -203,7 +215,7 @@ def test_metadata_through_a_pipeline():
             pipeline, X, y, params={"sample_weight": weight, "groups": groups}, error_score="raise"
         )
     expected = IsotonicRecalibrator().fit(proba, y, sample_weight=weight)
-    np.testing.assert_array_equal(pipeline[-1].values_[0], expected.values_[0])
+    np.testing.assert_array_equal(pipeline[-1].maps_[0], expected.maps_[0])
     assert np.isfinite(result["test_score"]).all()
 
 
@@ -236,7 +248,7 @@ def test_folds_that_lack_a_class():
     few = np.concatenate([np.arange(100), [101, 102]])
     model = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator())
     with (
-        pytest.warns(UserWarning, match="Class 2 has 2 sample"),
+        pytest.warns(UserWarning, match="3 of 5 test sets lack some class"),
         pytest.warns(UserWarning, match="least populated class"),
     ):
         model.fit(features[few], target[few])
@@ -267,3 +279,117 @@ def test_clone_keeps_everything():
     copy = clone(model)
     assert copy.get_params()["estimator__var_smoothing"] == 1e-3
     assert copy.cv == 3
+
+
+@pytest.mark.parametrize("ensemble", [True, False])
+def test_labels_reach_the_classifier_as_they_are(ensemble):
+    # cross_val_predict would number them
+    names = np.array(["malignant", "benign"])[y]
+    classifier = make_pipeline(
+        StandardScaler(), LogisticRegression(class_weight={"benign": 1, "malignant": 5})
+    )
+    model = RecalibratedClassifier(classifier, IsotonicRecalibrator(), ensemble=ensemble)
+    assert model.fit(X, names).score(X, names) > 0.9
+    search = GridSearchCV(
+        LogisticRegression(),
+        {"class_weight": [None, "balanced"], "C": [1e-3, 1]},
+        scoring="recall",
+        cv=3,
+    )
+    scaled = StandardScaler().fit_transform(X[:, :5])
+    proba = PredictProba(search).fit_transform(scaled, y + 1)
+    expected = np.empty_like(proba)
+    for train, test in StratifiedKFold(5).split(scaled, y):
+        expected[test] = clone(search).fit(scaled[train], y[train] + 1).predict_proba(scaled[test])
+    np.testing.assert_array_equal(proba, expected)
+
+
+def test_recalibrators_that_lack_a_class_are_aligned():
+    features, target = load_iris(return_X_y=True)
+    model = RecalibratedClassifier(GaussianNB(), GaussianNB(), cv=KFold(3))  # sorted by class
+    with pytest.warns(UserWarning, match="3 of 3 test sets lack some class"):
+        model.fit(features, target)
+    proba = model.predict_proba(features)
+    assert proba.shape == (150, 3)
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+
+
+def test_single_precision_with_a_training_fold_that_lacks_a_class():
+    features, target = load_digits(return_X_y=True)
+    few = np.concatenate([np.flatnonzero(target < 3), np.flatnonzero(target == 9)[:1]])
+    model = RecalibratedClassifier(
+        LogisticRegression(max_iter=1000), IsotonicRecalibrator(), cv=KFold(5)
+    )
+    with pytest.warns(UserWarning, match="test sets lack some class"):
+        model.fit((features[few] / 16).astype(np.float32), target[few])
+    assert model.predict_proba(features[:5].astype(np.float32)).shape == (5, 4)
+
+
+def test_frozen_estimator_inside_another_must_have_the_classes_of_y():
+    features, target = load_iris(return_X_y=True)
+    inner = FrozenEstimator(GaussianNB().fit(features, target))
+    model = RecalibratedClassifier(make_pipeline(inner), IsotonicRecalibrator())
+    with pytest.raises(ValueError, match=r"estimator must have the classes of y, \[0, 1\]"):
+        model.fit(features[:100], target[:100])
+    transformer = PredictProba(make_pipeline(inner))
+    np.testing.assert_array_equal(
+        transformer.fit_transform(features[:100], target[:100]),
+        inner.predict_proba(features[:100]),
+    )
+
+
+def test_columns_of_labels_are_warned_about():
+    frame = pd.DataFrame({"y": y})
+    for model in (
+        RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator()),
+        make_pipeline(PredictProba(GaussianNB()), IsotonicRecalibrator()),
+    ):
+        with pytest.warns(DataConversionWarning):
+            model.fit(X, frame)
+        assert model.score(X, y) > 0.9
+
+
+def test_out_of_fold_needs_a_partition():
+    cv = ShuffleSplit(3, random_state=0)
+    with pytest.raises(ValueError, match="cv must put every sample into exactly one test set"):
+        PredictProba(GaussianNB(), cv=cv).fit_transform(X, y)
+    RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator(), cv=cv).fit(X, y)
+
+
+@pytest.mark.parametrize("ensemble", [True, False])
+def test_splits_from_a_generator(ensemble):
+    weight = np.random.default_rng(0).random(len(y))
+    with config_context(enable_metadata_routing=True):
+        inner = GaussianNB().set_fit_request(sample_weight=True)
+        models = [
+            RecalibratedClassifier(inner, IsotonicRecalibrator(), cv=cv, ensemble=ensemble).fit(
+                X, y, sample_weight=weight
+            )
+            for cv in (StratifiedKFold(3), StratifiedKFold(3).split(X, y))
+        ]
+    np.testing.assert_array_equal(models[0].predict_proba(X), models[1].predict_proba(X))
+
+
+def test_weights_that_the_classifier_does_not_take():
+    weight = np.random.default_rng(0).random(len(y))
+    model = RecalibratedClassifier(KNeighborsClassifier(), IsotonicRecalibrator())
+    with pytest.warns(UserWarning, match="KNeighborsClassifier takes no sample_weight"):
+        model.fit(X, y, sample_weight=weight)
+
+
+def test_unclear_beginnings():
+    with pytest.raises(NotFittedError):
+        RecalibratedClassifier(FrozenEstimator(GaussianNB()), IsotonicRecalibrator()).fit(X, y)
+    with pytest.raises(ValueError, match="y must hold at least two classes; found 1 class"):
+        RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator()).fit(X, np.ones(len(y)))
+
+
+class NotANumber(GaussianNB):
+    def predict_proba(self, X):
+        return super().predict_proba(X) * np.nan
+
+
+def test_bad_probabilities_name_their_source():
+    model = RecalibratedClassifier(NotANumber(), IsotonicRecalibrator())
+    with pytest.raises(ValueError, match=r"The output of NotANumber.predict_proba must be finite"):
+        model.fit(X, y)
