@@ -160,12 +160,10 @@ def _advice(numbers, predictions):
     matrix, label = predictions.matrix, predictions.label
     n_impossible = np.sum(matrix[np.arange(len(label)), label] == 0)
     if n_impossible:
-        return (
-            f"Miscalibrated for certain: {n_impossible} label(s) occurred that had probability 0. "
-            "Recalibrate on data that the classifier was not fitted on, for instance with "
-            "RecalibratedClassifier."
-        )
-    if p_value >= _LEVEL:
+        verdict = f"Miscalibrated: {n_impossible} label(s) occurred that had probability 0"
+    elif p_value < _LEVEL:
+        verdict = f"Miscalibrated (p = {p_value:.3g})"
+    else:
         return (
             f"No evidence of miscalibration (p = {p_value:.3g}): a calibrated model often deviates "
             "as much. Few samples cannot show more."
@@ -175,12 +173,12 @@ def _advice(numbers, predictions):
     excess = numbers["mean_confidence"] - numbers["accuracy"]
     if abs(excess) > 2 * noise:
         direction = "overconfident" if excess > 0 else "underconfident"
-        kind = f"on average {direction} by {abs(excess):.3f}"
+        kind = f"on average it is {direction} by {abs(excess):.3f}"
     else:
-        kind = "although the mean confidence agrees with the accuracy"
+        kind = "though the mean confidence agrees with the accuracy"
     return (
-        f"Miscalibrated (p = {p_value:.3g}), {kind}. Recalibrate on data that the classifier was "
-        "not fitted on, for instance with RecalibratedClassifier."
+        f"{verdict}; {kind}. Recalibrate on data that the classifier was not fitted on, for "
+        "instance with RecalibratedClassifier."
     )
 
 

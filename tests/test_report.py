@@ -94,7 +94,7 @@ def test_advice_where_errors_cancel():
 def test_impossible_labels_are_certain_evidence():
     # two samples cannot make the p-value small, but what has probability 0 does not happen
     report = calibration_report([1, 0], [0.0, 1.0])
-    assert "Miscalibrated for certain: 2 label(s) occurred" in report
+    assert "Miscalibrated: 2 label(s) occurred that had probability 0" in report
 
 
 def test_large_problems_are_tested_on_a_part(monkeypatch):

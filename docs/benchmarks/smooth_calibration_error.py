@@ -17,20 +17,16 @@ from skcalib.metrics import smooth_calibration_error
 warnings.simplefilter("ignore")
 import relplot  # noqa: E402
 
-
-def problem(name, n, rng):
-    proba = rng.random(n)
-    truth = {
-        "calibrated": proba,
-        "overconfident": 0.25 + proba / 2,
-        "biased": 0.15 + 0.8 * proba,
-        "wavy": np.clip(proba + 0.1 * np.sin(20 * proba), 0, 1),
-        "two decimals": np.round(proba, 2),
-        "all positive": np.ones(n),
-    }[name]
-    if name == "two decimals":
-        proba = truth
-    return (rng.random(n) < truth).astype(int), proba
+# From uniform numbers to predictions and the true probabilities.
+PROBLEMS = {
+    "calibrated": lambda u: (u, u),
+    "pure noise": lambda u: (u, np.full_like(u, 0.5)),
+    "overconfident": lambda u: (u, 0.25 + u / 2),
+    "biased": lambda u: (u, 0.15 + 0.8 * u),
+    "wavy": lambda u: (u, np.clip(u + 0.1 * np.sin(20 * u), 0, 1)),
+    "two decimals": lambda u: (np.round(u, 2), np.round(u, 2)),
+    "all positive": lambda u: (u, np.ones_like(u)),
+}
 
 
 def best_time(function, repetitions):
@@ -58,9 +54,10 @@ def main():
     )
     print("|---|---|---|---|---|---|")
     growth = {}
-    for name in ("calibrated", "overconfident", "biased", "wavy", "two decimals", "all positive"):
+    for name, problem in PROBLEMS.items():
         for n in (10**4, 10**5, 10**6, 10**7):
-            y_true, y_proba = problem(name, n, rng)
+            y_proba, truth = problem(rng.random(n))
+            y_true = (rng.random(n) < truth).astype(int)
             outcome = y_true.astype(float)
             repetitions = 20 if n <= 10**5 else 7 if n == 10**6 else 3
 

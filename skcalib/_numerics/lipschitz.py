@@ -177,12 +177,13 @@ def _collapse(items: _Items, blocks: _Blocks, above_all: int) -> tuple[_Items, _
     keep = np.logical_not(settled, out=settled)
     keep[turn] = True
     keep[last] = True
-    weight, rank = weight.copy(), rank.copy()
-    weight[turn], rank[turn] = -lowest[descends], -1
-    weight[last], rank[last] = (whole - lowest)[rises], above_all
-    kept = np.add.reduceat(keep, blocks.start, dtype=np.intp)
+    n_kept = np.cumsum(keep, dtype=rank.dtype)
     items = _Items(weight[keep], rank[keep], end[keep])
-    return items, blocks._replace(start=np.cumsum(kept) - kept, length=kept)
+    turn, last = n_kept[turn] - 1, n_kept[last] - 1
+    items.weight[turn], items.rank[turn] = -lowest[descends], -1
+    items.weight[last], items.rank[last] = (whole - lowest)[rises], above_all
+    kept = np.diff(n_kept[blocks.start + blocks.length - 1], prepend=rank.dtype.type(0))
+    return items, blocks._replace(start=np.cumsum(kept, dtype=kept.dtype) - kept, length=kept)
 
 
 def _split(items: _Items, blocks: _Blocks) -> _Blocks:

@@ -118,6 +118,8 @@ def expected_calibration_error(
 
     Notes
     -----
+    The measure goes back to [1]_; "confidence" is the form of [2]_, "top-label" that of [3]_.
+
     With weights :math:`w_i` that sum to 1 and bins :math:`B_1, \dots, B_m`, a bin's share of the
     data is :math:`P_j = \sum_{i \in B_j} w_i` and its gap :math:`g_j = |\sum_{i \in B_j} w_i (y_i
     - p_i)| / P_j`. The error is :math:`\sum_j P_j g_j`, :math:`(\sum_j P_j g_j^2)^{1/2}` or

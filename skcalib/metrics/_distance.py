@@ -28,10 +28,11 @@ def smooth_calibration_error(
 ):
     r"""Smooth calibration error: the largest residual that a Lipschitz function can see.
 
-    It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample
-    of a calibrated model it is positive, of order :math:`n^{-1/2}`, so it is biased upwards. Half
-    of it is at most the distance to the nearest calibrated predictor that the data allow, and it
-    changes continuously with the predictions; no bins and no tuning parameter are involved.
+    It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
+    a calibrated model it is positive, of order :math:`n^{-1/2}`, so it is biased upwards. It is at
+    most twice the distance to the nearest perfectly calibrated predictor and changes continuously
+    with the predictions [1]_; there are no bins and nothing to tune. With two classes it concerns
+    the probability of the positive class, not the confidence max(p, 1 − p).
 
     Parameters
     ----------

@@ -40,9 +40,9 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
 
     Notes
     -----
-    The weighted least squares fit over nondecreasing functions, by pool adjacent violators after
-    pooling ties: exact, :math:`O(K n \log n)`. Between two predictions of the calibration data it
-    is interpolated linearly; outside their range it is constant.
+    The weighted least squares fit over nondecreasing functions [1]_, by pool adjacent violators
+    after pooling ties: exact, :math:`O(K n \log n)`. Between two predictions of the calibration
+    data it is interpolated linearly; outside their range it is constant.
 
     The fit can be exactly 0 or 1, where the log loss of a single surprise is infinite, and
     different predictions can become equal. A row whose calibrated probabilities are all 0 keeps

@@ -129,6 +129,11 @@ class PredictProba(TransformerMixin, _ProbabilisticMetaEstimator):
     --------
     RecalibratedClassifier : The same as one meta-estimator, with an ensemble on request.
 
+    Notes
+    -----
+    :meth:`fit` fits the classifier once, :meth:`fit_transform` once more for each fold. The labels
+    reach it as they are. A class that the training part of a fold lacks gets probability 0 there.
+
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
@@ -285,7 +290,8 @@ class RecalibratedClassifier(ClassifierMixin, _ProbabilisticMetaEstimator):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The classes, sorted.
+        The classes, in the order of the columns of the result: sorted, or those of a frozen
+        estimator.
 
     pairs_ : list of (estimator, recalibrator)
         The fitted pairs, whose predictions are averaged.
@@ -299,6 +305,13 @@ class RecalibratedClassifier(ClassifierMixin, _ProbabilisticMetaEstimator):
     See Also
     --------
     PredictProba : The same in a pipeline, whose steps a grid search can reach.
+
+    Notes
+    -----
+    The classifier is fitted once for each fold, and without an ensemble once more. This is the
+    cross-fitting of :class:`sklearn.calibration.CalibratedClassifierCV`, with any recalibrator. A
+    class that the training part of a fold lacks gets probability 0 there; a warning tells if a test
+    part lacks a class, of which its recalibrator then learns nothing.
 
     Examples
     --------
