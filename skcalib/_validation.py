@@ -4,14 +4,13 @@ It is also the only importer of private scikit-learn names. Phrases in the messa
 label type: continuous" are what scikit-learn's `check_estimator` looks for.
 """
 
-import inspect
 import numbers
 import warnings
 
 import numpy as np
 from sklearn.base import _fit_context as fit_context
 from sklearn.exceptions import DataConversionWarning
-from sklearn.metrics._scorer import _Scorer
+from sklearn.metrics._scorer import _Scorer as Scorer
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils import check_array
 from sklearn.utils._optional_dependencies import check_matplotlib_support
@@ -24,11 +23,10 @@ from ._predictions import Predictions
 __all__ = [
     "METRIC_CONSTRAINTS",
     "REDUCTION_CONSTRAINTS",
-    "ClassAwareScorer",
     "HasMethods",
     "Interval",
+    "Scorer",
     "StrOptions",
-    "aligned_proba",
     "check_enough_samples",
     "check_finite_kernel",
     "check_fit_input",
@@ -39,14 +37,15 @@ __all__ = [
     "check_partition",
     "check_predict_input",
     "check_predictions",
+    "check_probabilities",
     "check_sample_weight",
     "check_statistic_values",
     "check_two_classes",
     "check_two_samples",
     "fit_context",
     "safe_indexing",
+    "shown",
     "validate_params",
-    "warn_of_absent_classes",
 ]
 
 # Rows of double precision that sum to 1 miss it by less than this.
@@ -66,20 +65,6 @@ REDUCTION_CONSTRAINTS: dict = {
 }
 
 
-class ClassAwareScorer(_Scorer):
-    """scikit-learn's scorer, which also tells the metric the classes of the estimator."""
-
-    def _score(self, method_caller, estimator, X, y_true, **kwargs):
-        given = self._kwargs.keys() | kwargs.keys()
-        if (
-            "labels" in inspect.signature(self._score_func).parameters
-            and not given & {"labels", "pos_label"}
-            and hasattr(estimator, "classes_")
-        ):
-            kwargs = kwargs | {"labels": estimator.classes_}
-        return super()._score(method_caller, estimator, X, y_true, **kwargs)
-
-
 def check_predictions(
     y_true,
     y_proba,
@@ -95,7 +80,7 @@ def check_predictions(
     """
     proba = check_probabilities(y_proba, name=names[1], partner=names[0], partner_values=y_true)
     observed, code = check_labels(y_true, name=names[0], partner=names[1])
-    check_same_length({names[0]: len(code), names[1]: len(proba)})
+    _check_same_length({names[0]: len(code), names[1]: len(proba)})
     classes = _resolve_classes(observed, proba, pos_label, labels, names)
     label = _recode(observed, code, classes, name=names[0])
     positive = _positive_index(classes, pos_label)
@@ -110,6 +95,38 @@ def check_predictions(
     if not used.all():
         proba, label, weight = proba[used], label[used], weight[used]
     return Predictions(proba, label, weight / weight.sum(), classes)
+
+
+def check_fit_input(estimator, X, y, sample_weight):
+    """What `fit` of an estimator of probabilities starts with: `Predictions` of its `labels`."""
+    if np.asarray(y).shape[1:] == (1,):
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected. Pass y.ravel().",
+            DataConversionWarning,
+            stacklevel=4,
+        )
+    predictions = check_predictions(
+        y, X, sample_weight=sample_weight, labels=estimator.labels, names=("y", "X")
+    )
+    _check_feature_names(estimator, X, reset=True)
+    estimator.n_features_in_ = int(np.prod(np.asarray(X).shape[1:]))
+    return predictions
+
+
+def check_predict_input(estimator, X):
+    """Probabilities of the classes seen at `fit`: (n,) for two of them, else (n, K)."""
+    check_is_fitted(estimator)
+    _check_feature_names(estimator, X, reset=False)
+    proba = check_probabilities(X, name="X")
+    n_classes = len(estimator.classes_)
+    n_columns = 2 if proba.ndim == 1 else proba.shape[1]
+    if n_columns != n_classes:
+        raise ValueError(
+            f"X must hold the probabilities of the {n_classes} classes seen at fit; found "
+            f"{n_columns} columns (one column stands for two classes). Pass one column for each "
+            "class."
+        )
+    return proba[:, 1] if proba.ndim == 2 and n_columns == 2 else proba
 
 
 def check_probabilities(y_proba, *, name="y_proba", partner="y_true", partner_values=None):
@@ -153,66 +170,148 @@ def check_probabilities(y_proba, *, name="y_proba", partner="y_true", partner_va
     return proba
 
 
-def _check_row_sums(proba, tolerance, name):
-    total = proba.sum(axis=1)
-    worst = np.argmax(np.abs(total - 1))
-    if abs(total[worst] - 1) > tolerance:
+def check_labels(y, *, name="y_true", partner="y_proba"):
+    """The sorted distinct labels, and for each sample the index of its own among them."""
+    if y is None:
         raise ValueError(
-            f"The rows of {name} must sum to 1 (within {tolerance:.0e}); found a sum of "
-            f"{total[worst]:.10g} in row {worst}. Divide each row by its sum, or pass the columns "
-            "of one-vs-rest scores one at a time."
+            f"{name} must hold one class label for each row of {partner}; found None: this "
+            f"requires {name} to be passed, but the target {name} is None."
         )
-    return total
-
-
-def check_fit_input(estimator, X, y, sample_weight):
-    """What `fit` of an estimator of probabilities starts with: `Predictions` of its `labels`."""
-    if np.asarray(y).shape[1:] == (1,):
-        warnings.warn(
-            "A column-vector y was passed when a 1d array was expected. Pass y.ravel().",
-            DataConversionWarning,
-            stacklevel=4,
-        )
-    predictions = check_predictions(
-        y, X, sample_weight=sample_weight, labels=estimator.labels, names=("y", "X")
-    )
-    _check_feature_names(estimator, X, reset=True)
-    estimator.n_features_in_ = int(np.prod(np.asarray(X).shape[1:]))
-    return predictions
-
-
-def check_predict_input(estimator, X):
-    """Probabilities of the classes seen at `fit`: (n,) for two of them, else (n, K)."""
-    check_is_fitted(estimator)
-    _check_feature_names(estimator, X, reset=False)
-    proba = check_probabilities(X, name="X")
-    n_classes = len(estimator.classes_)
-    n_columns = 2 if proba.ndim == 1 else proba.shape[1]
-    if n_columns != n_classes:
+    values, y = y, _as_array(y, name)
+    if y.dtype.kind == "T" or (y.dtype.kind in "US" and isinstance(values, list | tuple)):
+        y = np.array(values, dtype=object)  # NumPy would make a string of a missing value
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y.ndim != 1:
         raise ValueError(
-            f"X must hold the probabilities of the {n_classes} classes seen at fit; found "
-            f"{n_columns} columns (one column stands for two classes). Pass one column for each "
-            "class."
+            f"{name} must be 1-D, one label for each row of {partner}; found shape {y.shape}. "
+            "Turn one-hot rows into labels with .argmax(axis=1)."
         )
-    return proba[:, 1] if proba.ndim == 2 and n_columns == 2 else proba
-
-
-def _check_range(proba, name):
-    low, high = proba.min(), proba.max()
-    if low >= 0 and high <= 1:
-        return
-    row = np.unravel_index(np.argmin((proba >= 0) & (proba <= 1)), proba.shape)
-    if not np.isfinite(proba).all():
-        row = np.unravel_index(np.argmin(np.isfinite(proba)), proba.shape)
+    if len(y) == 0:
+        raise ValueError(f"{name} must hold at least one label; found 0 sample(s).")
+    if y.dtype.kind == "O":
+        return _encode_objects(y, name)
+    if y.dtype.kind == "f":
+        _check_whole(y, name, partner)
+    elif y.dtype.kind not in "biuUS":
         raise ValueError(
-            f"{name} must be finite; found {proba[row]} (NaN or infinity) in row {row[0]}, and "
-            f"{np.sum(~np.isfinite(proba))} such value(s) in all. Remove or impute these "
-            "predictions."
+            f"{name} must hold class labels (strings, integers or booleans); found type {y.dtype}."
         )
-    raise ValueError(
-        f"{name} must lie in [0, 1]; found {float(proba[row])!r} in row {row[0]}. Map scores or "
-        "logits to probabilities first; clip rounding errors with np.clip(..., 0, 1)."
-    )
+    if y.dtype.kind in "biuf":  # two distinct numbers are found without sorting
+        low, high = y.min(), y.max()
+        code = y == high
+        if low != high and np.all(code | (y == low)):
+            return np.array([low, high]), code.astype(np.int32)
+    observed, code = np.unique(y, return_inverse=True)
+    return observed, code.astype(np.int32)
+
+
+def check_sample_weight(sample_weight, n):
+    """Finite weights of shape (n,), none negative and not all zero."""
+    weight = _as_array(sample_weight, "sample_weight")
+    if weight.dtype.kind == "O":
+        weight = _floats_of_objects(weight)
+    if weight.dtype.kind not in "biuf":
+        raise ValueError(
+            f"sample_weight must hold numbers; found type {weight.dtype}. Pass one number for each "
+            "sample."
+        )
+    weight = weight.astype(np.float64, copy=False)
+    if weight.ndim != 1:
+        raise ValueError(
+            "sample_weight must be 1-D, one weight for each sample; found shape "
+            f"{weight.shape}. Pass one column."
+        )
+    _check_same_length({"the predictions": n, "sample_weight": len(weight)})
+    if not np.isfinite(weight).all():
+        row = int(np.argmin(np.isfinite(weight)))
+        raise ValueError(
+            f"sample_weight must be finite; found {weight[row]} (NaN or infinity) in row {row}. "
+            "Remove the sample, or give it weight 0."
+        )
+    if (weight < 0).any():
+        row = int(np.argmax(weight < 0))
+        raise ValueError(
+            f"sample_weight must not be negative; found {float(weight[row])!r} in row {row}. Give "
+            "a sample that should not count the weight 0."
+        )
+    total = weight.sum()
+    if not 0 < total < np.inf:
+        raise ValueError(
+            f"sample_weight must have a positive, finite sum; found {float(total)!r}: all weights "
+            "are zero, or their sum overflows. Give some sample a positive weight, or rescale "
+            "the weights."
+        )
+    return weight
+
+
+def check_two_samples(predictions):
+    """Unbiased estimates are made of pairs of different samples."""
+    if len(predictions.weight) < 2:
+        raise ValueError(
+            "estimator='unbiased' needs at least 2 samples of positive weight; found 1. Use "
+            "estimator='biased'."
+        )
+
+
+def check_two_classes(classes):
+    if len(classes) < 2:
+        raise ValueError(
+            f"y must hold at least two classes; found 1 class, {shown(classes)}. There is nothing "
+            "to classify."
+        )
+
+
+def check_enough_samples(cv, n):
+    """A number of folds must not exceed the number of samples."""
+    if isinstance(cv, numbers.Integral) and n < cv:
+        raise ValueError(
+            f"cv={cv} needs at least {cv} samples; found {n} sample(s) (n_samples={n}). Choose "
+            "fewer folds, or freeze a fitted classifier (FrozenEstimator)."
+        )
+
+
+def check_partition(tests, n):
+    """Positions of the samples 0..n−1 in the concatenated test sets, which must hold each once."""
+    tests = np.concatenate(tests)
+    if len(tests) != n or not np.array_equal(np.sort(tests), np.arange(n)):
+        raise ValueError(
+            "cv must put every sample into exactly one test set, for out-of-fold probabilities of "
+            f"all; found {len(tests)} test samples, {len(np.unique(tests))} of them distinct, for "
+            f"{n} samples. Choose a splitter such as KFold."
+        )
+    return np.argsort(tests)
+
+
+def check_kernel(kernel, points):
+    """A kernel must return a matrix; it is tried on a few points (n, K)."""
+    rows, columns = points[:3], points[:2]
+    shape = np.shape(kernel(rows, columns))
+    if shape != (len(rows), len(columns)):
+        raise ValueError(
+            "kernel must return the values for all pairs of rows, of shape (a, b) for arrays of "
+            f"shapes (a, n_classes) and (b, n_classes); found shape {shape} for a = {len(rows)} "
+            f"and b = {len(columns)}."
+        )
+    return kernel
+
+
+def check_finite_kernel(sums):
+    """What a kernel of the user's adds up to."""
+    if not np.isfinite(sums).all():
+        raise ValueError(
+            "kernel must have finite values; found NaN or infinity among the pairs of samples."
+        )
+
+
+def check_statistic_values(values):
+    """What a statistic of the user's returned for several label vectors."""
+    if values.ndim != 1 or values.dtype.kind not in "biuf":
+        raise ValueError(
+            f"statistic must return one number; found values of shape {values.shape[1:]} and type "
+            f"{values.dtype}. Wrap it in a function that returns a float."
+        )
+    return values.astype(np.float64, copy=False)
 
 
 def _as_array(values, name):
@@ -254,40 +353,34 @@ def _looks_like_probabilities(values):
     return bool(in_range and (values % 1 != 0).any())
 
 
-def check_labels(y, *, name="y_true", partner="y_proba"):
-    """The sorted distinct labels, and for each sample the index of its own among them."""
-    if y is None:
+def _check_range(proba, name):
+    low, high = proba.min(), proba.max()
+    if low >= 0 and high <= 1:
+        return
+    row = np.unravel_index(np.argmin((proba >= 0) & (proba <= 1)), proba.shape)
+    if not np.isfinite(proba).all():
+        row = np.unravel_index(np.argmin(np.isfinite(proba)), proba.shape)
         raise ValueError(
-            f"{name} must hold one class label for each row of {partner}; found None: this "
-            f"requires {name} to be passed, but the target {name} is None."
+            f"{name} must be finite; found {proba[row]} (NaN or infinity) in row {row[0]}, and "
+            f"{np.sum(~np.isfinite(proba))} such value(s) in all. Remove or impute these "
+            "predictions."
         )
-    values, y = y, _as_array(y, name)
-    if y.dtype.kind == "T" or (y.dtype.kind in "US" and isinstance(values, list | tuple)):
-        y = np.array(values, dtype=object)  # NumPy would make a string of a missing value
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    if y.ndim != 1:
+    raise ValueError(
+        f"{name} must lie in [0, 1]; found {float(proba[row])!r} in row {row[0]}. Map scores or "
+        "logits to probabilities first; clip rounding errors with np.clip(..., 0, 1)."
+    )
+
+
+def _check_row_sums(proba, tolerance, name):
+    total = proba.sum(axis=1)
+    worst = np.argmax(np.abs(total - 1))
+    if abs(total[worst] - 1) > tolerance:
         raise ValueError(
-            f"{name} must be 1-D, one label for each row of {partner}; found shape {y.shape}. "
-            "Turn one-hot rows into labels with .argmax(axis=1)."
+            f"The rows of {name} must sum to 1 (within {tolerance:.0e}); found a sum of "
+            f"{total[worst]:.10g} in row {worst}. Divide each row by its sum, or pass the columns "
+            "of one-vs-rest scores one at a time."
         )
-    if len(y) == 0:
-        raise ValueError(f"{name} must hold at least one label; found 0 sample(s).")
-    if y.dtype.kind == "O":
-        return _encode_objects(y, name)
-    if y.dtype.kind == "f":
-        _check_whole(y, name, partner)
-    elif y.dtype.kind not in "biuUS":
-        raise ValueError(
-            f"{name} must hold class labels (strings, integers or booleans); found type {y.dtype}."
-        )
-    if y.dtype.kind in "biuf":  # two distinct numbers are found without sorting
-        low, high = y.min(), y.max()
-        code = y == high
-        if low != high and np.all(code | (y == low)):
-            return np.array([low, high]), code.astype(np.int32)
-    observed, code = np.unique(y, return_inverse=True)
-    return observed, code.astype(np.int32)
+    return total
 
 
 def _check_whole(y, name, partner):
@@ -331,52 +424,13 @@ def _encode_objects(y, name):
     )
 
 
-def check_same_length(lengths):
+def _check_same_length(lengths):
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{name}: {length}" for name, length in lengths.items())
         raise ValueError(
             f"{' and '.join(lengths)} must have the same length; found inconsistent numbers of "
             f"samples ({found}). Pass one value of each for every sample."
         )
-
-
-def check_sample_weight(sample_weight, n):
-    """Finite weights of shape (n,), none negative and not all zero."""
-    weight = _as_array(sample_weight, "sample_weight")
-    if weight.dtype.kind == "O":
-        weight = _floats_of_objects(weight)
-    if weight.dtype.kind not in "biuf":
-        raise ValueError(
-            f"sample_weight must hold numbers; found type {weight.dtype}. Pass one number for each "
-            "sample."
-        )
-    weight = weight.astype(np.float64, copy=False)
-    if weight.ndim != 1:
-        raise ValueError(
-            "sample_weight must be 1-D, one weight for each sample; found shape "
-            f"{weight.shape}. Pass one column."
-        )
-    check_same_length({"the predictions": n, "sample_weight": len(weight)})
-    if not np.isfinite(weight).all():
-        row = int(np.argmin(np.isfinite(weight)))
-        raise ValueError(
-            f"sample_weight must be finite; found {weight[row]} (NaN or infinity) in row {row}. "
-            "Remove the sample, or give it weight 0."
-        )
-    if (weight < 0).any():
-        row = int(np.argmax(weight < 0))
-        raise ValueError(
-            f"sample_weight must not be negative; found {float(weight[row])!r} in row {row}. Give "
-            "a sample that should not count the weight 0."
-        )
-    total = weight.sum()
-    if not 0 < total < np.inf:
-        raise ValueError(
-            f"sample_weight must have a positive, finite sum; found {float(total)!r}: all weights "
-            "are zero, or their sum overflows. Give some sample a positive weight, or rescale "
-            "the weights."
-        )
-    return weight
 
 
 def _resolve_classes(observed, proba, pos_label, labels, names):
@@ -393,8 +447,8 @@ def _resolve_classes(observed, proba, pos_label, labels, names):
             classes = np.array(classes.tolist())
         if classes.ndim != 1 or len(set(classes.tolist())) != classes.size:
             raise ValueError(
-                f"labels must list each class once; found {labels!r}. Give the classes in the "
-                f"order of the columns of {names[1]}."
+                f"labels must list each class once; found {shown(classes)}. Give the classes in "
+                f"the order of the columns of {names[1]}."
             )
         if len(classes) != n_columns:
             raise ValueError(
@@ -408,7 +462,7 @@ def _resolve_classes(observed, proba, pos_label, labels, names):
     if len(observed) > n_columns:
         raise ValueError(
             f"{columns} stands for {n_columns} classes, but {names[0]} holds {len(observed)} "
-            f"distinct labels: {_shown(observed)}. Pass one column of probabilities for each "
+            f"distinct labels: {shown(observed)}. Pass one column of probabilities for each "
             "class."
         )
     if n_columns == 2:
@@ -422,7 +476,7 @@ def _resolve_classes(observed, proba, pos_label, labels, names):
             return np.array([None, pos_label], dtype=object)
     raise ValueError(
         f"{columns} stands for {n_columns} classes, but {names[0]} holds only {len(observed)} "
-        f"distinct label(s): {_shown(observed)}. Name all classes with labels=[...], in the order "
+        f"distinct label(s): {shown(observed)}. Name all classes with labels=[...], in the order "
         "of the columns."
     )
 
@@ -435,8 +489,8 @@ def _recode(observed, code, classes, name):
     unknown = [value for value in observed.tolist() if value not in index]
     if unknown:
         raise ValueError(
-            f"{name} must hold only the classes {_shown(classes)}; found "
-            f"{_shown(np.array(unknown))}. Name all classes with labels=[...], of the same type "
+            f"{name} must hold only the classes {shown(classes)}; found "
+            f"{shown(np.array(unknown))}. Name all classes with labels=[...], of the same type "
             "as the labels."
         )
     table = np.array([index[value] for value in observed.tolist()], dtype=np.int32)
@@ -453,113 +507,12 @@ def _positive_index(classes, pos_label):
         )
     if pos_label not in classes.tolist():
         raise ValueError(
-            f"pos_label must be one of the classes {_shown(classes)}; found {pos_label!r} "
+            f"pos_label must be one of the classes {shown(classes)}; found {pos_label!r} "
             "(pos_label is not a valid label)."
         )
     return classes.tolist().index(pos_label)
 
 
-def _shown(values, limit=10):
+def shown(values, limit=10):
     shown = ", ".join(repr(value) for value in values.tolist()[:limit])
     return f"[{shown}, …]" if len(values) > limit else f"[{shown}]"
-
-
-def check_enough_samples(cv, n):
-    """A number of folds must not exceed the number of samples."""
-    if isinstance(cv, numbers.Integral) and n < cv:
-        raise ValueError(
-            f"cv={cv} needs at least {cv} samples; found {n} sample(s) (n_samples={n}). Choose "
-            "fewer folds, or freeze a fitted classifier (FrozenEstimator)."
-        )
-
-
-def check_two_samples(predictions):
-    """Unbiased estimates are made of pairs of different samples."""
-    if len(predictions.weight) < 2:
-        raise ValueError(
-            "estimator='unbiased' needs at least 2 samples of positive weight; found 1. Use "
-            "estimator='biased'."
-        )
-
-
-def check_finite_kernel(sums):
-    """What a kernel of the user's adds up to."""
-    if not np.isfinite(sums).all():
-        raise ValueError(
-            "kernel must have finite values; found NaN or infinity among the pairs of samples."
-        )
-
-
-def check_statistic_values(values):
-    """What a statistic of the user's returned for several label vectors."""
-    if values.ndim != 1 or values.dtype.kind not in "biuf":
-        raise ValueError(
-            f"statistic must return one number; found values of shape {values.shape[1:]} and type "
-            f"{values.dtype}. Wrap it in a function that returns a float."
-        )
-    return values.astype(np.float64, copy=False)
-
-
-def check_kernel(kernel, points):
-    """A kernel must return a matrix; it is tried on a few points (n, K)."""
-    rows, columns = points[:3], points[:2]
-    shape = np.shape(kernel(rows, columns))
-    if shape != (len(rows), len(columns)):
-        raise ValueError(
-            "kernel must return the values for all pairs of rows, of shape (a, b) for arrays of "
-            f"shapes (a, n_classes) and (b, n_classes); found shape {shape} for a = {len(rows)} "
-            f"and b = {len(columns)}."
-        )
-    return kernel
-
-
-def aligned_proba(estimator, X, classes):
-    """The estimator's probabilities with a column for each class, 0 for one it has not seen."""
-    proba = estimator.predict_proba(X)
-    check_probabilities(proba, name=f"The output of {type(estimator).__name__}.predict_proba")
-    known = estimator.classes_
-    if np.array_equal(known, classes):
-        return proba
-    column = {label: k for k, label in enumerate(classes.tolist())}
-    unknown = [label for label in known.tolist() if label not in column]
-    if unknown:
-        raise ValueError(
-            f"estimator must have the classes of y, {_shown(classes)}; {type(estimator).__name__} "
-            f"also has {_shown(np.array(unknown))}. Pass a classifier with more classes than y as "
-            "FrozenEstimator itself, not inside another estimator."
-        )
-    aligned = np.zeros((len(proba), len(classes)), dtype=proba.dtype)
-    aligned[:, [column[label] for label in known.tolist()]] = proba
-    return aligned
-
-
-def check_partition(tests, n):
-    """Positions of the samples 0..n−1 in the concatenated test sets, which must hold each once."""
-    tests = np.concatenate(tests)
-    if len(tests) != n or not np.array_equal(np.sort(tests), np.arange(n)):
-        raise ValueError(
-            "cv must put every sample into exactly one test set, for out-of-fold probabilities of "
-            f"all; found {len(tests)} test samples, {len(np.unique(tests))} of them distinct, for "
-            f"{n} samples. Choose a splitter such as KFold."
-        )
-    return np.argsort(tests)
-
-
-def check_two_classes(classes):
-    if len(classes) < 2:
-        raise ValueError(
-            f"y must hold at least two classes; found 1 class, {_shown(classes)}. There is nothing "
-            "to classify."
-        )
-
-
-def warn_of_absent_classes(folds, classes):
-    """A recalibrator knows nothing of a class that its fold lacks."""
-    n_lacking = sum(len(np.unique(labels)) < len(classes) for labels in folds)
-    if n_lacking:
-        warnings.warn(
-            f"{n_lacking} of {len(folds)} test sets lack some class, of which their recalibrators "
-            "learn nothing. Choose fewer or stratified folds, or ensemble=False.",
-            UserWarning,
-            stacklevel=5,
-        )

@@ -142,7 +142,8 @@ def squared_kernel_calibration_error(
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`.
+        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
+        {−1, 1} or {False, True} is supplied.
 
     kernel : {"total-variation", "exponential", "laplacian", "rbf"} or callable, \
             default="total-variation"

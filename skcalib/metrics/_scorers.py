@@ -1,8 +1,9 @@
 """The metrics by name, and as scorers for model selection."""
 
+import inspect
 from copy import deepcopy
 
-from .._validation import ClassAwareScorer
+from .._validation import Scorer
 from ._binned import expected_calibration_error
 from ._distance import smooth_calibration_error
 from ._kernel import squared_kernel_calibration_error
@@ -15,6 +16,20 @@ METRICS = {
         squared_kernel_calibration_error,
     )
 }
+
+
+class _ClassAwareScorer(Scorer):
+    """scikit-learn's scorer, which also tells the metric the classes of the estimator."""
+
+    def _score(self, method_caller, estimator, X, y_true, **kwargs):
+        given = self._kwargs.keys() | kwargs.keys()
+        if (
+            "labels" in inspect.signature(self._score_func).parameters
+            and not given & {"labels", "pos_label"}
+            and hasattr(estimator, "classes_")
+        ):
+            kwargs = kwargs | {"labels": estimator.classes_}
+        return super()._score(method_caller, estimator, X, y_true, **kwargs)
 
 
 def make_scorer(score_func, *, response_method="predict_proba", greater_is_better=False, **kwargs):
@@ -58,7 +73,7 @@ def make_scorer(score_func, *, response_method="predict_proba", greater_is_bette
     (5,)
     """
     sign = 1 if greater_is_better else -1
-    return ClassAwareScorer(score_func, sign, kwargs, response_method)
+    return _ClassAwareScorer(score_func, sign, kwargs, response_method)
 
 
 _SCORERS = {f"neg_{name}": make_scorer(metric) for name, metric in METRICS.items()}

@@ -16,16 +16,16 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from .._validation import (
     HasMethods,
     StrOptions,
-    aligned_proba,
     check_enough_samples,
     check_labels,
     check_method_params,
     check_partition,
+    check_probabilities,
     check_sample_weight,
     check_two_classes,
     fit_context,
     safe_indexing,
-    warn_of_absent_classes,
+    shown,
 )
 from ._base import probability_names
 
@@ -62,7 +62,7 @@ class _ProbabilisticMetaEstimator(MetaEstimatorMixin, BaseEstimator):
     def _out_of_fold(self, X, y, routed):
         """For each sample the probabilities of a classifier fitted without its fold."""
         if isinstance(self.estimator, FrozenEstimator):
-            return aligned_proba(self.estimator, X, self.classes_)
+            return _aligned_proba(self.estimator, X, self.classes_)
         folds = self._cross_fit(X, y, routed)
         rows = check_partition([test for _, test, _ in folds], len(y))
         return np.concatenate([proba for _, _, proba in folds])[rows]
@@ -85,7 +85,27 @@ class _ProbabilisticMetaEstimator(MetaEstimatorMixin, BaseEstimator):
 def _fit_fold(estimator, classes, X, y, train, test, fit_params):
     fit_params = check_method_params(X, fit_params, indices=train)
     estimator.fit(safe_indexing(X, train), y[train], **fit_params)
-    return estimator, test, aligned_proba(estimator, safe_indexing(X, test), classes)
+    return estimator, test, _aligned_proba(estimator, safe_indexing(X, test), classes)
+
+
+def _aligned_proba(estimator, X, classes):
+    """The estimator's probabilities with a column for each class, 0 for one it has not seen."""
+    proba = estimator.predict_proba(X)
+    check_probabilities(proba, name=f"The output of {type(estimator).__name__}.predict_proba")
+    known = estimator.classes_
+    if np.array_equal(known, classes):
+        return proba
+    column = {label: k for k, label in enumerate(classes.tolist())}
+    unknown = [label for label in known.tolist() if label not in column]
+    if unknown:
+        raise ValueError(
+            f"estimator must have the classes of y, {shown(classes)}; {type(estimator).__name__} "
+            f"also has {shown(np.array(unknown))}. Pass a classifier with more classes than y as "
+            "FrozenEstimator itself, not inside another estimator."
+        )
+    aligned = np.zeros((len(proba), len(classes)), dtype=proba.dtype)
+    aligned[:, [column[label] for label in known.tolist()]] = proba
+    return aligned
 
 
 class PredictProba(TransformerMixin, _ProbabilisticMetaEstimator):
@@ -385,7 +405,7 @@ class RecalibratedClassifier(ClassifierMixin, _ProbabilisticMetaEstimator):
         ensemble = not frozen if self.ensemble == "auto" else self.ensemble
         if ensemble:
             folds = self._cross_fit(X, y, routed)
-            warn_of_absent_classes([y[test] for _, test, _ in folds], self.classes_)
+            _warn_of_absent_classes([y[test] for _, test, _ in folds], self.classes_)
             self.pairs_ = [
                 (estimator, self._fit_recalibrator(proba, y, sample_weight, test))
                 for estimator, test, proba in folds
@@ -420,8 +440,8 @@ class RecalibratedClassifier(ClassifierMixin, _ProbabilisticMetaEstimator):
         check_is_fitted(self)
         total = 0.0
         for estimator, recalibrator in self.pairs_:
-            proba = aligned_proba(estimator, X, self.classes_)
-            total += aligned_proba(recalibrator, proba, self.classes_)
+            proba = _aligned_proba(estimator, X, self.classes_)
+            total += _aligned_proba(recalibrator, proba, self.classes_)
         return total / len(self.pairs_)
 
     def predict(self, X):
@@ -458,4 +478,16 @@ class RecalibratedClassifier(ClassifierMixin, _ProbabilisticMetaEstimator):
                 splitter=self.cv,
                 method_mapping=MethodMapping().add(caller="fit", callee="split"),
             )
+        )
+
+
+def _warn_of_absent_classes(folds, classes):
+    """A recalibrator knows nothing of a class that its fold lacks."""
+    n_lacking = sum(len(np.unique(labels)) < len(classes) for labels in folds)
+    if n_lacking:
+        warnings.warn(
+            f"{n_lacking} of {len(folds)} test sets lack some class, of which their recalibrators "
+            "learn nothing. Choose fewer or stratified folds, or ensemble=False.",
+            UserWarning,
+            stacklevel=4,
         )
