@@ -2,6 +2,7 @@
 
 import contextlib
 import csv
+import re
 from operator import itemgetter
 
 import numpy as np
@@ -26,7 +27,7 @@ def read_predictions(path, label_column, proba_columns, positive=None):
                 f"Column {label_column!r} must hold a label in every row; found {label!r} in line "
                 f"{line}. Remove the rows without a label."
             )
-    labels = _whole_numbers(labels)
+    labels = [_canonical(label) for label in labels]
     proba = np.column_stack(
         [
             _probabilities(lines, column, name)
@@ -86,6 +87,8 @@ def _read_columns(path, label_column, proba_columns):
 
 
 def _check_header(path, header, wanted):
+    if not header:
+        raise ValueError(f"{path} is empty; its first line must name the columns.")
     missing = [name for name in wanted if name not in header]
     if missing:
         raise ValueError(
@@ -116,15 +119,9 @@ def _probabilities(lines, column, name):
     return proba
 
 
-def _whole_numbers(labels):
-    """Labels that are all whole numbers, written alike: "1.0" is "1"."""
-    try:
-        numbers = [float(label) for label in labels]
-    except ValueError:
-        return labels
-    if all(number.is_integer() for number in numbers):
-        return [str(int(number)) for number in numbers]
-    return labels
+def _canonical(label):
+    """A whole number without its decimal point: "1.0" is "1"."""
+    return re.sub(r"^([+-]?\d+)\.0*$", r"\1", label.strip())
 
 
 def _two_classes(labels, positive):
@@ -141,6 +138,7 @@ def _two_classes(labels, positive):
             f"{', '.join(observed[:10])}. Pass one column for each class, or name the class of the "
             "column with --positive."
         )
+    positive = _canonical(positive)
     others = [label for label in observed if label != positive]
     if len(observed) > 2 or len(others) > 1:
         raise ValueError(
@@ -157,7 +155,7 @@ def _classes_of_columns(observed, columns):
         for prefix in prefixes
         if not prefix[-1:].isalnum() and all(name.startswith(prefix) for name in columns)
     ]
-    candidates = [[name[len(prefix) :] for name in columns] for prefix in shared]
+    candidates = [[_canonical(name[len(prefix) :]) for name in columns] for prefix in shared]
     for classes in candidates:
         if set(observed) <= set(classes):
             return classes

@@ -11,10 +11,10 @@ import numpy as np
 from sklearn.base import _fit_context as fit_context
 from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics._scorer import _Scorer as Scorer
-from sklearn.utils import _safe_indexing as safe_indexing
-from sklearn.utils import check_array
+from sklearn.utils import check_array, get_tags
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions, validate_params
+from sklearn.utils.metaestimators import _safe_split as safe_split
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from sklearn.utils.validation import _check_method_params as check_method_params
 
@@ -27,6 +27,7 @@ __all__ = [
     "Interval",
     "Scorer",
     "StrOptions",
+    "check_any_folds",
     "check_enough_samples",
     "check_finite_kernel",
     "check_fit_input",
@@ -34,6 +35,7 @@ __all__ = [
     "check_labels",
     "check_matplotlib_support",
     "check_method_params",
+    "check_not_pairwise",
     "check_partition",
     "check_predict_input",
     "check_predictions",
@@ -42,8 +44,9 @@ __all__ = [
     "check_statistic_values",
     "check_two_classes",
     "check_two_samples",
+    "check_weights_of_folds",
     "fit_context",
-    "safe_indexing",
+    "safe_split",
     "shown",
     "validate_params",
 ]
@@ -254,6 +257,15 @@ def check_two_samples(predictions):
         )
 
 
+def check_not_pairwise(estimator):
+    if get_tags(estimator).input_tags.pairwise:
+        raise ValueError(
+            f"ensemble must be False for {estimator!r}, whose X holds the distances or kernel "
+            "values of all pairs of samples: the classifiers of an ensemble would each need "
+            "other columns."
+        )
+
+
 def check_two_classes(classes):
     if len(classes) < 2:
         raise ValueError(
@@ -271,6 +283,24 @@ def check_enough_samples(cv, n):
         )
 
 
+def check_any_folds(folds):
+    if not folds:
+        raise ValueError(
+            "cv must yield at least one split; found none. A generator can be used only once: pass "
+            "a splitter or a list."
+        )
+
+
+def check_weights_of_folds(sample_weight, tests):
+    """A recalibrator fitted on a fold needs a sample that counts."""
+    for k, test in enumerate(tests):
+        if not sample_weight[test].any():
+            raise ValueError(
+                "sample_weight must be positive for some sample of every test set of cv; found "
+                f"zeros only in that of split {k}. Choose other folds, or ensemble=False."
+            )
+
+
 def check_partition(tests, n):
     """Positions of the samples 0..n−1 in the concatenated test sets, which must hold each once."""
     tests = np.concatenate(tests)
@@ -286,12 +316,12 @@ def check_partition(tests, n):
 def check_kernel(kernel, points):
     """A kernel must return a matrix; it is tried on a few points (n, K)."""
     rows, columns = points[:3], points[:2]
-    shape = np.shape(kernel(rows, columns))
-    if shape != (len(rows), len(columns)):
+    values = np.asarray(kernel(rows, columns))
+    if values.shape != (len(rows), len(columns)) or values.dtype.kind not in "biuf":
         raise ValueError(
             "kernel must return the values for all pairs of rows, of shape (a, b) for arrays of "
-            f"shapes (a, n_classes) and (b, n_classes); found shape {shape} for a = {len(rows)} "
-            f"and b = {len(columns)}."
+            f"shapes (a, n_classes) and (b, n_classes); found shape {values.shape} and type "
+            f"{values.dtype} for a = {len(rows)} and b = {len(columns)}."
         )
     return kernel
 
@@ -467,12 +497,12 @@ def _resolve_classes(observed, proba, pos_label, labels, names):
         )
     if n_columns == 2:
         if pos_label is not None and observed[0] != pos_label:
-            return np.array([observed[0], pos_label])
+            return np.unique([observed[0], pos_label])
         if observed.dtype.kind == "b":
             return np.array([False, True])
         if observed.dtype.kind in "iuf" and observed[0] in (-1, 0, 1):
             return np.array([min(observed[0], 0), 1]).astype(observed.dtype)
-        if pos_label is not None:
+        if pos_label is not None and proba.ndim == 1:
             return np.array([None, pos_label], dtype=object)
     raise ValueError(
         f"{columns} stands for {n_columns} classes, but {names[0]} holds only {len(observed)} "

@@ -347,6 +347,24 @@ def test_one_class_only(metric):
         metric(["no"] * 3, proba)
 
 
+@pytest.mark.parametrize("metric", METRIC_CASES.values(), ids=METRIC_CASES)
+@pytest.mark.parametrize("names", [[0, 1], [False, True], [1, 2], [-1, 1], ["a", "z"]], ids=str)
+def test_one_class_only_with_two_columns(metric, names):
+    # the other class is named by pos_label, or one of {0, 1}, {−1, 1} and {False, True}
+    matrix = two_columns(np.array([0.2, 0.5, 0.9]))
+    for one, other in (names, names[::-1]):
+        expected = metric([one] * 3, matrix, labels=names, pos_label=other)
+        assert_same(metric([one] * 3, matrix, pos_label=other), expected, 0)
+    if names in ([0, 1], [False, True], [-1, 1]):
+        for one in names[1:] if names == [-1, 1] else names:
+            for pos_label in (one, None):
+                expected = metric([one] * 3, matrix, labels=names, pos_label=pos_label)
+                assert_same(metric([one] * 3, matrix, pos_label=pos_label), expected, 0)
+    elif names == ["a", "z"]:
+        with pytest.raises(ValueError, match="labels="):
+            metric(["a"] * 3, matrix, pos_label="a")
+
+
 BAD_INPUT = {
     "labels for probabilities": ([0, 1, 1], [0, 1, 1], "floating-point numbers; found .* int"),
     "booleans": ([0, 1, 1], [False, True, True], "floating-point numbers; found .* bool"),

@@ -92,6 +92,21 @@ def test_whole_numbers_are_labels_however_they_are_written(table, capsys):
     assert "4 predictions, 2 classes" in out
 
 
+def test_labels_are_compared_as_they_are_written(table, capsys):
+    def report(text, *options):
+        return run(capsys, "report", table(text), "--label", "y", *options)
+
+    status, out, _ = report("y,p\n1.0,0.9\n1.0,0.8\n", "--proba", "p", "--positive", "1.0")
+    assert (status, "accuracy                                     1.0000" in out) == (0, True)
+    assert report("y,p\n1.0,0.9\n0.0,0.8\n", "--proba", "p", "--positive", "1.0")[0] == 0
+    text = "y,0.0,1.0,2.0\n0.0,0.5,0.25,0.25\n2.0,0,0,1\n"
+    assert report(text, "--proba", "0.0", "1.0", "2.0")[0] == 0
+    text = "y,proba_007,proba_008\n007,0.5,0.5\n008,0.25,0.75\n"
+    assert report(text, "--proba", "proba_007", "proba_008")[0] == 0
+    status, _, err = report("y,p\n01,0.9\n1,0.8\n0,0.5\n", "--proba", "p")
+    assert (status, "found 3: 0, " in err) == (2, True)
+
+
 def test_demo_without_matplotlib(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     status, out, err = run(capsys, "demo")
@@ -121,7 +136,7 @@ MISTAKES = {
     "one label": ("y,p\na,0.5\n", ["p"], "--positive"),
     "short row": ("y,p\n1,0.5\n0\n", ["p"], "found 1 in line 3"),
     "no rows": ("y,p\n", ["p"], "at least one row"),
-    "empty": ("", ["p"], "has no column"),
+    "empty": ("", ["p"], "is empty; its first line must name the columns"),
     "twice": ("y,p\n1,0.5\n", ["p", "p"], "named once"),
     "label as probability": ("y,p\n1,0.5\n", ["y"], "named once"),
 }

@@ -6,6 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial.distance import cdist, pdist
 
+from .laplace import SMALLEST_BANDWIDTH
+
 Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (a, K), (b, K) -> (a, b)
 
 # Rows and columns of a tile: 8 MB of kernel values.
@@ -36,7 +38,7 @@ def kernel_values(
     s: np.ndarray, t: np.ndarray, family: KernelFamily, bandwidth: float
 ) -> np.ndarray:
     gram = cdist(s, t, family.metric)
-    gram *= family.scale / bandwidth
+    gram *= family.scale / max(bandwidth, SMALLEST_BANDWIDTH)
     if family.is_gaussian:
         np.square(gram, out=gram)
         gram *= 0.5
@@ -46,6 +48,9 @@ def kernel_values(
 
 def median_distance(points: np.ndarray, metric: str) -> float:
     """Median distance between distinct points (n, K), or (n,) on a line; 1 if there is only one.
+
+    A tenth of the mean distance if that is larger: where most points crowd at a corner, as those of
+    an overconfident classifier do, the median can be as small as 1e-100.
 
     Of more than 1000 distinct points 1000 are taken at even spacing, in the order of their sorted
     coordinates, then of their distance to the mean. So the number depends neither on the order of
@@ -59,7 +64,8 @@ def median_distance(points: np.ndarray, metric: str) -> float:
         order = np.lexsort((offset, *np.sort(distinct, axis=1).T))
         chosen = np.linspace(0, len(distinct) - 1, _MEDIAN_POINTS).round().astype(np.intp)
         distinct = distinct[order[chosen]]
-    return float(np.median(pdist(distinct, metric)))
+    distance = pdist(distinct, metric)
+    return float(max(np.median(distance), distance.mean() / 10)) or 1.0
 
 
 def gram_pair_sum(kernel: Kernel, points: np.ndarray, mass: np.ndarray) -> np.ndarray:

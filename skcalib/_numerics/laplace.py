@@ -5,8 +5,9 @@ import numpy as np
 # exp(x) and exp(-x) are finite and far from underflow up to here.
 _LONGEST_EXPONENT = 500.0
 
-# Smaller ones only overflow: distinct probabilities are then infinitely far apart anyway.
-_SMALLEST_BANDWIDTH = 1e-290
+# The reciprocals of smaller ones overflow when squared; distinct probabilities are then as good as
+# infinitely far apart anyway.
+SMALLEST_BANDWIDTH = 1e-150
 
 
 def laplace_pair_sum(points: np.ndarray, mass: np.ndarray, bandwidth: float) -> np.ndarray:
@@ -19,7 +20,7 @@ def laplace_pair_sum(points: np.ndarray, mass: np.ndarray, bandwidth: float) -> 
 
     Parameters: points (n,) sorted, mass (..., n). Returns (...,). Cost O(n) per row.
     """
-    position = points / max(bandwidth, _SMALLEST_BANDWIDTH)
+    position = points / max(bandwidth, SMALLEST_BANDWIDTH)
     stretch = (position - position[0]) // _LONGEST_EXPONENT
     starts = np.flatnonzero(np.diff(stretch, prepend=-1.0))
     total = np.zeros(mass.shape[:-1])

@@ -225,7 +225,8 @@ class CalibrationTest(BaseEstimator):
             metric = partial(METRICS[metric], labels=predictions.classes)
         if weighted:
             metric = partial(metric, sample_weight=predictions.weight)
-        proba = predictions.matrix if as_matrix else predictions.proba
+        proba = (predictions.matrix if as_matrix else predictions.proba).view()
+        proba.flags.writeable = False  # it may be the caller's
         one_by_one = partial(
             _metric_of_labels, metric=metric, proba=proba, classes=predictions.classes
         )

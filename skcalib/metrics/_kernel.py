@@ -154,8 +154,9 @@ def squared_kernel_calibration_error(
 
     bandwidth : "median" or float, default="median"
         The ν of a named kernel. "median" takes the median of the distances between distinct
-        predictions (among more than 1000, between an evenly spaced 1000). It differs from model
-        to model: fix the bandwidth to compare their errors.
+        predictions (among more than 1000, between an evenly spaced 1000), or a tenth of their mean
+        if that is larger, as where predictions crowd at 0 or 1. It differs from model to model: fix
+        the bandwidth to compare their errors.
 
     estimator : {"unbiased", "biased"}, default="unbiased"
         Whether the pairs of a sample with itself are left out.

@@ -104,7 +104,7 @@ def get_scorer(scoring):
     >>> get_scorer("neg_smooth_calibration_error")
     make_scorer(smooth_calibration_error, greater_is_better=False, response_method='predict_proba')
     """
-    if scoring not in _SCORERS:
+    if not isinstance(scoring, str) or scoring not in _SCORERS:
         raise ValueError(
             f"scoring must be one of {get_scorer_names()}; found {scoring!r}. scikit-learn's own "
             "scorers come from sklearn.metrics.get_scorer; any metric becomes one with "

@@ -16,15 +16,18 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from .._validation import (
     HasMethods,
     StrOptions,
+    check_any_folds,
     check_enough_samples,
     check_labels,
     check_method_params,
+    check_not_pairwise,
     check_partition,
     check_probabilities,
     check_sample_weight,
     check_two_classes,
+    check_weights_of_folds,
     fit_context,
-    safe_indexing,
+    safe_split,
     shown,
 )
 from ._base import probability_names
@@ -52,6 +55,7 @@ class _ProbabilisticMetaEstimator(MetaEstimatorMixin, BaseEstimator):
         """
         check_enough_samples(self.cv, len(y))
         folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **routed.splitter.split))
+        check_any_folds(folds)
         return Parallel(n_jobs=self.n_jobs)(
             delayed(_fit_fold)(
                 clone(self.estimator), self.classes_, X, y, train, test, routed.estimator.fit
@@ -84,8 +88,10 @@ class _ProbabilisticMetaEstimator(MetaEstimatorMixin, BaseEstimator):
 
 def _fit_fold(estimator, classes, X, y, train, test, fit_params):
     fit_params = check_method_params(X, fit_params, indices=train)
-    estimator.fit(safe_indexing(X, train), y[train], **fit_params)
-    return estimator, test, _aligned_proba(estimator, safe_indexing(X, test), classes)
+    X_train, y_train = safe_split(estimator, X, y, train)
+    X_test, _ = safe_split(estimator, X, y, test, train)
+    estimator.fit(X_train, y_train, **fit_params)
+    return estimator, test, _aligned_proba(estimator, X_test, classes)
 
 
 def _aligned_proba(estimator, X, classes):
@@ -394,7 +400,7 @@ class RecalibratedClassifier(ClassifierMixin, _ProbabilisticMetaEstimator):
                 self.estimator, "sample_weight"
             ):
                 params["sample_weight"] = sample_weight
-            else:
+            elif not frozen:
                 warnings.warn(
                     f"{type(self.estimator).__name__} takes no sample_weight: the weights are used "
                     "for the recalibrator only.",
@@ -404,8 +410,9 @@ class RecalibratedClassifier(ClassifierMixin, _ProbabilisticMetaEstimator):
         routed = self._route("fit", params)
         ensemble = not frozen if self.ensemble == "auto" else self.ensemble
         if ensemble:
+            check_not_pairwise(self.estimator)
             folds = self._cross_fit(X, y, routed)
-            _warn_of_absent_classes([y[test] for _, test, _ in folds], self.classes_)
+            self._check_folds([test for _, test, _ in folds], y, sample_weight)
             self.pairs_ = [
                 (estimator, self._fit_recalibrator(proba, y, sample_weight, test))
                 for estimator, test, proba in folds
@@ -416,6 +423,20 @@ class RecalibratedClassifier(ClassifierMixin, _ProbabilisticMetaEstimator):
             self.pairs_ = [(estimator, self._fit_recalibrator(proba, y, sample_weight))]
         self._adopt_features(self.pairs_[0][0])
         return self
+
+    def _check_folds(self, tests, y, sample_weight):
+        """A recalibrator knows nothing of a class that its fold lacks."""
+        if sample_weight is not None:
+            check_weights_of_folds(sample_weight, tests)
+            tests = [test[sample_weight[test] > 0] for test in tests]
+        n_lacking = sum(len(np.unique(y[test])) < len(self.classes_) for test in tests)
+        if n_lacking:
+            warnings.warn(
+                f"{n_lacking} of {len(tests)} test sets lack some class, of which their "
+                "recalibrators learn nothing. Choose fewer or stratified folds, or ensemble=False.",
+                UserWarning,
+                stacklevel=4,
+            )
 
     def _fit_recalibrator(self, proba, y, sample_weight, rows=slice(None)):
         recalibrator = clone(self.recalibrator)
@@ -478,16 +499,4 @@ class RecalibratedClassifier(ClassifierMixin, _ProbabilisticMetaEstimator):
                 splitter=self.cv,
                 method_mapping=MethodMapping().add(caller="fit", callee="split"),
             )
-        )
-
-
-def _warn_of_absent_classes(folds, classes):
-    """A recalibrator knows nothing of a class that its fold lacks."""
-    n_lacking = sum(len(np.unique(labels)) < len(classes) for labels in folds)
-    if n_lacking:
-        warnings.warn(
-            f"{n_lacking} of {len(folds)} test sets lack some class, of which their recalibrators "
-            "learn nothing. Choose fewer or stratified folds, or ensemble=False.",
-            UserWarning,
-            stacklevel=4,
         )

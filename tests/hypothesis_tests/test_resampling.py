@@ -192,6 +192,28 @@ def test_underconfidence_is_rejected():
     assert CalibrationTest(random_state=0).fit(proba, label).p_value_ == 0.001
 
 
+def test_crowded_predictions_do_not_blind_the_test():
+    rng = np.random.default_rng(0)
+    n = 5000
+    certain = rng.random(n) < 0.9
+    proba = np.where(certain, 10.0 ** rng.uniform(-60, -10, n), rng.random(n))
+    label = (rng.random(n) < np.where(certain, proba, proba**3)).astype(int)
+    for kernel in ("total-variation", "rbf"):
+        test = CalibrationTest(kernel=kernel, n_resamples=99, random_state=0)
+        assert test.fit(proba, label).p_value_ == 0.01
+
+
+def test_statistics_cannot_change_the_data():
+    label, proba = random_problem(np.random.default_rng(0), 20)
+
+    def sort(y_true, y_proba):
+        y_proba.sort()
+        return 0.0
+
+    with pytest.raises(ValueError, match="read-only"):
+        CalibrationTest(sort, n_resamples=5).fit(proba, label)
+
+
 def test_statistics_that_are_not_finite_are_refused():
     label, proba = random_problem(np.random.default_rng(0), 20)
     with pytest.raises(ValueError, match="statistic must be finite"):

@@ -130,6 +130,10 @@ def test_a_class_predicted_once_has_no_pairs():
 def test_bad_kernels_are_refused():
     with pytest.raises(ValueError, match=r"kernel must return the values for all pairs"):
         squared_kernel_calibration_error([0, 1], [0.1, 0.9], kernel=lambda s, t: s.sum())
+    with pytest.raises(ValueError, match=r"kernel must return .* type <U1"):
+        squared_kernel_calibration_error(
+            [0, 1], [0.1, 0.9], kernel=lambda s, t: np.full((len(s), len(t)), "a")
+        )
     with pytest.raises(ValueError, match=r"kernel must have finite values"):
         squared_kernel_calibration_error(
             [0, 1], [0.1, 0.9], kernel=lambda s, t: np.full((len(s), len(t)), np.nan)

@@ -93,6 +93,8 @@ def test_scikit_learn_default_passes_labels_which_is_refused():
 def test_unknown_name():
     with pytest.raises(ValueError, match=r"scoring must be one of .* found 'smooth'"):
         get_scorer("smooth")
+    with pytest.raises(ValueError, match=r"scoring must be one of .* found \['smooth'\]"):
+        get_scorer(["smooth"])
 
 
 def test_get_scorer_returns_a_copy():

@@ -47,6 +47,21 @@ def test_median_distance():
     assert gram.median_distance(points[2:], "cityblock") == 1.0  # one distinct point only
 
 
+def test_median_distance_of_crowded_points():
+    points = np.concatenate([10.0 ** -np.arange(20.0, 220.0), [0.25, 0.5, 1.0]])
+    mean = pdist(points[:, None]).mean()
+    assert gram.median_distance(points, "euclidean") == pytest.approx(mean / 10)
+    tiny = 10.0 ** -np.arange(200.0, 220.0)  # squared distances underflow
+    assert gram.median_distance(tiny, "euclidean") == 1.0
+
+
+@pytest.mark.parametrize("name", gram.KERNELS)
+def test_tiny_bandwidths_leave_the_ties(name):
+    points = np.array([[0.5, 0.5], [0.5, 0.5], [1.0, 0.0]])
+    values = gram.kernel_values(points, points, gram.KERNELS[name], 1e-310)
+    np.testing.assert_array_equal(values, [[1, 1, 0], [1, 1, 0], [0, 0, 1]])
+
+
 @pytest.mark.parametrize("decimals", [0.05, None])
 def test_median_distance_of_a_subset_is_close_and_ignores_orders(decimals):
     rng = np.random.default_rng(0)

@@ -3,11 +3,13 @@ import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import pairwise_distances
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -393,3 +395,41 @@ def test_bad_probabilities_name_their_source():
     model = RecalibratedClassifier(NotANumber(), IsotonicRecalibrator())
     with pytest.raises(ValueError, match=r"The output of NotANumber.predict_proba must be finite"):
         model.fit(X, y)
+
+
+def test_distances_instead_of_features():
+    distances = pairwise_distances(StandardScaler().fit_transform(X))
+    classifier = KNeighborsClassifier(metric="precomputed")
+    model = RecalibratedClassifier(classifier, IsotonicRecalibrator(), ensemble=False)
+    model.fit(distances, y)
+    oracle = CalibratedClassifierCV(classifier, method="isotonic", ensemble=False, cv=5)
+    expected = oracle.fit(distances, y).predict_proba(distances)
+    np.testing.assert_allclose(model.predict_proba(distances), expected, atol=1e-12)
+    with pytest.raises(ValueError, match="ensemble must be False for KNeighborsClassifier"):
+        RecalibratedClassifier(classifier, IsotonicRecalibrator()).fit(distances, y)
+
+
+def test_a_generator_is_used_up():
+    model = RecalibratedClassifier(
+        GaussianNB(), IsotonicRecalibrator(), cv=StratifiedKFold(3).split(X, y)
+    ).fit(X, y)
+    with pytest.raises(ValueError, match="cv must yield at least one split"):
+        model.fit(X, y)
+
+
+def test_folds_whose_samples_do_not_count():
+    folds = list(StratifiedKFold(3).split(X, y))
+    model = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator(), cv=folds)
+    weight = np.ones(len(y))
+    weight[folds[1][1]] = 0
+    with pytest.raises(ValueError, match="zeros only in that of split 1"):
+        model.fit(X, y, sample_weight=weight)
+    weight[folds[1][1]] = y[folds[1][1]]
+    with pytest.warns(UserWarning, match="1 of 3 test sets lack some class"):
+        model.fit(X, y, sample_weight=weight)
+
+
+def test_frozen_classifiers_take_no_weights_without_a_warning():
+    frozen = FrozenEstimator(GaussianNB().fit(X, y))
+    model = RecalibratedClassifier(frozen, IsotonicRecalibrator())
+    model.fit(X, y, sample_weight=np.ones(len(y)))
