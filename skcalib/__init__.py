@@ -1,7 +1,7 @@
 """Calibration for scikit-learn: measures, hypothesis tests and recalibrators.
 
 Is my model calibrated, how far from it is it, which of these models is better calibrated, and how
-do I fix it? Submodules are loaded when they are first used.
+do I fix it? Submodules, and the names used daily, are loaded when they are first used.
 """
 
 import importlib
@@ -10,12 +10,21 @@ __version__ = "0.1.0"
 
 _SUBMODULES = ["display", "hypothesis_tests", "metrics", "recalibration", "report"]
 
+_USED_DAILY = {
+    "CalibrationTest": "hypothesis_tests",
+    "RecalibratedClassifier": "recalibration",
+    "calibration_report": "report",
+    "smooth_calibration_error": "metrics",
+}
+
 
 def __getattr__(name):
     if name in _SUBMODULES:
         return importlib.import_module(f"skcalib.{name}")
+    if name in _USED_DAILY:
+        return getattr(importlib.import_module(f"skcalib.{_USED_DAILY[name]}"), name)
     raise AttributeError(f"module 'skcalib' has no attribute {name!r}")
 
 
 def __dir__():
-    return sorted([*globals(), *_SUBMODULES])
+    return sorted([*globals(), *_SUBMODULES, *_USED_DAILY])

@@ -99,5 +99,8 @@ def test_submodules_are_loaded_when_used():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "0.0"
     assert set(MODULES) <= {f"skcalib.{name}" for name in dir(skcalib)}
+    for name in skcalib._USED_DAILY:
+        assert any(name in importlib.import_module(module).__all__ for module in MODULES)
+        assert getattr(skcalib, name).__name__ == name
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = skcalib.nothing
