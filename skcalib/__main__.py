@@ -24,7 +24,7 @@ def main(arguments=None):
 def _parser():
     parser = argparse.ArgumentParser(
         prog="python -m skcalib",
-        description="Is a model calibrated, how far is it, and how to fix it.",
+        description="Is a model calibrated, how far from it is it, and how to fix it.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 

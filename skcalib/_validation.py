@@ -94,10 +94,11 @@ def check_predictions(
     if sample_weight is None:
         return Predictions(proba, label, np.broadcast_to(1.0 / len(label), len(label)), classes)
     weight = check_sample_weight(sample_weight, len(label))
-    used = weight / weight.sum() > 0  # as some are not, besides 0, beside much larger ones
-    if not used.all():
-        proba, label, weight = proba[used], label[used], weight[used]
-    return Predictions(proba, label, weight / weight.sum(), classes)
+    share = weight / weight.sum()
+    if not share.all():  # the weight is 0, or underflows beside much larger ones
+        used = share > 0
+        proba, label, share = proba[used], label[used], weight[used] / weight[used].sum()
+    return Predictions(proba, label, share, classes)
 
 
 def check_fit_input(estimator, X, y, sample_weight):
@@ -112,7 +113,8 @@ def check_fit_input(estimator, X, y, sample_weight):
         y, X, sample_weight=sample_weight, labels=estimator.labels, names=("y", "X")
     )
     _check_feature_names(estimator, X, reset=True)
-    estimator.n_features_in_ = int(np.prod(np.asarray(X).shape[1:]))
+    shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+    estimator.n_features_in_ = int(np.prod(shape[1:]))
     return predictions
 
 

@@ -24,9 +24,7 @@ def laplace_pair_sum(points: np.ndarray, mass: np.ndarray, bandwidth: float) -> 
     stretch = (position - position[0]) // _LONGEST_EXPONENT
     starts = np.flatnonzero(np.diff(stretch, prepend=-1.0))
     total = np.zeros(mass.shape[:-1])
-    carried = np.zeros(
-        mass.shape[:-1]
-    )  # what the points so far add up to, at the first of the next
+    carried = np.zeros(mass.shape[:-1])  # A at the first point of the stretch
     for first, stop in zip(starts, np.append(starts[1:], len(points)), strict=True):
         here = position[first:stop] - position[first]
         local = mass[..., first:stop]

@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .sorting import first_of_ties
+
 # Shorter blocks are split to the end in less time than collapsing them would save.
 _ITEMS_WORTH_COLLAPSING = 24
 
@@ -72,9 +74,8 @@ def bounded_isotonic_l1(values: np.ndarray, weights: np.ndarray, upper: float) -
     """
     levels, rank = _ranks(np.clip(values, 0.0, upper))
     items, blocks = _decoupled(weights, rank)
-    fit = np.zeros(
-        len(values), dtype=rank.dtype
-    )  # the rank of G, noted where a finished block begins
+    # the rank of G, noted where a finished block begins
+    fit = np.zeros(len(values), dtype=rank.dtype)
     while True:
         finished = blocks.low == blocks.high
         fit[blocks.origin[finished]] = blocks.low[finished]
@@ -92,9 +93,7 @@ def _ranks(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sorted distinct values, and for each value its place among them."""
     order = np.argsort(values)
     ordered = values[order]
-    is_new = np.empty(len(values), dtype=bool)
-    is_new[:1] = True
-    np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
+    is_new = first_of_ties(ordered)
     dtype = np.int32 if len(values) < 2**31 - 1 else np.int64
     rank = np.empty(len(values), dtype=dtype)
     rank[order] = np.cumsum(is_new, dtype=dtype) - 1

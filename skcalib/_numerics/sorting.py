@@ -3,6 +3,13 @@
 import numpy as np
 
 
+def first_of_ties(ordered: np.ndarray) -> np.ndarray:
+    """Whether each of some sorted values (n,) differs from the one before it."""
+    is_first = np.ones(len(ordered), dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+    return is_first
+
+
 def sort_labelled(points: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Points in [0, 1] sorted, and their labels, 0 or 1, in the same order.
 
@@ -20,9 +27,7 @@ def sort_labelled(points: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, n
 
 def pool_sorted(points: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """From sorted points (n,) and mass (..., n): distinct points (m,), mass at each (..., m)."""
-    is_new = np.empty(len(points), dtype=bool)
-    is_new[:1] = True
-    np.not_equal(points[1:], points[:-1], out=is_new[1:])
+    is_new = first_of_ties(points)
     if is_new.all():
         return points, mass
     start = np.flatnonzero(is_new)

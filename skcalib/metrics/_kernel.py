@@ -55,6 +55,8 @@ class SquaredKernelError:
         if predictions.is_binary and not family.is_gaussian:
             self.length = bandwidth / scale
             self.order = np.argsort(predictions.proba)
+            self.ordered_proba = predictions.proba[self.order]
+            self.ordered_weight = predictions.weight[self.order]
             self.residual_sums = self._sums_on_a_line
 
     def __call__(self, labels):
@@ -65,10 +67,9 @@ class SquaredKernelError:
 
     def _sums_on_a_line(self, labels):
         """Σ_{i≠j} w_i w_j h_ij and Σ_i w_i² h_ii of two classes, whose residuals are ±(y − p)."""
-        proba, weight = self.predictions.proba[self.order], self.predictions.weight[self.order]
-        residual = labels[:, self.order] - proba  # (R, n)
-        residual *= weight
-        pairs = laplace_pair_sum(proba, residual, self.length)
+        residual = labels[:, self.order] - self.ordered_proba  # (R, n)
+        residual *= self.ordered_weight
+        pairs = laplace_pair_sum(self.ordered_proba, residual, self.length)
         return 2 * pairs, 2 * np.einsum("rn,rn->r", residual, residual)
 
     def _sums_over_tiles(self, labels):
