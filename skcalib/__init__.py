@@ -8,7 +8,15 @@ import importlib
 
 __version__ = "0.1.0"
 
-_SUBMODULES = ["display", "hypothesis_tests", "metrics", "recalibration", "report"]
+_SUBMODULES = [
+    "datasets",
+    "display",
+    "function_classes",
+    "hypothesis_tests",
+    "metrics",
+    "recalibration",
+    "report",
+]
 
 _USED_DAILY = {
     "CalibrationTest": "hypothesis_tests",

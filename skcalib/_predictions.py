@@ -42,9 +42,19 @@ class Predictions:
         if not (self.weight == self.weight[0]).all():
             return pool_ties(self.proba, self.signed_mass)
         proba, label = sort_labelled(self.proba, self.label)  # no weights to sort along
-        mass = label - proba
+        points, mass = pool_sorted(proba, label - proba)  # unweighted, whole residuals cancel
         mass *= self.weight[0]
-        return pool_sorted(proba, mass)
+        return points, mass
+
+    def pooled_weight(self) -> tuple[np.ndarray, np.ndarray]:
+        """The sorted distinct predictions of two classes (m,), and the weight of each label (2, m).
+
+        Row 0 is the weight of the samples with label 0.
+        """
+        if not (self.weight == self.weight[0]).all():
+            return pool_ties(self.proba, self.weight * (self.label == [[0], [1]]))
+        proba, label = sort_labelled(self.proba, self.label)
+        return pool_sorted(proba, self.weight[0] * np.stack([1 - label, label]))
 
     def confidence(self) -> "Predictions":
         """The probability of the predicted class, and whether the prediction was right."""

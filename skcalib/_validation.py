@@ -13,7 +13,13 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics._scorer import _Scorer as Scorer
 from sklearn.utils import check_array, get_tags
 from sklearn.utils._optional_dependencies import check_matplotlib_support
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions, validate_params
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    validate_parameter_constraints,
+    validate_params,
+)
 from sklearn.utils.metaestimators import _safe_split as safe_split
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
 from sklearn.utils.validation import _check_method_params as check_method_params
@@ -28,9 +34,12 @@ __all__ = [
     "Scorer",
     "StrOptions",
     "check_any_folds",
+    "check_binned_options",
+    "check_debiased",
     "check_enough_samples",
     "check_finite_kernel",
     "check_fit_input",
+    "check_function_class",
     "check_kernel",
     "check_labels",
     "check_matplotlib_support",
@@ -41,6 +50,7 @@ __all__ = [
     "check_predictions",
     "check_probabilities",
     "check_sample_weight",
+    "check_semidefinite",
     "check_statistic_values",
     "check_two_classes",
     "check_two_samples",
@@ -48,6 +58,7 @@ __all__ = [
     "fit_context",
     "safe_split",
     "shown",
+    "validate_parameter_constraints",
     "validate_params",
 ]
 
@@ -259,6 +270,31 @@ def check_two_samples(predictions):
         )
 
 
+def check_binned_options(norm, debias, add_bin_width):
+    """The bias is known of the square, and the width is added to a mean absolute gap."""
+    if debias and norm != "l2":
+        raise ValueError(
+            "debias=True needs norm='l2': only the bias of squared gaps is known; found "
+            f"norm={norm!r}. Pass norm='l2', or debias=False."
+        )
+    if add_bin_width and norm != "l1":
+        raise ValueError(
+            "add_bin_width=True needs norm='l1' (and debias=False): only with the mean absolute "
+            f"gap is the sum a bound on a distance; found norm={norm!r}. Pass norm='l1', or "
+            "add_bin_width=False."
+        )
+
+
+def check_debiased(error):
+    """The bias is estimated from bins of several samples."""
+    if np.isnan(error).all():
+        raise ValueError(
+            "debias=True needs a bin in which at least 2 samples carry weight; found none. Choose "
+            "fewer bins, or debias=False."
+        )
+    return error
+
+
 def check_not_pairwise(estimator):
     if get_tags(estimator).input_tags.pairwise:
         raise ValueError(
@@ -333,6 +369,26 @@ def check_finite_kernel(sums):
     if not np.isfinite(sums).all():
         raise ValueError(
             "kernel must have finite values; found NaN or infinity among the pairs of samples."
+        )
+
+
+def check_semidefinite(eigenvalues):
+    """The sorted eigenvalues of a kernel's values for all pairs of points."""
+    low, high = eigenvalues[0], eigenvalues[-1]
+    if low < -1e-8 * high:  # more than rounding
+        raise ValueError(
+            f"kernel must be positive semi-definite; found the eigenvalue {low:.3g} (the largest "
+            f"is {high:.3g}) of its values for all pairs of predictions. Choose another kernel, "
+            "computed in double precision."
+        )
+
+
+def check_function_class(function_class):
+    """The type itself has the method `constraints` too, but no parameters."""
+    if isinstance(function_class, type):
+        name = function_class.__name__
+        raise TypeError(
+            f"function_class must be an instance; found the type {name} itself. Write {name}()."
         )
 
 

@@ -1,5 +1,7 @@
 """Slow, obviously right twins of the fast kernels, and simulators."""
 
+import itertools
+
 import cvxpy
 import numpy as np
 from scipy.optimize import linprog
@@ -21,6 +23,30 @@ def random_problem(rng, n, n_classes=2, calibrated=False):
         proba = rng.dirichlet(np.ones(n_classes), size=n)
         truth = proba if calibrated else proba**3 / (proba**3).sum(axis=1, keepdims=True)
     return labels_of(truth, rng), proba
+
+
+def small_case(seed):
+    """A random small problem; the seed cycles through everything that is special."""
+    rng = np.random.default_rng(seed)
+    kind = seed % 10
+    n = 1 if kind == 0 else int(rng.integers(2, 31))
+    proba = rng.random(n)
+    if kind in (1, 2):
+        proba = np.round(proba, 1)  # ties, 0 and 1 among them
+    if kind == 3:
+        proba = rng.choice([0.0, 1.0, 0.5], size=n)
+    if kind == 4:
+        proba = 0.5 + 1e-3 * proba
+    outcome = (rng.random(n) < (proba if kind % 2 else rng.random())).astype(int)
+    if kind == 5:
+        outcome[:] = seed // 10 % 2  # one class only
+    if kind == 6:
+        outcome[:] = 1  # all residuals positive
+    weight = None
+    if kind >= 7:
+        weight = rng.choice([0.0, 0.5, 1.0, 3.0], size=n)
+        weight[0] = 1.0
+    return proba, outcome, weight
 
 
 def normalised(weight, n):
@@ -59,6 +85,111 @@ def smooth_calibration_cvxpy(proba, outcome, weight=None):
     constraints = [cvxpy.abs(z) <= 1, cvxpy.abs(cvxpy.diff(z)) <= distance]
     problem = cvxpy.Problem(cvxpy.Maximize(mass @ z), constraints)
     return problem.solve(solver=cvxpy.HIGHS)
+
+
+def law_of_predictions(proba, outcome, weight):
+    """The sorted distinct predictions u, and the weight of (u, y) for y = 0, 1: (m, 2)."""
+    points, index = np.unique(proba, return_inverse=True)
+    law = np.zeros((len(points), 2))
+    np.add.at(law, (index, outcome), normalised(weight, len(proba)))
+    return points, law
+
+
+def lower_distance_by_joint_law(proba, outcome, weight, grid):
+    """Linear program 17 of Błasiok et al. (2023), over the joint laws of (u, v, y), v in `grid`."""
+    points, law = law_of_predictions(proba, outcome, weight)
+    joint = [cvxpy.Variable((len(points), len(grid)), nonneg=True) for _ in range(2)]
+    constraints = [cvxpy.sum(joint[y], axis=1) == law[:, y] for y in range(2)]
+    positive, negative = cvxpy.sum(joint[1], axis=0), cvxpy.sum(joint[0], axis=0)
+    constraints += [cvxpy.multiply(1 - grid, positive) == cvxpy.multiply(grid, negative)]
+    cost = cvxpy.sum(cvxpy.multiply(np.abs(points[:, None] - grid), joint[0] + joint[1]))
+    return cvxpy.Problem(cvxpy.Minimize(cost), constraints).solve(solver=cvxpy.HIGHS)
+
+
+def lower_distance_by_slopes(proba, outcome, weight, grid):
+    """Its dual, program 18: r(u, y) ≤ |u − v| + (y − v) s(v)."""
+    points, law = law_of_predictions(proba, outcome, weight)
+    r, s = cvxpy.Variable(law.shape), cvxpy.Variable((1, len(grid)))
+    distance = np.abs(points[:, None] - grid)
+    constraints = [r[:, [y]] <= distance + cvxpy.multiply((y - grid)[None], s) for y in range(2)]
+    value = cvxpy.sum(cvxpy.multiply(law, r))
+    return cvxpy.Problem(cvxpy.Maximize(value), constraints).solve(solver=cvxpy.HIGHS)
+
+
+def lower_distance_by_potentials(proba, outcome, weight, grid):
+    """Program 21, over two 1-Lipschitz functions on a grid that contains the predictions."""
+    points, law = law_of_predictions(proba, outcome, weight)
+    f = cvxpy.Variable((len(grid), 2))
+    constraints = [cvxpy.abs(cvxpy.diff(f[:, y])) <= np.diff(grid) for y in range(2)]
+    constraints += [cvxpy.multiply(1 - grid, f[:, 0]) + cvxpy.multiply(grid, f[:, 1]) <= 0]
+    rows = np.searchsorted(grid, points)
+    value = cvxpy.sum(cvxpy.multiply(law, f[rows]))
+    return cvxpy.Problem(cvxpy.Maximize(value), constraints).solve(solver=cvxpy.HIGHS)
+
+
+def interval_error_by_enumeration(proba, outcome, weight=None, precision=0.0):
+    """min of binned error plus width over every partition of the distinct predictions."""
+    points, law = law_of_predictions(proba, outcome, weight)
+    total = law.sum(axis=1)
+    before = np.cumsum(total) - total
+    may_cut = [
+        precision == 0
+        or points[k] // precision > points[k - 1] // precision
+        or before[k] // precision > before[k - 1] // precision
+        for k in range(1, len(points))
+    ]
+    best = np.inf
+    for cuts in itertools.product(*([False, True] if may else [False] for may in may_cut)):
+        edges = [0, *(k + 1 for k, cut in enumerate(cuts) if cut), len(points)]
+        cost = 0.0
+        for first, stop in itertools.pairwise(edges):
+            v, w = points[first:stop], law[first:stop]
+            cost += abs(np.sum(w[:, 1] * (1 - v) - w[:, 0] * v)) + (v[-1] - v[0]) * w.sum()
+        best = min(best, cost)
+    return best
+
+
+def set_partitions(items):
+    if not items:
+        yield []
+        return
+    first, rest = items[0], items[1:]
+    for partition in set_partitions(rest):
+        yield [[first], *partition]
+        for k in range(len(partition)):
+            yield [*partition[:k], [first, *partition[k]], *partition[k + 1 :]]
+
+
+def distance_by_enumeration(proba, outcome, weight=None):
+    """dCE: the least Σ w|p − g| over perfectly calibrated g, if all samples can be told apart."""
+    weight = normalised(weight, len(proba))
+    best = np.inf
+    for partition in set_partitions(list(range(len(proba)))):
+        cells = [np.array(cell) for cell in partition]
+        best = min(
+            best,
+            sum(
+                weight[c] @ np.abs(proba[c] - np.average(outcome[c], weights=weight[c]))
+                for c in cells
+            ),
+        )
+    return best
+
+
+def upper_distance_by_enumeration(proba, outcome, weight=None):
+    """dCE_up: the same over functions g of the prediction."""
+    points, law = law_of_predictions(proba, outcome, weight)
+    best = np.inf
+    for partition in set_partitions(list(range(len(points)))):
+        cells = [np.array(cell) for cell in partition]
+        best = min(
+            best,
+            sum(
+                law[c].sum(axis=1) @ np.abs(points[c] - law[c, 1].sum() / law[c].sum())
+                for c in cells
+            ),
+        )
+    return best
 
 
 def isotonic_l1_by_enumeration(values, weights, upper):

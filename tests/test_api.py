@@ -18,6 +18,8 @@ MODULES = [
     "skcalib.recalibration",
     "skcalib.display",
     "skcalib.report",
+    "skcalib.datasets",
+    "skcalib.function_classes",
 ]
 PUBLIC = [
     f"{module}.{name}" for module in MODULES for name in importlib.import_module(module).__all__
@@ -89,7 +91,15 @@ def test_metrics_share_their_signature(metric):
 
 def test_every_metric_is_registered():
     # the registry drives the scorers, the laws and the statistics of the tests
-    others = {"get_scorer", "get_scorer_names", "make_scorer"}
+    others = {
+        "ScoreDecomposition",
+        "calibration_distance_bounds",
+        "get_scorer",
+        "get_scorer_names",
+        "make_scorer",
+        "score_decomposition",
+        "smooth_calibration_witness",
+    }
     assert set(METRICS) | others == set(metrics.__all__)
     assert metrics.get_scorer_names() == sorted(f"neg_{name}" for name in METRICS)
 

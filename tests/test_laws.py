@@ -15,11 +15,21 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import check_estimator
 
+from skcalib.function_classes import Bounded, Monotone
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.metrics import (
+    calibration_distance_bounds,
+    cumulative_calibration_error,
     expected_calibration_error,
+    interval_calibration_error,
+    laplace_kernel_calibration_error,
+    lower_distance_to_calibration,
+    score_decomposition,
     smooth_calibration_error,
+    smooth_calibration_witness,
+    smooth_expected_calibration_error,
     squared_kernel_calibration_error,
+    weighted_calibration_error,
 )
 from skcalib.metrics._scorers import METRICS
 from skcalib.recalibration import IsotonicRecalibrator, PredictProba, RecalibratedClassifier
@@ -41,6 +51,61 @@ METRIC_CASES = {
         kernel="exponential",
         estimator="biased",
     ),
+    "cumulative": cumulative_calibration_error,
+    "cumulative, range": partial(
+        cumulative_calibration_error, kind="range", multi_class="classwise"
+    ),
+    "expected, debiased": partial(
+        expected_calibration_error, norm="l2", debias=True, n_bins=2, multi_class="classwise"
+    ),
+    "expected, width": partial(
+        expected_calibration_error, strategy="quantile", n_bins=4, add_bin_width=True
+    ),
+    "interval": interval_calibration_error,
+    "interval, cells": partial(interval_calibration_error, precision=0.3, multi_class="classwise"),
+    "interval, surrogate": partial(
+        interval_calibration_error, method="surrogate", multi_class="top-label"
+    ),
+    "laplace": laplace_kernel_calibration_error,
+    "laplace, classwise": partial(
+        laplace_kernel_calibration_error, bandwidth=1e-3, multi_class="classwise"
+    ),
+    "laplace, subsample": partial(
+        laplace_kernel_calibration_error, method="subsample", n_draws=500, random_state=0
+    ),
+    "laplace, fourier": partial(laplace_kernel_calibration_error, method="fourier", random_state=0),
+    "laplace, binning": partial(
+        laplace_kernel_calibration_error, method="binning", random_state=0, squared=True
+    ),
+    "lower distance": lower_distance_to_calibration,
+    "lower distance, classwise": partial(
+        lower_distance_to_calibration, tol=1e-3, multi_class="classwise"
+    ),
+    "smooth expected": smooth_expected_calibration_error,
+    "smooth expected, top-label": partial(
+        smooth_expected_calibration_error, multi_class="top-label"
+    ),
+    "smooth expected, bandwidth": partial(
+        smooth_expected_calibration_error, bandwidth=0.05, multi_class="classwise"
+    ),
+    "weighted": weighted_calibration_error,
+    "weighted, classwise": partial(weighted_calibration_error, multi_class="classwise"),
+    "weighted, monotone": partial(
+        weighted_calibration_error, function_class=Monotone() & Bounded()
+    ),
+}
+# Measures with several values, which are no scorers.
+COMPOSITE_CASES = {
+    "decomposition": lambda y, proba, **options: list(
+        vars(score_decomposition(y, proba, **options)).values()
+    ),
+    "decomposition, log loss": lambda y, proba, **options: list(
+        vars(
+            score_decomposition(y, proba, score="log_loss", multi_class="classwise", **options)
+        ).values()
+    ),
+    "bounds": partial(calibration_distance_bounds, multi_class="top-label"),
+    "witness": smooth_calibration_witness,
 }
 TEST_CASES = {
     "default": CalibrationTest(n_resamples=49, random_state=0),
@@ -54,7 +119,7 @@ RECALIBRATOR_CASES = {
 
 # Copies of a row are not independent samples: the unbiased estimator leaves out pairs of copies,
 # if the copy is a row, but not if it is a weight.
-NOT_REPEATABLE = {"kernel", "kernel, rbf"}
+NOT_REPEATABLE = {"expected, debiased", "kernel", "kernel, rbf"}
 
 
 def metric_measure(metric):
@@ -91,7 +156,10 @@ def recalibrator_measure(recalibrator):
 
 
 MEASURES = (
-    {f"metric: {name}": metric_measure(metric) for name, metric in METRIC_CASES.items()}
+    {
+        f"metric: {name}": metric_measure(metric)
+        for name, metric in (METRIC_CASES | COMPOSITE_CASES).items()
+    }
     | {f"test: {name}": hypothesis_test_measure(test) for name, test in TEST_CASES.items()}
     | {f"recalibrator: {name}": recalibrator_measure(r) for name, r in RECALIBRATOR_CASES.items()}
 )
@@ -324,7 +392,8 @@ def test_positive_label_says_whose_probability_it_is(metric):
     names = np.array(["yes", "no"])[label]  # the probability is that of "no"
     expected = metric(label, proba)
     assert_same(metric(names, proba, pos_label="no"), expected, 0)
-    assert_same(metric(names, 1 - two_columns(proba), pos_label="no"), expected, 0)
+    swapped = two_columns(proba)[:, ::-1]
+    assert_same(metric(names, swapped, pos_label="no"), expected, 0)
     assert_same(metric(1 - label, proba, pos_label=0), expected, 0)
 
 

@@ -16,6 +16,7 @@ LAYERS = [
     ["_numerics"],
     ["_predictions"],
     ["_validation"],
+    ["datasets", "function_classes"],
     ["metrics"],
     ["hypothesis_tests", "recalibration"],
     ["report", "display"],

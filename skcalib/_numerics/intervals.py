@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .sorting import pool_ties
+from .sorting import first_of_ties, pool_ties
 
 # Cumulated weights that should be whole multiples of a bin's share miss them by rounding.
 _ROUNDING = 1e-9
@@ -21,7 +21,7 @@ def uniform_bins(points: np.ndarray, n_bins: int) -> np.ndarray:
 def quantile_bins(points: np.ndarray, weights: np.ndarray, n_bins: int) -> np.ndarray:
     """Bin j for each point of which a share in [j/B, (j+1)/B) of all weight lies strictly below.
 
-    Without ties these are bins of equal mass, the larger ones first; tied points are never
+    Without ties these are bins of equal mass, up to that of one point; tied points are never
     separated.
     """
     distinct, mass = pool_ties(points, weights)
@@ -29,9 +29,39 @@ def quantile_bins(points: np.ndarray, weights: np.ndarray, n_bins: int) -> np.nd
     share = below / (below[-1] + mass[-1])
     bins = np.floor(n_bins * share + _ROUNDING).astype(np.intp)  # (m,)
     np.minimum(bins, n_bins - 1, out=bins)
-    return bins[np.searchsorted(distinct, points)]  # (n,)
+    first = np.flatnonzero(first_of_ties(bins))  # of each bin that holds any
+    return bins[first][np.searchsorted(distinct[first[1:]], points, side="right")]  # (n,)
 
 
 def binned_sums(bins: np.ndarray, values: np.ndarray, n_bins: int) -> np.ndarray:
     """Sum of the values in each bin, (B,)."""
     return np.bincount(bins, weights=values, minlength=n_bins)
+
+
+def bin_extents(bins: np.ndarray, points: np.ndarray, n_bins: int) -> np.ndarray:
+    """Length of the interval from the least to the greatest point of each bin, 0 if empty, (B,)."""
+    least, greatest = np.full(n_bins, np.inf), np.full(n_bins, -np.inf)
+    np.minimum.at(least, bins, points)
+    np.maximum.at(greatest, bins, points)
+    return np.maximum(greatest - least, 0.0)
+
+
+def mean_variances(
+    bins: np.ndarray, outcomes: np.ndarray, weights: np.ndarray, n_bins: int
+) -> np.ndarray:
+    """Estimated variance of the mean outcome, 0 or 1, of each bin; NaN below two points, (B,).
+
+    With r_i the share of a point in the weight of its bin and y = Σ r_i y_i, it is
+    y(1 − y) Σ r_i² / (1 − Σ r_i²): unbiased for independent outcomes of equal probability, and
+    y(1 − y)/(n − 1) for n equal weights.
+    """
+    relative = weights / binned_sums(bins, weights, n_bins)[bins]  # (n,)
+    mean = binned_sums(bins, relative * outcomes, n_bins)
+    rest = binned_sums(bins, relative * (1 - outcomes), n_bins)  # exactly 0 if all are 1
+    square = binned_sums(bins, relative**2, n_bins)
+    return np.divide(
+        mean * rest * square,
+        1 - square,
+        out=np.full(n_bins, np.nan),
+        where=(square > 0) & (square < 1),
+    )

@@ -44,6 +44,34 @@ def lipschitz_maximum(points: np.ndarray, mass: np.ndarray) -> float:
     return float(total + np.dot(distance, gap))
 
 
+def lipschitz_maximiser(points: np.ndarray, mass: np.ndarray) -> np.ndarray:
+    """Values (m,) at the points of a function that attains `lipschitz_maximum`.
+
+    Complementary slackness: the function is 1 where something is discarded, that is where G
+    increases; it falls as steeply as it may where F exceeds G and rises where F is below G; where
+    they are equal its slope is free. The largest function that obeys the slopes and stays below 1
+    is the smaller of the two that obey them from the left and from the right. It is 1 somewhere
+    and the points are at most 1 apart, so it is nowhere below 0.
+    """
+    flow = np.cumsum(mass)
+    sign = -1.0 if flow[-1] < 0 else 1.0
+    flow *= sign
+    total, flow = flow[-1], flow[:-1]
+    distance = np.diff(points)  # (m - 1,)
+    excess = flow - bounded_isotonic_l1(flow, distance, total) if len(flow) else flow
+    rise = np.where(excess > 0, -distance, distance)  # the most that it may rise
+    fall = np.where(excess < 0, -distance, distance)  # the most that it may fall
+    from_left = _largest_below_one(rise)
+    from_right = _largest_below_one(fall[::-1])[::-1]
+    return sign * np.minimum(from_left, from_right)
+
+
+def _largest_below_one(rise: np.ndarray) -> np.ndarray:
+    """The largest z ≤ 1 with z_{k+1} − z_k ≤ rise_k, (m,)."""
+    climb = np.concatenate([[0.0], np.cumsum(rise)])
+    return 1 + (climb - np.maximum.accumulate(climb))
+
+
 class _Items(NamedTuple):
     """Elements of the regression, or two stand-ins for a run of them."""
 

@@ -1,15 +1,36 @@
 """Calibration measures in the manner of :mod:`sklearn.metrics`; 0 is calibrated."""
 
 from ._binned import expected_calibration_error
-from ._distance import smooth_calibration_error
+from ._cumulative import cumulative_calibration_error
+from ._distance import (
+    calibration_distance_bounds,
+    lower_distance_to_calibration,
+    smooth_calibration_error,
+    smooth_calibration_witness,
+)
+from ._interval import interval_calibration_error
 from ._kernel import squared_kernel_calibration_error
+from ._laplace import laplace_kernel_calibration_error
+from ._proper import ScoreDecomposition, score_decomposition
 from ._scorers import get_scorer, get_scorer_names, make_scorer
+from ._smooth import smooth_expected_calibration_error
+from ._weighted import weighted_calibration_error
 
 __all__ = [
+    "ScoreDecomposition",
+    "calibration_distance_bounds",
+    "cumulative_calibration_error",
     "expected_calibration_error",
     "get_scorer",
     "get_scorer_names",
+    "interval_calibration_error",
+    "laplace_kernel_calibration_error",
+    "lower_distance_to_calibration",
     "make_scorer",
+    "score_decomposition",
     "smooth_calibration_error",
+    "smooth_calibration_witness",
+    "smooth_expected_calibration_error",
     "squared_kernel_calibration_error",
+    "weighted_calibration_error",
 ]

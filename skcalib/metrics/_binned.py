@@ -5,13 +5,21 @@ from numbers import Integral
 
 import numpy as np
 
-from .._numerics.intervals import binned_sums, quantile_bins, uniform_bins
+from .._numerics.intervals import (
+    bin_extents,
+    binned_sums,
+    mean_variances,
+    quantile_bins,
+    uniform_bins,
+)
 from .._predictions import Predictions
 from .._validation import (
     METRIC_CONSTRAINTS,
     REDUCTION_CONSTRAINTS,
     Interval,
     StrOptions,
+    check_binned_options,
+    check_debiased,
     check_predictions,
     validate_params,
 )
@@ -19,7 +27,12 @@ from ._reductions import average_over_reductions
 
 
 def _expected_calibration_error(
-    predictions: Predictions, n_bins: int, strategy: str, norm: str
+    predictions: Predictions,
+    n_bins: int,
+    strategy: str,
+    norm: str,
+    debias: bool,
+    add_bin_width: bool,
 ) -> float:
     proba, weight = predictions.proba, predictions.weight
     if strategy == "uniform":
@@ -27,12 +40,23 @@ def _expected_calibration_error(
     else:
         bins = quantile_bins(proba, weight, n_bins)
     residual = np.abs(binned_sums(bins, predictions.signed_mass, n_bins))  # (B,)
-    if norm == "l1":
+    if norm == "l1" and not add_bin_width:
         return float(residual.sum())
     share = binned_sums(bins, weight, n_bins)
+    if norm == "l1":
+        width = 1 / n_bins if strategy == "uniform" else bin_extents(bins, proba, n_bins)
+        return float((residual + width * share).sum())
     filled = share > 0
     gap = residual[filled] / share[filled]
-    return float(gap.max()) if norm == "max" else float(np.sqrt(share[filled] @ gap**2))
+    if norm == "max":
+        return float(gap.max())
+    square = gap**2
+    if debias:
+        variance = mean_variances(bins, predictions.label, weight, n_bins)[filled]
+        if np.isnan(variance).all():
+            return np.nan
+        square = np.where(np.isnan(variance), 0.0, square - variance)
+    return float(np.sqrt(max(share[filled] @ square, 0.0)))
 
 
 @validate_params(
@@ -42,6 +66,8 @@ def _expected_calibration_error(
         "n_bins": [Interval(Integral, 1, None, closed="left")],
         "strategy": [StrOptions({"uniform", "quantile"})],
         "norm": [StrOptions({"l1", "l2", "max"})],
+        "debias": ["boolean"],
+        "add_bin_width": ["boolean"],
     },
     prefer_skip_nested_validation=True,
 )
@@ -55,6 +81,8 @@ def expected_calibration_error(
     n_bins=15,
     strategy="uniform",
     norm="l1",
+    debias=False,
+    add_bin_width=False,
     multi_class="confidence",
     average="auto",
 ):
@@ -62,8 +90,9 @@ def expected_calibration_error(
 
     It is 0 if in every bin the mean outcome equals the mean prediction, also where errors cancel
     within a bin. On a finite sample of a calibrated model it is positive (biased upwards, the more
-    so the more bins), and it jumps when a prediction crosses the edge of a bin. With two classes
-    it concerns the probability of the positive class, not the confidence max(p, 1 − p).
+    so the more bins; see `debias`), and it jumps when a prediction crosses the edge of a bin. With
+    two classes it concerns the probability of the positive class, not the confidence
+    max(p, 1 − p).
 
     Parameters
     ----------
@@ -95,6 +124,15 @@ def expected_calibration_error(
     norm : {"l1", "l2", "max"}, default="l1"
         Mean absolute gap, root mean square gap, or largest gap (maximum calibration error).
 
+    debias : bool, default=False
+        Whether to subtract from the mean square gap what the noise of the labels adds to it, as
+        estimated in each bin. For `norm="l2"` only. `sample_weight` then holds importance weights:
+        a weight of 2 is not the same as a sample that occurs twice.
+
+    add_bin_width : bool, default=False
+        Whether to add the average width of the bins. The sum bounds the distance to calibration
+        from above, which the error alone does not. For `norm="l1"` only.
+
     multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
         For more than two classes, the binary problems that are measured: the probability of the
         predicted class and whether it was right; the same for each predicted class alone; or each
@@ -110,8 +148,8 @@ def expected_calibration_error(
     Returns
     -------
     error : float or ndarray of shape (n_classes,)
-        Between 0 and 1; 0 is best. An array if `average` is None and there are values for several
-        classes.
+        Between 0 and 1 (2 with `add_bin_width`); 0 is best. An array if `average` is None and there
+        are values for several classes.
 
     See Also
     --------
@@ -131,6 +169,23 @@ def expected_calibration_error(
     order of the samples does not matter. The cost is :math:`O(n \log B)`, or :math:`O(n \log n)`
     for quantile bins.
 
+    With `debias` [4]_ [5]_ [6]_, :math:`g_j^2` becomes
+
+    .. math:: g_j^2 - \bar y_j (1 - \bar y_j) \frac{S_j}{P_j^2 - S_j},
+        \qquad S_j = \sum_{i \in B_j} w_i^2, \quad \bar y_j = \sum_{i \in B_j} w_i y_i / P_j,
+
+    where the fraction is :math:`1 / (n_j - 1)` for :math:`n_j` samples of equal weight. A bin of
+    one sample, which tells nothing of its noise, contributes 0; without a bin of two there is no
+    estimate. The mean square is clipped at 0 before the root is taken, so for a calibrated model
+    the error is often exactly 0, and still biased upwards.
+
+    With `add_bin_width`, :math:`\sum_j P_j |I_j|` is added: for a uniform bin :math:`|I_j| = 1/B`,
+    so the sum is at least that; for a quantile bin it is the distance between its least and its
+    greatest prediction, since what lies between bins holds no mass. The result is an upper bound on
+    the distance to the nearest calibrated function of the predictions (equation 5 of [7]_), and so
+    at least half of the smooth calibration error. It is 0 for a calibrated model only if no bin
+    has a width.
+
     References
     ----------
     .. [1] M. Pakdaman Naeini, G. Cooper and M. Hauskrecht (2015). Obtaining Well Calibrated
@@ -139,15 +194,37 @@ def expected_calibration_error(
        Networks. ICML 2017. :arxiv:`1706.04599`
     .. [3] C. Gupta and A. Ramdas (2022). Top-label calibration and multiclass-to-binary
        reductions. ICLR 2022. :arxiv:`2107.08353`
+    .. [4] J. Bröcker (2012). Estimating reliability and resolution of probability forecasts through
+       decomposition of the empirical score. Climate Dynamics 39, 655–667.
+       :doi:`10.1007/s00382-011-1191-1`
+    .. [5] C. A. T. Ferro and T. E. Fricker (2012). A bias-corrected decomposition of the Brier
+       score. Quarterly Journal of the Royal Meteorological Society 138, 1954–1960.
+       :doi:`10.1002/qj.1924`
+    .. [6] A. Kumar, P. Liang and T. Ma (2019). Verified Uncertainty Calibration. NeurIPS 2019.
+       :arxiv:`1909.10155`
+    .. [7] J. Błasiok, P. Gopalan, L. Hu and P. Nakkiran (2023). A Unifying Theory of Distance from
+       Calibration. STOC 2023. :arxiv:`2211.16886`
 
     Examples
     --------
     >>> from skcalib.metrics import expected_calibration_error
     >>> expected_calibration_error([0, 1, 1, 1], [0.1, 0.1, 0.9, 0.9], n_bins=10)
     0.25
+    >>> expected_calibration_error(
+    ...     [0, 1, 1, 1], [0.1, 0.1, 0.9, 0.9], n_bins=10, add_bin_width=True
+    ... )
+    0.35
     """
+    check_binned_options(norm, debias, add_bin_width)
     predictions = check_predictions(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
-    measure = partial(_expected_calibration_error, n_bins=n_bins, strategy=strategy, norm=norm)
-    return average_over_reductions(measure, predictions, multi_class, average)
+    measure = partial(
+        _expected_calibration_error,
+        n_bins=n_bins,
+        strategy=strategy,
+        norm=norm,
+        debias=debias,
+        add_bin_width=add_bin_width,
+    )
+    return check_debiased(average_over_reductions(measure, predictions, multi_class, average))

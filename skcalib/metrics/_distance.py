@@ -1,18 +1,50 @@
-"""Distances from calibration and their relatives."""
+"""The distance to the nearest calibrated predictor: bounds on it, and what is within a factor."""
 
-from .._numerics.lipschitz import lipschitz_maximum
+import warnings
+from functools import partial
+from numbers import Real
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from .._numerics.lipschitz import lipschitz_maximiser, lipschitz_maximum
+from .._numerics.transport import least_calibrating_transport
 from .._predictions import Predictions
 from .._validation import (
     METRIC_CONSTRAINTS,
     REDUCTION_CONSTRAINTS,
+    Interval,
     check_predictions,
     validate_params,
 )
+from ._interval import _interval_calibration_error
 from ._reductions import average_over_reductions
 
 
 def _smooth_calibration_error(predictions: Predictions) -> float:
     return lipschitz_maximum(*predictions.pooled_mass())
+
+
+def _smooth_calibration_witness(predictions: Predictions) -> tuple[np.ndarray, np.ndarray]:
+    points, mass = predictions.pooled_mass()
+    return points, lipschitz_maximiser(points, mass)
+
+
+def _lower_distance_to_calibration(predictions: Predictions, tol: float) -> float:
+    lower, upper = least_calibrating_transport(*predictions.pooled_weight(), tol)
+    if upper - lower > tol:
+        warnings.warn(
+            f"The lower distance to calibration could not be found to tol={tol:.0e}: it lies in "
+            f"[{lower!r}, {upper!r}], of which the lower end is returned.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return lower
+
+
+def _calibration_distance_bounds(predictions: Predictions, tol: float) -> np.ndarray:
+    lower = _lower_distance_to_calibration(predictions, tol)
+    return np.array([lower, _interval_calibration_error(predictions, precision=None)])
 
 
 @validate_params(METRIC_CONSTRAINTS | REDUCTION_CONSTRAINTS, prefer_skip_nested_validation=True)
@@ -75,6 +107,8 @@ def smooth_calibration_error(
 
     See Also
     --------
+    smooth_calibration_witness : The function that attains the maximum.
+    lower_distance_to_calibration : Between half of this error and twice this error.
     expected_calibration_error : The binned measure; discontinuous in the predictions.
     squared_kernel_calibration_error : Canonical calibration of all classes at once.
 
@@ -109,3 +143,305 @@ def smooth_calibration_error(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
     return average_over_reductions(_smooth_calibration_error, predictions, multi_class, average)
+
+
+@validate_params(
+    METRIC_CONSTRAINTS | {"multi_class": REDUCTION_CONSTRAINTS["multi_class"]},
+    prefer_skip_nested_validation=True,
+)
+def smooth_calibration_witness(
+    y_true,
+    y_proba,
+    *,
+    sample_weight=None,
+    pos_label=None,
+    labels=None,
+    multi_class="confidence",
+):
+    r"""Witness of the smooth calibration error: where, and in which direction, the model errs.
+
+    The weight function that attains the maximum in :func:`smooth_calibration_error`. Where it is
+    positive, outcomes tend to be more frequent than predicted; where it is negative, less; and it
+    has the larger absolute values where that weighs more.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: strings, integers or booleans.
+
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
+        column for each class in the order of `labels`; rows sum to 1.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    pos_label : int, float, bool or str, default=None
+        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        `labels`.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
+        {−1, 1} or {False, True} is supplied.
+
+    multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+        For more than two classes, the binary problems that are measured: the probability of the
+        predicted class and whether it was right; the same for each predicted class alone; or each
+        class against the rest.
+
+    Returns
+    -------
+    predictions : ndarray of shape (n_distinct,)
+        The sorted distinct predictions. With "top-label" and "classwise" for more than two classes,
+        a list of such pairs instead, with None for a class that is never predicted.
+
+    values : ndarray of shape (n_distinct,)
+        The function at these predictions, between −1 and 1, with Lipschitz constant 1.
+
+    See Also
+    --------
+    smooth_calibration_error : The residual that this function sees.
+
+    Notes
+    -----
+    With weights :math:`w_i` that sum to 1, predictions :math:`p_i` and outcomes :math:`y_i \in
+    \{0, 1\}`, the sum :math:`\sum_i w_i f(p_i) (y_i - p_i)` equals the smooth calibration error.
+    The function follows from the solution of the dual problem by complementary slackness, at
+    :math:`O(n \log n)`. It need not be unique; this is the largest one if outcomes are on the whole
+    more frequent than predicted, otherwise the smallest, so all its values have one sign.
+
+    References
+    ----------
+    .. [1] J. Błasiok, P. Gopalan, L. Hu and P. Nakkiran (2023). A Unifying Theory of Distance from
+       Calibration. STOC 2023. :arxiv:`2211.16886`
+
+    Examples
+    --------
+    >>> from skcalib.metrics import smooth_calibration_witness
+    >>> smooth_calibration_witness([1, 1, 0], [0.2, 0.3, 0.9])
+    (array([0.2, 0.3, 0.9]), array([1. , 0.9, 0.3]))
+    """
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+    )
+    if predictions.is_binary:
+        return _smooth_calibration_witness(predictions)
+    if multi_class == "confidence":
+        return _smooth_calibration_witness(predictions.confidence())
+    problems = predictions.top_label() if multi_class == "top-label" else predictions.classwise()
+    return [
+        None if problem is None else _smooth_calibration_witness(problem) for _, problem in problems
+    ]
+
+
+@validate_params(
+    METRIC_CONSTRAINTS | REDUCTION_CONSTRAINTS | {"tol": [Interval(Real, 1e-6, 1, closed="both")]},
+    prefer_skip_nested_validation=True,
+)
+def lower_distance_to_calibration(
+    y_true,
+    y_proba,
+    *,
+    sample_weight=None,
+    pos_label=None,
+    labels=None,
+    tol=1e-4,
+    multi_class="confidence",
+    average="auto",
+):
+    r"""Lower distance to calibration: the least change of the predictions that calibrates them.
+
+    It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
+    a calibrated model it is positive, of order :math:`n^{-1/2}`, so it is biased upwards. The best
+    lower bound on the distance to the nearest perfectly calibrated predictor that predictions and
+    labels alone allow [1]_: equal predictions may be changed in different ways, as predictors that
+    know more might. With two classes it concerns the probability of the positive class, not the
+    confidence max(p, 1 − p).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: strings, integers or booleans.
+
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
+        column for each class in the order of `labels`; rows sum to 1.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    pos_label : int, float, bool or str, default=None
+        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        `labels`.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
+        {−1, 1} or {False, True} is supplied.
+
+    tol : float in [1e-6, 1], default=1e-4
+        Largest width of the certified bracket. The lower end of the bracket is returned, so the
+        exact number is at most this much larger, and never smaller.
+
+    multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+        For more than two classes, the binary problems that are measured: the probability of the
+        predicted class and whether it was right; the same for each predicted class alone; or each
+        class against the rest.
+
+    average : {"auto", "macro", "weighted"} or None, default="auto"
+        How the values for single classes are averaged under "top-label" (over the classes that are
+        predicted at all; "weighted" by their share of the predictions) and "classwise" ("weighted"
+        by the share of the labels). "auto" is "weighted" for "top-label" and "macro" for
+        "classwise", as these measures are defined. None returns the values of all classes, NaN for
+        one that is never predicted.
+
+    Returns
+    -------
+    distance : float or ndarray of shape (n_classes,)
+        Between 0 and 1, in units of probability; 0 is best. An array if `average` is None and there
+        are values for several classes.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If rounding prevents a bracket of width `tol`; the warning states the bracket.
+
+    See Also
+    --------
+    calibration_distance_bounds : This with an upper bound on the distance.
+    smooth_calibration_error : Between half of this distance and twice this distance.
+
+    Notes
+    -----
+    The distance is the infimum of :math:`E|u - v|` over the joint laws of (u, v, y) in which (u, y)
+    has the law of predictions and labels, and v is a perfectly calibrated prediction of y
+    (Definition 5.3 of [1]_). With :math:`\Gamma_y` the weight of the predictions with label y and
+    the Wasserstein distance :math:`W_1`,
+
+    .. math::
+        \min_\mu W_1(\Gamma_0, (1 - v) \mu) + W_1(\Gamma_1, v \mu)
+        = \max_{f_0, f_1} \sum_i w_i f_{y_i}(p_i),
+
+    the maximum being over functions with Lipschitz constant 1 and :math:`(1 - v) f_0(v) + v f_1(v)
+    \le 0` on [0, 1] (equations 18 and 21). An interior point method solves the dual for functions
+    that are linear between at most about 8/tol nodes, at :math:`O(1 / tol)` a step. Both ends of
+    the bracket are then evaluated on the data: from above, the transport to the :math:`\mu` found;
+    from below, the functions found, made feasible between the nodes too. If they differ by more
+    than `tol`, nodes are added. A million predictions take about half a second at the default
+    `tol`; after sorting, the cost grows with n as :math:`O(n)`. Ties are pooled; probabilities of
+    exactly 0 and 1 need no special treatment.
+
+    References
+    ----------
+    .. [1] J. Błasiok, P. Gopalan, L. Hu and P. Nakkiran (2023). A Unifying Theory of Distance from
+       Calibration. STOC 2023. :arxiv:`2211.16886`
+
+    Examples
+    --------
+    >>> from skcalib.metrics import lower_distance_to_calibration
+    >>> round(lower_distance_to_calibration([0, 1], [0.4, 0.6]), 4)
+    0.08
+    """
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+    )
+    measure = partial(_lower_distance_to_calibration, tol=tol)
+    return average_over_reductions(measure, predictions, multi_class, average)
+
+
+@validate_params(
+    METRIC_CONSTRAINTS | REDUCTION_CONSTRAINTS | {"tol": [Interval(Real, 1e-6, 1, closed="both")]},
+    prefer_skip_nested_validation=True,
+)
+def calibration_distance_bounds(
+    y_true,
+    y_proba,
+    *,
+    sample_weight=None,
+    pos_label=None,
+    labels=None,
+    tol=1e-4,
+    multi_class="confidence",
+    average="auto",
+):
+    r"""Bounds on the distance to calibration, the mean change to the nearest calibrated predictor.
+
+    The bounds are those of the sample, which is measured, not of the population that it comes from;
+    on a finite sample of a calibrated model both are positive. With two classes they concern the
+    probability of the positive class, not the confidence max(p, 1 − p).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: strings, integers or booleans.
+
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
+        column for each class in the order of `labels`; rows sum to 1.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    pos_label : int, float, bool or str, default=None
+        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        `labels`.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
+        {−1, 1} or {False, True} is supplied.
+
+    tol : float in [1e-6, 1], default=1e-4
+        Accuracy of the lower bound, which holds in any case.
+
+    multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+        For more than two classes, the binary problems that are measured: the probability of the
+        predicted class and whether it was right; the same for each predicted class alone; or each
+        class against the rest.
+
+    average : {"auto", "macro", "weighted"} or None, default="auto"
+        How the values for single classes are averaged under "top-label" (over the classes that are
+        predicted at all; "weighted" by their share of the predictions) and "classwise" ("weighted"
+        by the share of the labels). "auto" is "weighted" for "top-label" and "macro" for
+        "classwise", as these measures are defined. None returns the values of all classes, NaN for
+        one that is never predicted.
+
+    Returns
+    -------
+    lower : float or ndarray of shape (n_classes,)
+        :func:`lower_distance_to_calibration`.
+
+    upper : float or ndarray of shape (n_classes,)
+        :func:`interval_calibration_error`.
+
+    See Also
+    --------
+    smooth_calibration_error : One number instead, within a factor 2 of the lower bound.
+
+    Notes
+    -----
+    The distance to calibration is :math:`\min_g E|g(x) - p(x)|` over all predictors g that are
+    perfectly calibrated [1]_. It depends on more than predictions and labels; from these,
+    lower ≤ distance ≤ upper is known, and upper :math:`\le 4 \sqrt{lower}` (Theorem 6.2). The upper
+    bound is attained by a recalibration that gives every prediction the mean outcome of its
+    interval. Cost and the treatment of ties are those of the two functions.
+
+    References
+    ----------
+    .. [1] J. Błasiok, P. Gopalan, L. Hu and P. Nakkiran (2023). A Unifying Theory of Distance from
+       Calibration. STOC 2023. :arxiv:`2211.16886`
+
+    Examples
+    --------
+    >>> from skcalib.metrics import calibration_distance_bounds
+    >>> lower, upper = calibration_distance_bounds([0, 1], [0.4, 0.6])
+    >>> round(lower, 4), round(upper, 4)
+    (0.08, 0.2)
+    """
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+    )
+    measure = partial(_calibration_distance_bounds, tol=tol)
+    bounds = average_over_reductions(measure, predictions, multi_class, average)
+    return tuple(bounds.T if bounds.ndim == 2 else bounds.tolist())

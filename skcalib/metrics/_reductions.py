@@ -4,21 +4,25 @@ import numpy as np
 
 
 def average_over_reductions(measure, predictions, multi_class, average):
-    """Value of a binary measure, for more than two classes through the reduction `multi_class`."""
+    """Value of a binary measure, for more than two classes through the reduction `multi_class`.
+
+    The measure may also return several values (C,) at once, which are averaged one by one.
+    """
     if predictions.is_binary:
         return measure(predictions)
     if multi_class == "confidence":
         return measure(predictions.confidence())
     problems = predictions.top_label() if multi_class == "top-label" else predictions.classwise()
     share = np.array([share for share, _ in problems])  # (K,)
-    value = np.array([np.nan if problem is None else measure(problem) for _, problem in problems])
+    values = (np.nan if problem is None else measure(problem) for _, problem in problems)
+    value = np.stack(np.broadcast_arrays(*values))  # (K,) or (K, C)
     if average is None:
         return value
     if average == "auto":
         average = "weighted" if multi_class == "top-label" else "macro"
-    exists = ~np.isnan(value)
+    exists = ~np.isnan(value).reshape(len(value), -1).any(axis=1)
     if not exists.any():
         return np.nan
-    return float(
-        np.average(value[exists], weights=share[exists] if average == "weighted" else None)
-    )
+    weights = share[exists] if average == "weighted" else None
+    mean = np.average(value[exists], axis=0, weights=weights)
+    return float(mean) if mean.ndim == 0 else mean

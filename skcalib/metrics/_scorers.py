@@ -5,15 +5,26 @@ from copy import deepcopy
 
 from .._validation import Scorer
 from ._binned import expected_calibration_error
-from ._distance import smooth_calibration_error
+from ._cumulative import cumulative_calibration_error
+from ._distance import lower_distance_to_calibration, smooth_calibration_error
+from ._interval import interval_calibration_error
 from ._kernel import squared_kernel_calibration_error
+from ._laplace import laplace_kernel_calibration_error
+from ._smooth import smooth_expected_calibration_error
+from ._weighted import weighted_calibration_error
 
 METRICS = {
     metric.__name__: metric
     for metric in (
+        cumulative_calibration_error,
         expected_calibration_error,
+        interval_calibration_error,
+        laplace_kernel_calibration_error,
+        lower_distance_to_calibration,
         smooth_calibration_error,
+        smooth_expected_calibration_error,
         squared_kernel_calibration_error,
+        weighted_calibration_error,
     )
 }
 

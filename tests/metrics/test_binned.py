@@ -1,24 +1,31 @@
+from itertools import combinations
+
 import numpy as np
 import pytest
-from helpers import binned_error, quantile_bin, uniform_bin
+from helpers import binned_error, labels_of, normalised, quantile_bin, uniform_bin
 
-from skcalib.metrics import expected_calibration_error
+from skcalib.metrics import expected_calibration_error, smooth_calibration_error
+
+
+def random_case(seed, n_bins, strategy):
+    """Predictions with ties, outcomes, weights with zeros among them, and the bins."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 50))
+    proba = np.round(rng.random(n), int(rng.integers(1, 9)))
+    outcome = rng.integers(0, 2, size=n)
+    weight = rng.choice([0.0, 1.0, 2.5], size=n)
+    weight[0] = 1
+    if strategy == "uniform":
+        return proba, outcome, weight, [uniform_bin(p, n_bins) for p in proba]
+    return proba, outcome, weight, [quantile_bin(p, proba, weight, n_bins) for p in proba]
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "max"])
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
 @pytest.mark.parametrize("seed", range(20))
 def test_equals_loops(strategy, norm, seed):
-    rng = np.random.default_rng(seed)
-    n, n_bins = int(rng.integers(1, 50)), int(rng.integers(1, 12))
-    proba = np.round(rng.random(n), int(rng.integers(1, 9)))
-    outcome = rng.integers(0, 2, size=n)
-    weight = rng.choice([0.0, 1.0, 2.5], size=n)
-    weight[0] = 1
-    if strategy == "uniform":
-        bins = [uniform_bin(p, n_bins) for p in proba]
-    else:
-        bins = [quantile_bin(p, proba, weight, n_bins) for p in proba]
+    n_bins = 1 + seed % 11
+    proba, outcome, weight, bins = random_case(seed, n_bins, strategy)
     expected = binned_error(proba, outcome, weight, bins, n_bins, norm)
     actual = expected_calibration_error(
         outcome,
@@ -96,3 +103,189 @@ def test_quantile_bins_survive_ties():
     y_true, y_proba = [0, 1, 0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5, 0.5, 1.0]
     error = expected_calibration_error(y_true, y_proba, strategy="quantile", n_bins=4)
     assert error == pytest.approx(abs(3 - 2.5) / 6)
+
+
+def debiased_square(proba, outcome, weight, bins, n_bins):
+    """Ferro and Fricker (2012), with weights; None if no bin holds two samples."""
+    weight = normalised(weight, len(proba))
+    total, estimable = 0.0, False
+    for j in range(n_bins):
+        rows = [i for i in range(len(proba)) if bins[i] == j and weight[i] > 0]
+        if len(rows) > 1:
+            estimable = True
+            share = sum(weight[i] for i in rows)
+            mean = sum(weight[i] * outcome[i] for i in rows) / share
+            gap = sum(weight[i] * (outcome[i] - proba[i]) for i in rows) / share
+            same = sum(weight[i] ** 2 for i in rows)
+            different = sum(weight[i] * weight[k] for i in rows for k in rows if i != k)
+            total += share * (gap**2 - mean * (1 - mean) * same / different)
+    return total if estimable else None
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+@pytest.mark.parametrize("seed", range(30))
+def test_debiased_error_equals_loops(strategy, seed):
+    n_bins = 1 + seed % 8
+    proba, outcome, weight, bins = random_case(seed, n_bins, strategy)
+    expected = debiased_square(proba, outcome, weight, bins, n_bins)
+
+    def error():
+        return expected_calibration_error(
+            outcome,
+            proba,
+            sample_weight=weight,
+            labels=[0, 1],
+            n_bins=n_bins,
+            strategy=strategy,
+            norm="l2",
+            debias=True,
+        )
+
+    if expected is None:
+        with pytest.raises(ValueError, match="a bin in which at least 2 samples carry"):
+            error()
+    else:
+        assert error() ** 2 == pytest.approx(max(expected, 0), abs=1e-12)
+
+
+def debiased(y_true, y_proba, **options):
+    return expected_calibration_error(y_true, y_proba, norm="l2", debias=True, **options)
+
+
+def test_debiased_error_by_hand():
+    # [0, ½): gap ⅔ − 0.1, variance ⅔·⅓/2 = 1/9; [½, 1]: gap 1 − 0.9, variance 0
+    y_true, y_proba = [1, 1, 0, 1, 1], [0.1, 0.1, 0.1, 0.9, 0.9]
+    square = 3 / 5 * ((2 / 3 - 0.1) ** 2 - 1 / 9) + 2 / 5 * 0.1**2
+    assert debiased(y_true, y_proba, n_bins=2) == pytest.approx(np.sqrt(square), abs=1e-15)
+    # weights 2, 1, 1 in the first bin: gap ¾ − 0.1, variance ¾·¼·(4 + 1 + 1)/(16 − 6)
+    square = 2 / 3 * ((3 / 4 - 0.1) ** 2 - 3 / 16 * 6 / 10) + 1 / 3 * 0.1**2
+    actual = debiased(y_true, y_proba, n_bins=2, sample_weight=[2, 1, 1, 1, 1])
+    assert actual == pytest.approx(np.sqrt(square), abs=1e-15)
+
+
+def test_debiased_error_is_clipped_at_zero():
+    # gap 0, variance ¼/3
+    assert debiased([0, 0, 1, 1], [0.5] * 4) == 0
+
+
+def test_a_bin_of_one_sample_tells_nothing_of_its_bias():
+    # gap ½, variance 0 in the bin of two, which holds ⅔ of the weight
+    error = debiased([1, 1, 0], [0.5, 0.5, 1.0], n_bins=2, strategy="quantile")
+    assert error == pytest.approx(np.sqrt(2 / 3 * 0.25), abs=1e-15)
+    tiny = debiased([1, 1, 0], [0.5, 0.5, 1.0], sample_weight=[1e-200, 1e-200, 1.0], n_bins=10)
+    assert tiny == pytest.approx(np.sqrt(2e-200 * 0.25), rel=1e-12)
+    with pytest.raises(ValueError, match="debias=True needs a bin in which at least 2"):
+        debiased([1, 0], [0.2, 0.8])
+    with pytest.raises(ValueError, match="Choose fewer bins, or debias=False"):
+        debiased([0, 1, 2], np.eye(3), multi_class="top-label", average=None)
+
+
+def test_debiasing_removes_the_bias_of_the_square():
+    # every gap is 0.4, so large that nothing is clipped
+    rng = np.random.default_rng(0)
+    proba = np.repeat([0.1, 0.3, 0.5], 20)
+    weight = rng.choice([1.0, 3.0], size=60)
+    plain, corrected = [], []
+    for _ in range(400):
+        outcome = labels_of(proba + 0.4, rng)
+        options = {"sample_weight": weight, "n_bins": 5, "labels": [0, 1]}
+        plain.append(expected_calibration_error(outcome, proba, norm="l2", **options) ** 2)
+        corrected.append(debiased(outcome, proba, **options) ** 2)
+    deviation = np.std(corrected) / np.sqrt(400)
+    assert abs(np.mean(corrected) - 0.4**2) < 4 * deviation
+    assert np.mean(plain) - 0.4**2 > 4 * deviation
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_quantile_bin_width_equals_loops(seed):
+    n_bins = 1 + seed % 8
+    proba, outcome, weight, bins = random_case(seed, n_bins, "quantile")
+    share = normalised(weight, len(proba))
+    expected = binned_error(proba, outcome, weight, bins, n_bins)
+    for j in range(n_bins):
+        rows = [i for i in range(len(proba)) if bins[i] == j and weight[i] > 0]
+        if rows:
+            extent = max(proba[i] for i in rows) - min(proba[i] for i in rows)
+            expected += extent * sum(share[i] for i in rows)
+    actual = upper_bound(outcome, proba, weight, "quantile", n_bins)
+    assert actual == pytest.approx(expected, abs=1e-12)
+
+
+def upper_bound(outcome, proba, weight, strategy, n_bins):
+    return expected_calibration_error(
+        outcome,
+        proba,
+        sample_weight=weight,
+        labels=[0, 1],
+        n_bins=n_bins,
+        strategy=strategy,
+        add_bin_width=True,
+    )
+
+
+def test_bin_width_by_hand():
+    y_true, y_proba = [0, 1, 1, 1], [0.1, 0.1, 0.9, 0.7]
+    # gaps 0.4 and 0.2 as above; uniform bins of width ½, quantile bins from 0.1 to 0.1 and from
+    # 0.7 to 0.9
+    assert upper_bound(y_true, y_proba, None, "uniform", 2) == pytest.approx(0.3 + 0.5)
+    assert upper_bound(y_true, y_proba, None, "quantile", 2) == pytest.approx(0.3 + 0.2 / 2)
+
+
+def test_error_and_width_of_two_points_by_hand():
+    # Błasiok et al. (2023), Definition 1.1: labels 0, 1 at ½ ∓ ε are at most ½ − ε from calibration
+    # (each prediction moves to its own label), or 2ε/2 (both move to ½): one quantile bin or two
+    epsilon = 0.1
+    y_true, y_proba = [0, 1], [0.5 - epsilon, 0.5 + epsilon]
+    assert upper_bound(y_true, y_proba, None, "quantile", 1) == pytest.approx(2 * epsilon)
+    assert upper_bound(y_true, y_proba, None, "quantile", 2) == pytest.approx(0.5 - epsilon)
+    assert smooth_calibration_error(y_true, y_proba) == pytest.approx(epsilon * (0.5 - epsilon))
+
+
+def least_error_and_width(proba, outcome, weight):
+    """Definition 6.1 of Błasiok et al. (2023), by trying all partitions of the predictions."""
+    weight = normalised(weight, len(proba))
+    points = sorted({p for p, w in zip(proba, weight, strict=True) if w > 0})
+    best = np.inf
+    for size in range(len(points)):
+        for cuts in combinations(range(1, len(points)), size):
+            value = 0.0
+            for first, stop in zip((0, *cuts), (*cuts, len(points)), strict=True):
+                inside = (proba >= points[first]) & (proba <= points[stop - 1])
+                value += abs(weight[inside] @ (outcome - proba)[inside])
+                value += weight[inside].sum() * (points[stop - 1] - points[first])
+            best = min(best, value)
+    return best
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+def test_error_and_width_bound_the_distance_to_calibration(strategy):
+    # equations 5 and 6 of Błasiok et al. (2023)
+    for seed in range(60):
+        n_bins = 1 + seed % 8
+        proba, outcome, weight, _ = random_case(seed, n_bins, strategy)
+        bound = upper_bound(outcome, proba, weight, strategy, n_bins)
+        smooth = smooth_calibration_error(outcome, proba, sample_weight=weight, labels=[0, 1])
+        assert bound >= smooth / 2 - 1e-15
+        few = slice(0, 6)
+        bound = upper_bound(outcome[few], proba[few], weight[few], strategy, n_bins)
+        assert bound >= least_error_and_width(proba[few], outcome[few], weight[few]) - 1e-15
+
+
+def test_the_error_alone_does_not_bound_the_distance():
+    # errors cancel within the one bin
+    y_true, y_proba = [1, 0], [0.0, 1.0]
+    assert expected_calibration_error(y_true, y_proba, n_bins=1) == 0
+    assert smooth_calibration_error(y_true, y_proba) / 2 == 0.25
+    assert upper_bound(y_true, y_proba, None, "uniform", 1) == 1
+
+
+@pytest.mark.parametrize("norm", ["l1", "max"])
+def test_debiasing_is_for_squares(norm):
+    with pytest.raises(ValueError, match=f"debias=True needs norm='l2'.* found norm='{norm}'"):
+        expected_calibration_error([0, 1], [0.1, 0.9], norm=norm, debias=True)
+
+
+@pytest.mark.parametrize(("norm", "debias"), [("l2", False), ("l2", True), ("max", False)])
+def test_bin_width_is_for_mean_gaps(norm, debias):
+    with pytest.raises(ValueError, match=f"add_bin_width=True needs norm='l1'.* norm='{norm}'"):
+        expected_calibration_error([0, 1], [0.1, 0.9], norm=norm, debias=debias, add_bin_width=True)

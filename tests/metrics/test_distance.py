@@ -1,33 +1,25 @@
 import numpy as np
 import pytest
-from helpers import smooth_calibration_cvxpy, smooth_calibration_linprog
+from helpers import (
+    lower_distance_by_joint_law,
+    lower_distance_by_potentials,
+    lower_distance_by_slopes,
+    small_case,
+    smooth_calibration_cvxpy,
+    smooth_calibration_linprog,
+)
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
-from skcalib.metrics import expected_calibration_error, smooth_calibration_error
-
-
-def small_case(seed):
-    """A random small problem; the seed cycles through everything that is special."""
-    rng = np.random.default_rng(seed)
-    kind = seed % 10
-    n = 1 if kind == 0 else int(rng.integers(2, 31))
-    proba = rng.random(n)
-    if kind in (1, 2):
-        proba = np.round(proba, 1)  # ties, 0 and 1 among them
-    if kind == 3:
-        proba = rng.choice([0.0, 1.0, 0.5], size=n)
-    if kind == 4:
-        proba = 0.5 + 1e-3 * proba
-    outcome = (rng.random(n) < (proba if kind % 2 else rng.random())).astype(int)
-    if kind == 5:
-        outcome[:] = seed // 10 % 2  # one class only
-    if kind == 6:
-        outcome[:] = 1  # all residuals positive
-    weight = None
-    if kind >= 7:
-        weight = rng.choice([0.0, 0.5, 1.0, 3.0], size=n)
-        weight[0] = 1.0
-    return proba, outcome, weight
+from skcalib.metrics import (
+    _distance,
+    calibration_distance_bounds,
+    expected_calibration_error,
+    interval_calibration_error,
+    lower_distance_to_calibration,
+    smooth_calibration_error,
+    smooth_calibration_witness,
+)
 
 
 @pytest.mark.parametrize("start", range(0, 600, 50))
@@ -138,3 +130,147 @@ def test_a_useless_forecast_can_be_calibrated():
     proba = np.full((30, 3), 1 / 3)
     assert smooth_calibration_error(label, proba) == pytest.approx(0, abs=1e-15)
     assert log_loss(label, proba) > 1
+
+
+def check_witness(proba, outcome, weight=None):
+    points, values = smooth_calibration_witness(outcome, proba, sample_weight=weight, labels=[0, 1])
+    used = np.ones(len(proba), dtype=bool) if weight is None else weight > 0
+    np.testing.assert_array_equal(points, np.unique(proba[used]))
+    assert np.abs(values).max() <= 1
+    assert (np.abs(np.diff(values)) <= np.diff(points) + 1e-15).all()
+    f = values[np.searchsorted(points, proba[used])]
+    attained = np.average(
+        f * (outcome - proba)[used], weights=None if weight is None else weight[used]
+    )
+    error = smooth_calibration_error(outcome, proba, sample_weight=weight, labels=[0, 1])
+    assert attained == pytest.approx(error, abs=1e-12)
+
+
+@pytest.mark.parametrize("start", range(0, 600, 100))
+def test_witness_is_feasible_and_attains_the_error(start):
+    for seed in range(start, start + 100):
+        check_witness(*small_case(seed))
+
+
+@pytest.mark.parametrize("decimals", [1, 3, 16])
+def test_witness_of_a_large_sample(decimals):
+    rng = np.random.default_rng(0)
+    proba = np.round(rng.random(100_000), decimals)
+    check_witness(proba, rng.random(100_000) < proba)
+    check_witness(proba, rng.random(100_000) < 0.2 + 0.6 * proba, rng.random(100_000))
+
+
+def test_witness_by_hand():
+    # masses 0.8/3, 0.7/3, −0.9/3: what remains is discarded at the left, 0.9/3 moves by at most 0.7
+    points, values = smooth_calibration_witness([1, 1, 0], [0.2, 0.3, 0.9])
+    np.testing.assert_array_equal(points, [0.2, 0.3, 0.9])
+    np.testing.assert_allclose(values, [1, 0.9, 0.3], atol=1e-15)
+    np.testing.assert_array_equal(smooth_calibration_witness([0, 0], [0.5, 0.5])[1], [-1])
+
+
+def test_witness_of_more_classes():
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.ones(3), size=30) * [1, 1, 1e-3]
+    proba /= proba.sum(axis=1, keepdims=True)
+    label = rng.integers(0, 3, size=30)
+    top = proba.argmax(axis=1)
+    points, values = smooth_calibration_witness(label, proba)
+    expected = smooth_calibration_witness(label == top, proba.max(axis=1))
+    np.testing.assert_array_equal([points, values], expected)
+    classwise = smooth_calibration_witness(label, proba, multi_class="classwise")
+    for k in range(3):
+        np.testing.assert_array_equal(
+            classwise[k], smooth_calibration_witness(label == k, proba[:, k])
+        )
+    by_class = smooth_calibration_witness(label, proba, multi_class="top-label")
+    assert by_class[2] is None
+    np.testing.assert_array_equal(
+        by_class[0], smooth_calibration_witness(label[top == 0] == 0, proba[top == 0, 0])
+    )
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.25, 0.4, 0.5])
+@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-6])
+def test_lower_distance_of_two_points_by_hand(epsilon, tol):
+    # Definition 1.1: the least transport merges parts of both points: 2ε(½ − ε)
+    distance = lower_distance_to_calibration([0, 1], [0.5 - epsilon, 0.5 + epsilon], tol=tol)
+    exact = 2 * epsilon * (0.5 - epsilon)
+    assert exact - tol <= distance <= exact + 1e-15
+
+
+def test_lower_distance_of_one_class_is_the_mean_distance_to_it():
+    proba = np.array([0.1, 0.5, 0.9])
+    expected = np.average(1 - proba, weights=[1, 2, 3])
+    distance = lower_distance_to_calibration([1, 1, 1], proba, sample_weight=[1, 2, 3])
+    assert distance == pytest.approx(expected, abs=1e-15)
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-6])
+@pytest.mark.parametrize("seed", range(40))
+def test_lower_distance_equals_the_linear_programs(seed, tol):
+    proba, outcome, weight = small_case(seed)
+    distance = lower_distance_to_calibration(
+        outcome, proba, sample_weight=weight, labels=[0, 1], tol=tol
+    )
+    # With v on a grid the distance is larger, with the constraint on a grid by at most h²/2.
+    step = 1 / 50
+    grid = np.union1d(proba, np.linspace(0, 1, 51))
+    program = lower_distance_by_potentials(proba, outcome, weight, grid)  # equation 21
+    assert program - step**2 / 2 - tol <= distance <= program + 1e-8
+
+
+@pytest.mark.parametrize("seed", range(10, 40, 3))
+def test_the_three_linear_programs_agree(seed):
+    proba, outcome, weight = small_case(seed)
+    grid = np.union1d(proba, np.linspace(0, 1, 11))
+    potentials = lower_distance_by_potentials(proba, outcome, weight, grid)  # equation 21
+    joint = lower_distance_by_joint_law(proba, outcome, weight, grid)  # equation 17
+    slopes = lower_distance_by_slopes(proba, outcome, weight, grid)  # equation 18
+    np.testing.assert_allclose([joint, slopes], potentials, atol=1e-7)
+
+
+@pytest.mark.parametrize("n", [300, 10_000])
+@pytest.mark.parametrize("kind", ["calibrated", "overconfident", "noise", "rounded", "crowded"])
+def test_lower_distance_bracket_is_as_narrow_as_asked_for(n, kind):
+    rng = np.random.default_rng(0)
+    proba = rng.random(n)
+    if kind == "rounded":
+        proba = np.round(proba, 2)
+    if kind == "crowded":
+        proba = proba**20
+    chance = {"overconfident": 0.25 + proba / 2, "noise": np.full(n, 0.9)}.get(kind, proba)
+    outcome = (rng.random(n) < chance).astype(int)
+    fine = lower_distance_to_calibration(outcome, proba, tol=1e-5)
+    coarse = lower_distance_to_calibration(outcome, proba, tol=1e-3)
+    default = lower_distance_to_calibration(outcome, proba)
+    assert coarse - 1e-5 <= default <= coarse + 1e-3
+    assert default - 1e-5 <= fine <= default + 1e-4
+
+
+def test_a_bracket_that_is_too_wide_is_warned_about(monkeypatch):
+    monkeypatch.setattr(_distance, "least_calibrating_transport", lambda *_: (0.1, 0.2))
+    with pytest.warns(ConvergenceWarning, match=r"tol=1e-04: it lies in \[0.1, 0.2\]"):
+        assert lower_distance_to_calibration([0, 1], [0.2, 0.9]) == 0.1
+
+
+@pytest.mark.parametrize("tol", [0, 1e-7, -1, 2, np.nan, "small"])
+@pytest.mark.parametrize("metric", [lower_distance_to_calibration, calibration_distance_bounds])
+def test_bad_tolerances_are_refused(metric, tol):
+    with pytest.raises(ValueError, match="'tol' parameter"):
+        metric([0, 1], [0.2, 0.9], tol=tol)
+
+
+def test_distance_bounds_are_their_two_measures():
+    rng = np.random.default_rng(0)
+    proba, label = rng.dirichlet(np.ones(3), size=60), rng.integers(0, 3, size=60)
+    for options in ({}, {"multi_class": "classwise"}, {"multi_class": "top-label"}):
+        bounds = calibration_distance_bounds(label, proba, **options)
+        assert [type(bound) for bound in bounds] == [float, float]
+        assert bounds == (
+            pytest.approx(lower_distance_to_calibration(label, proba, **options), abs=1e-15),
+            pytest.approx(interval_calibration_error(label, proba, **options), abs=1e-15),
+        )
+    options = {"multi_class": "classwise", "average": None}
+    lower, upper = calibration_distance_bounds(label, proba, **options)
+    np.testing.assert_array_equal(lower, lower_distance_to_calibration(label, proba, **options))
+    np.testing.assert_array_equal(upper, interval_calibration_error(label, proba, **options))

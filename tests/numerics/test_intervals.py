@@ -2,7 +2,12 @@ import numpy as np
 import pytest
 from helpers import quantile_bin, uniform_bin
 
-from skcalib._numerics.intervals import quantile_bins, uniform_bins
+from skcalib._numerics.intervals import (
+    bin_extents,
+    mean_variances,
+    quantile_bins,
+    uniform_bins,
+)
 
 
 @pytest.mark.parametrize("n_bins", [1, 2, 10, 15, 100])
@@ -38,3 +43,19 @@ def test_quantile_bins_without_ties_have_equal_mass():
     points = np.random.default_rng(0).permutation(30) / 30
     counts = np.bincount(quantile_bins(points, np.full(30, 1 / 30), 15))
     np.testing.assert_array_equal(counts, np.full(15, 2))
+
+
+def test_extents_of_bins():
+    bins, points = np.array([2, 0, 2, 3, 2]), np.array([0.4, 1.0, 0.1, 0.0, 0.3])
+    np.testing.assert_array_equal(bin_extents(bins, points, 5), [0, 0, 0.4 - 0.1, 0, 0])
+
+
+def test_variances_of_means():
+    bins, outcomes = np.array([0, 0, 0, 1, 3, 3]), np.array([1, 1, 0, 1, 0, 1])
+    equal = mean_variances(bins, outcomes, np.full(6, 0.1), 4)
+    np.testing.assert_allclose(equal, [2 / 9 / 2, np.nan, np.nan, 1 / 4], atol=1e-15)
+    # bin 3: y = ¼, Σ w² = 10, (Σ w)² = 16; tiny weights do not underflow
+    for scale in (1.0, 1e-200):
+        weights = np.array([1, 1, 1, 5, 3 * scale, 1 * scale])
+        unequal = mean_variances(bins, outcomes, weights, 4)
+        np.testing.assert_allclose(unequal, [1 / 9, np.nan, np.nan, 3 / 16 * 10 / 6], atol=1e-15)

@@ -1,0 +1,82 @@
+"""Partitions of the line into intervals: the best one, and the average over random shifts."""
+
+import numpy as np
+
+# Candidate starts of the last interval are looked at in blocks of so many.
+_BLOCK = 128
+
+
+def cells(points: np.ndarray, weight: np.ndarray, precision: float) -> np.ndarray:
+    """Indices where cells of sorted points start that have at most this extent and weight.
+
+    Points (m,) with weights (m,) that sum to 1. There are at most 2/precision + 2 cells; a point
+    that is heavier than the precision is not divided.
+    """
+    before = np.cumsum(weight) - weight
+    is_first = np.ones(len(points), dtype=bool)
+    is_first[1:] = np.diff(np.floor(points / precision)) > 0
+    is_first[1:] |= np.diff(np.floor(before / precision)) > 0
+    return np.flatnonzero(is_first)
+
+
+def best_partition(
+    first: np.ndarray, last: np.ndarray, weight: np.ndarray, mass: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """min Σ_j |mass of I_j| + |I_j|·weight of I_j over the partitions into runs of cells.
+
+    Cells (m,) are given by their smallest and largest point, their weight and their mass; the
+    extent |I_j| of a run reaches from its first to its last point. Returns the minimum and the
+    index of the first cell of each run, (r,).
+
+    Dynamic programme over the last cell b: best[b] is the least over starts a of best[a − 1] + cost
+    of (a, …, b). A block of starts is left out if the least of its `best` and the extent times
+    the weight from its last start on already exceed what is known to be possible. Cost O(m²) at
+    most, about m² times the result in practice.
+    """
+    n_cells = len(first)
+    mass_before = np.concatenate([[0.0], np.cumsum(mass)])
+    weight_before = np.concatenate([[0.0], np.cumsum(weight)])
+    best = np.zeros(n_cells + 1)
+    start = np.zeros(n_cells + 1, dtype=np.intp)
+    least = np.full(-(-n_cells // _BLOCK), np.inf)  # of `best` in every block of starts
+    least[0] = 0.0
+    block_end = np.minimum(np.arange(1, len(least) + 1) * _BLOCK, n_cells) - 1
+    end_first, end_weight = first[block_end], weight_before[block_end]
+    for b in range(n_cells):
+        weight_up_to, mass_up_to, point = weight_before[b + 1], mass_before[b + 1], last[b]
+        alone = best[b] + abs(mass[b]) + (point - first[b]) * weight[b]
+        current = b // _BLOCK
+        bound = (point - end_first[:current]) * (weight_up_to - end_weight[:current])
+        bound += least[:current]
+        worth = np.flatnonzero(bound < alone)
+        lowest = _BLOCK * (worth[0] if len(worth) else current)
+        starts = slice(lowest, b + 1)
+        cost = np.abs(mass_up_to - mass_before[starts])
+        cost += best[starts]
+        cost += (point - first[starts]) * (weight_up_to - weight_before[starts])
+        choice = int(cost.argmin())
+        best[b + 1] = cost[choice]
+        start[b + 1] = lowest + choice
+        if b + 1 < n_cells:
+            block = (b + 1) // _BLOCK
+            least[block] = min(least[block], best[b + 1])
+    runs = []
+    end = n_cells
+    while end > 0:
+        end = start[end]
+        runs.append(end)
+    return float(best[-1]), np.array(runs[::-1])
+
+
+def shifted_partition_sum(points: np.ndarray, mass: np.ndarray, width: float) -> float:
+    """E Σ_j |mass in [r + j·width, r + (j + 1)·width)| over a shift r, uniform in [0, width).
+
+    The average over r and the sum over j make one integral, (1/width) ∫ |mass in (t, t + width]|
+    dt over the line, whose integrand changes where t or t + width passes a point. Points (m,) are
+    sorted. Cost O(m).
+    """
+    change = np.concatenate([points - width, points])
+    order = np.argsort(change, kind="stable")  # merges two sorted runs
+    change = change[order]
+    inside = np.cumsum(np.concatenate([mass, -mass])[order])
+    return float(np.abs(inside[:-1]) @ np.diff(change) / width)

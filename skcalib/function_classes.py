@@ -1,0 +1,419 @@
+"""Convex classes of weight functions for :func:`skcalib.metrics.weighted_calibration_error`."""
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import ClassVar
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from ._numerics.gram import KERNELS, kernel_values, median_distance
+from ._validation import (
+    Interval,
+    StrOptions,
+    check_finite_kernel,
+    check_kernel,
+    check_semidefinite,
+    validate_parameter_constraints,
+)
+
+__all__ = [
+    "Bounded",
+    "FunctionClass",
+    "Lipschitz",
+    "Monotone",
+    "RKHSBall",
+    "Sign",
+    "TotalVariation",
+]
+
+_NON_NEGATIVE = [Interval(Real, 0, None, closed="left")]
+
+
+class FunctionClass:
+    """Base of the classes of weight functions; subclass it to write your own.
+
+    A class says what its functions satisfy at the predictions, as constraints of CVXPY. Classes are
+    intersected with ``&``. Any object with such a method `constraints` may be used; it is this
+    base that supplies ``&``, also with objects that lack it.
+
+    See Also
+    --------
+    skcalib.metrics.weighted_calibration_error : The largest residual that such functions see.
+
+    Examples
+    --------
+    Functions that are constant in each of ten bins, and at most 1, give the expected calibration
+    error:
+
+    >>> import numpy as np
+    >>> from skcalib.function_classes import Bounded, FunctionClass
+    >>> from skcalib.metrics import weighted_calibration_error
+    >>> class ConstantInBins(FunctionClass):
+    ...     def constraints(self, points, values):
+    ...         same_bin = np.diff(np.floor(10 * points)) == 0
+    ...         step = values[1:] - values[:-1]
+    ...         return [step[same_bin] == 0]
+    >>> y_true, y_proba = [0, 1, 0, 1], [0.25, 0.25, 0.61, 0.63]
+    >>> error = weighted_calibration_error(
+    ...     y_true, y_proba, function_class=ConstantInBins() & Bounded()
+    ... )
+    >>> round(error, 9)
+    0.185
+    """
+
+    def constraints(self, points, values):
+        """Constraints on the values of a function at the predictions.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n_points,) or (n_points, n_classes)
+            The distinct predictions in increasing order: probabilities of the positive class, or
+            rows of probabilities.
+
+        values : cvxpy.Expression of the shape of `points`
+            The values of the function there: numbers, or one vector for each row.
+
+        Returns
+        -------
+        constraints : list of cvxpy.Constraint
+            Together they must be convex (follow the rules of disciplined convex programming).
+        """
+        raise NotImplementedError
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if cls.constraints.__doc__ is None:
+            cls.constraints.__doc__ = FunctionClass.constraints.__doc__
+
+    def __and__(self, other):
+        return _Intersection((self, other)) if hasattr(other, "constraints") else NotImplemented
+
+    def __rand__(self, other):
+        return _Intersection((other, self)) if hasattr(other, "constraints") else NotImplemented
+
+
+@dataclass(frozen=True)
+class _Intersection(FunctionClass):
+    parts: tuple
+
+    def constraints(self, points, values):
+        return [one for part in self.parts for one in part.constraints(points, values)]
+
+    def __repr__(self):
+        return " & ".join(map(repr, self.parts))
+
+
+class _Checked(FunctionClass):
+    """A class whose parameters obey the `_parameter_constraints`."""
+
+    def __post_init__(self):
+        validate_parameter_constraints(
+            self._parameter_constraints, vars(self), caller_name=type(self).__name__
+        )
+
+
+@dataclass(frozen=True)
+class Lipschitz(_Checked):
+    r"""Functions that change at most `constant` times as much as their argument.
+
+    Two classes: :math:`|f(p) - f(q)| \le L |p - q|`. More classes: :math:`\|f(p) - f(q)\|_2 \le L
+    \|p - q\|_2` with Euclidean norms of the values and of the probability vectors.
+
+    Parameters
+    ----------
+    constant : float, default=1.0
+        The Lipschitz constant L; 0 leaves the constant functions.
+
+    See Also
+    --------
+    skcalib.metrics.smooth_calibration_error : ``Lipschitz() & Bounded()``, fast.
+
+    Notes
+    -----
+    Alone the class is unbounded, unless the mean residual is 0. On a line only neighbours are
+    compared, otherwise all pairs of distinct predictions (:math:`O(m^2)` second-order cones).
+
+    Examples
+    --------
+    >>> from skcalib.function_classes import Bounded, Lipschitz
+    >>> Lipschitz(2.0) & Bounded()
+    Lipschitz(constant=2.0) & Bounded(bound=1.0)
+    """
+
+    _parameter_constraints: ClassVar[dict] = {"constant": _NON_NEGATIVE}
+
+    constant: float = 1.0
+
+    def constraints(self, points, values):
+        import cvxpy
+
+        if points.ndim == 1:
+            return [cvxpy.abs(values[1:] - values[:-1]) <= self.constant * np.diff(points)]
+        i, j = np.triu_indices(len(points), 1)  # the pairs of pdist, in its order
+        if len(i) == 0:
+            return []
+        return [cvxpy.norm(values[i] - values[j], 2, axis=1) <= self.constant * pdist(points)]
+
+
+@dataclass(frozen=True)
+class Bounded(_Checked):
+    """Functions whose absolute value (of each component) is at most `bound`.
+
+    Parameters
+    ----------
+    bound : float, default=1.0
+        The largest absolute value.
+
+    Notes
+    -----
+    Alone, this class gives the mean absolute residual of the distinct predictions (L1 norm for
+    more than two classes). Unless many samples share a prediction, that measures sharpness rather
+    than calibration.
+
+    Examples
+    --------
+    >>> from skcalib.function_classes import Bounded
+    >>> from skcalib.metrics import weighted_calibration_error
+    >>> weighted_calibration_error([0, 1, 1, 1], [0.5] * 4, function_class=Bounded())
+    0.25
+    """
+
+    _parameter_constraints: ClassVar[dict] = {"bound": _NON_NEGATIVE}
+
+    bound: float = 1.0
+
+    def constraints(self, points, values):
+        import cvxpy
+
+        return [cvxpy.abs(values) <= self.bound]
+
+
+@dataclass(frozen=True)
+class Sign(_Checked):
+    """Functions without negative values (in any component), or without positive ones.
+
+    With two classes, functions without negative values see outcomes that are more frequent than
+    predicted, those without positive values outcomes that are less frequent.
+
+    Parameters
+    ----------
+    positive : bool, default=True
+        Whether the values are at least 0 or at most 0.
+
+    Notes
+    -----
+    Alone the class is a cone, whose error is 0 or unbounded.
+
+    Examples
+    --------
+    >>> from skcalib.function_classes import Bounded, Lipschitz, Sign
+    >>> from skcalib.metrics import weighted_calibration_error
+    >>> smooth = Lipschitz() & Bounded()
+    >>> y_true, y_proba = [0, 0, 0, 1], [0.5] * 4
+    >>> weighted_calibration_error(y_true, y_proba, function_class=smooth & Sign(positive=True))
+    0.0
+    >>> weighted_calibration_error(y_true, y_proba, function_class=smooth & Sign(positive=False))
+    0.25
+    """
+
+    _parameter_constraints: ClassVar[dict] = {"positive": ["boolean"]}
+
+    positive: bool = True
+
+    def constraints(self, points, values):
+        return [values >= 0 if self.positive else values <= 0]
+
+
+@dataclass(frozen=True)
+class Monotone(_Checked):
+    """Monotone functions.
+
+    With more than two classes each component is a monotone function of the probability of its own
+    class alone.
+
+    Parameters
+    ----------
+    increasing : bool, default=True
+        Whether the functions are non-decreasing or non-increasing.
+
+    Notes
+    -----
+    Alone the class is a cone, whose error is 0 or unbounded.
+
+    Examples
+    --------
+    Predictions that are not extreme enough are seen by increasing functions:
+
+    >>> from skcalib.function_classes import Bounded, Monotone
+    >>> from skcalib.metrics import weighted_calibration_error
+    >>> y_true, y_proba = [0, 0, 1, 1], [0.25, 0.25, 0.75, 0.75]
+    >>> weighted_calibration_error(y_true, y_proba, function_class=Monotone() & Bounded())
+    0.25
+    >>> weighted_calibration_error(y_true, y_proba, function_class=Monotone(False) & Bounded())
+    0.0
+    """
+
+    _parameter_constraints: ClassVar[dict] = {"increasing": ["boolean"]}
+
+    increasing: bool = True
+
+    def constraints(self, points, values):
+        import cvxpy
+
+        if points.ndim == 1:
+            components = [(points, values)]
+        else:
+            components = [(points[:, k], values[:, k]) for k in range(points.shape[1])]
+        constraints = []
+        for point, value in components:
+            order = np.argsort(point)
+            step = value[order[1:]] - value[order[:-1]]
+            tied = (np.diff(point[order]) == 0).astype(float)  # only if there are other components
+            constraints += [step >= 0 if self.increasing else step <= 0]
+            constraints += [cvxpy.multiply(tied, step) == 0]
+        return constraints
+
+
+@dataclass(frozen=True)
+class TotalVariation(_Checked):
+    """Functions on [0, 1] whose total variation is at most `bound`; for two classes.
+
+    Parameters
+    ----------
+    bound : float, default=1.0
+        The largest total variation; 0 leaves the constant functions.
+
+    zero_outside : {"left", "right", "both"} or None, default=None
+        Where the functions are extended by 0: below 0, above 1, or both. The jump from or to that
+        0 counts as variation.
+
+    See Also
+    --------
+    skcalib.metrics.cumulative_calibration_error : The Kolmogorov–Smirnov and Kuiper forms, fast.
+
+    Notes
+    -----
+    With the cumulative sums of the residuals over the sorted predictions, from 0 on, bound 1 and 0
+    on the right give the largest absolute value of these (Kolmogorov–Smirnov), bound 2 and 0 on
+    both sides give their range (Kuiper). Functions that are extended by 0 nowhere are unbounded,
+    unless the mean residual is 0.
+
+    Examples
+    --------
+    >>> from skcalib.function_classes import TotalVariation
+    >>> from skcalib.metrics import weighted_calibration_error
+    >>> kuiper = TotalVariation(bound=2, zero_outside="both")
+    >>> weighted_calibration_error([0, 1], [0.25, 0.25], function_class=kuiper)
+    0.25
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "bound": _NON_NEGATIVE,
+        "zero_outside": [StrOptions({"left", "right", "both"}), None],
+    }
+
+    bound: float = 1.0
+    zero_outside: str | None = None
+
+    def constraints(self, points, values):
+        import cvxpy
+
+        if points.ndim == 2:
+            raise ValueError(
+                "TotalVariation is a class of functions of one probability; found the "
+                f"probabilities of {points.shape[1]} classes. Choose another function_class, or "
+                "multi_class='classwise', 'confidence' or 'top-label'."
+            )
+        before = [0.0] if self.zero_outside in ("left", "both") else []
+        after = [0.0] if self.zero_outside in ("right", "both") else []
+        extended = cvxpy.hstack([*before, values, *after])
+        return [cvxpy.sum(cvxpy.abs(extended[1:] - extended[:-1])) <= self.bound]
+
+
+@dataclass(frozen=True)
+class RKHSBall(_Checked):
+    r"""Functions of norm at most `radius` in the Hilbert space of a reproducing kernel.
+
+    Two classes: functions of the probability of the positive class. More classes: one function of
+    the probability vector for each class, in the space of the matrix-valued kernel
+    :math:`\tilde{k} I`, whose squared norm is the sum of theirs.
+
+    Parameters
+    ----------
+    kernel : {"laplacian", "exponential", "total-variation", "rbf"} or callable, \
+            default="laplacian"
+        Kernel exp(−d/ν) with d = ‖s − t‖₁, with the Euclidean distance, or with the total variation
+        distance ½‖s − t‖₁; or exp(−‖s − t‖₂²/(2ν²)). With two classes all these distances are |s −
+        t|, between probabilities of the positive class. Or a
+        :class:`sklearn.gaussian_process.kernels.Kernel`, or any symmetric positive definite
+        function of arrays of shapes (a, c) and (b, c) with values of shape (a, b); c is 1 for two
+        classes, otherwise their number.
+
+    bandwidth : "median" or float, default=1.0
+        The ν of a named kernel. "median" takes the median of the distances between distinct
+        predictions, as :func:`skcalib.metrics.squared_kernel_calibration_error` does.
+
+    radius : float, default=1.0
+        The largest norm.
+
+    See Also
+    --------
+    skcalib.metrics.laplace_kernel_calibration_error : ``RKHSBall()`` for two classes, fast.
+    skcalib.metrics.squared_kernel_calibration_error : Squares of such errors, fast.
+
+    Notes
+    -----
+    Alone, with radius 1 and :math:`c_i = w_i r_i`, this class gives :math:`(\sum_{i,j} k(p_i, p_j)
+    \langle c_i, c_j \rangle)^{1/2}`. For more than two classes that is the square root of the
+    biased :func:`~skcalib.metrics.squared_kernel_calibration_error`. For two, where residuals
+    are numbers instead of vectors, it is the square root of half of that, with the kernel
+    "total-variation", whose distance is |s − t| there too.
+
+    The functions are :math:`f = K^{1/2} \beta` at the predictions, with :math:`\|\beta\| \le` the
+    radius: nothing is inverted. The cost is :math:`O(m^3)` for m distinct predictions.
+
+    Examples
+    --------
+    >>> from skcalib.function_classes import RKHSBall
+    >>> from skcalib.metrics import weighted_calibration_error
+    >>> error = weighted_calibration_error(
+    ...     [0, 1], [0.0, 0.5], function_class=RKHSBall("laplacian", bandwidth=0.2)
+    ... )
+    >>> round(error, 6)
+    0.25
+    """
+
+    _parameter_constraints: ClassVar[dict] = {
+        "kernel": [StrOptions(set(KERNELS)), callable],
+        "bandwidth": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
+        "radius": _NON_NEGATIVE,
+    }
+
+    kernel: object = "laplacian"
+    bandwidth: float | str = 1.0
+    radius: float = 1.0
+
+    def constraints(self, points, values):
+        import cvxpy
+
+        eigenvalue, vector = np.linalg.eigh(self._gram(points))
+        check_semidefinite(eigenvalue)
+        root = vector * np.sqrt(np.maximum(eigenvalue, 0))  # root @ root.T is the Gram matrix
+        coordinates = cvxpy.Variable(values.shape)
+        return [values == root @ coordinates, cvxpy.pnorm(coordinates, 2) <= self.radius]
+
+    def _gram(self, points):
+        """Kernel values of all pairs of points, (m, m)."""
+        rows = points.reshape(len(points), -1)
+        if callable(self.kernel):
+            gram = np.asarray(check_kernel(self.kernel, rows)(rows, rows), dtype=np.float64)
+            check_finite_kernel(gram)
+            return gram
+        family = KERNELS[self.kernel]
+        if points.ndim == 1:
+            family = family._replace(scale=1.0)  # every distance on a line is |s − t|
+        bandwidth = self.bandwidth
+        if bandwidth == "median":
+            bandwidth = family.scale * median_distance(points, family.metric)
+        return kernel_values(rows, rows, family, bandwidth)

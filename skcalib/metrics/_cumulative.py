@@ -1,0 +1,136 @@
+"""Measures of the cumulated residuals."""
+
+from functools import partial
+
+import numpy as np
+
+from .._predictions import Predictions
+from .._validation import (
+    METRIC_CONSTRAINTS,
+    REDUCTION_CONSTRAINTS,
+    StrOptions,
+    check_predictions,
+    validate_params,
+)
+from ._reductions import average_over_reductions
+
+
+def _cumulative_calibration_error(predictions: Predictions, kind: str) -> float:
+    _, mass = predictions.pooled_mass()
+    total = np.cumsum(mass)
+    highest, lowest = max(total.max(), 0.0), min(total.min(), 0.0)
+    return float(max(highest, -lowest) if kind == "max" else highest - lowest)
+
+
+@validate_params(
+    METRIC_CONSTRAINTS | REDUCTION_CONSTRAINTS | {"kind": [StrOptions({"max", "range"})]},
+    prefer_skip_nested_validation=True,
+)
+def cumulative_calibration_error(
+    y_true,
+    y_proba,
+    *,
+    sample_weight=None,
+    pos_label=None,
+    labels=None,
+    kind="max",
+    multi_class="confidence",
+    average="auto",
+):
+    r"""Cumulative calibration error: how far the residuals add up along the sorted predictions.
+
+    It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
+    a calibrated model it is positive, of order :math:`n^{-1/2}`, so it is biased upwards. There are
+    no bins and nothing to tune [1]_, but it jumps where two different predictions become equal, and
+    it takes no account of how far apart predictions are. With two classes it concerns the
+    probability of the positive class, not the confidence max(p, 1 − p).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: strings, integers or booleans.
+
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
+        column for each class in the order of `labels`; rows sum to 1.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    pos_label : int, float, bool or str, default=None
+        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        `labels`.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
+        {−1, 1} or {False, True} is supplied.
+
+    kind : {"max", "range"}, default="max"
+        The largest absolute value of the cumulated residuals, or the difference between the highest
+        and the lowest. These are the statistics of Kolmogorov–Smirnov (ECCE-MAD in [1]_) and of
+        Kuiper (ECCE-R).
+
+    multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+        For more than two classes, the binary problems that are measured: the probability of the
+        predicted class and whether it was right; the same for each predicted class alone; or each
+        class against the rest.
+
+    average : {"auto", "macro", "weighted"} or None, default="auto"
+        How the values for single classes are averaged under "top-label" (over the classes that are
+        predicted at all; "weighted" by their share of the predictions) and "classwise" ("weighted"
+        by the share of the labels). "auto" is "weighted" for "top-label" and "macro" for
+        "classwise", as these measures are defined. None returns the values of all classes, NaN for
+        one that is never predicted.
+
+    Returns
+    -------
+    error : float or ndarray of shape (n_classes,)
+        Between 0 and 1; 0 is best. An array if `average` is None and there are values for several
+        classes.
+
+    See Also
+    --------
+    expected_calibration_error : The measure with bins instead of cumulation.
+    smooth_calibration_error : A measure that is continuous in the predictions.
+
+    Notes
+    -----
+    With weights :math:`w_i` that sum to 1, predictions :math:`p_i`, outcomes :math:`y_i \in \{0,
+    1\}`, the sorted distinct predictions :math:`v_1 < \dots < v_m` and :math:`F_0 = 0`,
+
+    .. math:: F_k = \sum_{i: p_i \le v_k} w_i (y_i - p_i),
+
+    the errors are :math:`\max_k |F_k|` ("max") and :math:`\max_k F_k - \min_k F_k` ("range"): the
+    largest absolute sum of residuals over the predictions up to a threshold, and over those in an
+    interval. "range" is never below "max", nor above twice its value.
+
+    The cost is :math:`O(n \log n)`. All samples of one prediction are added at once, so ties need
+    no random perturbation and the order of the samples does not matter; probabilities of exactly 0
+    and 1 need no clipping.
+
+    As tests, the statistics are divided by :math:`\sigma = (\sum_i w_i^2 p_i (1 - p_i))^{1/2}`,
+    since :math:`F / \sigma` is then close to a Brownian motion if the model is calibrated. MAPIE's
+    ``kolmogorov_smirnov_statistic`` is that quotient, of order 1, not the error itself; its
+    ``kuiper_statistic`` also leaves out :math:`F_0`. To test calibration by this measure without
+    an approximation see :class:`~skcalib.hypothesis_tests.CalibrationTest`.
+
+    References
+    ----------
+    .. [1] I. Arrieta-Ibarra, P. Gujral, J. Tannen, M. Tygert and C. Xu (2022). Metrics of
+       calibration for probabilistic predictions. Journal of Machine Learning Research 23(351).
+       :arxiv:`2205.09680`
+
+    Examples
+    --------
+    >>> from skcalib.metrics import cumulative_calibration_error
+    >>> cumulative_calibration_error([0, 1, 1, 0], [0.25, 0.5, 0.5, 1.0])
+    0.1875
+    >>> cumulative_calibration_error([0, 1, 1, 0], [0.25, 0.5, 0.5, 1.0], kind="range")
+    0.25
+    """
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+    )
+    measure = partial(_cumulative_calibration_error, kind=kind)
+    return average_over_reductions(measure, predictions, multi_class, average)

@@ -1,0 +1,235 @@
+"""The calibration error of the Laplace kernel on the line."""
+
+from functools import partial
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from .._numerics.laplace import laplace_pair_sum
+from .._numerics.sorting import first_of_ties
+from .._predictions import Predictions
+from .._validation import (
+    METRIC_CONSTRAINTS,
+    REDUCTION_CONSTRAINTS,
+    Interval,
+    StrOptions,
+    check_predictions,
+    validate_params,
+)
+from ._reductions import average_over_reductions
+
+# Pairs of samples drawn at once (8 MB an array).
+_BATCH = 2**20
+
+
+def _exact_square(predictions: Predictions, bandwidth: float) -> float:
+    points, mass = predictions.pooled_mass()
+    return float(laplace_pair_sum(points, mass, bandwidth) + mass @ mass)
+
+
+def _subsampled_square(predictions: Predictions, bandwidth, n_draws, rng) -> float:
+    """Mean of r_i r_j exp(−|p_i − p_j|/h) over pairs drawn by weight, equation 29 of the paper."""
+    # in an order of their own, so that the order of the samples does not matter
+    order = np.lexsort((predictions.label, predictions.proba))
+    proba = predictions.proba[order]
+    residual = predictions.label[order] - proba
+    reach = np.cumsum(predictions.weight[order])
+    reach[-1] = 1.0
+    n_draws = 10 * len(proba) if n_draws is None else n_draws
+    total = 0.0
+    for start in range(0, n_draws, _BATCH):
+        drawn = rng.uniform(size=(2, min(_BATCH, n_draws - start)))
+        i, j = np.searchsorted(reach, drawn, side="right")
+        kernel = np.exp(-np.abs(proba[i] - proba[j]) / bandwidth)
+        total += float(np.sum(residual[i] * residual[j] * kernel))
+    return total / n_draws
+
+
+def _fourier_square(predictions: Predictions, bandwidth, n_draws, rng) -> float:
+    """Mean of |Σ_i c_i exp(−iω p_i)|² over Cauchy frequencies ω, Algorithm 1 of the paper."""
+    points, mass = predictions.pooled_mass()
+    n_draws = 100 if n_draws is None else n_draws
+    total = 0.0
+    for frequency in rng.standard_cauchy(size=n_draws) / bandwidth:
+        phase = frequency * points
+        total += (mass @ np.cos(phase)) ** 2 + (mass @ np.sin(phase)) ** 2
+    return float(total / n_draws)
+
+
+def _binned_square(predictions: Predictions, bandwidth, n_draws, rng) -> float:
+    """Mean of Σ_bins (Σ_{i ∈ bin} c_i)² over bins of random width and shift, Algorithm 2."""
+    points, mass = predictions.pooled_mass()
+    n_draws = 100 if n_draws is None else n_draws
+    total = 0.0
+    for width, shift in zip(
+        rng.gamma(shape=2, scale=bandwidth, size=n_draws), rng.uniform(size=n_draws), strict=True
+    ):
+        is_first = first_of_ties(np.floor(points / width + shift))
+        sums = np.add.reduceat(mass, np.flatnonzero(is_first))
+        total += sums @ sums
+    return float(total / n_draws)
+
+
+_ESTIMATORS = {
+    "subsample": _subsampled_square,
+    "fourier": _fourier_square,
+    "binning": _binned_square,
+}
+
+
+def _laplace_kernel_calibration_error(
+    predictions: Predictions, bandwidth, method, n_draws, squared, rng
+) -> float:
+    if method == "exact":
+        square = _exact_square(predictions, bandwidth)
+    else:
+        square = _ESTIMATORS[method](predictions, bandwidth, n_draws, rng)
+    return square if squared else float(np.sqrt(max(square, 0.0)))
+
+
+@validate_params(
+    METRIC_CONSTRAINTS
+    | REDUCTION_CONSTRAINTS
+    | {
+        "bandwidth": [Interval(Real, 0, None, closed="neither")],
+        "method": [StrOptions({"exact", *_ESTIMATORS})],
+        "n_draws": [Interval(Integral, 1, None, closed="left"), None],
+        "squared": ["boolean"],
+        "random_state": ["random_state"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def laplace_kernel_calibration_error(
+    y_true,
+    y_proba,
+    *,
+    sample_weight=None,
+    pos_label=None,
+    labels=None,
+    bandwidth=1.0,
+    method="exact",
+    n_draws=None,
+    squared=False,
+    random_state=None,
+    multi_class="confidence",
+    average="auto",
+):
+    r"""Laplace kernel calibration error (kCE): the largest residual that its unit ball can see.
+
+    It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
+    a calibrated model it is positive, of order :math:`n^{-1/2}`, so it is biased upwards. With
+    `bandwidth` 1 it is a consistent measure of the distance from calibration [1]_: continuous in
+    the predictions, and within polynomial bounds of that distance. With two classes it concerns
+    the probability of the positive class, not the confidence max(p, 1 − p).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: strings, integers or booleans.
+
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
+        column for each class in the order of `labels`; rows sum to 1.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    pos_label : int, float, bool or str, default=None
+        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        `labels`.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
+        {−1, 1} or {False, True} is supplied.
+
+    bandwidth : float, default=1.0
+        The h of the kernel :math:`e^{-|s - t|/h}`, in units of probability.
+
+    method : {"exact", "subsample", "fourier", "binning"}, default="exact"
+        Exact; or one of the paper's random estimators, which serve for comparison and teaching,
+        for the exact number costs less: the mean over random pairs of samples, random Fourier
+        features, or bins of random width and shift. Each is unbiased for the square.
+
+    n_draws : int, default=None
+        Number of pairs, frequencies or partitions that a random estimator averages over. By default
+        ten times the number of samples for "subsample", otherwise 100.
+
+    squared : bool, default=False
+        Return the square, of which the random estimates are unbiased; that of "subsample" can be
+        negative, in which case the root is given as 0.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the random estimators.
+
+    multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+        For more than two classes, the binary problems that are measured: the probability of the
+        predicted class and whether it was right; the same for each predicted class alone; or each
+        class against the rest.
+
+    average : {"auto", "macro", "weighted"} or None, default="auto"
+        How the values for single classes are averaged under "top-label" (over the classes that are
+        predicted at all; "weighted" by their share of the predictions) and "classwise" ("weighted"
+        by the share of the labels). "auto" is "weighted" for "top-label" and "macro" for
+        "classwise", as these measures are defined. None returns the values of all classes, NaN for
+        one that is never predicted.
+
+    Returns
+    -------
+    error : float or ndarray of shape (n_classes,)
+        Between 0 and 1; 0 is best. An array if `average` is None and there are values for several
+        classes.
+
+    See Also
+    --------
+    smooth_calibration_error : At most :math:`\sqrt 2` times this error at `bandwidth` 1.
+    squared_kernel_calibration_error : Canonical calibration of all classes at once, other kernels.
+
+    Notes
+    -----
+    With weights :math:`w_i` that sum to 1 and :math:`c_i = w_i (y_i - p_i)`,
+
+    .. math:: \mathrm{kCE}^2 = \sum_{i,j} c_i c_j e^{-|p_i - p_j|/h}
+
+    (Definition 8.1 and equation 28 of [1]_; MMCE [2]_ takes the same of the confidence with h =
+    0.4). Equal pairs i = j are included: this is the biased estimate, half of
+    :func:`squared_kernel_calibration_error` with ``estimator="biased"``, whose residuals are
+    vectors. The Gaussian kernel does not give a consistent measure (Theorem 8.6 of [1]_).
+
+    The exact sum merges neighbouring predictions pairwise: :math:`O(n \log n)` time for sorting,
+    :math:`O(n)` for the sum, at any bandwidth. With M draws, "subsample" costs :math:`O(n \log n +
+    M \log n)`, the others :math:`O(n \log n + n M)`. "fourier" averages :math:`|\sum_i c_i
+    e^{-i\omega p_i}|^2` over frequencies :math:`h \omega \sim` Cauchy (Algorithm 1), "binning" the
+    sum of the bins' squared masses over bins of widths :math:`\delta \sim` Gamma(2, h), shifted by
+    a uniform part of their width (Algorithm 2). Ties are pooled; probabilities of exactly 0 and 1
+    need no special treatment.
+
+    References
+    ----------
+    .. [1] J. Błasiok, P. Gopalan, L. Hu and P. Nakkiran (2023). A Unifying Theory of Distance from
+       Calibration. STOC 2023. :arxiv:`2211.16886`
+    .. [2] A. Kumar, S. Sarawagi and U. Jain (2018). Trainable Calibration Measures for Neural
+       Networks from Kernel Mean Embeddings. ICML 2018.
+       https://proceedings.mlr.press/v80/kumar18a.html
+
+    Examples
+    --------
+    >>> from skcalib.metrics import laplace_kernel_calibration_error
+    >>> laplace_kernel_calibration_error([0, 1], [0.4, 0.6])
+    0.120...
+    >>> laplace_kernel_calibration_error([0, 1], [0.4, 0.6], method="fourier", random_state=0)
+    0.1...
+    """
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+    )
+    measure = partial(
+        _laplace_kernel_calibration_error,
+        bandwidth=bandwidth,
+        method=method,
+        n_draws=n_draws,
+        squared=squared,
+        rng=check_random_state(random_state),
+    )
+    return average_over_reductions(measure, predictions, multi_class, average)

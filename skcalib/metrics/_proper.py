@@ -1,0 +1,203 @@
+"""Proper scores and what they are made of."""
+
+from dataclasses import dataclass, fields
+from functools import partial
+
+import numpy as np
+
+from .._numerics.isotonic import isotonic_fit
+from .._predictions import Predictions
+from .._validation import (
+    METRIC_CONSTRAINTS,
+    REDUCTION_CONSTRAINTS,
+    StrOptions,
+    check_predictions,
+    validate_params,
+)
+from ._reductions import average_over_reductions
+
+# The logarithm is taken of probabilities in [this, 1 − this], as in sklearn.metrics.log_loss.
+_CLIP = np.finfo(np.float64).eps
+
+
+@dataclass(frozen=True, repr=False)
+class ScoreDecomposition:
+    """A mean score and its parts: score = miscalibration − discrimination + uncertainty.
+
+    Each is a number, or an array of shape (n_classes,) of those of single classes.
+
+    Parameters
+    ----------
+    miscalibration : float or ndarray of shape (n_classes,)
+        What isotonic recalibration would gain; 0 is best.
+
+    discrimination : float or ndarray of shape (n_classes,)
+        What the recalibrated predictions gain over the constant one; larger is better.
+
+    uncertainty : float or ndarray of shape (n_classes,)
+        The score of the constant prediction of the mean outcome: a property of the labels alone.
+
+    score : float or ndarray of shape (n_classes,)
+        The score of the predictions.
+
+    See Also
+    --------
+    score_decomposition : The function that returns it.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import score_decomposition
+    >>> score_decomposition([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9]).miscalibration
+    0.06
+    """
+
+    miscalibration: float | np.ndarray
+    discrimination: float | np.ndarray
+    uncertainty: float | np.ndarray
+    score: float | np.ndarray
+
+    def __repr__(self):
+        values = ((field.name, np.asarray(getattr(self, field.name))) for field in fields(self))
+        parts = (f"{name}={np.array2string(value, precision=4)}" for name, value in values)
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+def _brier_loss(label, proba):
+    return (label - proba) ** 2
+
+
+def _log_loss(label, proba):
+    return -np.log(np.clip(np.where(label == 1, proba, 1 - proba), _CLIP, 1 - _CLIP))
+
+
+_LOSSES = {"brier": _brier_loss, "log_loss": _log_loss}
+
+
+def _score_decomposition(predictions: Predictions, score: str) -> np.ndarray:
+    """Miscalibration, discrimination, uncertainty and score, (4,)."""
+    proba, label, weight = predictions.proba, predictions.label, predictions.weight
+
+    def mean_loss(forecast):
+        return weight @ _LOSSES[score](label, forecast)
+
+    original = mean_loss(proba)
+    recalibrated = mean_loss(np.interp(proba, *isotonic_fit(proba, label, weight)))
+    constant = mean_loss(weight @ label)
+    gain = np.maximum(np.array([original, constant]) - recalibrated, 0.0)  # < 0 by rounding only
+    return np.array([*gain, constant, original])
+
+
+@validate_params(
+    METRIC_CONSTRAINTS | REDUCTION_CONSTRAINTS | {"score": [StrOptions(set(_LOSSES))]},
+    prefer_skip_nested_validation=True,
+)
+def score_decomposition(
+    y_true,
+    y_proba,
+    *,
+    sample_weight=None,
+    pos_label=None,
+    labels=None,
+    score="brier",
+    multi_class="confidence",
+    average="auto",
+):
+    r"""Decompose a proper score into miscalibration, discrimination and uncertainty (CORP).
+
+    The miscalibration is 0 if the predictions are, on the sample itself, their own isotonic
+    recalibration: the mean outcomes of the blocks that they form. Isotonic recalibration adapts to
+    the sample, so miscalibration and discrimination are both biased upwards. With two classes the
+    score concerns the probability of the positive class, not the confidence max(p, 1 − p).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: strings, integers or booleans.
+
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
+        column for each class in the order of `labels`; rows sum to 1.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    pos_label : int, float, bool or str, default=None
+        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        `labels`.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
+        {−1, 1} or {False, True} is supplied.
+
+    score : {"brier", "log_loss"}, default="brier"
+        The score: the mean squared error of the probabilities, or minus the mean logarithm of the
+        probability of what happened.
+
+    multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+        For more than two classes, the binary problems that are measured: the probability of the
+        predicted class and whether it was right; the same for each predicted class alone; or each
+        class against the rest.
+
+    average : {"auto", "macro", "weighted"} or None, default="auto"
+        How the values for single classes are averaged under "top-label" (over the classes that are
+        predicted at all; "weighted" by their share of the predictions) and "classwise" ("weighted"
+        by the share of the labels). "auto" is "weighted" for "top-label" and "macro" for
+        "classwise", as these measures are defined. None returns the values of all classes, NaN for
+        one that is never predicted.
+
+    Returns
+    -------
+    decomposition : ScoreDecomposition
+        With the numbers `miscalibration`, `discrimination`, `uncertainty` and `score`, none of them
+        negative, or arrays of shape (n_classes,) if `average` is None and there are values for
+        several classes.
+
+    See Also
+    --------
+    sklearn.metrics.brier_score_loss : The Brier score.
+    sklearn.metrics.log_loss : The log loss.
+
+    Notes
+    -----
+    With weights :math:`w_i` that sum to 1, predictions :math:`p_i`, outcomes :math:`y_i \in \{0,
+    1\}` and a loss :math:`\ell`, :math:`S(q) = \sum_i w_i \ell(q_i, y_i)` is the score of
+    predictions q. Let :math:`\hat p` be the isotonic regression of the outcomes on the predictions
+    and :math:`\bar y` the mean outcome. Then [1]_
+
+    .. math:: S(p) = \underbrace{S(p) - S(\hat p)}_{\text{miscalibration}}
+        - \underbrace{(S(\bar y) - S(\hat p))}_{\text{discrimination}}
+        + \underbrace{S(\bar y)}_{\text{uncertainty}}.
+
+    As :math:`\hat p` has the best score of all nondecreasing functions of the predictions, the
+    identity and the constants among them, no part is negative. Tied predictions are pooled before
+    the regression: they are recalibrated to one value, and the order of the samples does not
+    matter. The cost is :math:`O(n \log n)`.
+
+    With two classes the score is that of :func:`sklearn.metrics.brier_score_loss` or
+    :func:`sklearn.metrics.log_loss`. For the log loss, all three kinds of prediction are clipped as
+    there, to [ε, 1 − ε] with ε the machine epsilon of double precision, 2.2e-16; among clipped
+    predictions the clipped :math:`\hat p` is still best. So nothing is infinite, and a certain but
+    wrong prediction costs 36. With K > 2 classes the parts are averaged like the score. K times
+    the macro average of the "classwise" Brier scores is the multi-class score of scikit-learn.
+
+    References
+    ----------
+    .. [1] T. Dimitriadis, T. Gneiting and A. I. Jordan (2021). Stable reliability diagrams for
+       probabilistic classifiers. PNAS 118(8), e2016191118. :doi:`10.1073/pnas.2016191118`
+
+    Examples
+    --------
+    >>> from skcalib.metrics import score_decomposition
+    >>> parts = score_decomposition([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9])
+    >>> parts
+    ScoreDecomposition(miscalibration=0.06, discrimination=0.125, uncertainty=0.25, score=0.185)
+    >>> parts.uncertainty
+    0.25
+    """
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+    )
+    measure = partial(_score_decomposition, score=score)
+    values = average_over_reductions(measure, predictions, multi_class, average)  # ([K,] 4)
+    return ScoreDecomposition(*(values.tolist() if values.ndim == 1 else values.T))

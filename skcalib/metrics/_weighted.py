@@ -1,0 +1,210 @@
+"""The general form of the calibration errors: a supremum over a class of weight functions."""
+
+import warnings
+from functools import partial
+
+import numpy as np
+
+from .._validation import (
+    METRIC_CONSTRAINTS,
+    REDUCTION_CONSTRAINTS,
+    HasMethods,
+    StrOptions,
+    check_function_class,
+    check_predictions,
+    validate_params,
+)
+from ..function_classes import Bounded, Lipschitz
+from ._reductions import average_over_reductions
+
+SMOOTH = Lipschitz() & Bounded()
+
+# The tightest that HiGHS takes. By default functions may miss their constraints by 1e-7.
+HIGHS_OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+
+
+def _pooled_residuals(predictions):
+    """The distinct predictions of more than two classes, and Σ w_i (e_y − p) at each: (m, K)."""
+    points, index = np.unique(predictions.proba, axis=0, return_inverse=True)
+    mass = np.zeros_like(points)
+    residual = np.eye(points.shape[1])[predictions.label] - predictions.proba
+    np.add.at(mass, index.ravel(), predictions.weight[:, None] * residual)
+    return points, mass
+
+
+def _weighted_calibration_error(predictions, function_class):
+    import cvxpy
+
+    is_binary = predictions.is_binary
+    points, mass = predictions.pooled_mass() if is_binary else _pooled_residuals(predictions)
+    scale = np.abs(mass).max() or 1.0  # the tolerances of solvers are absolute
+    values = cvxpy.Variable(mass.shape)
+    residual = cvxpy.sum(cvxpy.multiply(mass / scale, values))
+    constraints = function_class.constraints(points, values)
+    problem = cvxpy.Problem(cvxpy.Maximize(residual), constraints)
+    _solve(problem, function_class)
+    return float(np.vdot(mass, values.value))
+
+
+def _solve(problem, function_class):
+    """Solve the problem, or say why that is impossible."""
+    import cvxpy
+
+    # with a linear objective, what CVXPY calls a quadratic program is a linear one
+    is_linear = problem.is_qp() and "HIGHS" in cvxpy.installed_solvers()
+    options = {"solver": "HIGHS", **HIGHS_OPTIONS} if is_linear else {"solver": "CLARABEL"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the status says it all
+        try:
+            problem.solve(**options)
+            status = problem.status
+        except cvxpy.SolverError as error:
+            status = str(error)
+    if status == "optimal":
+        return
+    if status == "unbounded":
+        raise ValueError(
+            f"function_class must be bounded on the predictions; found {function_class!r}, some of "
+            "whose functions make the weighted sum of the residuals arbitrarily large (Lipschitz, "
+            "Monotone and TotalVariation alone contain all constants). Intersect it with Bounded()."
+        )
+    if status in ("infeasible", "infeasible_or_unbounded"):
+        raise ValueError(
+            "function_class must contain a function; found that none satisfies the constraints of "
+            f"{function_class!r} (or that it is not bounded). Correct the constraints, or "
+            "intersect it with Bounded()."
+        )
+    raise RuntimeError(
+        f"The convex program of {function_class!r} could not be solved (status: {status}). Scale "
+        "the class so that its functions are of the order of 1, or round the predictions."
+    )
+
+
+@validate_params(
+    METRIC_CONSTRAINTS
+    | REDUCTION_CONSTRAINTS
+    | {
+        "function_class": [HasMethods("constraints")],
+        "multi_class": [StrOptions({"canonical", "confidence", "top-label", "classwise"})],
+    },
+    prefer_skip_nested_validation=True,
+)
+def weighted_calibration_error(
+    y_true,
+    y_proba,
+    *,
+    sample_weight=None,
+    pos_label=None,
+    labels=None,
+    function_class=SMOOTH,
+    multi_class="canonical",
+    average="auto",
+):
+    r"""Weighted calibration error: the largest residual that functions of a given class can see.
+
+    It is 0 if outcomes and predictions agree on average under every weight function of the class;
+    on a finite sample of a calibrated model it is positive (biased upwards), the more so the richer
+    the class. Smooth, kernel, cumulative and binned calibration errors are of this form. This is
+    the slow way to compute any of them, by convex programming, for a class that you compose.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: strings, integers or booleans.
+
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
+        column for each class in the order of `labels`; rows sum to 1.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    pos_label : int, float, bool or str, default=None
+        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        `labels`.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
+        {−1, 1} or {False, True} is supplied.
+
+    function_class : object with a method `constraints`, default=Lipschitz() & Bounded()
+        The class of weight functions: one of :mod:`skcalib.function_classes`, an intersection of
+        them, or your own (see :class:`skcalib.function_classes.FunctionClass`).
+
+    multi_class : {"canonical", "confidence", "top-label", "classwise"}, default="canonical"
+        For more than two classes: functions of the whole probability vector, with one value for
+        each class; or the binary problems of :func:`smooth_calibration_error`.
+
+    average : {"auto", "macro", "weighted"} or None, default="auto"
+        How the values for single classes are averaged under "top-label" (over the classes that are
+        predicted at all; "weighted" by their share of the predictions) and "classwise" ("weighted"
+        by the share of the labels). "auto" is "weighted" for "top-label" and "macro" for
+        "classwise", as these measures are defined. None returns the values of all classes, NaN for
+        one that is never predicted.
+
+    Returns
+    -------
+    error : float or ndarray of shape (n_classes,)
+        Non-negative if the class contains 0, as those of :mod:`skcalib.function_classes` do; 0 is
+        best. An array if `average` is None and there are values for several classes.
+
+    Raises
+    ------
+    ValueError
+        If the class is unbounded on these predictions, or empty.
+    RuntimeError
+        If the solver fails or does not reach its accuracy.
+
+    See Also
+    --------
+    smooth_calibration_error : The default class for two classes, exact and fast.
+    squared_kernel_calibration_error : The square for the ball of a reproducing kernel's space.
+
+    Notes
+    -----
+    With weights :math:`w_i` that sum to 1 and a class :math:`\mathcal{F}` the error is
+
+    .. math:: \mathrm{CE}[\mathcal{F}] = \sup_{f \in \mathcal{F}} \sum_i w_i f(p_i)^\top r_i.
+
+    With two classes :math:`f` is a function of the probability of the positive class and
+    :math:`r_i = y_i - p_i` (Definition 7.1 of [1]_); `(n,)` and `(n, 2)` input give the same
+    number. With more, :math:`f` maps probability vectors to vectors and :math:`r_i = e_{y_i} -
+    p_i` (Definition 2 of [2]_).
+
+    Ties are pooled; probabilities 0 and 1 need no clipping. CVXPY solves the problem for the m
+    distinct predictions: linear programs with HiGHS, to about 1e-12, others (balls of reproducing
+    kernels, Lipschitz functions of more than two classes) with Clarabel, to about 1e-8, for classes
+    whose functions are of the order of 1. Residuals may be of any size; but a mean residual that
+    would make a class unbounded counts as 0 if it is below 1e-10 of the largest.
+
+    A second suffices for m of some thousands in the linear programs of two classes, and of about
+    300 for reproducing kernels. For Lipschitz functions of K > 2 classes, where all pairs of
+    predictions are constrained, it suffices for m of about 100 if K is 3 or 4, and of 50 if K is 5.
+
+    References
+    ----------
+    .. [1] J. Błasiok, P. Gopalan, L. Hu and P. Nakkiran (2023). A Unifying Theory of Distance from
+       Calibration. STOC 2023. :arxiv:`2211.16886`
+    .. [2] D. Widmann, F. Lindsten and D. Zachariah (2019). Calibration tests in multi-class
+       classification: A unifying framework. NeurIPS 2019. :arxiv:`1910.11385`
+
+    Examples
+    --------
+    >>> from skcalib.function_classes import Bounded, Monotone
+    >>> from skcalib.metrics import weighted_calibration_error
+    >>> y_true, y_proba = [0, 1, 0, 1], [0.2, 0.4, 0.6, 0.8]
+    >>> round(weighted_calibration_error(y_true, y_proba), 9)
+    0.04
+    >>> monotone = Monotone() & Bounded()
+    >>> round(weighted_calibration_error(y_true, y_proba, function_class=monotone), 9)
+    0.1
+    """
+    check_function_class(function_class)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+    )
+    measure = partial(_weighted_calibration_error, function_class=function_class)
+    if multi_class == "canonical":
+        return measure(predictions)
+    return average_over_reductions(measure, predictions, multi_class, average)

@@ -1,0 +1,164 @@
+import itertools
+
+import numpy as np
+import pytest
+from helpers import interval_error_by_enumeration, normalised, small_case
+from scipy.integrate import quad
+
+from skcalib._numerics import partitions
+from skcalib.metrics import _interval, expected_calibration_error, interval_calibration_error
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.25, 0.4, 0.5])
+def test_two_points_by_hand(epsilon):
+    # Definition 1.1 of Błasiok et al. (2023): one interval costs 2ε, two cost ½ − ε
+    error = interval_calibration_error([0, 1], [0.5 - epsilon, 0.5 + epsilon])
+    assert error == pytest.approx(min(2 * epsilon, 0.5 - epsilon), abs=1e-15)
+
+
+@pytest.mark.parametrize("block", [1, 3, 128])
+@pytest.mark.parametrize("precision", [0, 0.2123])
+@pytest.mark.parametrize("start", [0, 100])
+def test_equals_the_best_of_all_partitions(start, precision, block, monkeypatch):
+    monkeypatch.setattr(partitions, "_BLOCK", block)
+    for seed in range(start, start + 100):
+        proba, outcome, weight = (x if x is None else x[:10] for x in small_case(seed))
+        error = interval_calibration_error(
+            outcome, proba, sample_weight=weight, labels=[0, 1], precision=precision
+        )
+        used = slice(None) if weight is None else weight > 0
+        expected = interval_error_by_enumeration(
+            proba[used], outcome[used], None if weight is None else weight[used], precision
+        )
+        assert error == pytest.approx(expected, abs=1e-14), seed
+
+
+def quadratic_programme(proba, outcome):
+    """The dynamic programme without leaving anything out, for distinct predictions."""
+    order = np.argsort(proba)
+    point, mass = proba[order], (outcome - proba)[order] / len(proba)
+    best = [0.0]
+    for b in range(len(point)):
+        tail = np.abs(np.cumsum(mass[b::-1]))[::-1]  # of the intervals that start at 0, …, b
+        extent = (point[b] - point[: b + 1]) * np.arange(b + 1, 0, -1) / len(point)
+        best.append(np.min(np.array(best) + tail + extent))
+    return best[-1]
+
+
+@pytest.mark.parametrize("kind", ["calibrated", "overconfident", "noise", "one class"])
+def test_equals_the_full_programme_on_a_larger_case(kind):
+    rng = np.random.default_rng(0)
+    proba = rng.random(1500)
+    chance = {"calibrated": proba, "overconfident": 0.25 + proba / 2, "one class": 0 * proba + 1}
+    outcome = (rng.random(1500) < chance.get(kind, 0.9 + 0 * proba)).astype(int)
+    error = interval_calibration_error(outcome, proba, labels=[0, 1])
+    assert error == pytest.approx(quadratic_programme(proba, outcome), abs=1e-13)
+
+
+def test_cells_only_raise_the_error():
+    rng = np.random.default_rng(0)
+    proba = rng.random(5000)
+    outcome = (rng.random(5000) < 0.1 + 0.8 * proba).astype(int)
+    errors = [
+        interval_calibration_error(outcome, proba, precision=precision)
+        for precision in (0, 1e-5, 1e-3, 1e-2, 1e-1, 1)
+    ]
+    assert errors == sorted(errors)
+    assert errors[1] == errors[0] < errors[2] < errors[-1]
+    whole = abs(np.mean(outcome - proba)) + np.ptp(proba)  # a single interval
+    assert errors[-1] == pytest.approx(whole, abs=1e-12)
+
+
+def test_default_precision_depends_on_the_number_of_distinct_predictions(monkeypatch):
+    rng = np.random.default_rng(0)
+    proba, outcome = rng.random(400), rng.integers(0, 2, size=400)
+    exact = interval_calibration_error(outcome, proba)
+    monkeypatch.setattr(_interval, "_MOST_CUTS", 399)
+    monkeypatch.setattr(_interval, "_PRECISION_BEYOND", 0.05)
+    coarse = interval_calibration_error(outcome, proba)
+    assert coarse == interval_calibration_error(outcome, proba, precision=0.05) > exact
+    assert interval_calibration_error(outcome, proba, precision=0) == exact
+    rounded = np.round(proba, 2)  # 101 distinct
+    assert interval_calibration_error(outcome, rounded) == interval_calibration_error(
+        outcome, rounded, precision=0
+    )
+
+
+def test_a_heavy_prediction_is_a_cell_of_its_own():
+    cells = partitions.cells(np.array([0.1, 0.2, 0.21, 0.9]), np.array([0.1, 0.7, 0.1, 0.1]), 0.25)
+    np.testing.assert_array_equal(cells, [0, 2, 3])
+
+
+def shifted_error(proba, mass, width, shift):
+    """Σ_j |mass in [shift + j·width, shift + (j + 1)·width)|."""
+    bins = np.floor((proba - shift) / width)
+    return sum(abs(mass[bins == j].sum()) for j in np.unique(bins))
+
+
+def shifted_errors_by_quadrature(proba, mass, width):
+    """Its mean over uniform shifts, between the shifts at which a point changes its interval."""
+    breaks = np.unique(np.concatenate([[0, width], proba % width]))
+    pieces = [
+        quad(lambda r: shifted_error(proba, mass, width, r), a, b, epsabs=1e-12)[0]
+        for a, b in itertools.pairwise(breaks)
+        if b - a > 1e-14
+    ]
+    return sum(pieces) / width
+
+
+@pytest.mark.parametrize("seed", range(0, 40, 3))
+@pytest.mark.parametrize("width", [1.0, 0.25, 2**-5])
+def test_mean_over_shifts_equals_quadrature(seed, width):
+    proba, outcome, weight = small_case(seed)
+    mass = normalised(weight, len(proba)) * (outcome - proba)
+    order = np.argsort(proba)
+    exact = partitions.shifted_partition_sum(proba[order], mass[order], width)
+    assert exact == pytest.approx(shifted_errors_by_quadrature(proba, mass, width), abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(0, 40, 3))
+@pytest.mark.parametrize("precision", [None, 0, 0.3, 0.01, 1.0])
+def test_surrogate_is_the_least_over_the_widths(seed, precision):
+    proba, outcome, weight = small_case(seed)
+    mass = normalised(weight, len(proba)) * (outcome - proba)
+    order = np.argsort(proba)
+    # Theorem 6.12: ε/4 < 2^{−k*} ≤ ε/2
+    narrowest = int(np.ceil(np.log2(2 / precision))) if precision else 24
+    values = [
+        partitions.shifted_partition_sum(proba[order], mass[order], 2.0**-k) + 2.0**-k
+        for k in range(narrowest + 1)
+    ]
+    if not precision:  # the limit of narrow intervals: every prediction is alone
+        values.append(sum(abs(mass[proba == p].sum()) for p in set(proba)))
+    error = interval_calibration_error(
+        outcome, proba, sample_weight=weight, labels=[0, 1], method="surrogate", precision=precision
+    )
+    assert error == pytest.approx(min(values), abs=1e-12)
+
+
+def test_surrogate_in_the_limit_of_narrow_intervals():
+    # as long as 0.5 and 0.5 + 1e-9 share an interval they cancel
+    error = interval_calibration_error([0, 1], [0.5, 0.5 + 1e-9], method="surrogate")
+    assert error == pytest.approx(4.3e-5, rel=0.1)
+    assert interval_calibration_error([1, 1, 0], [0.75] * 3, method="surrogate") == pytest.approx(
+        1 / 12, abs=1e-15
+    )
+
+
+def test_parity_of_the_bins_does_not_matter_here():
+    outcome = np.array([0, 1] * 50)
+    proba = 0.5 + np.array([-1e-3, 1e-3] * 50)
+    assert expected_calibration_error(outcome, proba, n_bins=10) > 0.49
+    assert expected_calibration_error(outcome, proba, n_bins=11) < 1e-9
+    assert interval_calibration_error(outcome, proba) == pytest.approx(2e-3, abs=1e-12)
+
+
+@pytest.mark.parametrize("precision", [-0.1, 1.5, np.nan, "fine"])
+def test_bad_precision_is_refused(precision):
+    with pytest.raises(ValueError, match="'precision' parameter"):
+        interval_calibration_error([0, 1], [0.2, 0.9], precision=precision)
+
+
+def test_bad_method_is_refused():
+    with pytest.raises(ValueError, match="'method' parameter"):
+        interval_calibration_error([0, 1], [0.2, 0.9], method="random")

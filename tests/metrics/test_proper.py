@@ -1,0 +1,247 @@
+import numpy as np
+import pytest
+from helpers import normalised
+from sklearn.metrics import brier_score_loss, log_loss
+
+from skcalib.metrics import ScoreDecomposition, score_decomposition
+
+LOSS = {
+    "brier": lambda y, p: (y - p) ** 2,
+    "log_loss": lambda y, p: -np.log(min(max(p if y else 1 - p, 2**-52), 1 - 2**-52)),
+}
+PARTS = ("miscalibration", "discrimination", "uncertainty", "score")
+both_scores = pytest.mark.parametrize("score", LOSS)
+
+
+def random_case(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 40))
+    proba = np.round(rng.random(n), 1 + seed % 6)
+    outcome = (rng.random(n) < (proba if seed % 3 else 0.4)).astype(int)
+    weight = None if seed % 2 else rng.choice([0.5, 1.0, 3.0], size=n)
+    return proba, outcome, weight
+
+
+def pool_adjacent_violators(proba, outcome, weight):
+    """The isotonic fit at each prediction, tied ones pooled first."""
+    blocks = []  # weight, sum of outcomes, predictions
+    for point in sorted(set(proba)):
+        rows = [i for i in range(len(proba)) if proba[i] == point]
+        share = sum(weight[i] for i in rows)
+        blocks.append([share, sum(weight[i] * outcome[i] for i in rows), [point]])
+        while len(blocks) > 1 and blocks[-2][1] / blocks[-2][0] >= blocks[-1][1] / blocks[-1][0]:
+            share, total, points = blocks.pop()
+            blocks[-1] = [blocks[-1][0] + share, blocks[-1][1] + total, blocks[-1][2] + points]
+    fit = {point: total / share for share, total, points in blocks for point in points}
+    return [fit[p] for p in proba]
+
+
+def decomposition_by_loops(proba, outcome, weight, score):
+    weight = normalised(weight, len(proba))
+
+    def mean_loss(forecast):
+        rows = zip(weight, outcome, forecast, strict=True)
+        return sum(w * LOSS[score](y, p) for w, y, p in rows)
+
+    recalibrated = mean_loss(pool_adjacent_violators(proba, outcome, weight))
+    constant = mean_loss([sum(weight * outcome)] * len(proba))
+    original = mean_loss(proba)
+    return original - recalibrated, constant - recalibrated, constant, original
+
+
+def values_of(decomposition):
+    return np.array([getattr(decomposition, part) for part in PARTS])
+
+
+@both_scores
+@pytest.mark.parametrize("seed", range(60))
+def test_equals_loops(score, seed):
+    proba, outcome, weight = random_case(seed)
+    parts = score_decomposition(outcome, proba, sample_weight=weight, labels=[0, 1], score=score)
+    expected = decomposition_by_loops(proba, outcome, weight, score)
+    np.testing.assert_allclose(values_of(parts), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_score_is_that_of_scikit_learn(seed):
+    proba, outcome, weight = random_case(seed)
+    options = {"sample_weight": weight, "labels": [0, 1]}
+    brier = score_decomposition(outcome, proba, score="brier", **options).score
+    assert brier == pytest.approx(
+        brier_score_loss(outcome, proba, sample_weight=weight, pos_label=1), rel=1e-14, abs=1e-16
+    )
+    log = score_decomposition(outcome, proba, score="log_loss", **options).score
+    assert log == pytest.approx(log_loss(outcome, proba, **options), rel=1e-14, abs=1e-16)
+
+
+def test_by_hand():
+    # the middle two are recalibrated to ½
+    y_true, y_proba = [0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9]
+    brier = score_decomposition(y_true, y_proba)
+    expected = [0.185 - 0.125, 0.25 - 0.125, 0.25, (2 * 0.1**2 + 2 * 0.6**2) / 4]
+    np.testing.assert_allclose(values_of(brier), expected, atol=1e-15)
+    log = score_decomposition(y_true, y_proba, score="log_loss")
+    original, recalibrated, constant = -np.log(0.9 * 0.4) / 2, np.log(2) / 2, np.log(2)
+    expected = [original - recalibrated, constant - recalibrated, constant, original]
+    np.testing.assert_allclose(values_of(log), expected, atol=1e-15)
+
+
+def test_weights_by_hand():
+    # weights 3 and 1: the two predictions, in the wrong order, are recalibrated to ¾
+    parts = score_decomposition([1, 0], [0.25, 0.5], sample_weight=[3, 1])
+    score = (3 * 0.75**2 + 0.5**2) / 4
+    np.testing.assert_allclose(values_of(parts), [score - 3 / 16, 0, 3 / 16, score], atol=1e-15)
+
+
+@both_scores
+def test_parts_add_up_and_are_not_negative(score):
+    for seed in range(300):
+        proba, outcome, weight = random_case(seed)
+        parts = score_decomposition(
+            outcome, proba, sample_weight=weight, labels=[0, 1], score=score
+        )
+        assert min(values_of(parts)) >= 0
+        total = parts.miscalibration - parts.discrimination + parts.uncertainty
+        assert total == pytest.approx(parts.score, abs=1e-12)
+
+
+@both_scores
+def test_no_nondecreasing_function_gains_more(score):
+    rng = np.random.default_rng(0)
+    proba, outcome, _ = random_case(7)
+    parts = score_decomposition(outcome, proba, score=score)
+    best = parts.score - parts.miscalibration
+    fit = np.array(pool_adjacent_violators(proba, outcome, np.ones(len(proba))))
+    for _ in range(200):
+        table = np.sort(rng.random(11))
+        step = rng.choice([1e-6, 1e-3, 0.1, 1.0])
+        other = (1 - step) * fit + step * np.interp(proba, np.linspace(0, 1, 11), table)
+        assert np.mean([LOSS[score](y, p) for y, p in zip(outcome, other, strict=True)]) > best
+
+
+@both_scores
+def test_ties_are_pooled(score):
+    # scoringrules 0.10.0 gives both parts as 0.102 on such data; the order of rows matters there
+    y_true = np.array([0, 1] * 50)
+    for order in (np.arange(100), np.argsort(y_true), np.argsort(-y_true)):
+        parts = score_decomposition(y_true[order], np.full(100, 0.5), score=score)
+        assert parts.miscalibration == pytest.approx(0, abs=1e-15)
+        assert parts.discrimination == pytest.approx(0, abs=1e-15)
+
+
+@both_scores
+def test_an_isotonic_forecast_is_calibrated(score):
+    for seed in range(1, 30, 2):
+        proba, outcome, _ = random_case(seed)
+        fit = pool_adjacent_violators(proba, outcome, np.ones(len(proba)))
+        parts = score_decomposition(outcome, fit, labels=[0, 1], score=score)
+        assert parts.miscalibration == pytest.approx(0, abs=1e-14)
+
+
+@both_scores
+def test_an_increasing_transformation_changes_the_miscalibration_only(score):
+    rng = np.random.default_rng(0)
+    proba = rng.random(200)
+    outcome = (rng.random(200) < proba).astype(int)
+    parts = score_decomposition(outcome, proba, score=score)
+    distorted = score_decomposition(outcome, proba**3, score=score)
+    assert distorted.discrimination == pytest.approx(parts.discrimination, abs=1e-15)
+    assert distorted.miscalibration > parts.miscalibration + 0.01
+
+
+@pytest.mark.filterwarnings("error")
+def test_certain_predictions_have_a_finite_log_loss():
+    # one of four is wrong and costs −log ε; 0 is recalibrated to 0, and 1 to ⅔
+    parts = score_decomposition([0, 1, 1, 0], [0.0, 1.0, 1.0, 1.0], score="log_loss")
+    wrong = -np.log(np.finfo(float).eps)
+    recalibrated = (-2 * np.log(2 / 3) - np.log(1 / 3)) / 4
+    expected = [wrong / 4 - recalibrated, np.log(2) - recalibrated, np.log(2), wrong / 4]
+    np.testing.assert_allclose(values_of(parts), expected, atol=1e-13)
+
+
+@both_scores
+def test_one_class_only(score):
+    parts = score_decomposition([1, 1], [0.25, 0.75], labels=[0, 1], score=score)
+    assert parts.uncertainty == pytest.approx(0, abs=1e-15)
+    assert parts.discrimination == pytest.approx(0, abs=1e-15)
+    assert parts.miscalibration == pytest.approx(parts.score, abs=1e-15)
+
+
+def several_classes():
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.ones(3), size=50)
+    return rng.integers(0, 3, size=50), proba, rng.random(50)
+
+
+@both_scores
+@pytest.mark.parametrize("multi_class", ["top-label", "classwise"])
+def test_parts_are_averaged_over_classes(score, multi_class):
+    label, proba, weight = several_classes()
+    top = proba.argmax(axis=1)
+
+    def decomposed(average):
+        return score_decomposition(
+            label,
+            proba,
+            sample_weight=weight,
+            score=score,
+            multi_class=multi_class,
+            average=average,
+        )
+
+    by_class = values_of(decomposed(None))  # (4, K)
+    assert by_class.shape == (4, 3)
+    for k in range(3):
+        rows = top == k if multi_class == "top-label" else np.full(50, True)
+        alone = score_decomposition(
+            label[rows] == k, proba[rows, k], sample_weight=weight[rows], score=score
+        )
+        np.testing.assert_allclose(by_class[:, k], values_of(alone), atol=1e-14)
+    group = top if multi_class == "top-label" else label
+    share = normalised([weight[group == k].sum() for k in range(3)], 3)
+    macro, weighted = values_of(decomposed("macro")), values_of(decomposed("weighted"))
+    np.testing.assert_allclose(macro, by_class.mean(axis=1), atol=1e-15)
+    np.testing.assert_allclose(weighted, by_class @ share, atol=1e-15)
+    default = weighted if multi_class == "top-label" else macro
+    np.testing.assert_array_equal(values_of(decomposed("auto")), default)
+
+
+def test_confidence_is_the_default_of_several_classes():
+    label, proba, _ = several_classes()
+    hit, confidence = label == proba.argmax(axis=1), proba.max(axis=1)
+    assert score_decomposition(label, proba) == score_decomposition(hit, confidence)
+
+
+def test_classwise_brier_scores_add_up_to_that_of_scikit_learn():
+    label, proba, weight = several_classes()
+    macro = score_decomposition(label, proba, sample_weight=weight, multi_class="classwise")
+    expected = brier_score_loss(label, proba, sample_weight=weight)
+    assert 3 * macro.score == pytest.approx(expected, abs=1e-14)
+
+
+def test_a_class_that_is_never_predicted_does_not_count():
+    proba = np.array([[0.6, 0.4, 0.0], [0.3, 0.7, 0.0], [0.8, 0.2, 0.0]])
+    by_class = score_decomposition([0, 1, 2], proba, multi_class="top-label", average=None)
+    assert np.isnan(values_of(by_class)[:, 2]).all()
+    mean = score_decomposition([0, 1, 2], proba, multi_class="top-label", average="macro")
+    np.testing.assert_allclose(values_of(mean), values_of(by_class)[:, :2].mean(axis=1))
+
+
+def test_decompositions_are_numbers_that_read_well():
+    parts = score_decomposition([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9])
+    assert all(type(value) is float for value in vars(parts).values())
+    assert parts == ScoreDecomposition(**vars(parts))
+    assert repr(parts) == (
+        "ScoreDecomposition(miscalibration=0.06, discrimination=0.125, uncertainty=0.25, "
+        "score=0.185)"
+    )
+    with pytest.raises(AttributeError, match="cannot assign to field"):
+        parts.score = 0.0
+    label, proba, _ = several_classes()
+    by_class = score_decomposition(label, proba, multi_class="classwise", average=None)
+    assert "uncertainty=[0." in repr(by_class)
+
+
+def test_bad_score():
+    with pytest.raises(ValueError, match=r"'score' parameter .* must be a str among"):
+        score_decomposition([0, 1], [0.1, 0.9], score="spherical")
