@@ -74,7 +74,7 @@ def _demo(options):
             print(f"\n--- {stage} recalibration ---\n{_format_report(numbers)}")
         before, after = (numbers for _, _, numbers in outcome.values())
         print("\n--- what changed ---")
-        print(f"{'':<42}{'before':>9}  {'after':>9}")
+        print(f"{'':<48}{'before':>9}  {'after':>9}")
         for name in before:
             if name.startswith(_CHANGES):
                 print(_format_row(name, before[name], after[name]))

@@ -8,7 +8,11 @@ from sklearn.utils import check_random_state
 
 from ._validation import METRIC_CONSTRAINTS, check_predictions, validate_params
 from .hypothesis_tests import CalibrationTest
-from .metrics import expected_calibration_error, smooth_calibration_error
+from .metrics import (
+    calibration_distance_bounds,
+    expected_calibration_error,
+    smooth_calibration_error,
+)
 
 __all__ = ["calibration_report"]
 
@@ -67,8 +71,10 @@ def calibration_report(
         The text, or a dictionary with the keys "n_samples", "n_classes", "accuracy",
         "mean_confidence", "brier_score_loss", "log_loss", "smooth_calibration_error",
         "expected_calibration_error" (for more than two classes these two end in "_confidence" and
-        "_classwise"), "squared_kernel_calibration_error", "p_value", "n_tested" (the number of
-        samples in the last two) and "advice".
+        "_classwise"), "distance_lower_bound", "distance_upper_bound" (between which the distance to
+        calibration lies; for more than two classes they end in "_confidence"),
+        "squared_kernel_calibration_error", "p_value", "n_tested" (the number of samples in the last
+        two) and "advice".
 
     See Also
     --------
@@ -128,6 +134,10 @@ def _measures(predictions):
                 labels=classes,
                 multi_class=multi_class,
             )
+    suffix = "" if predictions.is_binary else "_confidence"
+    numbers["distance_lower_bound" + suffix], numbers["distance_upper_bound" + suffix] = (
+        calibration_distance_bounds(label, predictions.proba, sample_weight=weight, labels=classes)
+    )
     return numbers
 
 
@@ -193,6 +203,10 @@ _TITLES = {
     "expected_calibration_error": "expected calibration error",
     "expected_calibration_error_confidence": "expected calibration error (confidence)",
     "expected_calibration_error_classwise": "expected calibration error (classwise)",
+    "distance_lower_bound": "distance to calibration, at least",
+    "distance_lower_bound_confidence": "distance to calibration (confidence), at least",
+    "distance_upper_bound": "distance to calibration, at most",
+    "distance_upper_bound_confidence": "distance to calibration (confidence), at most",
     "squared_kernel_calibration_error": "squared kernel calibration error",
     "p_value": "p-value of the calibration test",
 }
@@ -201,7 +215,7 @@ _TITLES = {
 def _format_row(key, *values):
     """A line of the report: the title of a number, and its values."""
     digits = "9.1e" if key == "squared_kernel_calibration_error" else "9.4f"
-    return f"{_TITLES[key]:<42}" + "  ".join(format(value, digits) for value in values)
+    return f"{_TITLES[key]:<48}" + "  ".join(format(value, digits) for value in values)
 
 
 def _format_report(numbers):

@@ -10,6 +10,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.metrics import (
+    calibration_distance_bounds,
     expected_calibration_error,
     smooth_calibration_error,
     squared_kernel_calibration_error,
@@ -40,6 +41,8 @@ def test_numbers_are_those_of_the_metrics_for_two_classes():
         squared_kernel_calibration_error,
     ):
         expected[metric.__name__] = metric(label, proba, sample_weight=weight)
+    lower, upper = calibration_distance_bounds(label, proba, sample_weight=weight)
+    expected |= {"distance_lower_bound": lower, "distance_upper_bound": upper}
     for key, value in expected.items():
         assert numbers[key] == pytest.approx(value, abs=1e-12), key
     assert set(numbers) == {*expected, "p_value", "advice"}
@@ -54,6 +57,9 @@ def test_numbers_are_those_of_the_metrics_for_many_classes():
         for kind in ("confidence", "classwise"):
             expected = metric(label, proba, multi_class=kind)
             assert numbers[f"{metric.__name__}_{kind}"] == pytest.approx(expected, abs=1e-15)
+    lower, upper = calibration_distance_bounds(label, proba)
+    assert numbers["distance_lower_bound_confidence"] == pytest.approx(lower, abs=1e-12)
+    assert numbers["distance_upper_bound_confidence"] == pytest.approx(upper, abs=1e-12)
     expected = squared_kernel_calibration_error(label, proba)
     assert numbers["squared_kernel_calibration_error"] == pytest.approx(expected, abs=1e-15)
     assert numbers["brier_score_loss"] == pytest.approx(brier_score_loss(label, proba), abs=1e-12)

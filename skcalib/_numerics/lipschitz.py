@@ -20,7 +20,7 @@ import numpy as np
 from .sorting import first_of_ties
 
 # Shorter blocks are split to the end in less time than collapsing them would save.
-_ITEMS_WORTH_COLLAPSING = 24
+_ITEMS_WORTH_COLLAPSING = 96
 
 
 def lipschitz_maximum(points: np.ndarray, mass: np.ndarray) -> float:
@@ -223,7 +223,9 @@ def _split(items: _Items, blocks: _Blocks) -> _Blocks:
     right_origin = np.where(n_lower > 0, items.end[start + n_lower - 1], origin)
 
     def interleave(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        return np.column_stack([left, right]).ravel()
+        both = np.empty(2 * len(left), dtype=left.dtype)
+        both[::2], both[1::2] = left, right
+        return both
 
     halves = _Blocks(
         interleave(start, start + n_lower),

@@ -5,6 +5,9 @@ import numpy as np
 # Candidate starts of the last interval are looked at in blocks of so many.
 _BLOCK = 128
 
+# So many points at a time are passed over by a moving interval.
+_STRETCH = 2**15
+
 
 def cells(points: np.ndarray, weight: np.ndarray, precision: float) -> np.ndarray:
     """Indices where cells of sorted points start that have at most this extent and weight.
@@ -73,10 +76,20 @@ def shifted_partition_sum(points: np.ndarray, mass: np.ndarray, width: float) ->
 
     The average over r and the sum over j make one integral, (1/width) ∫ |mass in (t, t + width]|
     dt over the line, whose integrand changes where t or t + width passes a point. Points (m,) are
-    sorted. Cost O(m).
+    sorted. Cost O(m), in stretches of the line that fit into the cache.
     """
-    change = np.concatenate([points - width, points])
-    order = np.argsort(change, kind="stable")  # merges two sorted runs
-    change = change[order]
-    inside = np.cumsum(np.concatenate([mass, -mass])[order])
-    return float(np.abs(inside[:-1]) @ np.diff(change) / width)
+    entering = points - width  # the t at which a point comes within the width
+    stops = np.append(points[_STRETCH::_STRETCH], np.inf)
+    total = inside = 0.0
+    first, left, right = entering[0], 0, 0
+    for next_left, next_right in zip(
+        np.searchsorted(entering, stops), np.searchsorted(points, stops), strict=True
+    ):
+        change = np.concatenate([entering[left:next_left], points[right:next_right]])
+        gain = np.concatenate([mass[left:next_left], -mass[right:next_right]])
+        order = np.argsort(change, kind="stable")  # merges two sorted runs
+        change = np.concatenate([[first], change[order]])
+        height = np.cumsum(np.concatenate([[inside], gain[order]]))
+        total += float(np.abs(height[:-1]) @ np.diff(change))
+        first, inside, left, right = change[-1], height[-1], next_left, next_right
+    return total / width

@@ -1,5 +1,6 @@
 """Interval calibration error: the binned error and the bin width, traded off."""
 
+import math
 from functools import partial
 from numbers import Real
 
@@ -25,8 +26,9 @@ _PRECISION_BEYOND = 2 / _MOST_CUTS
 # Values that differ by less are equal up to rounding.
 _ROUNDING = 1e-12
 
-# Sums over narrower intervals suffer from rounding; all that they could gain is this.
-_NARROWEST = 2.0**-24
+# Widths are 2^−k. This k is tried first, as the best is often near it; beyond that one sums suffer
+# from rounding, and all that still could be gained is the width.
+_USUAL, _NARROWEST = 6, 24
 
 
 def _interval_calibration_error(predictions: Predictions, precision: float | None) -> float:
@@ -49,15 +51,18 @@ def _surrogate_interval_calibration_error(
     points, mass = predictions.pooled_mass()
     # in the limit of narrow intervals every prediction is alone
     best = np.inf if precision else float(np.abs(mass).sum())
-    narrowest = max(precision / 2 if precision else 0.0, _NARROWEST)
-    width = 1.0
-    while True:
-        error = shifted_partition_sum(points, mass, width)
-        best = min(best, error + width)
-        # halving the width never lowers the error
-        if width <= narrowest or error >= best * (1 - _ROUNDING):
-            return best
-        width /= 2
+    narrowest = math.ceil(math.log2(2 / precision)) if precision else _NARROWEST
+    first = min(_USUAL, narrowest)
+    for k in range(first, min(narrowest, _NARROWEST) + 1):
+        error = shifted_partition_sum(points, mass, 2.0**-k)
+        best = min(best, error + 2.0**-k)
+        if error >= best * (1 - _ROUNDING):
+            break  # halving the width never lowers the error
+    for k in range(first - 1, -1, -1):
+        if 2.0**-k >= best:
+            break
+        best = min(best, shifted_partition_sum(points, mass, 2.0**-k) + 2.0**-k)
+    return best
 
 
 @validate_params(

@@ -6,7 +6,7 @@ from skcalib._numerics import lipschitz
 from skcalib._numerics.lipschitz import bounded_isotonic_l1, lipschitz_maximum
 
 
-@pytest.mark.parametrize("items_worth_collapsing", [0, 24])
+@pytest.mark.parametrize("items_worth_collapsing", [0, 96])
 @pytest.mark.parametrize("seed", range(200))
 def test_isotonic_l1_reaches_the_optimum(seed, items_worth_collapsing, monkeypatch):
     monkeypatch.setattr(lipschitz, "_ITEMS_WORTH_COLLAPSING", items_worth_collapsing)
