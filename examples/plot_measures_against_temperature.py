@@ -84,9 +84,9 @@ plt.show()
 # %%
 # What one sees
 # -------------
-# All measures dip at temperature 1, where only chance keeps them above 0. For overconfident models
-# they rise together: at temperature 0.1 those made of gaps (binned, interval, smooth ECE) are about
-# twice the others.
+# All measures dip at temperature 1, where only chance (and the added width of 0.05) keeps them
+# above 0. For overconfident models they rise together: at temperature 0.1 those made of gaps
+# (binned, interval, smooth ECE) are about twice the others.
 #
 # For underconfident models they part. At temperature 100 the predictions are within a few
 # hundredths of ½, and the consistent measures have fallen again: the smooth calibration error and

@@ -13,6 +13,7 @@ _SUBMODULES = [
     "display",
     "function_classes",
     "hypothesis_tests",
+    "lenses",
     "metrics",
     "recalibration",
     "report",

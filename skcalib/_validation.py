@@ -35,13 +35,21 @@ __all__ = [
     "StrOptions",
     "check_any_folds",
     "check_binned_options",
+    "check_class_kernel",
+    "check_constraints",
     "check_debiased",
+    "check_degrees_of_freedom",
+    "check_draws",
+    "check_enough_for_estimator",
     "check_enough_samples",
     "check_finite_kernel",
     "check_fit_input",
     "check_function_class",
+    "check_groups",
     "check_kernel",
     "check_labels",
+    "check_largest",
+    "check_locations",
     "check_matplotlib_support",
     "check_method_params",
     "check_not_pairwise",
@@ -51,9 +59,10 @@ __all__ = [
     "check_probabilities",
     "check_sample_weight",
     "check_semidefinite",
+    "check_simplex_options",
     "check_statistic_values",
+    "check_test_method",
     "check_two_classes",
-    "check_two_samples",
     "check_weights_of_folds",
     "fit_context",
     "safe_split",
@@ -96,6 +105,7 @@ def check_predictions(
     observed, code = check_labels(y_true, name=names[0], partner=names[1])
     _check_same_length({names[0]: len(code), names[1]: len(proba)})
     classes = _resolve_classes(observed, proba, pos_label, labels, names)
+    _check_column_names(y_proba, classes, name=names[1])
     label = _recode(observed, code, classes, name=names[0])
     positive = _positive_index(classes, pos_label)
     if proba.ndim == 2 and proba.shape[1] == 2:
@@ -211,7 +221,8 @@ def check_labels(y, *, name="y_true", partner="y_proba"):
         _check_whole(y, name, partner)
     elif y.dtype.kind not in "biuUS":
         raise ValueError(
-            f"{name} must hold class labels (strings, integers or booleans); found type {y.dtype}."
+            f"{name} must hold class labels (strings, integers or booleans); found type {y.dtype}. "
+            "Convert them with .astype(str)."
         )
     if y.dtype.kind in "biuf":  # two distinct numbers are found without sorting
         low, high = y.min(), y.max()
@@ -261,12 +272,172 @@ def check_sample_weight(sample_weight, n):
     return weight
 
 
-def check_two_samples(predictions):
-    """Unbiased estimates are made of pairs of different samples."""
-    if len(predictions.weight) < 2:
+def check_enough_for_estimator(predictions, estimator, block_size=None):
+    """All estimates but the biased one are made of pairs of different samples."""
+    n = len(predictions.weight)
+    if estimator != "biased" and n < 2:
         raise ValueError(
-            "estimator='unbiased' needs at least 2 samples of positive weight; found 1. Use "
+            f"estimator={estimator!r} needs at least 2 samples of positive weight; found 1. Use "
             "estimator='biased'."
+        )
+    if estimator == "block" and block_size is not None and n < block_size:
+        raise ValueError(
+            f"block_size must be at most the number of samples of positive weight; found "
+            f"block_size={block_size} for {n} samples. Choose smaller blocks."
+        )
+
+
+def check_test_method(test, predictions, is_kernel):
+    """Limit laws and bounds are known of the kernel statistic, and mostly of equal weights."""
+    if test.method in ("conditional", "consistency"):
+        return
+    if not is_kernel:
+        raise ValueError(
+            f"method={test.method!r} needs statistic='skce', whose law is known; found "
+            f"statistic={test.statistic!r}. Use method='conditional', which takes any statistic."
+        )
+    if test.method == "distribution-free" and callable(test.kernel):
+        raise ValueError(
+            "method='distribution-free' needs a named kernel, which is at most 1; found a "
+            f"callable, {test.kernel!r}. Use method='conditional'."
+        )
+    if test.method == "asymptotic" and test.estimator == "biased":
+        raise ValueError(
+            "method='asymptotic' needs an unbiased estimator; found estimator='biased'. Use "
+            "'unbiased', or method='conditional'."
+        )
+    in_blocks = test.estimator in ("linear", "block")
+    if not (test.method == "asymptotic" and in_blocks) and np.ptp(predictions.weight) > 0:
+        raise ValueError(
+            f"method={test.method!r} with estimator={test.estimator!r} needs equal weights; found "
+            "a sample_weight that varies. Use method='conditional'."
+        )
+    n, smallest = len(predictions.weight), 4
+    if test.method == "asymptotic" and in_blocks and test.block_size is not None:
+        smallest = 2 * test.block_size if test.estimator == "block" else 4
+    if test.method == "asymptotic" and in_blocks and n < smallest:
+        raise ValueError(
+            f"method='asymptotic' with estimator={test.estimator!r} needs at least two blocks, "
+            f"that is {smallest} samples; found {n}. Use smaller blocks, or method='conditional'."
+        )
+
+
+def check_degrees_of_freedom(n_groups, ddof):
+    """Of a chi-squared distribution over groups whose outcomes can vary."""
+    if 0 < ddof >= n_groups:
+        raise ValueError(
+            f"ddof must be less than the number of groups whose outcomes can vary; found ddof="
+            f"{ddof} and {n_groups} group(s). Choose more bins, if the predictions are not tied; "
+            "for predictions that do not depend on the labels, ddof=0."
+        )
+
+
+def check_locations(locations, classes):
+    """Test locations as probability vectors (m, K) and indices of classes (m,)."""
+    if len(locations) != 2:
+        raise ValueError(
+            "locations must be a pair, the probability vectors and the classes; found "
+            f"{len(locations)} item(s)."
+        )
+    proba = check_probabilities(locations[0], name="locations[0]", partner="locations[1]")
+    if proba.ndim == 1 or proba.shape[1] != len(classes):
+        raise ValueError(
+            f"locations[0] must hold probability vectors of {len(classes)} classes; found shape "
+            f"{proba.shape}. Pass one row for each location."
+        )
+    observed, code = check_labels(locations[1], name="locations[1]", partner="locations[0]")
+    _check_same_length({"locations[0]": len(proba), "locations[1]": len(code)})
+    return proba, _recode(observed, code, classes, name="locations[1]")
+
+
+def check_class_kernel(class_kernel, n_classes):
+    """A matrix over the classes."""
+    matrix = _as_array(class_kernel, "class_kernel")
+    if matrix.dtype.kind not in "biuf" or matrix.shape != (n_classes, n_classes):
+        raise ValueError(
+            f"class_kernel must be a matrix of numbers with one row and one column for each of the "
+            f"{n_classes} classes; found shape {matrix.shape} and type {matrix.dtype}. (With a "
+            "multi_class other than 'canonical' there are two classes at a time.)"
+        )
+    return matrix.astype(np.float64, copy=False)
+
+
+def check_simplex_options(strategy, debias, add_bin_width):
+    """What needs an order of the predictions, or a theory of two classes."""
+    if strategy == "quantile":
+        raise ValueError(
+            "strategy='quantile' needs predictions that have an order; found "
+            "multi_class='canonical', whose predictions are the vectors of all classes. Pass "
+            "strategy='median-variance' or 'uniform', or measure 'confidence', 'top-label' or "
+            "'classwise'."
+        )
+    name = "debias" if debias else "add_bin_width" if add_bin_width else None
+    if name:
+        raise ValueError(
+            f"{name}=True needs binary problems: only for them is the correction known; found "
+            f"multi_class='canonical' and more than two classes. Pass {name}=False, or measure "
+            "'confidence', 'top-label' or 'classwise'."
+        )
+
+
+def check_largest(k, n_classes):
+    """No more probabilities can be the largest than there are."""
+    if k > n_classes:
+        raise ValueError(
+            f"k must be at most the number of classes; found k={k} and {n_classes} classes. Pass a "
+            "smaller k."
+        )
+
+
+def check_groups(groups, classes):
+    """The sorted names of the groups, and for each class the index of its group (K,)."""
+    if isinstance(groups, dict):
+        names, _ = check_labels(list(groups), name="The names of groups", partner="groups")
+        groups = [groups[name] for name in names.tolist()]
+    else:
+        names = np.arange(len(groups))
+    known = classes.tolist()
+    group_of = np.full(len(known), -1)
+    for index, (name, members) in enumerate(zip(names.tolist(), groups, strict=True)):
+        if isinstance(members, str | bytes) or not hasattr(members, "__iter__"):
+            raise ValueError(
+                f"groups must hold a list of classes for each group; found {members!r} for "
+                f"group {name!r}. Write [{members!r}]."
+            )
+        for member in members:
+            if member not in known:
+                raise ValueError(
+                    f"groups must hold only the classes {shown(classes)}; found {member!r} in "
+                    f"group {name!r}. Name all classes with labels=[...], of the same type as "
+                    "the labels."
+                )
+            if group_of[known.index(member)] >= 0:
+                raise ValueError(
+                    f"groups must hold each class once; found {member!r} a second time, in "
+                    f"group {name!r}. Remove it from one group."
+                )
+            group_of[known.index(member)] = index
+    missing = classes[group_of < 0]
+    if len(missing):
+        raise ValueError(
+            f"groups must hold every class; found no group for {shown(missing)}. Put the rest "
+            "into a group of its own."
+        )
+    n_filled = len(np.unique(group_of))
+    if n_filled < max(2, len(names)):
+        raise ValueError(
+            f"groups must be at least two, and none may be empty; found {len(names)} group(s), "
+            f"{n_filled} of them with classes. The probability of a single group is always 1."
+        )
+    return names, group_of
+
+
+def check_draws(method, n_draws):
+    """Nothing is drawn for an exact value."""
+    if method == "exact" and n_draws is not None:
+        raise ValueError(
+            f"n_draws needs a random method; found method='exact' and n_draws={n_draws}. Leave it "
+            "out, or choose 'subsample', 'fourier' or 'binning'."
         )
 
 
@@ -285,14 +456,13 @@ def check_binned_options(norm, debias, add_bin_width):
         )
 
 
-def check_debiased(error):
-    """The bias is estimated from bins of several samples."""
-    if np.isnan(error).all():
+def check_debiased(variance):
+    """The bias is estimated from bins of several samples; it is NaN for those of one."""
+    if np.isnan(variance).all():
         raise ValueError(
-            "debias=True needs a bin in which at least 2 samples carry weight; found none. Choose "
-            "fewer bins, or debias=False."
+            "debias=True needs a bin in which at least 2 samples carry weight (for 'top-label' and "
+            "'classwise' such a bin of each class); found none. Choose fewer bins, or debias=False."
         )
-    return error
 
 
 def check_not_pairwise(estimator):
@@ -372,15 +542,33 @@ def check_finite_kernel(sums):
         )
 
 
-def check_semidefinite(eigenvalues):
-    """The sorted eigenvalues of a kernel's values for all pairs of points."""
-    low, high = eigenvalues[0], eigenvalues[-1]
-    if low < -1e-8 * high:  # more than rounding
+def check_semidefinite(matrix, name):
+    """Eigenvalues and eigenvectors of a class kernel, or of a kernel's values for all pairs."""
+    of_pairs = " of its values for all pairs of predictions" * (name == "kernel")
+    asymmetry, largest = np.abs(matrix - matrix.T).max(), np.abs(matrix).max()
+    if not asymmetry <= 1e-8 * largest:  # NaN too
         raise ValueError(
-            f"kernel must be positive semi-definite; found the eigenvalue {low:.3g} (the largest "
-            f"is {high:.3g}) of its values for all pairs of predictions. Choose another kernel, "
-            "computed in double precision."
+            f"{name} must be finite and symmetric; found a difference of {asymmetry:.3g} between "
+            f"entries{of_pairs} that should be equal. Choose another one."
         )
+    eigenvalue, vector = np.linalg.eigh(matrix)
+    if eigenvalue[0] < -1e-8 * eigenvalue[-1]:  # more than rounding
+        raise ValueError(
+            f"{name} must be positive semi-definite; found the eigenvalue {eigenvalue[0]:.3g} (the "
+            f"largest is {eigenvalue[-1]:.3g}){of_pairs}. Choose another one, computed in double "
+            "precision."
+        )
+    return eigenvalue, vector
+
+
+def check_constraints(constraints, function_class):
+    """What a class of functions of the user's returned."""
+    if not isinstance(constraints, list | tuple):
+        raise TypeError(
+            f"function_class must return a list of constraints; found {constraints!r} from "
+            f"{function_class!r}. Put it into a list."
+        )
+    return list(constraints)
 
 
 def check_function_class(function_class):
@@ -567,6 +755,17 @@ def _resolve_classes(observed, proba, pos_label, labels, names):
         f"distinct label(s): {shown(observed)}. Name all classes with labels=[...], in the order "
         "of the columns."
     )
+
+
+def _check_column_names(y_proba, classes, name):
+    """The columns of a data frame may be named after the classes, but then in their order."""
+    columns, classes = list(getattr(y_proba, "columns", [])), classes.tolist()
+    if columns != classes and set(columns) == set(classes):
+        raise ValueError(
+            f"The columns of {name} must be in the order of the classes, "
+            f"{shown(np.array(classes))}; found columns of these names in another order. Pass "
+            "labels=list(y_proba.columns), or reorder the columns."
+        )
 
 
 def _recode(observed, code, classes, name):

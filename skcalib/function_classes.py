@@ -79,18 +79,18 @@ class FunctionClass:
         constraints : list of cvxpy.Constraint
             Together they must be convex (follow the rules of disciplined convex programming).
         """
-        raise NotImplementedError
-
-    def __init_subclass__(cls, **kwargs):
-        super().__init_subclass__(**kwargs)
-        if cls.constraints.__doc__ is None:
-            cls.constraints.__doc__ = FunctionClass.constraints.__doc__
+        raise NotImplementedError(f"{type(self).__name__} must define constraints(points, values).")
 
     def __and__(self, other):
-        return _Intersection((self, other)) if hasattr(other, "constraints") else NotImplemented
+        return _Intersection((self, other)) if _is_function_class(other) else NotImplemented
 
     def __rand__(self, other):
-        return _Intersection((other, self)) if hasattr(other, "constraints") else NotImplemented
+        return _Intersection((other, self)) if _is_function_class(other) else NotImplemented
+
+
+def _is_function_class(other):
+    """A type has the method too, but only its instances have parameters."""
+    return hasattr(other, "constraints") and not isinstance(other, type)
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,6 @@ class Monotone(_Checked):
     increasing: bool = True
 
     def constraints(self, points, values):
-        import cvxpy
 
         if points.ndim == 1:
             components = [(points, values)]
@@ -269,9 +268,10 @@ class Monotone(_Checked):
         for point, value in components:
             order = np.argsort(point)
             step = value[order[1:]] - value[order[:-1]]
-            tied = (np.diff(point[order]) == 0).astype(float)  # only if there are other components
-            constraints += [step >= 0 if self.increasing else step <= 0]
-            constraints += [cvxpy.multiply(tied, step) == 0]
+            tied = np.diff(point[order]) == 0  # only if there are other components
+            constraints.append(step >= 0 if self.increasing else step <= 0)
+            if tied.any():
+                constraints.append(step[tied] == 0)
         return constraints
 
 
@@ -397,8 +397,7 @@ class RKHSBall(_Checked):
     def constraints(self, points, values):
         import cvxpy
 
-        eigenvalue, vector = np.linalg.eigh(self._gram(points))
-        check_semidefinite(eigenvalue)
+        eigenvalue, vector = check_semidefinite(self._gram(points), "kernel")
         root = vector * np.sqrt(np.maximum(eigenvalue, 0))  # root @ root.T is the Gram matrix
         coordinates = cvxpy.Variable(values.shape)
         return [values == root @ coordinates, cvxpy.pnorm(coordinates, 2) <= self.radius]

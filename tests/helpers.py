@@ -246,17 +246,23 @@ def kernel_value(name, s, t, bandwidth):
     return np.exp(-(difference**2).sum() / (2 * bandwidth**2))
 
 
-def skce_by_loops(proba, label, kernel, bandwidth, estimator, weight=None):
+def skce_by_loops(
+    proba, label, kernel, bandwidth, estimator, weight=None, class_kernel=None, block_size=None
+):
     """Table 1 of Widmann, Lindsten and Zachariah (2019); proba (n, K), label 0..K−1."""
     n, n_classes = proba.shape
     weight = normalised(weight, n)
+    class_kernel = np.eye(n_classes) if class_kernel is None else class_kernel
     residual = np.eye(n_classes)[label] - proba
+    block_size = {"linear": 2, "block": block_size}.get(estimator, n)
+    used = n // block_size * block_size
     total = pairs = 0.0
-    for i in range(n):
-        for j in range(n):
-            if estimator == "biased" or i != j:
+    for i in range(used):
+        for j in range(used):
+            if i // block_size == j // block_size and (estimator == "biased" or i != j):
                 k = kernel_value(kernel, proba[i], proba[j], bandwidth)
-                total += weight[i] * weight[j] * k * (residual[i] @ residual[j])
+                h = k * (residual[i] @ class_kernel @ residual[j])
+                total += weight[i] * weight[j] * h
                 pairs += weight[i] * weight[j]
     return total if estimator == "biased" else total / pairs
 

@@ -3,8 +3,13 @@ import math
 import numpy as np
 import pytest
 from scipy.integrate import quad
+from scipy.stats import beta as beta_distribution
 
-from skcalib.datasets import _at_inverse_temperature, make_temperature_family
+from skcalib.datasets import (
+    _at_inverse_temperature,
+    make_dirichlet_family,
+    make_temperature_family,
+)
 from skcalib.hypothesis_tests import CalibrationTest
 
 
@@ -130,3 +135,117 @@ def test_bad_parameters_are_named(parameters):
     (name,) = parameters
     with pytest.raises((ValueError, TypeError), match=f"The '{name}' parameter"):
         make_temperature_family(**parameters)
+
+
+MODELS = ["M1", "M2", "M3"]
+
+
+def dirichlet_case(model, n_classes, seed=0, n_samples=50_000):
+    return make_dirichlet_family(
+        n_samples, n_classes=n_classes, model=model, return_true_proba=True, random_state=seed
+    )
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("n_classes", [2, 10])
+def test_true_probabilities_are_those_of_the_paper(model, n_classes):
+    _, proba, truth = dirichlet_case(model, n_classes, n_samples=20)
+    for row, true_row in zip(proba, truth, strict=True):
+        if model == "M1":
+            expected = row
+        elif model == "M2":
+            expected = [0.5 * p + 0.5 * (k == 0) for k, p in enumerate(row)]
+        else:
+            expected = [1 / n_classes] * n_classes
+        np.testing.assert_allclose(true_row, expected, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("n_classes", [2, 10])
+def test_predictions_have_the_moments_of_the_dirichlet_distribution(n_classes):
+    n = 50_000
+    _, proba, _ = dirichlet_case("M1", n_classes)
+    marginal = beta_distribution(0.1, 0.1 * (n_classes - 1))
+    for k in range(n_classes):
+        for power in (1, 2):
+            values = proba[:, k] ** power
+            assert values.mean() == pytest.approx(
+                marginal.moment(power), abs=4.5 * values.std() / math.sqrt(n)
+            )
+    # E p_j p_k = α² / (Kα (Kα + 1))
+    values = proba[:, 0] * proba[:, 1]
+    total = 0.1 * n_classes
+    expected = 0.1**2 / (total * (total + 1))
+    assert values.mean() == pytest.approx(expected, abs=4 * values.std() / math.sqrt(n))
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("n_classes", [2, 10])
+def test_labels_follow_the_true_probabilities(model, n_classes):
+    n = 50_000
+    y, proba, truth = dirichlet_case(model, n_classes)
+    for k in range(n_classes):
+        for weight in (np.ones(n), proba[:, 0], proba[:, k]):
+            values = weight * ((y == k) - truth[:, k])
+            assert abs(values.mean()) < 4.5 * values.std() / math.sqrt(n)
+
+
+@pytest.mark.parametrize("n_classes", [2, 10])
+def test_expected_calibration_errors_of_the_notes(n_classes):
+    n = 50_000
+    marginal = beta_distribution(0.1, 0.1 * (n_classes - 1))
+    low, high = (
+        quad(marginal.cdf, 0, 1 / n_classes)[0],
+        quad(marginal.sf, 1 / n_classes, 1)[0],
+    )
+    expected = {  # E|b − 1/K| = ∫ P(b ≤ t) below 1/K + ∫ P(b > t) above
+        "M1": 0,
+        "M2": (1 - 1 / n_classes) / 2,
+        "M3": n_classes / 2 * (low + high),
+    }
+    for model, error in expected.items():
+        _, proba, truth = dirichlet_case(model, n_classes)
+        distance = np.abs(proba - truth).sum(axis=1) / 2
+        four_deviations = 4 * distance.std() / math.sqrt(n)
+        assert distance.mean() == pytest.approx(error, abs=four_deviations + 1e-12)
+        if n_classes == 10:
+            assert error == pytest.approx({"M1": 0, "M2": 0.45, "M3": 0.71}[model], abs=0.005)
+
+
+def test_only_the_first_model_is_calibrated():
+    p_values = {}
+    for model in MODELS:
+        y, proba = make_dirichlet_family(model=model, random_state=0)
+        test = CalibrationTest(n_resamples=99, random_state=0)
+        p_values[model] = test.fit(proba, y).p_value_
+    assert p_values["M1"] > 0.05
+    assert p_values["M2"] == p_values["M3"] == 0.01
+
+
+def test_the_model_changes_the_labels_only():
+    cases = [make_dirichlet_family(model=model, random_state=3) for model in MODELS]
+    for y, proba in cases:
+        np.testing.assert_array_equal(proba, cases[0][1])
+        assert y.shape == (250,)
+        assert proba.shape == (250, 10)
+        assert y.dtype.kind == "i"
+        assert set(y) <= set(range(10))
+        np.testing.assert_allclose(proba.sum(axis=1), 1, rtol=0, atol=1e-14)
+    assert (cases[1][0] == 0).mean() > 0.4 > (cases[0][0] == 0).mean()
+    assert not np.array_equal(cases[0][0], cases[2][0])
+
+
+def test_seeds_of_the_dirichlet_family():
+    def proba(random_state):
+        return make_dirichlet_family(20, random_state=random_state)[1]
+
+    np.testing.assert_array_equal(proba(5), proba(np.random.RandomState(5)))
+    assert not np.array_equal(proba(5), proba(6))
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"n_samples": 0}, {"n_classes": 1}, {"model": "M4"}, {"model": 1}], ids=str
+)
+def test_bad_parameters_of_the_dirichlet_family_are_named(parameters):
+    (name,) = parameters
+    with pytest.raises(ValueError, match=f"The '{name}' parameter"):
+        make_dirichlet_family(**parameters)

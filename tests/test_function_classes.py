@@ -126,11 +126,6 @@ def test_classes_are_values(case):
         setattr(case, name, 3.0)
 
 
-def test_every_class_documents_its_method():
-    for case in CASES.values():
-        assert case.constraints.__doc__ == FunctionClass.constraints.__doc__
-
-
 def test_objects_with_constraints_can_be_intersected():
     class Even:
         def constraints(self, points, values):

@@ -16,12 +16,19 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.estimator_checks import check_estimator
 
 from skcalib.function_classes import Bounded, Monotone
-from skcalib.hypothesis_tests import CalibrationTest
+from skcalib.hypothesis_tests import (
+    CalibrationTest,
+    CoxTest,
+    HosmerLemeshowTest,
+    SpiegelhalterTest,
+    UCMETest,
+)
 from skcalib.metrics import (
     calibration_distance_bounds,
     cumulative_calibration_error,
     expected_calibration_error,
     interval_calibration_error,
+    kernel_calibration_error,
     laplace_kernel_calibration_error,
     lower_distance_to_calibration,
     score_decomposition,
@@ -51,6 +58,7 @@ METRIC_CASES = {
         kernel="exponential",
         estimator="biased",
     ),
+    "kernel, root": kernel_calibration_error,
     "cumulative": cumulative_calibration_error,
     "cumulative, range": partial(
         cumulative_calibration_error, kind="range", multi_class="classwise"
@@ -60,6 +68,16 @@ METRIC_CASES = {
     ),
     "expected, width": partial(
         expected_calibration_error, strategy="quantile", n_bins=4, add_bin_width=True
+    ),
+    "expected, canonical": partial(expected_calibration_error, multi_class="canonical", n_bins=3),
+    "expected, canonical l2": partial(
+        expected_calibration_error, multi_class="canonical", norm="l2"
+    ),
+    "expected, median-variance": partial(
+        expected_calibration_error,
+        multi_class="canonical",
+        strategy="median-variance",
+        min_bin_size=5,
     ),
     "interval": interval_calibration_error,
     "interval, cells": partial(interval_calibration_error, precision=0.3, multi_class="classwise"),
@@ -112,6 +130,17 @@ TEST_CASES = {
     "biased": CalibrationTest(estimator="biased", kernel="rbf", n_resamples=49, random_state=0),
     "smooth": CalibrationTest("smooth_calibration_error", n_resamples=49, random_state=0),
     "expected": CalibrationTest("expected_calibration_error", n_resamples=49, random_state=0),
+    "consistency": CalibrationTest(method="consistency", n_resamples=49, random_state=0),
+    "ucme": UCMETest(n_locations=3, random_state=0),
+    "Spiegelhalter": SpiegelhalterTest(),
+    "Hosmer-Lemeshow": HosmerLemeshowTest(),
+    "Hosmer-Lemeshow, fitted": HosmerLemeshowTest(n_bins=5, ddof=1),
+    "Cox": CoxTest(),
+}
+# Tests that need equal weights; their other laws are those of every estimator.
+EQUAL_WEIGHT_CASES = {
+    "asymptotic": CalibrationTest(method="asymptotic", n_resamples=49, random_state=0),
+    "distribution-free": CalibrationTest(method="distribution-free"),
 }
 RECALIBRATOR_CASES = {
     "isotonic": IsotonicRecalibrator(),
@@ -119,7 +148,7 @@ RECALIBRATOR_CASES = {
 
 # Copies of a row are not independent samples: the unbiased estimator leaves out pairs of copies,
 # if the copy is a row, but not if it is a weight.
-NOT_REPEATABLE = {"expected, debiased", "kernel", "kernel, rbf"}
+NOT_REPEATABLE = {"expected, debiased", "expected, median-variance", "kernel", "kernel, rbf"}
 
 
 def metric_measure(metric):
@@ -187,7 +216,7 @@ def assert_same(actual, expected, tolerance=1e-12):
 
 def test_every_metric_is_among_the_cases():
     covered = {getattr(case, "func", case).__name__ for case in METRIC_CASES.values()}
-    assert covered == set(METRICS)
+    assert covered == {*METRICS, "weighted_calibration_error"}
 
 
 def test_every_estimator_is_among_the_cases():
@@ -302,6 +331,21 @@ def test_other_precisions_are_computed_in_double(measure, n_classes, dtype):
     assert_same(measure(label, lower), measure(label, rounded))
     if dtype is np.float32:  # once it has been single precision
         assert_same(measure(label, lower.astype(np.float64)), measure(label, rounded))
+
+
+@all_measures
+@both_kinds
+def test_columns_named_after_the_classes_must_be_in_their_order(measure, n_classes):
+    label, proba = problem(n_classes)
+    names = np.array(["a", "b", "c", "d"][:n_classes])
+    matrix = two_columns(proba) if n_classes == 2 else proba
+    frame = pd.DataFrame(matrix, columns=names)
+    assert_same(measure(names[label], frame), measure(label, proba), 0)
+    mixed = frame[names[::-1]]
+    for container in (mixed, pl.DataFrame(mixed)):
+        with pytest.raises(ValueError, match=r"columns of .* must be in the order of the classes"):
+            measure(names[label], container)
+    measure(names[label], mixed, labels=list(mixed.columns))
 
 
 @all_measures
@@ -530,13 +574,14 @@ def test_p_values_are_probabilities(test, n_classes):
     label, proba = problem(n_classes)
     fitted = clone(test).fit(proba, label)
     assert 0 < fitted.p_value_ <= 1
-    assert fitted.null_distribution_.shape == (49,)
+    if isinstance(fitted, CalibrationTest):
+        assert fitted.null_distribution_.shape == (49,)
     assert fitted.classes_.tolist() == list(range(n_classes))
 
 
 # The contracts of `check_estimator`, on the only input that recalibrators and tests take.
 
-ESTIMATOR_CASES = TEST_CASES | RECALIBRATOR_CASES
+ESTIMATOR_CASES = TEST_CASES | EQUAL_WEIGHT_CASES | RECALIBRATOR_CASES
 all_estimators = pytest.mark.parametrize("estimator", ESTIMATOR_CASES.values(), ids=ESTIMATOR_CASES)
 all_recalibrators = pytest.mark.parametrize(
     "recalibrator", RECALIBRATOR_CASES.values(), ids=RECALIBRATOR_CASES

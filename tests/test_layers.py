@@ -16,7 +16,7 @@ LAYERS = [
     ["_numerics"],
     ["_predictions"],
     ["_validation"],
-    ["datasets", "function_classes"],
+    ["datasets", "function_classes", "lenses"],
     ["metrics"],
     ["hypothesis_tests", "recalibration"],
     ["report", "display"],

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from helpers import random_problem
 
+from skcalib.metrics import cumulative_calibration_error, score_decomposition
 from skcalib.metrics import expected_calibration_error as ece
-from skcalib.metrics._cumulative import cumulative_calibration_error
-from skcalib.metrics._proper import score_decomposition
 
 # what the peers warn about is theirs
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -2,10 +2,6 @@
 
 import numpy as np
 
-# The reciprocals of smaller ones overflow; distinct probabilities are then as good as infinitely
-# far apart anyway.
-SMALLEST_BANDWIDTH = 1e-150
-
 
 def laplace_pair_sum(points: np.ndarray, mass: np.ndarray, bandwidth: float) -> np.ndarray:
     """Σ_{i≠j} mass_i mass_j exp(−|points_i − points_j|/h) for each row of mass.
@@ -18,7 +14,7 @@ def laplace_pair_sum(points: np.ndarray, mass: np.ndarray, bandwidth: float) -> 
 
     Parameters: points (n,) sorted, mass (..., n). Returns (...,). Cost O(n) per row.
     """
-    first = last = points / max(bandwidth, SMALLEST_BANDWIDTH)
+    first = last = points
     from_first = from_last = mass
     total = np.zeros(mass.shape[:-1])
     while len(first) > 1:
@@ -27,9 +23,24 @@ def laplace_pair_sum(points: np.ndarray, mass: np.ndarray, bandwidth: float) -> 
             none = np.zeros((*mass.shape[:-1], 1))
             from_first = np.concatenate([from_first, none], axis=-1)
             from_last = np.concatenate([from_last, none], axis=-1)
-        facing = from_last[..., ::2] * np.exp(last[::2] - first[1::2])
+        across, forth, back = (
+            _decay(a - b, bandwidth)
+            for a, b in (
+                (last[::2], first[1::2]),
+                (first[::2], first[1::2]),
+                (last[::2], last[1::2]),
+            )
+        )
+        facing = from_last[..., ::2] * across
         total += np.einsum("...j,...j->...", facing, from_first[..., 1::2])
-        from_first = from_first[..., ::2] + from_first[..., 1::2] * np.exp(first[::2] - first[1::2])
-        from_last = from_last[..., ::2] * np.exp(last[::2] - last[1::2]) + from_last[..., 1::2]
+        from_first = from_first[..., ::2] + from_first[..., 1::2] * forth
+        from_last = from_last[..., ::2] * back + from_last[..., 1::2]
         first, last = first[::2], last[1::2]
     return 2 * total
+
+
+def _decay(difference: np.ndarray, bandwidth: float) -> np.ndarray:
+    """exp(difference/h) of differences that are at most 0, and underflow at small h."""
+    with np.errstate(over="ignore"):
+        difference /= bandwidth
+    return np.exp(difference, out=difference)

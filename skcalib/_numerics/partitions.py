@@ -10,10 +10,10 @@ _STRETCH = 2**15
 
 
 def cells(points: np.ndarray, weight: np.ndarray, precision: float) -> np.ndarray:
-    """Indices where cells of sorted points start that have at most this extent and weight.
+    """Indices where cells of sorted points start that have at most this extent.
 
-    Points (m,) with weights (m,) that sum to 1. There are at most 2/precision + 2 cells; a point
-    that is heavier than the precision is not divided.
+    Points (m,) with weights (m,) that sum to 1. Without its last point, a cell has at most this
+    weight, too. There are at most 2/precision + 2 cells.
     """
     before = np.cumsum(weight) - weight
     is_first = np.ones(len(points), dtype=bool)
@@ -32,25 +32,27 @@ def best_partition(
     index of the first cell of each run, (r,).
 
     Dynamic programme over the last cell b: best[b] is the least over starts a of best[a − 1] + cost
-    of (a, …, b). A block of starts is left out if the least of its `best` and the extent times
-    the weight from its last start on already exceed what is known to be possible. Cost O(m²) at
-    most, about m² times the result in practice.
+    of (a, …, b). A block of starts is left out if a lower bound on its costs exceeds what is known
+    to be possible: the extent times the weight from its last start on, and the least of its `best`
+    minus mass, or plus mass, which bound the sum of `best` and the absolute mass between. Cost
+    O(m²) at most, nearly O(m) in practice.
     """
     n_cells = len(first)
     mass_before = np.concatenate([[0.0], np.cumsum(mass)])
     weight_before = np.concatenate([[0.0], np.cumsum(weight)])
     best = np.zeros(n_cells + 1)
     start = np.zeros(n_cells + 1, dtype=np.intp)
-    least = np.full(-(-n_cells // _BLOCK), np.inf)  # of `best` in every block of starts
-    least[0] = 0.0
-    block_end = np.minimum(np.arange(1, len(least) + 1) * _BLOCK, n_cells) - 1
+    # the least best − mass and best + mass in every block of starts
+    rising, falling = np.full((2, -(-n_cells // _BLOCK)), np.inf)
+    rising[0] = falling[0] = 0.0
+    block_end = np.minimum(np.arange(1, len(rising) + 1) * _BLOCK, n_cells) - 1
     end_first, end_weight = first[block_end], weight_before[block_end]
     for b in range(n_cells):
         weight_up_to, mass_up_to, point = weight_before[b + 1], mass_before[b + 1], last[b]
         alone = best[b] + abs(mass[b]) + (point - first[b]) * weight[b]
         current = b // _BLOCK
         bound = (point - end_first[:current]) * (weight_up_to - end_weight[:current])
-        bound += least[:current]
+        bound += np.maximum(rising[:current] + mass_up_to, falling[:current] - mass_up_to)
         worth = np.flatnonzero(bound < alone)
         lowest = _BLOCK * (worth[0] if len(worth) else current)
         starts = slice(lowest, b + 1)
@@ -62,7 +64,8 @@ def best_partition(
         start[b + 1] = lowest + choice
         if b + 1 < n_cells:
             block = (b + 1) // _BLOCK
-            least[block] = min(least[block], best[b + 1])
+            rising[block] = min(rising[block], best[b + 1] - mass_up_to)
+            falling[block] = min(falling[block], best[b + 1] + mass_up_to)
     runs = []
     end = n_cells
     while end > 0:

@@ -19,12 +19,13 @@ from scipy.linalg import LinAlgError, cho_solve_banded, cholesky_banded
 
 from .sorting import first_of_ties
 
-# Nodes are at most one of so many parts of [0, 1] apart: between nodes at a distance d the
-# constraint is violated by at most d²/2.
+# Nodes are at most one of so many parts of [0, 1] apart, unless the grid is coarser: between nodes
+# at a distance d the constraint is violated by at most d²/2.
 _INTERVALS = 256
 
-# Closer nodes make the Newton equations too stiff for double precision.
-_CLOSEST_NODES = 2.0**-24
+# Close nodes make the Newton equations stiff. If rounding makes their matrix indefinite, its
+# diagonal is increased by these parts.
+_REGULARISATION = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10)
 
 # The interior point method ends at a duality gap of this part of the tolerance.
 _GAP = 1e-3
@@ -42,9 +43,10 @@ def least_calibrating_transport(
     """A lower and an upper bound on the lower distance, at most `tol` apart if that is reached.
 
     Points (m,) sorted and distinct in [0, 1], weight (2, m) of each label at each point, summing to
-    1. Nodes are the points rounded to a grid, of a quarter of `tol` or finer; the bounds are those
+    1. Nodes are the points rounded to a grid, of at most a quarter of `tol`; the bounds are those
     of the points themselves all the same. Where f breaks the constraint between nodes, nodes are
-    added; if it does not, and the bounds are still too far apart, the grid is refined.
+    added; if it does not, and the bounds are still too far apart, the grid is refined, or made
+    coarser if the program on it could not be solved.
     """
     total = weight.sum(axis=1)
     if total.min() == 0:  # calibrated predictions are all 0, or all 1
@@ -52,23 +54,23 @@ def least_calibrating_transport(
         return value, value
     lower, upper = 0.0, np.inf
     grid, extra = 2.0 ** np.floor(np.log2(tol / 4)), np.linspace(0, 1, _INTERVALS + 1)
-    if len(points) * grid < 1:  # so few nodes that their places may as well be exact
-        grid = max(grid / 256, _CLOSEST_NODES)
     for _ in range(_MOST_ROUNDS):
         rounded = np.round(points / grid)
         rounded = np.union1d(rounded[first_of_ties(rounded)], np.round(extra / grid))
         nodes = rounded * grid
         split = _split_between_nodes(points, weight, nodes)
-        f, target = _solve(nodes, split, _GAP * tol)
+        f, target, is_solved = _solve(nodes, split, _GAP * tol)
         bound, violated = _dual_bound(nodes, split, f, tol / 8)
         lower = max(lower, bound)
         upper = min(upper, _primal_bound(points, weight, nodes, target))
         if upper - lower <= tol:
             break
-        if len(violated):
+        if not is_solved:
+            grid *= 2
+        elif len(violated):
             extra = np.union1d(extra, violated)
         else:
-            grid = max(grid / 2, _CLOSEST_NODES)
+            grid /= 2
     return lower, upper
 
 
@@ -128,8 +130,8 @@ def _primal_bound(
     return float(np.sum(np.abs(excess[:, :-1]) @ np.diff(change[order])))
 
 
-def _solve(nodes: np.ndarray, split: np.ndarray, gap: float) -> tuple[np.ndarray, np.ndarray]:
-    """Nearly optimal f (k, 2) and μ (k,) of the linear program on the nodes.
+def _solve(nodes: np.ndarray, split: np.ndarray, gap: float) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Nearly optimal f (k, 2) and μ (k,) of the linear program on the nodes; whether they are.
 
     Mehrotra's predictor-corrector method for: maximise Σ split·f subject to A f ≤ limit, with
     slacks s > 0 and multipliers z > 0, Aᵀ z = split. The multipliers of the Lipschitz constraints
@@ -140,24 +142,28 @@ def _solve(nodes: np.ndarray, split: np.ndarray, gap: float) -> tuple[np.ndarray
     f = np.full(objective.shape, -1.0)
     s = np.concatenate([program.limit[: -len(nodes)], np.ones(len(nodes))])
     z = np.concatenate([np.ones(len(s) - len(nodes)), np.full(len(nodes), 1 / len(nodes))])
+    is_solved = False
     for _ in range(_MOST_STEPS):
         missing = objective - program.adjoint(z)
         slack = program.limit - program.apply(f) - s
-        if s @ z < gap:
+        products = s * z
+        current = products.sum()  # not a dot product: threads would be slower, and change digits
+        is_solved = bool(current < gap)
+        if is_solved:
             break
         try:
             newton = partial(_newton, program, program.normal_factor(z / s), s, z, missing, slack)
-        except LinAlgError:  # as near as rounding allows
+        except LinAlgError:
             break
-        _, ds, dz = newton(-s * z)
-        reached = (s + _step(s, ds) * ds) @ (z + _step(z, dz) * dz)
-        centre = (reached / (s @ z)) ** 3 * (s @ z) / len(s)
-        df, ds, dz = newton(centre - s * z - ds * dz)
+        _, ds, dz = newton(-products)
+        reached = np.sum((s + _step(s, ds) * ds) * (z + _step(z, dz) * dz))
+        centre = (reached / current) ** 3 * current / len(s)
+        df, ds, dz = newton(centre - products - ds * dz)
         primal, dual = _CAUTION * _step(s, ds), _CAUTION * _step(z, dz)
         f += primal * df
         s += primal * ds
         z += dual * dz
-    return f, z[-len(nodes) :]
+    return f, z[-len(nodes) :], is_solved
 
 
 def _newton(
@@ -216,4 +222,12 @@ class _Program:
         band[0, :-1] += coupling
         band[1, :, 0] = self.weights.prod(axis=1) * level
         band[2, :-1] = -coupling
-        return cholesky_banded(band.reshape(3, -1), lower=True, check_finite=False)
+        band = band.reshape(3, -1)
+        diagonal = band[0].copy()
+        for part in _REGULARISATION:
+            band[0] = (1 + part) * diagonal
+            try:
+                return cholesky_banded(band, lower=True, check_finite=False)
+            except LinAlgError:
+                continue
+        raise LinAlgError

@@ -1,5 +1,6 @@
-"""Tests whose null distribution comes from drawing labels."""
+"""The test of calibration, by resampling or by what is known of the kernel statistic's law."""
 
+from dataclasses import replace
 from functools import partial
 from numbers import Integral
 
@@ -12,13 +13,20 @@ from .._numerics.null import draw_labels
 from .._validation import (
     Interval,
     StrOptions,
+    check_enough_for_estimator,
     check_fit_input,
     check_statistic_values,
-    check_two_samples,
+    check_test_method,
     fit_context,
 )
-from ..metrics._kernel import KERNEL_CONSTRAINTS, SquaredKernelError
+from ..metrics._kernel import (
+    ESTIMATOR_CONSTRAINTS,
+    KERNEL_CONSTRAINTS,
+    SquaredKernelError,
+    resolved_bandwidth,
+)
 from ..metrics._scorers import METRICS
+from ._kernel import bootstrap_null, distribution_free_p_value, largest_term, normal_p_value
 
 # Entries in the residuals of one batch of resamples (32 MB).
 _BATCH = 2**22
@@ -36,20 +44,28 @@ class CalibrationTest(BaseEstimator):
     If the model is calibrated, the labels are independent given the predictions, each drawn from
     its own prediction. Labels drawn in this way, with the predictions held fixed, give the exact
     null distribution of any statistic, and a p-value that is valid for every number of samples and
-    classes.
+    classes. That is the default method; the others are those of the literature.
 
     Parameters
     ----------
     statistic : str or callable, default="skce"
         What measures miscalibration; large values speak against the hypothesis. "skce" is
-        :func:`skcalib.metrics.squared_kernel_calibration_error` with `kernel`, `bandwidth` and
-        `estimator`. Otherwise the name of a metric of :mod:`skcalib.metrics`, or a callable
-        ``statistic(y_true, y_proba) -> float``. A callable gets resampled labels of the same type
-        and the probabilities, in one column or in several as `fit` got them; not every class need
-        occur among the labels. If `fit` gets weights, so does the callable, as `sample_weight`.
+        :func:`skcalib.metrics.squared_kernel_calibration_error` with `kernel`, `bandwidth`,
+        `class_kernel`, `estimator` and `block_size`. Otherwise the name of a metric of
+        :mod:`skcalib.metrics`, or a callable ``statistic(y_true, y_proba) -> float``. A callable
+        gets resampled labels of the same type and the probabilities, in one column or in several as
+        `fit` got them; not every class need occur among the labels. If `fit` gets weights, so does
+        the callable, as `sample_weight`.
 
-    method : {"conditional"}, default="conditional"
-        How the p-value is found: by labels drawn from the predictions as they are.
+    method : {"conditional", "asymptotic", "distribution-free", "consistency"}, \
+            default="conditional"
+        How the p-value is found. "conditional": by labels drawn from the predictions as they are;
+        exact. "asymptotic", for "skce" only: by the limit law of the statistic, which is normal for
+        the estimators "linear" and "block" and bootstrapped for "unbiased". "distribution-free",
+        for "skce" only: by bounds that hold for every sample size and are very loose.
+        "consistency": by predictions drawn from the predictions, and labels drawn from these; for
+        comparison only, as it rejects calibrated models too often (and with `sample_weight` draws
+        them with their weights).
 
     kernel : str or callable, default="total-variation"
         Kernel of the "skce" statistic, as in
@@ -58,11 +74,20 @@ class CalibrationTest(BaseEstimator):
     bandwidth : "median" or float, default="median"
         Bandwidth of the "skce" statistic.
 
-    estimator : {"unbiased", "biased"}, default="unbiased"
-        Estimator of the "skce" statistic.
+    estimator : {"unbiased", "biased", "linear", "block"}, default="unbiased"
+        Estimator of the "skce" statistic. With "linear" and "block" the result depends on the order
+        of the samples.
+
+    block_size : int, default=None
+        Number of samples in a block of the estimator "block"; None means
+        :math:`\lfloor\sqrt n\rfloor`.
+
+    class_kernel : array-like of shape (n_classes, n_classes), default=None
+        Positive semi-definite matrix over the classes of the "skce" statistic.
 
     n_resamples : int, default=999
-        Number of label vectors drawn. The smallest possible p-value is ``1 / (n_resamples + 1)``.
+        Number of label vectors or bootstrap samples drawn. The smallest possible p-value is then
+        ``1 / (n_resamples + 1)``.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -73,7 +98,7 @@ class CalibrationTest(BaseEstimator):
 
     n_jobs : int, default=None
         Number of jobs among which joblib spreads the draws; None means 1 unless in a
-        :obj:`joblib.parallel_backend` context.
+        :obj:`joblib.parallel_backend` context. The bootstrap of "asymptotic" runs in one job.
 
     verbose : int, default=0
         Progress messages of joblib; 0 means none.
@@ -87,7 +112,8 @@ class CalibrationTest(BaseEstimator):
         The statistic of the data.
 
     null_distribution_ : ndarray of shape (n_resamples,)
-        The statistic of the drawn labels.
+        The statistic of the drawn samples, if any are drawn: not with "distribution-free", nor with
+        "asymptotic" for the estimators "linear" and "block".
 
     classes_ : ndarray of shape (n_classes,)
         The classes.
@@ -100,20 +126,36 @@ class CalibrationTest(BaseEstimator):
 
     See Also
     --------
+    UCMETest : A test in linear time, for many samples.
     skcalib.metrics.squared_kernel_calibration_error : The default statistic.
 
     Notes
     -----
-    With B resamples the p-value is :math:`(1 + \#\{T^*_b \ge T\}) / (1 + B)`, where values that
-    differ by rounding count as equal. The test is exact: at any level :math:`\alpha` for which
-    :math:`\alpha (B + 1)` is a whole number, and a statistic without ties, it rejects a calibrated
-    model with probability :math:`\alpha`; with ties, with at most that. The "skce" statistic of
-    all resamples is computed in matrix products: for two classes (except with the kernel "rbf" or
-    a callable) at :math:`O(n (B + \log n))`, otherwise :math:`O(n^2 K B)`; memory is :math:`O(n
-    K)` and a few times 32 MB for each job.
+    **Conditional.** With B resamples the p-value is :math:`(1 + \#\{T^*_b \ge T\}) / (1 + B)`,
+    where values that differ by rounding count as equal. The test is exact: at any level
+    :math:`\alpha` for which :math:`\alpha (B + 1)` is a whole number, and a statistic without ties,
+    it rejects a calibrated model with probability :math:`\alpha`; with ties, with at most that. The
+    "skce" statistic of all resamples is computed in matrix products: for two classes (except with
+    the kernel "rbf" or a callable, or in blocks) at :math:`O(n (B + \log n))`, otherwise
+    :math:`O(n^2 K B)`; memory is :math:`O(n K)` and a few times 32 MB for each job.
 
-    This is not consistency resampling [2]_, which also redraws the predictions and rejects
-    calibrated models too often [1]_.
+    **Consistency resampling** [2]_ also redraws the predictions, which makes the null distribution
+    too narrow around its mean: it rejects calibrated models too often [1]_.
+
+    **Asymptotic** [1]_. A mean over independent pairs or blocks divided by its sample standard
+    deviation is asymptotically normal; the test is one-sided. The unbiased estimate is a degenerate
+    U-statistic under the hypothesis, whose law the bootstrap of [3]_ approximates at
+    :math:`O(n^2 (K + B))`: with multinomial counts C, :math:`a = n / (n - 1)` and the terms
+    :math:`h_{ij}` of the statistic, :math:`n^{-2} \sum_i C_i \sum_j (a (C_j - 1[i = j]) - 2) h_{ij}
+    + n^{-2} \sum_{i,j} h_{ij}` is drawn for a times the estimate.
+
+    **Distribution-free** [1]_. With :math:`|h_{ij}| \le b` (2 without a class kernel), values t
+    have p-values of at most :math:`\exp(-\max(0, \sqrt{nt/b} - 1)^2 / 2)` for the biased estimate
+    and :math:`\exp(-\lfloor n/2 \rfloor t^2 / (2 b^2))` for the unbiased and the linear one if
+    :math:`t > 0`, and 1 if :math:`t \le 0`; in blocks, :math:`\lfloor n/2 \rfloor` becomes the
+    number of disjoint pairs within blocks.
+
+    The last two methods need equal weights, except the normal law.
 
     References
     ----------
@@ -121,6 +163,8 @@ class CalibrationTest(BaseEstimator):
        classification: A unifying framework. NeurIPS 2019. :arxiv:`1910.11385`
     .. [2] J. Bröcker and L. A. Smith (2007). Increasing the Reliability of Reliability Diagrams.
        Weather and Forecasting 22(3). :doi:`10.1175/WAF993.1`
+    .. [3] M. A. Arcones and E. Giné (1992). On the Bootstrap of U and V Statistics. Annals of
+       Statistics 20(2). :doi:`10.1214/aos/1176348650`
 
     Examples
     --------
@@ -135,8 +179,9 @@ class CalibrationTest(BaseEstimator):
 
     _parameter_constraints: dict = {
         **KERNEL_CONSTRAINTS,
+        **ESTIMATOR_CONSTRAINTS,
         "statistic": [StrOptions({"skce", *METRICS}), callable],
-        "method": [StrOptions({"conditional"})],
+        "method": [StrOptions({"conditional", "asymptotic", "distribution-free", "consistency"})],
         "n_resamples": [Interval(Integral, 1, None, closed="left")],
         "labels": ["array-like", None],
         "random_state": ["random_state"],
@@ -152,6 +197,8 @@ class CalibrationTest(BaseEstimator):
         kernel="total-variation",
         bandwidth="median",
         estimator="unbiased",
+        block_size=None,
+        class_kernel=None,
         n_resamples=999,
         labels=None,
         random_state=None,
@@ -163,6 +210,8 @@ class CalibrationTest(BaseEstimator):
         self.kernel = kernel
         self.bandwidth = bandwidth
         self.estimator = estimator
+        self.block_size = block_size
+        self.class_kernel = class_kernel
         self.n_resamples = n_resamples
         self.labels = labels
         self.random_state = random_state
@@ -171,7 +220,7 @@ class CalibrationTest(BaseEstimator):
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X, y, sample_weight=None):
-        """Draw the null distribution and compute the p-value.
+        """Find the null distribution and compute the p-value.
 
         Parameters
         ----------
@@ -190,21 +239,16 @@ class CalibrationTest(BaseEstimator):
             The fitted test.
         """
         predictions = check_fit_input(self, X, y, sample_weight)
-        statistic, n_batches = self._statistic_of_labels(
-            predictions, as_matrix=self.n_features_in_ > 1, weighted=sample_weight is not None
-        )
-        sizes = _batch_sizes(self.n_resamples, predictions.proba.size, n_batches)
-        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=len(sizes))
-        order = _canonical_order(predictions)
-        proba = predictions.proba[order]
-        null = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
-            delayed(_null_batch)(statistic, proba, order, size, seed)
-            for size, seed in zip(sizes, seeds, strict=True)
-        )
+        is_kernel = self.statistic in ("skce", "squared_kernel_calibration_error")
+        check_test_method(self, predictions, is_kernel)
+        if is_kernel:
+            check_enough_for_estimator(predictions, self.estimator, self.block_size)
+        vars(self).pop("null_distribution_", None)
         self.classes_ = predictions.classes
-        self.statistic_ = float(statistic(predictions.label[None])[0])
-        self.null_distribution_ = np.concatenate(null)
-        self.p_value_ = _monte_carlo_p_value(self.statistic_, self.null_distribution_)
+        if self.method in ("asymptotic", "distribution-free"):
+            self._fit_kernel_law(predictions)
+        else:
+            self._fit_by_resampling(predictions, is_kernel, weighted=sample_weight is not None)
         return self
 
     def __sklearn_tags__(self):
@@ -213,29 +257,89 @@ class CalibrationTest(BaseEstimator):
         tags.target_tags.required = True
         return tags
 
-    def _statistic_of_labels(self, predictions, as_matrix, weighted):
-        """The statistic as a function of label vectors (R, n), and the least number of batches."""
-        metric = self.statistic
-        if metric in ("skce", "squared_kernel_calibration_error"):
-            if self.estimator == "unbiased":
-                check_two_samples(predictions)
-            error = SquaredKernelError(predictions, self.kernel, self.bandwidth, self.estimator)
-            return error, 1
-        if not callable(metric):
-            metric = partial(METRICS[metric], labels=predictions.classes)
-        if weighted:
-            metric = partial(metric, sample_weight=predictions.weight)
-        proba = (predictions.matrix if as_matrix else predictions.proba).view()
-        proba.flags.writeable = False  # it may be the caller's
-        one_by_one = partial(
-            _metric_of_labels, metric=metric, proba=proba, classes=predictions.classes
+    def _fit_kernel_law(self, predictions):
+        error = SquaredKernelError(predictions, **self._kernel_options())
+        self.statistic_ = float(error(predictions.label[None])[0])
+        if self.method == "distribution-free":
+            self.p_value_ = distribution_free_p_value(
+                self.statistic_,
+                self.estimator,
+                len(predictions.label),
+                error.block_size,
+                largest_term(self.class_kernel, len(predictions.classes)),
+            )
+        elif error.block_size:
+            sums = error.block_sums(predictions.label[None])[:, 0]
+            self.p_value_ = normal_p_value(sums, error.pair_weight)
+        else:
+            self.null_distribution_ = bootstrap_null(
+                error,
+                predictions.label,
+                _canonical_order(predictions),
+                self.n_resamples,
+                check_random_state(self.random_state),
+            )
+            self.p_value_ = _monte_carlo_p_value(self.statistic_, self.null_distribution_)
+
+    def _fit_by_resampling(self, predictions, is_kernel, weighted):
+        as_matrix = self.n_features_in_ > 1
+        if is_kernel:
+            options = self._kernel_options()
+            options["bandwidth"] = resolved_bandwidth(predictions, self.kernel, self.bandwidth)
+            statistic_of = partial(SquaredKernelError, **options)
+            at_least = 1
+        else:
+            metric = METRICS.get(self.statistic, self.statistic)
+            statistic_of = partial(
+                _MetricOfLabels,
+                metric=metric,
+                name_classes=metric is not self.statistic,
+                as_matrix=as_matrix,
+                weighted=weighted,
+            )
+            at_least = _BATCHES
+        redraw = self.method == "consistency"
+        statistic = statistic_of(predictions)
+        sizes = _batch_sizes(
+            self.n_resamples, predictions.proba.size, _BATCHES if redraw else at_least
         )
-        return one_by_one, _BATCHES
+        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=len(sizes))
+        order = _canonical_order(predictions)
+        batch = (
+            partial(_consistency_batch, statistic_of)
+            if redraw
+            else partial(_conditional_batch, statistic)
+        )
+        null = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
+            delayed(batch)(predictions, order, size, seed)
+            for size, seed in zip(sizes, seeds, strict=True)
+        )
+        self.statistic_ = float(statistic(predictions.label[None])[0])
+        self.null_distribution_ = np.concatenate(null)
+        self.p_value_ = _monte_carlo_p_value(self.statistic_, self.null_distribution_)
+
+    def _kernel_options(self):
+        return {
+            name: getattr(self, name)
+            for name in ("kernel", "bandwidth", "class_kernel", "estimator", "block_size")
+        }
 
 
-def _metric_of_labels(labels, metric, proba, classes):
-    values = np.array([metric(classes[row], proba) for row in labels])
-    return check_statistic_values(values)
+class _MetricOfLabels:
+    """A metric as a function of the labels of given predictions, like `SquaredKernelError`."""
+
+    def __init__(self, predictions, metric, name_classes, as_matrix, weighted):
+        self.classes = predictions.classes
+        self.metric = partial(metric, labels=self.classes) if name_classes else metric
+        if weighted:
+            self.metric = partial(self.metric, sample_weight=predictions.weight)
+        self.proba = (predictions.matrix if as_matrix else predictions.proba).view()
+        self.proba.flags.writeable = False  # it may be the caller's
+
+    def __call__(self, labels):
+        """Values (R,) for R label vectors (R, n)."""
+        values = np.array([self.metric(self.classes[row], self.proba) for row in labels])
+        return check_statistic_values(values)
 
 
 def _batch_sizes(n_resamples, entries_per_resample, at_least):
@@ -251,11 +355,28 @@ def _canonical_order(predictions):
     return np.lexsort((predictions.weight, *proba.T))
 
 
-def _null_batch(statistic, ordered_proba, order, n_draws, seed):
-    drawn = draw_labels(ordered_proba, n_draws, np.random.default_rng(seed))
+def _conditional_batch(statistic, predictions, order, n_draws, seed):
+    drawn = draw_labels(predictions.proba[order], n_draws, np.random.default_rng(seed))
     labels = np.empty_like(drawn)
     labels[:, order] = drawn
     return statistic(labels)
+
+
+def _consistency_batch(statistic_of, predictions, order, n_draws, seed):
+    generator = np.random.default_rng(seed)
+    values = []
+    for _ in range(n_draws):
+        rows = order[generator.integers(len(order), size=len(order))]
+        weight = predictions.weight[rows]
+        label = draw_labels(predictions.proba[rows], 1, generator)
+        resample = replace(
+            predictions,
+            proba=predictions.proba[rows],
+            label=label[0],
+            weight=weight / weight.sum(),
+        )
+        values.append(statistic_of(resample)(label)[0])
+    return np.array(values)
 
 
 def _monte_carlo_p_value(statistic, null):

@@ -9,7 +9,7 @@ from ._distance import (
     smooth_calibration_witness,
 )
 from ._interval import interval_calibration_error
-from ._kernel import squared_kernel_calibration_error
+from ._kernel import kernel_calibration_error, squared_kernel_calibration_error
 from ._laplace import laplace_kernel_calibration_error
 from ._proper import ScoreDecomposition, score_decomposition
 from ._scorers import get_scorer, get_scorer_names, make_scorer
@@ -24,6 +24,7 @@ __all__ = [
     "get_scorer",
     "get_scorer_names",
     "interval_calibration_error",
+    "kernel_calibration_error",
     "laplace_kernel_calibration_error",
     "lower_distance_to_calibration",
     "make_scorer",

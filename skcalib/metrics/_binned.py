@@ -12,6 +12,7 @@ from .._numerics.intervals import (
     quantile_bins,
     uniform_bins,
 )
+from .._numerics.simplex import median_variance_bins, product_bins
 from .._predictions import Predictions
 from .._validation import (
     METRIC_CONSTRAINTS,
@@ -21,25 +22,47 @@ from .._validation import (
     check_binned_options,
     check_debiased,
     check_predictions,
+    check_simplex_options,
     validate_params,
 )
 from ._reductions import average_over_reductions
+
+
+def _bins(predictions, n_bins, strategy, min_bin_size):
+    """Index of the bin of each sample, (n,), and the number of bins."""
+    proba, weight = predictions.proba, predictions.weight
+    if strategy == "median-variance":
+        return median_variance_bins(proba.reshape(len(proba), -1), weight, min_bin_size)
+    if strategy == "quantile":
+        return quantile_bins(proba, weight, n_bins), n_bins
+    if predictions.is_binary:
+        return uniform_bins(proba, n_bins), n_bins
+    return product_bins(proba, n_bins)
+
+
+def _binned_residuals(predictions, bins, n_bins):
+    """Share of each bin times its gap, half the L1 norm of mean one-hot label minus mean, (B,)."""
+    if predictions.is_binary:
+        return np.abs(binned_sums(bins, predictions.signed_mass, n_bins))
+    label, weight = predictions.label, predictions.weight
+    return 0.5 * sum(
+        np.abs(binned_sums(bins, weight * ((label == k) - proba), n_bins))
+        for k, proba in enumerate(predictions.proba.T)
+    )
 
 
 def _expected_calibration_error(
     predictions: Predictions,
     n_bins: int,
     strategy: str,
+    min_bin_size: int,
     norm: str,
     debias: bool,
     add_bin_width: bool,
 ) -> float:
     proba, weight = predictions.proba, predictions.weight
-    if strategy == "uniform":
-        bins = uniform_bins(proba, n_bins)
-    else:
-        bins = quantile_bins(proba, weight, n_bins)
-    residual = np.abs(binned_sums(bins, predictions.signed_mass, n_bins))  # (B,)
+    bins, n_bins = _bins(predictions, n_bins, strategy, min_bin_size)
+    residual = _binned_residuals(predictions, bins, n_bins)
     if norm == "l1" and not add_bin_width:
         return float(residual.sum())
     share = binned_sums(bins, weight, n_bins)
@@ -53,8 +76,7 @@ def _expected_calibration_error(
     square = gap**2
     if debias:
         variance = mean_variances(bins, predictions.label, weight, n_bins)[filled]
-        if np.isnan(variance).all():
-            return np.nan
+        check_debiased(variance)
         square = np.where(np.isnan(variance), 0.0, square - variance)
     return float(np.sqrt(max(share[filled] @ square, 0.0)))
 
@@ -64,10 +86,12 @@ def _expected_calibration_error(
     | REDUCTION_CONSTRAINTS
     | {
         "n_bins": [Interval(Integral, 1, None, closed="left")],
-        "strategy": [StrOptions({"uniform", "quantile"})],
+        "strategy": [StrOptions({"uniform", "quantile", "median-variance"})],
+        "min_bin_size": [Interval(Integral, 1, None, closed="left")],
         "norm": [StrOptions({"l1", "l2", "max"})],
         "debias": ["boolean"],
         "add_bin_width": ["boolean"],
+        "multi_class": [StrOptions({"canonical", "confidence", "top-label", "classwise"})],
     },
     prefer_skip_nested_validation=True,
 )
@@ -80,6 +104,7 @@ def expected_calibration_error(
     labels=None,
     n_bins=15,
     strategy="uniform",
+    min_bin_size=10,
     norm="l1",
     debias=False,
     add_bin_width=False,
@@ -116,10 +141,17 @@ def expected_calibration_error(
         {−1, 1} or {False, True} is supplied.
 
     n_bins : int, default=15
-        Number of bins.
+        Number of bins; with "canonical", of intervals into which the probability of each class is
+        cut. "median-variance" bins are as many as `min_bin_size` allows.
 
-    strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width, or of equal mass (total weight).
+    strategy : {"uniform", "quantile", "median-variance"}, default="uniform"
+        Bins of equal width; of equal mass (total weight; not with "canonical" for more than two
+        classes); or made by splitting bins at the median, again and again, along the class whose
+        probabilities vary most.
+
+    min_bin_size : int, default=10
+        Least number of samples in a "median-variance" bin. A sample counts as one, whatever its
+        weight: a weight of 2 is not the same as a sample that occurs twice.
 
     norm : {"l1", "l2", "max"}, default="l1"
         Mean absolute gap, root mean square gap, or largest gap (maximum calibration error).
@@ -133,10 +165,11 @@ def expected_calibration_error(
         Whether to add the average width of the bins. The sum bounds the distance to calibration
         from above, which the error alone does not. For `norm="l1"` only.
 
-    multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+    multi_class : {"confidence", "top-label", "classwise", "canonical"}, default="confidence"
         For more than two classes, the binary problems that are measured: the probability of the
         predicted class and whether it was right; the same for each predicted class alone; or each
-        class against the rest.
+        class against the rest. With "canonical", all classes at once, in bins of the simplex; then
+        `debias` and `add_bin_width` are not available.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         How the values for single classes are averaged under "top-label" (over the classes that are
@@ -169,6 +202,25 @@ def expected_calibration_error(
     order of the samples does not matter. The cost is :math:`O(n \log B)`, or :math:`O(n \log n)`
     for quantile bins.
 
+    With "canonical" [8]_ [9]_ the gap is the total variation distance between the mean prediction
+    and the frequencies of the K labels in a bin of probability vectors,
+
+    .. math::
+        g_j = \frac{1}{2 P_j} \sum_{k=1}^K
+        \Big| \sum_{i \in B_j} w_i (\mathbf{1}[y_i = k] - p_{ik}) \Big|.
+
+    Uniform bins are products of the uniform intervals of all classes. Of these :math:`B^K` only
+    those that hold samples are formed, at :math:`O(n (K \log B + \log n))`. With more than a few
+    classes most samples are alone in theirs, and a calibrated model's error is far from 0.
+
+    Median-variance bins start as one bin of all samples. A bin is split along the class whose
+    probabilities have the largest variance in it (the first of several; with two classes the
+    positive one), between the two distinct values where the weight below is nearest to half (the
+    lower place of two), provided that both parts hold `min_bin_size` samples; otherwise it stays.
+    So equal predictions are never separated, fewer than twice `min_bin_size` samples make one bin,
+    and whole weights are repetitions only if `min_bin_size` is 1. The cost is about
+    :math:`O(n (K + \log n) \log n)`.
+
     With `debias` [4]_ [5]_ [6]_, :math:`g_j^2` becomes
 
     .. math:: g_j^2 - \bar y_j (1 - \bar y_j) \frac{S_j}{P_j^2 - S_j},
@@ -176,11 +228,12 @@ def expected_calibration_error(
 
     where the fraction is :math:`1 / (n_j - 1)` for :math:`n_j` samples of equal weight. A bin of
     one sample, which tells nothing of its noise, contributes 0; without a bin of two there is no
-    estimate. The mean square is clipped at 0 before the root is taken, so for a calibrated model
-    the error is often exactly 0, and still biased upwards.
+    estimate. The noise is taken for that of one probability in the bin, so too much is subtracted
+    where predictions differ much within a bin. The mean square is clipped at 0 before the root is
+    taken, so for a calibrated model the error is often exactly 0, and still biased upwards.
 
     With `add_bin_width`, :math:`\sum_j P_j |I_j|` is added: for a uniform bin :math:`|I_j| = 1/B`,
-    so the sum is at least that; for a quantile bin it is the distance between its least and its
+    so the sum is at least that; for any other bin it is the distance between its least and its
     greatest prediction, since what lies between bins holds no mass. The result is an upper bound on
     the distance to the nearest calibrated function of the predictions (equation 5 of [7]_), and so
     at least half of the smooth calibration error. It is 0 for a calibrated model only if no bin
@@ -194,8 +247,8 @@ def expected_calibration_error(
        Networks. ICML 2017. :arxiv:`1706.04599`
     .. [3] C. Gupta and A. Ramdas (2022). Top-label calibration and multiclass-to-binary
        reductions. ICLR 2022. :arxiv:`2107.08353`
-    .. [4] J. Bröcker (2012). Estimating reliability and resolution of probability forecasts through
-       decomposition of the empirical score. Climate Dynamics 39, 655–667.
+    .. [4] J. Bröcker (2012). Estimating reliability and resolution of probability forecasts
+       through decomposition of the empirical score. Climate Dynamics 39, 655–667.
        :doi:`10.1007/s00382-011-1191-1`
     .. [5] C. A. T. Ferro and T. E. Fricker (2012). A bias-corrected decomposition of the Brier
        score. Quarterly Journal of the Royal Meteorological Society 138, 1954–1960.
@@ -204,6 +257,10 @@ def expected_calibration_error(
        :arxiv:`1909.10155`
     .. [7] J. Błasiok, P. Gopalan, L. Hu and P. Nakkiran (2023). A Unifying Theory of Distance from
        Calibration. STOC 2023. :arxiv:`2211.16886`
+    .. [8] D. Widmann, F. Lindsten and D. Zachariah (2019). Calibration tests in multi-class
+       classification: A unifying framework. NeurIPS 2019. :arxiv:`1910.11385`
+    .. [9] J. Vaicenavicius, D. Widmann, C. Andersson, F. Lindsten, J. Roll and T. B. Schön (2019).
+       Evaluating model calibration in classification. AISTATS 2019. :arxiv:`1902.06977`
 
     Examples
     --------
@@ -214,6 +271,14 @@ def expected_calibration_error(
     ...     [0, 1, 1, 1], [0.1, 0.1, 0.9, 0.9], n_bins=10, add_bin_width=True
     ... )
     0.35
+
+    All classes at once: labels 0 and 1 where (0.5, 0.25, 0.25) was predicted twice, and a third of
+    the samples predicted perfectly.
+
+    >>> y_true = [0, 1, 2]
+    >>> y_proba = [[0.5, 0.25, 0.25], [0.5, 0.25, 0.25], [0.0, 0.0, 1.0]]
+    >>> expected_calibration_error(y_true, y_proba, multi_class="canonical")
+    0.166...
     """
     check_binned_options(norm, debias, add_bin_width)
     predictions = check_predictions(
@@ -223,8 +288,12 @@ def expected_calibration_error(
         _expected_calibration_error,
         n_bins=n_bins,
         strategy=strategy,
+        min_bin_size=min_bin_size,
         norm=norm,
         debias=debias,
         add_bin_width=add_bin_width,
     )
-    return check_debiased(average_over_reductions(measure, predictions, multi_class, average))
+    if multi_class == "canonical" and not predictions.is_binary:
+        check_simplex_options(strategy, debias, add_bin_width)
+        return measure(predictions)
+    return average_over_reductions(measure, predictions, multi_class, average)

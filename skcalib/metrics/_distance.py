@@ -37,7 +37,7 @@ def _lower_distance_to_calibration(predictions: Predictions, tol: float) -> floa
             f"The lower distance to calibration could not be found to tol={tol:.0e}: it lies in "
             f"[{lower!r}, {upper!r}], of which the lower end is returned.",
             ConvergenceWarning,
-            stacklevel=2,
+            stacklevel=5,
         )
     return lower
 
@@ -161,8 +161,8 @@ def smooth_calibration_witness(
     r"""Witness of the smooth calibration error: where, and in which direction, the model errs.
 
     The weight function that attains the maximum in :func:`smooth_calibration_error`. Where it is
-    positive, outcomes tend to be more frequent than predicted; where it is negative, less; and it
-    has the larger absolute values where that weighs more.
+    high, outcomes tend to be more frequent than predicted, and where it is low, less frequent. Only
+    differences tell; the sign is that of the mean residual.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ def _interval_calibration_error(predictions: Predictions, precision: float | Non
     mass = positive * (1 - points) - negative * points
     if precision is None:
         precision = 0.0 if len(points) <= _MOST_CUTS else _PRECISION_BEYOND
-    if precision == 0:
+    if precision < _ROUNDING:
         return best_partition(points, points, weight, mass)[0]
     start = cells(points, weight, precision)
     last = points[np.append(start[1:], len(points)) - 1]
@@ -51,9 +51,9 @@ def _surrogate_interval_calibration_error(
     points, mass = predictions.pooled_mass()
     # in the limit of narrow intervals every prediction is alone
     best = np.inf if precision else float(np.abs(mass).sum())
-    narrowest = math.ceil(math.log2(2 / precision)) if precision else _NARROWEST
+    narrowest = min(math.ceil(1 - math.log2(max(precision or 0, _ROUNDING))), _NARROWEST)
     first = min(_USUAL, narrowest)
-    for k in range(first, min(narrowest, _NARROWEST) + 1):
+    for k in range(first, narrowest + 1):
         error = shifted_partition_sum(points, mass, 2.0**-k)
         best = min(best, error + 2.0**-k)
         if error >= best * (1 - _ROUNDING):
@@ -121,13 +121,14 @@ def interval_calibration_error(
         smaller.
 
     precision : float in [0, 1], default=None
-        For "exact", the extent and the share of the weight of the cells that are not divided by
-        a cut; the value is then the minimum over fewer partitions, still an upper bound on the
-        distance. 0 allows every cut, at any cost; None does so for up to 100 000 distinct
-        predictions, about a second's work, and takes 2e-5 for more. For "surrogate", the
-        :math:`\varepsilon` of Theorem 6.12 of [1]_: the narrowest width lies in
-        :math:`(\varepsilon/4, \varepsilon/2]`; None and 0 take all widths (those between 0 and
-        6e-8, by which they could lower the value, excepted).
+        For "exact", the size of the cells that are not divided by a cut: of at most this extent,
+        and, the last prediction apart, at most this share of the weight. The value is then the
+        minimum over fewer partitions, still an upper bound on the distance. 0 allows every cut, at
+        any cost; None does so for up to 100 000 distinct predictions, the work of a second or two,
+        and takes 2e-5 for more (for 120 000 predictions of a calibrated model that raised the value
+        by 1 %). For "surrogate", the :math:`\varepsilon` of Theorem 6.12 of [1]_: the narrowest
+        width lies in :math:`(\varepsilon/4, \varepsilon/2]`; None and 0 take all widths (those
+        below 6e-8, by which they could lower the value, excepted).
 
     multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
         For more than two classes, the binary problems that are measured: the probability of the
@@ -144,8 +145,8 @@ def interval_calibration_error(
     Returns
     -------
     error : float or ndarray of shape (n_classes,)
-        Between 0 and 1 (the surrogate: 2); 0 is best. An array if `average` is None and there are
-        values for several classes.
+        Between 0 and 1 (2 with a `precision` above 0); 0 is best. An array if `average` is None
+        and there are values for several classes.
 
     See Also
     --------
@@ -162,7 +163,7 @@ def interval_calibration_error(
 
     (Definition 6.1 of [1]_). Intervals may be taken to begin and end at predictions, since gaps
     carry no weight; so the minimum over the partitions of the m distinct predictions is exact. A
-    dynamic programme finds it in :math:`O(m^2)` at worst and about 10 µs for each distinct
+    dynamic programme finds it in :math:`O(m^2)` at worst and 10 to 20 µs for each distinct
     prediction in practice. The surrogate is :math:`\min_k R(2^{-k}) + 2^{-k}` (Definition 6.10),
     where R(ε) is the mean of the first sum over the partitions [r + jε, r + (j + 1)ε), r uniform in
     [0, ε). It is computed exactly, as the integral :math:`\varepsilon^{-1} \int |\sum_{t < p_i \le

@@ -6,6 +6,7 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .._numerics.gram import SMALLEST_BANDWIDTH
 from .._numerics.laplace import laplace_pair_sum
 from .._numerics.sorting import first_of_ties
 from .._predictions import Predictions
@@ -14,6 +15,7 @@ from .._validation import (
     REDUCTION_CONSTRAINTS,
     Interval,
     StrOptions,
+    check_draws,
     check_predictions,
     validate_params,
 )
@@ -34,13 +36,12 @@ def _subsampled_square(predictions: Predictions, bandwidth, n_draws, rng) -> flo
     order = np.lexsort((predictions.label, predictions.proba))
     proba = predictions.proba[order]
     residual = predictions.label[order] - proba
-    reach = np.cumsum(predictions.weight[order])
-    reach[-1] = 1.0
-    n_draws = 10 * len(proba) if n_draws is None else n_draws
+    cumulative = np.cumsum(predictions.weight[order])
+    cumulative[-1] = 1.0
     total = 0.0
     for start in range(0, n_draws, _BATCH):
         drawn = rng.uniform(size=(2, min(_BATCH, n_draws - start)))
-        i, j = np.searchsorted(reach, drawn, side="right")
+        i, j = np.searchsorted(cumulative, drawn, side="right")
         kernel = np.exp(-np.abs(proba[i] - proba[j]) / bandwidth)
         total += float(np.sum(residual[i] * residual[j] * kernel))
     return total / n_draws
@@ -49,7 +50,6 @@ def _subsampled_square(predictions: Predictions, bandwidth, n_draws, rng) -> flo
 def _fourier_square(predictions: Predictions, bandwidth, n_draws, rng) -> float:
     """Mean of |Σ_i c_i exp(−iω p_i)|² over Cauchy frequencies ω, Algorithm 1 of the paper."""
     points, mass = predictions.pooled_mass()
-    n_draws = 100 if n_draws is None else n_draws
     total = 0.0
     for frequency in rng.standard_cauchy(size=n_draws) / bandwidth:
         phase = frequency * points
@@ -60,7 +60,6 @@ def _fourier_square(predictions: Predictions, bandwidth, n_draws, rng) -> float:
 def _binned_square(predictions: Predictions, bandwidth, n_draws, rng) -> float:
     """Mean of Σ_bins (Σ_{i ∈ bin} c_i)² over bins of random width and shift, Algorithm 2."""
     points, mass = predictions.pooled_mass()
-    n_draws = 100 if n_draws is None else n_draws
     total = 0.0
     for width, shift in zip(
         rng.gamma(shape=2, scale=bandwidth, size=n_draws), rng.uniform(size=n_draws), strict=True
@@ -84,6 +83,9 @@ def _laplace_kernel_calibration_error(
     if method == "exact":
         square = _exact_square(predictions, bandwidth)
     else:
+        bandwidth = max(bandwidth, SMALLEST_BANDWIDTH)
+        if n_draws is None:
+            n_draws = 10 * len(predictions.proba) if method == "subsample" else 100
         square = _ESTIMATORS[method](predictions, bandwidth, n_draws, rng)
     return square if squared else float(np.sqrt(max(square, 0.0)))
 
@@ -178,8 +180,8 @@ def laplace_kernel_calibration_error(
     Returns
     -------
     error : float or ndarray of shape (n_classes,)
-        Between 0 and 1; 0 is best. An array if `average` is None and there are values for several
-        classes.
+        Between 0 and 1 (a random estimate of the square also below 0); 0 is best. An array if
+        `average` is None and there are values for several classes.
 
     See Also
     --------
@@ -221,6 +223,7 @@ def laplace_kernel_calibration_error(
     >>> laplace_kernel_calibration_error([0, 1], [0.4, 0.6], method="fourier", random_state=0)
     0.1...
     """
+    check_draws(method, n_draws)
     predictions = check_predictions(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )

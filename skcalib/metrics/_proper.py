@@ -20,7 +20,7 @@ from ._reductions import average_over_reductions
 _CLIP = np.finfo(np.float64).eps
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class ScoreDecomposition:
     """A mean score and its parts: score = miscalibration − discrimination + uncertainty.
 
@@ -55,6 +55,14 @@ class ScoreDecomposition:
     discrimination: float | np.ndarray
     uncertainty: float | np.ndarray
     score: float | np.ndarray
+
+    def __eq__(self, other):
+        if not isinstance(other, ScoreDecomposition):
+            return NotImplemented
+        return all(
+            np.array_equal(one, two)
+            for one, two in zip(vars(self).values(), vars(other).values(), strict=True)
+        )
 
     def __repr__(self):
         values = ((field.name, np.asarray(getattr(self, field.name))) for field in fields(self))
@@ -175,11 +183,12 @@ def score_decomposition(
     matter. The cost is :math:`O(n \log n)`.
 
     With two classes the score is that of :func:`sklearn.metrics.brier_score_loss` or
-    :func:`sklearn.metrics.log_loss`. For the log loss, all three kinds of prediction are clipped as
-    there, to [ε, 1 − ε] with ε the machine epsilon of double precision, 2.2e-16; among clipped
-    predictions the clipped :math:`\hat p` is still best. So nothing is infinite, and a certain but
-    wrong prediction costs 36. With K > 2 classes the parts are averaged like the score. K times
-    the macro average of the "classwise" Brier scores is the multi-class score of scikit-learn.
+    :func:`sklearn.metrics.log_loss`. For the log loss (there of double precision), all three kinds
+    of prediction are clipped as there, to [ε, 1 − ε] with ε the machine epsilon of double
+    precision, 2.2e-16; among clipped predictions the clipped :math:`\hat p` is still best. So
+    nothing is infinite, and a certain but wrong prediction costs 36. With K > 2 classes the parts
+    are averaged like the score. K times the macro average of the "classwise" Brier scores is the
+    multi-class score of scikit-learn.
 
     References
     ----------

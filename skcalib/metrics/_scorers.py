@@ -8,10 +8,9 @@ from ._binned import expected_calibration_error
 from ._cumulative import cumulative_calibration_error
 from ._distance import lower_distance_to_calibration, smooth_calibration_error
 from ._interval import interval_calibration_error
-from ._kernel import squared_kernel_calibration_error
+from ._kernel import kernel_calibration_error, squared_kernel_calibration_error
 from ._laplace import laplace_kernel_calibration_error
 from ._smooth import smooth_expected_calibration_error
-from ._weighted import weighted_calibration_error
 
 METRICS = {
     metric.__name__: metric
@@ -19,12 +18,12 @@ METRICS = {
         cumulative_calibration_error,
         expected_calibration_error,
         interval_calibration_error,
+        kernel_calibration_error,
         laplace_kernel_calibration_error,
         lower_distance_to_calibration,
         smooth_calibration_error,
         smooth_expected_calibration_error,
         squared_kernel_calibration_error,
-        weighted_calibration_error,
     )
 }
 

@@ -10,6 +10,7 @@ from .._validation import (
     REDUCTION_CONSTRAINTS,
     HasMethods,
     StrOptions,
+    check_constraints,
     check_function_class,
     check_predictions,
     validate_params,
@@ -40,7 +41,7 @@ def _weighted_calibration_error(predictions, function_class):
     scale = np.abs(mass).max() or 1.0  # the tolerances of solvers are absolute
     values = cvxpy.Variable(mass.shape)
     residual = cvxpy.sum(cvxpy.multiply(mass / scale, values))
-    constraints = function_class.constraints(points, values)
+    constraints = check_constraints(function_class.constraints(points, values), function_class)
     problem = cvxpy.Problem(cvxpy.Maximize(residual), constraints)
     _solve(problem, function_class)
     return float(np.vdot(mass, values.value))
@@ -58,6 +59,11 @@ def _solve(problem, function_class):
         try:
             problem.solve(**options)
             status = problem.status
+        except cvxpy.DCPError as error:
+            raise ValueError(
+                f"function_class must have convex constraints; found those of {function_class!r}, "
+                f"which CVXPY does not recognise as convex: {error}"
+            ) from error
         except cvxpy.SolverError as error:
             status = str(error)
     if status == "optimal":

@@ -3,12 +3,12 @@ import pytest
 from helpers import random_problem, skce_by_loops, two_columns
 from sklearn.gaussian_process.kernels import RBF
 
-from skcalib.metrics import squared_kernel_calibration_error
+from skcalib.metrics import kernel_calibration_error, squared_kernel_calibration_error
 
 KERNELS = ["total-variation", "exponential", "laplacian", "rbf"]
 
 
-@pytest.mark.parametrize("estimator", ["unbiased", "biased"])
+@pytest.mark.parametrize("estimator", ["unbiased", "biased", "linear", "block"])
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 @pytest.mark.parametrize("weighted", [False, True])
@@ -17,11 +17,106 @@ def test_equals_loops(n_classes, kernel, estimator, weighted):
     label, proba = random_problem(rng, 25, n_classes)
     weight = rng.random(25) if weighted else None
     matrix = two_columns(proba) if n_classes == 2 else proba
-    expected = skce_by_loops(matrix, label, kernel, 0.3, estimator, weight)
+    expected = skce_by_loops(matrix, label, kernel, 0.3, estimator, weight, block_size=7)
     actual = squared_kernel_calibration_error(
-        label, proba, sample_weight=weight, kernel=kernel, bandwidth=0.3, estimator=estimator
+        label,
+        proba,
+        sample_weight=weight,
+        kernel=kernel,
+        bandwidth=0.3,
+        estimator=estimator,
+        block_size=7 if estimator == "block" else None,
     )
     assert actual == pytest.approx(expected, abs=1e-12)
+    if estimator == "biased":
+        error = kernel_calibration_error(
+            label, proba, sample_weight=weight, kernel=kernel, bandwidth=0.3
+        )
+        assert error == pytest.approx(np.sqrt(expected), abs=1e-12)
+
+
+@pytest.mark.parametrize("estimator", ["unbiased", "biased", "linear", "block"])
+@pytest.mark.parametrize("kernel", ["total-variation", "rbf"])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_class_kernels_equal_loops(n_classes, kernel, estimator):
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 25, n_classes)
+    matrix = two_columns(proba) if n_classes == 2 else proba
+    root = rng.normal(size=(n_classes, n_classes - 1))
+    class_kernel = root @ root.T  # singular
+    options = {"estimator": estimator, "class_kernel": class_kernel, "block_size": 5}
+    expected = skce_by_loops(matrix, label, kernel, 0.3, **options)
+    actual = squared_kernel_calibration_error(label, proba, kernel=kernel, bandwidth=0.3, **options)
+    assert actual == pytest.approx(expected, abs=1e-12)
+    names = np.array(["d", "a", "c", "b"])[:n_classes]
+    renamed = squared_kernel_calibration_error(
+        names[label], matrix, labels=names, kernel=kernel, bandwidth=0.3, **options
+    )
+    assert renamed == pytest.approx(expected, abs=1e-12)
+
+
+def test_class_kernel_of_nearby_classes_forgives_confusion():
+    # always 1/2 for each of two classes that count as the same, and it is the first
+    proba = np.tile([0.5, 0.5, 0.0], (10, 1))
+    same = [[1, 1, 0], [1, 1, 0], [0, 0, 1]]
+    options = {"labels": [0, 1, 2], "bandwidth": 1.0}
+    label = np.zeros(10, dtype=int)
+    assert kernel_calibration_error(label, proba, **options) == pytest.approx(np.sqrt(0.5))
+    error = kernel_calibration_error(label, proba, class_kernel=same, **options)
+    assert error == pytest.approx(0, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("class_kernel", "message"),
+    [
+        (np.eye(2), "one row and one column for each of the 3 classes; found shape"),
+        (np.triu(np.ones((3, 3))), "finite and symmetric"),
+        (np.full((3, 3), np.nan), "finite and symmetric"),
+        (-np.eye(3), "class_kernel must be positive semi-definite; found the eigenvalue -1"),
+        ([["a"] * 3] * 3, "matrix of numbers"),
+    ],
+)
+def test_bad_class_kernels_are_refused(class_kernel, message):
+    label, proba = random_problem(np.random.default_rng(0), 20, 3)
+    with pytest.raises(ValueError, match=message):
+        squared_kernel_calibration_error(label, proba, class_kernel=class_kernel)
+
+
+def test_default_blocks_and_what_is_left_over():
+    label, proba = random_problem(np.random.default_rng(0), 40, 3)
+    options = {"estimator": "block", "bandwidth": 0.3}
+    default = squared_kernel_calibration_error(label, proba, **options)
+    six = squared_kernel_calibration_error(label, proba, block_size=6, **options)
+    assert default == six
+    used = squared_kernel_calibration_error(label[:36], proba[:36], **options)
+    assert default == pytest.approx(used, abs=1e-15)
+    whole = squared_kernel_calibration_error(label, proba, block_size=40, **options)
+    unbiased = squared_kernel_calibration_error(label, proba, bandwidth=0.3)
+    assert whole == pytest.approx(unbiased, abs=1e-14)
+    pairs = squared_kernel_calibration_error(label, proba, block_size=2, **options)
+    linear = squared_kernel_calibration_error(label, proba, estimator="linear", bandwidth=0.3)
+    assert pairs == linear
+    with pytest.raises(ValueError, match="block_size=41 for 40 samples"):
+        squared_kernel_calibration_error(label, proba, block_size=41, **options)
+
+
+def test_blocks_of_any_size_fit_the_tiles(monkeypatch):
+    from skcalib._numerics import gram
+
+    label, proba = random_problem(np.random.default_rng(0), 50, 3)
+    for block_size in (2, 3, 7, 25):
+        expected = skce_by_loops(proba, label, "rbf", 0.3, "block", block_size=block_size)
+        for tile in (1, 6, 64):
+            monkeypatch.setattr(gram, "_SMALL_TILE", tile)
+            actual = squared_kernel_calibration_error(
+                label,
+                proba,
+                kernel="rbf",
+                bandwidth=0.3,
+                estimator="block",
+                block_size=block_size,
+            )
+            assert actual == pytest.approx(expected, abs=1e-13)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

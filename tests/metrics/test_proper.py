@@ -245,3 +245,12 @@ def test_decompositions_are_numbers_that_read_well():
 def test_bad_score():
     with pytest.raises(ValueError, match=r"'score' parameter .* must be a str among"):
         score_decomposition([0, 1], [0.1, 0.9], score="spherical")
+
+
+def test_decompositions_of_several_classes_can_be_compared():
+    y_true, y_proba = [0, 1, 2], np.array([[0.5, 0.3, 0.2], [0.2, 0.6, 0.2], [0.1, 0.8, 0.1]])
+    options = {"multi_class": "classwise", "average": None}
+    parts = score_decomposition(y_true, y_proba, **options)
+    assert parts == score_decomposition(y_true, y_proba, **options)
+    assert parts != score_decomposition(y_true, y_proba[::-1], **options)
+    assert parts != 1

@@ -371,7 +371,7 @@ def test_constraints_that_are_not_convex_are_refused():
         def constraints(self, points, values):
             return [cvxpy.abs(values) >= 1]
 
-    with pytest.raises(cvxpy.DCPError, match="does not follow DCP rules"):
+    with pytest.raises(ValueError, match="function_class must have convex constraints"):
         error(Large(), [0, 1], [0.2, 0.7])
 
 
@@ -472,3 +472,21 @@ def test_as_a_scorer():
         LogisticRegression(), X, y, scoring=make_scorer(weighted_calibration_error), cv=3
     )
     np.testing.assert_allclose(slow, fast, atol=1e-12)
+
+
+def test_constraints_must_be_a_list():
+    class Lonely(FunctionClass):
+        def constraints(self, points, values):
+            return values <= 1
+
+    with pytest.raises(TypeError, match="must return a list of constraints"):
+        weighted_calibration_error([0, 1], [0.2, 0.9], function_class=Lonely())
+
+
+def test_types_in_place_of_instances_are_refused():
+    with pytest.raises(TypeError, match=r"found the type Bounded itself. Write Bounded\(\)"):
+        weighted_calibration_error([0, 1], [0.2, 0.9], function_class=Bounded)
+    with pytest.raises(TypeError, match="unsupported operand"):
+        Lipschitz() & Bounded
+    with pytest.raises(NotImplementedError, match="FunctionClass must define constraints"):
+        weighted_calibration_error([0, 1], [0.2, 0.9], function_class=FunctionClass())

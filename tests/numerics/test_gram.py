@@ -76,3 +76,29 @@ def test_median_distance_of_a_subset_is_close_and_ignores_orders(decimals):
     assert gram.median_distance(rng.permutation(points), "cityblock") == value
     relabelled = gram.median_distance(points[:, [2, 0, 3, 1]], "cityblock")
     assert relabelled == pytest.approx(value, rel=1e-12)
+
+
+def test_quadratic_forms_and_row_sums_equal_the_whole(monkeypatch):
+    rng = np.random.default_rng(0)
+    points = rng.dirichlet(np.ones(3), size=50)
+    mass, vectors = rng.normal(size=(50, 3)), rng.normal(size=(50, 7))
+    kernel = partial(gram.kernel_values, family=gram.KERNELS["rbf"], bandwidth=0.5)
+    h = kernel(points, points) * (mass @ mass.T)
+    monkeypatch.setattr(gram, "_TILE", 16)
+    forms, row_sums = gram.gram_quadratic_forms(kernel, points, mass, vectors)
+    np.testing.assert_allclose(forms, np.diagonal(vectors.T @ h @ vectors), atol=1e-12)
+    np.testing.assert_allclose(row_sums, h.sum(axis=1), atol=1e-12)
+
+
+@pytest.mark.parametrize("block_size", [2, 5, 50])
+def test_block_sums_equal_pair_sums_of_the_blocks(block_size):
+    rng = np.random.default_rng(0)
+    points = rng.dirichlet(np.ones(3), size=53)
+    mass = rng.normal(size=(53, 4, 3))
+    kernel = partial(gram.kernel_values, family=gram.KERNELS["rbf"], bandwidth=0.5)
+    sums = gram.gram_block_sums(kernel, points, mass, block_size)
+    assert sums.shape == (53 // block_size, 4)
+    for b, row in enumerate(sums):
+        block = slice(b * block_size, (b + 1) * block_size)
+        expected = gram.gram_pair_sum(kernel, points[block], mass[block])
+        np.testing.assert_allclose(row, expected, atol=1e-12)
