@@ -17,6 +17,7 @@ _SUBMODULES = [
     "metrics",
     "recalibration",
     "report",
+    "uncertainty",
 ]
 
 _USED_DAILY = {

@@ -42,8 +42,10 @@ __all__ = [
     "check_draws",
     "check_enough_for_estimator",
     "check_enough_samples",
+    "check_enough_to_resample",
     "check_finite_kernel",
     "check_fit_input",
+    "check_fourier_kernel",
     "check_function_class",
     "check_groups",
     "check_kernel",
@@ -52,6 +54,7 @@ __all__ = [
     "check_locations",
     "check_matplotlib_support",
     "check_method_params",
+    "check_metric_values",
     "check_not_pairwise",
     "check_partition",
     "check_predict_input",
@@ -73,6 +76,9 @@ __all__ = [
 
 # Rows of double precision that sum to 1 miss it by less than this.
 _ROUNDING = 1e-12
+
+# Fewer samples say nothing about how the estimate varies.
+_FEWEST_TO_RESAMPLE = 10
 
 # What every metric takes; `check_predictions` judges the values.
 METRIC_CONSTRAINTS: dict = {
@@ -432,6 +438,15 @@ def check_groups(groups, classes):
     return names, group_of
 
 
+def check_fourier_kernel(kernel, method):
+    """Random Fourier features are known of the Gaussian kernel, and none are needed of p·q."""
+    if method == "fourier" and (callable(kernel) or kernel not in ("linear-rbf", "linear", "rbf")):
+        raise ValueError(
+            "method='fourier' needs kernel='linear-rbf', 'rbf' or 'linear'; found "
+            f"kernel={kernel!r}. Use method='nystroem', which takes any kernel."
+        )
+
+
 def check_draws(method, n_draws):
     """Nothing is drawn for an exact value."""
     if method == "exact" and n_draws is not None:
@@ -578,6 +593,34 @@ def check_function_class(function_class):
         raise TypeError(
             f"function_class must be an instance; found the type {name} itself. Write {name}()."
         )
+
+
+def check_enough_to_resample(n):
+    """How an estimate varies is learnt from parts of the samples."""
+    if n < _FEWEST_TO_RESAMPLE:
+        raise ValueError(
+            f"y_true must hold at least {_FEWEST_TO_RESAMPLE} samples of positive weight; found "
+            f"{n}. So few samples say nothing about how the metric varies: collect more."
+        )
+
+
+def check_metric_values(values):
+    """What a metric returned for several samples, (R, C)."""
+    values = np.asarray(values)
+    if values.ndim != 2 or values.dtype.kind not in "biuf":
+        raise ValueError(
+            f"metric must return one number; found values of shape {values.shape[2:]} and type "
+            f"{values.dtype}. With more than two classes choose an average; or wrap the metric in "
+            "a function that returns a float."
+        )
+    if not np.isfinite(values).all():
+        raise ValueError(
+            "metric must be finite for every part of the samples; found "
+            f"{np.sum(~np.isfinite(values))} of {values.size} value(s) that are not. If it fails "
+            "where a class does not occur among the labels, let it take an argument `labels`, in "
+            "which it gets the classes."
+        )
+    return values.astype(np.float64)
 
 
 def check_statistic_values(values):

@@ -21,6 +21,7 @@ MODULES = [
     "skcalib.datasets",
     "skcalib.function_classes",
     "skcalib.lenses",
+    "skcalib.uncertainty",
 ]
 PUBLIC = [
     f"{module}.{name}" for module in MODULES for name in importlib.import_module(module).__all__

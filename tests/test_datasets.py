@@ -7,6 +7,7 @@ from scipy.stats import beta as beta_distribution
 
 from skcalib.datasets import (
     _at_inverse_temperature,
+    make_covariate_shift,
     make_dirichlet_family,
     make_temperature_family,
 )
@@ -249,3 +250,27 @@ def test_bad_parameters_of_the_dirichlet_family_are_named(parameters):
     (name,) = parameters
     with pytest.raises(ValueError, match=f"The '{name}' parameter"):
         make_dirichlet_family(**parameters)
+
+
+@pytest.mark.parametrize("location", [-1.0, 0.0, 0.3])
+def test_covariate_shift_by_quadrature(location):
+    n = 200_000
+    y_true, y_proba, true_proba = make_covariate_shift(
+        n, location=location, return_true_proba=True, random_state=0
+    )
+    x = np.linspace(-1, 1, 20_001)
+    density = np.exp(-((x - location) ** 2) / (2 * 0.25**2))
+    density /= density.sum()
+    expected_truth = density @ (1 / (1 + np.exp(-x)))
+    expected_proba = density @ (1 / (1 + np.exp(-5 * x)))
+    assert abs(true_proba.mean() - expected_truth) < 4 * true_proba.std() / np.sqrt(n)
+    assert abs(y_proba.mean() - expected_proba) < 4 * y_proba.std() / np.sqrt(n)
+    assert abs(np.mean(y_true - true_proba)) < 4 * 0.5 / np.sqrt(n)
+    odds = np.log(true_proba / (1 - true_proba))  # the model multiplies them by 5
+    np.testing.assert_allclose(np.log(y_proba / (1 - y_proba)), 5 * odds, atol=1e-10)
+
+
+@pytest.mark.parametrize(("option", "value"), [("location", 1.5), ("n_samples", 0)])
+def test_bad_options_of_the_covariate_shift(option, value):
+    with pytest.raises(ValueError, match=f"'{option}' parameter"):
+        make_covariate_shift(**{option: value})

@@ -25,9 +25,11 @@ from skcalib.hypothesis_tests import (
 )
 from skcalib.metrics import (
     calibration_distance_bounds,
+    conditional_kernel_calibration_error,
     cumulative_calibration_error,
     expected_calibration_error,
     interval_calibration_error,
+    joint_kernel_calibration_error,
     kernel_calibration_error,
     laplace_kernel_calibration_error,
     lower_distance_to_calibration,
@@ -59,6 +61,24 @@ METRIC_CASES = {
         estimator="biased",
     ),
     "kernel, root": kernel_calibration_error,
+    "conditional": partial(conditional_kernel_calibration_error, regularization=0.3),
+    "conditional, default": conditional_kernel_calibration_error,
+    "conditional, fourier": partial(
+        conditional_kernel_calibration_error,
+        method="fourier",
+        regularization=0.3,
+        n_components=20,
+        random_state=0,
+    ),
+    "conditional, nystroem": partial(
+        conditional_kernel_calibration_error,
+        kernel="exponential",
+        method="nystroem",
+        regularization=0.3,
+        multi_class="classwise",
+    ),
+    "joint": joint_kernel_calibration_error,
+    "joint, linear": partial(joint_kernel_calibration_error, kernel="linear"),
     "cumulative": cumulative_calibration_error,
     "cumulative, range": partial(
         cumulative_calibration_error, kind="range", multi_class="classwise"
@@ -147,8 +167,16 @@ RECALIBRATOR_CASES = {
 }
 
 # Copies of a row are not independent samples: the unbiased estimator leaves out pairs of copies,
-# if the copy is a row, but not if it is a weight.
-NOT_REPEATABLE = {"expected, debiased", "expected, median-variance", "kernel", "kernel, rbf"}
+# if the copy is a row, but not if it is a weight. A regularization follows the number of rows.
+NOT_REPEATABLE = {
+    "conditional, default",
+    "joint",
+    "joint, linear",
+    "expected, debiased",
+    "expected, median-variance",
+    "kernel",
+    "kernel, rbf",
+}
 
 
 def metric_measure(metric):

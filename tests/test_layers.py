@@ -18,7 +18,7 @@ LAYERS = [
     ["_validation"],
     ["datasets", "function_classes", "lenses"],
     ["metrics"],
-    ["hypothesis_tests", "recalibration"],
+    ["hypothesis_tests", "recalibration", "uncertainty"],
     ["report", "display"],
     ["_demo", "_tables"],
     ["__main__"],

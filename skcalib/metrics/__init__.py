@@ -1,6 +1,10 @@
 """Calibration measures in the manner of :mod:`sklearn.metrics`; 0 is calibrated."""
 
 from ._binned import expected_calibration_error
+from ._conditional import (
+    conditional_kernel_calibration_error,
+    joint_kernel_calibration_error,
+)
 from ._cumulative import cumulative_calibration_error
 from ._distance import (
     calibration_distance_bounds,
@@ -19,11 +23,13 @@ from ._weighted import weighted_calibration_error
 __all__ = [
     "ScoreDecomposition",
     "calibration_distance_bounds",
+    "conditional_kernel_calibration_error",
     "cumulative_calibration_error",
     "expected_calibration_error",
     "get_scorer",
     "get_scorer_names",
     "interval_calibration_error",
+    "joint_kernel_calibration_error",
     "kernel_calibration_error",
     "laplace_kernel_calibration_error",
     "lower_distance_to_calibration",

@@ -5,6 +5,10 @@ from copy import deepcopy
 
 from .._validation import Scorer
 from ._binned import expected_calibration_error
+from ._conditional import (
+    conditional_kernel_calibration_error,
+    joint_kernel_calibration_error,
+)
 from ._cumulative import cumulative_calibration_error
 from ._distance import lower_distance_to_calibration, smooth_calibration_error
 from ._interval import interval_calibration_error
@@ -15,9 +19,11 @@ from ._smooth import smooth_expected_calibration_error
 METRICS = {
     metric.__name__: metric
     for metric in (
+        conditional_kernel_calibration_error,
         cumulative_calibration_error,
         expected_calibration_error,
         interval_calibration_error,
+        joint_kernel_calibration_error,
         kernel_calibration_error,
         laplace_kernel_calibration_error,
         lower_distance_to_calibration,

@@ -1,0 +1,394 @@
+"""Kernel calibration errors for the comparison of models."""
+
+import warnings
+from functools import partial
+from numbers import Integral, Real
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from .._numerics.gram import KERNELS
+from .._numerics.ridge import (
+    fourier_features,
+    pivoted_cholesky,
+    ridge_norm,
+    ridge_norm_of_features,
+)
+from .._predictions import Predictions
+from .._validation import (
+    METRIC_CONSTRAINTS,
+    REDUCTION_CONSTRAINTS,
+    Interval,
+    StrOptions,
+    check_enough_for_estimator,
+    check_finite_kernel,
+    check_fourier_kernel,
+    check_predictions,
+    validate_params,
+)
+from ._kernel import SquaredKernelError, kernel_function, resolved_bandwidth
+from ._reductions import average_over_reductions
+
+_CONSTRAINTS: dict = (
+    METRIC_CONSTRAINTS
+    | REDUCTION_CONSTRAINTS
+    | {
+        "kernel": [StrOptions({"linear-rbf", "linear", *KERNELS}), callable],
+        "bandwidth": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
+        "multi_class": [StrOptions({"canonical", "confidence", "top-label", "classwise"})],
+    }
+)
+
+# "nystroem" adds pivots until its error is certainly less than this part of the value.
+_RELATIVE_ERROR = 1e-3
+
+
+def _linear(s, t):
+    return s @ t.T
+
+
+def _linear_plus(s, t, other):
+    return s @ t.T + other(s, t)
+
+
+def _conditional_kernel(predictions, kernel, bandwidth):
+    """The kernel as a function of rows of probabilities, the combined one included."""
+    if kernel == "linear":
+        return _linear
+    if kernel == "linear-rbf":
+        return partial(_linear_plus, other=kernel_function(predictions, "rbf", bandwidth))
+    return kernel_function(predictions, kernel, bandwidth)
+
+
+def _residuals(predictions, rows):
+    """e_y − p, (b, K)."""
+    proba = predictions.matrix[rows]
+    return (predictions.label[rows, None] == np.arange(proba.shape[1])) - proba
+
+
+def _conditional_kernel_calibration_error(
+    predictions: Predictions, kernel, bandwidth, regularization, method, n_components, rng
+) -> float:
+    weight = predictions.weight
+    if regularization is None:
+        regularization = len(weight) ** -0.25
+    vectors = partial(_residuals, predictions)
+    if method == "fourier":
+        features = _fourier(predictions, kernel, bandwidth, n_components, rng)
+        return ridge_norm_of_features(features, vectors, weight, regularization)
+    function, points = _conditional_kernel(predictions, kernel, bandwidth), predictions.matrix
+    if method == "exact":
+        gram = np.array(function(points, points), dtype=np.float64)
+        check_finite_kernel(gram)
+        return ridge_norm(gram, vectors(slice(None)), weight, regularization)
+    return _nystroem(function, points, vectors, weight, regularization, n_components)
+
+
+def _fourier(predictions, kernel, bandwidth, n_components, rng):
+    """Features of the linear kernel exactly, of the Gaussian one in the mean, as of rows."""
+    points = predictions.matrix
+    if kernel != "linear":
+        gamma = resolved_bandwidth(predictions, "rbf", bandwidth)
+        frequencies = rng.standard_normal(size=(n_components, points.shape[1])) / gamma
+
+    def features(rows):
+        if kernel == "linear":
+            return points[rows]
+        waves = fourier_features(points[rows], frequencies)
+        return waves if kernel == "rbf" else np.hstack([points[rows], waves])
+
+    return features
+
+
+def _nystroem(kernel, points, vectors, weight, regularization, most):
+    """With E of trace e left out of the Gram matrix the value changes by at most 3 e Σ w‖r‖²/λ²."""
+    squares = float(np.sum(weight * np.sum(vectors(slice(None)) ** 2, axis=1)))
+    factor = 3 * squares / regularization**2
+    tolerance = 1e-3
+    while True:
+        features, error = pivoted_cholesky(kernel, points, weight, most, tolerance)
+        check_finite_kernel(features)
+        value = ridge_norm_of_features(features.__getitem__, vectors, weight, regularization)
+        if factor * error <= _RELATIVE_ERROR * value:
+            return value
+        if error > tolerance or features.shape[1] == len(points):
+            break
+        tolerance = min(tolerance / 10, _RELATIVE_ERROR * value / (2 * factor))
+    warnings.warn(
+        f"{features.shape[1]} components leave an error of at most {factor * error:.2g} in the "
+        f"conditional kernel calibration error, {value:.4g}. Raise n_components.",
+        ConvergenceWarning,
+        stacklevel=5,
+    )
+    return value
+
+
+def _joint_kernel_calibration_error(predictions: Predictions, kernel, bandwidth) -> float:
+    if len(predictions.weight) < 2:
+        return np.nan  # there are no pairs
+    if kernel in ("linear", "linear-rbf"):
+        kernel = _conditional_kernel(predictions, kernel, bandwidth)
+    error = SquaredKernelError(predictions, kernel=kernel, bandwidth=bandwidth)
+    return float(error(predictions.label[None])[0])
+
+
+@validate_params(
+    _CONSTRAINTS
+    | {
+        "regularization": [Interval(Real, 0, None, closed="neither"), None],
+        "method": [StrOptions({"exact", "fourier", "nystroem"})],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def conditional_kernel_calibration_error(
+    y_true,
+    y_proba,
+    *,
+    sample_weight=None,
+    pos_label=None,
+    labels=None,
+    kernel="linear-rbf",
+    bandwidth="median",
+    regularization=None,
+    method="exact",
+    n_components=100,
+    random_state=None,
+    multi_class="canonical",
+    average="auto",
+):
+    r"""Conditional kernel calibration error (CKCE), for comparing models.
+
+    The squared norm of a kernel ridge regression of the residuals on the predictions: how far the
+    labels' conditional distribution is from the predicted one, whatever the distribution of the
+    predictions [1]_. So it changes little when the inputs are shifted, and when a model predicts
+    other confidences than its rival. It is 0 if all residuals are 0; on a finite sample of a
+    calibrated model it is positive, so it is biased upwards. The number has no natural scale.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: strings, integers or booleans.
+
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
+        column for each class in the order of `labels`; rows sum to 1.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    pos_label : int, float, bool or str, default=None
+        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        `labels`.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
+        {−1, 1} or {False, True} is supplied.
+
+    kernel : {"linear-rbf", "linear", "rbf", "total-variation", "exponential", "laplacian"} or \
+            callable, default="linear-rbf"
+        Kernel on the probability vectors: the inner product plus the Gaussian kernel exp(−‖s −
+        t‖²/(2γ²)) of [1]_, one of these alone, or one of
+        :func:`squared_kernel_calibration_error`. The combination is what makes the measure robust.
+
+    bandwidth : "median" or float, default="median"
+        The γ of the Gaussian kernel, or the ν of another. "median" takes the median of the
+        distances between distinct predictions, and 1 if there is only one prediction. It differs
+        from model to model; give a number to hold it fixed.
+
+    regularization : float, default=None
+        The λ of the ridge regression; None means :math:`n^{-1/4}`. It decides the scale of the
+        number: compare models on samples of the same size, or give a number.
+
+    method : {"exact", "fourier", "nystroem"}, default="exact"
+        Exact; with random Fourier features of the Gaussian kernel (kernels "linear-rbf", "rbf" and
+        "linear" only); or with features that approximate the kernel at chosen predictions, with a
+        bound on the error.
+
+    n_components : int, default=100
+        Number of frequencies for "fourier", or the largest number of chosen predictions for
+        "nystroem".
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the frequencies.
+
+    multi_class : {"canonical", "confidence", "top-label", "classwise"}, default="canonical"
+        For more than two classes: all classes at once, or the binary problems of
+        :func:`smooth_calibration_error`.
+
+    average : {"auto", "macro", "weighted"} or None, default="auto"
+        How the values for single classes are averaged under "top-label" (over the classes that are
+        predicted at all; "weighted" by their share of the predictions) and "classwise" ("weighted"
+        by the share of the labels). "auto" is "weighted" for "top-label" and "macro" for
+        "classwise", as these measures are defined. None returns the values of all classes, NaN for
+        one that is never predicted.
+
+    Returns
+    -------
+    error : float or ndarray of shape (n_classes,)
+        At least 0, which is best; at most :math:`1 / (2 \lambda)`. An array if `average` is None
+        and there are values for several classes.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If "nystroem" leaves an error that may exceed a thousandth of the value; it states the
+        bound.
+
+    See Also
+    --------
+    joint_kernel_calibration_error : The same comparison of joint distributions.
+    skcalib.uncertainty.compare : Whether a difference between two models could be chance.
+
+    Notes
+    -----
+    With the Gram matrix K of the predictions, the residuals :math:`r_i = e_{y_i} - p_i`,
+    :math:`R_{ij} = \langle r_i, r_j \rangle` and :math:`W = (K + \lambda n I)^{-1}`,
+
+    .. math:: \mathrm{CKCE} = \mathrm{tr}(W R W K)
+
+    (formula 7 of [1]_). It equals :math:`\|M\|^2` for the operator M that minimises :math:`\sum_i
+    w_i \|r_i - M \phi(p_i)\|^2 + \lambda \|M\|^2`, which is the definition for weights
+    :math:`w_i`.
+
+    "exact" solves with a Cholesky factor: :math:`O(n^3)` time, and memory for two n × n matrices.
+    "fourier" has d = K + 2D features for D frequencies, of which blocks of rows are summed:
+    :math:`O(n d^2 + d^3)` time and :math:`O(d^2)` memory beside the data. The error of the value
+    falls like :math:`D^{-1/2}`. "nystroem" has d chosen predictions (pivots of a Cholesky
+    factorisation), :math:`O(n d^2)` time and :math:`O(n d)` memory. If e is the mean of what they
+    leave of k(p, p), the value is wrong by at most :math:`3 e \sum_i w_i \|r_i\|^2 / \lambda^2`;
+    predictions are chosen until that is a thousandth of the value. Ties need no special treatment,
+    nor do probabilities 0 and 1.
+
+    References
+    ----------
+    .. [1] P. Moskvichev and D. Sejdinovic (2025). All Models Are Miscalibrated, But Some Less So:
+       Comparing Calibration with Conditional Mean Operators. :arxiv:`2502.11465`
+
+    Examples
+    --------
+    >>> from skcalib.datasets import make_temperature_family
+    >>> from skcalib.metrics import conditional_kernel_calibration_error
+    >>> for beta in [1, 2, 4]:
+    ...     y_true, y_proba = make_temperature_family(500, inverse_temperature=beta, random_state=0)
+    ...     print(beta, round(conditional_kernel_calibration_error(y_true, y_proba), 3))
+    1 0.001
+    2 0.022
+    4 0.051
+    """
+    check_fourier_kernel(kernel, method)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+    )
+    measure = partial(
+        _conditional_kernel_calibration_error,
+        kernel=kernel,
+        bandwidth=bandwidth,
+        regularization=regularization,
+        method=method,
+        n_components=n_components,
+        rng=check_random_state(random_state),
+    )
+    if multi_class == "canonical":
+        return measure(predictions)
+    return average_over_reductions(measure, predictions, multi_class, average)
+
+
+@validate_params(_CONSTRAINTS, prefer_skip_nested_validation=True)
+def joint_kernel_calibration_error(
+    y_true,
+    y_proba,
+    *,
+    sample_weight=None,
+    pos_label=None,
+    labels=None,
+    kernel="linear-rbf",
+    bandwidth="median",
+    multi_class="canonical",
+    average="auto",
+):
+    r"""Joint kernel calibration error (JKCE): the counterpart of CKCE for joint distributions.
+
+    The unbiased estimate of the squared distance between the joint distributions of (prediction,
+    label) and (prediction, label drawn from the prediction). It scatters around 0 for a calibrated
+    model and can be negative. Unlike :func:`conditional_kernel_calibration_error` it depends on
+    the distribution of the predictions, which it is there to show.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: strings, integers or booleans.
+
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
+        column for each class in the order of `labels`; rows sum to 1.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    pos_label : int, float, bool or str, default=None
+        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        `labels`.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
+        {−1, 1} or {False, True} is supplied.
+
+    kernel : {"linear-rbf", "linear", "rbf", "total-variation", "exponential", "laplacian"} or \
+            callable, default="linear-rbf"
+        Kernel on the probability vectors, as in :func:`conditional_kernel_calibration_error`.
+
+    bandwidth : "median" or float, default="median"
+        The γ of the Gaussian kernel, or the ν of another.
+
+    multi_class : {"canonical", "confidence", "top-label", "classwise"}, default="canonical"
+        For more than two classes: all classes at once, or the binary problems of
+        :func:`smooth_calibration_error`.
+
+    average : {"auto", "macro", "weighted"} or None, default="auto"
+        How the values for single classes are averaged under "top-label" (over the classes that are
+        predicted at all; "weighted" by their share of the predictions) and "classwise" ("weighted"
+        by the share of the labels). "auto" is "weighted" for "top-label" and "macro" for
+        "classwise", as these measures are defined. None returns the values of all classes, NaN for
+        one that is never predicted.
+
+    Returns
+    -------
+    error : float or ndarray of shape (n_classes,)
+        Smaller is better. An array if `average` is None and there are values for several classes.
+
+    See Also
+    --------
+    squared_kernel_calibration_error : The same with other kernels and estimators.
+
+    Notes
+    -----
+    With the Kronecker kernel on the labels, the unbiased
+    :func:`squared_kernel_calibration_error`: weights, cost and ties are as there, with
+    :math:`O(n^2 K)` for the kernels with a linear part.
+
+    References
+    ----------
+    .. [1] P. Moskvichev and D. Sejdinovic (2025). All Models Are Miscalibrated, But Some Less So:
+       Comparing Calibration with Conditional Mean Operators. :arxiv:`2502.11465`
+
+    Examples
+    --------
+    >>> from skcalib.datasets import make_temperature_family
+    >>> from skcalib.metrics import joint_kernel_calibration_error
+    >>> y_true, y_proba = make_temperature_family(500, inverse_temperature=4, random_state=0)
+    >>> joint_kernel_calibration_error(y_true, y_proba)
+    0.047...
+    """
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+    )
+    check_enough_for_estimator(predictions, "unbiased")
+    measure = partial(_joint_kernel_calibration_error, kernel=kernel, bandwidth=bandwidth)
+    if multi_class == "canonical":
+        return measure(predictions)
+    return average_over_reductions(measure, predictions, multi_class, average)

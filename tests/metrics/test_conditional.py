@@ -1,0 +1,257 @@
+import tracemalloc
+
+import numpy as np
+import pytest
+from helpers import normalised, random_problem, skce_by_loops, two_columns
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process.kernels import RBF
+
+from skcalib._numerics import ridge
+from skcalib._numerics.ridge import (
+    fourier_features,
+    pivoted_cholesky,
+    ridge_norm,
+    ridge_norm_of_features,
+)
+from skcalib.datasets import make_covariate_shift
+from skcalib.metrics import (
+    conditional_kernel_calibration_error,
+    expected_calibration_error,
+    joint_kernel_calibration_error,
+    squared_kernel_calibration_error,
+)
+
+
+def kernel_by_loops(name, proba, gamma):
+    n = len(proba)
+    gram = np.empty((n, n))
+    for i in range(n):
+        for j in range(n):
+            linear = proba[i] @ proba[j]
+            gaussian = np.exp(-np.sum((proba[i] - proba[j]) ** 2) / (2 * gamma**2))
+            gram[i, j] = {"linear": linear, "rbf": gaussian, "linear-rbf": linear + gaussian}[name]
+    return gram
+
+
+def trace_formula(gram, proba, label, regularization):
+    """Formula 7 of Moskvichev and Sejdinovic (2025), with explicit matrices."""
+    n, n_classes = proba.shape
+    residual = np.eye(n_classes)[label] - proba
+    inverse = np.linalg.inv(gram + regularization * n * np.eye(n))
+    return np.trace(inverse @ (residual @ residual.T) @ inverse @ gram)
+
+
+@pytest.mark.parametrize("name", ["linear-rbf", "rbf", "linear"])
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("regularization", [None, 0.02])
+def test_equals_the_trace_formula(name, n_classes, regularization):
+    label, proba = random_problem(np.random.default_rng(0), 30, n_classes)
+    matrix = two_columns(proba) if n_classes == 2 else proba
+    gram = kernel_by_loops(name, matrix, 0.3)
+    expected = trace_formula(gram, matrix, label, regularization or 30**-0.25)
+    options = {"kernel": name, "bandwidth": 0.3, "regularization": regularization}
+    actual = conditional_kernel_calibration_error(label, proba, **options)
+    assert actual == pytest.approx(expected, rel=1e-10)
+    approximate = conditional_kernel_calibration_error(
+        label, proba, method="nystroem", n_components=30, **options
+    )
+    assert approximate == pytest.approx(expected, rel=1e-3)
+
+
+def test_weights_are_those_of_the_ridge_regression():
+    # minimise Σ w‖r − M φ‖² + λ‖M‖² over M on explicit features
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 25, 3)
+    weight = rng.exponential(size=25)
+    w = normalised(weight, 25)
+    residual = np.eye(3)[label] - proba
+    operator = np.linalg.solve((proba.T * w) @ proba + 0.1 * np.eye(3), (proba.T * w) @ residual)
+    actual = conditional_kernel_calibration_error(
+        label, proba, sample_weight=weight, kernel="linear", regularization=0.1
+    )
+    assert actual == pytest.approx(np.sum(operator**2), rel=1e-10)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_primal_and_dual_form_of_the_same_features_agree(weighted):
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 60, 4)
+    weight = normalised(rng.exponential(size=60) if weighted else None, 60)
+    residual = np.eye(4)[label] - proba
+    features = np.hstack([proba, fourier_features(proba, rng.normal(size=(7, 4)) / 0.3)])
+    dual = ridge_norm(features @ features.T, residual, weight, 0.2)
+    primal = ridge_norm_of_features(features.__getitem__, residual.__getitem__, weight, 0.2)
+    assert primal == pytest.approx(dual, abs=1e-9)
+
+
+def test_fourier_form_is_that_of_its_features(monkeypatch):
+    label, proba = random_problem(np.random.default_rng(0), 60, 4)
+    options = {"bandwidth": 0.3, "method": "fourier", "n_components": 7, "regularization": 0.2}
+    actual = conditional_kernel_calibration_error(label, proba, random_state=3, **options)
+    frequencies = np.random.RandomState(3).standard_normal(size=(7, 4)) / 0.3
+    features = np.hstack([proba, fourier_features(proba, frequencies)])
+    expected = trace_formula(features @ features.T, proba, label, 0.2)
+    assert actual == pytest.approx(expected, rel=1e-9)
+    monkeypatch.setattr(ridge, "_ROWS", 13)  # in blocks
+    blocks = conditional_kernel_calibration_error(label, proba, random_state=3, **options)
+    assert blocks == pytest.approx(actual, rel=1e-12)
+
+
+def test_fourier_form_converges_at_the_rate_of_its_features():
+    label, proba = random_problem(np.random.default_rng(0), 80, 3)
+    exact = conditional_kernel_calibration_error(label, proba, bandwidth=0.3)
+    errors = []
+    for n_components in (10, 1000):
+        values = [
+            conditional_kernel_calibration_error(
+                label,
+                proba,
+                bandwidth=0.3,
+                method="fourier",
+                n_components=n_components,
+                random_state=seed,
+            )
+            for seed in range(60)
+        ]
+        errors.append(np.sqrt(np.mean((np.array(values) - exact) ** 2)))
+        standard_error = np.std(values) / np.sqrt(60)
+        assert abs(np.mean(values) - exact) < 4 * standard_error + exact / n_components
+    assert errors[1] < 0.02 * exact
+    assert 5 < errors[0] / errors[1] < 20  # √100 = 10
+
+
+@pytest.mark.parametrize("name", ["linear", "rbf", "linear-rbf", "exponential"])
+def test_nystroem_keeps_its_bound(name):
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 150, 3)
+    weight = rng.exponential(size=150)
+    options = {"kernel": name, "bandwidth": 0.5, "regularization": 0.2, "sample_weight": weight}
+    exact = conditional_kernel_calibration_error(label, proba, **options)
+    value = conditional_kernel_calibration_error(
+        label, proba, method="nystroem", n_components=150, **options
+    )
+    assert value == pytest.approx(exact, rel=1e-3)
+
+
+def test_nystroem_says_if_its_components_do_not_suffice():
+    label, proba = random_problem(np.random.default_rng(0), 150, 3)
+    options = {"bandwidth": 0.05, "regularization": 0.1}
+    exact = conditional_kernel_calibration_error(label, proba, **options)
+    with pytest.warns(ConvergenceWarning, match="10 components leave an error of at most") as seen:
+        value = conditional_kernel_calibration_error(
+            label, proba, method="nystroem", n_components=10, **options
+        )
+    bound = float(str(seen[0].message).split("at most ")[1].split(" in the")[0])
+    assert abs(value - exact) <= 1.05 * bound
+
+
+def test_pivoted_cholesky_leaves_the_error_that_it_says():
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.ones(3), size=40)
+    weight = normalised(rng.random(40), 40)
+    gram = RBF(0.4)(proba)
+    for most in (1, 5, 40):
+        features, error = pivoted_cholesky(RBF(0.4), proba, weight, most, 1e-12)
+        rest = gram - features @ features.T
+        assert error == pytest.approx(weight @ np.diagonal(rest), abs=1e-10)
+        assert np.linalg.eigvalsh(rest).min() > -1e-10  # from below
+    assert error <= 1e-10
+
+
+def test_constant_predictions_have_a_bandwidth():
+    label = np.array([0, 1, 2, 0])
+    proba = np.tile([0.5, 0.3, 0.2], (4, 1))
+    for method in ("exact", "fourier", "nystroem"):
+        error = conditional_kernel_calibration_error(label, proba, method=method, random_state=0)
+        # one feature of squared length k = ‖p‖² + 1: M = r̄ √k/(k + λ)
+        k, regularization = 0.38 + 1, 4**-0.25
+        mean = np.array([0.5, 0.25, 0.25]) - [0.5, 0.3, 0.2]
+        expected = mean @ mean * k / (k + regularization) ** 2
+        assert error == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_joint_error_is_the_unbiased_kernel_error(n_classes):
+    label, proba = random_problem(np.random.default_rng(0), 25, n_classes)
+    matrix = two_columns(proba) if n_classes == 2 else proba
+    residual = np.eye(n_classes)[label] - matrix
+    h = kernel_by_loops("linear-rbf", matrix, 0.3) * (residual @ residual.T)
+    expected = (h.sum() - np.trace(h)) / (25 * 24)
+    actual = joint_kernel_calibration_error(label, proba, bandwidth=0.3)
+    assert actual == pytest.approx(expected, abs=1e-13)
+    named = joint_kernel_calibration_error(label, proba, kernel="total-variation", bandwidth=0.3)
+    loops = skce_by_loops(matrix, label, "total-variation", 0.3, "unbiased")
+    assert named == pytest.approx(loops, abs=1e-13)
+    assert named == squared_kernel_calibration_error(label, proba, bandwidth=0.3)
+
+
+@pytest.mark.parametrize("kernel", ["total-variation", RBF(0.3)], ids=str)
+def test_fourier_features_need_a_gaussian_kernel(kernel):
+    with pytest.raises(ValueError, match=r"method='fourier' needs kernel=.*'nystroem'"):
+        conditional_kernel_calibration_error([0, 1], [0.2, 0.9], kernel=kernel, method="fourier")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("kernel", "gaussian"),
+        ("bandwidth", 0),
+        ("regularization", 0),
+        ("regularization", -1.0),
+        ("method", "primal"),
+        ("n_components", 0),
+        ("random_state", "seed"),
+    ],
+)
+def test_bad_options_are_refused(option, value):
+    with pytest.raises(ValueError, match=f"'{option}' parameter"):
+        conditional_kernel_calibration_error([0, 1], [0.2, 0.9], **{option: value})
+
+
+def test_callable_kernels():
+    label, proba = random_problem(np.random.default_rng(0), 40, 3)
+    named = conditional_kernel_calibration_error(label, proba, kernel="rbf", bandwidth=0.3)
+    called = conditional_kernel_calibration_error(label, proba, kernel=RBF(0.3))
+    assert called == pytest.approx(named, rel=1e-12)
+    for method in ("exact", "nystroem"):
+        with pytest.raises(ValueError, match="finite values"):
+            conditional_kernel_calibration_error(
+                label, proba, kernel=lambda s, t: np.full((len(s), len(t)), np.nan), method=method
+            )
+
+
+def test_fourier_form_needs_little_memory():
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.ones(10), size=100_000)
+    label = rng.integers(10, size=100_000)
+    tracemalloc.start()
+    conditional_kernel_calibration_error(label, proba, bandwidth=0.5, method="fourier")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 60e6  # the data are 8 MB, the features of all rows 168 MB
+
+
+@pytest.mark.slow
+def test_covariate_shift_of_the_paper():
+    # section 5.2 and Figures 2 and 4: n = 1000, mean of 20 trials
+    def gaussian(y_true, y_proba, labels):
+        return conditional_kernel_calibration_error(y_true, y_proba, labels=labels, kernel="rbf")
+
+    measures = {
+        "combined": conditional_kernel_calibration_error,
+        "gaussian": gaussian,
+        "joint": joint_kernel_calibration_error,
+        "binned": expected_calibration_error,
+    }
+    samples = [
+        [make_covariate_shift(location=location, random_state=seed) for seed in range(20)]
+        for location in np.linspace(-1, 1, 9)
+    ]
+    ratio = {}
+    for name, measure in measures.items():
+        means = [np.mean([measure(y, p, labels=[0, 1]) for y, p in row]) for row in samples]
+        ratio[name] = max(means) / min(means)
+    assert ratio["combined"] <= 1.6
+    assert ratio["joint"] > 5
+    assert ratio["binned"] > ratio["combined"]
+    assert ratio["gaussian"] > 1.2 * ratio["combined"]
