@@ -113,7 +113,7 @@ plt.show()
 # What one sees
 # -------------
 # The conditional and the asymptotic tests keep their level. Consistency resampling with the binned
-# error rejects the calibrated model nearly always, because it redraws the predictions too and so
-# makes the bins emptier or fuller than they are. The distribution-free bounds never reject the
-# calibrated model, and M3 not either. Of the tests that can be trusted, the one from conditional
+# error rejects the calibrated model nearly always, because it redraws the predictions too, and
+# repeated ones share their bins. The distribution-free bounds reject none of the three models. Of
+# the tests that can be trusted, the one from conditional
 # resampling has at least the power of the asymptotic one, and it is exact at every sample size.

@@ -80,6 +80,9 @@ _ROUNDING = 1e-12
 # Fewer samples say nothing about how the estimate varies.
 _FEWEST_TO_RESAMPLE = 10
 
+# Samples of a smaller share in the weight are left out, as their squares underflow.
+_SMALLEST_SHARE = 1e-150
+
 # What every metric takes; `check_predictions` judges the values.
 METRIC_CONSTRAINTS: dict = {
     "y_true": "no_validation",
@@ -122,8 +125,8 @@ def check_predictions(
         return Predictions(proba, label, np.broadcast_to(1.0 / len(label), len(label)), classes)
     weight = check_sample_weight(sample_weight, len(label))
     share = weight / weight.sum()
-    if not share.all():  # the weight is 0, or underflows beside much larger ones
-        used = share > 0
+    used = share > _SMALLEST_SHARE
+    if not used.all():
         proba, label, share = proba[used], label[used], weight[used] / weight[used].sum()
     return Predictions(proba, label, share, classes)
 
@@ -295,6 +298,8 @@ def check_enough_for_estimator(predictions, estimator, block_size=None):
 
 def check_test_method(test, predictions, is_kernel):
     """Limit laws and bounds are known of the kernel statistic, and mostly of equal weights."""
+    if not is_kernel:
+        _check_no_kernel_options(test)
     if test.method in ("conditional", "consistency"):
         return
     if not is_kernel:
@@ -338,6 +343,19 @@ def check_degrees_of_freedom(n_groups, ddof):
         )
 
 
+def _check_no_kernel_options(test):
+    """They would be ignored."""
+    defaults = type(test)().get_params()
+    for name in ("kernel", "bandwidth", "class_kernel", "estimator", "block_size"):
+        value = getattr(test, name)
+        if not (isinstance(value, str) and value == defaults[name]) and value is not defaults[name]:
+            raise ValueError(
+                f"{name} is an option of statistic='skce'; found {name}={value!r} with "
+                f"statistic={test.statistic!r}. Leave it out, or pass the metric with its options "
+                "(functools.partial)."
+            )
+
+
 def check_locations(locations, classes):
     """Test locations as probability vectors (m, K) and indices of classes (m,)."""
     if len(locations) != 2:
@@ -365,7 +383,14 @@ def check_class_kernel(class_kernel, n_classes):
             f"{n_classes} classes; found shape {matrix.shape} and type {matrix.dtype}. (With a "
             "multi_class other than 'canonical' there are two classes at a time.)"
         )
-    return matrix.astype(np.float64, copy=False)
+    matrix = matrix.astype(np.float64, copy=False)
+    centred = matrix - matrix.mean(axis=0)
+    if np.abs(centred - centred.mean(axis=1, keepdims=True)).max() <= 1e-12 * np.abs(matrix).max():
+        raise ValueError(
+            "class_kernel must tell classes apart; found a matrix that gives every residual the "
+            "norm 0. Pass None for the identity."
+        )
+    return matrix
 
 
 def check_simplex_options(strategy, debias, add_bin_width):

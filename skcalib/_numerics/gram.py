@@ -12,8 +12,8 @@ Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (a, K), (b, K) -> (a,
 # infinitely far apart anyway.
 SMALLEST_BANDWIDTH = 1e-150
 
-# Rows and columns of a tile: 8 MB of kernel values.
-_TILE = 1024
+# Rows and columns of a tile: half a megabyte of kernel values.
+_TILE = 256
 
 # The same where only entries near the diagonal are wanted.
 _SMALL_TILE = 64

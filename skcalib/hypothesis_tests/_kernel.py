@@ -3,7 +3,8 @@
 from numbers import Integral, Real
 
 import numpy as np
-from scipy.stats import chi2, norm
+from scipy.stats import chi2
+from scipy.stats import t as student
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
@@ -12,6 +13,7 @@ from .._validation import (
     Interval,
     StrOptions,
     check_class_kernel,
+    check_finite_kernel,
     check_fit_input,
     check_locations,
     fit_context,
@@ -21,8 +23,12 @@ from ..metrics._kernel import kernel_function
 # Entries of the matrix of resampled counts that are held at once (128 MB).
 _COUNTS = 2**24
 
-# Directions in which the deviations vary less than this part of the most are constant.
-_RANK = 1e-10
+# Directions in which the deviations can vary by less than this part of their squares are constant;
+# a mean that differs from 0 there by more than so many times as much is impossible.
+_RANK, _IMPOSSIBLE = 1e-10, 1e4
+
+# p-values are positive, also where they underflow.
+_SMALLEST_P_VALUE = np.finfo(np.float64).tiny
 
 
 def bootstrap_null(error, label, order, n_resamples, random_state):
@@ -51,26 +57,26 @@ def bootstrap_null(error, label, order, n_resamples, random_state):
     return np.concatenate(null)
 
 
-def normal_p_value(sums, pair_weight):
+def blocks_p_value(sums, pair_weight):
     """One-sided p-value of a mean over independent blocks, from their sample standard deviation."""
     mean = sums.sum() / pair_weight.sum()
     n_blocks = len(sums)
     deviation = np.sqrt(np.sum((sums - mean * pair_weight) ** 2) * n_blocks / (n_blocks - 1))
-    if deviation == 0:
-        return 1.0 if mean <= 0 else np.finfo(np.float64).tiny
-    return max(float(norm.sf(sums.sum() / deviation)), np.finfo(np.float64).tiny)
+    if deviation == 0:  # all blocks are alike
+        return 0.5**n_blocks if mean > 0 else 1.0
+    return max(float(student.sf(sums.sum() / deviation, n_blocks - 1)), _SMALLEST_P_VALUE)
 
 
 def distribution_free_p_value(statistic, estimator, n, block_size, bound):
     """Bounds on the p-value from section 6 of Widmann et al. (2019), for terms |h| ≤ bound."""
     if estimator == "biased":
         excess = max(0.0, np.sqrt(n * max(statistic, 0.0) / bound) - 1)
-        return max(float(np.exp(-(excess**2) / 2)), np.finfo(np.float64).tiny)
+        return max(float(np.exp(-(excess**2) / 2)), _SMALLEST_P_VALUE)
     # the terms of so many pairs are independent
     n_pairs = (n // block_size) * (block_size // 2) if block_size else n // 2
     excess = max(statistic, 0.0)
     p_value = np.exp(-n_pairs * excess**2 / (2 * bound**2))
-    return max(float(p_value), np.finfo(np.float64).tiny)
+    return max(float(p_value), _SMALLEST_P_VALUE)
 
 
 def largest_term(class_kernel, n_classes):
@@ -87,8 +93,8 @@ class UCMETest(BaseEstimator):
 
     The residuals of single classes, weighted by a kernel around each location, have mean 0 if the
     model is calibrated. Their mean is compared with its covariance, so the test is linear in the
-    number of samples. It holds asymptotically only: with several classes for a hundred samples and
-    more for each location, with two classes, whose locations see nearly the same, for a thousand.
+    number of samples. It holds asymptotically: for many samples, unless predictions crowd at the
+    corners for few.
 
     Parameters
     ----------
@@ -145,14 +151,20 @@ class UCMETest(BaseEstimator):
     Notes
     -----
     With locations :math:`(t_l, s_l)` the deviations of sample i are :math:`z_{il} = k(t_l, p_i)
-    (1[y_i = s_l] - p_i[s_l])`. With their mean m and covariance S, :math:`n m^\top S^{-1} m` is
-    asymptotically :math:`\chi^2` with as many degrees of freedom as locations [1]_; directions in
-    which the deviations do not vary are left out. At the level 0.05, calibrated predictions that
-    are uniform on the simplex were rejected at a rate of 0.42, 0.25 and 0.11 for 300, 1000 and
-    3000 samples of two classes and ten locations, of 0.10, 0.05 and 0.07 with three locations, and
-    of 0.10, 0.06 and 0.06 for five classes and ten locations. Unequal weights :math:`w_i`, which
-    sum to 1, are importance weights: S/n is :math:`\sum_i w_i^2 (z_i - m) (z_i - m)^\top / (1 -
-    \sum_i w_i^2)`. The cost is :math:`O(n m (K + m))`.
+    (1[y_i = s_l] - p_i[s_l])`. Let m be their mean with weights :math:`w_i` that sum to 1. Given
+    the predictions, its covariance under the hypothesis is known,
+
+    .. math:: C_{lk} = \sum_i w_i^2 k(t_l, p_i) k(t_k, p_i) (1[s_l = s_k] p_i[s_l] - p_i[s_l]
+        p_i[s_k]),
+
+    and :math:`m^\top C^{-1} m` is asymptotically :math:`\chi^2` with as many degrees of freedom as
+    locations. (In [1]_ the sample covariance of the deviations takes the place of C; that converges
+    much more slowly, as the deviations at different locations are nearly collinear.) Directions in
+    which the deviations cannot vary are left out, but a mean that differs from 0 there is
+    impossible, and the statistic infinite. With ten locations, calibrated predictions that are
+    uniform on the simplex are rejected at the level 0.05 at a rate of 0.06 for 11 and 0.05 for 300
+    samples of five classes, and of 0.06 for 300 and for 3000 of two; of 0.09 for 300 of two classes
+    that crowd at the corners (Dirichlet with parameter 0.01). The cost is :math:`O(n m (K + m))`.
 
     References
     ----------
@@ -231,7 +243,7 @@ class UCMETest(BaseEstimator):
         self.statistic_ = statistic
         self.degrees_of_freedom_ = rank
         p_value = float(chi2.sf(statistic, rank)) if rank else 1.0
-        self.p_value_ = max(p_value, np.finfo(np.float64).tiny)
+        self.p_value_ = max(p_value, _SMALLEST_P_VALUE)
         return self
 
     def __sklearn_tags__(self):
@@ -244,12 +256,15 @@ class UCMETest(BaseEstimator):
 def _ucme(predictions, kernel, points, codes):
     """The statistic mᵀ (Cov m)⁻¹ m, and the rank of the covariance."""
     matrix, label, weight = predictions.matrix, predictions.label, predictions.weight
-    deviation = (label[:, None] == codes) - matrix[:, codes]  # (n, m)
-    deviation *= kernel(matrix, points)
-    mean = weight @ deviation
-    centred = weight[:, None] * (deviation - mean)
-    _, scale, directions = np.linalg.svd(centred, full_matrices=False)
-    scale = scale[: np.sum(scale > _RANK * scale[:1])]
-    coordinates = directions[: len(scale)] @ mean / scale
-    statistic = float(coordinates @ coordinates * (1 - weight @ weight))
-    return statistic, len(scale)
+    values = weight[:, None] * kernel(matrix, points)  # (n, m)
+    check_finite_kernel(values)
+    expected = values * matrix[:, codes]
+    mean = np.sum(values * (label[:, None] == codes), axis=0) - expected.sum(axis=0)
+    covariance = (codes[:, None] == codes) * (expected.T @ values) - expected.T @ expected
+    variance, directions = np.linalg.eigh(covariance)
+    smallest = _RANK * np.sum(values**2)
+    varies = variance > smallest
+    coordinates = directions.T @ mean
+    if (coordinates[~varies] ** 2 > _IMPOSSIBLE * smallest).any():
+        return np.inf, max(int(varies.sum()), 1)
+    return float(np.sum(coordinates[varies] ** 2 / variance[varies])), int(varies.sum())

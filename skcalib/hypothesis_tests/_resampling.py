@@ -26,7 +26,7 @@ from ..metrics._kernel import (
     resolved_bandwidth,
 )
 from ..metrics._scorers import METRICS
-from ._kernel import bootstrap_null, distribution_free_p_value, largest_term, normal_p_value
+from ._kernel import blocks_p_value, bootstrap_null, distribution_free_p_value, largest_term
 
 # Entries in the residuals of one batch of resamples (32 MB).
 _BATCH = 2**22
@@ -60,12 +60,12 @@ class CalibrationTest(BaseEstimator):
     method : {"conditional", "asymptotic", "distribution-free", "consistency"}, \
             default="conditional"
         How the p-value is found. "conditional": by labels drawn from the predictions as they are;
-        exact. "asymptotic", for "skce" only: by the limit law of the statistic, which is normal for
-        the estimators "linear" and "block" and bootstrapped for "unbiased". "distribution-free",
-        for "skce" only: by bounds that hold for every sample size and are very loose.
-        "consistency": by predictions drawn from the predictions, and labels drawn from these; for
-        comparison only, as it rejects calibrated models too often (and with `sample_weight` draws
-        them with their weights).
+        exact. "asymptotic", for "skce" only: by the limit law of the statistic: of a mean of
+        blocks for the estimators "linear" and "block", bootstrapped for "unbiased".
+        "distribution-free", for "skce" only: by bounds that hold for every sample size and are
+        very loose. "consistency": by predictions drawn from the predictions, and labels drawn from
+        these; for comparison only, as with binned errors it rejects calibrated models nearly
+        always (and with `sample_weight` draws them with their weights).
 
     kernel : str or callable, default="total-variation"
         Kernel of the "skce" statistic, as in
@@ -133,17 +133,21 @@ class CalibrationTest(BaseEstimator):
     -----
     **Conditional.** With B resamples the p-value is :math:`(1 + \#\{T^*_b \ge T\}) / (1 + B)`,
     where values that differ by rounding count as equal. The test is exact: at any level
-    :math:`\alpha` for which :math:`\alpha (B + 1)` is a whole number, and a statistic without ties,
-    it rejects a calibrated model with probability :math:`\alpha`; with ties, with at most that. The
-    "skce" statistic of all resamples is computed in matrix products: for two classes (except with
-    the kernel "rbf" or a callable, or in blocks) at :math:`O(n (B + \log n))`, otherwise
-    :math:`O(n^2 K B)`; memory is :math:`O(n K)` and a few times 32 MB for each job.
+    :math:`\alpha` for which :math:`\alpha (B + 1)` is a whole number, and a statistic without
+    ties, it rejects a calibrated model with probability :math:`\alpha`; with ties, with at most
+    that. The "skce" statistic of all resamples is computed in matrix products: for two classes
+    (except with the kernel "rbf" or a callable, or in blocks) at :math:`O(n (B + \log n))`,
+    otherwise :math:`O(n^2 K B)`, or n times the size of a block; memory is :math:`O(n K)` and a
+    few times 32 MB for each job.
 
-    **Consistency resampling** [2]_ also redraws the predictions, which makes the null distribution
-    too narrow around its mean: it rejects calibrated models too often [1]_.
+    **Consistency resampling** [2]_ also redraws the predictions. Repeated ones share their bins,
+    which lowers a binned error: its null distribution lies too low, and calibrated models are
+    rejected nearly always [1]_.
 
     **Asymptotic** [1]_. A mean over independent pairs or blocks divided by its sample standard
-    deviation is asymptotically normal; the test is one-sided. The unbiased estimate is a degenerate
+    deviation is asymptotically normal; the one-sided p-value is that of Student's t, which is the
+    same in the limit (from about 50 samples on the size is right), and :math:`2^{-m}` if all m
+    blocks are alike and positive. The unbiased estimate is a degenerate
     U-statistic under the hypothesis, whose law the bootstrap of [3]_ approximates at
     :math:`O(n^2 (K + B))`: with multinomial counts C, :math:`a = n / (n - 1)` and the terms
     :math:`h_{ij}` of the statistic, :math:`n^{-2} \sum_i C_i \sum_j (a (C_j - 1[i = j]) - 2) h_{ij}
@@ -270,7 +274,7 @@ class CalibrationTest(BaseEstimator):
             )
         elif error.block_size:
             sums = error.block_sums(predictions.label[None])[:, 0]
-            self.p_value_ = normal_p_value(sums, error.pair_weight)
+            self.p_value_ = blocks_p_value(sums, error.pair_weight)
         else:
             self.null_distribution_ = bootstrap_null(
                 error,

@@ -83,11 +83,11 @@ class SquaredKernelError:
         """Values (R,) for R label vectors (R, n)."""
         if self.block_size:
             return self.block_sums(labels).sum(axis=0) / self.pair_weight.sum()
-        pairs, diagonal = self._sums(labels)
-        check_finite_kernel(pairs)
-        if self.estimator == "biased":
-            return pairs + diagonal
-        return pairs / self.pair_weight
+        pairs = self._pairs(labels)
+        is_biased = self.estimator == "biased"
+        values = pairs + self._diagonal(labels) if is_biased else pairs / self.pair_weight
+        check_finite_kernel(values)
+        return values
 
     def block_sums(self, labels):
         """Σ_{i≠j} w_i w_j h_ij within each block, (n_blocks, R)."""
@@ -104,20 +104,30 @@ class SquaredKernelError:
         residual *= weight[:, None, None]
         return residual if self.root is None else residual @ self.root
 
-    def _sums(self, labels):
-        """Σ_{i≠j} w_i w_j h_ij and Σ_i w_i² h_ii."""
+    def _pairs(self, labels):
+        """Σ_{i≠j} w_i w_j h_ij."""
         if not self.is_on_a_line:
             mass = self.weighted_residuals(labels)
-            pairs = gram_pair_sum(self.kernel, self.predictions.matrix, mass)
+            return gram_pair_sum(self.kernel, self.predictions.matrix, mass)
+        residual, scale = self._residuals_on_a_line(labels)
+        return scale * laplace_pair_sum(self.ordered_proba, residual, self.length)
+
+    def _diagonal(self, labels):
+        """Σ_i w_i² h_ii."""
+        if not self.is_on_a_line:
+            mass = self.weighted_residuals(labels)
             norms = np.einsum("nrk,nrk->rn", mass, mass)
-            return pairs, norms @ gram_diagonal(self.kernel, self.predictions.matrix)
-        # the residuals of two classes are ±(y − p)
-        residual = labels[:, self.order] - self.ordered_proba  # (R, n)
+            return norms @ gram_diagonal(self.kernel, self.predictions.matrix)
+        residual, scale = self._residuals_on_a_line(labels)
+        return scale * np.einsum("rn,rn->r", residual, residual)
+
+    def _residuals_on_a_line(self, labels):
+        """The residuals of two classes are ±(y − p): these (R, n), and what the two ends make."""
+        residual = labels[:, self.order] - self.ordered_proba
         residual *= self.ordered_weight
         direction = np.array([-1.0, 1.0])
-        scale = direction @ direction if self.root is None else np.sum((direction @ self.root) ** 2)
-        pairs = laplace_pair_sum(self.ordered_proba, residual, self.length)
-        return scale * pairs, scale * np.einsum("rn,rn->r", residual, residual)
+        root = np.eye(2) if self.root is None else self.root
+        return residual, np.sum((direction @ root) ** 2)
 
 
 def resolved_bandwidth(predictions, kernel, bandwidth):

@@ -3,7 +3,7 @@ from functools import partial
 import numpy as np
 import pytest
 from helpers import kernel_value, random_problem, skce_by_loops, two_columns
-from scipy.stats import chi2, norm, ttest_1samp
+from scipy.stats import chi2, ttest_1samp
 from sklearn.gaussian_process.kernels import RBF
 
 from skcalib._numerics.gram import median_distance
@@ -83,30 +83,30 @@ def test_bound_of_the_terms_with_a_class_kernel():
 # Asymptotic laws
 
 
-def test_normal_p_value_is_that_of_the_terms():
+def test_p_value_of_blocks_is_that_of_their_mean():
     label, proba = random_problem(np.random.default_rng(0), 61, 3)
     h = terms(proba, label, 0.5)
     pairs = [h[i, i + 1] for i in range(0, 60, 2)]
     test = CalibrationTest(method="asymptotic", estimator="linear", bandwidth=0.5)
     z = np.mean(pairs) / (np.std(pairs, ddof=1) / np.sqrt(30))
-    assert test.fit(proba, label).p_value_ == pytest.approx(norm.sf(z), rel=1e-10)
-    assert z == pytest.approx(ttest_1samp(pairs, 0).statistic)
+    expected = ttest_1samp(pairs, 0, alternative="greater")
+    assert z == pytest.approx(expected.statistic)
+    assert test.fit(proba, label).p_value_ == pytest.approx(expected.pvalue, rel=1e-10)
     blocks = []
     for start in range(0, 55, 5):
         block = h[start : start + 5, start : start + 5]
         blocks.append((block.sum() - np.trace(block)) / 20)
     test.set_params(estimator="block", block_size=5).fit(proba[:57], label[:57])
-    z = np.mean(blocks) / (np.std(blocks, ddof=1) / np.sqrt(11))
-    assert test.p_value_ == pytest.approx(norm.sf(z), rel=1e-10)
+    expected = ttest_1samp(blocks, 0, alternative="greater").pvalue
+    assert test.p_value_ == pytest.approx(expected, rel=1e-10)
 
 
-def test_normal_p_value_of_constant_terms():
+def test_p_value_of_constant_terms():
     # every label is right and certain: all terms are 0
     test = CalibrationTest(method="asymptotic", estimator="linear")
     assert test.fit([0.0, 1.0, 0.0, 1.0], [0, 1, 0, 1]).p_value_ == 1
-    # certain and wrong: all terms are 2
-    wrong = test.fit([1.0, 1.0, 1.0, 1.0], [0, 0, 0, 0])
-    assert 0 < wrong.p_value_ < 1e-300
+    # certain and wrong: all terms are 2, in two pairs
+    assert test.fit([1.0, 1.0, 1.0, 1.0], [0, 0, 0, 0]).p_value_ == 0.25
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -229,6 +229,14 @@ def test_what_the_distribution_free_method_refuses():
         CalibrationTest(kernel=RBF(), method="distribution-free").fit(proba, label)
 
 
+def test_kernel_options_of_other_statistics_are_refused():
+    label, proba = random_problem(np.random.default_rng(0), 40, 3)
+    for options in ({"kernel": "rbf"}, {"bandwidth": 0.1}, {"class_kernel": np.eye(3)}):
+        name = next(iter(options))
+        with pytest.raises(ValueError, match=f"{name} is an option of statistic='skce'"):
+            CalibrationTest("smooth_calibration_error", **options).fit(proba, label)
+
+
 @pytest.mark.parametrize("method", ["asymptotic", "distribution-free"])
 def test_unequal_weights_need_another_method(method):
     label, proba = random_problem(np.random.default_rng(0), 40, 3)
@@ -251,18 +259,15 @@ def test_ucme_by_loops(n_classes, weighted):
     weight = rng.exponential(size=80) if weighted else np.ones(80)
     matrix = two_columns(proba) if n_classes == 2 else proba
     points, classes = rng.dirichlet(np.ones(n_classes), size=3), rng.integers(n_classes, size=3)
-    z = np.array(
-        [
-            [
-                kernel_value("rbf", t, p, 0.4) * ((y == s) - p[s])
-                for t, s in zip(points, classes, strict=True)
-            ]
-            for p, y in zip(matrix, label, strict=True)
-        ]
-    )
     w = weight / weight.sum()
-    mean = w @ z
-    covariance = (w**2 * (z - mean).T) @ (z - mean) / (1 - w @ w)
+    mean, covariance = np.zeros(3), np.zeros((3, 3))
+    for p, y, share in zip(matrix, label, w, strict=True):
+        k = np.array([kernel_value("rbf", t, p, 0.4) for t in points])
+        mean += share * k * ((y == classes) - p[classes])
+        for a in range(3):
+            for b in range(3):  # of the indicators of two classes, of which one occurs
+                both = p[classes[a]] if classes[a] == classes[b] else 0.0
+                covariance[a, b] += share**2 * k[a] * k[b] * (both - p[classes[a]] * p[classes[b]])
     expected = mean @ np.linalg.solve(covariance, mean)
     test = UCMETest(
         locations=(points, classes), kernel="rbf", bandwidth=0.4, labels=range(n_classes)
@@ -271,9 +276,20 @@ def test_ucme_by_loops(n_classes, weighted):
     assert test.statistic_ == pytest.approx(expected, rel=1e-9)
     assert test.degrees_of_freedom_ == 3
     assert test.p_value_ == pytest.approx(chi2.sf(expected, 3), rel=1e-9)
-    if not weighted:  # Hotelling: n mᵀ S⁻¹ m
-        sample = np.cov(z.T)
-        assert expected == pytest.approx(80 * mean @ np.linalg.solve(sample, mean), rel=1e-9)
+
+
+def test_ucme_of_impossible_labels():
+    label = np.random.default_rng(0).integers(0, 3, size=100)
+    for seed in range(5):
+        test = UCMETest(random_state=seed).fit(np.eye(3)[(label + 1) % 3], label)
+        assert test.statistic_ == np.inf
+        assert 0 < test.p_value_ < 1e-300
+    p_values = [
+        UCMETest(random_state=0, labels=[0, 1]).fit(np.full(n, 0.3), np.zeros(n, int)).p_value_
+        for n in (2, 5, 10, 50)
+    ]
+    assert p_values == sorted(p_values, reverse=True)
+    assert 1 > p_values[0] > 0.3 > 1e-4 > p_values[-1] > 0
 
 
 def test_ucme_leaves_out_directions_without_variation():
@@ -326,7 +342,7 @@ SIZE_CASES = {
     "asymptotic": CalibrationTest(method="asymptotic", n_resamples=199),
     "linear": CalibrationTest(method="asymptotic", estimator="linear"),
     "block": CalibrationTest(method="asymptotic", estimator="block"),
-    "ucme": UCMETest(n_locations=3),
+    "ucme": UCMETest(),
 }
 
 
@@ -334,9 +350,7 @@ SIZE_CASES = {
 @pytest.mark.parametrize("name", SIZE_CASES)
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_size(name, n_classes):
-    if name == "ucme" and n_classes == 2:
-        pytest.skip("claims to hold for many more samples only")
-    n, repetitions = (1000 if name == "ucme" else 300), 1000
+    n, repetitions = 300, 1000
     rng = np.random.default_rng(0)
     p_values = []
     for seed in range(repetitions):

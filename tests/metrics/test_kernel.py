@@ -74,6 +74,8 @@ def test_class_kernel_of_nearby_classes_forgives_confusion():
         (np.full((3, 3), np.nan), "finite and symmetric"),
         (-np.eye(3), "class_kernel must be positive semi-definite; found the eigenvalue -1"),
         ([["a"] * 3] * 3, "matrix of numbers"),
+        (np.ones((3, 3)), "must tell classes apart"),
+        (np.zeros((3, 3)), "must tell classes apart"),
     ],
 )
 def test_bad_class_kernels_are_refused(class_kernel, message):
