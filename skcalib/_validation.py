@@ -66,6 +66,7 @@ __all__ = [
     "check_statistic_values",
     "check_test_method",
     "check_two_classes",
+    "check_two_samples",
     "check_weights_of_folds",
     "fit_context",
     "safe_split",
@@ -372,6 +373,15 @@ def check_locations(locations, classes):
     observed, code = check_labels(locations[1], name="locations[1]", partner="locations[0]")
     _check_same_length({"locations[0]": len(proba), "locations[1]": len(code)})
     return proba, _recode(observed, code, classes, name="locations[1]")
+
+
+def check_two_samples(predictions):
+    """A mean over pairs of different samples."""
+    if len(predictions.weight) < 2:
+        raise ValueError(
+            "y_true must hold at least 2 samples of positive weight, as pairs of different samples "
+            "are averaged; found 1. Collect more, or use the conditional error."
+        )
 
 
 def check_class_kernel(class_kernel, n_classes):

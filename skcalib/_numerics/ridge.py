@@ -27,8 +27,9 @@ def ridge_norm(
     gram *= root.T
     gram.flat[:: len(gram) + 1] += regularization
     target = root * vectors
-    solution = cho_solve(cho_factor(gram, overwrite_a=True, check_finite=False), target)
-    return float(np.vdot(solution, target - regularization * solution))
+    factor = cho_factor(gram.T, overwrite_a=True, check_finite=False)  # in the order of LAPACK
+    solution = cho_solve(factor, target)
+    return max(float(np.vdot(solution, target - regularization * solution)), 0.0)
 
 
 def ridge_norm_of_features(

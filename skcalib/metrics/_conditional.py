@@ -5,10 +5,11 @@ from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
+from scipy.linalg import LinAlgError
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from .._numerics.gram import KERNELS
+from .._numerics.gram import KERNELS, SMALLEST_BANDWIDTH
 from .._numerics.ridge import (
     fourier_features,
     pivoted_cholesky,
@@ -21,10 +22,11 @@ from .._validation import (
     REDUCTION_CONSTRAINTS,
     Interval,
     StrOptions,
-    check_enough_for_estimator,
     check_finite_kernel,
     check_fourier_kernel,
     check_predictions,
+    check_semidefinite,
+    check_two_samples,
     validate_params,
 )
 from ._kernel import SquaredKernelError, kernel_function, resolved_bandwidth
@@ -39,6 +41,9 @@ _CONSTRAINTS: dict = (
         "multi_class": [StrOptions({"canonical", "confidence", "top-label", "classwise"})],
     }
 )
+
+# A kernel of the user's is tried on so many predictions.
+_TRIED = 200
 
 # "nystroem" adds pivots until its error is certainly less than this part of the value.
 _RELATIVE_ERROR = 1e-3
@@ -77,11 +82,21 @@ def _conditional_kernel_calibration_error(
     if method == "fourier":
         features = _fourier(predictions, kernel, bandwidth, n_components, rng)
         return ridge_norm_of_features(features, vectors, weight, regularization)
+    if kernel == "linear":  # a few features, of which the Gram matrix would only lose digits
+        features = predictions.matrix.__getitem__
+        return ridge_norm_of_features(features, vectors, weight, regularization)
     function, points = _conditional_kernel(predictions, kernel, bandwidth), predictions.matrix
+    if callable(kernel):
+        some = points[:_TRIED]
+        check_semidefinite(np.asarray(function(some, some), dtype=np.float64), "kernel")
     if method == "exact":
         gram = np.array(function(points, points), dtype=np.float64)
         check_finite_kernel(gram)
-        return ridge_norm(gram, vectors(slice(None)), weight, regularization)
+        try:
+            return ridge_norm(gram, vectors(slice(None)), weight, regularization)
+        except LinAlgError:
+            check_semidefinite(np.array(function(points, points), dtype=np.float64), "kernel")
+            raise
     return _nystroem(function, points, vectors, weight, regularization, n_components)
 
 
@@ -89,7 +104,7 @@ def _fourier(predictions, kernel, bandwidth, n_components, rng):
     """Features of the linear kernel exactly, of the Gaussian one in the mean, as of rows."""
     points = predictions.matrix
     if kernel != "linear":
-        gamma = resolved_bandwidth(predictions, "rbf", bandwidth)
+        gamma = max(resolved_bandwidth(predictions, "rbf", bandwidth), SMALLEST_BANDWIDTH)
         frequencies = rng.standard_normal(size=(n_components, points.shape[1])) / gamma
 
     def features(rows):
@@ -115,9 +130,12 @@ def _nystroem(kernel, points, vectors, weight, regularization, most):
         if error > tolerance or features.shape[1] == len(points):
             break
         tolerance = min(tolerance / 10, _RELATIVE_ERROR * value / (2 * factor))
+    remedy = (
+        "Raise n_components." if features.shape[1] < len(points) else "What is left is rounding."
+    )
     warnings.warn(
         f"{features.shape[1]} components leave an error of at most {factor * error:.2g} in the "
-        f"conditional kernel calibration error, {value:.4g}. Raise n_components.",
+        f"conditional kernel calibration error, {value:.4g}. {remedy}",
         ConvergenceWarning,
         stacklevel=5,
     )
@@ -136,7 +154,7 @@ def _joint_kernel_calibration_error(predictions: Predictions, kernel, bandwidth)
 @validate_params(
     _CONSTRAINTS
     | {
-        "regularization": [Interval(Real, 0, None, closed="neither"), None],
+        "regularization": [Interval(Real, 1e-6, 1e6, closed="both"), None],
         "method": [StrOptions({"exact", "fourier", "nystroem"})],
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
@@ -199,7 +217,7 @@ def conditional_kernel_calibration_error(
         distances between distinct predictions, and 1 if there is only one prediction. It differs
         from model to model; give a number to hold it fixed.
 
-    regularization : float, default=None
+    regularization : float in [1e-6, 1e6], default=None
         The λ of the ridge regression; None means :math:`n^{-1/4}`. It decides the scale of the
         number: compare models on samples of the same size, or give a number.
 
@@ -260,8 +278,8 @@ def conditional_kernel_calibration_error(
     falls like :math:`D^{-1/2}`. "nystroem" has d chosen predictions (pivots of a Cholesky
     factorisation), :math:`O(n d^2)` time and :math:`O(n d)` memory. If e is the mean of what they
     leave of k(p, p), the value is wrong by at most :math:`3 e \sum_i w_i \|r_i\|^2 / \lambda^2`;
-    predictions are chosen until that is a thousandth of the value. Ties need no special treatment,
-    nor do probabilities 0 and 1.
+    predictions are chosen until that is a thousandth of the value, or there are `n_components`.
+    Ties need no special treatment, nor do probabilities 0 and 1.
 
     References
     ----------
@@ -387,7 +405,7 @@ def joint_kernel_calibration_error(
     predictions = check_predictions(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
-    check_enough_for_estimator(predictions, "unbiased")
+    check_two_samples(predictions)
     measure = partial(_joint_kernel_calibration_error, kernel=kernel, bandwidth=bandwidth)
     if multi_class == "canonical":
         return measure(predictions)

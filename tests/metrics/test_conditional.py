@@ -196,7 +196,8 @@ def test_fourier_features_need_a_gaussian_kernel(kernel):
     [
         ("kernel", "gaussian"),
         ("bandwidth", 0),
-        ("regularization", 0),
+        ("regularization", 1e-7),
+        ("regularization", 1e7),
         ("regularization", -1.0),
         ("method", "primal"),
         ("n_components", 0),
@@ -214,10 +215,43 @@ def test_callable_kernels():
     called = conditional_kernel_calibration_error(label, proba, kernel=RBF(0.3))
     assert called == pytest.approx(named, rel=1e-12)
     for method in ("exact", "nystroem"):
-        with pytest.raises(ValueError, match="finite values"):
+        with pytest.raises(ValueError, match="kernel must be finite"):
             conditional_kernel_calibration_error(
                 label, proba, kernel=lambda s, t: np.full((len(s), len(t)), np.nan), method=method
             )
+
+
+def test_kernels_that_are_none_are_refused():
+    label, proba = random_problem(np.random.default_rng(0), 40, 3)
+    for method in ("exact", "nystroem"):
+        for kernel, message in (
+            (lambda s, t: -(s @ t.T), "kernel must be positive semi-definite"),
+            (lambda s, t: s[:, :1] + 0 * t[:, 0], "kernel must be finite and symmetric"),
+        ):
+            with pytest.raises(ValueError, match=message):
+                conditional_kernel_calibration_error(label, proba, kernel=kernel, method=method)
+
+
+@pytest.mark.parametrize("regularization", [1e-6, 1e-3, 1e6])
+@pytest.mark.parametrize("kernel", ["linear", "linear-rbf"])
+def test_extreme_regularization(regularization, kernel):
+    # in coordinates of the singular vectors nothing cancels
+    label, proba = random_problem(np.random.default_rng(0), 30, 3)
+    residual = np.eye(3)[label] - proba
+    options = {"kernel": kernel, "bandwidth": 0.5, "regularization": regularization}
+    actual = conditional_kernel_calibration_error(label, proba, **options)
+    eigenvalue, vector = np.linalg.eigh(kernel_by_loops(kernel, proba, 0.5))
+    eigenvalue = np.maximum(eigenvalue, 0)
+    size = np.sum((vector.T @ residual) ** 2, axis=1)
+    expected = np.sum(size * eigenvalue / (eigenvalue + 30 * regularization) ** 2)
+    assert actual == pytest.approx(expected, rel=1e-4)
+    assert actual >= 0
+
+
+def test_one_sample_has_no_pairs():
+    with pytest.raises(ValueError, match="at least 2 samples of positive weight"):
+        joint_kernel_calibration_error([1], [0.3], labels=[0, 1])
+    assert conditional_kernel_calibration_error([1], [0.3], labels=[0, 1]) > 0
 
 
 def test_fourier_form_needs_little_memory():
