@@ -27,6 +27,7 @@ from sklearn.utils.validation import _check_method_params as check_method_params
 from ._predictions import Predictions
 
 __all__ = [
+    "CANONICAL_CONSTRAINTS",
     "METRIC_CONSTRAINTS",
     "REDUCTION_CONSTRAINTS",
     "HasMethods",
@@ -95,6 +96,10 @@ METRIC_CONSTRAINTS: dict = {
 REDUCTION_CONSTRAINTS: dict = {
     "multi_class": [StrOptions({"confidence", "top-label", "classwise"})],
     "average": [StrOptions({"auto", "macro", "weighted"}), None],
+}
+# Of measures that see all classes at once, too.
+CANONICAL_CONSTRAINTS: dict = REDUCTION_CONSTRAINTS | {
+    "multi_class": [StrOptions({"canonical", "confidence", "top-label", "classwise"})],
 }
 
 

@@ -6,14 +6,11 @@ from numbers import Integral
 import numpy as np
 from scipy.special import expit, log_expit, logit
 from scipy.stats import chi2, norm
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
 from .._numerics.intervals import binned_sums, quantile_bins
 from .._validation import Interval, check_degrees_of_freedom, check_fit_input, fit_context
-
-# What a p-value is at least: smaller ones underflow, and what is impossible has none.
-_SMALLEST_P_VALUE = np.finfo(np.float64).tiny
+from ._base import HypothesisTest, positive
 
 # Probabilities are kept so far from 0 and 1 where their logit is taken, as in the log loss.
 _CLIP = np.finfo(np.float64).eps
@@ -28,7 +25,7 @@ _MOST_STEPS = 200
 _N_ANGLES = 1000
 
 
-class _ClassicalTest(BaseEstimator):
+class _ClassicalTest(HypothesisTest):
     """Of more than two classes, the confidence and whether it was right are tested."""
 
     _parameter_constraints: dict = {"labels": ["array-like", None]}
@@ -57,14 +54,8 @@ class _ClassicalTest(BaseEstimator):
         predictions = check_fit_input(self, X, y, sample_weight)
         self.classes_ = predictions.classes
         p_value = self._test(predictions if predictions.is_binary else predictions.confidence())
-        self.p_value_ = max(float(p_value), _SMALLEST_P_VALUE)
+        self.p_value_ = positive(p_value)
         return self
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        tags.target_tags.required = True
-        return tags
 
 
 class SpiegelhalterTest(_ClassicalTest):

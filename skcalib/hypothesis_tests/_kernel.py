@@ -1,24 +1,23 @@
 """Null distributions and bounds for kernel statistics, and the test at chosen locations."""
 
-from numbers import Integral, Real
+from numbers import Integral
 
 import numpy as np
 from scipy.stats import chi2
 from scipy.stats import t as student
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from .._numerics.gram import KERNELS, gram_diagonal, gram_quadratic_forms
+from .._numerics.gram import gram_diagonal, gram_quadratic_forms
 from .._validation import (
     Interval,
-    StrOptions,
     check_class_kernel,
     check_finite_kernel,
     check_fit_input,
     check_locations,
     fit_context,
 )
-from ..metrics._kernel import kernel_function
+from ..metrics._kernel import KERNEL_CONSTRAINTS, kernel_function
+from ._base import HypothesisTest, positive
 
 # Entries of the matrix of resampled counts that are held at once (128 MB).
 _COUNTS = 2**24
@@ -26,9 +25,6 @@ _COUNTS = 2**24
 # Directions in which the deviations can vary by less than this part of their squares are constant;
 # a mean that differs from 0 there by more than so many times as much is impossible.
 _RANK, _IMPOSSIBLE = 1e-10, 1e4
-
-# p-values are positive, also where they underflow.
-_SMALLEST_P_VALUE = np.finfo(np.float64).tiny
 
 
 def bootstrap_null(error, label, order, n_resamples, random_state):
@@ -64,19 +60,18 @@ def blocks_p_value(sums, pair_weight):
     deviation = np.sqrt(np.sum((sums - mean * pair_weight) ** 2) * n_blocks / (n_blocks - 1))
     if deviation == 0:  # all blocks are alike
         return 0.5**n_blocks if mean > 0 else 1.0
-    return max(float(student.sf(sums.sum() / deviation, n_blocks - 1)), _SMALLEST_P_VALUE)
+    return positive(student.sf(sums.sum() / deviation, n_blocks - 1))
 
 
 def distribution_free_p_value(statistic, estimator, n, block_size, bound):
     """Bounds on the p-value from section 6 of Widmann et al. (2019), for terms |h| ≤ bound."""
     if estimator == "biased":
         excess = max(0.0, np.sqrt(n * max(statistic, 0.0) / bound) - 1)
-        return max(float(np.exp(-(excess**2) / 2)), _SMALLEST_P_VALUE)
+        return positive(np.exp(-(excess**2) / 2))
     # the terms of so many pairs are independent
     n_pairs = (n // block_size) * (block_size // 2) if block_size else n // 2
     excess = max(statistic, 0.0)
-    p_value = np.exp(-n_pairs * excess**2 / (2 * bound**2))
-    return max(float(p_value), _SMALLEST_P_VALUE)
+    return positive(np.exp(-n_pairs * excess**2 / (2 * bound**2)))
 
 
 def largest_term(class_kernel, n_classes):
@@ -88,7 +83,7 @@ def largest_term(class_kernel, n_classes):
     return float(np.max(diagonal[:, None] + diagonal - 2 * matrix))
 
 
-class UCMETest(BaseEstimator):
+class UCMETest(HypothesisTest):
     r"""Test of calibration at a few random locations (unnormalised calibration mean embedding).
 
     The residuals of single classes, weighted by a kernel around each location, have mean 0 if the
@@ -158,13 +153,14 @@ class UCMETest(BaseEstimator):
         p_i[s_k]),
 
     and :math:`m^\top C^{-1} m` is asymptotically :math:`\chi^2` with as many degrees of freedom as
-    locations. (In [1]_ the sample covariance of the deviations takes the place of C; that converges
-    much more slowly, as the deviations at different locations are nearly collinear.) Directions in
-    which the deviations cannot vary are left out, but a mean that differs from 0 there is
-    impossible, and the statistic infinite. With ten locations, calibrated predictions that are
-    uniform on the simplex are rejected at the level 0.05 at a rate of 0.06 for 11 and 0.05 for 300
-    samples of five classes, and of 0.06 for 300 and for 3000 of two; of 0.09 for 300 of two classes
-    that crowd at the corners (Dirichlet with parameter 0.01). The cost is :math:`O(n m (K + m))`.
+    locations. (In [1]_ the sample covariance of the deviations takes the place of C; that
+    converges much more slowly, as the deviations at different locations are nearly collinear.)
+    Directions in which the deviations cannot vary are left out, but a mean that differs from 0
+    there is impossible, and the statistic infinite. With ten locations, calibrated predictions
+    that are uniform on the simplex are rejected at the level 0.05 at a rate of 0.05 for 11 and
+    0.04 for 300 samples of five classes, and of 0.06 for 300 and for 3000 of two; of 0.08 for 300
+    of two classes that crowd at the corners (Dirichlet with parameter 0.01). The cost is
+    :math:`O(n m (K + m))`.
 
     References
     ----------
@@ -185,8 +181,7 @@ class UCMETest(BaseEstimator):
     _parameter_constraints: dict = {
         "n_locations": [Interval(Integral, 1, None, closed="left")],
         "locations": [tuple, list, None],
-        "kernel": [StrOptions(set(KERNELS)), callable],
-        "bandwidth": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
+        **KERNEL_CONSTRAINTS,
         "labels": ["array-like", None],
         "random_state": ["random_state"],
     }
@@ -242,15 +237,8 @@ class UCMETest(BaseEstimator):
         self.locations_ = points, predictions.classes[codes]
         self.statistic_ = statistic
         self.degrees_of_freedom_ = rank
-        p_value = float(chi2.sf(statistic, rank)) if rank else 1.0
-        self.p_value_ = max(p_value, _SMALLEST_P_VALUE)
+        self.p_value_ = positive(chi2.sf(statistic, rank)) if rank else 1.0
         return self
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        tags.target_tags.required = True
-        return tags
 
 
 def _ucme(predictions, kernel, points, codes):

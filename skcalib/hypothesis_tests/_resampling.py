@@ -5,7 +5,6 @@ from functools import partial
 from numbers import Integral
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -20,12 +19,14 @@ from .._validation import (
     fit_context,
 )
 from ..metrics._kernel import (
+    CLASS_KERNEL_CONSTRAINTS,
     ESTIMATOR_CONSTRAINTS,
     KERNEL_CONSTRAINTS,
     SquaredKernelError,
     resolved_bandwidth,
 )
 from ..metrics._scorers import METRICS
+from ._base import HypothesisTest
 from ._kernel import blocks_p_value, bootstrap_null, distribution_free_p_value, largest_term
 
 # Entries in the residuals of one batch of resamples (32 MB).
@@ -38,7 +39,7 @@ _BATCHES = 64
 _TIE = 1e-12
 
 
-class CalibrationTest(BaseEstimator):
+class CalibrationTest(HypothesisTest):
     r"""Test of the null hypothesis that the predictions are calibrated.
 
     If the model is calibrated, the labels are independent given the predictions, each drawn from
@@ -183,6 +184,7 @@ class CalibrationTest(BaseEstimator):
 
     _parameter_constraints: dict = {
         **KERNEL_CONSTRAINTS,
+        **CLASS_KERNEL_CONSTRAINTS,
         **ESTIMATOR_CONSTRAINTS,
         "statistic": [StrOptions({"skce", *METRICS}), callable],
         "method": [StrOptions({"conditional", "asymptotic", "distribution-free", "consistency"})],
@@ -254,12 +256,6 @@ class CalibrationTest(BaseEstimator):
         else:
             self._fit_by_resampling(predictions, is_kernel, weighted=sample_weight is not None)
         return self
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        tags.target_tags.required = True
-        return tags
 
     def _fit_kernel_law(self, predictions):
         error = SquaredKernelError(predictions, **self._kernel_options())

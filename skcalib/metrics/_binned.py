@@ -15,8 +15,8 @@ from .._numerics.intervals import (
 from .._numerics.simplex import median_variance_bins, product_bins
 from .._predictions import Predictions
 from .._validation import (
+    CANONICAL_CONSTRAINTS,
     METRIC_CONSTRAINTS,
-    REDUCTION_CONSTRAINTS,
     Interval,
     StrOptions,
     check_binned_options,
@@ -83,7 +83,7 @@ def _expected_calibration_error(
 
 @validate_params(
     METRIC_CONSTRAINTS
-    | REDUCTION_CONSTRAINTS
+    | CANONICAL_CONSTRAINTS
     | {
         "n_bins": [Interval(Integral, 1, None, closed="left")],
         "strategy": [StrOptions({"uniform", "quantile", "median-variance"})],
@@ -91,7 +91,6 @@ def _expected_calibration_error(
         "norm": [StrOptions({"l1", "l2", "max"})],
         "debias": ["boolean"],
         "add_bin_width": ["boolean"],
-        "multi_class": [StrOptions({"canonical", "confidence", "top-label", "classwise"})],
     },
     prefer_skip_nested_validation=True,
 )
@@ -295,5 +294,4 @@ def expected_calibration_error(
     )
     if multi_class == "canonical" and not predictions.is_binary:
         check_simplex_options(strategy, debias, add_bin_width)
-        return measure(predictions)
     return average_over_reductions(measure, predictions, multi_class, average)

@@ -18,8 +18,8 @@ from .._numerics.ridge import (
 )
 from .._predictions import Predictions
 from .._validation import (
+    CANONICAL_CONSTRAINTS,
     METRIC_CONSTRAINTS,
-    REDUCTION_CONSTRAINTS,
     Interval,
     StrOptions,
     check_finite_kernel,
@@ -29,17 +29,19 @@ from .._validation import (
     check_two_samples,
     validate_params,
 )
-from ._kernel import SquaredKernelError, kernel_function, resolved_bandwidth
+from ._kernel import (
+    KERNEL_CONSTRAINTS,
+    SquaredKernelError,
+    kernel_function,
+    resolved_bandwidth,
+)
 from ._reductions import average_over_reductions
 
 _CONSTRAINTS: dict = (
     METRIC_CONSTRAINTS
-    | REDUCTION_CONSTRAINTS
-    | {
-        "kernel": [StrOptions({"linear-rbf", "linear", *KERNELS}), callable],
-        "bandwidth": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
-        "multi_class": [StrOptions({"canonical", "confidence", "top-label", "classwise"})],
-    }
+    | CANONICAL_CONSTRAINTS
+    | KERNEL_CONSTRAINTS
+    | {"kernel": [StrOptions({"linear-rbf", "linear", *KERNELS}), callable]}
 )
 
 # A kernel of the user's is tried on so many predictions.
@@ -66,26 +68,29 @@ def _conditional_kernel(predictions, kernel, bandwidth):
     return kernel_function(predictions, kernel, bandwidth)
 
 
-def _residuals(predictions, rows):
-    """e_y − p, (b, K)."""
-    proba = predictions.matrix[rows]
-    return (predictions.label[rows, None] == np.arange(proba.shape[1])) - proba
-
-
 def _conditional_kernel_calibration_error(
     predictions: Predictions, kernel, bandwidth, regularization, method, n_components, rng
 ) -> float:
-    weight = predictions.weight
+    points, label, weight = predictions.matrix, predictions.label, predictions.weight
     if regularization is None:
         regularization = len(weight) ** -0.25
-    vectors = partial(_residuals, predictions)
-    if method == "fourier":
-        features = _fourier(predictions, kernel, bandwidth, n_components, rng)
-        return ridge_norm_of_features(features, vectors, weight, regularization)
+
+    def vectors(rows):
+        """e_y − p, (b, K)."""
+        return (label[rows, None] == np.arange(points.shape[1])) - points[rows]
+
     if kernel == "linear":  # a few features, of which the Gram matrix would only lose digits
-        features = predictions.matrix.__getitem__
+        return ridge_norm_of_features(points.__getitem__, vectors, weight, regularization)
+    if method == "fourier":
+        gamma = max(resolved_bandwidth(predictions, "rbf", bandwidth), SMALLEST_BANDWIDTH)
+        frequencies = rng.standard_normal(size=(n_components, points.shape[1])) / gamma
+
+        def features(rows):
+            waves = fourier_features(points[rows], frequencies)
+            return waves if kernel == "rbf" else np.hstack([points[rows], waves])
+
         return ridge_norm_of_features(features, vectors, weight, regularization)
-    function, points = _conditional_kernel(predictions, kernel, bandwidth), predictions.matrix
+    function = _conditional_kernel(predictions, kernel, bandwidth)
     if callable(kernel):
         some = points[:_TRIED]
         check_semidefinite(np.asarray(function(some, some), dtype=np.float64), "kernel")
@@ -98,22 +103,6 @@ def _conditional_kernel_calibration_error(
             check_semidefinite(np.array(function(points, points), dtype=np.float64), "kernel")
             raise
     return _nystroem(function, points, vectors, weight, regularization, n_components)
-
-
-def _fourier(predictions, kernel, bandwidth, n_components, rng):
-    """Features of the linear kernel exactly, of the Gaussian one in the mean, as of rows."""
-    points = predictions.matrix
-    if kernel != "linear":
-        gamma = max(resolved_bandwidth(predictions, "rbf", bandwidth), SMALLEST_BANDWIDTH)
-        frequencies = rng.standard_normal(size=(n_components, points.shape[1])) / gamma
-
-    def features(rows):
-        if kernel == "linear":
-            return points[rows]
-        waves = fourier_features(points[rows], frequencies)
-        return waves if kernel == "rbf" else np.hstack([points[rows], waves])
-
-    return features
 
 
 def _nystroem(kernel, points, vectors, weight, regularization, most):
@@ -310,8 +299,6 @@ def conditional_kernel_calibration_error(
         n_components=n_components,
         rng=check_random_state(random_state),
     )
-    if multi_class == "canonical":
-        return measure(predictions)
     return average_over_reductions(measure, predictions, multi_class, average)
 
 
@@ -407,6 +394,4 @@ def joint_kernel_calibration_error(
     )
     check_two_samples(predictions)
     measure = partial(_joint_kernel_calibration_error, kernel=kernel, bandwidth=bandwidth)
-    if multi_class == "canonical":
-        return measure(predictions)
     return average_over_reductions(measure, predictions, multi_class, average)

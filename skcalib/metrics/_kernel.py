@@ -16,8 +16,8 @@ from .._numerics.gram import (
 )
 from .._numerics.laplace import laplace_pair_sum
 from .._validation import (
+    CANONICAL_CONSTRAINTS,
     METRIC_CONSTRAINTS,
-    REDUCTION_CONSTRAINTS,
     Interval,
     StrOptions,
     check_class_kernel,
@@ -33,8 +33,8 @@ from ._reductions import average_over_reductions
 KERNEL_CONSTRAINTS: dict = {
     "kernel": [StrOptions(set(KERNELS)), callable],
     "bandwidth": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
-    "class_kernel": ["array-like", None],
 }
+CLASS_KERNEL_CONSTRAINTS: dict = {"class_kernel": ["array-like", None]}
 ESTIMATOR_CONSTRAINTS: dict = {
     "estimator": [StrOptions({"unbiased", "biased", "linear", "block"})],
     "block_size": [Interval(Integral, 2, None, closed="left"), None],
@@ -68,13 +68,13 @@ class SquaredKernelError:
             weight = weight[: n_blocks * self.block_size].reshape(n_blocks, self.block_size)
         self.pair_weight = _pair_weight(weight)  # of each block, if there are blocks
         self.root = None if class_kernel is None else _root(class_kernel, predictions)
+        bandwidth = resolved_bandwidth(predictions, kernel, bandwidth)
         self.kernel = kernel_function(predictions, kernel, bandwidth)
         self.is_on_a_line = (
             predictions.is_binary and not callable(kernel) and not KERNELS[kernel].is_gaussian
         )
         if self.is_on_a_line:
-            family = KERNELS[kernel]
-            self.length = self.kernel.keywords["bandwidth"] / family.per_probability
+            self.length = bandwidth / KERNELS[kernel].per_probability
             self.order = np.argsort(predictions.proba)
             self.ordered_proba = predictions.proba[self.order]
             self.ordered_weight = predictions.weight[self.order]
@@ -191,10 +191,10 @@ def _kernel_calibration_error(predictions, **options):
 
 @validate_params(
     METRIC_CONSTRAINTS
-    | REDUCTION_CONSTRAINTS
+    | CANONICAL_CONSTRAINTS
     | KERNEL_CONSTRAINTS
-    | ESTIMATOR_CONSTRAINTS
-    | {"multi_class": [StrOptions({"canonical", "confidence", "top-label", "classwise"})]},
+    | CLASS_KERNEL_CONSTRAINTS
+    | ESTIMATOR_CONSTRAINTS,
     prefer_skip_nested_validation=True,
 )
 def squared_kernel_calibration_error(
@@ -338,16 +338,11 @@ def squared_kernel_calibration_error(
         estimator=estimator,
         block_size=block_size,
     )
-    if multi_class == "canonical":
-        return measure(predictions)
     return average_over_reductions(measure, predictions, multi_class, average)
 
 
 @validate_params(
-    METRIC_CONSTRAINTS
-    | REDUCTION_CONSTRAINTS
-    | KERNEL_CONSTRAINTS
-    | {"multi_class": [StrOptions({"canonical", "confidence", "top-label", "classwise"})]},
+    METRIC_CONSTRAINTS | CANONICAL_CONSTRAINTS | KERNEL_CONSTRAINTS | CLASS_KERNEL_CONSTRAINTS,
     prefer_skip_nested_validation=True,
 )
 def kernel_calibration_error(
@@ -451,6 +446,4 @@ def kernel_calibration_error(
     measure = partial(
         _kernel_calibration_error, kernel=kernel, bandwidth=bandwidth, class_kernel=class_kernel
     )
-    if multi_class == "canonical":
-        return measure(predictions)
     return average_over_reductions(measure, predictions, multi_class, average)

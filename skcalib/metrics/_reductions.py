@@ -6,9 +6,10 @@ import numpy as np
 def average_over_reductions(measure, predictions, multi_class, average):
     """Value of a binary measure, for more than two classes through the reduction `multi_class`.
 
-    The measure may also return several values (C,) at once, which are averaged one by one.
+    A measure that sees all classes at once takes them as they are: "canonical". The measure may
+    also return several values (C,) at once, which are averaged one by one.
     """
-    if predictions.is_binary:
+    if predictions.is_binary or multi_class == "canonical":
         return measure(predictions)
     if multi_class == "confidence":
         return measure(predictions.confidence())

@@ -6,10 +6,9 @@ from functools import partial
 import numpy as np
 
 from .._validation import (
+    CANONICAL_CONSTRAINTS,
     METRIC_CONSTRAINTS,
-    REDUCTION_CONSTRAINTS,
     HasMethods,
-    StrOptions,
     check_constraints,
     check_function_class,
     check_predictions,
@@ -87,12 +86,7 @@ def _solve(problem, function_class):
 
 
 @validate_params(
-    METRIC_CONSTRAINTS
-    | REDUCTION_CONSTRAINTS
-    | {
-        "function_class": [HasMethods("constraints")],
-        "multi_class": [StrOptions({"canonical", "confidence", "top-label", "classwise"})],
-    },
+    METRIC_CONSTRAINTS | CANONICAL_CONSTRAINTS | {"function_class": [HasMethods("constraints")]},
     prefer_skip_nested_validation=True,
 )
 def weighted_calibration_error(
@@ -211,6 +205,4 @@ def weighted_calibration_error(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
     measure = partial(_weighted_calibration_error, function_class=function_class)
-    if multi_class == "canonical":
-        return measure(predictions)
     return average_over_reductions(measure, predictions, multi_class, average)

@@ -1,8 +1,13 @@
-from itertools import combinations
-
 import numpy as np
 import pytest
-from helpers import binned_error, labels_of, normalised, quantile_bin, uniform_bin
+from helpers import (
+    binned_error,
+    interval_error_by_enumeration,
+    labels_of,
+    normalised,
+    quantile_bin,
+    uniform_bin,
+)
 
 from skcalib.metrics import expected_calibration_error, smooth_calibration_error
 
@@ -241,22 +246,6 @@ def test_error_and_width_of_two_points_by_hand():
     assert smooth_calibration_error(y_true, y_proba) == pytest.approx(epsilon * (0.5 - epsilon))
 
 
-def least_error_and_width(proba, outcome, weight):
-    """Definition 6.1 of Błasiok et al. (2023), by trying all partitions of the predictions."""
-    weight = normalised(weight, len(proba))
-    points = sorted({p for p, w in zip(proba, weight, strict=True) if w > 0})
-    best = np.inf
-    for size in range(len(points)):
-        for cuts in combinations(range(1, len(points)), size):
-            value = 0.0
-            for first, stop in zip((0, *cuts), (*cuts, len(points)), strict=True):
-                inside = (proba >= points[first]) & (proba <= points[stop - 1])
-                value += abs(weight[inside] @ (outcome - proba)[inside])
-                value += weight[inside].sum() * (points[stop - 1] - points[first])
-            best = min(best, value)
-    return best
-
-
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
 def test_error_and_width_bound_the_distance_to_calibration(strategy):
     # equations 5 and 6 of Błasiok et al. (2023)
@@ -268,7 +257,7 @@ def test_error_and_width_bound_the_distance_to_calibration(strategy):
         assert bound >= smooth / 2 - 1e-15
         few = slice(0, 6)
         bound = upper_bound(outcome[few], proba[few], weight[few], strategy, n_bins)
-        assert bound >= least_error_and_width(proba[few], outcome[few], weight[few]) - 1e-15
+        assert bound >= interval_error_by_enumeration(proba[few], outcome[few], weight[few]) - 1e-15
 
 
 def test_the_error_alone_does_not_bound_the_distance():
