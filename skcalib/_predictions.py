@@ -31,6 +31,11 @@ class Predictions:
         return np.column_stack([1 - self.proba, self.proba]) if self.is_binary else self.proba
 
     @property
+    def share_of_one_sample(self) -> float:
+        """Σ w_i²: the weight of each of as many equal samples as vary like these."""
+        return float(self.weight @ self.weight)
+
+    @property
     def signed_mass(self) -> np.ndarray:
         """c_i = w_i (y_i − p_i) of two classes, (n,)."""
         mass = self.label - self.proba

@@ -4,16 +4,14 @@ import warnings
 from numbers import Integral
 
 import numpy as np
-from scipy.special import expit, log_expit, logit
+from scipy.special import expit, log_expit
 from scipy.stats import chi2, norm
 from sklearn.exceptions import ConvergenceWarning
 
 from .._numerics.intervals import binned_sums, quantile_bins
+from .._numerics.logits import log_odds
 from .._validation import Interval, check_degrees_of_freedom, check_fit_input, fit_context
 from ._base import HypothesisTest, positive
-
-# Probabilities are kept so far from 0 and 1 where their logit is taken, as in the log loss.
-_CLIP = np.finfo(np.float64).eps
 
 # Newton's method ends with a step that raises the log-likelihood by a smaller share of itself: as
 # the share is squared from step to step, the next one would be lost in rounding.
@@ -378,13 +376,13 @@ class CoxTest(_ClassicalTest):
 
     def _test(self, predictions):
         label, weight = predictions.label, predictions.weight
-        logits = logit(np.clip(predictions.proba, _CLIP, 1 - _CLIP))
+        logits = log_odds(predictions.proba)
         self.intercept_, self.slope_, fitted = _logistic_fit(logits, label, weight)
         sign = 2 * label - 1
         gain = weight @ (log_expit(sign * fitted) - log_expit(sign * logits))
         if logits.min() == logits.max():
             self.degrees_of_freedom_ = 1
-            self.statistic_ = max(2 * float(gain / (weight @ weight)), 0.0)
+            self.statistic_ = max(2 * float(gain / predictions.share_of_one_sample), 0.0)
             return chi2.sf(self.statistic_, 1)
         self.degrees_of_freedom_ = 2
         scale, spread = _null_scales(logits, weight)

@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 
 from .._numerics.isotonic import isotonic_fit
+from .._numerics.logits import log_probabilities
 from .._predictions import Predictions
 from .._validation import (
     METRIC_CONSTRAINTS,
@@ -15,9 +16,6 @@ from .._validation import (
     validate_params,
 )
 from ._reductions import average_over_reductions
-
-# The logarithm is taken of probabilities in [this, 1 − this], as in sklearn.metrics.log_loss.
-_CLIP = np.finfo(np.float64).eps
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -75,7 +73,7 @@ def _brier_loss(label, proba):
 
 
 def _log_loss(label, proba):
-    return -np.log(np.clip(np.where(label == 1, proba, 1 - proba), _CLIP, 1 - _CLIP))
+    return -log_probabilities(np.where(label == 1, proba, 1 - proba))
 
 
 _LOSSES = {"brier": _brier_loss, "log_loss": _log_loss}

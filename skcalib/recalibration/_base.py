@@ -1,12 +1,16 @@
 """What all recalibrators share."""
 
 from abc import ABCMeta, abstractmethod
+from numbers import Real
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import check_fit_input, check_predict_input, fit_context
+from .._validation import Interval, check_fit_input, check_predict_input, fit_context
+
+# Of recalibrators whose parameters are fitted to `targets`.
+PRIOR_CONSTRAINTS: dict = {"prior_weight": [Interval(Real, 0, None, closed="left")]}
 
 
 class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=ABCMeta):
@@ -154,3 +158,19 @@ class OneVsRestRecalibrator(Recalibrator):
 
 def probability_names(classes):
     return np.array([f"proba_{label}" for label in classes.tolist()], dtype=object)
+
+
+def targets(predictions, prior_weight):
+    """The probabilities that a fit aims at, (n,) for two classes or (n, K).
+
+    The outcomes, mixed with the predictions as if `prior_weight` samples more had been like the
+    others, but with labels distributed as predicted.
+    """
+    prior = prior_weight * predictions.share_of_one_sample
+    prior /= 1 + prior
+    target = prior * predictions.proba
+    if predictions.is_binary:
+        target += (1 - prior) * predictions.label
+    else:
+        target[np.arange(len(target)), predictions.label] += 1 - prior
+    return target
