@@ -4,20 +4,34 @@ import numpy as np
 from scipy.special import logit
 
 # The machine epsilon of double precision, as in scikit-learn's log loss.
-_CLIP = np.finfo(np.float64).eps
+_CLIP = float(np.finfo(np.float64).eps)
 
 
-def clipped(proba: np.ndarray) -> np.ndarray:
-    """Probabilities, at least ε and at most 1 − ε."""
-    return np.clip(proba, _CLIP, 1 - _CLIP)
+def smallest_probability(proba: np.ndarray) -> float:
+    """What a probability of 0 is taken for, given others: (n,) of two classes, or (n, K).
+
+    A model with few levels, such as the votes of a forest, says 0 where it means less than its
+    lowest one: half the smallest positive probability of any class, but at least ε; and ε if no
+    probability is 0.
+    """
+    smallest = _CLIP
+    parts = (proba, 1 - proba) if proba.ndim == 1 else (proba,)
+    if any((part == 0).any() for part in parts):
+        smallest = min(part.min(where=part > 0, initial=1.0) for part in parts) / 2
+    return max(float(smallest), _CLIP)
 
 
-def log_probabilities(proba: np.ndarray) -> np.ndarray:
+def clipped(proba: np.ndarray, smallest: float = _CLIP) -> np.ndarray:
+    """Probabilities at least so far from 0 and 1."""
+    return np.clip(proba, smallest, 1 - smallest)
+
+
+def log_probabilities(proba: np.ndarray, smallest: float = _CLIP) -> np.ndarray:
     """log p of clipped probabilities."""
-    log_proba = clipped(proba)
+    log_proba = clipped(proba, smallest)
     return np.log(log_proba, out=log_proba)
 
 
-def log_odds(proba: np.ndarray) -> np.ndarray:
+def log_odds(proba: np.ndarray, smallest: float = _CLIP) -> np.ndarray:
     """log p − log(1 − p) of clipped probabilities."""
-    return logit(clipped(proba))
+    return logit(clipped(proba, smallest))
