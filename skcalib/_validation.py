@@ -5,12 +5,15 @@ label type: continuous" are what scikit-learn's `check_estimator` looks for.
 """
 
 import numbers
+import reprlib
 import warnings
 
 import numpy as np
 from sklearn.base import _fit_context as fit_context
 from sklearn.exceptions import DataConversionWarning
+from sklearn.frozen import FrozenEstimator
 from sklearn.metrics._scorer import _Scorer as Scorer
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_array, get_tags
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils._param_validation import (
@@ -34,8 +37,9 @@ __all__ = [
     "Interval",
     "Scorer",
     "StrOptions",
-    "check_any_folds",
     "check_binned_options",
+    "check_can_be_split",
+    "check_candidates",
     "check_class_kernel",
     "check_constraints",
     "check_debiased",
@@ -46,6 +50,7 @@ __all__ = [
     "check_enough_to_resample",
     "check_finite_kernel",
     "check_fit_input",
+    "check_folds",
     "check_fourier_kernel",
     "check_function_class",
     "check_groups",
@@ -61,7 +66,10 @@ __all__ = [
     "check_predict_input",
     "check_predictions",
     "check_probabilities",
+    "check_random_shift",
+    "check_response",
     "check_sample_weight",
+    "check_scores",
     "check_semidefinite",
     "check_simplex_options",
     "check_statistic_values",
@@ -546,12 +554,122 @@ def check_enough_samples(cv, n):
         )
 
 
-def check_any_folds(folds):
+def check_candidates(candidates):
+    """Names and recalibrators as a dictionary."""
+    example = "Pass a list such as [('temperature', TemperatureRecalibrator())]."
+    checked = {}
+    for item in candidates:
+        if not (isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[0], str)):
+            raise ValueError(
+                "candidates must be pairs of a name and a recalibrator; found "
+                f"{reprlib.repr(item)}. {example}"
+            )
+        name, recalibrator = item
+        is_estimator = hasattr(recalibrator, "fit") and hasattr(recalibrator, "predict_proba")
+        if isinstance(recalibrator, type) or not is_estimator:
+            raise ValueError(
+                "candidates must be objects with the methods fit and predict_proba; found "
+                f"{reprlib.repr(recalibrator)} under the name {name!r}. {example}"
+            )
+        if name == "none" or name in checked:
+            raise ValueError(
+                f"candidates must have different names, none of them 'none', which is doing "
+                f"nothing; found {name!r}{' twice' * (name in checked)}. Choose another name."
+            )
+        checked[name] = recalibrator
+    return checked
+
+
+def check_can_be_split(predictions):
+    """One part to fit, one to score."""
+    if len(predictions.weight) < 2:
+        raise ValueError(
+            "X must hold at least 2 samples of positive weight, to fit on one and score the other; "
+            "found 1 sample. Choose a recalibrator yourself, or collect more."
+        )
+
+
+def check_random_shift(strategy, random_shift):
+    """Only intervals of equal width can be shifted."""
+    if random_shift and strategy != "uniform":
+        raise ValueError(
+            "random_shift=True needs strategy='uniform', whose intervals do not depend on the "
+            f"data; found strategy={strategy!r}. Pass random_shift=False, or strategy='uniform'."
+        )
+
+
+def check_response(estimator, response_method, *, fitted):
+    """A method that some classifiers have from the start, and some only once they are fitted."""
+    if hasattr(estimator, response_method):
+        return
+    if not fitted and hasattr(type(estimator), response_method):
+        return
+    other = {"predict_proba", "decision_function"}.difference([response_method]).pop()
+    found, remedy = "neither that nor " + other, "Pass a classifier."
+    if hasattr(estimator, other):
+        found, remedy = other + " only", f"Pass response_method={other!r}."
+    raise ValueError(
+        f"estimator must have the method {response_method}, as response_method="
+        f"{response_method!r}; found {type(estimator).__name__}, which has {found}. {remedy}"
+    )
+
+
+def check_scores(scores, estimator):
+    """Decision scores of a fitted classifier: (n,) for the last of two classes, else (n, K)."""
+    name = f"The output of {type(estimator).__name__}.decision_function"
+    scores, n_classes = _as_array(scores, name), len(estimator.classes_)
+    if scores.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold numbers; found type {scores.dtype}.")
+    is_pairwise = n_classes > 2 and _has_pairwise_scores(estimator)
+    if is_pairwise or scores.shape[1:] != (() if n_classes == 2 else (n_classes,)):
+        raise ValueError(
+            f"{name} must have shape (n,) for two classes, and (n, K) with one score for each of "
+            f"K > 2 classes; found shape {scores.shape} for {n_classes} classes"
+            f"{', one score for each pair of them' * is_pairwise}. Set "
+            "decision_function_shape='ovr' if the classifier has this parameter."
+        )
+    if not np.isfinite(scores).all():
+        row = int(np.argmin(np.isfinite(scores).reshape(len(scores), -1).all(axis=1)))
+        raise ValueError(
+            f"{name} must be finite; found NaN or infinity in row {row}. Scale the features, or "
+            "regularise the classifier."
+        )
+    return scores.astype(np.float64, copy=False)
+
+
+def _has_pairwise_scores(estimator):
+    """Whether the scores are a support vector machine's; of three classes there are three pairs."""
+    while True:
+        if isinstance(estimator, FrozenEstimator):
+            estimator = estimator.estimator
+        elif isinstance(estimator, Pipeline):
+            estimator = estimator[-1]
+        elif hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        else:
+            return getattr(estimator, "decision_function_shape", None) == "ovo"
+
+
+def check_folds(folds):
+    """Pairs of arrays of indices, none of them empty; masks become indices."""
     if not folds:
         raise ValueError(
             "cv must yield at least one split; found none. A generator can be used only once: pass "
             "a splitter or a list."
         )
+    checked = []
+    for k, pair in enumerate(folds):
+        train, test = (
+            np.flatnonzero(rows) if rows.dtype.kind == "b" else rows
+            for rows in map(np.asarray, pair)
+        )
+        if len(train) == 0 or len(test) == 0:
+            raise ValueError(
+                f"cv must put samples into every training and test set; found {len(train)} and "
+                f"{len(test)} in split {k}. Choose other folds."
+            )
+        checked.append((train, test))
+    return checked
 
 
 def check_weights_of_folds(sample_weight, tests):
@@ -571,7 +689,8 @@ def check_partition(tests, n):
         raise ValueError(
             "cv must put every sample into exactly one test set, for out-of-fold probabilities of "
             f"all; found {len(tests)} test samples, {len(np.unique(tests))} of them distinct, for "
-            f"{n} samples. Choose a splitter such as KFold."
+            f"{n} samples. Choose a splitter such as KFold; a RecalibratedClassifier with "
+            "ensemble=True takes any."
         )
     return np.argsort(tests)
 

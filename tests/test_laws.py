@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from helpers import random_problem, two_columns
+from helpers import RECALIBRATOR_CASES, random_problem, two_columns
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import DataConversionWarning, NotFittedError
-from sklearn.linear_model import LogisticRegression
-from sklearn.naive_bayes import GaussianNB
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+from sklearn.naive_bayes import GaussianNB, MultinomialNB
+from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
 from skcalib.function_classes import Bounded, Monotone
@@ -41,7 +42,16 @@ from skcalib.metrics import (
     weighted_calibration_error,
 )
 from skcalib.metrics._scorers import METRICS
-from skcalib.recalibration import IsotonicRecalibrator, PredictProba, RecalibratedClassifier
+from skcalib.recalibration import (
+    BetaRecalibrator,
+    IsotonicRecalibrator,
+    PredictProba,
+    QuadraticRecalibrator,
+    RecalibratedClassifier,
+    SigmoidRecalibrator,
+    SplineRecalibrator,
+    VectorScalingRecalibrator,
+)
 
 METRIC_CASES = {
     "smooth": smooth_calibration_error,
@@ -162,10 +172,6 @@ EQUAL_WEIGHT_CASES = {
     "asymptotic": CalibrationTest(method="asymptotic", n_resamples=49, random_state=0),
     "distribution-free": CalibrationTest(method="distribution-free"),
 }
-RECALIBRATOR_CASES = {
-    "isotonic": IsotonicRecalibrator(),
-}
-
 # Copies of a row are not independent samples: the unbiased estimator leaves out pairs of copies,
 # if the copy is a row, but not if it is a weight. A regularization follows the number of rows.
 NOT_REPEATABLE = {
@@ -177,6 +183,30 @@ NOT_REPEATABLE = {
     "kernel",
     "kernel, rbf",
 }
+# A prior, or one sample more, has the weight of a sample; folds are dealt to rows.
+WITH_PRIOR_OR_FOLDS = {
+    "auto",
+    "beta",
+    "binning, shifted",
+    "dirichlet",
+    "isotonic, strict",
+    "matrix scaling",
+    "quadratic",
+    "sigmoid",
+    "spline",
+    "temperature, prior",
+    "vector scaling",
+    "venn-abers",
+}
+
+# Without a prior they are repeatable.
+LIKELIHOODS = (
+    BetaRecalibrator(prior_weight=0),
+    QuadraticRecalibrator(prior_weight=0),
+    SigmoidRecalibrator(prior_weight=0),
+    SplineRecalibrator(smoothing=0.01, prior_weight=0),
+    VectorScalingRecalibrator(prior_weight=0),
+)
 
 
 def metric_measure(metric):
@@ -251,8 +281,8 @@ def test_every_estimator_is_among_the_cases():
     from skcalib import hypothesis_tests, recalibration
 
     covered = {type(case).__name__ for case in (*TEST_CASES.values(), *RECALIBRATOR_CASES.values())}
-    meta = {"PredictProba", "RecalibratedClassifier"}
-    assert covered | meta == {*hypothesis_tests.__all__, *recalibration.__all__}
+    others = {"IntervalCertificate", "PredictProba", "RecalibratedClassifier"}
+    assert covered | others == {*hypothesis_tests.__all__, *recalibration.__all__}
 
 
 @all_measures
@@ -425,10 +455,17 @@ def test_whole_weights_of_metrics_are_repetitions(name, n_classes):
     check_repetition(metric_measure(METRIC_CASES[name]), n_classes)
 
 
-@pytest.mark.parametrize("name", RECALIBRATOR_CASES)
+@pytest.mark.parametrize(
+    "recalibrator",
+    [
+        *(case for name, case in RECALIBRATOR_CASES.items() if name not in WITH_PRIOR_OR_FOLDS),
+        *LIKELIHOODS,
+    ],
+    ids=str,
+)
 @both_kinds
-def test_whole_weights_of_recalibrators_are_repetitions(name, n_classes):
-    check_repetition(recalibrator_measure(RECALIBRATOR_CASES[name]), n_classes)
+def test_whole_weights_of_recalibrators_are_repetitions(recalibrator, n_classes):
+    check_repetition(recalibrator_measure(recalibrator), n_classes)
 
 
 def check_repetition(measure, n_classes):
@@ -442,6 +479,12 @@ def check_repetition(measure, n_classes):
 def test_the_exceptions_to_repetition_are_exceptions(name):
     with pytest.raises(AssertionError):
         check_repetition(metric_measure(METRIC_CASES[name]), 2)
+
+
+@pytest.mark.parametrize("name", sorted(WITH_PRIOR_OR_FOLDS))
+def test_the_recalibrators_that_are_exceptions_to_repetition_are(name):
+    with pytest.raises(AssertionError):
+        check_repetition(recalibrator_measure(RECALIBRATOR_CASES[name]), 4)
 
 
 @pytest.mark.parametrize("metric", METRIC_CASES.values(), ids=METRIC_CASES)
@@ -842,8 +885,18 @@ PASSED = ("passed", "skipped")
         RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator()),
         RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator(), ensemble=False),
         RecalibratedClassifier(LogisticRegression(), IsotonicRecalibrator()),
+        RecalibratedClassifier(MultinomialNB(), IsotonicRecalibrator()),
+        RecalibratedClassifier(
+            LinearSVC(), IsotonicRecalibrator(), response_method="decision_function"
+        ),
+        RecalibratedClassifier(
+            RidgeClassifier(),
+            IsotonicRecalibrator(),
+            response_method="decision_function",
+            ensemble=False,
+        ),
     ],
-    ids=["ensemble", "single", "linear"],
+    ids=["ensemble", "single", "linear", "positive", "scores", "single, scores"],
 )
 def test_recalibrated_classifiers_pass_every_check(estimator):
     results = check_estimator(estimator, on_fail=None, on_skip=None)

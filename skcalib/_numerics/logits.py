@@ -12,13 +12,13 @@ def smallest_probability(proba: np.ndarray) -> float:
 
     A model with few levels, such as the votes of a forest, says 0 where it means less than its
     lowest one: half the smallest positive probability of any class, but at least ε; and ε if no
-    probability is 0.
+    probability is 0, or all are 0 and 1.
     """
-    smallest = _CLIP
     parts = (proba, 1 - proba) if proba.ndim == 1 else (proba,)
-    if any((part == 0).any() for part in parts):
-        smallest = min(part.min(where=part > 0, initial=1.0) for part in parts) / 2
-    return max(float(smallest), _CLIP)
+    if not any((part == 0).any() for part in parts):
+        return _CLIP
+    least = min(part.min(where=(part > 0) & (part < 1), initial=1.0) for part in parts)
+    return max(float(least) / 2, _CLIP) if least < 1 else _CLIP
 
 
 def clipped(proba: np.ndarray, smallest: float = _CLIP) -> np.ndarray:

@@ -9,13 +9,10 @@ from scipy.stats import chi2, norm
 from sklearn.exceptions import ConvergenceWarning
 
 from .._numerics.intervals import binned_sums, quantile_bins
+from .._numerics.logistic import logistic_fit
 from .._numerics.logits import log_odds
 from .._validation import Interval, check_degrees_of_freedom, check_fit_input, fit_context
 from ._base import HypothesisTest, positive
-
-# Newton's method ends with a step that raises the log-likelihood by a smaller share of itself: as
-# the share is squared from step to step, the next one would be lost in rounding.
-_LAST_RISE = 1e-12
 
 _MOST_STEPS = 200
 
@@ -421,40 +418,21 @@ def _logistic_fit(x, label, weight):
 
 
 def _newton_fit(x, label, weight):
-    """The same by Newton's method with halved steps, if the maximum exists."""
-    centre = weight @ x
+    """The same by Newton's method, if the maximum exists."""
+    centre = float(weight @ x)
     x = x - centre  # keeps every digit of nearly equal ones
-    sign = 2 * label - 1
-    level, slope = _log_odds(label, weight), 0.0
-    linear = level + slope * x
-    log_likelihood = log_expit(sign * linear)  # (n,)
-    for _ in range(_MOST_STEPS):
-        miss = expit(-sign * linear)  # keeps every digit where it is almost 0
-        gradient = weight * sign * miss
-        information = weight * miss * (1 - miss)
-        mean = information @ x / information.sum()
-        from_mean = x - mean
-        slope_step = (gradient @ from_mean) / (information @ from_mean**2)
-        level_step = gradient.sum() / information.sum() - slope_step * mean
-        rise = level_step * gradient.sum() + slope_step * (gradient @ x)
-        has_converged = rise <= -_LAST_RISE * (weight @ log_likelihood)
-        while True:
-            linear = level + level_step + (slope + slope_step) * x
-            new_log_likelihood = log_expit(sign * linear)
-            if has_converged or weight @ (new_log_likelihood - log_likelihood) >= rise / 4:
-                break
-            level_step, slope_step, rise = level_step / 2, slope_step / 2, rise / 2
-        level, slope, log_likelihood = level + level_step, slope + slope_step, new_log_likelihood
-        if has_converged:
-            break
-    else:
+    design = np.column_stack([np.ones(len(x)), x])
+    mass = weight * np.stack([1 - label, label])
+    fit = logistic_fit(design, mass, np.zeros(2), _MOST_STEPS)
+    if not fit.converged:
         warnings.warn(
             f"The logistic regression did not converge in {_MOST_STEPS} steps of Newton's method; "
             "the last step is kept.",
             ConvergenceWarning,
             stacklevel=2,
         )
-    return float(level - slope * centre), float(slope), linear
+    level, slope = fit.coefficients.tolist()
+    return level - slope * centre, slope, level + slope * x
 
 
 def _log_odds(label, weight):

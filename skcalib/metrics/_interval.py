@@ -31,18 +31,38 @@ _ROUNDING = 1e-12
 _USUAL, _NARROWEST = 6, 24
 
 
-def _interval_calibration_error(predictions: Predictions, precision: float | None) -> float:
-    points, (negative, positive) = predictions.pooled_weight()
-    weight = negative + positive
-    mass = positive * (1 - points) - negative * points
+def optimal_partition(
+    points: np.ndarray, weight: np.ndarray, precision: float | None = None
+) -> np.ndarray:
+    """Where the intervals of least error start among sorted distinct points, (r,).
+
+    Points (m,) with the weight of each label (2, m); `precision` as in the metric.
+    """
+    total = weight.sum(axis=0)
+    mass = weight[1] * (1 - points) - weight[0] * points
     if precision is None:
         precision = 0.0 if len(points) <= _MOST_CUTS else _PRECISION_BEYOND
     if precision < _ROUNDING:
-        return best_partition(points, points, weight, mass)[0]
-    start = cells(points, weight, precision)
+        return best_partition(points, points, total, mass)[1]
+    start = cells(points, total, precision)
     last = points[np.append(start[1:], len(points)) - 1]
-    weight, mass = np.add.reduceat(weight, start), np.add.reduceat(mass, start)
-    return best_partition(points[start], last, weight, mass)[0]
+    total, mass = np.add.reduceat(total, start), np.add.reduceat(mass, start)
+    return start[best_partition(points[start], last, total, mass)[1]]
+
+
+def partition_errors(
+    points: np.ndarray, weight: np.ndarray, start: np.ndarray
+) -> tuple[float, float]:
+    """The binned error and the mean width of intervals that start there."""
+    mass = weight[1] * (1 - points) - weight[0] * points
+    extent = points[np.append(start[1:], len(points)) - 1] - points[start]
+    error = np.abs(np.add.reduceat(mass, start)).sum()
+    return float(error), float(extent @ np.add.reduceat(weight.sum(axis=0), start))
+
+
+def _interval_calibration_error(predictions: Predictions, precision: float | None) -> float:
+    points, weight = predictions.pooled_weight()
+    return sum(partition_errors(points, weight, optimal_partition(points, weight, precision)))
 
 
 def _surrogate_interval_calibration_error(

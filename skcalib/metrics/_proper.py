@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from .._numerics.isotonic import isotonic_fit
-from .._numerics.logits import log_probabilities
+from .._numerics.scores import PROPER_LOSSES
 from .._predictions import Predictions
 from .._validation import (
     METRIC_CONSTRAINTS,
@@ -68,33 +68,22 @@ class ScoreDecomposition:
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
-def _brier_loss(label, proba):
-    return (label - proba) ** 2
-
-
-def _log_loss(label, proba):
-    return -log_probabilities(np.where(label == 1, proba, 1 - proba))
-
-
-_LOSSES = {"brier": _brier_loss, "log_loss": _log_loss}
-
-
 def _score_decomposition(predictions: Predictions, score: str) -> np.ndarray:
     """Miscalibration, discrimination, uncertainty and score, (4,)."""
     proba, label, weight = predictions.proba, predictions.label, predictions.weight
 
     def mean_loss(forecast):
-        return weight @ _LOSSES[score](label, forecast)
+        return weight @ PROPER_LOSSES[score](forecast, label)
 
     original = mean_loss(proba)
     recalibrated = mean_loss(np.interp(proba, *isotonic_fit(proba, label, weight)))
-    constant = mean_loss(weight @ label)
+    constant = mean_loss(np.full(len(label), weight @ label))
     gain = np.maximum(np.array([original, constant]) - recalibrated, 0.0)  # < 0 by rounding only
     return np.array([*gain, constant, original])
 
 
 @validate_params(
-    METRIC_CONSTRAINTS | REDUCTION_CONSTRAINTS | {"score": [StrOptions(set(_LOSSES))]},
+    METRIC_CONSTRAINTS | REDUCTION_CONSTRAINTS | {"score": [StrOptions(set(PROPER_LOSSES))]},
     prefer_skip_nested_validation=True,
 )
 def score_decomposition(

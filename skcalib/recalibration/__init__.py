@@ -1,6 +1,33 @@
 """Recalibrators as scikit-learn transformers, and what joins them to a classifier."""
 
+from ._auto import AutoRecalibrator
+from ._binning import IntervalBinningRecalibrator, IntervalCertificate
 from ._isotonic import IsotonicRecalibrator
+from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
 from ._pipeline import PredictProba, RecalibratedClassifier
+from ._scaling import (
+    DirichletRecalibrator,
+    MatrixScalingRecalibrator,
+    TemperatureRecalibrator,
+    VectorScalingRecalibrator,
+)
+from ._spline import SplineRecalibrator
+from ._venn_abers import VennAbersRecalibrator
 
-__all__ = ["IsotonicRecalibrator", "PredictProba", "RecalibratedClassifier"]
+__all__ = [
+    "AutoRecalibrator",
+    "BetaRecalibrator",
+    "DirichletRecalibrator",
+    "IntervalBinningRecalibrator",
+    "IntervalCertificate",
+    "IsotonicRecalibrator",
+    "MatrixScalingRecalibrator",
+    "PredictProba",
+    "QuadraticRecalibrator",
+    "RecalibratedClassifier",
+    "SigmoidRecalibrator",
+    "SplineRecalibrator",
+    "TemperatureRecalibrator",
+    "VectorScalingRecalibrator",
+    "VennAbersRecalibrator",
+]

@@ -1,15 +1,17 @@
 """What all recalibrators share."""
 
+import warnings
 from abc import ABCMeta, abstractmethod
 from numbers import Real
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from .._validation import Interval, check_fit_input, check_predict_input, fit_context
 
-# Of recalibrators whose parameters are fitted to `targets`.
+# Of recalibrators that are drawn to the predictions.
 PRIOR_CONSTRAINTS: dict = {"prior_weight": [Interval(Real, 0, None, closed="left")]}
 
 
@@ -160,17 +162,23 @@ def probability_names(classes):
     return np.array([f"proba_{label}" for label in classes.tolist()], dtype=object)
 
 
-def targets(predictions, prior_weight):
-    """The probabilities that a fit aims at, (n,) for two classes or (n, K).
+def share_of_prior(predictions, prior_weight):
+    """What so many samples more are of all samples.
 
-    The outcomes, mixed with the predictions as if `prior_weight` samples more had been like the
-    others, but with labels distributed as predicted.
+    The labels of these are distributed as predicted; the outcomes that a fit aims at are mixed
+    accordingly.
     """
     prior = prior_weight * predictions.share_of_one_sample
-    prior /= 1 + prior
-    target = prior * predictions.proba
-    if predictions.is_binary:
-        target += (1 - prior) * predictions.label
-    else:
-        target[np.arange(len(target)), predictions.label] += 1 - prior
-    return target
+    return prior / (1 + prior)
+
+
+def warn_unless_converged(recalibrator, converged):
+    # with a prior there is always a maximum, and what is missing is lost in rounding
+    if not converged and recalibrator.prior_weight == 0:
+        warnings.warn(
+            f"The likelihood of {type(recalibrator).__name__} has no maximum, as the outcomes can "
+            "be separated; the last step is kept. Set a positive prior_weight, which keeps the fit "
+            "finite.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )

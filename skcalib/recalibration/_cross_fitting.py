@@ -3,91 +3,167 @@
 from numbers import Integral
 
 import numpy as np
+from scipy.special import expit, softmax
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
-from sklearn.utils import Bunch, get_tags
+from sklearn.utils import Bunch, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._validation import (
     HasMethods,
-    check_any_folds,
+    StrOptions,
     check_enough_samples,
+    check_folds,
+    check_labels,
     check_method_params,
     check_partition,
     check_probabilities,
+    check_response,
+    check_scores,
     safe_split,
     shown,
 )
 
 
 class CrossFittingMetaEstimator(MetaEstimatorMixin, BaseEstimator):
-    """Holds a classifier with `predict_proba`, fits it with whatever metadata it asks for."""
+    """Holds a classifier, and fits it with whatever metadata it asks for.
+
+    A fitted classifier goes along with the scale of its scores, None if it has probabilities.
+    """
 
     _parameter_constraints: dict = {
-        "estimator": [HasMethods(["fit", "predict_proba"])],
+        "estimator": [HasMethods(["fit"])],
+        "response_method": [StrOptions({"predict_proba", "decision_function"})],
         "cv": ["cv_object"],
         "n_jobs": [Integral, None],
     }
+
+    def _check_data(self, X, y):
+        """Features that can be indexed, labels as an array of one type, and the classes."""
+        check_response(self.estimator, self.response_method, fitted=False)
+        X, y = indexable(X, column_or_1d(y, warn=True))
+        classes, code = check_labels(y, name="y", partner="X")
+        return X, classes[code], classes
 
     def _route(self, method, params):
         """Which parameters go to the classifier's fit and which to the splitter."""
         if get_config()["enable_metadata_routing"]:
             return process_routing(self, method, **params)
-        return Bunch(estimator=Bunch(fit=params), splitter=Bunch(split={}))
+        split = {"groups": params["groups"]} if "groups" in params else {}
+        fit = {name: value for name, value in params.items() if name != "groups"}
+        return Bunch(estimator=Bunch(fit=fit), splitter=Bunch(split=split))
 
-    def _cross_fit(self, X, y, routed):
-        """For each fold a classifier fitted on the others, the fold, and its probabilities there.
+    def _fit_whole(self, X, y, routed):
+        """A classifier fitted on all samples, and its scale."""
+        return _fit_classifier(
+            clone(self.estimator), self.response_method, X, y, routed.estimator.fit
+        )
+
+    def _folds(self, X, y, routed):
+        check_enough_samples(self.cv, len(y))
+        cv = check_cv(self.cv, y, classifier=True)
+        return check_folds(list(cv.split(X, y, **routed.splitter.split)))
+
+    def _cross_fit(self, task, X, y, folds, routed, classes):
+        """What the task, `fit_fold` or `predict_fold`, returns for each fold.
 
         The labels stay what they are: class weights and scorers of the classifier may name them.
         """
-        check_enough_samples(self.cv, len(y))
-        folds = list(check_cv(self.cv, y, classifier=True).split(X, y, **routed.splitter.split))
-        check_any_folds(folds)
         return Parallel(n_jobs=self.n_jobs)(
-            delayed(_fit_fold)(
-                clone(self.estimator), self.classes_, X, y, train, test, routed.estimator.fit
+            delayed(task)(
+                clone(self.estimator),
+                self.response_method,
+                classes,
+                X,
+                y,
+                train,
+                test,
+                routed.estimator.fit,
             )
             for train, test in folds
         )
 
-    def _out_of_fold(self, X, y, routed):
-        """For each sample the probabilities of a classifier fitted without its fold."""
-        if isinstance(self.estimator, FrozenEstimator):
-            return aligned_proba(self.estimator, X, self.classes_)
-        folds = self._cross_fit(X, y, routed)
-        rows = check_partition([test for _, test, _ in folds], len(y))
-        return np.concatenate([proba for _, _, proba in folds])[rows]
+    def _fit_out_of_fold(self, X, y, routed, classes=None):
+        """`_fit_whole`, and each sample's probabilities from a classifier fitted without its fold.
+
+        Their columns are the `classes`, by default those of the classifier.
+        """
+        frozen = isinstance(self.estimator, FrozenEstimator)
+        if not frozen:  # before anything is fitted
+            folds = self._folds(X, y, routed)
+            rows = check_partition([test for _, test in folds], len(y))
+        estimator, scale = self._fit_whole(X, y, routed)
+        classes = estimator.classes_ if classes is None else classes
+        if frozen:
+            return estimator, scale, aligned_proba(estimator, X, classes, scale)
+        proba = self._cross_fit(predict_fold, X, y, folds, routed, classes)
+        return estimator, scale, np.concatenate(proba)[rows]
 
     def _adopt_features(self, fitted):
         for name in ("n_features_in_", "feature_names_in_"):
+            vars(self).pop(name, None)
             if hasattr(fitted, name):
                 setattr(self, name, getattr(fitted, name))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator).input_tags
-        tags.input_tags.sparse = inner.sparse
-        tags.input_tags.pairwise = inner.pairwise
-        tags.input_tags.allow_nan = inner.allow_nan
+        tags.input_tags = get_tags(self.estimator).input_tags
         tags.target_tags.required = True
         return tags
 
 
-def _fit_fold(estimator, classes, X, y, train, test, fit_params):
+def _fit_classifier(estimator, response_method, X, y, fit_params):
+    estimator.fit(X, y, **fit_params)
+    check_response(estimator, response_method, fitted=True)
+    if response_method == "predict_proba":
+        return estimator, None
+    scores = check_scores(estimator.decision_function(X), estimator)
+    return estimator, _scale_of_scores(scores, fit_params.get("sample_weight"))
+
+
+def fit_fold(estimator, response_method, classes, X, y, train, test, fit_params):
+    """The classifier fitted on the other folds, its scale, and its probabilities in this one."""
     fit_params = check_method_params(X, fit_params, indices=train)
     X_train, y_train = safe_split(estimator, X, y, train)
     X_test, _ = safe_split(estimator, X, y, test, train)
-    estimator.fit(X_train, y_train, **fit_params)
-    return estimator, test, aligned_proba(estimator, X_test, classes)
+    estimator, scale = _fit_classifier(estimator, response_method, X_train, y_train, fit_params)
+    return estimator, scale, aligned_proba(estimator, X_test, classes, scale)
 
 
-def aligned_proba(estimator, X, classes):
-    """The estimator's probabilities with a column for each class, 0 for one it has not seen."""
-    proba = estimator.predict_proba(X)
-    check_probabilities(proba, name=f"The output of {type(estimator).__name__}.predict_proba")
+def predict_fold(*args):
+    """The probabilities alone: a fitted classifier may take much memory."""
+    return fit_fold(*args)[2]
+
+
+def _scale_of_scores(scores, weight):
+    """The root mean square of what matters to `_proba_of_scores`; 1 if that is 0."""
+    if scores.ndim == 2:
+        scores = scores - scores.mean(axis=1, keepdims=True)  # softmax ignores it
+    largest = np.abs(scores).max() or 1.0  # squares relative to it do not overflow
+    square = np.average((scores / largest) ** 2, axis=0, weights=weight)
+    return float(largest * np.sqrt(square.mean())) or 1.0
+
+
+def _proba_of_scores(scores, scale):
+    """(n, 2) from scores (n,) of the last of two classes; (n, K) from one for each class."""
+    if scores.ndim == 1:
+        return expit(np.outer(scores / scale, [-1, 1]))
+    return softmax(scores / scale, axis=1)
+
+
+def aligned_proba(estimator, X, classes, scale=None):
+    """The estimator's probabilities with a column for each class, 0 for one it has not seen.
+
+    They are made of its scores if there is a `scale` to divide these by.
+    """
+    if scale is None:
+        proba = estimator.predict_proba(X)
+        check_probabilities(proba, name=f"The output of {type(estimator).__name__}.predict_proba")
+    else:
+        proba = _proba_of_scores(check_scores(estimator.decision_function(X), estimator), scale)
     known = estimator.classes_
     if np.array_equal(known, classes):
         return proba

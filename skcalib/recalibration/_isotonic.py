@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from .._numerics.isotonic import isotonic_fit
-from ._base import OneVsRestRecalibrator
+from .._numerics.isotonic import centred_isotonic_knots, isotonic_knots
+from ._base import OneVsRestRecalibrator, Recalibrator
 
 
 class IsotonicRecalibrator(OneVsRestRecalibrator):
@@ -15,6 +15,10 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
 
     Parameters
     ----------
+    strict : bool, default=False
+        True: a strictly increasing map instead, which keeps the ranking, so also the area under the
+        ROC curve, and never says 0 or 1, so that the log loss stays finite.
+
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
         Needed if a class does not occur in the calibration data.
@@ -36,6 +40,7 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
 
     See Also
     --------
+    VennAbersRecalibrator : Two isotonic fits, which say how far the data determine them.
     RecalibratedClassifier : A classifier together with a recalibrator.
 
     Notes
@@ -48,10 +53,23 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
     different predictions can become equal. A row whose calibrated probabilities are all 0 keeps
     its predicted probabilities. A class without labels gets probability 0.
 
+    With `strict=True` the data get two samples more, each of the weight :math:`\sum_i w_i^2` (1/n
+    if the n weights are equal, which sum to 1), where they contradict most: a positive one before
+    all others and a negative one behind them. So the fit lies in (0, 1). Each block of equal values
+    then becomes one knot at the mean of its predictions, and the map is linear between knots, the
+    centred isotonic regression of [2]_. With values :math:`v_1 < \dots < v_r` at the knots, the
+    map is :math:`v_1 / 2` at 0 and :math:`(1 + v_r) / 2` at 1, unless these are knots. It increases
+    strictly up to rounding; of several classes each keeps its ranking until rows are divided by
+    sums. Constant predictions, separable data, a single sample and a class without labels need no
+    special treatment.
+
     References
     ----------
     .. [1] B. Zadrozny and C. Elkan (2002). Transforming Classifier Scores into Accurate Multiclass
        Probability Estimates. KDD 2002. :doi:`10.1145/775047.775151`
+    .. [2] A. P. Oron and N. Flournoy (2017). Centered Isotonic Regression: Point and Interval
+       Estimation for Dose-Response Studies. Statistics in Biopharmaceutical Research 9, 258–267.
+       :arxiv:`1701.05964`
 
     Examples
     --------
@@ -60,13 +78,25 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
     >>> recalibrator.predict_proba([0.25, 0.8])
     array([[0.5, 0.5],
            [0. , 1. ]])
+    >>> recalibrator = IsotonicRecalibrator(strict=True)
+    >>> recalibrator.fit([0.1, 0.2, 0.3, 0.8], [0, 1, 0, 1]).predict_proba([0.25, 0.35, 0.8])
+    array([[0.57142857, 0.42857143],
+           [0.5       , 0.5       ],
+           [0.32692308, 0.67307692]])
     """
 
-    def __init__(self, *, labels=None):
+    _parameter_constraints: dict = {**Recalibrator._parameter_constraints, "strict": ["boolean"]}
+
+    def __init__(self, *, strict=False, labels=None):
+        self.strict = strict
         self.labels = labels
 
     def _fit_binary(self, predictions):
-        return isotonic_fit(predictions.proba, predictions.label, predictions.weight)
+        points, weight = predictions.pooled_weight()
+        if self.strict:
+            return centred_isotonic_knots(points, weight, predictions.share_of_one_sample)
+        return isotonic_knots(points, weight)
 
     def _map_binary(self, proba, learned):
-        return np.interp(proba, *learned)
+        knots, values = learned
+        return np.clip(np.interp(proba, knots, values), values[0], values[-1])  # up to rounding

@@ -6,14 +6,12 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import ClassifierMixin, TransformerMixin, clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import column_or_1d, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._validation import (
     HasMethods,
     StrOptions,
-    check_labels,
     check_not_pairwise,
     check_sample_weight,
     check_two_classes,
@@ -21,7 +19,7 @@ from .._validation import (
     fit_context,
 )
 from ._base import probability_names
-from ._cross_fitting import CrossFittingMetaEstimator, aligned_proba
+from ._cross_fitting import CrossFittingMetaEstimator, aligned_proba, fit_fold
 
 
 class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
@@ -36,12 +34,18 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
     Parameters
     ----------
     estimator : estimator
-        A classifier with `predict_proba`. A :class:`sklearn.frozen.FrozenEstimator` is used as it
-        is, without cross-fitting.
+        A classifier with `predict_proba` or `decision_function`. A
+        :class:`sklearn.frozen.FrozenEstimator` is used as it is, without cross-fitting.
+
+    response_method : {"predict_proba", "decision_function"}, default="predict_proba"
+        What the classifier is asked for. Decision scores s, such as those of a support vector
+        machine, become the probabilities expit(s / r), of more than two classes softmax(s / r),
+        which it is up to a recalibrator to make calibrated (see Notes for the scale r). Scores are
+        declared here, never guessed from their values.
 
     cv : int, cross-validation generator or iterable, default=5
         The folds of :meth:`fit_transform`: a number of (stratified) folds, or a splitter whose
-        test sets are a partition of the samples.
+        test sets are a partition of the samples; `groups` are passed to :meth:`fit_transform`.
 
     n_jobs : int, default=None
         Number of jobs that fit the folds; None means 1 unless in a :obj:`joblib.parallel_backend`
@@ -51,6 +55,9 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
     ----------
     estimator_ : estimator
         The classifier fitted on all samples.
+
+    scale_ : float or None
+        The r that its decision scores are divided by; None if it is asked for `predict_proba`.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -70,6 +77,12 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
     :meth:`fit` fits the classifier once, :meth:`fit_transform` once more for each fold. The labels
     reach it as they are. A class that the training part of a fold lacks gets probability 0 there.
 
+    The scale r of decision scores is their root mean square over the samples that the classifier
+    was fitted on (a frozen one: the samples passed to `fit`), weighted like these, and 1 if all
+    scores are 0. Of more than two classes the mean of each row is subtracted first, which softmax
+    ignores. So the units of the scores do not matter, and the log-odds that a recalibrator sees are
+    the scores up to a factor.
+
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
@@ -83,8 +96,9 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
     (569, 2)
     """
 
-    def __init__(self, estimator, *, cv=5, n_jobs=None):
+    def __init__(self, estimator, *, response_method="predict_proba", cv=5, n_jobs=None):
         self.estimator = estimator
+        self.response_method = response_method
         self.cv = cv
         self.n_jobs = n_jobs
 
@@ -101,14 +115,16 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
             Labels.
 
         **params : dict
-            Passed to the classifier's `fit`; with metadata routing, to whatever requests them.
+            Passed to the classifier's `fit`, but for `groups`, which nothing needs here; with
+            metadata routing, to whatever requests them.
 
         Returns
         -------
         self : object
             The fitted transformer.
         """
-        self._fit(X, column_or_1d(y, warn=True), self._route("fit", params))
+        X, y, _ = self._check_data(X, y)
+        self._adopt(*self._fit_whole(X, y, self._route("fit", params)))
         return self
 
     @fit_context(prefer_skip_nested_validation=False)
@@ -124,22 +140,23 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
             Labels.
 
         **params : dict
-            Passed to the classifier's `fit`; with metadata routing, to whatever requests them.
+            Passed to the classifier's `fit`, but `groups` to the splitter; with metadata routing,
+            to whatever requests them.
 
         Returns
         -------
         proba : ndarray of shape (n_samples, n_classes)
             For each sample the probabilities of a classifier fitted without its fold.
         """
-        routed = self._route("fit_transform", params)
-        X, y = indexable(X, column_or_1d(y, warn=True))
-        self._fit(X, y, routed)
-        return self._out_of_fold(X, y, routed)
+        X, y, _ = self._check_data(X, y)
+        estimator, scale, proba = self._fit_out_of_fold(X, y, self._route("fit_transform", params))
+        self._adopt(estimator, scale)
+        return proba
 
-    def _fit(self, X, y, routed):
-        self.estimator_ = clone(self.estimator).fit(X, y, **routed.estimator.fit)
-        self.classes_ = self.estimator_.classes_
-        self._adopt_features(self.estimator_)
+    def _adopt(self, estimator, scale):
+        self.estimator_, self.scale_ = estimator, scale
+        self.classes_ = estimator.classes_
+        self._adopt_features(estimator)
 
     def transform(self, X):
         """Probabilities of the classifier fitted on all samples.
@@ -155,7 +172,7 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
             Predicted probabilities; a data frame after ``set_output``.
         """
         check_is_fitted(self)
-        return self.estimator_.predict_proba(X)
+        return aligned_proba(self.estimator_, X, self.classes_, self.scale_)
 
     def get_feature_names_out(self, input_features=None):
         """Names of the columns that :meth:`transform` returns.
@@ -202,22 +219,29 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
     Parameters
     ----------
     estimator : estimator
-        A classifier with `predict_proba`. A :class:`sklearn.frozen.FrozenEstimator` is used as it
-        is; the recalibrator is then fitted on all data passed to :meth:`fit`.
+        A classifier with `predict_proba` or `decision_function`. A
+        :class:`sklearn.frozen.FrozenEstimator` is used as it is; the recalibrator is then fitted on
+        all data passed to :meth:`fit`.
 
     recalibrator : estimator
         Any recalibrator: it is fitted on probabilities and labels, and has `predict_proba`.
 
+    response_method : {"predict_proba", "decision_function"}, default="predict_proba"
+        What the classifier is asked for. Decision scores s, such as those of a support vector
+        machine, become the probabilities expit(s / r), of more than two classes softmax(s / r),
+        which it is up to a recalibrator to make calibrated (see Notes for the scale r). Scores are
+        declared here, never guessed from their values.
+
     cv : int, cross-validation generator or iterable, default=5
         The folds whose probabilities the recalibrator is fitted on: a number of (stratified)
-        folds, or a splitter.
+        folds, or a splitter; `groups` are passed to :meth:`fit`.
 
     ensemble : bool or "auto", default="auto"
         True: for each fold a classifier fitted on the others and a recalibrator fitted on the
         fold; the predictions of all pairs are averaged. False: one recalibrator fitted on all
         out-of-fold probabilities, and one classifier fitted on everything (the test sets of `cv`
-        must then be a partition of the samples). "auto" is False for a frozen estimator, which has
-        nothing to fit, and True otherwise.
+        must then be a partition of the samples, else any will do). "auto" is False for a frozen
+        estimator, which has nothing to fit, and True otherwise.
 
     n_jobs : int, default=None
         Number of jobs that fit the folds; None means 1 unless in a :obj:`joblib.parallel_backend`
@@ -231,6 +255,10 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
 
     pairs_ : list of (estimator, recalibrator)
         The fitted pairs, whose predictions are averaged.
+
+    scales_ : list of float or None
+        For each pair the r that the decision scores of its classifier are divided by; None if it is
+        asked for `predict_proba`.
 
     n_features_in_ : int
         Number of features, if the classifier knows it.
@@ -249,6 +277,12 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
     class that the training part of a fold lacks gets probability 0 there; a warning tells if a test
     part lacks a class, of which its recalibrator then learns nothing.
 
+    The scale r of decision scores is their root mean square over the samples that the classifier
+    was fitted on (a frozen one: the samples passed to `fit`), weighted like these, and 1 if all
+    scores are 0. Of more than two classes the mean of each row is subtracted first, which softmax
+    ignores. So the units of the scores do not matter, and the log-odds that a recalibrator sees are
+    the scores up to a factor.
+
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
@@ -256,6 +290,15 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
     >>> from skcalib.recalibration import IsotonicRecalibrator, RecalibratedClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator()).fit(X, y)
+    >>> model.predict_proba(X).shape
+    (569, 2)
+
+    A classifier without probabilities, whose scores are declared:
+
+    >>> from sklearn.linear_model import RidgeClassifier
+    >>> model = RecalibratedClassifier(
+    ...     RidgeClassifier(), IsotonicRecalibrator(), response_method="decision_function"
+    ... ).fit(X, y)
     >>> model.predict_proba(X).shape
     (569, 2)
     """
@@ -266,9 +309,19 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         "ensemble": ["boolean", StrOptions({"auto"})],
     }
 
-    def __init__(self, estimator, recalibrator, *, cv=5, ensemble="auto", n_jobs=None):
+    def __init__(
+        self,
+        estimator,
+        recalibrator,
+        *,
+        response_method="predict_proba",
+        cv=5,
+        ensemble="auto",
+        n_jobs=None,
+    ):
         self.estimator = estimator
         self.recalibrator = recalibrator
+        self.response_method = response_method
         self.cv = cv
         self.ensemble = ensemble
         self.n_jobs = n_jobs
@@ -290,15 +343,15 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
             requests them), for the classifier.
 
         **params : dict
-            Passed to the classifier's `fit`; with metadata routing, to whatever requests them.
+            Passed to the classifier's `fit`, but `groups` to the splitter; with metadata routing,
+            to whatever requests them.
 
         Returns
         -------
         self : object
             The fitted classifier.
         """
-        X, y = indexable(X, column_or_1d(y, warn=True))
-        self.classes_, _ = check_labels(y, name="y", partner="X")
+        X, y, self.classes_ = self._check_data(X, y)
         frozen = isinstance(self.estimator, FrozenEstimator)
         if frozen:
             check_is_fitted(self.estimator)
@@ -306,35 +359,45 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         check_two_classes(self.classes_)
         if sample_weight is not None:
             sample_weight = check_sample_weight(sample_weight, len(y))
-            if get_config()["enable_metadata_routing"] or has_fit_parameter(
-                self.estimator, "sample_weight"
-            ):
+            if self._takes_weights():
                 params["sample_weight"] = sample_weight
-            elif not frozen:
-                warnings.warn(
-                    f"{type(self.estimator).__name__} takes no sample_weight: the weights are used "
-                    "for the recalibrator only.",
-                    UserWarning,
-                    stacklevel=3,
-                )
         routed = self._route("fit", params)
         ensemble = not frozen if self.ensemble == "auto" else self.ensemble
         if ensemble:
             check_not_pairwise(self.estimator)
-            folds = self._cross_fit(X, y, routed)
-            self._check_folds([test for _, test, _ in folds], y, sample_weight)
-            self.pairs_ = [
-                (estimator, self._fit_recalibrator(proba, y, sample_weight, test))
-                for estimator, test, proba in folds
-            ]
+            folds = self._folds(X, y, routed)
+            calibration_sets = [test for _, test in folds]
+            self._check_calibration_sets(calibration_sets, y, sample_weight)
+            fitted = self._cross_fit(fit_fold, X, y, folds, routed, self.classes_)
         else:
-            estimator = clone(self.estimator).fit(X, y, **routed.estimator.fit)
-            proba = self._out_of_fold(X, y, routed)
-            self.pairs_ = [(estimator, self._fit_recalibrator(proba, y, sample_weight))]
+            calibration_sets = [slice(None)]
+            fitted = [self._fit_out_of_fold(X, y, routed, self.classes_)]
+        self.pairs_ = [
+            (estimator, self._fit_recalibrator(proba, y, sample_weight, rows))
+            for (estimator, _, proba), rows in zip(fitted, calibration_sets, strict=True)
+        ]
+        self.scales_ = [scale for _, scale, _ in fitted]
         self._adopt_features(self.pairs_[0][0])
         return self
 
-    def _check_folds(self, tests, y, sample_weight):
+    def _takes_weights(self):
+        """Whether the classifier is offered the weights."""
+        if get_config()["enable_metadata_routing"]:
+            return True
+        if isinstance(self.estimator, FrozenEstimator):
+            return True  # they count in the scale of its scores
+        takes_weights = has_fit_parameter(self.estimator, "sample_weight")
+        if not takes_weights:
+            warnings.warn(
+                f"{type(self.estimator).__name__} takes no sample_weight: the weights are used for "
+                "the recalibrator only. With metadata routing, what is inside a pipeline or a "
+                "search can request them.",
+                UserWarning,
+                stacklevel=4,
+            )
+        return takes_weights
+
+    def _check_calibration_sets(self, tests, y, sample_weight):
         """A recalibrator knows nothing of a class that its fold lacks."""
         if sample_weight is not None:
             check_weights_of_folds(sample_weight, tests)
@@ -348,7 +411,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
                 stacklevel=4,
             )
 
-    def _fit_recalibrator(self, proba, y, sample_weight, rows=slice(None)):
+    def _fit_recalibrator(self, proba, y, sample_weight, rows):
         recalibrator = clone(self.recalibrator)
         if "labels" in recalibrator.get_params():  # a fold need not contain every class
             recalibrator.set_params(labels=self.classes_)
@@ -370,8 +433,8 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         """
         check_is_fitted(self)
         total = 0.0
-        for estimator, recalibrator in self.pairs_:
-            proba = aligned_proba(estimator, X, self.classes_)
+        for (estimator, recalibrator), scale in zip(self.pairs_, self.scales_, strict=True):
+            proba = aligned_proba(estimator, X, self.classes_, scale)
             total += aligned_proba(recalibrator, proba, self.classes_)
         return total / len(self.pairs_)
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.isotonic import IsotonicRegression
 
-from skcalib._numerics.isotonic import isotonic_fit
+from skcalib._numerics.isotonic import centred_isotonic_knots, isotonic_fit
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -24,3 +24,104 @@ def test_by_hand():
     )
     np.testing.assert_array_equal(knots, [0.1, 0.2, 0.3, 0.8])
     np.testing.assert_array_equal(values, [0, 0.5, 0.5, 1])
+
+
+def labelled_weight(outcome, weight):
+    return weight * np.stack([1 - outcome, outcome])
+
+
+def test_centred_by_hand():
+    # with a 1 in front and a 0 behind: 1 0 | 1 0 | 1 0, each block with the mean 1/2
+    knots, values = centred_isotonic_knots(
+        np.array([0.1, 0.2, 0.3, 0.8]), labelled_weight(np.array([0, 1, 0, 1]), 0.25), 0.25
+    )
+    np.testing.assert_allclose(knots, [0, 0.35, 1], rtol=1e-15)
+    np.testing.assert_array_equal(values, [0.25, 0.5, 0.75])
+    points = np.array([0.1, 0.2, 0.4, 0.8, 0.9, 1.0])
+    weight = np.array([1, 1, 3, 1, 1, 1])
+    knots, values = centred_isotonic_knots(
+        points, labelled_weight(np.array([0, 0, 0, 1, 1, 1]), weight), 1
+    )
+    # the 1 in front is pooled with all five zeros: 1/6; the 0 behind with the three ones: 3/4
+    np.testing.assert_allclose(knots, [0, 1.5 / 5, 0.9, 1], rtol=1e-15)
+    np.testing.assert_allclose(values, [1 / 12, 1 / 6, 3 / 4, 7 / 8], rtol=1e-15)
+
+
+def centred_by_loops(points, positive, total, extra):
+    """Knots and values, by pooling neighbours one pair at a time."""
+    blocks = [[extra, extra, 0.0, 0.0]]  # weight, positives, and without the extra: weight, moment
+    for p, s, w in zip(points, positive, total, strict=True):
+        blocks.append([w, s, w, w * p])
+    blocks.append([extra, 0.0, 0.0, 0.0])
+    k = 0
+    while k + 1 < len(blocks):
+        one, two = blocks[k : k + 2]
+        if one[1] / one[0] >= two[1] / two[0] - 1e-12:
+            blocks[k : k + 2] = [[a + b for a, b in zip(one, two, strict=True)]]
+            k = max(k - 1, 0)
+        else:
+            k += 1
+    knots = [moment / weight for _, _, weight, moment in blocks]
+    values = [s / w for w, s, _, _ in blocks]
+    if knots[0] > 0:
+        knots, values = [0.0, *knots], [values[0] / 2, *values]
+    if knots[-1] < 1:
+        knots, values = [*knots, 1.0], [*values, (1 + values[-1]) / 2]
+    return knots, values
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_centred_equals_loops(seed):
+    rng = np.random.default_rng(seed)
+    points = np.unique(np.round(rng.random(int(rng.integers(1, 60))), rng.integers(1, 8)))
+    total = rng.random(len(points)) + 0.01
+    share = rng.choice([0.0, 1.0, rng.random()], size=len(points))
+    extra = float(rng.choice([1e-6, 0.1, 3.0]))
+    knots, values = centred_isotonic_knots(points, total * np.stack([1 - share, share]), extra)
+    expected = centred_by_loops(points, total * share, total, extra)
+    np.testing.assert_allclose(knots, expected[0], atol=1e-12)
+    np.testing.assert_allclose(values, expected[1], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("points", "outcome"),
+    [
+        ([0.3], [1]),
+        ([0.0], [0]),
+        ([1.0], [0]),
+        ([0.0, 1.0], [0, 1]),
+        ([0.0, 1.0], [1, 0]),
+        ([0.5, np.nextafter(0.5, 1)], [0, 1]),
+        ([0.1, 0.2, 0.3], [0, 0, 0]),
+        ([5e-324, 1e-310, 0.5, 1 - 1e-16], [0, 1, 0, 1]),
+    ],
+)
+@pytest.mark.parametrize("extra", [1e-9, 0.5, 1.0])
+def test_centred_is_strict_whatever_the_data(points, outcome, extra):
+    points, outcome = np.array(points), np.array(outcome)
+    knots, values = centred_isotonic_knots(points, labelled_weight(outcome, 1.0), extra)
+    assert knots[0] == 0
+    assert knots[-1] == 1
+    assert (np.diff(knots) > 0).all()
+    assert (np.diff(values) > 0).all()
+    assert 0 < values[0] < values[-1] < 1
+
+
+def test_centred_knots_of_adjacent_doubles():
+    # a block of one point keeps it, though w·p/w may be the next double
+    rng = np.random.default_rng(0)
+    points = 0.3 + np.arange(100) * np.spacing(0.3)
+    share = np.linspace(0.1, 0.9, 100)
+    knots, _ = centred_isotonic_knots(points, rng.random(100) * np.stack([1 - share, share]), 1e-9)
+    np.testing.assert_array_equal(knots[1:-1], points)
+
+
+def test_equal_means_are_one_block_whatever_the_rounding():
+    rng = np.random.default_rng(0)
+    for n in range(5, 50):
+        points, outcome = np.sort(rng.random(n)), rng.integers(2, size=n)
+        weight = labelled_weight(outcome, np.ones(n))
+        expected = centred_isotonic_knots(points, weight, 1)
+        for scale in (1 / n, 1 / 3, 0.1):
+            scaled = centred_isotonic_knots(points, scale * weight, scale)
+            np.testing.assert_allclose(scaled, expected, atol=1e-12)

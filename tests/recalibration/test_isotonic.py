@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from helpers import random_problem, two_columns
 from sklearn.isotonic import IsotonicRegression
-from sklearn.metrics import brier_score_loss
+from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from skcalib.metrics import smooth_calibration_error
 from skcalib.recalibration import IsotonicRecalibrator
@@ -86,3 +86,72 @@ def test_columns_are_those_of_fit(query):
     recalibrator = IsotonicRecalibrator().fit(proba, label)
     with pytest.raises(ValueError, match="X must hold the probabilities of the 4 classes"):
         recalibrator.predict_proba(query)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_strict_keeps_the_ranking(seed):
+    rng = np.random.default_rng(seed)
+    label, proba = random_problem(rng, 300)
+    proba[:100] = np.round(proba[:100], 1)  # ties, 0 and 1 among them
+    weight = rng.random(300)
+    recalibrator = IsotonicRecalibrator(strict=True).fit(proba, label, sample_weight=weight)
+    query = np.unique(np.concatenate([proba, np.linspace(0, 1, 1001)]))
+    calibrated = recalibrator.predict_proba(query)[:, 1]
+    assert (np.diff(calibrated) > 0).all()
+    assert 0 < calibrated[0] < calibrated[-1] < 1
+    fitted = recalibrator.predict_proba(proba)[:, 1]
+    assert roc_auc_score(label, fitted) == roc_auc_score(label, proba)
+    plain = IsotonicRecalibrator().fit(proba, label).predict_proba(proba)[:, 1]
+    assert roc_auc_score(label, plain) != roc_auc_score(label, proba)
+
+
+def test_strict_by_hand():
+    # a 1 in front and a 0 behind: (1 0) (1 0) (1 0), one block of mean ½ at the mean prediction
+    recalibrator = IsotonicRecalibrator(strict=True).fit([0.1, 0.2, 0.3, 0.8], [0, 1, 0, 1])
+    np.testing.assert_allclose(
+        recalibrator.predict_proba([0, 0.175, 0.35, 0.675, 1])[:, 1],
+        [0.25, 0.375, 0.5, 0.625, 0.75],
+        rtol=1e-14,
+    )
+
+
+def test_strict_is_continuous_and_close_to_the_fit():
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 20_000)
+    strict = IsotonicRecalibrator(strict=True).fit(proba, label)
+    grid = np.linspace(0, 1, 100_001)
+    calibrated = strict.predict_proba(grid)[:, 1]
+    assert np.diff(calibrated).max() < 1e-2
+    assert np.mean(np.abs(calibrated - grid**2)) < 0.02
+
+
+DIFFICULT = {
+    "one sample": ([0.3], [1]),
+    "certain and right": ([0.0, 1.0], [0, 1]),
+    "certain and wrong": ([0.0, 1.0], [1, 0]),
+    "constant": ([0.4] * 6, [0, 1, 0, 0, 0, 1]),
+    "constant zeros": ([0.0] * 4, [0, 0, 1, 0]),
+    "separable": ([0.1, 0.2, 0.3, 0.6, 0.9], [0, 0, 0, 1, 1]),
+    "one class": ([0.1, 0.2, 0.8], [0, 0, 0]),
+    "tiny": ([1e-320, 1e-310, 1e-300, 0.5], [0, 1, 0, 1]),
+}
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize(("proba", "label"), DIFFICULT.values(), ids=DIFFICULT)
+def test_difficult_data(proba, label, strict):
+    weights = [None, np.full(len(proba), 1e-300), np.linspace(1e-12, 1e12, len(proba))]
+    query = np.concatenate([proba, np.linspace(0, 1, 101), np.geomspace(5e-324, 1, 400)])
+    for weight in weights:
+        recalibrator = IsotonicRecalibrator(strict=strict, labels=[0, 1])
+        calibrated = recalibrator.fit(proba, label, sample_weight=weight).predict_proba(query)
+        assert ((calibrated >= 0) & (calibrated <= 1)).all()
+        np.testing.assert_allclose(calibrated.sum(axis=1), 1, atol=1e-15)
+        if strict:
+            assert ((calibrated > 0) & (calibrated < 1)).all()
+            assert np.isfinite(log_loss(label, recalibrator.predict_proba(proba), labels=[0, 1]))
+
+
+def test_strict_is_a_truth_value():
+    with pytest.raises(ValueError, match="'strict' parameter"):
+        IsotonicRecalibrator(strict="yes").fit([0.1, 0.9], [0, 1])

@@ -1,0 +1,186 @@
+"""Logistic regression on weighted outcomes, with or without a quadratic penalty.
+
+Each row x_i of a design has a mass of either outcome, m_i0 and m_i1; none need be 0, as if rows
+with the same features had been pooled. The loss is
+
+    Σ_i (m_i0 log(1 + exp(x_iᵀβ)) + m_i1 log(1 + exp(−x_iᵀβ))) + |Dβ|²/2.
+
+Newton's method works in the coordinates z = Tβ of a basis of the columns that is orthonormal under
+the weight w_i = m_i0 + m_i1, so that neither the scale nor the origin of the features matters.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+# Newton's method ends with a step that lowers the loss by a smaller share of itself: as the share
+# is squared from step to step, the next one would be lost in rounding.
+_LAST_GAIN = 1e-12
+
+# The last step is shorter than this, in the log-odds. Where no step is, the loss has no minimum.
+_LAST_STEP = 1e-5
+
+MOST_STEPS = 100
+_LONGEST_STEP = 30.0
+_SHORTEST_FRACTION = 2.0**-60
+
+# A column is taken for a combination of others if its rest is a smaller share of it, and a slope
+# for 0 if it is a smaller share of its terms: both are rounding errors.
+_LOST_COLUMN = 1e-13
+_LOST_SLOPE = 1e-15
+
+# Rows at a time: at most so many, which fit into the cache, and for d columns about so much work
+# over d², as larger products would be spread over threads, which cost more than they gain.
+_BLOCK, _BLOCK_WORK = 2**13, 2**16
+
+
+class LogisticFit(NamedTuple):
+    coefficients: np.ndarray  # (d,)
+    loss: float
+    converged: bool
+
+
+class Moments(NamedTuple):
+    """The loss at a point, and its first and second derivatives."""
+
+    loss: float
+    gradient: np.ndarray  # (d,)
+    root: np.ndarray  # (d, d), triangular: root' root is the matrix of second derivatives
+    noise: float  # what rounding may add to the gradient
+
+
+def logistic_fit(
+    design: np.ndarray,
+    mass: np.ndarray,
+    start: np.ndarray,
+    most_steps: int = MOST_STEPS,
+) -> LogisticFit:
+    """The unpenalised coefficients (d,) for a design (n, d) and the mass of the outcomes (2, n).
+
+    A column that is a combination of those before it keeps its coefficient in `start`. If the loss
+    has no minimum, the coefficients are finite, and almost attain the infimum. O(nd²) a step.
+    """
+    basis, triangle = orthonormal_basis(design, mass.sum(axis=0))
+    position, moments, converged = newton(basis, mass, triangle @ start, most_steps=most_steps)
+    return LogisticFit(np.linalg.solve(triangle, position), moments.loss, converged)
+
+
+def orthonormal_basis(design: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Q (n, d) and triangular T (d, d) with design = QT and QᵀWQ = I, by Gram–Schmidt.
+
+    A column that depends on those before it is 0 in Q, so that its coefficient, which is the
+    component of Tβ then, has no effect.
+    """
+    n, d = design.shape
+    basis = np.zeros((n, d), order="F")
+    triangle = np.eye(d)
+    for j in range(d):
+        column = np.array(design[:, j], dtype=np.float64)
+        size = np.sqrt(weight @ column**2)
+        for _ in range(2):  # the second time removes what rounding has left
+            overlap = basis[:, :j].T @ (weight * column)
+            column -= basis[:, :j] @ overlap
+            triangle[:j, j] += overlap
+        rest = np.sqrt(weight @ column**2)
+        if rest > _LOST_COLUMN * size:
+            basis[:, j] = column / rest
+            triangle[j, j] = rest
+    return basis, triangle
+
+
+def newton(
+    basis: np.ndarray,
+    mass: np.ndarray,
+    position: np.ndarray,
+    penalty: np.ndarray | None = None,
+    most_steps: int = MOST_STEPS,
+) -> tuple[np.ndarray, Moments, bool]:
+    """The minimum over z (d,), the moments there, and whether it has been reached.
+
+    For an orthonormal basis (n, d) and the penalty |Dz|²/2 with D (m, d). Steps are halved until
+    the loss falls enough. They start from `position`, or from 0 if that is better.
+    """
+    if penalty is None:
+        penalty = np.zeros((0, basis.shape[1]))
+    problem = basis, mass, penalty
+    here = _moments(*problem, position)
+    origin = np.where(basis.any(axis=0), 0.0, position)
+    there = _moments(*problem, origin)
+    if there.loss < here.loss:
+        position, here = origin, there
+    for _ in range(most_steps):
+        step, slope, hidden = _newton_step(here)
+        is_flat = slope <= _LAST_GAIN * here.loss
+        length = 1.0
+        while True:
+            there = _moments(*problem, position + length * step)
+            if is_flat or there.loss <= here.loss - length * slope / 4:
+                break
+            length /= 2
+            if length < _SHORTEST_FRACTION:
+                return position, here, False
+        position, here = position + length * step, there
+        if is_flat and np.linalg.norm(step) <= _LAST_STEP:
+            return position, here, not hidden
+    return position, here, False
+
+
+def _newton_step(moments: Moments) -> tuple[np.ndarray, float, bool]:
+    """The step, how fast the loss falls along it, and whether rounding hides a part of it.
+
+    It leaves out the directions in which the slope is lost in rounding, and is cut off in those
+    in which fitted probabilities of almost 0 or 1 hide the curvature that it will meet.
+    """
+    _, root, directions = np.linalg.svd(moments.root)
+    slope = directions @ moments.gradient
+    with np.errstate(divide="ignore", over="ignore"):  # what is infinite is cut off
+        step = np.divide(slope, root**2, out=np.zeros_like(slope), where=slope != 0)
+    step = np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
+    is_lost = np.abs(slope) <= moments.noise
+    hidden = bool(np.abs(step[is_lost]).max(initial=0.0) > _LAST_STEP)
+    step[is_lost] = 0
+    return -step @ directions, float(slope @ step), hidden
+
+
+def _moments(
+    basis: np.ndarray,
+    mass: np.ndarray,
+    penalty: np.ndarray,
+    position: np.ndarray,
+) -> Moments:
+    """Sums over blocks of rows.
+
+    The log-odds η_i lean to one outcome. With s_i the fitted probability of the other one, and m_i
+    its mass, the loss is w_i log(1 + exp(−|η_i|)) + m_i|η_i| and its derivative ±(m_i − w_i s_i),
+    which keep every digit where s_i is almost 0. The second derivatives are those of an orthogonal
+    factor, not of a sum of products, whose rounding errors would hide small ones.
+    """
+    d = len(position)
+    bent = penalty @ position  # (m,)
+    loss = float(bent @ bent) / 2
+    gradient = bent @ penalty
+    square = 0.0
+    root = _triangular(np.zeros((d, d)), penalty)
+    n_rows = min(_BLOCK, _BLOCK_WORK // d**2 + d)
+    for first in range(0, len(basis), n_rows):
+        rows = slice(first, first + n_rows)
+        negative, positive = mass[:, rows]
+        weight = negative + positive
+        log_odds = basis[rows] @ position
+        lean = np.abs(log_odds)
+        other = np.exp(-lean)  # s/(1 − s), soon s
+        miss = np.where(log_odds > 0, negative, positive)
+        loss += float(weight @ np.log1p(other) + miss @ lean)
+        other /= 1 + other
+        spread = np.sqrt(weight * other * (1 - other))
+        root = _triangular(root, spread[:, None] * basis[rows])
+        other *= weight
+        pull = np.where(log_odds > 0, miss - other, other - miss)
+        gradient += pull @ basis[rows]
+        square += float(pull @ (pull / weight))
+    return Moments(loss, gradient, root, _LOST_SLOPE * np.sqrt(square))
+
+
+def _triangular(*roots: np.ndarray) -> np.ndarray:
+    """R with RᵀR = Σ AᵀA over the roots A."""
+    return np.asarray(np.linalg.qr(np.vstack(roots), mode="r"))

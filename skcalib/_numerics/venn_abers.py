@@ -1,0 +1,72 @@
+"""Isotonic regression with one sample more: Venn–Abers prediction."""
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from .sorting import first_of_ties
+
+# A step function: sorted knots (r,), and values (r,).
+Steps = tuple[np.ndarray, np.ndarray]
+
+
+def venn_abers_fit(points: np.ndarray, weight: np.ndarray, extra: float) -> tuple[Steps, Steps]:
+    """Isotonic fits at a query that joins the data, of weight `extra`, with label 0 or 1.
+
+    Sorted distinct points (m,) and the weight of each label (2, m). Behind a point, a further 0 is
+    pooled with it, and before the next one a further 1 with that. So the fit with label 0 is a step
+    function of the query that is continuous from the right: its values are those from a knot on;
+    and with label 1 one continuous from the left: those up to a knot.
+    """
+    lower = 1 - _fit_with_a_positive(weight[::-1, ::-1], extra)[::-1]
+    upper = _fit_with_a_positive(weight, extra)
+    is_start = first_of_ties(lower)
+    is_end = np.append(first_of_ties(upper)[1:], True)
+    return (points[is_start], lower[is_start]), (points[is_end], upper[is_end])
+
+
+def venn_abers_bounds(query: np.ndarray, lower: Steps, upper: Steps) -> np.ndarray:
+    """The two fits at each query, (n, 2): 0 before all points, or 1 behind them, stands alone."""
+    below = np.searchsorted(lower[0], query, side="right")
+    above = np.searchsorted(upper[0], query, side="left")
+    return np.column_stack(
+        [np.concatenate([[0.0], lower[1]])[below], np.append(upper[1], 1.0)[above]]
+    )
+
+
+def _fit_with_a_positive(weight: np.ndarray, extra: float) -> np.ndarray:
+    """The isotonic fit at each of m points if a further 1 of weight `extra` is there, (m,).
+
+    In the diagram of cumulated weight and cumulated positives, P_0, …, P_m, the sample moves P_j,
+    …, P_m by (extra, extra), or what is the same, P_0, …, P_{j−1} by as much the other way, to Q_0,
+    …, Q_{j−1}. The fit is the slope of the line that supports both parts from below. As j grows,
+    its ends only move to the right: the left one to a Q below the line, the right one along the
+    corners of the convex minorant of Q_0, P_1, …, P_m. O(m), as Algorithms 1 and 2 of Vovk, Petej
+    and Fedorova (2015).
+    """
+    total = weight.sum(axis=0)
+    rate = np.append(1.0, weight[1] / total)
+    pooled = isotonic_regression(rate, weights=np.append(extra, total)).x
+    is_corner = np.append(first_of_ties(pooled)[1:], True)
+    corners = np.flatnonzero(is_corner)[::-1].tolist()  # the next one last
+    x, y = (np.append(0.0, np.cumsum(part)).tolist() for part in (total, weight[1]))
+
+    def slope_to(corner: int) -> float:
+        return (y[corner] - left_y) / (x[corner] - left_x)
+
+    left_x = left_y = -extra
+    right = corners.pop()
+    slope = slope_to(right)
+    fit = np.empty(len(total))
+    for j in range(1, len(x)):
+        fit[j - 1] = slope
+        q_x, q_y = x[j] - extra, y[j] - extra
+        if j < right and q_y >= left_y + slope * (q_x - left_x):
+            continue
+        left_x, left_y = q_x, q_y
+        if j == right and corners:
+            right = corners.pop()
+        slope = slope_to(right)
+        while corners and slope_to(corners[-1]) <= slope:
+            right = corners.pop()
+            slope = slope_to(right)
+    return np.maximum.accumulate(np.clip(fit, 0.0, 1.0))  # rounding must not exchange two

@@ -1,0 +1,213 @@
+"""The choice among recalibrators by cross-validation."""
+
+from numbers import Integral
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.parallel import Parallel, delayed
+
+from .._numerics.scores import PROPER_LOSSES
+from .._validation import Interval, StrOptions, check_can_be_split, check_candidates
+from ._base import Recalibrator
+from ._isotonic import IsotonicRecalibrator
+from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
+from ._scaling import DirichletRecalibrator, MatrixScalingRecalibrator, TemperatureRecalibrator
+from ._spline import SplineRecalibrator
+
+_TWO_CLASSES = {
+    "temperature": TemperatureRecalibrator(),
+    "sigmoid": SigmoidRecalibrator(),
+    "beta": BetaRecalibrator(),
+    "quadratic": QuadraticRecalibrator(),
+    "spline": SplineRecalibrator(),
+    "isotonic": IsotonicRecalibrator(strict=True),
+}
+_MORE_CLASSES = {
+    "temperature": TemperatureRecalibrator(),
+    "sigmoid": SigmoidRecalibrator(),
+    "matrix scaling": MatrixScalingRecalibrator(),
+    "Dirichlet": DirichletRecalibrator(),
+}
+
+
+class Unchanged(Recalibrator):
+    """Leaves the probabilities as they are."""
+
+    def __init__(self, *, labels=None):
+        self.labels = labels
+
+    def _fit(self, predictions):
+        pass
+
+    def _map(self, proba):
+        return proba
+
+
+class AutoRecalibrator(Recalibrator):
+    r"""The recalibrator with the best cross-validated proper score, which may be none at all.
+
+    It is the answer where there is no time to compare: the usual recalibrators are fitted on parts
+    of the calibration data and scored on the rest, and the best is fitted on all of it. The
+    predictions stay as they are unless that would be worse.
+
+    Parameters
+    ----------
+    candidates : list of (str, estimator), default=None
+        Names and recalibrators; doing nothing, "none", is always among the candidates. By default,
+        for two classes temperature, sigmoid, beta, quadratic, spline and strictly increasing
+        isotonic recalibration; for more temperature, sigmoid, matrix scaling and Dirichlet.
+
+    scoring : {"log_loss", "brier"}, default="log_loss"
+        The proper score that decides.
+
+    n_folds : int, default=5
+        The number of folds, at most that of the samples. Samples are dealt to the folds at random
+        within each class, in a way that depends neither on their order nor on a seed.
+
+    n_jobs : int, default=None
+        Number of jobs that fit candidates to folds; None means 1 unless in a
+        :obj:`joblib.parallel_backend` context.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        Needed if a class does not occur in the calibration data.
+
+    Attributes
+    ----------
+    best_name_ : str
+        The name of the best candidate.
+
+    best_recalibrator_ : estimator
+        The best candidate, fitted on all samples.
+
+    results_ : dict
+        A table, ready for :class:`pandas.DataFrame`: of each candidate the "name", the mean "loss"
+        of samples that it was not fitted on, its "gain" over doing nothing, and the standard error
+        of the gain, "gain_error".
+
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the columns of the result.
+
+    n_features_in_ : int
+        Number of columns of `X` at `fit` (1 if one-dimensional).
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, if they are strings.
+
+    See Also
+    --------
+    RecalibratedClassifier : A classifier together with a recalibrator.
+
+    Notes
+    -----
+    A proper score decides, and not a calibration error: the constant prediction of the class
+    frequencies is calibrated, and useless. A proper score is the sum of a miscalibration and of
+    what the predictions do not tell apart (:func:`skcalib.metrics.score_decomposition`), so it is
+    lowered by better calibration and raised by lost information; and unlike calibration errors it
+    is a mean over samples, so that its cross-validated estimate is unbiased.
+
+    The candidates share folds, so the standard error is that of a paired difference; it ignores
+    that fits to overlapping parts of the data depend on each other. The Brier score of two classes
+    is :math:`(y - p)^2`, of more the sum of that over the classes. The cost is that of the
+    candidates, times one more than the number of folds.
+
+    Examples
+    --------
+    >>> from skcalib.datasets import make_temperature_family
+    >>> from skcalib.recalibration import AutoRecalibrator
+    >>> y, proba = make_temperature_family(1000, inverse_temperature=2, random_state=0)
+    >>> auto = AutoRecalibrator().fit(proba, y)
+    >>> auto.best_name_
+    'sigmoid'
+    >>> for name, loss, gain in zip(*(auto.results_[key] for key in ("name", "loss", "gain"))):
+    ...     print(f"{name:12} {loss:.4f} {gain:.4f}")
+    none         0.6273 0.0000
+    temperature  0.5267 0.1007
+    sigmoid      0.5245 0.1028
+    beta         0.5257 0.1016
+    quadratic    0.5256 0.1018
+    spline       0.5245 0.1028
+    isotonic     0.5248 0.1026
+    """
+
+    _parameter_constraints: dict = {
+        **Recalibrator._parameter_constraints,
+        "candidates": [list, None],
+        "scoring": [StrOptions(set(PROPER_LOSSES))],
+        "n_folds": [Interval(Integral, 2, None, closed="left")],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(self, candidates=None, *, scoring="log_loss", n_folds=5, n_jobs=None, labels=None):
+        self.candidates = candidates
+        self.scoring = scoring
+        self.n_folds = n_folds
+        self.n_jobs = n_jobs
+        self.labels = labels
+
+    def _fit(self, predictions):
+        check_can_be_split(predictions)
+        defaults = _TWO_CLASSES if predictions.is_binary else _MORE_CLASSES
+        given = defaults.items() if self.candidates is None else self.candidates
+        candidates = {"none": Unchanged(), **check_candidates(given)}
+        loss = self._out_of_fold_losses(predictions, candidates.values())  # (c, n)
+        gain = loss[0] - loss
+        weight = predictions.weight
+        mean_gain = gain @ weight
+        gain_error = np.sqrt((gain - mean_gain[:, None]) ** 2 @ weight**2)
+        self.results_ = {
+            "name": list(candidates),
+            "loss": loss @ weight,
+            "gain": mean_gain,
+            "gain_error": gain_error,
+        }
+        self.best_name_ = list(candidates)[np.argmax(mean_gain)]
+        self.best_recalibrator_ = _fitted(candidates[self.best_name_], predictions)
+
+    def _map(self, proba):
+        return self.best_recalibrator_.predict_proba(proba)
+
+    def _out_of_fold_losses(self, predictions, candidates):
+        """The loss of each sample under each candidate, fitted without its fold, (c, n)."""
+        fold = _folds(predictions, self.n_folds)
+        n_folds = fold.max() + 1
+        parts = Parallel(n_jobs=self.n_jobs)(
+            delayed(_losses_of_fold)(candidate, predictions, fold == k, self.scoring)
+            for candidate in candidates
+            for k in range(n_folds)
+        )
+        losses = np.empty((len(candidates), len(fold)))
+        for place, part in enumerate(parts):
+            row, k = divmod(place, n_folds)
+            losses[row, fold == k] = part
+        return losses
+
+
+def _fitted(recalibrator, predictions, rows=slice(None)):
+    recalibrator = clone(recalibrator)
+    if "labels" in recalibrator.get_params():  # a fold need not contain every class
+        recalibrator.set_params(labels=predictions.classes)
+    y = predictions.classes[predictions.label[rows]]
+    weight = predictions.weight[rows] / predictions.share_of_one_sample  # 1 each if equal
+    return recalibrator.fit(predictions.matrix[rows], y, sample_weight=weight)
+
+
+def _losses_of_fold(recalibrator, predictions, is_test, scoring):
+    fitted = _fitted(recalibrator, predictions, ~is_test)
+    proba = fitted.predict_proba(predictions.matrix[is_test])
+    if predictions.is_binary:
+        proba = proba[:, 1]
+    return PROPER_LOSSES[scoring](proba, predictions.label[is_test])
+
+
+def _folds(predictions, n_folds):
+    """The fold of each sample, (n,): dealt at random within each class, whatever the row order."""
+    label, weight = predictions.label, predictions.weight
+    proba = predictions.matrix
+    generic = (proba * np.sqrt(np.arange(2, proba.shape[1] + 2))).sum(axis=1)  # tells rows apart
+    dealt = np.lexsort((weight, generic))
+    dealt = dealt[np.random.default_rng(0).permutation(len(dealt))]
+    dealt = dealt[np.argsort(label[dealt], kind="stable")]
+    fold = np.empty(len(dealt), dtype=np.intp)
+    fold[dealt] = np.arange(len(dealt)) % n_folds
+    return fold

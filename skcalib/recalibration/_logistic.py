@@ -1,0 +1,389 @@
+"""Logistic regression on features of the predicted probability."""
+
+from abc import abstractmethod
+from dataclasses import replace
+
+import numpy as np
+from numpy.polynomial.polynomial import polyval
+from scipy.special import expit
+
+from .._numerics.logistic import logistic_fit
+from .._numerics.logits import clipped, log_odds, log_probabilities, smallest_probability
+from .._validation import StrOptions
+from ._base import (
+    PRIOR_CONSTRAINTS,
+    OneVsRestRecalibrator,
+    share_of_prior,
+    warn_unless_converged,
+)
+
+
+class LogisticRecalibrator(OneVsRestRecalibrator):
+    """The calibrated log-odds are linear in features of the prediction, of largest likelihood.
+
+    `_fit_outcomes` gets distinct predictions and the mass of their outcomes, and returns a
+    `LogisticFit`; `_log_odds` are those of predictions for given coefficients.
+    """
+
+    _parameter_constraints: dict = {
+        **OneVsRestRecalibrator._parameter_constraints,
+        **PRIOR_CONSTRAINTS,
+    }
+
+    def __init__(self, *, prior_weight=1.0, labels=None):
+        self.prior_weight = prior_weight
+        self.labels = labels
+
+    def _fit(self, predictions):
+        self.smallest_probability_ = smallest_probability(predictions.proba)
+        super()._fit(predictions)
+        self.coef_ = np.array(self.maps_)
+
+    def _fit_binary(self, predictions):
+        fit = self._fit_outcomes(*outcomes(self, predictions))
+        warn_unless_converged(self, fit.converged)
+        return fit.coefficients
+
+    def _map_binary(self, proba, learned):
+        return clipped(expit(self._log_odds(proba, learned)))
+
+    @abstractmethod
+    def _fit_outcomes(self, proba, mass):
+        """Fit to distinct predictions (m,) and the mass of either outcome (2, m)."""
+
+    @abstractmethod
+    def _log_odds(self, proba, coefficients):
+        """From predictions (n,) to calibrated log-odds (n,)."""
+
+
+class _PolynomialRecalibrator(LogisticRecalibrator):
+    """Powers of the logit up to `_degree`."""
+
+    def _fit_outcomes(self, proba, mass):
+        design = np.vander(log_odds(proba), self._degree + 1, increasing=True)
+        return logistic_fit(design, mass, np.eye(self._degree + 1)[1])
+
+    def _log_odds(self, proba, coefficients):
+        return polyval(log_odds(proba, self.smallest_probability_), coefficients)
+
+
+class SigmoidRecalibrator(_PolynomialRecalibrator):
+    r"""Recalibration by a logistic regression on the logit (Platt scaling).
+
+    The calibrated log-odds are an intercept plus a slope times the predicted ones. That mends
+    predictions that are overconfident or underconfident, or too high or too low on the whole; it
+    leaves calibrated ones as they are, keeps the ranking (unless outcomes fall with the
+    predictions), and needs few samples. More than two classes are recalibrated one against the
+    rest, and the rows divided by their sums.
+
+    Parameters
+    ----------
+    prior_weight : float, default=1.0
+        The fit is drawn to the predictions as if so many samples more had been seen, with labels
+        distributed as predicted. That keeps it finite where the outcomes can be separated, and
+        helps with few samples. 0 is plain maximum likelihood.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        Needed if a class does not occur in the calibration data.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the columns of the result.
+
+    coef_ : ndarray of shape (1, 2) or (n_classes, 2)
+        Intercept and slope: for two classes of the last class, else one row for each class.
+
+    smallest_probability_ : float
+        Probabilities are kept so far from 0 and 1 where their logarithm is taken: the machine
+        epsilon, or half of the smallest positive one if the calibration data contain exact zeros or
+        ones.
+
+    n_features_in_ : int
+        Number of columns of `X` at `fit` (1 if one-dimensional).
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, if they are strings.
+
+    See Also
+    --------
+    BetaRecalibrator : Bends the two ends differently, and keeps the ranking.
+    QuadraticRecalibrator : One coefficient more.
+    SplineRecalibrator : Any smooth curve.
+
+    Notes
+    -----
+    With predictions p, outcomes y, 0 or 1, and weights w that sum to 1,
+
+    .. math::
+        \max_{a, b} \sum_i w_i \left(t_i \log q_i + (1 - t_i) \log(1 - q_i)\right), \qquad
+        \operatorname{logit} q_i = a + b \operatorname{logit} p_i, \qquad
+        t_i = \frac{y_i + \pi p_i}{1 + \pi},
+
+    where :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, that is 1/n for equal weights.
+    Platt [1]_ regressed on the scores of support vector machines; on probabilities, only the logit
+    contains the map that changes nothing. The intercept is 0 and the slope 1 if nothing has to be
+    changed, and recalibrating a second time changes nothing (without the prior).
+
+    Ties are pooled; Newton's method takes :math:`O(n)` for each of a few steps, after sorting. The
+    maximum is unique, and finite if `prior_weight` is positive. Without it, a class without labels,
+    or outcomes that a threshold separates, have no maximum: a warning tells, and the last step is
+    kept. What the data do not determine stays as in the map that changes nothing: the slope is 1 if
+    all predictions are equal. Calibrated probabilities are kept in [ε, 1 − ε], with ε the machine
+    epsilon, so that the log loss is finite.
+
+    References
+    ----------
+    .. [1] J. C. Platt (2000). Probabilities for SV Machines. Advances in Large Margin Classifiers,
+       MIT Press, 61–74. :doi:`10.7551/mitpress/1113.003.0008`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.recalibration import SigmoidRecalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.random(500)
+    >>> y = rng.random(500) < 0.1 + 0.8 * proba  # overconfident
+    >>> recalibrator = SigmoidRecalibrator().fit(proba, y)
+    >>> recalibrator.coef_
+    array([[-0.01...,  0.75...]])
+    >>> recalibrator.predict_proba([0.1, 0.9])[:, 1]
+    array([0.15..., 0.83...])
+    """
+
+    _degree = 1
+
+
+class QuadraticRecalibrator(_PolynomialRecalibrator):
+    r"""Recalibration by a logistic regression on the logit and its square.
+
+    The calibrated log-odds are a quadratic polynomial of the predicted ones, so that low and high
+    predictions can be mended differently. It need not keep the ranking: beyond its vertex the
+    parabola turns round, mostly where there are no predictions. More than two classes are
+    recalibrated one against the rest, and the rows divided by their sums.
+
+    Parameters
+    ----------
+    prior_weight : float, default=1.0
+        The fit is drawn to the predictions as if so many samples more had been seen, with labels
+        distributed as predicted. That keeps it finite where the outcomes can be separated, and
+        helps with few samples. 0 is plain maximum likelihood.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        Needed if a class does not occur in the calibration data.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the columns of the result.
+
+    coef_ : ndarray of shape (1, 3) or (n_classes, 3)
+        Intercept, and coefficients of the logit and of its square: for two classes of the last
+        class, else one row for each class.
+
+    smallest_probability_ : float
+        Probabilities are kept so far from 0 and 1 where their logarithm is taken: the machine
+        epsilon, or half of the smallest positive one if the calibration data contain exact zeros or
+        ones.
+
+    n_features_in_ : int
+        Number of columns of `X` at `fit` (1 if one-dimensional).
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, if they are strings.
+
+    See Also
+    --------
+    SigmoidRecalibrator : Without the square.
+    BetaRecalibrator : As many coefficients, and keeps the ranking.
+    SplineRecalibrator : Any smooth curve.
+
+    Notes
+    -----
+    With predictions p, outcomes y, 0 or 1, and weights w that sum to 1,
+
+    .. math::
+        \max_{a, b, c} \sum_i w_i \left(t_i \log q_i + (1 - t_i) \log(1 - q_i)\right), \qquad
+        \operatorname{logit} q_i = a + b x_i + c x_i^2, \qquad
+        x_i = \operatorname{logit} p_i, \qquad
+        t_i = \frac{y_i + \pi p_i}{1 + \pi},
+
+    where :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, that is 1/n for equal weights.
+    In the comparison of [1]_ it is among the best for two classes.
+
+    Ties are pooled; Newton's method takes :math:`O(n)` for each of a few steps, after sorting. The
+    maximum is unique, and finite if `prior_weight` is positive. Without it, a class without labels,
+    or outcomes that one or two thresholds separate, have no maximum: a warning tells, and the last
+    step is kept. What the data do not determine stays as in the map that changes nothing: with two
+    distinct predictions c is 0, with one b is 1, too. Calibrated probabilities are kept in [ε, 1 −
+    ε], with ε the machine epsilon, so that the log loss is finite.
+
+    References
+    ----------
+    .. [1] E. Berta, D. Holzmüller, M. I. Jordan and F. Bach (2025). Structured Matrix Scaling for
+       Multi-Class Calibration. :arxiv:`2511.03685`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.recalibration import QuadraticRecalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.random(500)
+    >>> y = rng.random(500) < proba**2
+    >>> recalibrator = QuadraticRecalibrator().fit(proba, y)
+    >>> recalibrator.predict_proba([0.1, 0.5, 0.9])[:, 1]
+    array([0.01..., 0.24..., 0.81...])
+    """
+
+    _degree = 2
+
+
+class BetaRecalibrator(LogisticRecalibrator):
+    r"""Recalibration by the likelihood ratio of two beta distributions.
+
+    The calibrated log-odds are :math:`a \log p - b \log(1 - p) + c` with :math:`a, b \ge 0`. It
+    bends the curve differently near 0 and near 1, contains the map that changes nothing, and keeps
+    the ranking. More than two classes are recalibrated one against the rest, and the rows divided
+    by their sums.
+
+    Parameters
+    ----------
+    parameters : {"abm", "am", "ab"}, default="abm"
+        What is fitted: all three coefficients; two of them with a = b, which is
+        :class:`SigmoidRecalibrator` without negative slopes; or two of them with c such that 1/2
+        stays 1/2.
+
+    prior_weight : float, default=1.0
+        The fit is drawn to the predictions as if so many samples more had been seen, with labels
+        distributed as predicted. That keeps it finite where the outcomes can be separated, and
+        helps with few samples. 0 is plain maximum likelihood.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        Needed if a class does not occur in the calibration data.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the columns of the result.
+
+    coef_ : ndarray of shape (1, 3) or (n_classes, 3)
+        The coefficients a, b and c: for two classes of the last class, else one row for each class.
+
+    smallest_probability_ : float
+        Probabilities are kept so far from 0 and 1 where their logarithm is taken: the machine
+        epsilon, or half of the smallest positive one if the calibration data contain exact zeros or
+        ones.
+
+    n_features_in_ : int
+        Number of columns of `X` at `fit` (1 if one-dimensional).
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, if they are strings.
+
+    See Also
+    --------
+    SigmoidRecalibrator : The case a = b.
+    QuadraticRecalibrator : As many coefficients, without the ranking.
+    SplineRecalibrator : Any smooth curve.
+
+    Notes
+    -----
+    With predictions p, outcomes y, 0 or 1, and weights w that sum to 1,
+
+    .. math::
+        \max_{a, b \ge 0, c} \sum_i w_i \left(t_i \log q_i + (1 - t_i) \log(1 - q_i)\right), \qquad
+        \operatorname{logit} q_i = a \log p_i - b \log(1 - p_i) + c, \qquad
+        t_i = \frac{y_i + \pi p_i}{1 + \pi},
+
+    where :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, that is 1/n for equal weights.
+    The family is that of [1]_. The constrained maximum is exact: if the best a or b were negative,
+    it is the best one with a = 0 or b = 0. If both are 0, which happens where outcomes fall with
+    the predictions, all calibrated probabilities are equal.
+
+    Ties are pooled; Newton's method takes :math:`O(n)` for each of a few steps, after sorting. The
+    maximum is finite if `prior_weight` is positive. Without it, a class without labels, or outcomes
+    that a threshold separates, have no maximum: a warning tells, and the last step is kept. What
+    the data do not determine stays as in the map that changes nothing: with two distinct
+    predictions a = b, with one both are 1. Calibrated probabilities are kept in [ε, 1 − ε], with ε
+    the machine epsilon, so that the log loss is finite.
+
+    References
+    ----------
+    .. [1] M. Kull, T. M. Silva Filho and P. Flach (2017). Beyond sigmoids: How to obtain
+       well-calibrated probabilities from binary classifiers with beta calibration. Electronic
+       Journal of Statistics 11(2), 5052–5080. :doi:`10.1214/17-EJS1338SI`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.recalibration import BetaRecalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.random(500)
+    >>> y = rng.random(500) < proba**2
+    >>> recalibrator = BetaRecalibrator().fit(proba, y)
+    >>> recalibrator.predict_proba([0.1, 0.5, 0.9])[:, 1]
+    array([0.01..., 0.25..., 0.81...])
+    """
+
+    _parameter_constraints: dict = {
+        **LogisticRecalibrator._parameter_constraints,
+        "parameters": [StrOptions({"abm", "am", "ab"})],
+    }
+
+    def __init__(self, parameters="abm", *, prior_weight=1.0, labels=None):
+        super().__init__(prior_weight=prior_weight, labels=labels)
+        self.parameters = parameters
+
+    def _fit_outcomes(self, proba, mass):
+        # logs of probabilities relative to the one that c need not move
+        offset = np.log(2) if self.parameters == "ab" else 0.0
+        rising = log_probabilities(proba) + offset
+        falling = -log_probabilities(1 - proba) - offset
+        fits = []
+        for free in [(1, 1), (0, 0)] if self.parameters == "am" else _FACES:
+            fit = self._fit_face(rising * free[0], falling * free[1], mass)
+            a, b = fit.coefficients[:2] * free
+            c = (a - b) * offset + fit.coefficients[2]
+            if min(a, b) >= 0:
+                fits.append(fit._replace(coefficients=np.array([a, b, c])))
+                if free == (1, 1):
+                    break
+        return min(fits, key=lambda fit: fit.loss)
+
+    def _fit_face(self, rising, falling, mass):
+        """The unconstrained fit. In this order of columns, undetermined are a − b, then a + b."""
+        design = np.column_stack(
+            [
+                np.full(len(rising), self.parameters != "ab"),
+                rising + falling,
+                (rising - falling) * (self.parameters != "am"),
+            ]
+        )
+        fit = logistic_fit(design, mass, np.array([0.0, 1.0, 0.0]))
+        c, mean, half = fit.coefficients
+        return fit._replace(coefficients=np.array([mean + half, mean - half, c]))
+
+    def _log_odds(self, proba, coefficients):
+        a, b, c = coefficients
+        smallest = self.smallest_probability_
+        return (
+            a * log_probabilities(proba, smallest) - b * log_probabilities(1 - proba, smallest) + c
+        )
+
+
+# Which of a and b are not held at 0.
+_FACES = [(1, 1), (1, 0), (0, 1), (0, 0)]
+
+
+def outcomes(recalibrator, predictions):
+    """Distinct predictions, away from 0 and 1 (m,), and the mass of either outcome (2, m).
+
+    Both masses are positive if there is a prior, and keep every digit.
+    """
+    proba = clipped(predictions.proba, recalibrator.smallest_probability_)
+    points, mass = replace(predictions, proba=proba).pooled_weight()
+    prior = share_of_prior(predictions, recalibrator.prior_weight)
+    return points, (1 - prior) * mass + prior * mass.sum(axis=0) * np.stack([1 - points, points])

@@ -1,0 +1,531 @@
+"""Softmax of scaled log-probabilities: by a temperature, a vector or a matrix."""
+
+from abc import abstractmethod
+from numbers import Real
+
+import numpy as np
+
+from .._numerics.logits import clipped, log_probabilities, smallest_probability
+from .._numerics.softmax import (
+    Affine,
+    ScaledAndShifted,
+    best_temperature,
+    softmax,
+    softmax_regression,
+    tempered,
+)
+from .._validation import Interval
+from ._base import PRIOR_CONSTRAINTS, Recalibrator, share_of_prior, warn_unless_converged
+
+# Scores that a Newton step moves by more have no limit.
+_SETTLED = 0.1
+
+
+class TemperatureRecalibrator(Recalibrator):
+    r"""Recalibration by a temperature.
+
+    One number makes all predictions more or less confident; the order of the classes in each row
+    stays.
+
+    Parameters
+    ----------
+    prior_weight : float, default=None
+        The fit is drawn to the predictions as if so many samples more had been seen, with labels
+        distributed as predicted. 0 is plain maximum likelihood. None is the same, but takes 1 where
+        that would end in certainty, at T = 0.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        Needed if a class does not occur in the calibration data.
+
+    Attributes
+    ----------
+    temperature_ : float
+        T, between 0 and infinity; above 1, the predictions were too confident.
+
+    smallest_probability_ : float
+        Probabilities are kept so far from 0 and 1 where their logarithm is taken: the machine
+        epsilon, or half of the smallest positive one if the calibration data contain exact zeros or
+        ones.
+
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the columns of the result.
+
+    n_features_in_ : int
+        Number of columns of `X` at `fit` (1 if one-dimensional).
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, if they are strings.
+
+    See Also
+    --------
+    VectorScalingRecalibrator : A scale and a shift for each class.
+    MatrixScalingRecalibrator : Close to a temperature with few samples, richer with many.
+
+    Notes
+    -----
+    The calibrated probabilities are :math:`\mathrm{softmax}(\log p / T)` with the T in :math:`[0,
+    \infty]` of the least log loss [1]_. The loss is convex in 1/T, and the minimum exact: Newton's
+    method in a bracket, at :math:`O(n K)` a step, needs three or four steps after a start from a
+    sample. :math:`T = \infty`, which means 1/K for all, if the predictions inform no better than
+    that. :math:`T = 1`, if all T fit equally well (constant rows).
+
+    If every label has the largest probability of its row, no T above 0 is best. At :math:`T = 0`
+    the row's largest probabilities share everything; that is the fit with `prior_weight=0`. It
+    happens with few samples, and new ones are seldom as certain: so by default one sample's weight
+    of the predictions themselves keeps T above 0 then.
+
+    Results are kept at least the machine epsilon away from 0 and 1, so that their log loss is
+    finite.
+
+    References
+    ----------
+    .. [1] C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger (2017). On Calibration of Modern Neural
+       Networks. ICML 2017. :arxiv:`1706.04599`
+
+    Examples
+    --------
+    >>> from skcalib.recalibration import TemperatureRecalibrator
+    >>> recalibrator = TemperatureRecalibrator().fit([0.9, 0.9, 0.9, 0.1], [1, 1, 0, 0])
+    >>> recalibrator.temperature_
+    2.0
+    >>> recalibrator.predict_proba([0.9])
+    array([[0.25, 0.75]])
+    """
+
+    _parameter_constraints: dict = {
+        **Recalibrator._parameter_constraints,
+        "prior_weight": [*PRIOR_CONSTRAINTS["prior_weight"], None],
+    }
+
+    def __init__(self, *, prior_weight=None, labels=None):
+        self.prior_weight = prior_weight
+        self.labels = labels
+
+    def _fit(self, predictions):
+        self.smallest_probability_ = smallest_probability(predictions.proba)
+        self.temperature_ = self._best_temperature(predictions, self.prior_weight or 0.0)
+        if self.prior_weight is None and self.temperature_ == 0:
+            self.temperature_ = self._best_temperature(predictions, 1.0)
+
+    def _best_temperature(self, predictions, prior_weight):
+        return best_temperature(
+            lambda rows: _log_matrix(predictions.proba[rows], self.smallest_probability_),
+            predictions.label,
+            predictions.weight,
+            share_of_prior(predictions, prior_weight),
+        )
+
+    def _map(self, proba):
+        log_proba = _log_matrix(proba, self.smallest_probability_)
+        return clipped(tempered(log_proba, self.temperature_))
+
+
+class SoftmaxRegressionRecalibrator(Recalibrator):
+    """Softmax of scores that are linear in log-probabilities."""
+
+    _parameter_constraints: dict = {**Recalibrator._parameter_constraints, **PRIOR_CONSTRAINTS}
+
+    def _fit(self, predictions):
+        self.smallest_probability_ = smallest_probability(predictions.proba)
+        log_proba = _log_matrix(predictions.proba, self.smallest_probability_)
+        # zeros are taken for small numbers: the predictions that the fit is drawn to do so, too
+        prior = share_of_prior(predictions, self.prior_weight)
+        target = prior * softmax(log_proba.copy())
+        target[np.arange(len(target)), predictions.label] += 1 - prior
+        parameters, change = softmax_regression(
+            self._design,
+            self._inputs(log_proba),
+            target,
+            predictions.weight,
+            self._identity(log_proba.shape[1]),
+            self._penalty(log_proba.shape[1], predictions.share_of_one_sample),
+        )
+        warn_unless_converged(self, change <= _SETTLED)
+        self._set_parameters(parameters)
+
+    def _map(self, proba):
+        inputs = self._inputs(_log_matrix(proba, self.smallest_probability_))
+        return clipped(softmax(self._design.scores_of_rows(self._parameters(), inputs)))
+
+    def _inputs(self, log_proba):
+        return log_proba
+
+    @abstractmethod
+    def _identity(self, n_classes):
+        """The parameters that change nothing."""
+
+    @abstractmethod
+    def _penalty(self, n_classes, share_of_one_sample):
+        """The gradient of the penalty, as a function of the deviation from the identity."""
+
+
+class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
+    r"""Recalibration by a scale and a shift of the log-probability of each class.
+
+    Parameters
+    ----------
+    prior_weight : float, default=1.0
+        The fit is drawn to the predictions as if so many samples more had been seen, with labels
+        distributed as predicted. That keeps it finite where the outcomes can be separated, and
+        helps with few samples. 0 is plain maximum likelihood.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        Needed if a class does not occur in the calibration data.
+
+    Attributes
+    ----------
+    scale_ : ndarray of shape (n_classes,)
+        v, the factors of the log-probabilities.
+
+    shift_ : ndarray of shape (n_classes,)
+        b, what is added; its mean is 0.
+
+    smallest_probability_ : float
+        Probabilities are kept so far from 0 and 1 where their logarithm is taken: the machine
+        epsilon, or half of the smallest positive one if the calibration data contain exact zeros or
+        ones.
+
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the columns of the result.
+
+    n_features_in_ : int
+        Number of columns of `X` at `fit` (1 if one-dimensional).
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, if they are strings.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If there is no minimum, as can be the case with ``prior_weight=0``. The parameters are then
+        large, but finite.
+
+    See Also
+    --------
+    TemperatureRecalibrator : One number for all classes.
+    MatrixScalingRecalibrator : Regularised, and better with few samples in each class.
+
+    Notes
+    -----
+    The calibrated probabilities are :math:`\mathrm{softmax}(v \circ \log p + b)` with the least log
+    loss [1]_ of the labels and the prior; for two classes this is beta calibration [2]_. The loss
+    is convex. Newton's method, started at the identity :math:`v = 1, b = 0`, has each step solved
+    by conjugate gradients, whose products cost :math:`O(n K)`. What the data do not determine, as
+    with constant predictions, stays as close to the identity as possible. A class without labels
+    gets a probability that is small but positive, unless `prior_weight` is 0.
+
+    There are 2K parameters, and nothing but the prior restrains them: below some 20 samples for
+    each class, fewer or regularised parameters do better.
+
+    Results are kept at least the machine epsilon away from 0 and 1, so that their log loss is
+    finite.
+
+    References
+    ----------
+    .. [1] C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger (2017). On Calibration of Modern Neural
+       Networks. ICML 2017. :arxiv:`1706.04599`
+    .. [2] M. Kull, T. M. Silva Filho and P. Flach (2017). Beyond Sigmoids: How to Obtain
+       Well-Calibrated Probabilities from Binary Classifiers with Beta Calibration. Electronic
+       Journal of Statistics 11(2), 5052-5080. :doi:`10.1214/17-EJS1338SI`
+
+    Examples
+    --------
+    >>> from skcalib.recalibration import VectorScalingRecalibrator
+    >>> proba = [[0.8, 0.1, 0.1], [0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
+    >>> recalibrator = VectorScalingRecalibrator().fit(proba, ["a", "b", "b", "c"])
+    >>> recalibrator.predict_proba([[0.8, 0.1, 0.1]]).round(2)
+    array([[0.56, 0.41, 0.03]])
+    """
+
+    _design = ScaledAndShifted
+
+    def __init__(self, *, prior_weight=1.0, labels=None):
+        self.prior_weight = prior_weight
+        self.labels = labels
+
+    def _identity(self, n_classes):
+        return np.stack([np.ones(n_classes), np.zeros(n_classes)])
+
+    def _penalty(self, n_classes, share_of_one_sample):
+        return np.zeros_like
+
+    def _set_parameters(self, parameters):
+        self.scale_, self.shift_ = parameters
+
+    def _parameters(self):
+        return np.stack([self.scale_, self.shift_])
+
+
+class AffineRecalibrator(SoftmaxRegressionRecalibrator):
+    """Softmax of W x + b, where x are log-probabilities."""
+
+    _design = Affine
+    _parameter_constraints: dict = {
+        **SoftmaxRegressionRecalibrator._parameter_constraints,
+        "off_diagonal_penalty": [Interval(Real, 0, None, closed="neither")],
+        "intercept_penalty": [Interval(Real, 0, None, closed="neither")],
+    }
+
+    def _identity(self, n_classes):
+        return np.eye(n_classes + 1, n_classes)
+
+    def _set_parameters(self, parameters):
+        self.coef_, self.intercept_ = parameters[:-1].T.copy(), parameters[-1].copy()
+
+    def _parameters(self):
+        return np.vstack([self.coef_.T, self.intercept_])
+
+
+class MatrixScalingRecalibrator(AffineRecalibrator):
+    r"""Recalibration by a matrix that is drawn to a temperature.
+
+    The structured matrix scaling of [1]_: a temperature for all, deviations from it for single
+    classes, shifts, and influences of one class on another, which are held back the more, the more
+    of them there are and the fewer samples. With few samples it is hardly more than a temperature,
+    with many a general matrix; a good choice without further knowledge.
+
+    Parameters
+    ----------
+    diagonal_penalty : float, default=50.0
+        Strength that draws the factors of single classes to their mean.
+
+    off_diagonal_penalty : float, default=50.0
+        Strength that draws the influences of one class on another to 0.
+
+    intercept_penalty : float, default=50.0
+        Strength that draws the shifts to 0.
+
+    prior_weight : float, default=4.0
+        The fit is drawn to the predictions as if so many samples more had been seen, with labels
+        distributed as predicted. That keeps it finite where the outcomes can be separated, and
+        helps with few samples. 0 is plain maximum likelihood.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        Needed if a class does not occur in the calibration data.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_classes, n_classes)
+        W, the factors of the log-probabilities; row j makes the score of class j.
+
+    intercept_ : ndarray of shape (n_classes,)
+        b, the shifts.
+
+    smallest_probability_ : float
+        Probabilities are kept so far from 0 and 1 where their logarithm is taken: the machine
+        epsilon, or half of the smallest positive one if the calibration data contain exact zeros or
+        ones.
+
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the columns of the result.
+
+    n_features_in_ : int
+        Number of columns of `X` at `fit` (1 if one-dimensional).
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, if they are strings.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If there is no minimum, as can be the case with ``prior_weight=0``. The parameters are then
+        large, but finite.
+
+    See Also
+    --------
+    TemperatureRecalibrator : One number for all classes.
+    DirichletRecalibrator : Without a common temperature and a dependence on the sample size.
+
+    Notes
+    -----
+    The calibrated probabilities are :math:`\mathrm{softmax}(W z + b)` of the log-probabilities
+    relative to their mean, :math:`z_k = \log p_k - \frac1K \sum_l \log p_l`. With the log loss L of
+    the labels and the prior, weights :math:`w_i` that sum to 1 (so :math:`\sum_i w_i^2 = 1/n`, if
+    they are equal) and the mean :math:`\beta` of the diagonal, the minimum is taken of
+
+    .. math::
+        L(W, b) + \frac{K}{2} \sum_i w_i^2 \Bigl( \lambda_d \sum_k (W_{kk} - \beta)^2
+        + \lambda_o (K - 1) \sum_{j \ne k} W_{jk}^2 + \lambda_b \sum_k b_k^2 \Bigr),
+
+    :math:`\lambda_d`, :math:`\lambda_o` and :math:`\lambda_b` being the three penalties in the
+    order of the parameters. :math:`\beta = 1/T` is held back by the prior alone. Between 30 and 120
+    the strengths hardly matter.
+
+    The objective is convex. Newton's method, started at the identity, has each step solved by
+    conjugate gradients, whose products cost :math:`O(n K^2)`; memory is :math:`O(n K + K^2)`. With
+    a thousand classes that is a million parameters: possible, but slow.
+
+    Constant predictions, separable outcomes and classes without labels need no special treatment.
+    Results are kept at least the machine epsilon away from 0 and 1, so that their log loss is
+    finite.
+
+    References
+    ----------
+    .. [1] E. Berta, D. Holzmüller, M. I. Jordan and F. Bach (2025). Structured Matrix Scaling for
+       Multi-Class Calibration. :arxiv:`2511.03685`
+
+    Examples
+    --------
+    >>> from skcalib.recalibration import MatrixScalingRecalibrator
+    >>> proba = [[0.8, 0.1, 0.1], [0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
+    >>> recalibrator = MatrixScalingRecalibrator().fit(proba, ["a", "b", "b", "c"])
+    >>> recalibrator.predict_proba([[0.8, 0.1, 0.1]]).round(2)
+    array([[0.77, 0.11, 0.11]])
+    """
+
+    _parameter_constraints: dict = {
+        **AffineRecalibrator._parameter_constraints,
+        "diagonal_penalty": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        *,
+        diagonal_penalty=50.0,
+        off_diagonal_penalty=50.0,
+        intercept_penalty=50.0,
+        prior_weight=4.0,
+        labels=None,
+    ):
+        self.diagonal_penalty = diagonal_penalty
+        self.off_diagonal_penalty = off_diagonal_penalty
+        self.intercept_penalty = intercept_penalty
+        self.prior_weight = prior_weight
+        self.labels = labels
+
+    def _inputs(self, log_proba):
+        return log_proba - log_proba.mean(axis=1, keepdims=True)
+
+    def _penalty(self, n_classes, share_of_one_sample):
+        strength = n_classes * share_of_one_sample
+
+        def penalty(deviation):
+            diagonal = np.diagonal(deviation)
+            gradient = strength * self.off_diagonal_penalty * (n_classes - 1) * deviation
+            np.fill_diagonal(
+                gradient, strength * self.diagonal_penalty * (diagonal - diagonal.mean())
+            )
+            gradient[-1] = strength * self.intercept_penalty * deviation[-1]
+            return gradient
+
+        return penalty
+
+
+class DirichletRecalibrator(AffineRecalibrator):
+    r"""Recalibration by a matrix, as for predictions with Dirichlet distributions.
+
+    The Dirichlet calibration of [1]_ with its regularisation of off-diagonal entries and
+    intercepts (ODIR).
+
+    Parameters
+    ----------
+    off_diagonal_penalty : float, default=100.0
+        Strength that draws the influences of one class on another to 0.
+
+    intercept_penalty : float, default=1.0
+        Strength that draws the intercepts to 0.
+
+    prior_weight : float, default=4.0
+        The fit is drawn to the predictions as if so many samples more had been seen, with labels
+        distributed as predicted. That keeps it finite where the outcomes can be separated, and
+        helps with few samples. 0 is plain maximum likelihood.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        Needed if a class does not occur in the calibration data.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_classes, n_classes)
+        W, the factors of the log-probabilities; row j makes the score of class j.
+
+    intercept_ : ndarray of shape (n_classes,)
+        b, the intercepts.
+
+    smallest_probability_ : float
+        Probabilities are kept so far from 0 and 1 where their logarithm is taken: the machine
+        epsilon, or half of the smallest positive one if the calibration data contain exact zeros or
+        ones.
+
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the columns of the result.
+
+    n_features_in_ : int
+        Number of columns of `X` at `fit` (1 if one-dimensional).
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, if they are strings.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If there is no minimum, as can be the case with ``prior_weight=0``. The parameters are then
+        large, but finite.
+
+    See Also
+    --------
+    MatrixScalingRecalibrator : Regularises the diagonal, too, and all of it by the sample size.
+
+    Notes
+    -----
+    The calibrated probabilities are :math:`\mathrm{softmax}(W \log p + b)`. With the log loss L of
+    the labels and the prior, the minimum is taken of
+
+    .. math::
+        L(W, b) + \frac{\lambda}{K (K - 1)} \sum_{j \ne k} W_{jk}^2
+        + \frac{\mu}{K} \sum_k b_k^2,
+
+    where :math:`\lambda` is `off_diagonal_penalty` and :math:`\mu` is `intercept_penalty`. The
+    strengths do not depend on n: with many samples per class, try smaller ones. The diagonal is
+    restrained by the prior alone, so below some 20 samples for each class a temperature does
+    better. For two classes this is beta calibration, regularised.
+
+    The objective is convex. Newton's method, started at the identity, has each step solved by
+    conjugate gradients, whose products cost :math:`O(n K^2)`; memory is :math:`O(n K + K^2)`. With
+    a thousand classes that is a million parameters: possible, but slow.
+
+    Constant predictions, separable outcomes and classes without labels need no special treatment.
+    Results are kept at least the machine epsilon away from 0 and 1, so that their log loss is
+    finite.
+
+    References
+    ----------
+    .. [1] M. Kull, M. Perello Nieto, M. Kängsepp, T. Silva Filho, H. Song and P. Flach (2019).
+       Beyond Temperature Scaling: Obtaining Well-Calibrated Multi-Class Probabilities with
+       Dirichlet Calibration. NeurIPS 2019. :arxiv:`1910.12656`
+
+    Examples
+    --------
+    >>> from skcalib.recalibration import DirichletRecalibrator
+    >>> proba = [[0.8, 0.1, 0.1], [0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
+    >>> recalibrator = DirichletRecalibrator().fit(proba, ["a", "b", "b", "c"])
+    >>> recalibrator.predict_proba([[0.8, 0.1, 0.1]]).round(2)
+    array([[0.72, 0.22, 0.05]])
+    """
+
+    def __init__(
+        self, *, off_diagonal_penalty=100.0, intercept_penalty=1.0, prior_weight=4.0, labels=None
+    ):
+        self.off_diagonal_penalty = off_diagonal_penalty
+        self.intercept_penalty = intercept_penalty
+        self.prior_weight = prior_weight
+        self.labels = labels
+
+    def _penalty(self, n_classes, share_of_one_sample):
+        strength = np.full(
+            (n_classes + 1, n_classes),
+            2 * self.off_diagonal_penalty / (n_classes * (n_classes - 1)),
+        )
+        np.fill_diagonal(strength, 0)
+        strength[-1] = 2 * self.intercept_penalty / n_classes
+        return lambda deviation: strength * deviation
+
+
+def _log_matrix(proba, smallest):
+    """log p of all classes (n, K), rows contiguous, of probabilities (n,) or (n, K)."""
+    if proba.ndim == 1:
+        proba = np.column_stack([1 - proba, proba])
+    return log_probabilities(np.ascontiguousarray(proba), smallest)

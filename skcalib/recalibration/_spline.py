@@ -1,0 +1,148 @@
+"""A smooth curve on the logit scale."""
+
+from numbers import Integral, Real
+
+import numpy as np
+from scipy.special import expit
+
+from .._numerics.logits import clipped, log_odds, smallest_probability
+from .._numerics.splines import evaluate_spline, logistic_spline, quantile_knots
+from .._validation import Interval
+from ._base import PRIOR_CONSTRAINTS, OneVsRestRecalibrator, warn_unless_converged
+from ._logistic import outcomes
+
+
+class SplineRecalibrator(OneVsRestRecalibrator):
+    r"""Recalibration by a smooth curve on the logit scale.
+
+    The calibrated log-odds are a natural cubic spline of the predicted ones, as smooth as the data
+    suggest: with few samples or nothing to bend it is the straight line of
+    :class:`SigmoidRecalibrator`. It need not keep the ranking. More than two classes are
+    recalibrated one against the rest, and the rows divided by their sums.
+
+    Parameters
+    ----------
+    n_knots : int, default=10
+        Largest number of knots, at least 2. They are quantiles of the distinct predictions; as the
+        curve is smoothed, their number hardly matters if it is large enough.
+
+    smoothing : float, default=None
+        The factor λ of the curvature in the loss (see the notes): 0 for a regression spline,
+        infinitely large for a straight line. By default it is estimated from the data.
+
+    prior_weight : float, default=1.0
+        The fit is drawn to the predictions as if so many samples more had been seen, with labels
+        distributed as predicted. That keeps it finite where the outcomes can be separated, and
+        helps with few samples. 0 is plain maximum likelihood.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        Needed if a class does not occur in the calibration data.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the columns of the result.
+
+    maps_ : list of (knots, values)
+        The calibrated logits (values) at sorted predicted ones (knots): for two classes one pair,
+        for the last class; else one for each class, before rows are divided by sums.
+
+    smoothing_ : ndarray of shape (1,) or (n_classes,)
+        The factors λ.
+
+    smallest_probability_ : float
+        Probabilities are kept so far from 0 and 1 where their logarithm is taken: the machine
+        epsilon, or half of the smallest positive one if the calibration data contain exact zeros or
+        ones.
+
+    n_features_in_ : int
+        Number of columns of `X` at `fit` (1 if one-dimensional).
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, if they are strings.
+
+    See Also
+    --------
+    SigmoidRecalibrator : The straight line.
+    IsotonicRecalibrator : Any nondecreasing map.
+
+    Notes
+    -----
+    With predictions p, outcomes y, 0 or 1, and weights w that sum to 1,
+
+    .. math::
+        \min_f -\sum_i w_i \left(t_i \log q_i + (1 - t_i) \log(1 - q_i)\right) + \frac{\lambda}{2}
+        \int f''(x)^2 \, dx, \qquad
+        \operatorname{logit} q_i = f(\operatorname{logit} p_i), \qquad
+        t_i = \frac{y_i + \pi p_i}{1 + \pi},
+
+    over natural cubic splines [1]_ with the given knots, which are straight lines beyond the first
+    and the last; :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, that is 1/n for equal
+    weights. For the given λ the minimum is exact. It is estimated as the mode of the posterior
+    distribution of :math:`\sigma = (n \lambda)^{-1/2}`, the scale of the curvature, on a grid of
+    powers of 2 from 1/256 to 8: its marginal likelihood, by Laplace's approximation as in [2]_,
+    times the prior density :math:`2 e^{-2 \sigma}`, which favours the straight line [3]_. (For
+    unequal weights, :math:`1 / \sum_i w_i^2` takes the place of n.)
+
+    Knots that are not more than 0.01 apart on the logit scale are left out. Ties are pooled. The
+    cost is :math:`O(n K^2)` for K knots and each of some forty steps of Newton's method, after
+    sorting. The minimum is finite if `prior_weight` is positive. Without it, a class without
+    labels, or outcomes that can be separated, have no minimum: a warning tells, and the last step
+    is kept. If all predictions are equal, the logit is shifted. Calibrated probabilities are kept
+    in [ε, 1 − ε], with ε the machine epsilon, so that the log loss is finite.
+
+    References
+    ----------
+    .. [1] P. J. Green and B. W. Silverman (1993). Nonparametric Regression and Generalized Linear
+       Models. Chapman and Hall. :doi:`10.1201/b15710`
+    .. [2] S. N. Wood (2011). Fast stable restricted maximum likelihood and marginal likelihood
+       estimation of semiparametric generalized linear models. Journal of the Royal Statistical
+       Society B 73(1), 3–36. :doi:`10.1111/j.1467-9868.2010.00749.x`
+    .. [3] D. Simpson, H. Rue, A. Riebler, T. G. Martins and S. H. Sørbye (2017). Penalising Model
+       Component Complexity: A Principled, Practical Approach to Constructing Priors. Statistical
+       Science 32(1), 1–28. :arxiv:`1403.4630`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.recalibration import SplineRecalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.random(500)
+    >>> y = rng.random(500) < proba**2
+    >>> recalibrator = SplineRecalibrator().fit(proba, y)
+    >>> recalibrator.predict_proba([0.1, 0.5, 0.9])[:, 1]
+    array([0.02..., 0.24..., 0.83...])
+    """
+
+    _parameter_constraints: dict = {
+        **OneVsRestRecalibrator._parameter_constraints,
+        **PRIOR_CONSTRAINTS,
+        "n_knots": [Interval(Integral, 2, None, closed="left")],
+        "smoothing": [Interval(Real, 0, None, closed="left"), None],
+    }
+
+    def __init__(self, n_knots=10, *, smoothing=None, prior_weight=1.0, labels=None):
+        self.n_knots = n_knots
+        self.smoothing = smoothing
+        self.prior_weight = prior_weight
+        self.labels = labels
+
+    def _fit(self, predictions):
+        self.smallest_probability_ = smallest_probability(predictions.proba)
+        super()._fit(predictions)
+        self.smoothing_ = np.array([smoothing for _, _, smoothing in self.maps_])
+        self.maps_ = [(knots, values) for knots, values, _ in self.maps_]
+
+    def _fit_binary(self, predictions):
+        proba, mass = outcomes(self, predictions)
+        points = log_odds(proba)
+        knots = quantile_knots(points, self.n_knots)
+        share = predictions.share_of_one_sample
+        values, smoothing, converged = logistic_spline(points, mass, knots, share, self.smoothing)
+        warn_unless_converged(self, converged)
+        return knots, values, smoothing
+
+    def _map_binary(self, proba, learned):
+        points = log_odds(proba, self.smallest_probability_)
+        return clipped(expit(evaluate_spline(*learned, points)))

@@ -1,0 +1,406 @@
+import tracemalloc
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.special
+from helpers import random_problem, two_columns
+from scipy.optimize import brentq, minimize
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+
+from skcalib.recalibration import (
+    DirichletRecalibrator,
+    MatrixScalingRecalibrator,
+    TemperatureRecalibrator,
+    VectorScalingRecalibrator,
+)
+
+EPSILON = np.finfo(float).eps
+
+CASES = {
+    "temperature": TemperatureRecalibrator(),
+    "temperature, prior": TemperatureRecalibrator(prior_weight=1.0),
+    "vector": VectorScalingRecalibrator(),
+    "matrix": MatrixScalingRecalibrator(),
+    "Dirichlet": DirichletRecalibrator(),
+}
+all_cases = pytest.mark.parametrize("recalibrator", CASES.values(), ids=CASES)
+regressions = pytest.mark.parametrize(
+    "recalibrator", [CASES["vector"], CASES["matrix"], CASES["Dirichlet"]], ids=str
+)
+
+
+def target_of(proba, label, weight, prior_weight):
+    share = prior_weight * (weight**2).sum()
+    return (np.eye(proba.shape[1])[label] + share * proba) / (1 + share)
+
+
+def objective(recalibrator, parameters, proba, label, weight):
+    """The documented objective, term by term; parameters are (W, b) or (v, b)."""
+    n_classes = proba.shape[1]
+    target = target_of(proba, label, weight, recalibrator.prior_weight)
+    factors, shift = parameters
+    log_proba, penalty = np.log(proba), 0.0
+    if isinstance(recalibrator, VectorScalingRecalibrator):
+        factors = np.diag(factors)
+    else:
+        diagonal = [factors[k, k] for k in range(n_classes)]
+        off = [factors[j, k] for j in range(n_classes) for k in range(n_classes) if j != k]
+        squares = [sum(x**2 for x in values) for values in (off, shift)]
+        strengths = [recalibrator.off_diagonal_penalty, recalibrator.intercept_penalty]
+        if isinstance(recalibrator, MatrixScalingRecalibrator):
+            log_proba = log_proba - log_proba.mean(axis=1, keepdims=True)
+            spread = sum((x - np.mean(diagonal)) ** 2 for x in diagonal)
+            strengths = [strengths[0] * (n_classes - 1), strengths[1]]
+            penalty = recalibrator.diagonal_penalty * spread + np.dot(strengths, squares)
+            penalty *= n_classes / 2 * (weight**2).sum()
+        else:
+            penalty = strengths[0] / (n_classes * (n_classes - 1)) * squares[0]
+            penalty += strengths[1] / n_classes * squares[1]
+    fitted = scipy.special.log_softmax(log_proba @ factors.T + shift, axis=1)
+    return -weight @ (target * fitted).sum(axis=1) + penalty
+
+
+def parameters_of(recalibrator):
+    if isinstance(recalibrator, VectorScalingRecalibrator):
+        return recalibrator.scale_, recalibrator.shift_
+    return recalibrator.coef_, recalibrator.intercept_
+
+
+def weighted_problem(seed, n=50, n_classes=3):
+    rng = np.random.default_rng(seed)
+    label, proba = random_problem(rng, n, n_classes)
+    proba = two_columns(proba) if n_classes == 2 else proba
+    label[:n_classes] = range(n_classes)
+    weight = rng.random(n)
+    return label, proba, weight / weight.sum()
+
+
+# Temperature
+
+
+def test_temperature_by_hand():
+    # two of three are right where odds of 4 are claimed: odds of 2, the square root
+    recalibrator = TemperatureRecalibrator().fit([0.8, 0.8, 0.2], [1, 0, 0])
+    assert recalibrator.temperature_ == pytest.approx(2, abs=1e-14)
+    np.testing.assert_allclose(recalibrator.predict_proba([0.8]), [[1 / 3, 2 / 3]], atol=1e-15)
+
+
+@pytest.mark.parametrize("prior_weight", [0.0, 3.0])
+@pytest.mark.parametrize("n_classes", [2, 3, 6])
+def test_temperature_equals_a_root_finder(n_classes, prior_weight):
+    label, proba, weight = weighted_problem(0, 200, n_classes)
+    target = target_of(proba, label, weight, prior_weight)
+
+    def slope(inverse):
+        residual = scipy.special.softmax(inverse * np.log(proba), axis=1) - target
+        return weight @ (residual * np.log(proba)).sum(axis=1)
+
+    root = brentq(slope, 0.01, 20, xtol=1e-15)
+    recalibrator = TemperatureRecalibrator(prior_weight=prior_weight)
+    recalibrator.fit(proba, label, sample_weight=weight)
+    assert 1 / recalibrator.temperature_ == pytest.approx(root, rel=1e-12)
+
+
+def test_no_temperature_is_better():
+    label, proba, _ = weighted_problem(1, 100, 4)
+    recalibrator = TemperatureRecalibrator().fit(proba, label)
+    best = log_loss(label, recalibrator.predict_proba(proba))
+    for factor in (0.5, 0.9, 0.999, 1.001, 1.1, 2):
+        moved = clone(recalibrator).fit(proba, label)
+        moved.temperature_ *= factor
+        assert log_loss(label, moved.predict_proba(proba)) > best
+
+
+@pytest.mark.parametrize(
+    "names", [[1, 2, 3], [0, 10, 20], [-1, 0, 1], ["a", "b", "c"], [0.0, 1.0, 2.0]], ids=str
+)
+@all_cases
+def test_any_labels(recalibrator, names):
+    label, proba, _ = weighted_problem(2)
+    expected = clone(recalibrator).fit(proba, label).predict_proba(proba)
+    index = np.random.default_rng(0).permutation(len(label)) + 100
+    for y in (np.array(names)[label], pd.Series(np.array(names)[label], index=index)):
+        np.testing.assert_array_equal(
+            clone(recalibrator).fit(proba, y).predict_proba(proba), expected
+        )
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_by_default_the_prior_counts_where_certainty_would_be_best(n_classes):
+    label, proba, weight = weighted_problem(3, n_classes=n_classes)
+    default, plain, prior = (
+        TemperatureRecalibrator(prior_weight=w, labels=range(n_classes)) for w in (None, 0.0, 1.0)
+    )
+    for y, same in ((label, plain), (proba.argmax(axis=1), prior)):
+        for recalibrator in (default, plain, prior):
+            recalibrator.fit(proba, y, sample_weight=weight)
+        assert default.temperature_ == same.temperature_ > 0
+        assert (plain.temperature_ == 0) == (same is prior)
+
+
+@all_cases
+def test_labels_of_minus_one_and_one(recalibrator):
+    label, proba, _ = weighted_problem(2, n_classes=2)
+    expected = clone(recalibrator).fit(proba, label).predict_proba(proba)
+    signs = clone(recalibrator).fit(proba, 2 * label - 1)
+    np.testing.assert_array_equal(signs.predict_proba(proba), expected)
+
+
+def test_all_labels_on_top_are_temperature_zero():
+    proba = np.array([[0.6, 0.3, 0.1], [0.4, 0.4, 0.2]])
+    recalibrator = TemperatureRecalibrator(prior_weight=0, labels=[0, 1, 2]).fit(proba, [0, 1])
+    assert recalibrator.temperature_ == 0
+    expected = [[1, EPSILON, EPSILON], [0.5, 0.5, EPSILON]]
+    np.testing.assert_allclose(recalibrator.predict_proba(proba), expected, rtol=1e-15)
+    # a sample without weight does not count
+    proba, weight = np.vstack([proba, [[0.1, 0.1, 0.8]]]), [1, 1, 0]
+    recalibrator.fit(proba, [0, 1, 0], sample_weight=weight)
+    assert recalibrator.temperature_ == 0
+
+
+def test_predictions_worse_than_none_are_temperature_infinity():
+    recalibrator = TemperatureRecalibrator().fit([0.9, 0.8, 0.3], [0, 0, 1])
+    assert recalibrator.temperature_ == np.inf
+    np.testing.assert_array_equal(recalibrator.predict_proba([0.1, 0.9]), np.full((2, 2), 0.5))
+
+
+def test_equal_classes_leave_the_temperature_at_one():
+    recalibrator = TemperatureRecalibrator().fit(np.full((5, 3), 1 / 3), [0, 1, 2, 2, 2])
+    assert recalibrator.temperature_ == 1
+
+
+def test_order_of_the_classes_stays():
+    label, proba, _ = weighted_problem(4, 100, 5)
+    fitted = TemperatureRecalibrator().fit(proba, label).predict_proba(proba)
+    np.testing.assert_array_equal(fitted.argsort(axis=1), proba.argsort(axis=1))
+
+
+def test_zeros_are_half_of_the_smallest_vote():
+    proba = np.array([[1.0, 0.0, 0.0], [0.9, 0.1, 0.0], [0.0, 0.2, 0.8], [0.1, 0.9, 0.0]])
+    recalibrator = TemperatureRecalibrator().fit(proba, [0, 1, 2, 1])
+    assert recalibrator.smallest_probability_ == 0.05
+    fitted = recalibrator.predict_proba(proba)
+    expected = np.clip(proba, 0.05, 0.95) ** (1 / recalibrator.temperature_)
+    np.testing.assert_allclose(fitted, expected / expected.sum(axis=1, keepdims=True), atol=1e-12)
+
+
+# The regressions
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 4])
+@pytest.mark.parametrize("seed", range(2))
+@regressions
+def test_no_parameters_are_better(recalibrator, seed, n_classes):
+    label, proba, weight = weighted_problem(seed, n_classes=n_classes)
+    fitted = clone(recalibrator).fit(proba, label, sample_weight=weight)
+    data = (proba, label, weight)
+    best = objective(fitted, parameters_of(fitted), *data)
+    rng = np.random.default_rng(seed)
+    for _ in range(100):
+        size = 10 ** rng.uniform(-4, 0)
+        moved = [x + size * rng.normal(size=x.shape) for x in parameters_of(fitted)]
+        assert objective(fitted, moved, *data) >= best - 1e-13
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@regressions
+def test_a_general_optimiser_finds_the_same(recalibrator, n_classes):
+    label, proba, weight = weighted_problem(0, n_classes=n_classes)
+    fitted = clone(recalibrator).fit(proba, label, sample_weight=weight)
+    shapes = [x.shape for x in parameters_of(fitted)]
+
+    def loss(flat):
+        factors, shift = np.split(flat, [-n_classes])
+        return objective(fitted, (factors.reshape(shapes[0]), shift), proba, label, weight)
+
+    start = np.eye(n_classes) if len(shapes[0]) == 2 else np.ones(n_classes)
+    oracle = minimize(loss, np.append(start, np.zeros(n_classes)), options={"gtol": 1e-9})
+    found = np.concatenate([x.ravel() for x in parameters_of(fitted)])
+    assert loss(found) <= oracle.fun + 1e-13
+    assert loss(found) == pytest.approx(oracle.fun, abs=1e-10)
+    if len(shapes[0]) == 2:  # strictly convex
+        np.testing.assert_allclose(found, oracle.x, atol=1e-3)
+
+
+def test_vector_scaling_of_two_classes_is_beta_calibration():
+    label, proba, _ = weighted_problem(0, 300, 2)
+    features = np.log(proba) * [-1, 1]
+    oracle = LogisticRegression(C=np.inf, tol=1e-12, solver="newton-cholesky")
+    expected = oracle.fit(features, label).predict_proba(features)
+    recalibrator = VectorScalingRecalibrator(prior_weight=0).fit(proba, label)
+    np.testing.assert_allclose(recalibrator.predict_proba(proba), expected, atol=1e-9)
+
+
+def test_vector_scaling_recovers_the_truth():
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.ones(3), size=20_000)
+    scale, shift = np.array([0.5, 1.0, 2.0]), np.array([0.5, 0.0, -0.5])
+    truth = scipy.special.softmax(scale * np.log(proba) + shift, axis=1)
+    label = (truth.cumsum(axis=1) < rng.random((20_000, 1))).sum(axis=1)
+    recalibrator = VectorScalingRecalibrator().fit(proba, label)
+    np.testing.assert_allclose(recalibrator.scale_, scale, atol=0.1)
+    np.testing.assert_allclose(recalibrator.shift_, shift, atol=0.15)
+    assert recalibrator.shift_.mean() == pytest.approx(0, abs=1e-12)
+
+
+def test_strong_penalties_leave_a_temperature():
+    label, proba, _ = weighted_problem(0, 100, 3)
+    strong = dict.fromkeys(["diagonal_penalty", "off_diagonal_penalty", "intercept_penalty"], 1e7)
+    recalibrator = MatrixScalingRecalibrator(**strong).fit(proba, label)
+    temperature = TemperatureRecalibrator(prior_weight=4.0).fit(proba, label)
+    np.testing.assert_allclose(
+        recalibrator.coef_, np.eye(3) / temperature.temperature_, rtol=1e-5, atol=1e-6
+    )
+    np.testing.assert_allclose(recalibrator.intercept_, 0, atol=1e-6)
+
+
+def test_matrix_scaling_follows_data_where_there_are_many():
+    rng = np.random.default_rng(0)
+    log_proba = np.log(rng.dirichlet(np.ones(3), size=30_000))
+    matrix = np.array([[1.0, 0.6, 0.0], [0.0, 0.5, 0.0], [-0.6, 0.0, 1.5]])
+    truth = scipy.special.softmax(log_proba @ matrix.T, axis=1)
+    label = (truth.cumsum(axis=1) < rng.random((30_000, 1))).sum(axis=1)
+    proba = np.exp(log_proba)
+    losses = [
+        log_loss(label, clone(recalibrator).fit(proba, label).predict_proba(proba))
+        for recalibrator in (CASES["temperature"], CASES["vector"], CASES["matrix"])
+    ]
+    assert losses[0] - 0.1 > losses[1] > losses[2] + 0.01
+    assert losses[2] < log_loss(label, truth) + 0.01
+
+
+@regressions
+def test_a_strong_prior_leaves_the_predictions(recalibrator):
+    label, proba, _ = weighted_problem(0)
+    recalibrator = clone(recalibrator).set_params(prior_weight=1e9)
+    np.testing.assert_allclose(
+        recalibrator.fit(proba, label).predict_proba(proba), proba, atol=1e-4
+    )
+
+
+def test_what_constant_predictions_do_not_determine_stays():
+    proba = np.tile([0.5, 0.3, 0.2], (10, 1))
+    label = np.array([0] * 5 + [1] * 3 + [2] * 2)
+    recalibrator = VectorScalingRecalibrator(prior_weight=0).fit(proba, label)
+    np.testing.assert_allclose(recalibrator.scale_, 1, atol=1e-12)
+    np.testing.assert_allclose(recalibrator.shift_, 0, atol=1e-12)
+    # other frequencies: only these are learned
+    recalibrator.fit(proba, 2 - label)
+    np.testing.assert_allclose(recalibrator.predict_proba(proba[:1]), [[0.2, 0.3, 0.5]], atol=1e-9)
+
+
+@pytest.mark.parametrize("maker", [VectorScalingRecalibrator, MatrixScalingRecalibrator])
+def test_separable_outcomes_without_prior_are_warned_about(maker):
+    proba, label = [0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1]
+    recalibrator = maker(prior_weight=0)
+    with pytest.warns(ConvergenceWarning, match="no maximum, as the outcomes can be separated"):
+        recalibrator.fit(proba, label)
+    calibrated = recalibrator.predict_proba(proba)
+    assert np.isfinite(calibrated).all()
+    assert (calibrated[:2, 0] > 0.999).all()
+    maker().fit(proba, label)
+
+
+def extreme_problems():
+    rng = np.random.default_rng(0)
+    for n_classes in (2, 3, 10):
+        corners = np.eye(n_classes)
+        for n in (1, 2, 5, 30):
+            label = rng.integers(0, n_classes, n)
+            proba = rng.dirichlet(np.ones(n_classes), n)
+            missing = np.where(np.arange(n_classes) == 0, 0.0, proba)
+            tiny = proba**60
+            votes = np.round(5 * proba) + (proba == proba.max(axis=1, keepdims=True))
+            yield n_classes, label, proba
+            yield n_classes, label, np.tile(proba[0], (n, 1))
+            yield n_classes, label, np.full((n, n_classes), 1 / n_classes)
+            yield n_classes, label, corners[label]
+            yield n_classes, label, corners[(label + 1) % n_classes]
+            yield n_classes, label, corners[rng.integers(0, n_classes, n)]
+            yield n_classes, label, (proba + corners[label]) / 2
+            yield n_classes, label, (proba + corners[(label + 1) % n_classes]) / 2
+            yield n_classes, np.zeros(n, dtype=int), proba
+            yield n_classes, np.ones(n, dtype=int), missing / missing.sum(axis=1, keepdims=True)
+            yield n_classes, label, tiny / tiny.sum(axis=1, keepdims=True)
+            yield n_classes, label, votes / votes.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@all_cases
+def test_extremes(recalibrator, weighted):
+    rng = np.random.default_rng(1)
+    for n_classes, label, proba in extreme_problems():
+        weight = 10.0 ** rng.uniform(-12, 3, len(label)) if weighted else None
+        fitted = clone(recalibrator).set_params(labels=range(n_classes))
+        fitted.fit(proba, label, sample_weight=weight)
+        query = np.vstack([proba, np.eye(n_classes), np.full((1, n_classes), 1 / n_classes)])
+        calibrated = fitted.predict_proba(query)
+        assert (calibrated >= EPSILON).all()
+        assert (calibrated <= 1 - EPSILON).all()
+        np.testing.assert_allclose(calibrated.sum(axis=1), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("maker", [VectorScalingRecalibrator, DirichletRecalibrator])
+def test_extremes_without_prior_are_finite(maker):
+    for n_classes, label, proba in extreme_problems():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            fitted = maker(prior_weight=0, labels=range(n_classes)).fit(proba, label)
+        calibrated = fitted.predict_proba(proba)
+        assert np.isfinite(calibrated).all()
+        np.testing.assert_allclose(calibrated.sum(axis=1), 1, atol=1e-12)
+
+
+@all_cases
+def test_absent_class_needs_a_name_and_keeps_some_probability(recalibrator):
+    _, proba, _ = weighted_problem(0, 40)
+    label = np.array(["a", "b"] * 20)
+    with pytest.raises(ValueError, match=r"y holds only 2 distinct label.*labels=\[...\]"):
+        clone(recalibrator).fit(proba, label)
+    fitted = clone(recalibrator).set_params(labels=["a", "b", "c"]).fit(proba, label)
+    assert (fitted.predict_proba(proba)[:, 2] > 0).all()
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@all_cases
+def test_rows_are_the_same_alone(recalibrator, n_classes):
+    label, proba, _ = weighted_problem(0, 60, n_classes)
+    fitted = clone(recalibrator).fit(proba, label)
+    together = fitted.predict_proba(proba)
+    alone = np.vstack([fitted.predict_proba(row[None]) for row in proba])
+    np.testing.assert_array_equal(alone, together)
+
+
+def test_a_thousand_classes_need_little_memory():
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.ones(1000), size=200)
+    label = rng.integers(0, 1000, 200)
+    for recalibrator in (TemperatureRecalibrator(), VectorScalingRecalibrator()):
+        tracemalloc.start()
+        recalibrator.set_params(labels=range(1000)).fit(proba, label)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 10 * proba.nbytes
+
+
+BAD_PARAMETERS = [
+    (TemperatureRecalibrator, "prior_weight", -1),
+    (TemperatureRecalibrator, "prior_weight", np.inf),
+    (VectorScalingRecalibrator, "prior_weight", "large"),
+    (MatrixScalingRecalibrator, "diagonal_penalty", -1),
+    (MatrixScalingRecalibrator, "off_diagonal_penalty", 0),
+    (MatrixScalingRecalibrator, "intercept_penalty", None),
+    (DirichletRecalibrator, "off_diagonal_penalty", -1),
+    (DirichletRecalibrator, "intercept_penalty", 0),
+]
+
+
+@pytest.mark.parametrize(("maker", "name", "value"), BAD_PARAMETERS)
+def test_bad_parameters_are_refused(maker, name, value):
+    with pytest.raises(ValueError, match=f"'{name}' parameter of {maker.__name__}"):
+        maker(**{name: value}).fit([0.2, 0.7, 0.4], [0, 1, 1])
