@@ -6,7 +6,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
 
 from .display import ReliabilityDisplay
-from .recalibration import IsotonicRecalibrator, RecalibratedClassifier
+from .recalibration import RecalibratedClassifier
 from .report import calibration_report
 
 
@@ -25,7 +25,7 @@ def run():
             title = f"{type(classifier).__name__} on {data_name}"
             models = {
                 "before": classifier,
-                "after": RecalibratedClassifier(classifier, IsotonicRecalibrator()),
+                "after": RecalibratedClassifier(classifier),
             }
             outcome = {}
             for stage, model in models.items():

@@ -56,6 +56,7 @@ __all__ = [
     "check_groups",
     "check_kernel",
     "check_labels",
+    "check_labels_of_frozen",
     "check_largest",
     "check_locations",
     "check_matplotlib_support",
@@ -190,10 +191,10 @@ def check_probabilities(y_proba, *, name="y_proba", partner="y_true", partner_va
         )
         if _looks_like_probabilities(partner_values):
             remedy = f"{partner} and {name} look swapped: exchange them."
+        (first,) = proba.ravel()[:1].tolist()
         raise ValueError(
-            f"{name} must hold probabilities as floating-point numbers; found "
-            f"{proba.ravel()[0]!r} of type {proba.dtype}, which is taken for a class label. "
-            f"{remedy}"
+            f"{name} must hold probabilities as floating-point numbers; found {first!r} of type "
+            f"{proba.dtype}, which is taken for a class label. {remedy}"
         )
     if proba.ndim == 2 and proba.shape[1] == 1:
         proba = proba[:, 0]
@@ -598,8 +599,23 @@ def check_random_shift(strategy, random_shift):
         )
 
 
+def check_labels_of_frozen(observed, estimator):
+    """A fitted classifier knows no further classes."""
+    unknown = sorted(set(observed.tolist()) - set(estimator.classes_.tolist()), key=str)
+    if unknown:
+        raise ValueError(
+            f"y must hold classes of the frozen estimator, {shown(estimator.classes_)}; found "
+            f"{shown(np.array(unknown))}. Name the classes as when it was fitted."
+        )
+
+
 def check_response(estimator, response_method, *, fitted):
     """A method that some classifiers have from the start, and some only once they are fitted."""
+    if fitted and not hasattr(estimator, "classes_"):
+        raise ValueError(
+            f"estimator must be a classifier, with the attribute classes_ once it is fitted; found "
+            f"{type(estimator).__name__}, which has none. Pass a classifier."
+        )
     if hasattr(estimator, response_method):
         return
     if not fitted and hasattr(type(estimator), response_method):
@@ -966,7 +982,7 @@ def _check_column_names(y_proba, classes, name):
         raise ValueError(
             f"The columns of {name} must be in the order of the classes, "
             f"{shown(np.array(classes))}; found columns of these names in another order. Pass "
-            "labels=list(y_proba.columns), or reorder the columns."
+            f"labels=list({name}.columns), or reorder the columns."
         )
 
 

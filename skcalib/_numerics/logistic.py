@@ -22,7 +22,7 @@ _LAST_STEP = 1e-5
 
 MOST_STEPS = 100
 _LONGEST_STEP = 30.0
-_SHORTEST_FRACTION = 2.0**-60
+_SHORTEST_FRACTION = 2.0**-20
 
 # A column is taken for a combination of others if its rest is a smaller share of it, and a slope
 # for 0 if it is a smaller share of its terms: both are rounding errors.

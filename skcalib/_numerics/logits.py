@@ -11,14 +11,18 @@ def smallest_probability(proba: np.ndarray) -> float:
     """What a probability of 0 is taken for, given others: (n,) of two classes, or (n, K).
 
     A model with few levels, such as the votes of a forest, says 0 where it means less than its
-    lowest one: half the smallest positive probability of any class, but at least ε; and ε if no
-    probability is 0, or all are 0 and 1.
+    lowest one: half the smallest positive probability of any class, but at least ε, and at most
+    half of 1/K. It is ε if no probability is 0, or all are 0 and 1.
     """
-    parts = (proba, 1 - proba) if proba.ndim == 1 else (proba,)
+    # 1 − (1 − p) is 0 for p so small that 1 − p is 1: so both classes are treated alike
+    parts = (1 - (1 - proba), 1 - proba) if proba.ndim == 1 else (proba,)
     if not any((part == 0).any() for part in parts):
         return _CLIP
     least = min(part.min(where=(part > 0) & (part < 1), initial=1.0) for part in parts)
-    return max(float(least) / 2, _CLIP) if least < 1 else _CLIP
+    if least == 1:
+        return _CLIP
+    n_classes = 2 if proba.ndim == 1 else proba.shape[1]
+    return max(min(float(least), 1 / n_classes) / 2, _CLIP)
 
 
 def clipped(proba: np.ndarray, smallest: float = _CLIP) -> np.ndarray:

@@ -44,7 +44,7 @@ Solve = Callable[[np.ndarray], np.ndarray]
 
 def row_blocks(n: int, n_classes: int, every: int = 1) -> Iterator[slice]:
     """Slices of every so many of n rows of probabilities."""
-    step = max(_BLOCK // n_classes, 1) * every
+    step = max(_BLOCK // n_classes, n_classes) * every
     return (slice(i, min(i + step, n), every) for i in range(0, n, step))
 
 
@@ -262,7 +262,8 @@ def softmax_regression(
         return product
 
     def preconditioner() -> Solve:
-        rows = slice(None, None, -(-n // _SAMPLE))
+        # a sample would miss where the weight is, if it is not everywhere
+        rows = slice(None, None, -(-n // _SAMPLE) if weight.min() == weight.max() else 1)
         share = proba[rows]
         spread = (weight[rows] / weight[rows].sum())[:, None] * share * (1 - share)
         return design.preconditioner(spread, inputs[rows], own_penalty)

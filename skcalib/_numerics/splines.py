@@ -12,6 +12,9 @@ _SMALLEST_GAP = 0.01
 _SCALES = 2.0 ** np.arange(-8, 4)
 _RATE = 2.0
 
+# A larger factor of the curvature changes nothing any more, but for rounding.
+_STRAIGHT = 1e15
+
 
 def quantile_knots(points: np.ndarray, n_knots: int) -> np.ndarray:
     """At most so many quantiles of some sorted distinct points (m,), the first and last included.
@@ -51,7 +54,9 @@ def logistic_spline(
     position = triangle[:, 1]  # where f(x) = x
     n_bends = len(knots) - 2
     scales = _SCALES if n_bends else _SCALES[:1]
-    penalties = share / scales**2 if smoothing is None else np.array([smoothing])
+    penalties = share / scales**2
+    if smoothing is not None:
+        penalties = np.array([min(smoothing, _STRAIGHT)])
     fits, surprise = [], np.zeros(len(penalties))
     for k, penalty in enumerate(penalties):
         position, moments, converged = newton(basis, mass, position, np.sqrt(penalty) * root)

@@ -53,9 +53,10 @@ class AutoRecalibrator(Recalibrator):
     Parameters
     ----------
     candidates : list of (str, estimator), default=None
-        Names and recalibrators; doing nothing, "none", is always among the candidates. By default,
-        for two classes temperature, sigmoid, beta, quadratic, spline and strictly increasing
-        isotonic recalibration; for more temperature, sigmoid, matrix scaling and Dirichlet.
+        Names and recalibrators, or searches over their parameters; doing nothing, "none", is
+        always among the candidates. By default, for two classes temperature, sigmoid, beta,
+        quadratic, spline and strictly increasing isotonic recalibration; for more temperature,
+        sigmoid, matrix scaling and Dirichlet.
 
     scoring : {"log_loss", "brier"}, default="log_loss"
         The proper score that decides.
@@ -132,7 +133,7 @@ class AutoRecalibrator(Recalibrator):
 
     _parameter_constraints: dict = {
         **Recalibrator._parameter_constraints,
-        "candidates": [list, None],
+        "candidates": [list, tuple, None],
         "scoring": [StrOptions(set(PROPER_LOSSES))],
         "n_folds": [Interval(Integral, 2, None, closed="left")],
         "n_jobs": [Integral, None],
@@ -188,8 +189,9 @@ def _fitted(recalibrator, predictions, rows=slice(None)):
     if "labels" in recalibrator.get_params():  # a fold need not contain every class
         recalibrator.set_params(labels=predictions.classes)
     y = predictions.classes[predictions.label[rows]]
-    weight = predictions.weight[rows] / predictions.share_of_one_sample  # 1 each if equal
-    return recalibrator.fit(predictions.matrix[rows], y, sample_weight=weight)
+    weight = predictions.weight / predictions.share_of_one_sample
+    weights = {"sample_weight": weight[rows]} if np.ptp(weight) > 0 else {}
+    return recalibrator.fit(predictions.matrix[rows], y, **weights)
 
 
 def _losses_of_fold(recalibrator, predictions, is_test, scoring):
@@ -205,7 +207,7 @@ def _folds(predictions, n_folds):
     label, weight = predictions.label, predictions.weight
     proba = predictions.matrix
     generic = (proba * np.sqrt(np.arange(2, proba.shape[1] + 2))).sum(axis=1)  # tells rows apart
-    dealt = np.lexsort((weight, generic))
+    dealt = np.lexsort((weight, label, generic))
     dealt = dealt[np.random.default_rng(0).permutation(len(dealt))]
     dealt = dealt[np.argsort(label[dealt], kind="stable")]
     fold = np.empty(len(dealt), dtype=np.intp)

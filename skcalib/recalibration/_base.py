@@ -2,14 +2,18 @@
 
 import warnings
 from abc import ABCMeta, abstractmethod
+from functools import cache
 from numbers import Real
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import ThreadpoolController
 
 from .._validation import Interval, check_fit_input, check_predict_input, fit_context
+
+_threads = cache(ThreadpoolController)
 
 # Of recalibrators that are drawn to the predictions.
 PRIOR_CONSTRAINTS: dict = {"prior_weight": [Interval(Real, 0, None, closed="left")]}
@@ -43,7 +47,8 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         """
         predictions = check_fit_input(self, X, y, sample_weight)
         self.classes_ = predictions.classes
-        self._fit(predictions)
+        with _threads().limit(limits=1, user_api="blas"):  # products of blocks: more cost time
+            self._fit(predictions)
         return self
 
     def predict_proba(self, X):

@@ -80,7 +80,7 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         equal predictions are never separated.
 
     n_bins : int, default=15
-        Number of intervals for "uniform" and "quantile".
+        Number of intervals for "uniform" and "quantile"; "optimal" finds its own.
 
     random_shift : bool, default=False
         For "uniform", move all ends of intervals to the right by the same random part of their

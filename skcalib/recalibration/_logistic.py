@@ -17,12 +17,15 @@ from ._base import (
     warn_unless_converged,
 )
 
+# Which of a and b are not held at 0.
+_FACES = [(1, 1), (1, 0), (0, 1), (0, 0)]
+
 
 class LogisticRecalibrator(OneVsRestRecalibrator):
     """The calibrated log-odds are linear in features of the prediction, of largest likelihood.
 
     `_fit_outcomes` gets distinct predictions and the mass of their outcomes, and returns a
-    `LogisticFit`; `_log_odds` are those of predictions for given coefficients.
+    `LogisticFit`; `_log_odds` are those of predictions for its coefficients, the intercept first.
     """
 
     _parameter_constraints: dict = {
@@ -37,7 +40,8 @@ class LogisticRecalibrator(OneVsRestRecalibrator):
     def _fit(self, predictions):
         self.smallest_probability_ = smallest_probability(predictions.proba)
         super()._fit(predictions)
-        self.coef_ = np.array(self.maps_)
+        table = np.array(self.maps_)
+        self.intercept_, self.coef_ = table[:, 0], table[:, 1:]
 
     def _fit_binary(self, predictions):
         fit = self._fit_outcomes(*outcomes(self, predictions))
@@ -92,13 +96,19 @@ class SigmoidRecalibrator(_PolynomialRecalibrator):
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
 
-    coef_ : ndarray of shape (1, 2) or (n_classes, 2)
-        Intercept and slope: for two classes of the last class, else one row for each class.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        The intercept: for two classes that of the last class, else one for each class.
+
+    coef_ : ndarray of shape (1, 1) or (n_classes, 1)
+        The slope, likewise.
+
+    maps_ : list of ndarray
+        For each map the intercept and the coefficients, one after another.
 
     smallest_probability_ : float
-        Probabilities are kept so far from 0 and 1 where their logarithm is taken: the machine
-        epsilon, or half of the smallest positive one if the calibration data contain exact zeros or
-        ones.
+        Probabilities are kept so far from 0 and 1 where their logarithm is taken, and not told
+        apart beyond: the machine epsilon, or, if the calibration data contain exact zeros, half of
+        the smallest positive probability (at most half of 1/K).
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).
@@ -146,8 +156,8 @@ class SigmoidRecalibrator(_PolynomialRecalibrator):
     >>> proba = rng.random(500)
     >>> y = rng.random(500) < 0.1 + 0.8 * proba  # overconfident
     >>> recalibrator = SigmoidRecalibrator().fit(proba, y)
-    >>> recalibrator.coef_
-    array([[-0.01...,  0.75...]])
+    >>> recalibrator.intercept_, recalibrator.coef_
+    (array([-0.01...]), array([[0.75...]]))
     >>> recalibrator.predict_proba([0.1, 0.9])[:, 1]
     array([0.15..., 0.83...])
     """
@@ -179,14 +189,19 @@ class QuadraticRecalibrator(_PolynomialRecalibrator):
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
 
-    coef_ : ndarray of shape (1, 3) or (n_classes, 3)
-        Intercept, and coefficients of the logit and of its square: for two classes of the last
-        class, else one row for each class.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        The intercept: for two classes that of the last class, else one for each class.
+
+    coef_ : ndarray of shape (1, 2) or (n_classes, 2)
+        The coefficients of the logit and of its square, likewise.
+
+    maps_ : list of ndarray
+        For each map the intercept and the coefficients, one after another.
 
     smallest_probability_ : float
-        Probabilities are kept so far from 0 and 1 where their logarithm is taken: the machine
-        epsilon, or half of the smallest positive one if the calibration data contain exact zeros or
-        ones.
+        Probabilities are kept so far from 0 and 1 where their logarithm is taken, and not told
+        apart beyond: the machine epsilon, or, if the calibration data contain exact zeros, half of
+        the smallest positive probability (at most half of 1/K).
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).
@@ -269,13 +284,19 @@ class BetaRecalibrator(LogisticRecalibrator):
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
 
-    coef_ : ndarray of shape (1, 3) or (n_classes, 3)
-        The coefficients a, b and c: for two classes of the last class, else one row for each class.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+        The intercept c: for two classes that of the last class, else one for each class.
+
+    coef_ : ndarray of shape (1, 2) or (n_classes, 2)
+        The coefficients a and b, likewise.
+
+    maps_ : list of ndarray
+        For each map the intercept and the coefficients, one after another.
 
     smallest_probability_ : float
-        Probabilities are kept so far from 0 and 1 where their logarithm is taken: the machine
-        epsilon, or half of the smallest positive one if the calibration data contain exact zeros or
-        ones.
+        Probabilities are kept so far from 0 and 1 where their logarithm is taken, and not told
+        apart beyond: the machine epsilon, or, if the calibration data contain exact zeros, half of
+        the smallest positive probability (at most half of 1/K).
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).
@@ -345,10 +366,10 @@ class BetaRecalibrator(LogisticRecalibrator):
         fits = []
         for free in [(1, 1), (0, 0)] if self.parameters == "am" else _FACES:
             fit = self._fit_face(rising * free[0], falling * free[1], mass)
-            a, b = fit.coefficients[:2] * free
-            c = (a - b) * offset + fit.coefficients[2]
+            a, b = fit.coefficients[1:] * free
+            c = fit.coefficients[0] + (a - b) * offset
             if min(a, b) >= 0:
-                fits.append(fit._replace(coefficients=np.array([a, b, c])))
+                fits.append(fit._replace(coefficients=np.array([c, a, b])))
                 if free == (1, 1):
                     break
         return min(fits, key=lambda fit: fit.loss)
@@ -364,18 +385,14 @@ class BetaRecalibrator(LogisticRecalibrator):
         )
         fit = logistic_fit(design, mass, np.array([0.0, 1.0, 0.0]))
         c, mean, half = fit.coefficients
-        return fit._replace(coefficients=np.array([mean + half, mean - half, c]))
+        return fit._replace(coefficients=np.array([c, mean + half, mean - half]))
 
     def _log_odds(self, proba, coefficients):
-        a, b, c = coefficients
+        c, a, b = coefficients
         smallest = self.smallest_probability_
         return (
             a * log_probabilities(proba, smallest) - b * log_probabilities(1 - proba, smallest) + c
         )
-
-
-# Which of a and b are not held at 0.
-_FACES = [(1, 1), (1, 0), (0, 1), (0, 0)]
 
 
 def outcomes(recalibrator, predictions):

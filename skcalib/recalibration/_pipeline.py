@@ -12,12 +12,14 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from .._validation import (
     HasMethods,
     StrOptions,
+    check_labels_of_frozen,
     check_not_pairwise,
     check_sample_weight,
     check_two_classes,
     check_weights_of_folds,
     fit_context,
 )
+from ._auto import AutoRecalibrator
 from ._base import probability_names
 from ._cross_fitting import CrossFittingMetaEstimator, aligned_proba, fit_fold
 
@@ -89,9 +91,9 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
     >>> from sklearn.naive_bayes import GaussianNB
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
-    >>> from skcalib.recalibration import IsotonicRecalibrator, PredictProba
+    >>> from skcalib.recalibration import PredictProba, SigmoidRecalibrator
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = make_pipeline(StandardScaler(), PredictProba(GaussianNB()), IsotonicRecalibrator())
+    >>> model = make_pipeline(StandardScaler(), PredictProba(GaussianNB()), SigmoidRecalibrator())
     >>> model.fit(X, y).predict_proba(X).shape
     (569, 2)
     """
@@ -223,8 +225,10 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         :class:`sklearn.frozen.FrozenEstimator` is used as it is; the recalibrator is then fitted on
         all data passed to :meth:`fit`.
 
-    recalibrator : estimator
-        Any recalibrator: it is fitted on probabilities and labels, and has `predict_proba`.
+    recalibrator : estimator, default=None
+        Any recalibrator: it is fitted on probabilities and labels, and has `predict_proba`. None
+        stands for an :class:`AutoRecalibrator`, which chooses one. If it has a parameter `labels`,
+        that becomes the classes.
 
     response_method : {"predict_proba", "decision_function"}, default="predict_proba"
         What the classifier is asked for. Decision scores s, such as those of a support vector
@@ -287,9 +291,9 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.naive_bayes import GaussianNB
-    >>> from skcalib.recalibration import IsotonicRecalibrator, RecalibratedClassifier
+    >>> from skcalib.recalibration import RecalibratedClassifier, SigmoidRecalibrator
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator()).fit(X, y)
+    >>> model = RecalibratedClassifier(GaussianNB(), SigmoidRecalibrator()).fit(X, y)
     >>> model.predict_proba(X).shape
     (569, 2)
 
@@ -297,7 +301,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
 
     >>> from sklearn.linear_model import RidgeClassifier
     >>> model = RecalibratedClassifier(
-    ...     RidgeClassifier(), IsotonicRecalibrator(), response_method="decision_function"
+    ...     RidgeClassifier(), SigmoidRecalibrator(), response_method="decision_function"
     ... ).fit(X, y)
     >>> model.predict_proba(X).shape
     (569, 2)
@@ -305,14 +309,14 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
 
     _parameter_constraints: dict = {
         **CrossFittingMetaEstimator._parameter_constraints,
-        "recalibrator": [HasMethods(["fit", "predict_proba"])],
+        "recalibrator": [HasMethods(["fit", "predict_proba"]), None],
         "ensemble": ["boolean", StrOptions({"auto"})],
     }
 
     def __init__(
         self,
         estimator,
-        recalibrator,
+        recalibrator=None,
         *,
         response_method="predict_proba",
         cv=5,
@@ -355,6 +359,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         frozen = isinstance(self.estimator, FrozenEstimator)
         if frozen:
             check_is_fitted(self.estimator)
+            check_labels_of_frozen(self.classes_, self.estimator)
             self.classes_ = self.estimator.classes_
         check_two_classes(self.classes_)
         if sample_weight is not None:
@@ -412,7 +417,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
             )
 
     def _fit_recalibrator(self, proba, y, sample_weight, rows):
-        recalibrator = clone(self.recalibrator)
+        recalibrator = AutoRecalibrator() if self.recalibrator is None else clone(self.recalibrator)
         if "labels" in recalibrator.get_params():  # a fold need not contain every class
             recalibrator.set_params(labels=self.classes_)
         weight = {} if sample_weight is None else {"sample_weight": sample_weight[rows]}

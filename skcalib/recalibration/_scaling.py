@@ -20,6 +20,9 @@ from ._base import PRIOR_CONSTRAINTS, Recalibrator, share_of_prior, warn_unless_
 # Scores that a Newton step moves by more have no limit.
 _SETTLED = 0.1
 
+# A column whose spread is a smaller share of its mean is constant, up to rounding.
+_CONSTANT = 1e-13
+
 
 class TemperatureRecalibrator(Recalibrator):
     r"""Recalibration by a temperature.
@@ -44,9 +47,9 @@ class TemperatureRecalibrator(Recalibrator):
         T, between 0 and infinity; above 1, the predictions were too confident.
 
     smallest_probability_ : float
-        Probabilities are kept so far from 0 and 1 where their logarithm is taken: the machine
-        epsilon, or half of the smallest positive one if the calibration data contain exact zeros or
-        ones.
+        Probabilities are kept so far from 0 and 1 where their logarithm is taken, and not told
+        apart beyond: the machine epsilon, or, if the calibration data contain exact zeros, half of
+        the smallest positive probability (at most half of 1/K).
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -133,16 +136,8 @@ class SoftmaxRegressionRecalibrator(Recalibrator):
         prior = share_of_prior(predictions, self.prior_weight)
         target = prior * softmax(log_proba.copy())
         target[np.arange(len(target)), predictions.label] += 1 - prior
-        parameters, change = softmax_regression(
-            self._design,
-            self._inputs(log_proba),
-            target,
-            predictions.weight,
-            self._identity(log_proba.shape[1]),
-            self._penalty(log_proba.shape[1], predictions.share_of_one_sample),
-        )
+        change = self._regress(log_proba, target, predictions)
         warn_unless_converged(self, change <= _SETTLED)
-        self._set_parameters(parameters)
 
     def _map(self, proba):
         inputs = self._inputs(_log_matrix(proba, self.smallest_probability_))
@@ -152,12 +147,12 @@ class SoftmaxRegressionRecalibrator(Recalibrator):
         return log_proba
 
     @abstractmethod
-    def _identity(self, n_classes):
-        """The parameters that change nothing."""
+    def _regress(self, log_proba, target, predictions):
+        """Set the parameters; return how much the scores moved at the end."""
 
     @abstractmethod
-    def _penalty(self, n_classes, share_of_one_sample):
-        """The gradient of the penalty, as a function of the deviation from the identity."""
+    def _parameters(self):
+        """As `_design` takes them."""
 
 
 class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
@@ -183,9 +178,9 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
         b, what is added; its mean is 0.
 
     smallest_probability_ : float
-        Probabilities are kept so far from 0 and 1 where their logarithm is taken: the machine
-        epsilon, or half of the smallest positive one if the calibration data contain exact zeros or
-        ones.
+        Probabilities are kept so far from 0 and 1 where their logarithm is taken, and not told
+        apart beyond: the machine epsilon, or, if the calibration data contain exact zeros, half of
+        the smallest positive probability (at most half of 1/K).
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -209,12 +204,13 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
 
     Notes
     -----
-    The calibrated probabilities are :math:`\mathrm{softmax}(v \circ \log p + b)` with the least log
-    loss [1]_ of the labels and the prior; for two classes this is beta calibration [2]_. The loss
-    is convex. Newton's method, started at the identity :math:`v = 1, b = 0`, has each step solved
-    by conjugate gradients, whose products cost :math:`O(n K)`. What the data do not determine, as
-    with constant predictions, stays as close to the identity as possible. A class without labels
-    gets a probability that is small but positive, unless `prior_weight` is 0.
+    The calibrated probabilities are :math:`\mathrm{softmax}(v \circ \log p + b)` with the least
+    log loss [1]_ of the labels and the prior; for two classes this is beta calibration [2]_, but
+    for the signs of its coefficients, which are free here. The loss is convex. Newton's method,
+    started at the identity :math:`v = 1, b = 0`, has each step solved by conjugate gradients,
+    whose products cost :math:`O(n K)`. What the data do not determine, as with constant
+    predictions, stays as close to the identity as possible. A class without labels gets a
+    probability that is small but positive, unless `prior_weight` is 0.
 
     There are 2K parameters, and nothing but the prior restrains them: below some 20 samples for
     each class, fewer or regularised parameters do better.
@@ -245,14 +241,19 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
         self.prior_weight = prior_weight
         self.labels = labels
 
-    def _identity(self, n_classes):
-        return np.stack([np.ones(n_classes), np.zeros(n_classes)])
-
-    def _penalty(self, n_classes, share_of_one_sample):
-        return np.zeros_like
-
-    def _set_parameters(self, parameters):
-        self.scale_, self.shift_ = parameters
+    def _regress(self, log_proba, target, predictions):
+        # in units of their own, so that those of narrow range move as easily
+        weight = predictions.weight
+        centre = weight @ log_proba
+        spread = np.sqrt(weight @ (log_proba - centre) ** 2)
+        spread[spread <= _CONSTANT * np.abs(centre)] = 1.0
+        identity = np.stack([spread, centre - centre.mean()])
+        inputs = (log_proba - centre) / spread
+        (scale, shift), change = softmax_regression(self._design, inputs, target, weight, identity)
+        self.scale_ = scale / spread
+        self.shift_ = shift - self.scale_ * centre
+        self.shift_ -= self.shift_.mean()
+        return change
 
     def _parameters(self):
         return np.stack([self.scale_, self.shift_])
@@ -268,11 +269,22 @@ class AffineRecalibrator(SoftmaxRegressionRecalibrator):
         "intercept_penalty": [Interval(Real, 0, None, closed="neither")],
     }
 
-    def _identity(self, n_classes):
-        return np.eye(n_classes + 1, n_classes)
-
-    def _set_parameters(self, parameters):
+    def _regress(self, log_proba, target, predictions):
+        n_classes = log_proba.shape[1]
+        parameters, change = softmax_regression(
+            self._design,
+            self._inputs(log_proba),
+            target,
+            predictions.weight,
+            np.eye(n_classes + 1, n_classes),
+            self._penalty(n_classes, predictions.share_of_one_sample),
+        )
         self.coef_, self.intercept_ = parameters[:-1].T.copy(), parameters[-1].copy()
+        return change
+
+    @abstractmethod
+    def _penalty(self, n_classes, share_of_one_sample):
+        """The gradient of the penalty, as a function of the deviation from the identity."""
 
     def _parameters(self):
         return np.vstack([self.coef_.T, self.intercept_])
@@ -315,9 +327,9 @@ class MatrixScalingRecalibrator(AffineRecalibrator):
         b, the shifts.
 
     smallest_probability_ : float
-        Probabilities are kept so far from 0 and 1 where their logarithm is taken: the machine
-        epsilon, or half of the smallest positive one if the calibration data contain exact zeros or
-        ones.
+        Probabilities are kept so far from 0 and 1 where their logarithm is taken, and not told
+        apart beyond: the machine epsilon, or, if the calibration data contain exact zeros, half of
+        the smallest positive probability (at most half of 1/K).
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -446,9 +458,9 @@ class DirichletRecalibrator(AffineRecalibrator):
         b, the intercepts.
 
     smallest_probability_ : float
-        Probabilities are kept so far from 0 and 1 where their logarithm is taken: the machine
-        epsilon, or half of the smallest positive one if the calibration data contain exact zeros or
-        ones.
+        Probabilities are kept so far from 0 and 1 where their logarithm is taken, and not told
+        apart beyond: the machine epsilon, or, if the calibration data contain exact zeros, half of
+        the smallest positive probability (at most half of 1/K).
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -479,9 +491,10 @@ class DirichletRecalibrator(AffineRecalibrator):
         + \frac{\mu}{K} \sum_k b_k^2,
 
     where :math:`\lambda` is `off_diagonal_penalty` and :math:`\mu` is `intercept_penalty`. The
-    strengths do not depend on n: with many samples per class, try smaller ones. The diagonal is
+    strengths do not depend on n: with many samples per class, try smaller ones. If predictions
+    differ by less than some percent, the fit can stop short of the minimum. The diagonal is
     restrained by the prior alone, so below some 20 samples for each class a temperature does
-    better. For two classes this is beta calibration, regularised.
+    better. For two classes this is beta calibration, regularised and without fixed signs.
 
     The objective is convex. Newton's method, started at the identity, has each step solved by
     conjugate gradients, whose products cost :math:`O(n K^2)`; memory is :math:`O(n K + K^2)`. With

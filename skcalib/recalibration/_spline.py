@@ -28,7 +28,7 @@ class SplineRecalibrator(OneVsRestRecalibrator):
 
     smoothing : float, default=None
         The factor λ of the curvature in the loss (see the notes): 0 for a regression spline,
-        infinitely large for a straight line. By default it is estimated from the data.
+        a very large number for a straight line. By default it is estimated from the data.
 
     prior_weight : float, default=1.0
         The fit is drawn to the predictions as if so many samples more had been seen, with labels
@@ -52,9 +52,9 @@ class SplineRecalibrator(OneVsRestRecalibrator):
         The factors λ.
 
     smallest_probability_ : float
-        Probabilities are kept so far from 0 and 1 where their logarithm is taken: the machine
-        epsilon, or half of the smallest positive one if the calibration data contain exact zeros or
-        ones.
+        Probabilities are kept so far from 0 and 1 where their logarithm is taken, and not told
+        apart beyond: the machine epsilon, or, if the calibration data contain exact zeros, half of
+        the smallest positive probability (at most half of 1/K).
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).

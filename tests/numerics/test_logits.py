@@ -19,6 +19,9 @@ EPS = np.finfo(np.float64).eps
         ([0.0, 1e-300], EPS),
         ([[0.0, 0.5, 0.5], [0.9, 0.06, 0.04]], 0.02),
         ([[0.3, 0.3, 0.4], [0.9, 0.06, 0.04]], EPS),
+        ([0.0, 0.5], 0.25),
+        ([[0.5, 0.5, 0, 0, 0, 0]], 1 / 12),  # a larger probability than 1/K is not small
+        ([1e-20, 0.02, 0.9], 0.01),  # as 1 − p is exactly 1
     ],
 )
 def test_what_a_probability_of_0_is_taken_for(proba, expected):

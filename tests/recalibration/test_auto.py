@@ -129,6 +129,8 @@ def test_folds_are_dealt_within_classes_whatever_the_order(n_classes):
     label, proba = random_problem(rng, 103, n_classes)
     proba[50:60], label[50:60] = proba[50], label[50]  # equal rows with different weights
     weight = rng.random(103)
+    proba[:20] = proba[0]  # with different labels and equal weights
+    weight[:20] = weight[0]
     fold = _folds(check_predictions(label, proba, sample_weight=weight), 5)
     for k in range(n_classes):
         counts = np.bincount(fold[label == k], minlength=5)
@@ -136,7 +138,11 @@ def test_folds_are_dealt_within_classes_whatever_the_order(n_classes):
     assert np.ptp(np.bincount(fold)) <= 1
     order = rng.permutation(103)
     predictions = check_predictions(label[order], proba[order], sample_weight=weight[order])
-    np.testing.assert_array_equal(_folds(predictions, 5), fold[order])
+    moved = _folds(predictions, 5)
+    np.testing.assert_array_equal(moved[order >= 20], fold[order][order >= 20])
+    for k in range(n_classes):  # of equal samples, it does not matter which is where
+        same = (np.arange(103) < 20) & (label == k)
+        np.testing.assert_array_equal(np.sort(moved[same[order]]), np.sort(fold[same]))
 
 
 def test_folds_do_not_depend_on_the_predictions_beyond_their_order():

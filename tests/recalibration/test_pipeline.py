@@ -9,7 +9,7 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import IsolationForest, RandomForestClassifier
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
@@ -39,7 +39,12 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.utils import get_tags
 
 from skcalib.metrics import get_scorer, smooth_calibration_error
-from skcalib.recalibration import IsotonicRecalibrator, PredictProba, RecalibratedClassifier
+from skcalib.recalibration import (
+    AutoRecalibrator,
+    IsotonicRecalibrator,
+    PredictProba,
+    RecalibratedClassifier,
+)
 
 X, y = load_breast_cancer(return_X_y=True)
 
@@ -939,3 +944,27 @@ def test_search_over_every_part(response_method):
     assert search.predict_proba(X).shape == (569, 2)
     scores = cross_validate(search.best_estimator_, X, y, scoring="neg_log_loss", cv=2)
     assert scores["test_score"].shape == (2,)
+
+
+def test_labels_that_a_frozen_classifier_does_not_know_are_named():
+    X, y = load_iris(return_X_y=True)
+    model = RecalibratedClassifier(FrozenEstimator(GaussianNB().fit(X, y)))
+    with pytest.raises(ValueError, match=r"y must hold classes of the frozen estimator, .*'c1'"):
+        model.fit(X, np.array(["c0", "c1", "c2"])[y])
+
+
+def test_an_estimator_without_classes_is_no_classifier():
+    X, y = load_iris(return_X_y=True)
+    model = RecalibratedClassifier(IsolationForest(n_estimators=2), response_method="decision_function")
+    with pytest.raises(ValueError, match="estimator must be a classifier, with the attribute"):
+        model.fit(X, y)
+
+
+def test_by_default_the_recalibrator_is_chosen():
+    X, y = load_breast_cancer(return_X_y=True)
+    default, auto = (
+        RecalibratedClassifier(GaussianNB(), recalibrator, cv=3).fit(X, y)
+        for recalibrator in (None, AutoRecalibrator())
+    )
+    np.testing.assert_array_equal(default.predict_proba(X), auto.predict_proba(X))
+    assert all(isinstance(chosen, AutoRecalibrator) for _, chosen in default.pairs_)

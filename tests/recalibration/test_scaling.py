@@ -15,6 +15,7 @@ from sklearn.metrics import log_loss
 from skcalib.recalibration import (
     DirichletRecalibrator,
     MatrixScalingRecalibrator,
+    SigmoidRecalibrator,
     TemperatureRecalibrator,
     VectorScalingRecalibrator,
 )
@@ -404,3 +405,54 @@ BAD_PARAMETERS = [
 def test_bad_parameters_are_refused(maker, name, value):
     with pytest.raises(ValueError, match=f"'{name}' parameter of {maker.__name__}"):
         maker(**{name: value}).fit([0.2, 0.7, 0.4], [0, 1, 1])
+
+
+@pytest.mark.parametrize("base", [0.03, 0.5])
+@pytest.mark.parametrize("spread", [0.03, 1e-3])
+def test_vector_scaling_of_predictions_in_a_narrow_range(base, spread):
+    """For two classes it is the logistic regression on 1, log p and log(1 − p)."""
+    rng = np.random.default_rng(0)
+    u = rng.normal(size=500)
+    proba, label = base * (1 + spread * u), (rng.random(500) < scipy.special.expit(u)).astype(int)
+    design = np.column_stack([u, u**2 - 1])  # spans the same, up to O(spread)
+    oracle = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-12).fit(design, label)
+    best = log_loss(label, oracle.predict_proba(design))
+    fitted = VectorScalingRecalibrator(prior_weight=0).fit(proba, label)
+    assert log_loss(label, fitted.predict_proba(proba)) == pytest.approx(best, abs=spread)
+    sigmoid = SigmoidRecalibrator(prior_weight=0).fit(proba, label)  # a special case
+    assert log_loss(label, fitted.predict_proba(proba)) <= 1e-9 + log_loss(
+        label, sigmoid.predict_proba(proba)
+    )
+
+
+def test_weights_over_many_decades_in_a_pattern():
+    """Every third sample has little weight: a sample of the rows could see these only."""
+    rng = np.random.default_rng(0)
+    n = 3 * 4098
+    label, proba = random_problem(rng, n, 3)
+    weight = np.ones(n)
+    certain = np.arange(n) % 3 > 0
+    proba[certain] = 0.98 * np.eye(3)[label[certain]] + 0.02 / 3
+    weight[certain] = 1e6
+    fitted = VectorScalingRecalibrator(prior_weight=0).fit(proba, label, sample_weight=weight)
+    weight /= weight.sum()
+    z = np.log(proba)
+
+    def objective(parameters):
+        scores = z * parameters[:3] + parameters[3:]
+        scores -= scipy.special.logsumexp(scores, axis=1, keepdims=True)
+        residual = weight[:, None] * (np.exp(scores) - np.eye(3)[label])
+        gradient = np.concatenate([(residual * z).sum(axis=0), residual.sum(axis=0)])
+        return -weight @ scores[np.arange(n), label], gradient
+
+    best = minimize(objective, np.repeat([1.0, 0.0], 3), jac=True, method="BFGS")
+    ours = objective(np.concatenate([fitted.scale_, fitted.shift_]))[0]
+    assert ours <= best.fun + 1e-9
+
+
+def test_a_temperature_keeps_the_largest_class_beside_coarse_levels():
+    proba = np.vstack([np.repeat(np.eye(6), 5, axis=0), np.tile([0.5, 0.5, 0, 0, 0, 0], (4, 1))])
+    label = np.append(np.repeat(np.arange(6), 5), [0, 1, 2, 1])
+    query = np.array([[0.1, 0.2, 0.15, 0.15, 0.15, 0.25], [0.05, 0.24, 0.15, 0.18, 0.15, 0.23]])
+    recalibrator = TemperatureRecalibrator().fit(proba, label)
+    np.testing.assert_array_equal(recalibrator.predict(query), [5, 1])

@@ -152,3 +152,11 @@ def test_extreme_data(seed, smoothing):
 def test_bad_parameters_are_refused(parameters):
     with pytest.raises(ValueError, match="parameter of SplineRecalibrator must be"):
         SplineRecalibrator(**parameters).fit([0.2, 0.7], [0, 1])
+
+
+@pytest.mark.parametrize("smoothing", [1e15, 1e30, 1e300])
+def test_a_very_large_smoothing_is_a_straight_line(smoothing):
+    label, proba = random_problem(np.random.default_rng(0), 100)
+    spline = SplineRecalibrator(smoothing=smoothing).fit(proba, label).predict_proba(proba)
+    sigmoid = SigmoidRecalibrator().fit(proba, label).predict_proba(proba)
+    np.testing.assert_allclose(spline, sigmoid, atol=1e-10)
