@@ -1,11 +1,13 @@
 """What is public: `__all__`, documented in numpydoc style, with the promised signatures."""
 
+import ast
 import importlib
 import inspect
 import subprocess
 import sys
 
 import pytest
+from numpydoc.docscrape import NumpyDocString
 from numpydoc.validate import validate
 
 import skcalib
@@ -76,6 +78,18 @@ def documented():
 def test_docstrings_are_numpydoc(name):
     errors = [error for error in validate(name)["errors"] if error[0] not in IGNORED]
     assert errors == []
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_documented_defaults_are_the_defaults(name):
+    parameters = inspect.signature(load(name)).parameters
+    for described in NumpyDocString(inspect.getdoc(load(name)))["Parameters"]:
+        _, _, documented_default = described.type.partition("default=")
+        try:
+            default = ast.literal_eval(documented_default)
+        except (SyntaxError, ValueError):
+            continue  # none, an expression, or on the next line
+        assert default == parameters[described.name].default, described.name
 
 
 @pytest.mark.parametrize("name", PUBLIC)

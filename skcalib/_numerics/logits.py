@@ -18,7 +18,7 @@ def smallest_probability(proba: np.ndarray) -> float:
     parts = (1 - (1 - proba), 1 - proba) if proba.ndim == 1 else (proba,)
     if not any((part == 0).any() for part in parts):
         return _CLIP
-    least = min(part.min(where=(part > 0) & (part < 1), initial=1.0) for part in parts)
+    least = min(part.min(where=part > 0, initial=1.0) for part in parts)
     if least == 1:
         return _CLIP
     n_classes = 2 if proba.ndim == 1 else proba.shape[1]

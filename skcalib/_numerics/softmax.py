@@ -196,11 +196,7 @@ class Affine:
     @staticmethod
     def scores_of_rows(parameters: np.ndarray, inputs: np.ndarray) -> np.ndarray:
         """The same, to the last bit whatever rows come together."""
-        scores = np.tile(parameters[-1], (len(inputs), 1))
-        for rows in row_blocks(*inputs.shape):
-            for column, coefficients in zip(inputs[rows].T, parameters, strict=False):
-                scores[rows] += column[:, None] * coefficients
-        return scores
+        return np.einsum("nk,kl->nl", inputs, parameters[:-1]) + parameters[-1]
 
     @staticmethod
     def adjoint(residual: np.ndarray, inputs: np.ndarray) -> np.ndarray:
@@ -271,9 +267,12 @@ def softmax_regression(
     own_penalty = penalty(np.ones_like(start))
     parameters = start
     value, gradient = loss(parameters)
-    tolerance, changes = 0.1, []
+    tolerance, change = 0.1, 0.0
     for _ in range(_MOST_STEPS):
-        step = conjugate_gradients(curvature, -gradient, preconditioner(), tolerance)
+        precondition = preconditioner()
+        step = conjugate_gradients(curvature, -gradient, precondition, tolerance)
+        if np.vdot(gradient, step) >= 0:  # certain predictions hide the curvature
+            step = -precondition(gradient)
         step *= min(1.0, _LONGEST / max(float(np.abs(step).max()), _TINY))
         promise = -float(np.vdot(gradient, step))
         scale = 1.0
@@ -282,20 +281,21 @@ def softmax_regression(
             if new_value <= value - 1e-4 * scale * promise + _ROUNDING * abs(value):
                 break
             scale /= 2
-        changes.append(
+        last_change, change = (
+            change,
             max(
                 float(np.ptp(design.scores(step, inputs[rows]), axis=1).max())
                 for rows in row_blocks(n, n_classes)
-            )
+            ),
         )
         stalled = np.linalg.norm(new_gradient) > np.linalg.norm(gradient) / 2
         if stalled and promise <= _SMALL_UNLESS_FALLING:
-            return parameters, max(changes[-2:])
+            break
         parameters, value, gradient = parameters + scale * step, new_value, new_gradient
         if promise <= _SMALL_DECREASE:
-            return parameters, max(changes[-2:])
+            break
         tolerance = float(np.clip(promise, 1e-6, 0.1))
-    return parameters, max(changes[-2:])
+    return parameters, max(last_change, change)
 
 
 def conjugate_gradients(

@@ -61,10 +61,9 @@ def logistic_spline(
     for k, penalty in enumerate(penalties):
         position, moments, converged = newton(basis, mass, position, np.sqrt(penalty) * root)
         fits.append((position, converged))
-        if len(penalties) > 1:
-            volume = np.abs(moments.root.diagonal()) + np.finfo(np.float64).tiny
-            log_volume = np.log(volume).sum() + n_bends * np.log(scales[k])
-            surprise[k] = moments.loss / share + log_volume + _RATE * scales[k]
+        volume = np.abs(moments.root.diagonal()) + np.finfo(np.float64).tiny
+        log_volume = np.log(volume).sum() + n_bends * np.log(scales[k])
+        surprise[k] = moments.loss / share + log_volume + _RATE * scales[k]
     best = int(surprise.argmin())
     position, converged = fits[best]
     values = values_at_knots(np.linalg.solve(triangle, position), knots)

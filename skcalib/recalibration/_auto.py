@@ -3,12 +3,12 @@
 from numbers import Integral
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._numerics.scores import PROPER_LOSSES
 from .._validation import Interval, StrOptions, check_can_be_split, check_candidates
-from ._base import Recalibrator
+from ._base import Recalibrator, clone_for
+from ._cross_fitting import aligned_proba
 from ._isotonic import IsotonicRecalibrator
 from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
 from ._scaling import DirichletRecalibrator, MatrixScalingRecalibrator, TemperatureRecalibrator
@@ -48,7 +48,7 @@ class AutoRecalibrator(Recalibrator):
 
     It is the answer where there is no time to compare: the usual recalibrators are fitted on parts
     of the calibration data and scored on the rest, and the best is fitted on all of it. The
-    predictions stay as they are unless that would be worse.
+    predictions stay as they are unless they gain more than the standard error of the gain.
 
     Parameters
     ----------
@@ -107,28 +107,35 @@ class AutoRecalibrator(Recalibrator):
     lowered by better calibration and raised by lost information; and unlike calibration errors it
     is a mean over samples, so that its cross-validated estimate is unbiased.
 
-    The candidates share folds, so the standard error is that of a paired difference; it ignores
-    that fits to overlapping parts of the data depend on each other. The Brier score of two classes
-    is :math:`(y - p)^2`, of more the sum of that over the classes. The cost is that of the
-    candidates, times one more than the number of folds.
+    Of the candidates, the one is taken whose gain over doing nothing, less the standard error of
+    the gain, is largest; so nothing is done if no gain exceeds its standard error. The least loss
+    itself would be no sound choice: of several candidates that gain nothing, one seems to by
+    chance. On calibrated predictions of ten classes and 100 samples it cost 0.023 of log loss, and
+    this rule nothing; on miscalibrated ones this rule is as good.
+
+    The candidates share folds, so the standard error is that of a paired difference. It ignores
+    that fits to overlapping parts of the data depend on each other: as an error of the gain of the
+    final fit it is mostly 1.2 to 1.6 times too small. With some ten samples, the choice can still
+    err. The Brier score of two classes is :math:`(y - p)^2`, of more the sum of that over the
+    classes. The cost is that of the candidates, times one more than the number of folds.
 
     Examples
     --------
     >>> from skcalib.datasets import make_temperature_family
     >>> from skcalib.recalibration import AutoRecalibrator
-    >>> y, proba = make_temperature_family(1000, inverse_temperature=2, random_state=0)
+    >>> y, proba = make_temperature_family(2000, inverse_temperature=2, random_state=0)
     >>> auto = AutoRecalibrator().fit(proba, y)
     >>> auto.best_name_
-    'sigmoid'
+    'temperature'
     >>> for name, loss, gain in zip(*(auto.results_[key] for key in ("name", "loss", "gain"))):
     ...     print(f"{name:12} {loss:.4f} {gain:.4f}")
-    none         0.6273 0.0000
-    temperature  0.5267 0.1007
-    sigmoid      0.5245 0.1028
-    beta         0.5257 0.1016
-    quadratic    0.5256 0.1018
-    spline       0.5245 0.1028
-    isotonic     0.5248 0.1026
+    none         0.5359 0.0000
+    temperature  0.4779 0.0580
+    sigmoid      0.4782 0.0577
+    beta         0.4785 0.0574
+    quadratic    0.4786 0.0573
+    spline       0.4782 0.0577
+    isotonic     0.4823 0.0536
     """
 
     _parameter_constraints: dict = {
@@ -162,11 +169,13 @@ class AutoRecalibrator(Recalibrator):
             "gain": mean_gain,
             "gain_error": gain_error,
         }
-        self.best_name_ = list(candidates)[np.argmax(mean_gain)]
+        self.best_name_ = list(candidates)[np.argmax(mean_gain - gain_error)]
         self.best_recalibrator_ = _fitted(candidates[self.best_name_], predictions)
 
     def _map(self, proba):
-        return self.best_recalibrator_.predict_proba(proba)
+        if proba.ndim == 1:
+            proba = np.column_stack([1 - proba, proba])
+        return aligned_proba(self.best_recalibrator_, proba, self.classes_)
 
     def _out_of_fold_losses(self, predictions, candidates):
         """The loss of each sample under each candidate, fitted without its fold, (c, n)."""
@@ -185,18 +194,16 @@ class AutoRecalibrator(Recalibrator):
 
 
 def _fitted(recalibrator, predictions, rows=slice(None)):
-    recalibrator = clone(recalibrator)
-    if "labels" in recalibrator.get_params():  # a fold need not contain every class
-        recalibrator.set_params(labels=predictions.classes)
     y = predictions.classes[predictions.label[rows]]
     weight = predictions.weight / predictions.share_of_one_sample
     weights = {"sample_weight": weight[rows]} if np.ptp(weight) > 0 else {}
+    recalibrator = clone_for(recalibrator, predictions.classes)
     return recalibrator.fit(predictions.matrix[rows], y, **weights)
 
 
 def _losses_of_fold(recalibrator, predictions, is_test, scoring):
     fitted = _fitted(recalibrator, predictions, ~is_test)
-    proba = fitted.predict_proba(predictions.matrix[is_test])
+    proba = aligned_proba(fitted, predictions.matrix[is_test], predictions.classes)
     if predictions.is_binary:
         proba = proba[:, 1]
     return PROPER_LOSSES[scoring](proba, predictions.label[is_test])
@@ -204,11 +211,9 @@ def _losses_of_fold(recalibrator, predictions, is_test, scoring):
 
 def _folds(predictions, n_folds):
     """The fold of each sample, (n,): dealt at random within each class, whatever the row order."""
-    label, weight = predictions.label, predictions.weight
-    proba = predictions.matrix
-    generic = (proba * np.sqrt(np.arange(2, proba.shape[1] + 2))).sum(axis=1)  # tells rows apart
-    dealt = np.lexsort((weight, label, generic))
-    dealt = dealt[np.random.default_rng(0).permutation(len(dealt))]
+    label = predictions.label
+    any_order = np.lexsort((label, predictions.weight, *predictions.matrix.T))
+    dealt = np.random.default_rng(0).permutation(any_order)
     dealt = dealt[np.argsort(label[dealt], kind="stable")]
     fold = np.empty(len(dealt), dtype=np.intp)
     fold[dealt] = np.arange(len(dealt)) % n_folds

@@ -6,7 +6,7 @@ from functools import cache
 from numbers import Real
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import ThreadpoolController
@@ -165,6 +165,14 @@ class OneVsRestRecalibrator(Recalibrator):
 
 def probability_names(classes):
     return np.array([f"proba_{label}" for label in classes.tolist()], dtype=object)
+
+
+def clone_for(recalibrator, classes):
+    """An unfitted copy that knows the classes, not all of which occur in every fold."""
+    recalibrator = clone(recalibrator)
+    if "labels" in recalibrator.get_params():
+        recalibrator.set_params(labels=classes)
+    return recalibrator
 
 
 def share_of_prior(predictions, prior_weight):

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import ClassifierMixin, TransformerMixin, clone
+from sklearn.base import ClassifierMixin, TransformerMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
@@ -20,7 +20,7 @@ from .._validation import (
     fit_context,
 )
 from ._auto import AutoRecalibrator
-from ._base import probability_names
+from ._base import clone_for, probability_names
 from ._cross_fitting import CrossFittingMetaEstimator, aligned_proba, fit_fold
 
 
@@ -417,9 +417,8 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
             )
 
     def _fit_recalibrator(self, proba, y, sample_weight, rows):
-        recalibrator = AutoRecalibrator() if self.recalibrator is None else clone(self.recalibrator)
-        if "labels" in recalibrator.get_params():  # a fold need not contain every class
-            recalibrator.set_params(labels=self.classes_)
+        chosen = AutoRecalibrator() if self.recalibrator is None else self.recalibrator
+        recalibrator = clone_for(chosen, self.classes_)
         weight = {} if sample_weight is None else {"sample_weight": sample_weight[rows]}
         return recalibrator.fit(proba, y[rows], **weight)
 

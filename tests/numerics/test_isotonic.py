@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.isotonic import IsotonicRegression
 
-from skcalib._numerics.isotonic import centred_isotonic_knots, isotonic_fit
+from skcalib._numerics.isotonic import centred_isotonic_knots, isotonic_fit, isotonic_knots
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -125,3 +125,9 @@ def test_equal_means_are_one_block_whatever_the_rounding():
         for scale in (1 / n, 1 / 3, 0.1):
             scaled = centred_isotonic_knots(points, scale * weight, scale)
             np.testing.assert_allclose(scaled, expected, atol=1e-12)
+
+
+def test_the_last_point_is_a_knot():
+    knots, values = isotonic_knots(np.array([0.1, 0.2, 0.3]), np.array([[1, 0, 0], [0, 1, 1]]))
+    np.testing.assert_array_equal(knots, [0.1, 0.2, 0.3])
+    np.testing.assert_array_equal(values, [0, 1, 1])

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.optimize import minimize
+from scipy.special import expit
 
 from skcalib._numerics.splines import (
     evaluate_spline,
@@ -113,3 +114,30 @@ def test_smoothing_follows_the_data(bend, is_curved):
     assert (scale > 0.1) == is_curved
     fitted = 1 / (1 + np.exp(-evaluate_spline(knots, values, points)))
     assert np.mean(np.abs(fitted - truth)) < 0.02
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_smoothing_is_the_mode_of_the_posterior(seed):
+    rng = np.random.default_rng(seed)
+    n = [40, 300, 1500][seed % 3]
+    points = np.sort(rng.normal(size=n) * 2)
+    label = rng.random(n) < expit(points - [0, 0.3, 1][seed % 2] * np.abs(points))
+    mass = 0.98 / n * np.stack([~label, label])
+    mass += 0.02 / n * np.stack([expit(-points), expit(points)])
+    knots = quantile_knots(points, 8)
+    design, root = spline_basis(points, knots)
+    surprise = {}
+    for scale in 2.0 ** np.arange(-8, 4):
+        smoothing = 1 / n / scale**2
+        values, *_ = logistic_spline(points, mass, knots, 1 / n, smoothing)
+        linear = evaluate_spline(knots, values, points)
+        beta = np.linalg.lstsq(design, linear, rcond=None)[0]
+        loss = mass[0] @ np.logaddexp(0, linear) + mass[1] @ np.logaddexp(0, -linear)
+        loss += smoothing / 2 * np.sum((root @ beta) ** 2)
+        spread = mass.sum(axis=0) * expit(linear) * expit(-linear)
+        hessian = design.T @ (spread[:, None] * design) + smoothing * root.T @ root
+        # −log of the marginal likelihood and of the prior density 2 exp(−2σ)
+        log_volume = np.linalg.slogdet(hessian)[1] / 2 + (len(knots) - 2) * np.log(scale)
+        surprise[smoothing] = n * loss + log_volume + 2 * scale
+    best = min(surprise, key=surprise.get)
+    assert logistic_spline(points, mass, knots, 1 / n)[1] == pytest.approx(best)

@@ -79,3 +79,12 @@ def test_steps_are_few_and_increase():
         assert len(knots) == len(values) < 100
         assert (np.diff(knots) > 0).all()
         assert (np.diff(values) > 0).all()
+
+
+def test_steps_increase_despite_rounding():
+    for seed in range(500):
+        rng = np.random.default_rng(seed)
+        weight = rng.integers(0, 3, size=(2, 12)) + np.eye(2)[rng.integers(0, 2, size=12)].T
+        weight = weight / weight.sum()
+        for _, values in venn_abers_fit(np.arange(12.0), weight, float((weight**2).sum())):
+            assert (np.diff(values) > 0).all()

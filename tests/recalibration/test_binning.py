@@ -289,3 +289,10 @@ def test_bad_parameters_are_refused(name, value):
 def test_only_equal_widths_can_be_shifted(strategy):
     with pytest.raises(ValueError, match="random_shift=True needs strategy='uniform'"):
         IntervalBinningRecalibrator(strategy, random_shift=True).fit([0.2, 0.7], [0, 1])
+
+
+def test_a_pseudo_count_has_the_weight_of_samples():
+    recalibrator = IntervalBinningRecalibrator("uniform", n_bins=1, pseudo_count=2)
+    recalibrator.fit([0.2, 0.8], [0, 1], sample_weight=[1, 3])
+    # Σw² = 10/16 for each of two samples, half of each label
+    assert recalibrator.values_ == pytest.approx([(12 / 16 + 10 / 16) / (1 + 20 / 16)], rel=1e-12)

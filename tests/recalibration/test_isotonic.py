@@ -155,3 +155,10 @@ def test_difficult_data(proba, label, strict):
 def test_strict_is_a_truth_value():
     with pytest.raises(ValueError, match="'strict' parameter"):
         IsotonicRecalibrator(strict="yes").fit([0.1, 0.9], [0, 1])
+
+
+def test_the_samples_more_of_the_strict_form_have_the_weight_of_a_sample():
+    recalibrator = IsotonicRecalibrator(strict=True)
+    recalibrator.fit([0.2, 0.8, 0.9], [0, 1, 1], sample_weight=[3, 3, 1])
+    # Σw² = 19/49 before the first sample of weight 21/49
+    assert recalibrator.maps_[0][1][1] == pytest.approx(19 / 40, rel=1e-12)

@@ -955,7 +955,9 @@ def test_labels_that_a_frozen_classifier_does_not_know_are_named():
 
 def test_an_estimator_without_classes_is_no_classifier():
     X, y = load_iris(return_X_y=True)
-    model = RecalibratedClassifier(IsolationForest(n_estimators=2), response_method="decision_function")
+    model = RecalibratedClassifier(
+        IsolationForest(n_estimators=2), response_method="decision_function"
+    )
     with pytest.raises(ValueError, match="estimator must be a classifier, with the attribute"):
         model.fit(X, y)
 

@@ -456,3 +456,39 @@ def test_a_temperature_keeps_the_largest_class_beside_coarse_levels():
     query = np.array([[0.1, 0.2, 0.15, 0.15, 0.15, 0.25], [0.05, 0.24, 0.15, 0.18, 0.15, 0.23]])
     recalibrator = TemperatureRecalibrator().fit(proba, label)
     np.testing.assert_array_equal(recalibrator.predict(query), [5, 1])
+
+
+@regressions
+@pytest.mark.parametrize(
+    ("n_classes", "n", "hit"), [(2, 30, 0.3), (2, 300, 0.3), (3, 300, 0.0), (10, 3000, 0.1)]
+)
+def test_certain_and_mostly_wrong(recalibrator, n_classes, n, hit):
+    """Uniform probabilities are within reach."""
+    rng = np.random.default_rng(0)
+    top = rng.integers(0, n_classes, n)
+    wrong = (top + 1 + rng.integers(0, n_classes - 1, n)) % n_classes
+    label = np.where(rng.random(n) < hit, top, wrong)
+    proba = np.eye(n_classes)[top]
+    fitted = clone(recalibrator).set_params(labels=range(n_classes)).fit(proba, label)
+    loss = log_loss(label, fitted.predict_proba(proba), labels=range(n_classes))
+    assert loss < np.log(n_classes) + 0.01
+
+
+@regressions
+def test_a_strong_prior_keeps_votes_but_for_zeros(recalibrator):
+    rng = np.random.default_rng(0)
+    proba = rng.multinomial(20, [0.7, 0.2, 0.1], size=60) / 20
+    fitted = clone(recalibrator).set_params(prior_weight=1e9)
+    fitted.fit(proba, rng.integers(0, 3, size=60))
+    expected = np.maximum(proba, 1 / 40)
+    expected /= expected.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(fitted.predict_proba(proba), expected, atol=1e-7)
+
+
+@all_cases
+def test_layout_in_memory_changes_no_bit(recalibrator):
+    label, proba = random_problem(np.random.default_rng(0), 300, 33)
+    one, two = (clone(recalibrator).fit(p, label) for p in (proba, np.asfortranarray(proba)))
+    np.testing.assert_array_equal(
+        one.predict_proba(proba), two.predict_proba(np.asfortranarray(proba))
+    )
