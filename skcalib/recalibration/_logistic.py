@@ -41,7 +41,7 @@ class LogisticRecalibrator(OneVsRestRecalibrator):
         self.smallest_probability_ = smallest_probability(predictions.proba)
         super()._fit(predictions)
         table = np.array(self.maps_)
-        self.intercept_, self.coef_ = table[:, 0], table[:, 1:]
+        self.intercept_, self.coef_ = table[:, 0].copy(), table[:, 1:].copy()
 
     def _fit_binary(self, predictions):
         fit = self._fit_outcomes(*outcomes(self, predictions))
@@ -170,8 +170,9 @@ class QuadraticRecalibrator(_PolynomialRecalibrator):
 
     The calibrated log-odds are a quadratic polynomial of the predicted ones, so that low and high
     predictions can be mended differently. It need not keep the ranking: beyond its vertex the
-    parabola turns round, mostly where there are no predictions. More than two classes are
-    recalibrated one against the rest, and the rows divided by their sums.
+    parabola turns round, mostly where there are no predictions; with few samples it may be where
+    new predictions are almost certain. More than two classes are recalibrated one against the rest,
+    and the rows divided by their sums.
 
     Parameters
     ----------
