@@ -110,8 +110,10 @@ class AutoRecalibrator(Recalibrator):
     Of the candidates, the one is taken whose gain over doing nothing, less the standard error of
     the gain, is largest; so nothing is done if no gain exceeds its standard error. The least loss
     itself would be no sound choice: of several candidates that gain nothing, one seems to by
-    chance. On calibrated predictions of ten classes and 100 samples it cost 0.023 of log loss, and
-    this rule nothing; on miscalibrated ones this rule is as good.
+    chance. Of 60 data sets with 100 calibrated predictions each (uniform over the simplex of 2, 3
+    and 10 classes) it changed 23, 27 and 35, at a mean cost of 0.009, 0.011 and 0.042 of expected
+    log loss; this rule changed 5, 7 and 8, at 0.002, 0.004 and 0.015. On miscalibrated predictions
+    it is as good.
 
     The candidates share folds, so the standard error is that of a paired difference. It ignores
     that fits to overlapping parts of the data depend on each other: as an error of the gain of the

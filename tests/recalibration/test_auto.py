@@ -154,19 +154,16 @@ def test_of_equals_nothing_is_done():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("n_classes", "most"), [(2, 0.004), (3, 0.003), (10, 0.003)])
-def test_calibrated_predictions_lose_little(n_classes, most):
-    """The mean excess over doing nothing: it was 0.0016, 0.0001 and 0.0 in 24 to 61 data sets."""
-    excess = []
-    for seed in range(20):
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+def test_calibrated_predictions_mostly_stay_as_they_are(n_classes):
+    """Some 53 of 60 do, with a standard deviation below 3; by the least loss 25 to 37 would."""
+    n_unchanged = 0
+    for seed in range(60):
         rng = np.random.default_rng(seed)
         label, proba = random_problem(rng, 100, n_classes, calibrated=True)
         auto = AutoRecalibrator(labels=range(n_classes)).fit(proba, label)
-        _, new = random_problem(rng, 5000, n_classes, calibrated=True)
-        new = two_columns(new) if new.ndim == 1 else new
-        calibrated = auto.predict_proba(new)
-        excess.append((new * np.log(new / calibrated)).sum(axis=1).mean())
-    assert np.mean(excess) < most
+        n_unchanged += auto.best_name_ == "none"
+    assert n_unchanged >= 42
 
 
 def test_results_are_a_table():
