@@ -3,7 +3,7 @@
 Each problem is split at random into three parts, stratified: one to fit a classifier, one to
 recalibrate it, one to measure. Run in an environment with the other packages:
 
-    pip install . probcal betacal venn-abers netcal probmetrics numba
+    pip install . probcal betacal venn-abers netcal probmetrics numba splinecalib
     python docs/benchmarks/recalibration.py [n_repeats] [table.csv]
 """
 
@@ -35,6 +35,7 @@ warnings.simplefilter("ignore")
 import netcal.binning  # noqa: E402
 import netcal.scaling  # noqa: E402
 import probcal  # noqa: E402
+import splinecalib  # noqa: E402
 from probmetrics.calibrators import get_calibrator  # noqa: E402
 
 CLASSIFIERS = {
@@ -108,6 +109,15 @@ def of_probcal(name, case, X_test, proba_test):
     return positive if positive.ndim == 2 else np.column_stack([1 - positive, positive])
 
 
+def of_splinecalib(case, X_test, proba_test):
+    if proba_test.shape[1] > 2:
+        raise NotImplementedError("two classes only")
+    calibrator = splinecalib.SplineCalib()
+    calibrator.fit(case.proba[:, 1], case.y)
+    positive = calibrator.calibrate(proba_test[:, 1])
+    return np.column_stack([1 - positive, positive])
+
+
 def of_netcal(calibrator, case, X_test, proba_test):
     calibrator = calibrator()
     columns = 1 if proba_test.shape[1] == 2 else slice(None)
@@ -156,6 +166,7 @@ METHODS = {
             "VennAbers",
         )
     },
+    "splinecalib": of_splinecalib,
     **{
         f"netcal {name}": partial(of_netcal, getattr(module, name))
         for module, name in (
