@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from .sorting import first_of_ties, pool_ties
+from .sorting import first_of_ties, last_of_runs, last_of_ties, pool_ties
 
 # Means of outcomes that are equal differ by less, according to the order of summation.
 _ROUNDING = 1e-12
@@ -25,9 +25,7 @@ def isotonic_knots(points: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, 
     """`isotonic_fit` of sorted distinct points (m,), given the weight of each label (2, m)."""
     total = weight.sum(axis=0)
     value = np.clip(isotonic_regression(weight[1] / total, weights=total).x, 0.0, 1.0)
-    is_end = first_of_ties(value)
-    is_end[:-1] |= is_end[1:]
-    is_end[-1] = True
+    is_end = first_of_ties(value) | last_of_ties(value)
     return points[is_end], value[is_end]
 
 
@@ -45,7 +43,7 @@ def centred_isotonic_knots(
     fit = isotonic_regression(rate, weights=np.concatenate([[extra], total, [extra]])).x
     rises = np.diff(fit[1:-1]) > _ROUNDING  # no block holds an extra sample alone
     start = np.flatnonzero(np.append(True, rises))
-    last = np.append(start[1:], len(points)) - 1
+    last = last_of_runs(start, len(points))
     value = fit[1:-1][start]
     centre = np.add.reduceat(total * points, start) / np.add.reduceat(total, start)
     centre = np.clip(centre, points[start], points[last])  # rounding must not exchange two

@@ -10,6 +10,16 @@ def first_of_ties(ordered: np.ndarray) -> np.ndarray:
     return is_first
 
 
+def last_of_ties(ordered: np.ndarray) -> np.ndarray:
+    """Whether each of some sorted values (n,) differs from the one behind it."""
+    return np.append(first_of_ties(ordered)[1:], True)
+
+
+def last_of_runs(start: np.ndarray, n: int) -> np.ndarray:
+    """The last index of each of the runs of 0, …, n − 1 that start there, (r,)."""
+    return np.append(start[1:], n) - 1
+
+
 def sort_labelled(points: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Points in [0, 1] sorted, and their labels, 0 or 1, in the same order.
 

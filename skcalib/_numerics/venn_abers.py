@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from .sorting import first_of_ties
+from .sorting import first_of_ties, last_of_ties
 
 # A step function: sorted knots (r,), and values (r,).
 Steps = tuple[np.ndarray, np.ndarray]
@@ -20,7 +20,7 @@ def venn_abers_fit(points: np.ndarray, weight: np.ndarray, extra: float) -> tupl
     lower = 1 - _fit_with_a_positive(weight[::-1, ::-1], extra)[::-1]
     upper = _fit_with_a_positive(weight, extra)
     is_start = first_of_ties(lower)
-    is_end = np.append(first_of_ties(upper)[1:], True)
+    is_end = last_of_ties(upper)
     return (points[is_start], lower[is_start]), (points[is_end], upper[is_end])
 
 
@@ -46,8 +46,7 @@ def _fit_with_a_positive(weight: np.ndarray, extra: float) -> np.ndarray:
     total = weight.sum(axis=0)
     rate = np.append(1.0, weight[1] / total)
     pooled = isotonic_regression(rate, weights=np.append(extra, total)).x
-    is_corner = np.append(first_of_ties(pooled)[1:], True)
-    corners = np.flatnonzero(is_corner)[::-1].tolist()  # the next one last
+    corners = np.flatnonzero(last_of_ties(pooled))[::-1].tolist()  # the next one last
     x, y = (np.append(0.0, np.cumsum(part)).tolist() for part in (total, weight[1]))
 
     def slope_to(corner: int) -> float:

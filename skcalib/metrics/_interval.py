@@ -7,6 +7,7 @@ from numbers import Real
 import numpy as np
 
 from .._numerics.partitions import best_partition, cells, shifted_partition_sum
+from .._numerics.sorting import last_of_runs
 from .._predictions import Predictions
 from .._validation import (
     METRIC_CONSTRAINTS,
@@ -38,14 +39,13 @@ def optimal_partition(
 
     Points (m,) with the weight of each label (2, m); `precision` as in the metric.
     """
-    total = weight.sum(axis=0)
-    mass = weight[1] * (1 - points) - weight[0] * points
+    total, mass = weight.sum(axis=0), _signed_mass(points, weight)
     if precision is None:
         precision = 0.0 if len(points) <= _MOST_CUTS else _PRECISION_BEYOND
     if precision < _ROUNDING:
         return best_partition(points, points, total, mass)[1]
     start = cells(points, total, precision)
-    last = points[np.append(start[1:], len(points)) - 1]
+    last = points[last_of_runs(start, len(points))]
     total, mass = np.add.reduceat(total, start), np.add.reduceat(mass, start)
     return start[best_partition(points[start], last, total, mass)[1]]
 
@@ -54,10 +54,13 @@ def partition_errors(
     points: np.ndarray, weight: np.ndarray, start: np.ndarray
 ) -> tuple[float, float]:
     """The binned error and the mean width of intervals that start there."""
-    mass = weight[1] * (1 - points) - weight[0] * points
-    extent = points[np.append(start[1:], len(points)) - 1] - points[start]
-    error = np.abs(np.add.reduceat(mass, start)).sum()
+    extent = points[last_of_runs(start, len(points))] - points[start]
+    error = np.abs(np.add.reduceat(_signed_mass(points, weight), start)).sum()
     return float(error), float(extent @ np.add.reduceat(weight.sum(axis=0), start))
+
+
+def _signed_mass(points: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    return weight[1] * (1 - points) - weight[0] * points
 
 
 def _interval_calibration_error(predictions: Predictions, precision: float | None) -> float:

@@ -1,6 +1,7 @@
 """The choice among recalibrators by cross-validation."""
 
 from numbers import Integral
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
@@ -160,7 +161,9 @@ class AutoRecalibrator(Recalibrator):
         defaults = _TWO_CLASSES if predictions.is_binary else _MORE_CLASSES
         given = defaults.items() if self.candidates is None else self.candidates
         candidates = {"none": Unchanged(), **check_candidates(given)}
-        loss = self._out_of_fold_losses(predictions, candidates.values())  # (c, n)
+        data = _data(predictions)
+        fold = _folds(predictions, self.n_folds)
+        loss = self._out_of_fold_losses(data, fold, candidates.values())  # (c, n)
         gain = loss[0] - loss
         weight = predictions.weight
         mean_gain = gain @ weight
@@ -172,19 +175,18 @@ class AutoRecalibrator(Recalibrator):
             "gain_error": gain_error,
         }
         self.best_name_ = list(candidates)[np.argmax(mean_gain - gain_error)]
-        self.best_recalibrator_ = _fitted(candidates[self.best_name_], predictions)
+        self.best_recalibrator_ = _fitted(candidates[self.best_name_], data)
 
     def _map(self, proba):
         if proba.ndim == 1:
             proba = np.column_stack([1 - proba, proba])
         return aligned_proba(self.best_recalibrator_, proba, self.classes_)
 
-    def _out_of_fold_losses(self, predictions, candidates):
+    def _out_of_fold_losses(self, data, fold, candidates):
         """The loss of each sample under each candidate, fitted without its fold, (c, n)."""
-        fold = _folds(predictions, self.n_folds)
         n_folds = fold.max() + 1
         parts = Parallel(n_jobs=self.n_jobs)(
-            delayed(_losses_of_fold)(candidate, predictions, fold == k, self.scoring)
+            delayed(_losses_of_fold)(candidate, data, fold == k, self.scoring)
             for candidate in candidates
             for k in range(n_folds)
         )
@@ -195,20 +197,34 @@ class AutoRecalibrator(Recalibrator):
         return losses
 
 
-def _fitted(recalibrator, predictions, rows=slice(None)):
-    y = predictions.classes[predictions.label[rows]]
+class _Data(NamedTuple):
+    """What a candidate is fitted to and scored on; no weights if they are equal."""
+
+    X: np.ndarray  # (n, K)
+    y: np.ndarray  # (n,)
+    label: np.ndarray  # (n,), index into classes
+    weight: np.ndarray | None  # (n,), near 1
+    classes: np.ndarray  # (K,)
+
+
+def _data(predictions):
+    classes, label = predictions.classes, predictions.label
     weight = predictions.weight / predictions.share_of_one_sample
-    weights = {"sample_weight": weight[rows]} if np.ptp(weight) > 0 else {}
-    recalibrator = clone_for(recalibrator, predictions.classes)
-    return recalibrator.fit(predictions.matrix[rows], y, **weights)
+    varies = np.ptp(weight) > 0
+    return _Data(predictions.matrix, classes[label], label, weight if varies else None, classes)
 
 
-def _losses_of_fold(recalibrator, predictions, is_test, scoring):
-    fitted = _fitted(recalibrator, predictions, ~is_test)
-    proba = aligned_proba(fitted, predictions.matrix[is_test], predictions.classes)
-    if predictions.is_binary:
+def _fitted(recalibrator, data, rows=slice(None)):
+    weights = {} if data.weight is None else {"sample_weight": data.weight[rows]}
+    return clone_for(recalibrator, data.classes).fit(data.X[rows], data.y[rows], **weights)
+
+
+def _losses_of_fold(recalibrator, data, is_test, scoring):
+    fitted = _fitted(recalibrator, data, ~is_test)
+    proba = aligned_proba(fitted, data.X[is_test], data.classes)
+    if len(data.classes) == 2:
         proba = proba[:, 1]
-    return PROPER_LOSSES[scoring](proba, predictions.label[is_test])
+    return PROPER_LOSSES[scoring](proba, data.label[is_test])
 
 
 def _folds(predictions, n_folds):

@@ -8,7 +8,7 @@ from sklearn.utils import check_random_state
 
 from .._numerics.intervals import quantile_bins
 from .._numerics.logits import clipped
-from .._numerics.sorting import first_of_ties
+from .._numerics.sorting import first_of_ties, last_of_runs
 from .._validation import Interval, StrOptions, check_random_shift
 from ..metrics._interval import optimal_partition, partition_errors
 from ._base import OneVsRestRecalibrator, Recalibrator
@@ -236,7 +236,7 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         return IntervalMap(
             cuts,
             values,
-            np.column_stack([points[start], points[np.append(start[1:], len(points)) - 1]]),
+            np.column_stack([points[start], points[last_of_runs(start, len(points))]]),
             IntervalCertificate(*partition_errors(points, weight, start), float(movement)),
         )
 

@@ -1,6 +1,12 @@
 import numpy as np
 
-from skcalib._numerics.sorting import pool_ties, sort_labelled
+from skcalib._numerics.sorting import (
+    first_of_ties,
+    last_of_runs,
+    last_of_ties,
+    pool_ties,
+    sort_labelled,
+)
 
 
 def test_sort_labelled_equals_argsort():
@@ -25,3 +31,12 @@ def test_pool_ties():
     points, mass = pool_ties(np.array([0.5, 0.1, 0.5]), np.array([[1.0, 2, 3], [4, 5, 6]]))
     np.testing.assert_array_equal(points, [0.1, 0.5])
     np.testing.assert_array_equal(mass, [[2, 4], [5, 10]])
+
+
+def test_ends_of_ties_and_of_runs():
+    ordered = np.array([1.0, 1.0, 2.0, 5.0, 5.0, 5.0])
+    np.testing.assert_array_equal(first_of_ties(ordered), [True, False, True, True, False, False])
+    np.testing.assert_array_equal(last_of_ties(ordered), [False, True, True, False, False, True])
+    np.testing.assert_array_equal(last_of_ties(ordered[:1]), [True])
+    np.testing.assert_array_equal(last_of_runs(np.array([0, 2, 3]), 6), [1, 2, 5])
+    np.testing.assert_array_equal(last_of_runs(np.array([0]), 6), [5])
