@@ -7,15 +7,9 @@ from typing import ClassVar
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from ._numerics.gram import KERNELS, kernel_values, median_distance
-from ._validation import (
-    Interval,
-    StrOptions,
-    check_finite_kernel,
-    check_kernel,
-    check_semidefinite,
-    validate_parameter_constraints,
-)
+from ._kernels.checks import check_finite_kernel, check_kernel, check_semidefinite
+from ._kernels.functions import KERNELS, kernel_values, median_distance
+from ._sklearn import Interval, StrOptions, validate_parameter_constraints
 
 __all__ = [
     "Bounded",

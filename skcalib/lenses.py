@@ -9,15 +9,10 @@ from numbers import Integral
 
 import numpy as np
 
-from ._validation import (
-    Interval,
-    check_groups,
-    check_largest,
-    check_predictions,
-    validate_params,
-)
-
-__all__ = ["class_groups", "top_k"]
+from ._inputs.arrays import shown
+from ._inputs.checks import check_predictions
+from ._inputs.labels import check_labels
+from ._sklearn import Interval, validate_params
 
 _LENS_CONSTRAINTS: dict = {
     "y_true": "no_validation",
@@ -192,3 +187,55 @@ def class_groups(y_true, y_proba, groups, *, labels=None):
     names, group_of = check_groups(groups, predictions.classes)
     proba = predictions.matrix @ (group_of[:, None] == np.arange(len(names)))  # (n, G)
     return names[group_of[predictions.label]], np.minimum(proba, 1)
+
+
+def check_largest(k, n_classes):
+    """No more probabilities can be the largest than there are."""
+    if k > n_classes:
+        raise ValueError(
+            f"k must be at most the number of classes; found k={k} and {n_classes} classes. Pass a "
+            "smaller k."
+        )
+
+
+def check_groups(groups, classes):
+    """The sorted names of the groups, and for each class the index of its group (K,)."""
+    if isinstance(groups, dict):
+        names, _ = check_labels(list(groups), name="The names of groups", partner="groups")
+        groups = [groups[name] for name in names.tolist()]
+    else:
+        names = np.arange(len(groups))
+    known = classes.tolist()
+    group_of = np.full(len(known), -1)
+    for index, (name, members) in enumerate(zip(names.tolist(), groups, strict=True)):
+        if isinstance(members, str | bytes) or not hasattr(members, "__iter__"):
+            raise ValueError(
+                f"groups must hold a list of classes for each group; found {members!r} for "
+                f"group {name!r}. Write [{members!r}]."
+            )
+        for member in members:
+            if member not in known:
+                raise ValueError(
+                    f"groups must hold only the classes {shown(classes)}; found {member!r} in "
+                    f"group {name!r}. Name all classes with labels=[...], of the same type as "
+                    "the labels."
+                )
+            if group_of[known.index(member)] >= 0:
+                raise ValueError(
+                    f"groups must hold each class once; found {member!r} a second time, in "
+                    f"group {name!r}. Remove it from one group."
+                )
+            group_of[known.index(member)] = index
+    missing = classes[group_of < 0]
+    if len(missing):
+        raise ValueError(
+            f"groups must hold every class; found no group for {shown(missing)}. Put the rest "
+            "into a group of its own."
+        )
+    n_filled = len(np.unique(group_of))
+    if n_filled < max(2, len(names)):
+        raise ValueError(
+            f"groups must be at least two, and none may be empty; found {len(names)} group(s), "
+            f"{n_filled} of them with classes. The probability of a single group is always 1."
+        )
+    return names, group_of

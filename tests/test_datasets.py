@@ -5,12 +5,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import beta as beta_distribution
 
-from skcalib.datasets import (
-    _at_inverse_temperature,
-    make_covariate_shift,
-    make_dirichlet_family,
-    make_temperature_family,
-)
+from skcalib.datasets import make_covariate_shift, make_dirichlet_family, make_temperature_family
+from skcalib.datasets._temperature import _at_inverse_temperature
 from skcalib.hypothesis_tests import CalibrationTest
 
 

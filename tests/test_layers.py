@@ -13,14 +13,15 @@ ROOT = Path(skcalib.__file__).parent
 
 # From the ground up; a module may import from its own package and from the layers before it.
 LAYERS = [
-    ["_numerics"],
-    ["_predictions"],
-    ["_validation"],
+    ["_numerics", "_sklearn"],
+    ["_redraw"],
+    ["_inputs"],
+    ["_kernels"],
     ["datasets", "function_classes", "lenses"],
     ["metrics"],
     ["hypothesis_tests", "recalibration", "uncertainty"],
-    ["report", "display"],
-    ["_demo", "_tables"],
+    ["display", "report"],
+    ["_cli"],
     ["__main__"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
@@ -60,13 +61,26 @@ def test_imports_point_downwards(path):
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_private_names_of_scikit_learn_enter_through_validation_only(path):
-    if package_of(path) == "_validation":
+def test_private_names_of_scikit_learn_enter_through_one_file(path):
+    if package_of(path) == "_sklearn":
         return
     for module, names in imports_of(path):
         if module.startswith("sklearn"):
             parts = module.split(".") + names
             assert not any(part.startswith("_") for part in parts), f"{module}: {names}"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "_numerics").rglob("*.py")), ids=lambda p: p.name)
+def test_numerics_judge_nothing(path):
+    assert not any(module.startswith("sklearn") for module, _ in imports_of(path))
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert not any(isinstance(node, ast.Raise) for node in ast.walk(tree))
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "_inputs").rglob("*.py")), ids=lambda p: p.name)
+def test_inputs_know_no_model(path):
+    used = {module for module, _ in imports_of(path) if module.startswith("sklearn")}
+    assert all(module.startswith(("sklearn.utils", "sklearn.exceptions")) for module in used)
 
 
 def test_every_module_has_a_layer():

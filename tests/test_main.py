@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from helpers import random_problem
 
-from skcalib.__main__ import main
+from skcalib._cli import main
 from skcalib.report import calibration_report
 
 

@@ -104,7 +104,7 @@ def test_impossible_labels_are_certain_evidence():
 
 
 def test_large_problems_are_tested_on_a_part(monkeypatch):
-    monkeypatch.setattr("skcalib.report._MULTIPLICATIONS", 3 * 999 * 50**2)
+    monkeypatch.setattr("skcalib.report._numbers._MULTIPLICATIONS", 3 * 999 * 50**2)
     label, proba = random_problem(np.random.default_rng(0), 200, 3)
     numbers = calibration_report(label, proba, random_state=0, output_dict=True)
     assert numbers["n_tested"] == 50

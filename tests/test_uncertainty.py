@@ -15,7 +15,8 @@ from skcalib.metrics import (
     smooth_calibration_error,
     squared_kernel_calibration_error,
 )
-from skcalib.uncertainty import _jackknife_deviation, compare, confidence_interval
+from skcalib.uncertainty import compare, confidence_interval
+from skcalib.uncertainty._resampling import _jackknife_deviation
 
 FAST = {"n_resamples": 39, "random_state": 0}
 

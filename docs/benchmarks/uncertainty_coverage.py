@@ -13,7 +13,8 @@ from sklearn import config_context
 
 from skcalib import metrics
 from skcalib.datasets import make_temperature_family
-from skcalib.uncertainty import _Estimates, _hull, compare
+from skcalib.uncertainty import compare
+from skcalib.uncertainty._resampling import Estimates, hull
 
 LEVELS = (0.90, 0.95)
 N_REPETITIONS = {100: 300, 1000: 300, 10_000: 100}
@@ -53,9 +54,9 @@ def interval_ends(metric, params, n, beta, seed):
     """The estimate, and the ends for each level: as `confidence_interval`, from one resampling."""
     y_true, y_proba = make_temperature_family(n, inverse_temperature=beta, random_state=seed)
     with config_context(skip_parameter_validation=True):
-        estimate = _Estimates(metric, y_true, {"y_proba": y_proba}, None, [0, 1], params)
+        estimate = Estimates(metric, y_true, {"y_proba": y_proba}, None, [0, 1], params)
         values = [v[..., 0] for v in estimate.resample(N_RESAMPLES, seed, n_jobs=None)]
-    ends = [_hull(*values, estimate.shrinkage, level) for level in LEVELS]
+    ends = [hull(*values, estimate.shrinkage, level) for level in LEVELS]
     return values[0], *np.maximum(ends, 0).ravel()
 
 

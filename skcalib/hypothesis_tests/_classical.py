@@ -8,10 +8,11 @@ from scipy.special import expit, log_expit
 from scipy.stats import chi2, norm
 from sklearn.exceptions import ConvergenceWarning
 
-from .._numerics.intervals import binned_sums, quantile_bins
+from .._inputs.estimators import check_fit_input
+from .._numerics.bins import binned_sums, quantile_bins
 from .._numerics.logistic import logistic_fit
 from .._numerics.logits import log_odds
-from .._validation import Interval, check_degrees_of_freedom, check_fit_input, fit_context
+from .._sklearn import Interval, fit_context
 from ._base import HypothesisTest, positive
 
 _MOST_STEPS = 200
@@ -462,3 +463,13 @@ def _two_squares_sf(value, spread):
     """
     cosine = np.cos((np.arange(_N_ANGLES) + 0.5) * np.pi / _N_ANGLES)
     return np.mean(np.exp(-0.5 * value / (1 + spread * cosine)))
+
+
+def check_degrees_of_freedom(n_groups, ddof):
+    """Of a chi-squared distribution over groups whose outcomes can vary."""
+    if 0 < ddof >= n_groups:
+        raise ValueError(
+            f"ddof must be less than the number of groups whose outcomes can vary; found ddof="
+            f"{ddof} and {n_groups} group(s). Choose more bins, if the predictions are not tied; "
+            "for predictions that do not depend on the labels, ddof=0."
+        )

@@ -1,23 +1,16 @@
 """Calibration measures in the manner of :mod:`sklearn.metrics`; 0 is calibrated."""
 
 from ._binned import expected_calibration_error
-from ._conditional import (
-    conditional_kernel_calibration_error,
-    joint_kernel_calibration_error,
-)
+from ._conditional import conditional_kernel_calibration_error, joint_kernel_calibration_error
 from ._cumulative import cumulative_calibration_error
-from ._distance import (
-    calibration_distance_bounds,
-    lower_distance_to_calibration,
-    smooth_calibration_error,
-    smooth_calibration_witness,
-)
+from ._distance import calibration_distance_bounds, lower_distance_to_calibration
 from ._interval import interval_calibration_error
 from ._kernel import kernel_calibration_error, squared_kernel_calibration_error
 from ._laplace import laplace_kernel_calibration_error
 from ._proper import ScoreDecomposition, score_decomposition
 from ._scorers import get_scorer, get_scorer_names, make_scorer
-from ._smooth import smooth_expected_calibration_error
+from ._smooth import smooth_calibration_error, smooth_calibration_witness
+from ._smooth_expected import smooth_expected_calibration_error
 from ._weighted import weighted_calibration_error
 
 __all__ = [

@@ -5,26 +5,19 @@ from numbers import Integral
 
 import numpy as np
 
-from .._numerics.intervals import (
+from .._inputs.checks import check_predictions
+from .._inputs.constraints import CANONICAL_CONSTRAINTS, METRIC_CONSTRAINTS
+from .._inputs.predictions import Predictions
+from .._numerics.bins import (
     bin_extents,
     binned_sums,
     mean_variances,
+    median_variance_bins,
+    product_bins,
     quantile_bins,
     uniform_bins,
 )
-from .._numerics.simplex import median_variance_bins, product_bins
-from .._predictions import Predictions
-from .._validation import (
-    CANONICAL_CONSTRAINTS,
-    METRIC_CONSTRAINTS,
-    Interval,
-    StrOptions,
-    check_binned_options,
-    check_debiased,
-    check_predictions,
-    check_simplex_options,
-    validate_params,
-)
+from .._sklearn import Interval, StrOptions, validate_params
 from ._reductions import average_over_reductions
 
 
@@ -295,3 +288,45 @@ def expected_calibration_error(
     if multi_class == "canonical" and not predictions.is_binary:
         check_simplex_options(strategy, debias, add_bin_width)
     return average_over_reductions(measure, predictions, multi_class, average)
+
+
+def check_binned_options(norm, debias, add_bin_width):
+    """The bias is known of the square, and the width is added to a mean absolute gap."""
+    if debias and norm != "l2":
+        raise ValueError(
+            "debias=True needs norm='l2': only the bias of squared gaps is known; found "
+            f"norm={norm!r}. Pass norm='l2', or debias=False."
+        )
+    if add_bin_width and norm != "l1":
+        raise ValueError(
+            "add_bin_width=True needs norm='l1' (and debias=False): only with the mean absolute "
+            f"gap is the sum a bound on a distance; found norm={norm!r}. Pass norm='l1', or "
+            "add_bin_width=False."
+        )
+
+
+def check_simplex_options(strategy, debias, add_bin_width):
+    """What needs an order of the predictions, or a theory of two classes."""
+    if strategy == "quantile":
+        raise ValueError(
+            "strategy='quantile' needs predictions that have an order; found "
+            "multi_class='canonical', whose predictions are the vectors of all classes. Pass "
+            "strategy='median-variance' or 'uniform', or measure 'confidence', 'top-label' or "
+            "'classwise'."
+        )
+    name = "debias" if debias else "add_bin_width" if add_bin_width else None
+    if name:
+        raise ValueError(
+            f"{name}=True needs binary problems: only for them is the correction known; found "
+            f"multi_class='canonical' and more than two classes. Pass {name}=False, or measure "
+            "'confidence', 'top-label' or 'classwise'."
+        )
+
+
+def check_debiased(variance):
+    """The bias is estimated from bins of several samples; it is NaN for those of one."""
+    if np.isnan(variance).all():
+        raise ValueError(
+            "debias=True needs a bin in which at least 2 samples carry weight (for 'top-label' and "
+            "'classwise' such a bin of each class); found none. Choose fewer bins, or debias=False."
+        )

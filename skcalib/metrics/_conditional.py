@@ -9,32 +9,21 @@ from scipy.linalg import LinAlgError
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from .._numerics.gram import KERNELS, SMALLEST_BANDWIDTH
-from .._numerics.ridge import (
-    fourier_features,
-    pivoted_cholesky,
-    ridge_norm,
-    ridge_norm_of_features,
-)
-from .._predictions import Predictions
-from .._validation import (
-    CANONICAL_CONSTRAINTS,
-    METRIC_CONSTRAINTS,
-    Interval,
-    StrOptions,
-    check_finite_kernel,
-    check_fourier_kernel,
-    check_predictions,
-    check_semidefinite,
-    check_two_samples,
-    validate_params,
-)
-from ._kernel import (
+from .._inputs.checks import check_predictions
+from .._inputs.constraints import CANONICAL_CONSTRAINTS, METRIC_CONSTRAINTS
+from .._inputs.predictions import Predictions
+from .._kernels.checks import check_finite_kernel, check_semidefinite
+from .._kernels.features import fourier_features, pivoted_cholesky
+from .._kernels.functions import (
     KERNEL_CONSTRAINTS,
-    SquaredKernelError,
+    KERNELS,
+    SMALLEST_BANDWIDTH,
     kernel_function,
     resolved_bandwidth,
 )
+from .._kernels.squared_error import SquaredKernelError
+from .._numerics.conditional import ridge_norm, ridge_norm_of_features
+from .._sklearn import Interval, StrOptions, validate_params
 from ._reductions import average_over_reductions
 
 _CONSTRAINTS: dict = (
@@ -395,3 +384,21 @@ def joint_kernel_calibration_error(
     check_two_samples(predictions)
     measure = partial(_joint_kernel_calibration_error, kernel=kernel, bandwidth=bandwidth)
     return average_over_reductions(measure, predictions, multi_class, average)
+
+
+def check_fourier_kernel(kernel, method):
+    """Random Fourier features are known of the Gaussian kernel, and none are needed of p·q."""
+    if method == "fourier" and (callable(kernel) or kernel not in ("linear-rbf", "linear", "rbf")):
+        raise ValueError(
+            "method='fourier' needs kernel='linear-rbf', 'rbf' or 'linear'; found "
+            f"kernel={kernel!r}. Use method='nystroem', which takes any kernel."
+        )
+
+
+def check_two_samples(predictions):
+    """A mean over pairs of different samples."""
+    if len(predictions.weight) < 2:
+        raise ValueError(
+            "y_true must hold at least 2 samples of positive weight, as pairs of different samples "
+            "are averaged; found 1. Collect more, or use the conditional error."
+        )

@@ -4,14 +4,10 @@ from functools import partial
 
 import numpy as np
 
-from .._predictions import Predictions
-from .._validation import (
-    METRIC_CONSTRAINTS,
-    REDUCTION_CONSTRAINTS,
-    StrOptions,
-    check_predictions,
-    validate_params,
-)
+from .._inputs.checks import check_predictions
+from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
+from .._inputs.predictions import Predictions
+from .._sklearn import StrOptions, validate_params
 from ._reductions import average_over_reductions
 
 

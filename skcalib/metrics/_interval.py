@@ -6,61 +6,21 @@ from numbers import Real
 
 import numpy as np
 
-from .._numerics.partitions import best_partition, cells, shifted_partition_sum
-from .._numerics.sorting import last_of_runs
-from .._predictions import Predictions
-from .._validation import (
-    METRIC_CONSTRAINTS,
-    REDUCTION_CONSTRAINTS,
-    Interval,
-    StrOptions,
-    check_predictions,
-    validate_params,
+from .._inputs.checks import check_predictions
+from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
+from .._inputs.predictions import Predictions
+from .._numerics.interval import (
+    _ROUNDING,
+    optimal_partition,
+    partition_errors,
+    shifted_partition_sum,
 )
+from .._sklearn import Interval, StrOptions, validate_params
 from ._reductions import average_over_reductions
-
-# More distinct predictions take the dynamic programme longer than about a second or two; by
-# default it then cuts only between cells, of which this precision makes as many.
-_MOST_CUTS = 100_000
-_PRECISION_BEYOND = 2 / _MOST_CUTS
-
-# Values that differ by less are equal up to rounding.
-_ROUNDING = 1e-12
 
 # Widths are 2^−k. This k is tried first, as the best is often near it; beyond that one sums suffer
 # from rounding, and all that still could be gained is the width.
 _USUAL, _NARROWEST = 6, 24
-
-
-def optimal_partition(
-    points: np.ndarray, weight: np.ndarray, precision: float | None = None
-) -> np.ndarray:
-    """Where the intervals of least error start among sorted distinct points, (r,).
-
-    Points (m,) with the weight of each label (2, m); `precision` as in the metric.
-    """
-    total, mass = weight.sum(axis=0), _signed_mass(points, weight)
-    if precision is None:
-        precision = 0.0 if len(points) <= _MOST_CUTS else _PRECISION_BEYOND
-    if precision < _ROUNDING:
-        return best_partition(points, points, total, mass)[1]
-    start = cells(points, total, precision)
-    last = points[last_of_runs(start, len(points))]
-    total, mass = np.add.reduceat(total, start), np.add.reduceat(mass, start)
-    return start[best_partition(points[start], last, total, mass)[1]]
-
-
-def partition_errors(
-    points: np.ndarray, weight: np.ndarray, start: np.ndarray
-) -> tuple[float, float]:
-    """The binned error and the mean width of intervals that start there."""
-    extent = points[last_of_runs(start, len(points))] - points[start]
-    error = np.abs(np.add.reduceat(_signed_mass(points, weight), start)).sum()
-    return float(error), float(extent @ np.add.reduceat(weight.sum(axis=0), start))
-
-
-def _signed_mass(points: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    return weight[1] * (1 - points) - weight[0] * points
 
 
 def _interval_calibration_error(predictions: Predictions, precision: float | None) -> float:

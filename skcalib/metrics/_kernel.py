@@ -1,175 +1,21 @@
 """Kernel calibration errors."""
 
-import math
 from functools import partial
-from numbers import Integral, Real
 
 import numpy as np
 
-from .._numerics.gram import (
-    KERNELS,
-    gram_block_sums,
-    gram_diagonal,
-    gram_pair_sum,
-    kernel_values,
-    median_distance,
-)
-from .._numerics.laplace import laplace_pair_sum
-from .._validation import (
-    CANONICAL_CONSTRAINTS,
-    METRIC_CONSTRAINTS,
-    Interval,
-    StrOptions,
-    check_class_kernel,
+from .._inputs.checks import check_predictions
+from .._inputs.constraints import CANONICAL_CONSTRAINTS, METRIC_CONSTRAINTS
+from .._kernels.functions import KERNEL_CONSTRAINTS
+from .._kernels.squared_error import (
+    CLASS_KERNEL_CONSTRAINTS,
+    ESTIMATOR_CONSTRAINTS,
+    SquaredKernelError,
+    _block_size,
     check_enough_for_estimator,
-    check_finite_kernel,
-    check_kernel,
-    check_predictions,
-    check_semidefinite,
-    validate_params,
 )
+from .._sklearn import validate_params
 from ._reductions import average_over_reductions
-
-KERNEL_CONSTRAINTS: dict = {
-    "kernel": [StrOptions(set(KERNELS)), callable],
-    "bandwidth": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
-}
-CLASS_KERNEL_CONSTRAINTS: dict = {"class_kernel": ["array-like", None]}
-ESTIMATOR_CONSTRAINTS: dict = {
-    "estimator": [StrOptions({"unbiased", "biased", "linear", "block"})],
-    "block_size": [Interval(Integral, 2, None, closed="left"), None],
-}
-
-
-class SquaredKernelError:
-    """The squared kernel calibration error as a function of the labels of given predictions.
-
-    What does not depend on the labels is prepared once: a test evaluates many label vectors. With
-    the root L of the class kernel, M = L Lᵀ, the term of a pair is h_ij = k(p_i, p_j) ⟨L r_i, L
-    r_j⟩; all estimators and tests are sums of such terms, taken by :mod:`skcalib._numerics.gram`.
-    """
-
-    def __init__(
-        self,
-        predictions,
-        *,
-        kernel="total-variation",
-        bandwidth="median",
-        class_kernel=None,
-        estimator="unbiased",
-        block_size=None,
-    ):
-        self.predictions = predictions
-        self.estimator = estimator
-        self.block_size = _block_size(estimator, block_size, len(predictions.weight))
-        weight = predictions.weight
-        if self.block_size:
-            n_blocks = len(weight) // self.block_size
-            weight = weight[: n_blocks * self.block_size].reshape(n_blocks, self.block_size)
-        self.pair_weight = _pair_weight(weight)  # of each block, if there are blocks
-        self.root = None if class_kernel is None else _root(class_kernel, predictions)
-        bandwidth = resolved_bandwidth(predictions, kernel, bandwidth)
-        self.kernel = kernel_function(predictions, kernel, bandwidth)
-        self.is_on_a_line = (
-            predictions.is_binary and not callable(kernel) and not KERNELS[kernel].is_gaussian
-        )
-        if self.is_on_a_line:
-            self.length = bandwidth / KERNELS[kernel].per_probability
-            self.order = np.argsort(predictions.proba)
-            self.ordered_proba = predictions.proba[self.order]
-            self.ordered_weight = predictions.weight[self.order]
-
-    def __call__(self, labels):
-        """Values (R,) for R label vectors (R, n)."""
-        if self.block_size:
-            return self.block_sums(labels).sum(axis=0) / self.pair_weight.sum()
-        pairs = self._pairs(labels)
-        is_biased = self.estimator == "biased"
-        values = pairs + self._diagonal(labels) if is_biased else pairs / self.pair_weight
-        check_finite_kernel(values)
-        return values
-
-    def block_sums(self, labels):
-        """Σ_{i≠j} w_i w_j h_ij within each block, (n_blocks, R)."""
-        mass = self.weighted_residuals(labels)
-        sums = gram_block_sums(self.kernel, self.predictions.matrix, mass, self.block_size)
-        check_finite_kernel(sums)
-        return sums
-
-    def weighted_residuals(self, labels):
-        """w_i L r_i for R label vectors (R, n): (n, R, K)."""
-        points, weight = self.predictions.matrix, self.predictions.weight
-        residual = (labels.T[:, :, None] == np.arange(points.shape[1])).astype(np.float64)
-        residual -= points[:, None, :]
-        residual *= weight[:, None, None]
-        return residual if self.root is None else residual @ self.root
-
-    def _pairs(self, labels):
-        """Σ_{i≠j} w_i w_j h_ij."""
-        if not self.is_on_a_line:
-            mass = self.weighted_residuals(labels)
-            return gram_pair_sum(self.kernel, self.predictions.matrix, mass)
-        residual, scale = self._residuals_on_a_line(labels)
-        return scale * laplace_pair_sum(self.ordered_proba, residual, self.length)
-
-    def _diagonal(self, labels):
-        """Σ_i w_i² h_ii."""
-        if not self.is_on_a_line:
-            mass = self.weighted_residuals(labels)
-            norms = np.einsum("nrk,nrk->rn", mass, mass)
-            return norms @ gram_diagonal(self.kernel, self.predictions.matrix)
-        residual, scale = self._residuals_on_a_line(labels)
-        return scale * np.einsum("rn,rn->r", residual, residual)
-
-    def _residuals_on_a_line(self, labels):
-        """The residuals of two classes are ±(y − p): these (R, n), and what the two ends make."""
-        residual = labels[:, self.order] - self.ordered_proba
-        residual *= self.ordered_weight
-        direction = np.array([-1.0, 1.0])
-        root = np.eye(2) if self.root is None else self.root
-        return residual, np.sum((direction @ root) ** 2)
-
-
-def resolved_bandwidth(predictions, kernel, bandwidth):
-    """The number that "median" stands for, given these predictions."""
-    if callable(kernel) or bandwidth != "median":
-        return bandwidth
-    family = KERNELS[kernel]
-    scale = family.per_probability if predictions.is_binary else family.scale
-    return scale * median_distance(predictions.proba, family.metric)
-
-
-def kernel_function(predictions, kernel, bandwidth):
-    """The kernel as a function of rows of probabilities."""
-    if callable(kernel):
-        return check_kernel(kernel, predictions.matrix)
-    bandwidth = resolved_bandwidth(predictions, kernel, bandwidth)
-    return partial(kernel_values, family=KERNELS[kernel], bandwidth=bandwidth)
-
-
-def _block_size(estimator, block_size, n):
-    """0 if there are no blocks."""
-    if estimator == "block":
-        return max(2, math.isqrt(n)) if block_size is None else block_size
-    return 2 if estimator == "linear" else 0
-
-
-def _root(class_kernel, predictions):
-    """L with L Lᵀ = M, in the order of the classes."""
-    matrix = check_class_kernel(class_kernel, len(predictions.classes))
-    eigenvalue, vector = check_semidefinite(matrix, "class_kernel")
-    return vector * np.sqrt(np.maximum(eigenvalue, 0))
-
-
-def _pair_weight(weight):
-    """Σ_{i≠j} w_i w_j of the last axis.
-
-    Without the cancellation of (Σ w_i)² − Σ w_i² where one weight is almost everything.
-    """
-    none = np.zeros_like(weight[..., :1])
-    before = np.concatenate([none, np.cumsum(weight[..., :-1], axis=-1)], axis=-1)
-    after = np.concatenate([none, np.cumsum(weight[..., :0:-1], axis=-1)], axis=-1)[..., ::-1]
-    return np.einsum("...i,...i->...", weight, before + after)
 
 
 def _squared_kernel_calibration_error(predictions, **options):

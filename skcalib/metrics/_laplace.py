@@ -6,19 +6,13 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._numerics.gram import SMALLEST_BANDWIDTH
+from .._inputs.checks import check_predictions
+from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
+from .._inputs.predictions import Predictions
+from .._kernels.functions import SMALLEST_BANDWIDTH
 from .._numerics.laplace import laplace_pair_sum
 from .._numerics.sorting import first_of_ties
-from .._predictions import Predictions
-from .._validation import (
-    METRIC_CONSTRAINTS,
-    REDUCTION_CONSTRAINTS,
-    Interval,
-    StrOptions,
-    check_draws,
-    check_predictions,
-    validate_params,
-)
+from .._sklearn import Interval, StrOptions, validate_params
 from ._reductions import average_over_reductions
 
 # Pairs of samples drawn at once (8 MB an array).
@@ -236,3 +230,12 @@ def laplace_kernel_calibration_error(
         rng=check_random_state(random_state),
     )
     return average_over_reductions(measure, predictions, multi_class, average)
+
+
+def check_draws(method, n_draws):
+    """Nothing is drawn for an exact value."""
+    if method == "exact" and n_draws is not None:
+        raise ValueError(
+            f"n_draws needs a random method; found method='exact' and n_draws={n_draws}. Leave it "
+            "out, or choose 'subsample', 'fourier' or 'binning'."
+        )

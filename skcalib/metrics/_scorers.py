@@ -3,18 +3,16 @@
 import inspect
 from copy import deepcopy
 
-from .._validation import Scorer
+from .._sklearn import Scorer
 from ._binned import expected_calibration_error
-from ._conditional import (
-    conditional_kernel_calibration_error,
-    joint_kernel_calibration_error,
-)
+from ._conditional import conditional_kernel_calibration_error, joint_kernel_calibration_error
 from ._cumulative import cumulative_calibration_error
-from ._distance import lower_distance_to_calibration, smooth_calibration_error
+from ._distance import lower_distance_to_calibration
 from ._interval import interval_calibration_error
 from ._kernel import kernel_calibration_error, squared_kernel_calibration_error
 from ._laplace import laplace_kernel_calibration_error
-from ._smooth import smooth_expected_calibration_error
+from ._smooth import smooth_calibration_error
+from ._smooth_expected import smooth_expected_calibration_error
 
 METRICS = {
     metric.__name__: metric

@@ -1,55 +1,42 @@
-"""Measures that smooth the residuals with a kernel."""
+"""The smooth calibration error, and the function that attains it."""
 
-from functools import partial
-from numbers import Real
+import numpy as np
 
-from .._numerics.smoothing import (
-    SMALLEST_BANDWIDTH,
-    smoothed_absolute_mass,
-    smoothed_absolute_mass_fixed_point,
-)
-from .._predictions import Predictions
-from .._validation import (
-    METRIC_CONSTRAINTS,
-    REDUCTION_CONSTRAINTS,
-    Interval,
-    check_predictions,
-    validate_params,
-)
+from .._inputs.checks import check_predictions
+from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
+from .._inputs.predictions import Predictions
+from .._numerics.smooth import lipschitz_maximiser, lipschitz_maximum
+from .._sklearn import validate_params
 from ._reductions import average_over_reductions
 
 
-def _smooth_expected_calibration_error(predictions: Predictions, bandwidth: float | None) -> float:
-    proba, mass = predictions.proba, predictions.signed_mass
-    if bandwidth is None:
-        return smoothed_absolute_mass_fixed_point(proba, mass)
-    return smoothed_absolute_mass(proba, mass, float(bandwidth))
+def _smooth_calibration_error(predictions: Predictions) -> float:
+    return lipschitz_maximum(*predictions.pooled_mass())
 
 
-@validate_params(
-    METRIC_CONSTRAINTS
-    | REDUCTION_CONSTRAINTS
-    | {"bandwidth": [Interval(Real, SMALLEST_BANDWIDTH, None, closed="left"), None]},
-    prefer_skip_nested_validation=True,
-)
-def smooth_expected_calibration_error(
+def _smooth_calibration_witness(predictions: Predictions) -> tuple[np.ndarray, np.ndarray]:
+    points, mass = predictions.pooled_mass()
+    return points, lipschitz_maximiser(points, mass)
+
+
+@validate_params(METRIC_CONSTRAINTS | REDUCTION_CONSTRAINTS, prefer_skip_nested_validation=True)
+def smooth_calibration_error(
     y_true,
     y_proba,
     *,
     sample_weight=None,
     pos_label=None,
     labels=None,
-    bandwidth=None,
     multi_class="confidence",
     average="auto",
 ):
-    r"""Smooth expected calibration error (smECE): mean absolute residual after smoothing.
+    r"""Smooth calibration error: the largest residual that a Lipschitz function can see.
 
     It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
-    a calibrated model it is positive, of order :math:`n^{-1/3}`, so it is biased upwards. There are
-    no bins, and no bandwidth to choose: it is the one at which the error equals the bandwidth
-    [1]_, so that the error is not smaller than the scale on which it was measured. With two classes
-    it concerns the probability of the positive class, not the confidence max(p, 1 − p).
+    a calibrated model it is positive, of order :math:`n^{-1/2}`, so it is biased upwards. It is at
+    most twice the distance to the nearest perfectly calibrated predictor and changes continuously
+    with the predictions [1]_; there are no bins and nothing to tune. With two classes it concerns
+    the probability of the positive class, not the confidence max(p, 1 − p).
 
     Parameters
     ----------
@@ -72,10 +59,6 @@ def smooth_expected_calibration_error(
         `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
         {−1, 1} or {False, True} is supplied.
 
-    bandwidth : float, default=None
-        Standard deviation of the Gaussian kernel, on the scale of the probabilities; at least 1e-5.
-        By default the one that equals the error.
-
     multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
         For more than two classes, the binary problems that are measured: the probability of the
         predicted class and whether it was right; the same for each predicted class alone; or each
@@ -96,46 +79,129 @@ def smooth_expected_calibration_error(
 
     See Also
     --------
-    smooth_calibration_error : Largest residual that a Lipschitz function can see.
+    smooth_calibration_witness : The function that attains the maximum.
+    lower_distance_to_calibration : Between half of this error and twice this error.
     expected_calibration_error : The binned measure; discontinuous in the predictions.
+    squared_kernel_calibration_error : Canonical calibration of all classes at once.
 
     Notes
     -----
     With weights :math:`w_i` that sum to 1, predictions :math:`p_i` and outcomes :math:`y_i \in
     \{0, 1\}`,
 
-    .. math:: \mathrm{smECE}_\sigma = \int_0^1 \Bigl| \sum_i w_i (y_i - p_i) K_\sigma(t, p_i)
-       \Bigr| \, dt, \qquad K_\sigma(t, p) = \sum_{m=-\infty}^{\infty} \phi_\sigma(t - p - 2m) +
-       \phi_\sigma(t + p - 2m),
+    .. math:: \mathrm{smCE} = \max_f \sum_i w_i f(p_i) (y_i - p_i)
 
-    where :math:`\phi_\sigma` is the normal density with standard deviation :math:`\sigma`. It does
-    not increase with :math:`\sigma`, from the sum of the absolute residual masses of the distinct
-    predictions to the absolute mean residual; smECE is the only solution of :math:`\sigma =
-    \mathrm{smECE}_\sigma`. With :math:`c = \sqrt{2/\pi}` and the smooth calibration error smCE,
-
-    .. math:: \mathrm{smCE} / (1 + c) \le \mathrm{smECE} \le
-       \max\bigl(\mathrm{smCE}, \sqrt{c \, \mathrm{smCE}}\bigr).
-
-    All reflections are included, and nothing is cut off. The value is right to 1e-7, except that
-    for an error below 1e-6 it may be an upper bound, itself below 1e-6. The cost is :math:`O(n + s
-    \log s)`, :math:`s = 1 / \sigma`, and memory :math:`O(n + s)`; errors below 8e-4 take an
-    additional :math:`O(n \log n)`. Probabilities of exactly 0 and 1 need no clipping.
+    over all :math:`f: [0, 1] \to [-1, 1]` with Lipschitz constant 1 (Definition 7.2 of [1]_). The
+    linear program of Theorem 7.14 there is solved exactly through its dual, a bounded isotonic
+    regression in L1 (:math:`O(n \log n)` time, :math:`O(n)` memory). Ties are pooled;
+    probabilities of exactly 0 and 1 need no clipping.
 
     References
     ----------
-    .. [1] J. Błasiok and P. Nakkiran (2024). Smooth ECE: Principled Reliability Diagrams via Kernel
-       Smoothing. ICLR 2024. :arxiv:`2309.12236`
+    .. [1] J. Błasiok, P. Gopalan, L. Hu and P. Nakkiran (2023). A Unifying Theory of Distance from
+       Calibration. STOC 2023. :arxiv:`2211.16886`
+    .. [2] L. Hu, A. Jambulapati, K. Tian and C. Yang (2024). Testing Calibration in Nearly-Linear
+       Time. NeurIPS 2024. :arxiv:`2402.13187`
 
     Examples
     --------
-    >>> from skcalib.metrics import smooth_expected_calibration_error
-    >>> smooth_expected_calibration_error([0, 1], [0.4, 0.6])
-    0.17...
-    >>> smooth_expected_calibration_error([0, 1], [0.4, 0.6], bandwidth=0.05)
-    0.38...
+    >>> from skcalib.metrics import smooth_calibration_error
+    >>> smooth_calibration_error([0, 1], [0.4, 0.6])
+    0.0399...
+    >>> smooth_calibration_error(["no", "yes", "yes"], [0.25, 0.5, 0.75])
+    0.1875
     """
     predictions = check_predictions(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
-    measure = partial(_smooth_expected_calibration_error, bandwidth=bandwidth)
-    return average_over_reductions(measure, predictions, multi_class, average)
+    return average_over_reductions(_smooth_calibration_error, predictions, multi_class, average)
+
+
+@validate_params(
+    METRIC_CONSTRAINTS | {"multi_class": REDUCTION_CONSTRAINTS["multi_class"]},
+    prefer_skip_nested_validation=True,
+)
+def smooth_calibration_witness(
+    y_true,
+    y_proba,
+    *,
+    sample_weight=None,
+    pos_label=None,
+    labels=None,
+    multi_class="confidence",
+):
+    r"""Witness of the smooth calibration error: where, and in which direction, the model errs.
+
+    The weight function that attains the maximum in :func:`smooth_calibration_error`. Where it is
+    high, outcomes tend to be more frequent than predicted, and where it is low, less frequent. Only
+    differences tell; the sign is that of the mean residual.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: strings, integers or booleans.
+
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
+        column for each class in the order of `labels`; rows sum to 1.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    pos_label : int, float, bool or str, default=None
+        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        `labels`.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
+        {−1, 1} or {False, True} is supplied.
+
+    multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+        For more than two classes, the binary problems that are measured: the probability of the
+        predicted class and whether it was right; the same for each predicted class alone; or each
+        class against the rest.
+
+    Returns
+    -------
+    predictions : ndarray of shape (n_distinct,)
+        The sorted distinct predictions. With "top-label" and "classwise" for more than two classes,
+        a list of such pairs instead, with None for a class that is never predicted.
+
+    values : ndarray of shape (n_distinct,)
+        The function at these predictions, between −1 and 1, with Lipschitz constant 1.
+
+    See Also
+    --------
+    smooth_calibration_error : The residual that this function sees.
+
+    Notes
+    -----
+    With weights :math:`w_i` that sum to 1, predictions :math:`p_i` and outcomes :math:`y_i \in
+    \{0, 1\}`, the sum :math:`\sum_i w_i f(p_i) (y_i - p_i)` equals the smooth calibration error.
+    The function follows from the solution of the dual problem by complementary slackness, at
+    :math:`O(n \log n)`. It need not be unique; this is the largest one if outcomes are on the whole
+    more frequent than predicted, otherwise the smallest, so all its values have one sign.
+
+    References
+    ----------
+    .. [1] J. Błasiok, P. Gopalan, L. Hu and P. Nakkiran (2023). A Unifying Theory of Distance from
+       Calibration. STOC 2023. :arxiv:`2211.16886`
+
+    Examples
+    --------
+    >>> from skcalib.metrics import smooth_calibration_witness
+    >>> smooth_calibration_witness([1, 1, 0], [0.2, 0.3, 0.9])
+    (array([0.2, 0.3, 0.9]), array([1. , 0.9, 0.3]))
+    """
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+    )
+    if predictions.is_binary:
+        return _smooth_calibration_witness(predictions)
+    if multi_class == "confidence":
+        return _smooth_calibration_witness(predictions.confidence())
+    problems = predictions.top_label() if multi_class == "top-label" else predictions.classwise()
+    return [
+        None if problem is None else _smooth_calibration_witness(problem) for _, problem in problems
+    ]

@@ -5,15 +5,9 @@ from functools import partial
 
 import numpy as np
 
-from .._validation import (
-    CANONICAL_CONSTRAINTS,
-    METRIC_CONSTRAINTS,
-    HasMethods,
-    check_constraints,
-    check_function_class,
-    check_predictions,
-    validate_params,
-)
+from .._inputs.checks import check_predictions
+from .._inputs.constraints import CANONICAL_CONSTRAINTS, METRIC_CONSTRAINTS
+from .._sklearn import HasMethods, validate_params
 from ..function_classes import Bounded, Lipschitz
 from ._reductions import average_over_reductions
 
@@ -206,3 +200,22 @@ def weighted_calibration_error(
     )
     measure = partial(_weighted_calibration_error, function_class=function_class)
     return average_over_reductions(measure, predictions, multi_class, average)
+
+
+def check_constraints(constraints, function_class):
+    """What a class of functions of the user's returned."""
+    if not isinstance(constraints, list | tuple):
+        raise TypeError(
+            f"function_class must return a list of constraints; found {constraints!r} from "
+            f"{function_class!r}. Put it into a list."
+        )
+    return list(constraints)
+
+
+def check_function_class(function_class):
+    """The type itself has the method `constraints` too, but no parameters."""
+    if isinstance(function_class, type):
+        name = function_class.__name__
+        raise TypeError(
+            f"function_class must be an instance; found the type {name} itself. Write {name}()."
+        )

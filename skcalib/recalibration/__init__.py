@@ -2,16 +2,13 @@
 
 from ._auto import AutoRecalibrator
 from ._binning import IntervalBinningRecalibrator, IntervalCertificate
+from ._classifier import RecalibratedClassifier
 from ._isotonic import IsotonicRecalibrator
 from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
-from ._pipeline import PredictProba, RecalibratedClassifier
-from ._scaling import (
-    DirichletRecalibrator,
-    MatrixScalingRecalibrator,
-    TemperatureRecalibrator,
-    VectorScalingRecalibrator,
-)
+from ._predict_proba import PredictProba
+from ._scaling import DirichletRecalibrator, MatrixScalingRecalibrator, VectorScalingRecalibrator
 from ._spline import SplineRecalibrator
+from ._temperature import TemperatureRecalibrator
 from ._venn_abers import VennAbersRecalibrator
 
 __all__ = [

@@ -1,19 +1,21 @@
 """The choice among recalibrators by cross-validation."""
 
+import reprlib
 from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._numerics.scores import PROPER_LOSSES
-from .._validation import Interval, StrOptions, check_can_be_split, check_candidates
+from .._numerics.proper import PROPER_LOSSES
+from .._sklearn import Interval, StrOptions
 from ._base import Recalibrator, clone_for
 from ._cross_fitting import aligned_proba
 from ._isotonic import IsotonicRecalibrator
 from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
-from ._scaling import DirichletRecalibrator, MatrixScalingRecalibrator, TemperatureRecalibrator
+from ._scaling import DirichletRecalibrator, MatrixScalingRecalibrator
 from ._spline import SplineRecalibrator
+from ._temperature import TemperatureRecalibrator
 
 _TWO_CLASSES = {
     "temperature": TemperatureRecalibrator(),
@@ -23,6 +25,7 @@ _TWO_CLASSES = {
     "spline": SplineRecalibrator(),
     "isotonic": IsotonicRecalibrator(strict=True),
 }
+
 _MORE_CLASSES = {
     "temperature": TemperatureRecalibrator(),
     "sigmoid": SigmoidRecalibrator(),
@@ -236,3 +239,38 @@ def _folds(predictions, n_folds):
     fold = np.empty(len(dealt), dtype=np.intp)
     fold[dealt] = np.arange(len(dealt)) % n_folds
     return fold
+
+
+def check_candidates(candidates):
+    """Names and recalibrators as a dictionary."""
+    example = "Pass a list such as [('temperature', TemperatureRecalibrator())]."
+    checked = {}
+    for item in candidates:
+        if not (isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[0], str)):
+            raise ValueError(
+                "candidates must be pairs of a name and a recalibrator; found "
+                f"{reprlib.repr(item)}. {example}"
+            )
+        name, recalibrator = item
+        is_estimator = hasattr(recalibrator, "fit") and hasattr(recalibrator, "predict_proba")
+        if isinstance(recalibrator, type) or not is_estimator:
+            raise ValueError(
+                "candidates must be objects with the methods fit and predict_proba; found "
+                f"{reprlib.repr(recalibrator)} under the name {name!r}. {example}"
+            )
+        if name == "none" or name in checked:
+            raise ValueError(
+                f"candidates must have different names, none of them 'none', which is doing "
+                f"nothing; found {name!r}{' twice' * (name in checked)}. Choose another name."
+            )
+        checked[name] = recalibrator
+    return checked
+
+
+def check_can_be_split(predictions):
+    """One part to fit, one to score."""
+    if len(predictions.weight) < 2:
+        raise ValueError(
+            "X must hold at least 2 samples of positive weight, to fit on one and score the other; "
+            "found 1 sample. Choose a recalibrator yourself, or collect more."
+        )

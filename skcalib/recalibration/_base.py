@@ -11,7 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import ThreadpoolController
 
-from .._validation import Interval, check_fit_input, check_predict_input, fit_context
+from .._inputs.estimators import check_fit_input, check_predict_input
+from .._sklearn import Interval, fit_context
 
 _threads = cache(ThreadpoolController)
 

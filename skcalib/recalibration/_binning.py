@@ -6,11 +6,11 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._numerics.intervals import quantile_bins
+from .._numerics.bins import quantile_bins
+from .._numerics.interval import optimal_partition, partition_errors
 from .._numerics.logits import clipped
 from .._numerics.sorting import first_of_ties, last_of_runs
-from .._validation import Interval, StrOptions, check_random_shift
-from ..metrics._interval import optimal_partition, partition_errors
+from .._sklearn import Interval, StrOptions
 from ._base import OneVsRestRecalibrator, Recalibrator
 
 
@@ -259,3 +259,12 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         value = learned.values[np.searchsorted(learned.cuts, proba, side="right")]
         kept = clipped(proba) if self.pseudo_count else proba
         return np.where(np.isnan(value), kept, value)
+
+
+def check_random_shift(strategy, random_shift):
+    """Only intervals of equal width can be shifted."""
+    if random_shift and strategy != "uniform":
+        raise ValueError(
+            "random_shift=True needs strategy='uniform', whose intervals do not depend on the "
+            f"data; found strategy={strategy!r}. Pass random_shift=False, or strategy='uniform'."
+        )

@@ -1,5 +1,6 @@
 """Cross-fitting: probabilities of samples that the classifier was not fitted on."""
 
+import numbers
 from numbers import Integral
 
 import numpy as np
@@ -8,24 +9,15 @@ from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
+from sklearn.pipeline import Pipeline
 from sklearn.utils import Bunch, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._validation import (
-    HasMethods,
-    StrOptions,
-    check_enough_samples,
-    check_folds,
-    check_labels,
-    check_method_params,
-    check_partition,
-    check_probabilities,
-    check_response,
-    check_scores,
-    safe_split,
-    shown,
-)
+from .._inputs.arrays import as_array, shown
+from .._inputs.labels import check_labels
+from .._inputs.probabilities import check_probabilities
+from .._sklearn import HasMethods, StrOptions, check_method_params, safe_split
 
 
 class CrossFittingMetaEstimator(MetaEstimatorMixin, BaseEstimator):
@@ -178,3 +170,104 @@ def aligned_proba(estimator, X, classes, scale=None):
     aligned = np.zeros((len(proba), len(classes)), dtype=proba.dtype)
     aligned[:, [column[label] for label in known.tolist()]] = proba
     return aligned
+
+
+def check_response(estimator, response_method, *, fitted):
+    """A method that some classifiers have from the start, and some only once they are fitted."""
+    if fitted and not hasattr(estimator, "classes_"):
+        raise ValueError(
+            f"estimator must be a classifier, with the attribute classes_ once it is fitted; found "
+            f"{type(estimator).__name__}, which has none. Pass a classifier."
+        )
+    if hasattr(estimator, response_method):
+        return
+    if not fitted and hasattr(type(estimator), response_method):
+        return
+    other = {"predict_proba", "decision_function"}.difference([response_method]).pop()
+    found, remedy = "neither that nor " + other, "Pass a classifier."
+    if hasattr(estimator, other):
+        found, remedy = other + " only", f"Pass response_method={other!r}."
+    raise ValueError(
+        f"estimator must have the method {response_method}, as response_method="
+        f"{response_method!r}; found {type(estimator).__name__}, which has {found}. {remedy}"
+    )
+
+
+def check_scores(scores, estimator):
+    """Decision scores of a fitted classifier: (n,) for the last of two classes, else (n, K)."""
+    name = f"The output of {type(estimator).__name__}.decision_function"
+    scores, n_classes = as_array(scores, name), len(estimator.classes_)
+    if scores.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold numbers; found type {scores.dtype}.")
+    is_pairwise = n_classes > 2 and _has_pairwise_scores(estimator)
+    if is_pairwise or scores.shape[1:] != (() if n_classes == 2 else (n_classes,)):
+        raise ValueError(
+            f"{name} must have shape (n,) for two classes, and (n, K) with one score for each of "
+            f"K > 2 classes; found shape {scores.shape} for {n_classes} classes"
+            f"{', one score for each pair of them' * is_pairwise}. Set "
+            "decision_function_shape='ovr' if the classifier has this parameter."
+        )
+    if not np.isfinite(scores).all():
+        row = int(np.argmin(np.isfinite(scores).reshape(len(scores), -1).all(axis=1)))
+        raise ValueError(
+            f"{name} must be finite; found NaN or infinity in row {row}. Scale the features, or "
+            "regularise the classifier."
+        )
+    return scores.astype(np.float64, copy=False)
+
+
+def _has_pairwise_scores(estimator):
+    """Whether the scores are a support vector machine's; of three classes there are three pairs."""
+    while True:
+        if isinstance(estimator, FrozenEstimator):
+            estimator = estimator.estimator
+        elif isinstance(estimator, Pipeline):
+            estimator = estimator[-1]
+        elif hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        else:
+            return getattr(estimator, "decision_function_shape", None) == "ovo"
+
+
+def check_enough_samples(cv, n):
+    """A number of folds must not exceed the number of samples."""
+    if isinstance(cv, numbers.Integral) and n < cv:
+        raise ValueError(
+            f"cv={cv} needs at least {cv} samples; found {n} sample(s) (n_samples={n}). Choose "
+            "fewer folds, or freeze a fitted classifier (FrozenEstimator)."
+        )
+
+
+def check_folds(folds):
+    """Pairs of arrays of indices, none of them empty; masks become indices."""
+    if not folds:
+        raise ValueError(
+            "cv must yield at least one split; found none. A generator can be used only once: pass "
+            "a splitter or a list."
+        )
+    checked = []
+    for k, pair in enumerate(folds):
+        train, test = (
+            np.flatnonzero(rows) if rows.dtype.kind == "b" else rows
+            for rows in map(np.asarray, pair)
+        )
+        if len(train) == 0 or len(test) == 0:
+            raise ValueError(
+                f"cv must put samples into every training and test set; found {len(train)} and "
+                f"{len(test)} in split {k}. Choose other folds."
+            )
+        checked.append((train, test))
+    return checked
+
+
+def check_partition(tests, n):
+    """Positions of the samples 0..n−1 in the concatenated test sets, which must hold each once."""
+    tests = np.concatenate(tests)
+    if len(tests) != n or not np.array_equal(np.sort(tests), np.arange(n)):
+        raise ValueError(
+            "cv must put every sample into exactly one test set, for out-of-fold probabilities of "
+            f"all; found {len(tests)} test samples, {len(np.unique(tests))} of them distinct, for "
+            f"{n} samples. Choose a splitter such as KFold; a RecalibratedClassifier with "
+            "ensemble=True takes any."
+        )
+    return np.argsort(tests)

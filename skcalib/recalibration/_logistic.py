@@ -9,13 +9,8 @@ from scipy.special import expit
 
 from .._numerics.logistic import logistic_fit
 from .._numerics.logits import clipped, log_odds, log_probabilities, smallest_probability
-from .._validation import StrOptions
-from ._base import (
-    PRIOR_CONSTRAINTS,
-    OneVsRestRecalibrator,
-    share_of_prior,
-    warn_unless_converged,
-)
+from .._sklearn import StrOptions
+from ._base import PRIOR_CONSTRAINTS, OneVsRestRecalibrator, share_of_prior, warn_unless_converged
 
 # Which of a and b are not held at 0.
 _FACES = [(1, 1), (1, 0), (0, 1), (0, 0)]

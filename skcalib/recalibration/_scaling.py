@@ -1,127 +1,22 @@
-"""Softmax of scaled log-probabilities: by a temperature, a vector or a matrix."""
+"""Softmax of log-probabilities scaled by a vector or a matrix."""
 
 from abc import abstractmethod
 from numbers import Real
 
 import numpy as np
 
-from .._numerics.logits import clipped, log_probabilities, smallest_probability
-from .._numerics.softmax import (
-    Affine,
-    ScaledAndShifted,
-    best_temperature,
-    softmax,
-    softmax_regression,
-    tempered,
-)
-from .._validation import Interval
+from .._numerics.logits import clipped, smallest_probability
+from .._numerics.scaling import Affine, ScaledAndShifted, softmax_regression
+from .._numerics.softmax import softmax
+from .._sklearn import Interval
 from ._base import PRIOR_CONSTRAINTS, Recalibrator, share_of_prior, warn_unless_converged
+from ._temperature import log_matrix
 
 # Scores that a Newton step moves by more have no limit.
 _SETTLED = 0.1
 
 # A column whose spread is a smaller share of its mean is constant, up to rounding.
 _CONSTANT = 1e-13
-
-
-class TemperatureRecalibrator(Recalibrator):
-    r"""Recalibration by a temperature.
-
-    One number makes all predictions more or less confident; the order of the classes in each row
-    stays.
-
-    Parameters
-    ----------
-    prior_weight : float, default=None
-        The fit is drawn to the predictions as if so many samples more had been seen, with labels
-        distributed as predicted. 0 is plain maximum likelihood. None is the same, but takes 1 where
-        that would end in certainty, at T = 0.
-
-    labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
-        Needed if a class does not occur in the calibration data.
-
-    Attributes
-    ----------
-    temperature_ : float
-        T, between 0 and infinity; above 1, the predictions were too confident.
-
-    smallest_probability_ : float
-        Probabilities are kept so far from 0 and 1 where their logarithm is taken, and not told
-        apart beyond: the machine epsilon, or, if the calibration data contain exact zeros, half of
-        the smallest positive probability (at most half of 1/K).
-
-    classes_ : ndarray of shape (n_classes,)
-        The classes, in the order of the columns of the result.
-
-    n_features_in_ : int
-        Number of columns of `X` at `fit` (1 if one-dimensional).
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the columns of `X`, if they are strings.
-
-    See Also
-    --------
-    VectorScalingRecalibrator : A scale and a shift for each class.
-    MatrixScalingRecalibrator : Close to a temperature with few samples, richer with many.
-
-    Notes
-    -----
-    The calibrated probabilities are :math:`\mathrm{softmax}(\log p / T)` with the T in :math:`[0,
-    \infty]` of the least log loss [1]_. The loss is convex in 1/T, and the minimum exact: Newton's
-    method in a bracket, at :math:`O(n K)` a step, needs three or four steps after a start from a
-    sample. :math:`T = \infty`, which means 1/K for all, if the predictions inform no better than
-    that. :math:`T = 1`, if all T fit equally well (constant rows).
-
-    If every label has the largest probability of its row, no T above 0 is best. At :math:`T = 0`
-    the row's largest probabilities share everything; that is the fit with `prior_weight=0`. It
-    happens with few samples, and new ones are seldom as certain: so by default one sample's weight
-    of the predictions themselves keeps T above 0 then.
-
-    Results are kept at least the machine epsilon away from 0 and 1, so that their log loss is
-    finite.
-
-    References
-    ----------
-    .. [1] C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger (2017). On Calibration of Modern Neural
-       Networks. ICML 2017. :arxiv:`1706.04599`
-
-    Examples
-    --------
-    >>> from skcalib.recalibration import TemperatureRecalibrator
-    >>> recalibrator = TemperatureRecalibrator().fit([0.9, 0.9, 0.9, 0.1], [1, 1, 0, 0])
-    >>> recalibrator.temperature_
-    2.0
-    >>> recalibrator.predict_proba([0.9])
-    array([[0.25, 0.75]])
-    """
-
-    _parameter_constraints: dict = {
-        **Recalibrator._parameter_constraints,
-        "prior_weight": [*PRIOR_CONSTRAINTS["prior_weight"], None],
-    }
-
-    def __init__(self, *, prior_weight=None, labels=None):
-        self.prior_weight = prior_weight
-        self.labels = labels
-
-    def _fit(self, predictions):
-        self.smallest_probability_ = smallest_probability(predictions.proba)
-        self.temperature_ = self._best_temperature(predictions, self.prior_weight or 0.0)
-        if self.prior_weight is None and self.temperature_ == 0:
-            self.temperature_ = self._best_temperature(predictions, 1.0)
-
-    def _best_temperature(self, predictions, prior_weight):
-        return best_temperature(
-            lambda rows: _log_matrix(predictions.proba[rows], self.smallest_probability_),
-            predictions.label,
-            predictions.weight,
-            share_of_prior(predictions, prior_weight),
-        )
-
-    def _map(self, proba):
-        log_proba = _log_matrix(proba, self.smallest_probability_)
-        return clipped(tempered(log_proba, self.temperature_))
 
 
 class SoftmaxRegressionRecalibrator(Recalibrator):
@@ -131,7 +26,7 @@ class SoftmaxRegressionRecalibrator(Recalibrator):
 
     def _fit(self, predictions):
         self.smallest_probability_ = smallest_probability(predictions.proba)
-        log_proba = _log_matrix(predictions.proba, self.smallest_probability_)
+        log_proba = log_matrix(predictions.proba, self.smallest_probability_)
         # zeros are taken for small numbers: the predictions that the fit is drawn to do so, too
         prior = share_of_prior(predictions, self.prior_weight)
         target = prior * softmax(log_proba.copy())
@@ -140,7 +35,7 @@ class SoftmaxRegressionRecalibrator(Recalibrator):
         warn_unless_converged(self, change <= _SETTLED)
 
     def _map(self, proba):
-        inputs = self._inputs(_log_matrix(proba, self.smallest_probability_))
+        inputs = self._inputs(log_matrix(proba, self.smallest_probability_))
         return clipped(softmax(self._design.scores_of_rows(self._parameters(), inputs)))
 
     def _inputs(self, log_proba):
@@ -535,10 +430,3 @@ class DirichletRecalibrator(AffineRecalibrator):
         np.fill_diagonal(strength, 0)
         strength[-1] = 2 * self.intercept_penalty / n_classes
         return lambda deviation: strength * deviation
-
-
-def _log_matrix(proba, smallest):
-    """log p of all classes (n, K), rows contiguous, of probabilities (n,) or (n, K)."""
-    if proba.ndim == 1:
-        proba = np.column_stack([1 - proba, proba])
-    return log_probabilities(np.ascontiguousarray(proba), smallest)

@@ -6,8 +6,8 @@ import numpy as np
 from scipy.special import expit
 
 from .._numerics.logits import clipped, log_odds, smallest_probability
-from .._numerics.splines import evaluate_spline, logistic_spline, quantile_knots
-from .._validation import Interval
+from .._numerics.spline import evaluate_spline, logistic_spline, quantile_knots
+from .._sklearn import Interval
 from ._base import PRIOR_CONSTRAINTS, OneVsRestRecalibrator, warn_unless_converged
 from ._logistic import outcomes
 

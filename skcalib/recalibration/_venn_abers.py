@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from .._inputs.estimators import check_predict_input
 from .._numerics.venn_abers import venn_abers_bounds, venn_abers_fit
-from .._validation import check_predict_input
 from ._base import OneVsRestRecalibrator
 
 

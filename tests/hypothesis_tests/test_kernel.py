@@ -6,10 +6,9 @@ from helpers import kernel_value, random_problem, skce_by_loops, two_columns
 from scipy.stats import chi2, ttest_1samp
 from sklearn.gaussian_process.kernels import RBF
 
-from skcalib._numerics.gram import median_distance
+from skcalib._kernels.functions import median_distance
 from skcalib.datasets import make_dirichlet_family
-from skcalib.hypothesis_tests import CalibrationTest, UCMETest
-from skcalib.hypothesis_tests import _kernel as kernel_laws
+from skcalib.hypothesis_tests import CalibrationTest, UCMETest, _asymptotic
 from skcalib.metrics import expected_calibration_error, squared_kernel_calibration_error
 
 LEVELS = (0.01, 0.05, 0.1)
@@ -72,12 +71,12 @@ def test_bound_of_the_terms_with_a_class_kernel():
     rng = np.random.default_rng(0)
     root = rng.normal(size=(4, 4))
     matrix = root @ root.T
-    bound = kernel_laws.largest_term(matrix, 4)
+    bound = _asymptotic.largest_term(matrix, 4)
     proba = rng.dirichlet(np.full(4, 0.05), size=3000)
     residual = np.eye(4)[rng.integers(0, 4, size=3000)] - proba
     values = np.einsum("nk,kl,nl->n", residual, matrix, residual)
     assert 0.9 * bound < values.max() <= bound + 1e-12
-    assert kernel_laws.largest_term(None, 4) == kernel_laws.largest_term(np.eye(4), 4) == 2
+    assert _asymptotic.largest_term(None, 4) == _asymptotic.largest_term(np.eye(4), 4) == 2
 
 
 # Asymptotic laws
@@ -140,7 +139,7 @@ def test_bootstrap_in_batches(monkeypatch):
     label, proba = random_problem(np.random.default_rng(0), 50, 3)
     test = CalibrationTest(method="asymptotic", n_resamples=101, random_state=0)
     whole = test.fit(proba, label).null_distribution_.copy()
-    monkeypatch.setattr(kernel_laws, "_COUNTS", 50 * 10)
+    monkeypatch.setattr(_asymptotic, "_COUNTS", 50 * 10)
     np.testing.assert_allclose(test.fit(proba, label).null_distribution_, whole, atol=1e-15)
 
 

@@ -8,8 +8,8 @@ from scipy.stats import ks_2samp
 from sklearn.metrics import brier_score_loss, log_loss
 
 from skcalib import metrics
+from skcalib._redraw import batch_sizes
 from skcalib.hypothesis_tests import CalibrationTest
-from skcalib.hypothesis_tests._resampling import _batch_sizes
 from skcalib.metrics import smooth_calibration_error, squared_kernel_calibration_error
 
 
@@ -65,7 +65,7 @@ def test_null_distribution_consists_of_statistics_of_labels():
 @pytest.mark.parametrize("kernel", ["total-variation", "rbf"])
 def test_batches_equal_single_evaluations(n_classes, kernel, monkeypatch):
     label, proba = random_problem(np.random.default_rng(0), 40, n_classes)
-    monkeypatch.setattr("skcalib.hypothesis_tests._resampling._BATCHES", 1)
+    monkeypatch.setattr("skcalib.hypothesis_tests._calibration._BATCHES", 1)
     metric = partial(squared_kernel_calibration_error, kernel=kernel, labels=range(n_classes))
     options = {"n_resamples": 50, "random_state": 0}
     batched = CalibrationTest(kernel=kernel, **options).fit(proba, label)
@@ -114,7 +114,7 @@ def test_metrics_survive_classes_that_are_not_drawn():
 
 @pytest.mark.parametrize("statistic", ["skce", "smooth_calibration_error", brier_score_loss])
 def test_result_does_not_depend_on_jobs(statistic, monkeypatch):
-    monkeypatch.setattr("skcalib.hypothesis_tests._resampling._BATCH", 1000)
+    monkeypatch.setattr("skcalib._redraw._BATCH", 1000)
     label, proba = random_problem(np.random.default_rng(0), 100)
     options = {"n_resamples": 30, "random_state": 0}
     two = CalibrationTest(statistic, n_jobs=2, **options).fit(proba, label)
@@ -125,14 +125,14 @@ def test_result_does_not_depend_on_jobs(statistic, monkeypatch):
 
 @pytest.mark.parametrize(("n_resamples", "expected"), [(1, 1), (10, 10), (999, 64)])
 def test_single_evaluations_are_spread_over_batches(n_resamples, expected):
-    sizes = _batch_sizes(n_resamples, 50, at_least=64)
+    sizes = batch_sizes(n_resamples, 50, at_least=64)
     assert len(sizes) == expected
     assert sum(sizes) == n_resamples
     assert min(sizes) > 0
 
 
 def test_batches_keep_their_size():
-    sizes = _batch_sizes(999, 10**5, at_least=1)
+    sizes = batch_sizes(999, 10**5, at_least=1)
     assert sum(sizes) == 999
     assert max(sizes) * 10**5 <= 2**22
 

@@ -6,13 +6,9 @@ from helpers import normalised, random_problem, skce_by_loops, two_columns
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
-from skcalib._numerics import ridge
-from skcalib._numerics.ridge import (
-    fourier_features,
-    pivoted_cholesky,
-    ridge_norm,
-    ridge_norm_of_features,
-)
+from skcalib._kernels.features import fourier_features, pivoted_cholesky
+from skcalib._numerics import conditional
+from skcalib._numerics.conditional import ridge_norm, ridge_norm_of_features
 from skcalib.datasets import make_covariate_shift
 from skcalib.metrics import (
     conditional_kernel_calibration_error,
@@ -92,7 +88,7 @@ def test_fourier_form_is_that_of_its_features(monkeypatch):
     features = np.hstack([proba, fourier_features(proba, frequencies)])
     expected = trace_formula(features @ features.T, proba, label, 0.2)
     assert actual == pytest.approx(expected, rel=1e-9)
-    monkeypatch.setattr(ridge, "_ROWS", 13)  # in blocks
+    monkeypatch.setattr(conditional, "_ROWS", 13)  # in blocks
     blocks = conditional_kernel_calibration_error(label, proba, random_state=3, **options)
     assert blocks == pytest.approx(actual, rel=1e-12)
 

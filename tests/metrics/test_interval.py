@@ -5,8 +5,8 @@ import pytest
 from helpers import interval_error_by_enumeration, normalised, small_case
 from scipy.integrate import quad
 
-from skcalib._numerics import partitions
-from skcalib.metrics import _interval, expected_calibration_error, interval_calibration_error
+from skcalib._numerics import interval
+from skcalib.metrics import expected_calibration_error, interval_calibration_error
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.25, 0.4, 0.5])
@@ -20,7 +20,7 @@ def test_two_points_by_hand(epsilon):
 @pytest.mark.parametrize("precision", [0, 0.2123])
 @pytest.mark.parametrize("start", [0, 100])
 def test_equals_the_best_of_all_partitions(start, precision, block, monkeypatch):
-    monkeypatch.setattr(partitions, "_BLOCK", block)
+    monkeypatch.setattr(interval, "_BLOCK", block)
     for seed in range(start, start + 100):
         proba, outcome, weight = (x if x is None else x[:10] for x in small_case(seed))
         error = interval_calibration_error(
@@ -73,8 +73,8 @@ def test_default_precision_depends_on_the_number_of_distinct_predictions(monkeyp
     rng = np.random.default_rng(0)
     proba, outcome = rng.random(400), rng.integers(0, 2, size=400)
     exact = interval_calibration_error(outcome, proba)
-    monkeypatch.setattr(_interval, "_MOST_CUTS", 399)
-    monkeypatch.setattr(_interval, "_PRECISION_BEYOND", 0.05)
+    monkeypatch.setattr(interval, "_MOST_CUTS", 399)
+    monkeypatch.setattr(interval, "_PRECISION_BEYOND", 0.05)
     coarse = interval_calibration_error(outcome, proba)
     assert coarse == interval_calibration_error(outcome, proba, precision=0.05) > exact
     assert interval_calibration_error(outcome, proba, precision=0) == exact
@@ -85,7 +85,7 @@ def test_default_precision_depends_on_the_number_of_distinct_predictions(monkeyp
 
 
 def test_a_heavy_prediction_is_a_cell_of_its_own():
-    cells = partitions.cells(np.array([0.1, 0.2, 0.21, 0.9]), np.array([0.1, 0.7, 0.1, 0.1]), 0.25)
+    cells = interval.cells(np.array([0.1, 0.2, 0.21, 0.9]), np.array([0.1, 0.7, 0.1, 0.1]), 0.25)
     np.testing.assert_array_equal(cells, [0, 2, 3])
 
 
@@ -110,11 +110,11 @@ def shifted_errors_by_quadrature(proba, mass, width):
 @pytest.mark.parametrize("width", [1.0, 0.25, 2**-5])
 @pytest.mark.parametrize("stretch", [1, 3, 2**15])
 def test_mean_over_shifts_equals_quadrature(seed, width, stretch, monkeypatch):
-    monkeypatch.setattr(partitions, "_STRETCH", stretch)
+    monkeypatch.setattr(interval, "_STRETCH", stretch)
     proba, outcome, weight = small_case(seed)
     mass = normalised(weight, len(proba)) * (outcome - proba)
     order = np.argsort(proba)
-    exact = partitions.shifted_partition_sum(proba[order], mass[order], width)
+    exact = interval.shifted_partition_sum(proba[order], mass[order], width)
     assert exact == pytest.approx(shifted_errors_by_quadrature(proba, mass, width), abs=1e-9)
 
 
@@ -127,7 +127,7 @@ def test_surrogate_is_the_least_over_the_widths(seed, precision):
     # Theorem 6.12: ε/4 < 2^{−k*} ≤ ε/2
     narrowest = int(np.ceil(np.log2(2 / precision))) if precision else 24
     values = [
-        partitions.shifted_partition_sum(proba[order], mass[order], 2.0**-k) + 2.0**-k
+        interval.shifted_partition_sum(proba[order], mass[order], 2.0**-k) + 2.0**-k
         for k in range(narrowest + 1)
     ]
     if not precision:  # the limit of narrow intervals: every prediction is alone

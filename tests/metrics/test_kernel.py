@@ -103,7 +103,7 @@ def test_default_blocks_and_what_is_left_over():
 
 
 def test_blocks_of_any_size_fit_the_tiles(monkeypatch):
-    from skcalib._numerics import gram
+    from skcalib._kernels import gram
 
     label, proba = random_problem(np.random.default_rng(0), 50, 3)
     for block_size in (2, 3, 7, 25):

@@ -5,7 +5,7 @@ import pytest
 from helpers import kernel_value
 from scipy.spatial.distance import pdist
 
-from skcalib._numerics import gram
+from skcalib._kernels import gram
 
 
 @pytest.mark.parametrize("name", gram.KERNELS)

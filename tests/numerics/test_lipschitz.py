@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 from helpers import isotonic_l1_by_enumeration
 
-from skcalib._numerics import lipschitz
-from skcalib._numerics.lipschitz import bounded_isotonic_l1, lipschitz_maximum
+from skcalib._numerics import smooth
+from skcalib._numerics.smooth import bounded_isotonic_l1, lipschitz_maximum
 
 
 @pytest.mark.parametrize("items_worth_collapsing", [0, 96])
 @pytest.mark.parametrize("seed", range(200))
 def test_isotonic_l1_reaches_the_optimum(seed, items_worth_collapsing, monkeypatch):
-    monkeypatch.setattr(lipschitz, "_ITEMS_WORTH_COLLAPSING", items_worth_collapsing)
+    monkeypatch.setattr(smooth, "_ITEMS_WORTH_COLLAPSING", items_worth_collapsing)
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 60)) if seed % 10 else 300
     values = rng.normal(size=n).cumsum() * 0.1

@@ -1,7 +1,7 @@
 import numpy as np
 from scipy import stats
 
-from skcalib._numerics.null import draw_labels
+from skcalib._redraw import draw_labels
 
 
 def test_frequencies_are_the_probabilities():

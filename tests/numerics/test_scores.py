@@ -3,7 +3,7 @@ import pytest
 from helpers import random_problem, two_columns
 from sklearn.metrics import brier_score_loss, log_loss
 
-from skcalib._numerics.scores import PROPER_LOSSES
+from skcalib._numerics.proper import PROPER_LOSSES
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

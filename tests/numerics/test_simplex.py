@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from helpers import uniform_bin
 
-from skcalib._numerics.simplex import median_variance_bins, product_bins
+from skcalib._numerics.bins import median_variance_bins, product_bins
 
 
 def as_partition(bins):

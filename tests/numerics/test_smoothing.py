@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from skcalib._numerics.smoothing import (
+from skcalib._numerics.smooth_expected import (
     cosine_coefficients,
     smoothed_absolute_mass,
     smoothed_absolute_mass_fixed_point,

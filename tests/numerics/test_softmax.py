@@ -3,16 +3,14 @@ import pytest
 import scipy.special
 from scipy.optimize import brentq, minimize
 
-from skcalib._numerics.softmax import (
+from skcalib._numerics.scaling import (
     Affine,
     ScaledAndShifted,
-    best_temperature,
     conjugate_gradients,
-    row_blocks,
-    softmax,
     softmax_regression,
-    tempered,
 )
+from skcalib._numerics.softmax import row_blocks, softmax
+from skcalib._numerics.temperature import best_temperature, tempered
 
 DESIGNS = {"vector": ScaledAndShifted, "affine": Affine}
 both_designs = pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS)

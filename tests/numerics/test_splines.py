@@ -6,7 +6,7 @@ from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from skcalib._numerics.splines import (
+from skcalib._numerics.spline import (
     evaluate_spline,
     logistic_spline,
     natural_spline,

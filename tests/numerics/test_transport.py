@@ -5,8 +5,8 @@ from helpers import law_of_predictions, small_case
 from scipy.optimize import linprog
 from scipy.stats import wasserstein_distance
 
-from skcalib._numerics import transport
-from skcalib._numerics.transport import least_calibrating_transport
+from skcalib._numerics import distance
+from skcalib._numerics.distance import least_calibrating_transport
 
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-6])
@@ -74,7 +74,7 @@ def test_primal_bound_is_the_transport_cost(seed):
     expected = sum(
         total[y] * wasserstein_distance(points, nodes, weight[y], offered[y]) for y in range(2)
     )
-    bound = transport._primal_bound(points, weight, nodes, target)
+    bound = distance._primal_bound(points, weight, nodes, target)
     assert bound == pytest.approx(expected, abs=1e-12)
 
 
@@ -83,7 +83,7 @@ def test_dual_bound_is_that_of_a_feasible_pair(seed):
     rng = np.random.default_rng(seed)
     nodes = np.union1d([0, 1], rng.random(15))
     split, f = rng.random((2, 17)), 3 * rng.normal(size=(17, 2)).cumsum(axis=0)
-    bound, violated = transport._dual_bound(nodes, split, f, 1e-3)
+    bound, violated = distance._dual_bound(nodes, split, f, 1e-3)
     steepest = max(1, np.max(np.abs(np.diff(f, axis=0)) / np.diff(nodes)[:, None]))
     fine = np.union1d(nodes, np.linspace(0, 1, 20_001))
     f0, f1 = (np.interp(fine, nodes, f[:, y] / steepest) for y in range(2))

@@ -9,7 +9,7 @@ from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
 
-from skcalib._validation import check_predictions
+from skcalib._inputs.checks import check_predictions
 from skcalib.datasets import make_temperature_family
 from skcalib.recalibration import (
     AutoRecalibrator,

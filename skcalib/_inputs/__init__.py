@@ -1,0 +1,1 @@
+"""What users pass, judged once, before any work."""

@@ -1,0 +1,57 @@
+"""Arrays of any origin, and how messages show them."""
+
+import numpy as np
+from sklearn.utils import check_array
+
+
+def as_array(values, name):
+    """An array of any type; what cannot become one is refused in the name of the argument."""
+    if np.ma.is_masked(values):
+        raise ValueError(
+            f"{name} must not have masked values; found {np.ma.count_masked(values)}. Remove these "
+            "samples."
+        )
+    try:
+        return check_array(
+            values,
+            dtype=None,
+            ensure_2d=False,
+            ensure_all_finite=False,
+            ensure_min_samples=0,
+            ensure_min_features=0,
+            input_name=name,
+        )
+    except (TypeError, ValueError, OverflowError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name} must be an array of one or two dimensions: {error}") from error
+
+
+def floats_of_objects(values):
+    """Python objects as an array of floats, if that is what all of them are."""
+    flat = values.ravel().tolist()
+    if all(isinstance(value, float) for value in flat):
+        return np.array(flat, dtype=np.float64).reshape(values.shape)
+    return values
+
+
+def look_like_probabilities(values):
+    try:
+        values = np.asarray([] if values is None else values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    in_range = values.size > 0 and values.min() >= 0 and values.max() <= 1
+    return bool(in_range and (values % 1 != 0).any())
+
+
+def check_same_length(lengths):
+    if len(set(lengths.values())) > 1:
+        found = ", ".join(f"{name}: {length}" for name, length in lengths.items())
+        raise ValueError(
+            f"{' and '.join(lengths)} must have the same length; found inconsistent numbers of "
+            f"samples ({found}). Pass one value of each for every sample."
+        )
+
+
+def shown(values, limit=10):
+    shown = ", ".join(repr(value) for value in values.tolist()[:limit])
+    return f"[{shown}, …]" if len(values) > limit else f"[{shown}]"

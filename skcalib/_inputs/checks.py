@@ -1,0 +1,137 @@
+"""Labels, probabilities and weights judged together."""
+
+import numpy as np
+
+from .arrays import as_array, check_same_length, shown
+from .labels import check_labels
+from .predictions import Predictions
+from .probabilities import check_probabilities
+from .weights import check_sample_weight
+
+# Samples of a smaller share in the weight are left out, as their squares underflow.
+_SMALLEST_SHARE = 1e-150
+
+
+def check_predictions(
+    y_true,
+    y_proba,
+    *,
+    sample_weight=None,
+    pos_label=None,
+    labels=None,
+    names=("y_true", "y_proba"),
+):
+    """Labels, probabilities and weights as `Predictions`; rows of weight 0 are left out.
+
+    `names` are the names of the first two arguments in error messages.
+    """
+    proba = check_probabilities(y_proba, name=names[1], partner=names[0], partner_values=y_true)
+    observed, code = check_labels(y_true, name=names[0], partner=names[1])
+    check_same_length({names[0]: len(code), names[1]: len(proba)})
+    classes = _resolve_classes(observed, proba, pos_label, labels, names)
+    _check_column_names(y_proba, classes, name=names[1])
+    label = recode(observed, code, classes, name=names[0])
+    positive = _positive_index(classes, pos_label)
+    if proba.ndim == 2 and proba.shape[1] == 2:
+        proba = proba[:, positive]
+    if positive == 0:
+        label, classes = 1 - label, classes[::-1]
+    if sample_weight is None:
+        return Predictions(proba, label, np.broadcast_to(1.0 / len(label), len(label)), classes)
+    weight = check_sample_weight(sample_weight, len(label))
+    share = weight / weight.sum()
+    used = share > _SMALLEST_SHARE
+    if not used.all():
+        proba, label, share = proba[used], label[used], weight[used] / weight[used].sum()
+    return Predictions(proba, label, share, classes)
+
+
+def _resolve_classes(observed, proba, pos_label, labels, names):
+    """The classes in the order of the columns of proba."""
+    n_columns = 2 if proba.ndim == 1 else proba.shape[1]
+    columns = (
+        f"{names[1]} is 1-D and so"
+        if proba.ndim == 1
+        else f"{names[1]} has {n_columns} columns and"
+    )
+    if labels is not None:
+        classes = as_array(labels, "labels")
+        if classes.dtype.kind == "O":
+            classes = np.array(classes.tolist())
+        if classes.ndim != 1 or len(set(classes.tolist())) != classes.size:
+            raise ValueError(
+                f"labels must list each class once; found {shown(classes)}. Give the classes in "
+                f"the order of the columns of {names[1]}."
+            )
+        if len(classes) != n_columns:
+            raise ValueError(
+                f"labels must name one class for each column: {columns} stands for {n_columns} "
+                f"classes; found {len(classes)} labels. Give the classes in the order of the "
+                "columns."
+            )
+        return classes
+    if len(observed) == n_columns:
+        return observed
+    if len(observed) > n_columns:
+        raise ValueError(
+            f"{columns} stands for {n_columns} classes, but {names[0]} holds {len(observed)} "
+            f"distinct labels: {shown(observed)}. Pass one column of probabilities for each "
+            "class."
+        )
+    if n_columns == 2:
+        if pos_label is not None and observed[0] != pos_label:
+            return np.unique([observed[0], pos_label])
+        if observed.dtype.kind == "b":
+            return np.array([False, True])
+        if observed.dtype.kind in "iuf" and observed[0] in (-1, 0, 1):
+            return np.array([min(observed[0], 0), 1]).astype(observed.dtype)
+        if pos_label is not None and proba.ndim == 1:
+            return np.array([None, pos_label], dtype=object)
+    raise ValueError(
+        f"{columns} stands for {n_columns} classes, but {names[0]} holds only {len(observed)} "
+        f"distinct label(s): {shown(observed)}. Name all classes with labels=[...], in the order "
+        "of the columns."
+    )
+
+
+def _check_column_names(y_proba, classes, name):
+    """The columns of a data frame may be named after the classes, but then in their order."""
+    columns, classes = list(getattr(y_proba, "columns", [])), classes.tolist()
+    if columns != classes and set(columns) == set(classes):
+        raise ValueError(
+            f"The columns of {name} must be in the order of the classes, "
+            f"{shown(np.array(classes))}; found columns of these names in another order. Pass "
+            f"labels=list({name}.columns), or reorder the columns."
+        )
+
+
+def recode(observed, code, classes, name):
+    """Indices into `observed` turned into indices into `classes`."""
+    if len(observed) == len(classes) and np.array_equal(observed, classes):
+        return code
+    index = {value: k for k, value in enumerate(classes.tolist())}
+    unknown = [value for value in observed.tolist() if value not in index]
+    if unknown:
+        raise ValueError(
+            f"{name} must hold only the classes {shown(classes)}; found "
+            f"{shown(np.array(unknown))}. Name all classes with labels=[...], of the same type "
+            "as the labels."
+        )
+    table = np.array([index[value] for value in observed.tolist()], dtype=np.int32)
+    return table[code]
+
+
+def _positive_index(classes, pos_label):
+    if pos_label is None:
+        return 1
+    if len(classes) != 2:
+        raise ValueError(
+            f"pos_label is for two classes; found {len(classes)} classes. Leave it out, or pass "
+            "the column of that class and the labels y_true == pos_label."
+        )
+    if pos_label not in classes.tolist():
+        raise ValueError(
+            f"pos_label must be one of the classes {shown(classes)}; found {pos_label!r} "
+            "(pos_label is not a valid label)."
+        )
+    return classes.tolist().index(pos_label)

@@ -1,0 +1,44 @@
+"""What estimators of probabilities are fitted to, and asked about."""
+
+import warnings
+
+import numpy as np
+from sklearn.exceptions import DataConversionWarning
+from sklearn.utils.validation import check_is_fitted
+
+from .._sklearn import check_feature_names
+from .checks import check_predictions
+from .probabilities import check_probabilities
+
+
+def check_fit_input(estimator, X, y, sample_weight):
+    """What `fit` of an estimator of probabilities starts with: `Predictions` of its `labels`."""
+    if np.asarray(y).shape[1:] == (1,):
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected. Pass y.ravel().",
+            DataConversionWarning,
+            stacklevel=4,
+        )
+    predictions = check_predictions(
+        y, X, sample_weight=sample_weight, labels=estimator.labels, names=("y", "X")
+    )
+    check_feature_names(estimator, X, reset=True)
+    shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
+    estimator.n_features_in_ = int(np.prod(shape[1:]))
+    return predictions
+
+
+def check_predict_input(estimator, X):
+    """Probabilities of the classes seen at `fit`: (n,) for two of them, else (n, K)."""
+    check_is_fitted(estimator)
+    check_feature_names(estimator, X, reset=False)
+    proba = check_probabilities(X, name="X")
+    n_classes = len(estimator.classes_)
+    n_columns = 2 if proba.ndim == 1 else proba.shape[1]
+    if n_columns != n_classes:
+        raise ValueError(
+            f"X must hold the probabilities of the {n_classes} classes seen at fit; found "
+            f"{n_columns} columns (one column stands for two classes). Pass one column for each "
+            "class."
+        )
+    return proba[:, 1] if proba.ndim == 2 and n_columns == 2 else proba

@@ -1,0 +1,92 @@
+"""The data every measure, test and recalibrator works on, once it has been checked."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .._numerics.sorting import pool_sorted, pool_ties, sort_labelled
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Checked predictions. With two classes `proba` is the probability of the second one.
+
+    Keeping one number instead of two complementary ones makes `(n,)` and `(n, 2)` input the same
+    by construction, and saves half the memory. The reductions of K classes to two are such
+    `Predictions` again.
+    """
+
+    proba: np.ndarray  # (n,) for two classes, else (n, K)
+    label: np.ndarray  # (n,), index into classes
+    weight: np.ndarray  # (n,), positive, sums to 1
+    classes: np.ndarray  # (K,)
+
+    @property
+    def is_binary(self) -> bool:
+        return self.proba.ndim == 1
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """The probabilities of all classes, (n, K)."""
+        return np.column_stack([1 - self.proba, self.proba]) if self.is_binary else self.proba
+
+    @property
+    def share_of_one_sample(self) -> float:
+        """Σ w_i²: the weight of each of as many equal samples as vary like these."""
+        return float(self.weight @ self.weight)
+
+    @property
+    def signed_mass(self) -> np.ndarray:
+        """c_i = w_i (y_i − p_i) of two classes, (n,)."""
+        mass = self.label - self.proba
+        mass *= self.weight
+        return mass
+
+    def pooled_mass(self) -> tuple[np.ndarray, np.ndarray]:
+        """The sorted distinct predictions of two classes (m,), and the signed mass of each (m,)."""
+        if not (self.weight == self.weight[0]).all():
+            return pool_ties(self.proba, self.signed_mass)
+        proba, label = sort_labelled(self.proba, self.label)  # no weights to sort along
+        points, mass = pool_sorted(proba, label - proba)  # unweighted, whole residuals cancel
+        mass *= self.weight[0]
+        return points, mass
+
+    def pooled_weight(self) -> tuple[np.ndarray, np.ndarray]:
+        """The sorted distinct predictions of two classes (m,), and the weight of each label (2, m).
+
+        Row 0 is the weight of the samples with label 0.
+        """
+        if not (self.weight == self.weight[0]).all():
+            return pool_ties(self.proba, self.weight * (self.label == [[0], [1]]))
+        proba, label = sort_labelled(self.proba, self.label)
+        return pool_sorted(proba, self.weight[0] * np.stack([1 - label, label]))
+
+    def confidence(self) -> "Predictions":
+        """The probability of the predicted class, and whether the prediction was right."""
+        hit = self.label == np.argmax(self.proba, axis=1)
+        return _binary(self.proba.max(axis=1), hit, self.weight)
+
+    def top_label(self) -> list[tuple[float, "Predictions | None"]]:
+        """`confidence` for each predicted class alone, with its share; None if that is 0."""
+        top = np.argmax(self.proba, axis=1)
+        problems: list[tuple[float, Predictions | None]] = []
+        for k in range(len(self.classes)):
+            rows = np.flatnonzero(top == k)
+            weight = self.weight[rows]
+            share = float(weight.sum())
+            hit = self.label[rows] == k
+            problem = _binary(self.proba[rows, k], hit, weight / share) if len(rows) else None
+            problems.append((share, problem))
+        return problems
+
+    def classwise(self) -> list[tuple[float, "Predictions | None"]]:
+        """Each class against the rest, with the class's share of the labels."""
+        problems: list[tuple[float, Predictions | None]] = []
+        for k in range(len(self.classes)):
+            hit = self.label == k
+            problems.append((float(self.weight @ hit), _binary(self.proba[:, k], hit, self.weight)))
+        return problems
+
+
+def _binary(proba: np.ndarray, hit: np.ndarray, weight: np.ndarray) -> Predictions:
+    return Predictions(proba, hit.astype(np.int32), weight, np.array([False, True]))

@@ -1,0 +1,1 @@
+"""Kernels, and the sums over pairs of samples that metrics, tests and function classes share."""

@@ -1,0 +1,37 @@
+"""Features whose inner products approximate a kernel."""
+
+import numpy as np
+
+from .functions import Kernel
+from .gram import gram_diagonal
+
+
+def fourier_features(points: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+    """[cos(ωᵀp), sin(ωᵀp)]/√D, (b, 2D), for frequencies (D, K).
+
+    For ω ~ N(0, γ⁻² I) the inner products have the values exp(−‖s − t‖²/(2γ²)) as mean.
+    """
+    phase = points @ frequencies.T
+    return np.hstack([np.cos(phase), np.sin(phase)]) / np.sqrt(len(frequencies))
+
+
+def pivoted_cholesky(
+    kernel: Kernel, points: np.ndarray, weight: np.ndarray, most: int, tolerance: float
+) -> tuple[np.ndarray, float]:
+    """Features (n, d) whose inner products approximate the kernel from below, and the error left.
+
+    Points are added, the one with the largest weighted error first, until the error Σ_i w_i (k_ii −
+    ⟨φ_i, φ_i⟩) is at most the tolerance, or there are `most`. Cost O(n d²), memory O(n d).
+    """
+    rest = gram_diagonal(kernel, points).astype(np.float64)
+    features = np.zeros((len(points), min(most, len(points))))
+    for d in range(features.shape[1]):
+        pivot = int(np.argmax(weight * rest))
+        if weight @ rest <= tolerance or rest[pivot] <= 0:
+            return features[:, :d], float(weight @ rest)
+        column = kernel(points, points[pivot : pivot + 1])[:, 0]
+        column = column - features[:, :d] @ features[pivot, :d]
+        column /= np.sqrt(rest[pivot])
+        features[:, d] = column
+        rest = np.maximum(rest - column**2, 0.0)
+    return features, float(weight @ rest)

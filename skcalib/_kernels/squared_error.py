@@ -1,0 +1,168 @@
+"""The squared kernel calibration error as a function of the labels."""
+
+import math
+from numbers import Integral
+
+import numpy as np
+
+from .._inputs.arrays import as_array
+from .._numerics.laplace import laplace_pair_sum
+from .._sklearn import Interval, StrOptions
+from .checks import check_finite_kernel, check_semidefinite
+from .functions import KERNELS, kernel_function, resolved_bandwidth
+from .gram import gram_block_sums, gram_diagonal, gram_pair_sum
+
+CLASS_KERNEL_CONSTRAINTS: dict = {"class_kernel": ["array-like", None]}
+
+ESTIMATOR_CONSTRAINTS: dict = {
+    "estimator": [StrOptions({"unbiased", "biased", "linear", "block"})],
+    "block_size": [Interval(Integral, 2, None, closed="left"), None],
+}
+
+
+class SquaredKernelError:
+    """The squared kernel calibration error as a function of the labels of given predictions.
+
+    What does not depend on the labels is prepared once: a test evaluates many label vectors. With
+    the root L of the class kernel, M = L Lᵀ, the term of a pair is h_ij = k(p_i, p_j) ⟨L r_i, L
+    r_j⟩; all estimators and tests are sums of such terms, taken by :mod:`skcalib._numerics.gram`.
+    """
+
+    def __init__(
+        self,
+        predictions,
+        *,
+        kernel="total-variation",
+        bandwidth="median",
+        class_kernel=None,
+        estimator="unbiased",
+        block_size=None,
+    ):
+        self.predictions = predictions
+        self.estimator = estimator
+        self.block_size = _block_size(estimator, block_size, len(predictions.weight))
+        weight = predictions.weight
+        if self.block_size:
+            n_blocks = len(weight) // self.block_size
+            weight = weight[: n_blocks * self.block_size].reshape(n_blocks, self.block_size)
+        self.pair_weight = _pair_weight(weight)  # of each block, if there are blocks
+        self.root = None if class_kernel is None else _root(class_kernel, predictions)
+        bandwidth = resolved_bandwidth(predictions, kernel, bandwidth)
+        self.kernel = kernel_function(predictions, kernel, bandwidth)
+        self.is_on_a_line = (
+            predictions.is_binary and not callable(kernel) and not KERNELS[kernel].is_gaussian
+        )
+        if self.is_on_a_line:
+            self.length = bandwidth / KERNELS[kernel].per_probability
+            self.order = np.argsort(predictions.proba)
+            self.ordered_proba = predictions.proba[self.order]
+            self.ordered_weight = predictions.weight[self.order]
+
+    def __call__(self, labels):
+        """Values (R,) for R label vectors (R, n)."""
+        if self.block_size:
+            return self.block_sums(labels).sum(axis=0) / self.pair_weight.sum()
+        pairs = self._pairs(labels)
+        is_biased = self.estimator == "biased"
+        values = pairs + self._diagonal(labels) if is_biased else pairs / self.pair_weight
+        check_finite_kernel(values)
+        return values
+
+    def block_sums(self, labels):
+        """Σ_{i≠j} w_i w_j h_ij within each block, (n_blocks, R)."""
+        mass = self.weighted_residuals(labels)
+        sums = gram_block_sums(self.kernel, self.predictions.matrix, mass, self.block_size)
+        check_finite_kernel(sums)
+        return sums
+
+    def weighted_residuals(self, labels):
+        """w_i L r_i for R label vectors (R, n): (n, R, K)."""
+        points, weight = self.predictions.matrix, self.predictions.weight
+        residual = (labels.T[:, :, None] == np.arange(points.shape[1])).astype(np.float64)
+        residual -= points[:, None, :]
+        residual *= weight[:, None, None]
+        return residual if self.root is None else residual @ self.root
+
+    def _pairs(self, labels):
+        """Σ_{i≠j} w_i w_j h_ij."""
+        if not self.is_on_a_line:
+            mass = self.weighted_residuals(labels)
+            return gram_pair_sum(self.kernel, self.predictions.matrix, mass)
+        residual, scale = self._residuals_on_a_line(labels)
+        return scale * laplace_pair_sum(self.ordered_proba, residual, self.length)
+
+    def _diagonal(self, labels):
+        """Σ_i w_i² h_ii."""
+        if not self.is_on_a_line:
+            mass = self.weighted_residuals(labels)
+            norms = np.einsum("nrk,nrk->rn", mass, mass)
+            return norms @ gram_diagonal(self.kernel, self.predictions.matrix)
+        residual, scale = self._residuals_on_a_line(labels)
+        return scale * np.einsum("rn,rn->r", residual, residual)
+
+    def _residuals_on_a_line(self, labels):
+        """The residuals of two classes are ±(y − p): these (R, n), and what the two ends make."""
+        residual = labels[:, self.order] - self.ordered_proba
+        residual *= self.ordered_weight
+        direction = np.array([-1.0, 1.0])
+        root = np.eye(2) if self.root is None else self.root
+        return residual, np.sum((direction @ root) ** 2)
+
+
+def _block_size(estimator, block_size, n):
+    """0 if there are no blocks."""
+    if estimator == "block":
+        return max(2, math.isqrt(n)) if block_size is None else block_size
+    return 2 if estimator == "linear" else 0
+
+
+def _pair_weight(weight):
+    """Σ_{i≠j} w_i w_j of the last axis.
+
+    Without the cancellation of (Σ w_i)² − Σ w_i² where one weight is almost everything.
+    """
+    none = np.zeros_like(weight[..., :1])
+    before = np.concatenate([none, np.cumsum(weight[..., :-1], axis=-1)], axis=-1)
+    after = np.concatenate([none, np.cumsum(weight[..., :0:-1], axis=-1)], axis=-1)[..., ::-1]
+    return np.einsum("...i,...i->...", weight, before + after)
+
+
+def _root(class_kernel, predictions):
+    """L with L Lᵀ = M, in the order of the classes."""
+    matrix = check_class_kernel(class_kernel, len(predictions.classes))
+    eigenvalue, vector = check_semidefinite(matrix, "class_kernel")
+    return vector * np.sqrt(np.maximum(eigenvalue, 0))
+
+
+def check_class_kernel(class_kernel, n_classes):
+    """A matrix over the classes."""
+    matrix = as_array(class_kernel, "class_kernel")
+    if matrix.dtype.kind not in "biuf" or matrix.shape != (n_classes, n_classes):
+        raise ValueError(
+            f"class_kernel must be a matrix of numbers with one row and one column for each of the "
+            f"{n_classes} classes; found shape {matrix.shape} and type {matrix.dtype}. (With a "
+            "multi_class other than 'canonical' there are two classes at a time.)"
+        )
+    matrix = matrix.astype(np.float64, copy=False)
+    centred = matrix - matrix.mean(axis=0)
+    if np.abs(centred - centred.mean(axis=1, keepdims=True)).max() <= 1e-12 * np.abs(matrix).max():
+        raise ValueError(
+            "class_kernel must tell classes apart; found a matrix that gives every residual the "
+            "norm 0. Pass None for the identity."
+        )
+    return matrix
+
+
+def check_enough_for_estimator(predictions, estimator, block_size=None):
+    """All estimates but the biased one are made of pairs of different samples."""
+    n = len(predictions.weight)
+    if estimator != "biased" and n < 2:
+        raise ValueError(
+            f"estimator={estimator!r} needs at least 2 samples of positive weight; found 1. Use "
+            "estimator='biased'."
+        )
+    if estimator == "block" and block_size is not None and n < block_size:
+        raise ValueError(
+            f"block_size must be at most the number of samples of positive weight; found "
+            f"block_size={block_size} for {n} samples. Choose smaller blocks."
+        )

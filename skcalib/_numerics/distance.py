@@ -1,0 +1,237 @@
+"""The least transport that makes a joint law of predictions and labels calibrated.
+
+With Γ_y the weight of the predictions with label y ∈ {0, 1}, and μ the law of the calibrated
+predictions v, the lower distance to calibration of Błasiok, Gopalan, Hu & Nakkiran (2023) is
+
+    min_μ  W1(Γ_0, (1 − v) μ) + W1(Γ_1, v μ).
+
+Its dual, equation 21 of the paper, is to maximise ∫ f_0 dΓ_0 + ∫ f_1 dΓ_1 over 1-Lipschitz f_0 and
+f_1 with (1 − v) f_0(v) + v f_1(v) ≤ 0 on [0, 1]. Here f_0 and f_1 are linear between nodes, and the
+constraint holds at the nodes. An interior point method solves this linear program; its Newton
+equations couple neighbouring nodes only, so a step costs O(nodes). What it returns is only taken as
+a proposal: `_dual_bound` and `_primal_bound` turn f and μ into bounds that hold for the data.
+"""
+
+from functools import partial
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_solve_banded, cholesky_banded
+
+from .sorting import first_of_ties
+
+# Nodes are at most one of so many parts of [0, 1] apart, unless the grid is coarser: between nodes
+# at a distance d the constraint is violated by at most d²/2.
+_INTERVALS = 256
+
+# Close nodes make the Newton equations stiff. If rounding makes their matrix indefinite, its
+# diagonal is increased by these parts.
+_REGULARISATION = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10)
+
+# The interior point method ends at a duality gap of this part of the tolerance.
+_GAP = 1e-3
+
+_MOST_STEPS = 200
+
+_MOST_ROUNDS = 10
+
+# Part of the way to the boundary that a step goes.
+_CAUTION = 0.995
+
+
+def least_calibrating_transport(
+    points: np.ndarray, weight: np.ndarray, tol: float
+) -> tuple[float, float]:
+    """A lower and an upper bound on the lower distance, at most `tol` apart if that is reached.
+
+    Points (m,) sorted and distinct in [0, 1], weight (2, m) of each label at each point, summing to
+    1. Nodes are the points rounded to a grid, of at most a quarter of `tol`; the bounds are those
+    of the points themselves all the same. Where f breaks the constraint between nodes, nodes are
+    added; if it does not, and the bounds are still too far apart, the grid is refined, or made
+    coarser if the program on it could not be solved.
+    """
+    total = weight.sum(axis=1)
+    if total.min() == 0:  # calibrated predictions are all 0, or all 1
+        value = float(weight[0] @ points + weight[1] @ (1 - points))
+        return value, value
+    lower, upper = 0.0, np.inf
+    grid, extra = 2.0 ** np.floor(np.log2(tol / 4)), np.linspace(0, 1, _INTERVALS + 1)
+    for _ in range(_MOST_ROUNDS):
+        rounded = np.round(points / grid)
+        rounded = np.union1d(rounded[first_of_ties(rounded)], np.round(extra / grid))
+        nodes = rounded * grid
+        split = _split_between_nodes(points, weight, nodes)
+        f, target, is_solved = _solve(nodes, split, _GAP * tol)
+        bound, violated = _dual_bound(nodes, split, f, tol / 8)
+        lower = max(lower, bound)
+        upper = min(upper, _primal_bound(points, weight, nodes, target))
+        if upper - lower <= tol:
+            break
+        if not is_solved:
+            grid *= 2
+        elif len(violated):
+            extra = np.union1d(extra, violated)
+        else:
+            grid /= 2
+    return lower, upper
+
+
+def _split_between_nodes(points: np.ndarray, weight: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+    """Weight (2, k) at the nodes with the same integrals of functions linear between nodes."""
+    left = np.minimum(np.searchsorted(nodes, points, side="right") - 1, len(nodes) - 2)
+    part = (points - nodes[left]) / (nodes[left + 1] - nodes[left])
+    return np.stack(
+        [
+            np.bincount(left, w * (1 - part), len(nodes))
+            + np.bincount(left + 1, w * part, len(nodes))
+            for w in weight
+        ]
+    )
+
+
+def _dual_bound(
+    nodes: np.ndarray, split: np.ndarray, f: np.ndarray, tolerance: float
+) -> tuple[float, np.ndarray]:
+    """The objective of f (k, 2), made feasible; and where f breaks the constraint by more.
+
+    The constraint is homogeneous: dividing by the steepest slope keeps it. Between nodes its left
+    side is quadratic, with its largest value v known; f − v satisfies it.
+    """
+    distance = np.diff(nodes)
+    f = f / max(1.0, np.max(np.abs(np.diff(f, axis=0)) / distance[:, None]))
+    slope = np.diff(f, axis=0) / distance[:, None]  # (k - 1, 2)
+    level = (1 - nodes) * f[:, 0] + nodes * f[:, 1]  # (k,)
+    # at a distance t from the left node, level + linear·t + curvature·t²
+    curvature = slope[:, 1] - slope[:, 0]
+    linear = f[:-1, 1] - f[:-1, 0] + (1 - nodes[:-1]) * slope[:, 0] + nodes[:-1] * slope[:, 1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        top = np.where(curvature < 0, -linear / (2 * curvature), 0.0)
+    inside = (top > 0) & (top < distance)
+    top, rise = top[inside], (linear[inside] * top[inside] + curvature[inside] * top[inside] ** 2)
+    peak = level[:-1][inside] + rise
+    violation = max(0.0, level.max(), peak.max(initial=0.0))
+    value = float(np.sum(split.T * f) - violation)
+    return value, (nodes[:-1][inside] + top)[peak > tolerance]
+
+
+def _primal_bound(
+    points: np.ndarray, weight: np.ndarray, nodes: np.ndarray, target: np.ndarray
+) -> float:
+    """The transport cost of the points to a calibrated law made of `target` (k,) at the nodes.
+
+    What the labels' weights are short of, or in excess by, is made up for at 0 and 1.
+    """
+    total = weight.sum(axis=1)
+    offered = np.stack([(1 - nodes) * target, nodes * target])  # (2, k)
+    offered *= min(1.0, *(total / offered.sum(axis=1)))
+    offered[0, 0] += total[0] - offered[0].sum()
+    offered[1, -1] += total[1] - offered[1].sum()
+    change = np.concatenate([points, nodes])
+    order = np.argsort(change, kind="stable")  # merges two sorted runs
+    excess = np.concatenate([weight, -offered], axis=1)[:, order].cumsum(axis=1)
+    return float(np.sum(np.abs(excess[:, :-1]) @ np.diff(change[order])))
+
+
+def _solve(nodes: np.ndarray, split: np.ndarray, gap: float) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Nearly optimal f (k, 2) and μ (k,) of the linear program on the nodes; whether they are.
+
+    Mehrotra's predictor-corrector method for: maximise Σ split·f subject to A f ≤ limit, with
+    slacks s > 0 and multipliers z > 0, Aᵀ z = split. The multipliers of the Lipschitz constraints
+    are flows of weight between neighbouring nodes, those of calibration are μ.
+    """
+    program = _Program(nodes)
+    objective = split.T  # (k, 2)
+    f = np.full(objective.shape, -1.0)
+    s = np.concatenate([program.limit[: -len(nodes)], np.ones(len(nodes))])
+    z = np.concatenate([np.ones(len(s) - len(nodes)), np.full(len(nodes), 1 / len(nodes))])
+    is_solved = False
+    for _ in range(_MOST_STEPS):
+        missing = objective - program.adjoint(z)
+        slack = program.limit - program.apply(f) - s
+        products = s * z
+        current = products.sum()  # not a dot product: threads would be slower, and change digits
+        is_solved = bool(current < gap)
+        if is_solved:
+            break
+        factor = program.normal_factor(z / s)
+        if factor is None:
+            break
+        newton = partial(_newton, program, factor, s, z, missing, slack)
+        _, ds, dz = newton(-products)
+        reached = np.sum((s + _step(s, ds) * ds) * (z + _step(z, dz) * dz))
+        centre = (reached / current) ** 3 * current / len(s)
+        df, ds, dz = newton(centre - products - ds * dz)
+        primal, dual = _CAUTION * _step(s, ds), _CAUTION * _step(z, dz)
+        f += primal * df
+        s += primal * ds
+        z += dual * dz
+    return f, z[-len(nodes) :], is_solved
+
+
+def _newton(
+    program: "_Program",
+    factor: np.ndarray,
+    s: np.ndarray,
+    z: np.ndarray,
+    missing: np.ndarray,
+    slack: np.ndarray,
+    product: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The steps of f, s and z to where the equations hold and s·z has grown by `product`."""
+    rhs = missing - program.adjoint((product - z * slack) / s)
+    df = cho_solve_banded((factor, True), rhs.ravel(), check_finite=False).reshape(rhs.shape)
+    ds = slack - program.apply(df)
+    return df, ds, (product - z * ds) / s
+
+
+def _step(values: np.ndarray, change: np.ndarray) -> float:
+    """The longest step, at most 1, that keeps positive values from becoming negative."""
+    with np.errstate(divide="ignore"):
+        return float(min(1.0, 1 / np.max(-change / values, initial=0.0)))
+
+
+class _Program:
+    """The constraints A f ≤ limit: f rises and falls by at most the distance; calibration."""
+
+    def __init__(self, nodes: np.ndarray):
+        distance = np.repeat(np.diff(nodes), 2)
+        self.weights = np.column_stack([1 - nodes, nodes])  # (k, 2)
+        self.limit = np.concatenate([distance, distance, np.zeros(len(nodes))])
+
+    def apply(self, f: np.ndarray) -> np.ndarray:
+        rise = np.diff(f, axis=0).ravel()
+        return np.concatenate([rise, -rise, np.einsum("ky,ky->k", self.weights, f)])
+
+    def _parts(self, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        n_nodes = len(self.weights)
+        rise, fall = z[:-n_nodes].reshape(2, n_nodes - 1, 2)
+        return rise, fall, z[-n_nodes:]
+
+    def adjoint(self, z: np.ndarray) -> np.ndarray:
+        rise, fall, level = self._parts(z)
+        result = self.weights * level[:, None]
+        result[1:] += rise - fall
+        result[:-1] -= rise - fall
+        return result
+
+    def normal_factor(self, scale: np.ndarray) -> np.ndarray | None:
+        """Cholesky factor of Aᵀ diag(scale) A, lower banded, for f in the order of its memory.
+
+        None if rounding makes the matrix indefinite however much its diagonal is increased.
+        """
+        rise, fall, level = self._parts(scale)
+        coupling = rise + fall
+        band = np.zeros((3, *self.weights.shape))
+        band[0] = self.weights**2 * level[:, None]
+        band[0, 1:] += coupling
+        band[0, :-1] += coupling
+        band[1, :, 0] = self.weights.prod(axis=1) * level
+        band[2, :-1] = -coupling
+        band = band.reshape(3, -1)
+        diagonal = band[0].copy()
+        for part in _REGULARISATION:
+            band[0] = (1 + part) * diagonal
+            try:
+                return cholesky_banded(band, lower=True, check_finite=False)
+            except LinAlgError:
+                continue
+        return None

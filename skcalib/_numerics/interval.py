@@ -1,0 +1,140 @@
+"""Partitions of the line into intervals: the best one, and the average over random shifts."""
+
+import numpy as np
+
+from .sorting import last_of_runs
+
+# Candidate starts of the last interval are looked at in blocks of so many.
+_BLOCK = 128
+
+# So many points at a time are passed over by a moving interval.
+_STRETCH = 2**15
+
+# More distinct predictions take the dynamic programme longer than about a second or two; by
+# default it then cuts only between cells, of which this precision makes as many.
+_MOST_CUTS = 100_000
+
+_PRECISION_BEYOND = 2 / _MOST_CUTS
+
+# Values that differ by less are equal up to rounding.
+_ROUNDING = 1e-12
+
+
+def optimal_partition(
+    points: np.ndarray, weight: np.ndarray, precision: float | None = None
+) -> np.ndarray:
+    """Where the intervals of least error start among sorted distinct points, (r,).
+
+    Points (m,) with the weight of each label (2, m); `precision` as in the metric.
+    """
+    total, mass = weight.sum(axis=0), _signed_mass(points, weight)
+    if precision is None:
+        precision = 0.0 if len(points) <= _MOST_CUTS else _PRECISION_BEYOND
+    if precision < _ROUNDING:
+        return best_partition(points, points, total, mass)[1]
+    start = cells(points, total, precision)
+    last = points[last_of_runs(start, len(points))]
+    total, mass = np.add.reduceat(total, start), np.add.reduceat(mass, start)
+    return start[best_partition(points[start], last, total, mass)[1]]
+
+
+def partition_errors(
+    points: np.ndarray, weight: np.ndarray, start: np.ndarray
+) -> tuple[float, float]:
+    """The binned error and the mean width of intervals that start there."""
+    extent = points[last_of_runs(start, len(points))] - points[start]
+    error = np.abs(np.add.reduceat(_signed_mass(points, weight), start)).sum()
+    return float(error), float(extent @ np.add.reduceat(weight.sum(axis=0), start))
+
+
+def _signed_mass(points: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    return weight[1] * (1 - points) - weight[0] * points
+
+
+def cells(points: np.ndarray, weight: np.ndarray, precision: float) -> np.ndarray:
+    """Indices where cells of sorted points start that have at most this extent.
+
+    Points (m,) with weights (m,) that sum to 1. Without its last point, a cell has at most this
+    weight, too. There are at most 2/precision + 2 cells.
+    """
+    before = np.cumsum(weight) - weight
+    is_first = np.ones(len(points), dtype=bool)
+    is_first[1:] = np.diff(np.floor(points / precision)) > 0
+    is_first[1:] |= np.diff(np.floor(before / precision)) > 0
+    return np.flatnonzero(is_first)
+
+
+def best_partition(
+    first: np.ndarray, last: np.ndarray, weight: np.ndarray, mass: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """min Σ_j |mass of I_j| + |I_j|·weight of I_j over the partitions into runs of cells.
+
+    Cells (m,) are given by their smallest and largest point, their weight and their mass; the
+    extent |I_j| of a run reaches from its first to its last point. Returns the minimum and the
+    index of the first cell of each run, (r,).
+
+    Dynamic programme over the last cell b: best[b] is the least over starts a of best[a − 1] + cost
+    of (a, …, b). A block of starts is left out if a lower bound on its costs exceeds what is known
+    to be possible: the extent times the weight from its last start on, and the least of its `best`
+    minus mass, or plus mass, which bound the sum of `best` and the absolute mass between. Cost
+    O(m²) at most, nearly O(m) in practice.
+    """
+    n_cells = len(first)
+    mass_before = np.concatenate([[0.0], np.cumsum(mass)])
+    weight_before = np.concatenate([[0.0], np.cumsum(weight)])
+    best = np.zeros(n_cells + 1)
+    start = np.zeros(n_cells + 1, dtype=np.intp)
+    # the least best − mass and best + mass in every block of starts
+    rising, falling = np.full((2, -(-n_cells // _BLOCK)), np.inf)
+    rising[0] = falling[0] = 0.0
+    block_end = np.minimum(np.arange(1, len(rising) + 1) * _BLOCK, n_cells) - 1
+    end_first, end_weight = first[block_end], weight_before[block_end]
+    for b in range(n_cells):
+        weight_up_to, mass_up_to, point = weight_before[b + 1], mass_before[b + 1], last[b]
+        alone = best[b] + abs(mass[b]) + (point - first[b]) * weight[b]
+        current = b // _BLOCK
+        bound = (point - end_first[:current]) * (weight_up_to - end_weight[:current])
+        bound += np.maximum(rising[:current] + mass_up_to, falling[:current] - mass_up_to)
+        worth = np.flatnonzero(bound < alone)
+        lowest = _BLOCK * (worth[0] if len(worth) else current)
+        starts = slice(lowest, b + 1)
+        cost = np.abs(mass_up_to - mass_before[starts])
+        cost += best[starts]
+        cost += (point - first[starts]) * (weight_up_to - weight_before[starts])
+        choice = int(cost.argmin())
+        best[b + 1] = cost[choice]
+        start[b + 1] = lowest + choice
+        if b + 1 < n_cells:
+            block = (b + 1) // _BLOCK
+            rising[block] = min(rising[block], best[b + 1] - mass_up_to)
+            falling[block] = min(falling[block], best[b + 1] + mass_up_to)
+    runs = []
+    end = n_cells
+    while end > 0:
+        end = start[end]
+        runs.append(end)
+    return float(best[-1]), np.array(runs[::-1])
+
+
+def shifted_partition_sum(points: np.ndarray, mass: np.ndarray, width: float) -> float:
+    """E Σ_j |mass in [r + j·width, r + (j + 1)·width)| over a shift r, uniform in [0, width).
+
+    The average over r and the sum over j make one integral, (1/width) ∫ |mass in (t, t + width]|
+    dt over the line, whose integrand changes where t or t + width passes a point. Points (m,) are
+    sorted. Cost O(m), in stretches of the line that fit into the cache.
+    """
+    entering = points - width  # the t at which a point comes within the width
+    stops = np.append(points[_STRETCH::_STRETCH], np.inf)
+    total = inside = 0.0
+    first, left, right = entering[0], 0, 0
+    for next_left, next_right in zip(
+        np.searchsorted(entering, stops), np.searchsorted(points, stops), strict=True
+    ):
+        change = np.concatenate([entering[left:next_left], points[right:next_right]])
+        gain = np.concatenate([mass[left:next_left], -mass[right:next_right]])
+        order = np.argsort(change, kind="stable")  # merges two sorted runs
+        change = np.concatenate([[first], change[order]])
+        height = np.cumsum(np.concatenate([[inside], gain[order]]))
+        total += float(np.abs(height[:-1]) @ np.diff(change))
+        first, inside, left, right = change[-1], height[-1], next_left, next_right
+    return total / width

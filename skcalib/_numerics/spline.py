@@ -1,0 +1,105 @@
+"""Natural cubic splines: cubic between knots, linear beyond the first and the last one."""
+
+import numpy as np
+from scipy.interpolate import CubicSpline
+
+from .logistic import newton, orthonormal_basis
+
+# Between closer knots no curve of interest bends.
+_SMALLEST_GAP = 0.01
+
+# The scale σ of the curvature that is tried, a priori exponentially distributed with this rate.
+_SCALES = 2.0 ** np.arange(-8, 4)
+
+_RATE = 2.0
+
+# A larger factor of the curvature changes nothing any more, but for rounding.
+_STRAIGHT = 1e15
+
+
+def quantile_knots(points: np.ndarray, n_knots: int) -> np.ndarray:
+    """At most so many quantiles of some sorted distinct points (m,), the first and last included.
+
+    At least two: a single point gets a neighbour.
+    """
+    first, *inner, last = np.quantile(points, np.linspace(0, 1, max(2, min(n_knots, len(points)))))
+    if first == last:
+        return np.array([first, first + 1])
+    knots = [first]
+    for knot in inner:
+        if knot - knots[-1] > _SMALLEST_GAP and last - knot > _SMALLEST_GAP:
+            knots.append(knot)
+    return np.array([*knots, last])
+
+
+def logistic_spline(
+    points: np.ndarray,
+    mass: np.ndarray,
+    knots: np.ndarray,
+    share: float,
+    smoothing: float | None = None,
+) -> tuple[np.ndarray, float, bool]:
+    """Values at the knots (K,) of the spline that minimises the log loss + λ/2 ∫f''(x)² dx.
+
+    Sorted distinct points (m,) have the mass of either outcome (2, m), and one sample has the given
+    share of the whole. Returns the λ, too, and whether there is a minimum.
+
+    Without a λ, it is of largest posterior density. With σ² = share/λ, the penalty is the prior of
+    a curve whose curvature is white noise of scale σ, and Laplace's approximation the likelihood of
+    σ, whose own prior is exponential: it draws towards the straight line, σ = 0 (Simpson, Rue,
+    Riebler, Martins and Sørbye 2017). Else nearly separated outcomes would be taken for steps.
+    """
+    design, bend = spline_basis(points, knots)
+    basis, triangle = orthonormal_basis(design, mass.sum(axis=0))
+    root = np.linalg.solve(triangle.T, bend.T).T
+    position = triangle[:, 1]  # where f(x) = x
+    n_bends = len(knots) - 2
+    scales = _SCALES if n_bends else _SCALES[:1]
+    penalties = share / scales**2
+    if smoothing is not None:
+        penalties = np.array([min(smoothing, _STRAIGHT)])
+    fits, surprise = [], np.zeros(len(penalties))
+    for k, penalty in enumerate(penalties):
+        position, moments, converged = newton(basis, mass, position, np.sqrt(penalty) * root)
+        fits.append((position, converged))
+        volume = np.abs(moments.root.diagonal()) + np.finfo(np.float64).tiny
+        log_volume = np.log(volume).sum() + n_bends * np.log(scales[k])
+        surprise[k] = moments.loss / share + log_volume + _RATE * scales[k]
+    best = int(surprise.argmin())
+    position, converged = fits[best]
+    values = values_at_knots(np.linalg.solve(triangle, position), knots)
+    return values, float(penalties[best]), converged
+
+
+def spline_basis(points: np.ndarray, knots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The splines with K knots as a design (m, K), and the root D (2(K − 1), K) of their curvature.
+
+    The columns are 1, x, and for each inner knot the spline that is 1 there and 0 at the others.
+    With coefficients β, |Dβ|² = ∫f''(x)² dx: the second derivative is linear between knots, and two
+    Gauss nodes integrate its square exactly.
+    """
+    inner = natural_spline(knots, np.eye(len(knots))[:, 1:-1])
+    design = np.column_stack([np.ones(len(points)), points, inner(points)])
+    half = np.diff(knots) / 2
+    middle = knots[:-1] + half
+    nodes = np.concatenate([middle - half / np.sqrt(3), middle + half / np.sqrt(3)])
+    bend = np.tile(np.sqrt(half), 2)[:, None] * inner(nodes, 2)
+    return design, np.column_stack([np.zeros((len(nodes), 2)), bend])
+
+
+def values_at_knots(coefficients: np.ndarray, knots: np.ndarray) -> np.ndarray:
+    """Of the spline with these coefficients (K,) in the basis."""
+    values = coefficients[0] + coefficients[1] * knots
+    values[1:-1] += coefficients[2:]
+    return values
+
+
+def natural_spline(knots: np.ndarray, values: np.ndarray) -> CubicSpline:
+    return CubicSpline(knots, values, bc_type="natural")
+
+
+def evaluate_spline(knots: np.ndarray, values: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """The natural spline through the values (K,) at the knots (K,), at points (m,)."""
+    spline = natural_spline(knots, values)
+    inside = np.clip(points, knots[0], knots[-1])
+    return spline(inside) + (points - inside) * spline(inside, 1)

@@ -1,0 +1,105 @@
+"""The best temperature of log-probabilities."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from .softmax import row_blocks, softmax
+
+# So many rows give a first guess of the temperature.
+_SAMPLE = 4096
+
+# Convergence is quadratic: what is left after such a relative step is below rounding.
+_SMALL_STEP = 1e-9
+
+
+def tempered(log_proba: np.ndarray, temperature: float) -> np.ndarray:
+    """softmax(log p / T) of each row (n, K); at T = 0 its largest ones share everything."""
+    scores = log_proba - log_proba.max(axis=1, keepdims=True)
+    if temperature == 0:
+        scores = np.where(scores == 0, 0.0, -np.inf)
+    else:
+        scores /= temperature
+    return softmax(scores)
+
+
+def best_temperature(
+    log_proba: Callable[[slice], np.ndarray], label: np.ndarray, weight: np.ndarray, prior: float
+) -> float:
+    """The T in [0, ∞] with the least loss of softmax(log p / T); 1 if all T have the same loss.
+
+    log_proba returns rows (b, K). The targets are the labels (n,) with the share 1 − prior, and the
+    predictions p with the share prior. The solution for a sample is the start for all rows.
+    """
+    n, inverse = len(label), 1.0
+    for every in (max(n // _SAMPLE, 1), 1):
+        start = inverse if 0 < inverse < np.inf else 1.0
+        inverse = _best_inverse_temperature(log_proba, label, weight, prior, every, start)
+    with np.errstate(divide="ignore"):
+        return float(np.divide(1.0, inverse))
+
+
+def _best_inverse_temperature(
+    log_proba: Callable[[slice], np.ndarray],
+    label: np.ndarray,
+    weight: np.ndarray,
+    prior: float,
+    every: int,
+    start: float,
+) -> float:
+    """The best β = 1/T for some rows.
+
+    The slope of the loss in β is Σ w (E_β − E_t) log p and its curvature Σ w Var_β log p: mean and
+    variance over the classes with probabilities softmax(β log p), and mean with the targets t. The
+    slope at 0 and its limit at ∞, where only the largest count, tell whether the minimum is there;
+    else it is found by Newton's method inside a bracket. log p is taken relative to the largest of
+    the row, so that the limit at ∞ is exact.
+    """
+    n_classes = log_proba(slice(0, 1)).shape[1]
+
+    def moments(beta: float) -> tuple[float, float]:
+        """Σ w E_β and Σ w Var_β of log p."""
+        mean = variance = 0.0
+        for rows in row_blocks(len(label), n_classes, every):
+            value = log_proba(rows)
+            value -= value.max(axis=1, keepdims=True)
+            share = np.exp(beta * value)
+            total = share.sum(axis=1)
+            first = np.einsum("nk,nk->n", share, value) / total
+            value -= first[:, None]
+            value *= value
+            mean += weight[rows] @ first
+            variance += weight[rows] @ (np.einsum("nk,nk->n", share, value) / total)
+        return float(mean), float(variance)
+
+    observed = uniform = 0.0
+    for rows in row_blocks(len(label), n_classes, every):
+        value = log_proba(rows)
+        top = value.max(axis=1)
+        observed += weight[rows] @ (value[np.arange(len(value)), label[rows]] - top)
+        uniform += weight[rows] @ (value - top[:, None]).sum(axis=1) / n_classes
+    if prior > 0:
+        observed = (1 - prior) * observed + prior * moments(1.0)[0]
+    if uniform == 0:
+        return 1.0
+    if observed == 0:
+        return np.inf
+    if observed <= uniform:
+        return 0.0
+
+    low, beta, high = 0.0, start, np.inf
+    while True:
+        mean, curvature = moments(beta)
+        if mean < observed:
+            low = beta
+        else:
+            high = beta
+        step = (observed - mean) / curvature if curvature > 0 else np.inf
+        if abs(step) <= _SMALL_STEP * beta:
+            return beta + step
+        new = beta + step
+        if not low < new < high:
+            new = (low + high) / 2 if high < np.inf else 2 * beta
+        if new in (low, high):
+            return new
+        beta = new

@@ -1,0 +1,29 @@
+"""The only importer of private scikit-learn names."""
+
+from sklearn.base import _fit_context as fit_context
+from sklearn.metrics._scorer import _Scorer as Scorer
+from sklearn.utils._optional_dependencies import check_matplotlib_support
+from sklearn.utils._param_validation import (
+    HasMethods,
+    Interval,
+    StrOptions,
+    validate_parameter_constraints,
+    validate_params,
+)
+from sklearn.utils.metaestimators import _safe_split as safe_split
+from sklearn.utils.validation import _check_feature_names as check_feature_names
+from sklearn.utils.validation import _check_method_params as check_method_params
+
+__all__ = [
+    "HasMethods",
+    "Interval",
+    "Scorer",
+    "StrOptions",
+    "check_feature_names",
+    "check_matplotlib_support",
+    "check_method_params",
+    "fit_context",
+    "safe_split",
+    "validate_parameter_constraints",
+    "validate_params",
+]

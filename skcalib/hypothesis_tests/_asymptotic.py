@@ -1,0 +1,67 @@
+"""Laws and bounds that are known of the squared kernel calibration error."""
+
+import numpy as np
+from scipy.stats import t as student
+
+from .._kernels.gram import gram_diagonal, gram_quadratic_forms
+from .._kernels.squared_error import check_class_kernel
+from ._base import positive
+
+# Entries of the matrix of resampled counts that are held at once (128 MB).
+_COUNTS = 2**24
+
+
+def bootstrap_null(error, label, order, n_resamples, random_state):
+    """Bootstrap of a degenerate U-statistic (Arcones and Giné 1992): values like the unbiased one.
+
+    With multinomial counts C and a = n/(n − 1) the replicate is
+
+        n⁻² Σ_i C_i Σ_j (a (C_j − 1[i = j]) − 2) h_ij + n⁻² Σ_{i,j} h_ij
+
+    for a times the unbiased estimate, whose projection on single samples it takes off.
+    """
+    predictions = error.predictions
+    n = len(label)
+    points = predictions.matrix
+    mass = error.weighted_residuals(label[None])[:, 0]  # r_i / n, (n, K)
+    diagonal = gram_diagonal(error.kernel, points) * np.einsum("nk,nk->n", mass, mass)
+    scale = n / (n - 1)
+    null = []
+    for start in range(0, n_resamples, max(1, _COUNTS // n)):
+        size = min(max(1, _COUNTS // n), n_resamples - start)
+        counts = np.empty((n, size))
+        counts[order] = random_state.multinomial(n, np.full(n, 1 / n), size=size).T
+        forms, row_sums = gram_quadratic_forms(error.kernel, points, mass, counts)
+        projected = 2 * row_sums + scale * diagonal
+        null.append((scale * forms - projected @ counts + row_sums.sum()) / scale)
+    return np.concatenate(null)
+
+
+def blocks_p_value(sums, pair_weight):
+    """One-sided p-value of a mean over independent blocks, from their sample standard deviation."""
+    mean = sums.sum() / pair_weight.sum()
+    n_blocks = len(sums)
+    deviation = np.sqrt(np.sum((sums - mean * pair_weight) ** 2) * n_blocks / (n_blocks - 1))
+    if deviation == 0:  # all blocks are alike
+        return 0.5**n_blocks if mean > 0 else 1.0
+    return positive(student.sf(sums.sum() / deviation, n_blocks - 1))
+
+
+def distribution_free_p_value(statistic, estimator, n, block_size, bound):
+    """Bounds on the p-value from section 6 of Widmann et al. (2019), for terms |h| ≤ bound."""
+    if estimator == "biased":
+        excess = max(0.0, np.sqrt(n * max(statistic, 0.0) / bound) - 1)
+        return positive(np.exp(-(excess**2) / 2))
+    # the terms of so many pairs are independent
+    n_pairs = (n // block_size) * (block_size // 2) if block_size else n // 2
+    excess = max(statistic, 0.0)
+    return positive(np.exp(-n_pairs * excess**2 / (2 * bound**2)))
+
+
+def largest_term(class_kernel, n_classes):
+    """max rᵀ M r' over residuals r and r', for a kernel of at most 1: reached by e_i − e_j."""
+    if class_kernel is None:
+        return 2.0
+    matrix = check_class_kernel(class_kernel, n_classes)
+    diagonal = np.diagonal(matrix)
+    return float(np.max(diagonal[:, None] + diagonal - 2 * matrix))

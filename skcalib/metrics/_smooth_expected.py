@@ -1,0 +1,137 @@
+"""The expected calibration error after smoothing the residuals with a kernel."""
+
+from functools import partial
+from numbers import Real
+
+from .._inputs.checks import check_predictions
+from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
+from .._inputs.predictions import Predictions
+from .._numerics.smooth_expected import (
+    SMALLEST_BANDWIDTH,
+    smoothed_absolute_mass,
+    smoothed_absolute_mass_fixed_point,
+)
+from .._sklearn import Interval, validate_params
+from ._reductions import average_over_reductions
+
+
+def _smooth_expected_calibration_error(predictions: Predictions, bandwidth: float | None) -> float:
+    proba, mass = predictions.proba, predictions.signed_mass
+    if bandwidth is None:
+        return smoothed_absolute_mass_fixed_point(proba, mass)
+    return smoothed_absolute_mass(proba, mass, float(bandwidth))
+
+
+@validate_params(
+    METRIC_CONSTRAINTS
+    | REDUCTION_CONSTRAINTS
+    | {"bandwidth": [Interval(Real, SMALLEST_BANDWIDTH, None, closed="left"), None]},
+    prefer_skip_nested_validation=True,
+)
+def smooth_expected_calibration_error(
+    y_true,
+    y_proba,
+    *,
+    sample_weight=None,
+    pos_label=None,
+    labels=None,
+    bandwidth=None,
+    multi_class="confidence",
+    average="auto",
+):
+    r"""Smooth expected calibration error (smECE): mean absolute residual after smoothing.
+
+    It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
+    a calibrated model it is positive, of order :math:`n^{-1/3}`, so it is biased upwards. There are
+    no bins, and no bandwidth to choose: it is the one at which the error equals the bandwidth
+    [1]_, so that the error is not smaller than the scale on which it was measured. With two classes
+    it concerns the probability of the positive class, not the confidence max(p, 1 − p).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: strings, integers or booleans.
+
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
+        column for each class in the order of `labels`; rows sum to 1.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    pos_label : int, float, bool or str, default=None
+        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        `labels`.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
+        {−1, 1} or {False, True} is supplied.
+
+    bandwidth : float, default=None
+        Standard deviation of the Gaussian kernel, on the scale of the probabilities; at least 1e-5.
+        By default the one that equals the error.
+
+    multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+        For more than two classes, the binary problems that are measured: the probability of the
+        predicted class and whether it was right; the same for each predicted class alone; or each
+        class against the rest.
+
+    average : {"auto", "macro", "weighted"} or None, default="auto"
+        How the values for single classes are averaged under "top-label" (over the classes that are
+        predicted at all; "weighted" by their share of the predictions) and "classwise" ("weighted"
+        by the share of the labels). "auto" is "weighted" for "top-label" and "macro" for
+        "classwise", as these measures are defined. None returns the values of all classes, NaN for
+        one that is never predicted.
+
+    Returns
+    -------
+    error : float or ndarray of shape (n_classes,)
+        Between 0 and 1; 0 is best. An array if `average` is None and there are values for several
+        classes.
+
+    See Also
+    --------
+    smooth_calibration_error : Largest residual that a Lipschitz function can see.
+    expected_calibration_error : The binned measure; discontinuous in the predictions.
+
+    Notes
+    -----
+    With weights :math:`w_i` that sum to 1, predictions :math:`p_i` and outcomes :math:`y_i \in
+    \{0, 1\}`,
+
+    .. math:: \mathrm{smECE}_\sigma = \int_0^1 \Bigl| \sum_i w_i (y_i - p_i) K_\sigma(t, p_i)
+       \Bigr| \, dt, \qquad K_\sigma(t, p) = \sum_{m=-\infty}^{\infty} \phi_\sigma(t - p - 2m) +
+       \phi_\sigma(t + p - 2m),
+
+    where :math:`\phi_\sigma` is the normal density with standard deviation :math:`\sigma`. It does
+    not increase with :math:`\sigma`, from the sum of the absolute residual masses of the distinct
+    predictions to the absolute mean residual; smECE is the only solution of :math:`\sigma =
+    \mathrm{smECE}_\sigma`. With :math:`c = \sqrt{2/\pi}` and the smooth calibration error smCE,
+
+    .. math:: \mathrm{smCE} / (1 + c) \le \mathrm{smECE} \le
+       \max\bigl(\mathrm{smCE}, \sqrt{c \, \mathrm{smCE}}\bigr).
+
+    All reflections are included, and nothing is cut off. The value is right to 1e-7, except that
+    for an error below 1e-6 it may be an upper bound, itself below 1e-6. The cost is :math:`O(n + s
+    \log s)`, :math:`s = 1 / \sigma`, and memory :math:`O(n + s)`; errors below 8e-4 take an
+    additional :math:`O(n \log n)`. Probabilities of exactly 0 and 1 need no clipping.
+
+    References
+    ----------
+    .. [1] J. Błasiok and P. Nakkiran (2024). Smooth ECE: Principled Reliability Diagrams via Kernel
+       Smoothing. ICLR 2024. :arxiv:`2309.12236`
+
+    Examples
+    --------
+    >>> from skcalib.metrics import smooth_expected_calibration_error
+    >>> smooth_expected_calibration_error([0, 1], [0.4, 0.6])
+    0.17...
+    >>> smooth_expected_calibration_error([0, 1], [0.4, 0.6], bandwidth=0.05)
+    0.38...
+    """
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+    )
+    measure = partial(_smooth_expected_calibration_error, bandwidth=bandwidth)
+    return average_over_reductions(measure, predictions, multi_class, average)

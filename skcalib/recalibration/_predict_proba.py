@@ -1,0 +1,200 @@
+"""A classifier as a transformer."""
+
+from sklearn.base import TransformerMixin
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.validation import check_is_fitted
+
+from .._sklearn import fit_context
+from ._base import probability_names
+from ._cross_fitting import CrossFittingMetaEstimator, aligned_proba
+
+
+class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
+    """A classifier as a transformer, from features to probabilities.
+
+    It is the first half of a calibrated classifier in a pipeline. A recalibrator has to learn from
+    probabilities of samples that the classifier was not fitted on: :meth:`fit_transform`, which a
+    pipeline calls while it is fitted, returns out-of-fold probabilities, and :meth:`transform`
+    those of the classifier fitted on everything. So ``fit(X, y).transform(X)`` and
+    ``fit_transform(X, y)`` differ, as for :class:`sklearn.preprocessing.TargetEncoder`.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A classifier with `predict_proba` or `decision_function`. A
+        :class:`sklearn.frozen.FrozenEstimator` is used as it is, without cross-fitting.
+
+    response_method : {"predict_proba", "decision_function"}, default="predict_proba"
+        What the classifier is asked for. Decision scores s, such as those of a support vector
+        machine, become the probabilities expit(s / r), of more than two classes softmax(s / r),
+        which it is up to a recalibrator to make calibrated (see Notes for the scale r). Scores are
+        declared here, never guessed from their values.
+
+    cv : int, cross-validation generator or iterable, default=5
+        The folds of :meth:`fit_transform`: a number of (stratified) folds, or a splitter whose
+        test sets are a partition of the samples; `groups` are passed to :meth:`fit_transform`.
+
+    n_jobs : int, default=None
+        Number of jobs that fit the folds; None means 1 unless in a :obj:`joblib.parallel_backend`
+        context.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The classifier fitted on all samples.
+
+    scale_ : float or None
+        The r that its decision scores are divided by; None if it is asked for `predict_proba`.
+
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the columns of the result.
+
+    n_features_in_ : int
+        Number of features, if the classifier knows it.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if the classifier knows them.
+
+    See Also
+    --------
+    RecalibratedClassifier : The same as one meta-estimator, with an ensemble on request.
+
+    Notes
+    -----
+    :meth:`fit` fits the classifier once, :meth:`fit_transform` once more for each fold. The labels
+    reach it as they are. A class that the training part of a fold lacks gets probability 0 there.
+
+    The scale r of decision scores is their root mean square over the samples that the classifier
+    was fitted on (a frozen one: the samples passed to `fit`), weighted like these, and 1 if all
+    scores are 0. Of more than two classes the mean of each row is subtracted first, which softmax
+    ignores. So the units of the scores do not matter, and the log-odds that a recalibrator sees are
+    the scores up to a factor.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from skcalib.recalibration import PredictProba, SigmoidRecalibrator
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), PredictProba(GaussianNB()), SigmoidRecalibrator())
+    >>> model.fit(X, y).predict_proba(X).shape
+    (569, 2)
+    """
+
+    def __init__(self, estimator, *, response_method="predict_proba", cv=5, n_jobs=None):
+        self.estimator = estimator
+        self.response_method = response_method
+        self.cv = cv
+        self.n_jobs = n_jobs
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X, y, **params):
+        """Fit the classifier on all samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        **params : dict
+            Passed to the classifier's `fit`, but for `groups`, which nothing needs here; with
+            metadata routing, to whatever requests them.
+
+        Returns
+        -------
+        self : object
+            The fitted transformer.
+        """
+        X, y, _ = self._check_data(X, y)
+        self._adopt(*self._fit_whole(X, y, self._route("fit", params)))
+        return self
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit_transform(self, X, y, **params):
+        """Fit the classifier on all samples, and return out-of-fold probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        **params : dict
+            Passed to the classifier's `fit`, but `groups` to the splitter; with metadata routing,
+            to whatever requests them.
+
+        Returns
+        -------
+        proba : ndarray of shape (n_samples, n_classes)
+            For each sample the probabilities of a classifier fitted without its fold.
+        """
+        X, y, _ = self._check_data(X, y)
+        estimator, scale, proba = self._fit_out_of_fold(X, y, self._route("fit_transform", params))
+        self._adopt(estimator, scale)
+        return proba
+
+    def _adopt(self, estimator, scale):
+        self.estimator_, self.scale_ = estimator, scale
+        self.classes_ = estimator.classes_
+        self._adopt_features(estimator)
+
+    def transform(self, X):
+        """Probabilities of the classifier fitted on all samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        proba : ndarray of shape (n_samples, n_classes)
+            Predicted probabilities; a data frame after ``set_output``.
+        """
+        check_is_fitted(self)
+        return aligned_proba(self.estimator_, X, self.classes_, self.scale_)
+
+    def get_feature_names_out(self, input_features=None):
+        """Names of the columns that :meth:`transform` returns.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            Ignored; the columns are the classes.
+
+        Returns
+        -------
+        names : ndarray of shape (n_classes,) of str
+            "proba_" followed by the class.
+        """
+        check_is_fitted(self)
+        return probability_names(self.classes_)
+
+    def get_metadata_routing(self):
+        """Get the metadata routing of this object.
+
+        Returns
+        -------
+        routing : MetadataRouter
+            What is passed on to the classifier and the splitter.
+        """
+        return (
+            MetadataRouter(owner=self)
+            .add(
+                estimator=self.estimator,
+                method_mapping=MethodMapping()
+                .add(caller="fit", callee="fit")
+                .add(caller="fit_transform", callee="fit"),
+            )
+            .add(
+                splitter=self.cv,
+                method_mapping=MethodMapping().add(caller="fit_transform", callee="split"),
+            )
+        )

@@ -1,0 +1,114 @@
+"""Softmax of log-probabilities divided by a temperature."""
+
+import numpy as np
+
+from .._numerics.logits import clipped, log_probabilities, smallest_probability
+from .._numerics.temperature import best_temperature, tempered
+from ._base import PRIOR_CONSTRAINTS, Recalibrator, share_of_prior
+
+
+class TemperatureRecalibrator(Recalibrator):
+    r"""Recalibration by a temperature.
+
+    One number makes all predictions more or less confident; the order of the classes in each row
+    stays.
+
+    Parameters
+    ----------
+    prior_weight : float, default=None
+        The fit is drawn to the predictions as if so many samples more had been seen, with labels
+        distributed as predicted. 0 is plain maximum likelihood. None is the same, but takes 1 where
+        that would end in certainty, at T = 0.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        Needed if a class does not occur in the calibration data.
+
+    Attributes
+    ----------
+    temperature_ : float
+        T, between 0 and infinity; above 1, the predictions were too confident.
+
+    smallest_probability_ : float
+        Probabilities are kept so far from 0 and 1 where their logarithm is taken, and not told
+        apart beyond: the machine epsilon, or, if the calibration data contain exact zeros, half of
+        the smallest positive probability (at most half of 1/K).
+
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the columns of the result.
+
+    n_features_in_ : int
+        Number of columns of `X` at `fit` (1 if one-dimensional).
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, if they are strings.
+
+    See Also
+    --------
+    VectorScalingRecalibrator : A scale and a shift for each class.
+    MatrixScalingRecalibrator : Close to a temperature with few samples, richer with many.
+
+    Notes
+    -----
+    The calibrated probabilities are :math:`\mathrm{softmax}(\log p / T)` with the T in :math:`[0,
+    \infty]` of the least log loss [1]_. The loss is convex in 1/T, and the minimum exact: Newton's
+    method in a bracket, at :math:`O(n K)` a step, needs three or four steps after a start from a
+    sample. :math:`T = \infty`, which means 1/K for all, if the predictions inform no better than
+    that. :math:`T = 1`, if all T fit equally well (constant rows).
+
+    If every label has the largest probability of its row, no T above 0 is best. At :math:`T = 0`
+    the row's largest probabilities share everything; that is the fit with `prior_weight=0`. It
+    happens with few samples, and new ones are seldom as certain: so by default one sample's weight
+    of the predictions themselves keeps T above 0 then.
+
+    Results are kept at least the machine epsilon away from 0 and 1, so that their log loss is
+    finite.
+
+    References
+    ----------
+    .. [1] C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger (2017). On Calibration of Modern Neural
+       Networks. ICML 2017. :arxiv:`1706.04599`
+
+    Examples
+    --------
+    >>> from skcalib.recalibration import TemperatureRecalibrator
+    >>> recalibrator = TemperatureRecalibrator().fit([0.9, 0.9, 0.9, 0.1], [1, 1, 0, 0])
+    >>> recalibrator.temperature_
+    2.0
+    >>> recalibrator.predict_proba([0.9])
+    array([[0.25, 0.75]])
+    """
+
+    _parameter_constraints: dict = {
+        **Recalibrator._parameter_constraints,
+        "prior_weight": [*PRIOR_CONSTRAINTS["prior_weight"], None],
+    }
+
+    def __init__(self, *, prior_weight=None, labels=None):
+        self.prior_weight = prior_weight
+        self.labels = labels
+
+    def _fit(self, predictions):
+        self.smallest_probability_ = smallest_probability(predictions.proba)
+        self.temperature_ = self._best_temperature(predictions, self.prior_weight or 0.0)
+        if self.prior_weight is None and self.temperature_ == 0:
+            self.temperature_ = self._best_temperature(predictions, 1.0)
+
+    def _best_temperature(self, predictions, prior_weight):
+        return best_temperature(
+            lambda rows: log_matrix(predictions.proba[rows], self.smallest_probability_),
+            predictions.label,
+            predictions.weight,
+            share_of_prior(predictions, prior_weight),
+        )
+
+    def _map(self, proba):
+        log_proba = log_matrix(proba, self.smallest_probability_)
+        return clipped(tempered(log_proba, self.temperature_))
+
+
+def log_matrix(proba, smallest):
+    """log p of all classes (n, K), rows contiguous, of probabilities (n,) or (n, K)."""
+    if proba.ndim == 1:
+        proba = np.column_stack([1 - proba, proba])
+    return log_probabilities(np.ascontiguousarray(proba), smallest)

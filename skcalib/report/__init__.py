@@ -1,0 +1,5 @@
+"""A report on calibration, in the manner of scikit-learn's `classification_report`."""
+
+from ._report import calibration_report
+
+__all__ = ["calibration_report"]

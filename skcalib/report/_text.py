@@ -1,0 +1,69 @@
+"""The text of a report."""
+
+import textwrap
+
+import numpy as np
+
+_LEVEL = 0.05
+
+
+def advice(numbers, predictions):
+    p_value = numbers["p_value"]
+    matrix, label = predictions.matrix, predictions.label
+    n_impossible = np.sum(matrix[np.arange(len(label)), label] == 0)
+    if n_impossible:
+        verdict = f"Miscalibrated: {n_impossible} label(s) occurred that had probability 0"
+    elif p_value < _LEVEL:
+        verdict = f"Miscalibrated (p = {p_value:.3g})"
+    else:
+        return (
+            f"No evidence of miscalibration (p = {p_value:.3g}): a calibrated model often deviates "
+            "as much. Few samples cannot show more."
+        )
+    confidence = matrix.max(axis=1)
+    noise = np.sqrt(np.sum(predictions.weight**2 * confidence * (1 - confidence)))
+    excess = numbers["mean_confidence"] - numbers["accuracy"]
+    if abs(excess) > 2 * noise:
+        direction = "overconfident" if excess > 0 else "underconfident"
+        kind = f"on average it is {direction} by {abs(excess):.3f}"
+    else:
+        kind = "though the mean confidence agrees with the accuracy"
+    return (
+        f"{verdict}; {kind}. Recalibrate on data that the classifier was not fitted on, for "
+        "instance with RecalibratedClassifier."
+    )
+
+
+_TITLES = {
+    "accuracy": "accuracy",
+    "mean_confidence": "mean confidence",
+    "brier_score_loss": "Brier score",
+    "log_loss": "log loss",
+    "smooth_calibration_error": "smooth calibration error",
+    "smooth_calibration_error_confidence": "smooth calibration error (confidence)",
+    "smooth_calibration_error_classwise": "smooth calibration error (classwise)",
+    "expected_calibration_error": "expected calibration error",
+    "expected_calibration_error_confidence": "expected calibration error (confidence)",
+    "expected_calibration_error_classwise": "expected calibration error (classwise)",
+    "distance_lower_bound": "distance to calibration, at least",
+    "distance_lower_bound_confidence": "distance to calibration (confidence), at least",
+    "distance_upper_bound": "distance to calibration, at most",
+    "distance_upper_bound_confidence": "distance to calibration (confidence), at most",
+    "squared_kernel_calibration_error": "squared kernel calibration error",
+    "p_value": "p-value of the calibration test",
+}
+
+
+def format_row(key, *values):
+    """A line of the report: the title of a number, and its values."""
+    digits = "9.1e" if key == "squared_kernel_calibration_error" else "9.4f"
+    return f"{_TITLES[key]:<48}" + "  ".join(format(value, digits) for value in values)
+
+
+def format_report(numbers):
+    n_samples, n_tested = numbers["n_samples"], numbers["n_tested"]
+    lines = [f"Calibration of {n_samples} predictions, {numbers['n_classes']} classes", ""]
+    lines += [format_row(key, numbers[key]) for key in _TITLES if key in numbers]
+    if n_tested < n_samples:
+        lines.append(f"(the last two of {n_tested} of the samples, chosen at random)")
+    return "\n".join([*lines, "", textwrap.fill(numbers["advice"], width=76)])

@@ -1,0 +1,168 @@
+"""A metric of one or several models, resampled."""
+
+import inspect
+from dataclasses import fields
+from functools import partial
+from numbers import Integral, Real
+
+import numpy as np
+from scipy import stats
+from sklearn.utils import check_random_state
+from sklearn.utils.parallel import Parallel, delayed
+
+from .._inputs.checks import check_predictions
+from .._inputs.constraints import METRIC_CONSTRAINTS
+from .._sklearn import Interval, StrOptions
+from ..metrics._scorers import METRICS
+
+# The estimate of a calibrated model vanishes like n^(−1/2), but for these measures more slowly.
+_RATE = 1 / 2
+
+_SLOW_RATES = {"interval_calibration_error": 1 / 3, "smooth_expected_calibration_error": 1 / 3}
+
+# A subsample has so many times √n samples: few of all, but enough for 15 bins where n is 100.
+_SUBSAMPLE = 3
+
+# The jackknife leaves out one of so many groups at a time.
+_GROUPS = 100
+
+# Into so many batches, which jobs share, go the resamples.
+_BATCHES = 64
+
+RESAMPLING_CONSTRAINTS = METRIC_CONSTRAINTS | {
+    "metric": [StrOptions(set(METRICS)), callable],
+    "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+    "n_resamples": [Interval(Integral, 1, None, closed="left")],
+    "random_state": ["random_state"],
+    "n_jobs": [Integral, None],
+}
+
+
+class Result:
+    def __repr__(self):
+        values = ((field.name, getattr(self, field.name)) for field in fields(self))
+        return f"{type(self).__name__}({', '.join(f'{k}={v:.4g}' for k, v in values)})"
+
+
+class Estimates:
+    """The metric of one or several models on the same samples, whole and resampled."""
+
+    def __init__(self, metric, y_true, probas, sample_weight, labels, metric_params):
+        self.metric = METRICS[metric] if isinstance(metric, str) else metric
+        self.metric_params = metric_params
+        self.probas = []
+        for name, y_proba in probas.items():
+            predictions = check_predictions(
+                y_true, y_proba, sample_weight=sample_weight, labels=labels, names=("y_true", name)
+            )
+            as_matrix = np.ndim(y_proba) == 2 and np.shape(y_proba)[1] > 1
+            self.probas.append(predictions.matrix if as_matrix else predictions.proba)
+            labels = predictions.classes  # one model's classes are those of the next
+        self.y_true = predictions.classes[predictions.label]
+        self.weight = None if sample_weight is None else predictions.weight
+        if "labels" in inspect.signature(self.metric).parameters and "labels" not in getattr(
+            self.metric, "keywords", {}
+        ):
+            self.metric_params = metric_params | {"labels": predictions.classes}
+        n = len(self.y_true)
+        check_enough_to_resample(n)
+        function = self.metric
+        while isinstance(function, partial):
+            function = function.func
+        name = next((name for name, known in METRICS.items() if known is function), None)
+        self.is_error = name is not None
+        self.size = min(int(np.ceil(_SUBSAMPLE * np.sqrt(n))), n // 2)
+        self.shrinkage = (self.size / n) ** _SLOW_RATES.get(name, _RATE)
+
+    def __call__(self, rows):
+        weight = {} if self.weight is None else {"sample_weight": self.weight[rows]}
+        return [
+            self.metric(self.y_true[rows], proba[rows], **self.metric_params, **weight)
+            for proba in self.probas
+        ]
+
+    def of_subsamples(self, n_resamples, seed):
+        rng, n = np.random.default_rng(seed), len(self.y_true)
+        return [self(rng.choice(n, self.size, replace=False)) for _ in range(n_resamples)]
+
+    def without_group(self, group, k):
+        return [self(np.flatnonzero(group != k))]
+
+    def resample(self, n_resamples, random_state, n_jobs):
+        """Values (C,) of C models, (B, C) of subsamples and (G, C) without one of the groups."""
+        values = check_metric_values([self(slice(None))])[0]
+        random_state = check_random_state(random_state)
+        n = len(self.y_true)
+        n_groups = min(n, _GROUPS)
+        group = random_state.permutation(n) % n_groups
+        sizes = np.bincount(np.arange(n_resamples) % _BATCHES)
+        seeds = random_state.randint(2**31 - 1, size=len(sizes))
+        tasks = [delayed(self.without_group)(group, k) for k in range(n_groups)]
+        tasks += [
+            delayed(self.of_subsamples)(size, seed) for size, seed in zip(sizes, seeds, strict=True)
+        ]
+        resampled = check_metric_values(
+            [row for rows in Parallel(n_jobs=n_jobs)(tasks) for row in rows]
+        )
+        return values, resampled[n_groups:], resampled[:n_groups]
+
+
+def _jackknife_deviation(jackknife):
+    """Standard deviation of the estimate, from the values (G,) without one of the groups."""
+    return np.sqrt((len(jackknife) - 1) * np.var(jackknife))
+
+
+def hull(value, subsamples, jackknife, shrinkage, confidence_level):
+    """The smallest interval that contains the normal one and that of the subsamples."""
+    tail = (1 - confidence_level) / 2
+    margin = stats.t.isf(tail, len(jackknife) - 1) * _jackknife_deviation(jackknife)
+    # of these order statistics, (1 + #{more extreme}) / (1 + B) is the tail
+    quantiles = np.quantile(subsamples, [1 - tail, tail], method="weibull")
+    low, high = (value - shrinkage * quantiles) / (1 - shrinkage)
+    return min(value - margin, low), max(value + margin, high)
+
+
+def two_sided_p_value(value, subsamples, jackknife, shrinkage):
+    """Two-sided p-value of the value 0, by both methods of `hull`."""
+    deviation = max(_jackknife_deviation(jackknife), np.finfo(np.float64).tiny)
+    null = shrinkage * subsamples
+    one_sided = [
+        max(
+            (1 + np.sum(sign * null >= sign * value)) / (1 + len(null)),
+            stats.t.sf(sign * value / deviation, len(jackknife) - 1),
+        )
+        for sign in (1, -1)
+    ]
+    return float(min(1.0, 2 * min(one_sided)))
+
+
+# Fewer samples say nothing about how the estimate varies.
+_FEWEST_TO_RESAMPLE = 10
+
+
+def check_enough_to_resample(n):
+    """How an estimate varies is learnt from parts of the samples."""
+    if n < _FEWEST_TO_RESAMPLE:
+        raise ValueError(
+            f"y_true must hold at least {_FEWEST_TO_RESAMPLE} samples of positive weight; found "
+            f"{n}. So few samples say nothing about how the metric varies: collect more."
+        )
+
+
+def check_metric_values(values):
+    """What a metric returned for several samples, (R, C)."""
+    values = np.asarray(values)
+    if values.ndim != 2 or values.dtype.kind not in "biuf":
+        raise ValueError(
+            f"metric must return one number; found values of shape {values.shape[2:]} and type "
+            f"{values.dtype}. With more than two classes choose an average; or wrap the metric in "
+            "a function that returns a float."
+        )
+    if not np.isfinite(values).all():
+        raise ValueError(
+            "metric must be finite for every part of the samples; found "
+            f"{np.sum(~np.isfinite(values))} of {values.size} value(s) that are not. If it fails "
+            "where a class does not occur among the labels, let it take an argument `labels`, in "
+            "which it gets the classes."
+        )
+    return values.astype(np.float64)
