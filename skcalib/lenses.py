@@ -14,6 +14,8 @@ from ._inputs.checks import check_predictions
 from ._inputs.labels import check_labels
 from ._sklearn import Interval, validate_params
 
+__all__ = ["class_groups", "top_k"]
+
 _LENS_CONSTRAINTS: dict = {
     "y_true": "no_validation",
     "y_proba": "no_validation",
