@@ -1,6 +1,30 @@
-"""Labels redrawn from the predictions, in batches with seeds of their own."""
+"""Outcomes redrawn from what was predicted, and the batches in which they are drawn."""
+
+from typing import NamedTuple
 
 import numpy as np
+
+# Numbers in the residuals of one batch of draws (32 MB).
+_BATCH = 2**22
+
+
+class Batch(NamedTuple):
+    size: int
+    seed: int
+
+
+def seeded_batches(
+    n_draws: int, numbers_per_draw: int, least: int, random_state: np.random.RandomState
+) -> list[Batch]:
+    """Batches of nearly equal size: at least `least` of them, if there are as many draws.
+
+    Each has a seed of its own, so that the draws do not depend on which job makes them.
+    """
+    largest = max(1, _BATCH // numbers_per_draw)
+    n_batches = min(n_draws, max(least, -(-n_draws // largest)))
+    small, n_larger = divmod(n_draws, n_batches)
+    seeds = random_state.randint(2**31 - 1, size=n_batches).tolist()
+    return [Batch(small + (k < n_larger), seed) for k, seed in enumerate(seeds)]
 
 
 def draw_labels(proba: np.ndarray, n_draws: int, generator: np.random.Generator) -> np.ndarray:
@@ -18,14 +42,3 @@ def draw_labels(proba: np.ndarray, n_draws: int, generator: np.random.Generator)
     for k in range(proba.shape[1] - 1):
         label += uniform >= cumulative[:, k]
     return label
-
-
-# Entries in the residuals of one batch of resamples (32 MB).
-_BATCH = 2**22
-
-
-def batch_sizes(n_resamples, entries_per_resample, at_least):
-    largest = max(1, _BATCH // entries_per_resample)
-    n_batches = min(n_resamples, max(at_least, -(-n_resamples // largest)))
-    small, n_larger = divmod(n_resamples, n_batches)
-    return [small + (batch < n_larger) for batch in range(n_batches)]

@@ -103,7 +103,7 @@ def top_k(y_true, y_proba, k, *, labels=None):
     """
     predictions = check_predictions(y_true, y_proba, labels=labels)
     matrix, label = predictions.matrix, predictions.label
-    check_largest(k, matrix.shape[1])
+    _check_largest(k, matrix.shape[1])
     order = np.argsort(-matrix, axis=1, kind="stable")  # (n, K)
     rank = np.argmax(order == label[:, None], axis=1)
     ordered = np.take_along_axis(matrix, order, axis=1)
@@ -113,9 +113,9 @@ def top_k(y_true, y_proba, k, *, labels=None):
 
 
 @validate_params(
-    _LENS_CONSTRAINTS | {"groups": [dict, list, tuple]}, prefer_skip_nested_validation=True
+    _LENS_CONSTRAINTS | {"partition": [dict, list, tuple]}, prefer_skip_nested_validation=True
 )
-def class_groups(y_true, y_proba, groups, *, labels=None):
+def class_groups(y_true, y_proba, partition, *, labels=None):
     r"""Groups of classes as the new classes, with the sums of their probabilities.
 
     For decisions that do not depend on the class within a group: which of the malignant diagnoses
@@ -130,7 +130,7 @@ def class_groups(y_true, y_proba, groups, *, labels=None):
         Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
         column for each class in the order of `labels`; rows sum to 1.
 
-    groups : dict of lists, or list of lists
+    partition : dict of lists, or list of lists
         The classes of each group, by the group's name or in the order of the groups, which are
         then called 0, 1, and so on. Every class belongs to exactly one of at least two groups.
 
@@ -142,8 +142,9 @@ def class_groups(y_true, y_proba, groups, *, labels=None):
     Returns
     -------
     group : ndarray of shape (n_samples,)
-        Name of the true label's group. Not every group need occur: pass ``labels=sorted(groups)``
-        to the metrics, or ``labels=range(len(groups))`` if they have no names.
+        Name of the true label's group. Not every group need occur: pass
+        ``labels=sorted(partition)`` to the metrics, or ``labels=range(len(partition))`` if the
+        groups have no names.
 
     proba : ndarray of shape (n_samples, n_groups)
         Probability of each group, in the order of the sorted names, as the metrics take them.
@@ -186,12 +187,12 @@ def class_groups(y_true, y_proba, groups, *, labels=None):
     0.25
     """
     predictions = check_predictions(y_true, y_proba, labels=labels)
-    names, group_of = check_groups(groups, predictions.classes)
+    names, group_of = _check_partition(partition, predictions.classes)
     proba = predictions.matrix @ (group_of[:, None] == np.arange(len(names)))  # (n, G)
     return names[group_of[predictions.label]], np.minimum(proba, 1)
 
 
-def check_largest(k, n_classes):
+def _check_largest(k, n_classes):
     """No more probabilities can be the largest than there are."""
     if k > n_classes:
         raise ValueError(
@@ -200,44 +201,45 @@ def check_largest(k, n_classes):
         )
 
 
-def check_groups(groups, classes):
+def _check_partition(partition, classes):
     """The sorted names of the groups, and for each class the index of its group (K,)."""
-    if isinstance(groups, dict):
-        names, _ = check_labels(list(groups), name="The names of groups", partner="groups")
-        groups = [groups[name] for name in names.tolist()]
+    if isinstance(partition, dict):
+        names, _ = check_labels(list(partition), name="The names in partition", partner="partition")
+        groups = [partition[name] for name in names.tolist()]
     else:
-        names = np.arange(len(groups))
+        names, groups = np.arange(len(partition)), partition
     known = classes.tolist()
     group_of = np.full(len(known), -1)
     for index, (name, members) in enumerate(zip(names.tolist(), groups, strict=True)):
         if isinstance(members, str | bytes) or not hasattr(members, "__iter__"):
             raise ValueError(
-                f"groups must hold a list of classes for each group; found {members!r} for "
+                f"partition must hold a list of classes for each group; found {members!r} for "
                 f"group {name!r}. Write [{members!r}]."
             )
         for member in members:
             if member not in known:
                 raise ValueError(
-                    f"groups must hold only the classes {shown(classes)}; found {member!r} in "
+                    f"partition must hold only the classes {shown(classes)}; found {member!r} in "
                     f"group {name!r}. Name all classes with labels=[...], of the same type as "
                     "the labels."
                 )
             if group_of[known.index(member)] >= 0:
                 raise ValueError(
-                    f"groups must hold each class once; found {member!r} a second time, in "
+                    f"partition must hold each class once; found {member!r} a second time, in "
                     f"group {name!r}. Remove it from one group."
                 )
             group_of[known.index(member)] = index
     missing = classes[group_of < 0]
     if len(missing):
         raise ValueError(
-            f"groups must hold every class; found no group for {shown(missing)}. Put the rest "
+            f"partition must hold every class; found no group for {shown(missing)}. Put the rest "
             "into a group of its own."
         )
     n_filled = len(np.unique(group_of))
     if n_filled < max(2, len(names)):
         raise ValueError(
-            f"groups must be at least two, and none may be empty; found {len(names)} group(s), "
-            f"{n_filled} of them with classes. The probability of a single group is always 1."
+            "partition must have at least two groups, none of them empty; found "
+            f"{len(names)} group(s), {n_filled} of them with classes. The probability of a single "
+            "group is always 1."
         )
     return names, group_of

@@ -1,10 +1,11 @@
 """The data every measure, test and recalibrator works on, once it has been checked."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from .._numerics.sorting import pool_sorted, pool_ties, sort_labelled
+from .._redraw import draw_labels
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,30 @@ class Predictions:
     def share_of_one_sample(self) -> float:
         """Σ w_i²: the weight of each of as many equal samples as vary like these."""
         return float(self.weight @ self.weight)
+
+    @property
+    def outcome(self) -> np.ndarray:
+        """What was observed, and what `redraw` draws anew, (n,)."""
+        return self.label
+
+    def take(self, rows: np.ndarray | slice) -> "Predictions":
+        """Some of the samples, possibly repeated; their weights sum to 1 again."""
+        weight = self.weight[rows]
+        return replace(
+            self,
+            proba=self.proba[rows],
+            label=self.label[rows],
+            weight=weight / weight.sum(),
+        )
+
+    def redraw(self, generator: np.random.Generator, size: int) -> np.ndarray:
+        """Outcomes as the predictions have them, independent of each other, (size, n)."""
+        return draw_labels(self.proba, size, generator)
+
+    def canonical_order(self) -> np.ndarray:
+        """The samples (n,) in an order that does not depend on the one in which they came."""
+        columns = self.proba.reshape(len(self.proba), -1)
+        return np.lexsort((self.weight, *columns.T))
 
     @property
     def signed_mass(self) -> np.ndarray:

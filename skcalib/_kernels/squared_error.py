@@ -2,14 +2,15 @@
 
 import math
 from numbers import Integral
+from typing import ClassVar
 
 import numpy as np
 
 from .._inputs.arrays import as_array
 from .._numerics.laplace import laplace_pair_sum
-from .._sklearn import Interval, StrOptions
+from .._sklearn import Interval, StrOptions, validate_parameter_constraints
 from .checks import check_finite_kernel, check_semidefinite
-from .functions import KERNELS, kernel_function, resolved_bandwidth
+from .functions import KERNEL_CONSTRAINTS, KERNELS, kernel_function, resolved_bandwidth
 from .gram import gram_block_sums, gram_diagonal, gram_pair_sum
 
 CLASS_KERNEL_CONSTRAINTS: dict = {"class_kernel": ["array-like", None]}
@@ -28,6 +29,14 @@ class SquaredKernelError:
     r_j⟩; all estimators and tests are sums of such terms, taken by :mod:`skcalib._numerics.gram`.
     """
 
+    least_batches = 1  # all draws of a batch are evaluated at once
+
+    parameter_constraints: ClassVar[dict] = {
+        **KERNEL_CONSTRAINTS,
+        **CLASS_KERNEL_CONSTRAINTS,
+        **ESTIMATOR_CONSTRAINTS,
+    }
+
     def __init__(
         self,
         predictions,
@@ -42,12 +51,19 @@ class SquaredKernelError:
         self.estimator = estimator
         self.block_size = _block_size(estimator, block_size, len(predictions.weight))
         weight = predictions.weight
-        if self.block_size:
+        if self.block_size is not None:
             n_blocks = len(weight) // self.block_size
             weight = weight[: n_blocks * self.block_size].reshape(n_blocks, self.block_size)
         self.pair_weight = _pair_weight(weight)  # of each block, if there are blocks
         self.root = None if class_kernel is None else _root(class_kernel, predictions)
         bandwidth = resolved_bandwidth(predictions, kernel, bandwidth)
+        self.options = {
+            "kernel": kernel,
+            "bandwidth": bandwidth,
+            "class_kernel": class_kernel,
+            "estimator": estimator,
+            "block_size": block_size,
+        }
         self.kernel = kernel_function(predictions, kernel, bandwidth)
         self.is_on_a_line = (
             predictions.is_binary and not callable(kernel) and not KERNELS[kernel].is_gaussian
@@ -58,9 +74,25 @@ class SquaredKernelError:
             self.ordered_proba = predictions.proba[self.order]
             self.ordered_weight = predictions.weight[self.order]
 
+    @classmethod
+    def from_options(cls, predictions, **options):
+        """The error with a user's options, which are judged here."""
+        validate_parameter_constraints(cls.parameter_constraints, options, caller_name=cls.__name__)
+        options = {"estimator": "unbiased", "block_size": None} | options
+        check_enough_for_estimator(predictions, options["estimator"], options["block_size"])
+        return cls(predictions, **options)
+
+    @property
+    def numbers_per_draw(self):
+        return self.predictions.proba.size
+
+    def on(self, predictions):
+        """The same statistic of other predictions, with the bandwidth of these."""
+        return SquaredKernelError(predictions, **self.options)
+
     def __call__(self, labels):
         """Values (R,) for R label vectors (R, n)."""
-        if self.block_size:
+        if self.block_size is not None:
             return self.block_sums(labels).sum(axis=0) / self.pair_weight.sum()
         pairs = self._pairs(labels)
         is_biased = self.estimator == "biased"
@@ -110,10 +142,10 @@ class SquaredKernelError:
 
 
 def _block_size(estimator, block_size, n):
-    """0 if there are no blocks."""
+    """Samples in a block; None if the estimator has no blocks."""
     if estimator == "block":
         return max(2, math.isqrt(n)) if block_size is None else block_size
-    return 2 if estimator == "linear" else 0
+    return 2 if estimator == "linear" else None
 
 
 def _pair_weight(weight):

@@ -2,16 +2,68 @@
 
 import numpy as np
 from scipy.stats import t as student
+from sklearn.utils import check_random_state
 
 from .._kernels.gram import gram_diagonal, gram_quadratic_forms
-from .._kernels.squared_error import check_class_kernel
-from ._base import positive
+from .._kernels.squared_error import SquaredKernelError, check_class_kernel
+from ._base import as_p_value, monte_carlo_p_value
 
 # Entries of the matrix of resampled counts that are held at once (128 MB).
 _COUNTS = 2**24
 
 
-def bootstrap_null(error, label, order, n_resamples, random_state):
+def asymptotic(error, statistic, test):
+    """The p-value by the limit law of the estimate, and the null distribution if one is drawn."""
+    if error.block_size is None:
+        null = bootstrap_null(error, test.n_resamples, check_random_state(test.random_state))
+        return monte_carlo_p_value(statistic, null), null
+    sums = error.block_sums(error.predictions.label[None])[:, 0]
+    return blocks_p_value(sums, error.pair_weight), None
+
+
+def distribution_free(error, statistic, test):
+    """The bound on the p-value that holds for every number of samples; nothing is drawn."""
+    bound = largest_term(error.options["class_kernel"], len(error.predictions.classes))
+    n = len(error.predictions.weight)
+    return distribution_free_p_value(statistic, test.estimator, n, error.block_size, bound), None
+
+
+LAWS = {"asymptotic": asymptotic, "distribution-free": distribution_free}
+
+
+def check_law(test, statistic):
+    """Laws and bounds are known of the kernel statistic, and mostly of equal weights."""
+    if not isinstance(statistic, SquaredKernelError):
+        raise ValueError(
+            f"method={test.method!r} needs statistic='skce', whose law is known; found "
+            f"statistic={test.statistic!r}. Use method='conditional', which takes any statistic."
+        )
+    if test.method == "distribution-free" and callable(test.kernel):
+        raise ValueError(
+            "method='distribution-free' needs a named kernel, which is at most 1; found a "
+            f"callable, {test.kernel!r}. Use method='conditional'."
+        )
+    if test.method == "asymptotic" and test.estimator == "biased":
+        raise ValueError(
+            "method='asymptotic' needs an unbiased estimator; found estimator='biased'. Use "
+            "'unbiased', or method='conditional'."
+        )
+    weight, block_size = statistic.predictions.weight, statistic.block_size
+    is_mean_of_blocks = test.method == "asymptotic" and block_size is not None
+    if not is_mean_of_blocks and np.ptp(weight) > 0:
+        raise ValueError(
+            f"method={test.method!r} with estimator={test.estimator!r} needs equal weights; found "
+            "a sample_weight that varies. Use method='conditional'."
+        )
+    if is_mean_of_blocks and len(weight) < 2 * block_size:
+        raise ValueError(
+            f"method='asymptotic' with estimator={test.estimator!r} needs at least two blocks, "
+            f"that is {2 * block_size} samples; found {len(weight)}. Use smaller blocks, or "
+            "method='conditional'."
+        )
+
+
+def bootstrap_null(error, n_resamples, random_state):
     """Bootstrap of a degenerate U-statistic (Arcones and Giné 1992): values like the unbiased one.
 
     With multinomial counts C and a = n/(n − 1) the replicate is
@@ -21,6 +73,7 @@ def bootstrap_null(error, label, order, n_resamples, random_state):
     for a times the unbiased estimate, whose projection on single samples it takes off.
     """
     predictions = error.predictions
+    label, order = predictions.label, predictions.canonical_order()
     n = len(label)
     points = predictions.matrix
     mass = error.weighted_residuals(label[None])[:, 0]  # r_i / n, (n, K)
@@ -44,18 +97,18 @@ def blocks_p_value(sums, pair_weight):
     deviation = np.sqrt(np.sum((sums - mean * pair_weight) ** 2) * n_blocks / (n_blocks - 1))
     if deviation == 0:  # all blocks are alike
         return 0.5**n_blocks if mean > 0 else 1.0
-    return positive(student.sf(sums.sum() / deviation, n_blocks - 1))
+    return as_p_value(student.sf(sums.sum() / deviation, n_blocks - 1))
 
 
 def distribution_free_p_value(statistic, estimator, n, block_size, bound):
     """Bounds on the p-value from section 6 of Widmann et al. (2019), for terms |h| ≤ bound."""
     if estimator == "biased":
         excess = max(0.0, np.sqrt(n * max(statistic, 0.0) / bound) - 1)
-        return positive(np.exp(-(excess**2) / 2))
+        return as_p_value(np.exp(-(excess**2) / 2))
     # the terms of so many pairs are independent
     n_pairs = (n // block_size) * (block_size // 2) if block_size else n // 2
     excess = max(statistic, 0.0)
-    return positive(np.exp(-n_pairs * excess**2 / (2 * bound**2)))
+    return as_p_value(np.exp(-n_pairs * excess**2 / (2 * bound**2)))
 
 
 def largest_term(class_kernel, n_classes):

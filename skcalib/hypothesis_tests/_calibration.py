@@ -1,7 +1,5 @@
 """The test of calibration, by resampling or by what is known of the kernel statistic's law."""
 
-from dataclasses import replace
-from functools import partial
 from numbers import Integral
 
 import numpy as np
@@ -9,25 +7,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._inputs.estimators import check_fit_input
-from .._kernels.functions import KERNEL_CONSTRAINTS, resolved_bandwidth
-from .._kernels.squared_error import (
-    CLASS_KERNEL_CONSTRAINTS,
-    ESTIMATOR_CONSTRAINTS,
-    SquaredKernelError,
-    check_enough_for_estimator,
-)
-from .._redraw import batch_sizes, draw_labels
+from .._kernels.functions import KERNEL_CONSTRAINTS
+from .._kernels.squared_error import ESTIMATOR_CONSTRAINTS
+from .._redraw import seeded_batches
 from .._sklearn import Interval, StrOptions, fit_context
-from ..metrics._scorers import METRICS
-from ._asymptotic import blocks_p_value, bootstrap_null, distribution_free_p_value, largest_term
-from ._base import HypothesisTest
-from ._statistics import MetricOfLabels
+from ..metrics._registry import METRICS, with_params
+from ..metrics._statistic import MetricStatistic
+from ._asymptotic import LAWS, check_law
+from ._base import HypothesisTest, monte_carlo_p_value
 
-# Into so many batches, which jobs share and progress counts, go resamples evaluated one at a time.
-_BATCHES = 64
-
-# Values of the statistic that differ only by rounding count as tied.
-_TIE = 1e-12
+_STATISTICS = METRICS | {"skce": METRICS["squared_kernel_calibration_error"]}
 
 
 class CalibrationTest(HypothesisTest):
@@ -42,12 +31,12 @@ class CalibrationTest(HypothesisTest):
     ----------
     statistic : str or callable, default="skce"
         What measures miscalibration; large values speak against the hypothesis. "skce" is
-        :func:`skcalib.metrics.squared_kernel_calibration_error` with `kernel`, `bandwidth`,
-        `class_kernel`, `estimator` and `block_size`. Otherwise the name of a metric of
+        :func:`skcalib.metrics.squared_kernel_calibration_error`. Otherwise the name of a metric of
         :mod:`skcalib.metrics`, or a callable ``statistic(y_true, y_proba) -> float``. A callable
-        gets resampled labels of the same type and the probabilities, in one column or in several as
-        `fit` got them; not every class need occur among the labels. If `fit` gets weights, so does
-        the callable, as `sample_weight`.
+        gets resampled labels of the same type, and the probabilities in one column or in several as
+        `fit` got them. Not every class need occur among the labels: if the callable has an argument
+        `labels`, it gets the classes. If `fit` gets weights, so does the callable, as
+        `sample_weight`.
 
     method : {"conditional", "asymptotic", "distribution-free", "consistency"}, \
             default="conditional"
@@ -61,21 +50,20 @@ class CalibrationTest(HypothesisTest):
 
     kernel : str or callable, default="total-variation"
         Kernel of the "skce" statistic, as in
-        :func:`skcalib.metrics.squared_kernel_calibration_error`.
+        :func:`skcalib.metrics.squared_kernel_calibration_error`. Another statistic gets it too if
+        it is not the default, and raises an error if it has no kernel.
 
     bandwidth : "median" or float, default="median"
-        Bandwidth of the "skce" statistic.
+        Bandwidth of the "skce" statistic, handed on like `kernel`.
 
     estimator : {"unbiased", "biased", "linear", "block"}, default="unbiased"
-        Estimator of the "skce" statistic. With "linear" and "block" the result depends on the order
-        of the samples.
+        Estimator of the "skce" statistic, handed on like `kernel`. With "linear" and "block" the
+        result depends on the order of the samples.
 
-    block_size : int, default=None
-        Number of samples in a block of the estimator "block"; None means
-        :math:`\lfloor\sqrt n\rfloor`.
-
-    class_kernel : array-like of shape (n_classes, n_classes), default=None
-        Positive semi-definite matrix over the classes of the "skce" statistic.
+    metric_params : dict, default=None
+        Further arguments of the statistic, as the metric of that name takes them: `block_size` and
+        `class_kernel` of "skce", `n_bins` of "expected_calibration_error". A callable gets them as
+        keyword arguments.
 
     n_resamples : int, default=999
         Number of label vectors or bootstrap samples drawn. The smallest possible p-value is then
@@ -175,10 +163,10 @@ class CalibrationTest(HypothesisTest):
 
     _parameter_constraints: dict = {
         **KERNEL_CONSTRAINTS,
-        **CLASS_KERNEL_CONSTRAINTS,
-        **ESTIMATOR_CONSTRAINTS,
-        "statistic": [StrOptions({"skce", *METRICS}), callable],
-        "method": [StrOptions({"conditional", "asymptotic", "distribution-free", "consistency"})],
+        "estimator": ESTIMATOR_CONSTRAINTS["estimator"],
+        "statistic": [StrOptions(set(_STATISTICS)), callable],
+        "method": [StrOptions({"conditional", "consistency", *LAWS})],
+        "metric_params": [dict, None],
         "n_resamples": [Interval(Integral, 1, None, closed="left")],
         "labels": ["array-like", None],
         "random_state": ["random_state"],
@@ -194,8 +182,7 @@ class CalibrationTest(HypothesisTest):
         kernel="total-variation",
         bandwidth="median",
         estimator="unbiased",
-        block_size=None,
-        class_kernel=None,
+        metric_params=None,
         n_resamples=999,
         labels=None,
         random_state=None,
@@ -207,8 +194,7 @@ class CalibrationTest(HypothesisTest):
         self.kernel = kernel
         self.bandwidth = bandwidth
         self.estimator = estimator
-        self.block_size = block_size
-        self.class_kernel = class_kernel
+        self.metric_params = metric_params
         self.n_resamples = n_resamples
         self.labels = labels
         self.random_state = random_state
@@ -235,175 +221,78 @@ class CalibrationTest(HypothesisTest):
         self : object
             The fitted test.
         """
-        predictions = check_fit_input(self, X, y, sample_weight)
-        is_kernel = self.statistic in ("skce", "squared_kernel_calibration_error")
-        check_test_method(self, predictions, is_kernel)
-        if is_kernel:
-            check_enough_for_estimator(predictions, self.estimator, self.block_size)
-        vars(self).pop("null_distribution_", None)
-        self.classes_ = predictions.classes
-        if self.method in ("asymptotic", "distribution-free"):
-            self._fit_kernel_law(predictions)
+        data = check_fit_input(self, X, y, sample_weight)
+        statistic = self._prepare(data, weighted=sample_weight is not None)
+        if self.method in LAWS:
+            check_law(self, statistic)
+        self.classes_ = data.classes
+        self.statistic_ = float(check_statistic_values(statistic(data.outcome[None]))[0])
+        if self.method in LAWS:
+            self.p_value_, null = LAWS[self.method](statistic, self.statistic_, self)
         else:
-            self._fit_by_resampling(predictions, is_kernel, weighted=sample_weight is not None)
+            null = self._redraw(data, statistic)
+            self.p_value_ = monte_carlo_p_value(self.statistic_, null)
+        vars(self).pop("null_distribution_", None)
+        if null is not None:
+            self.null_distribution_ = null
         return self
 
-    def _fit_kernel_law(self, predictions):
-        error = SquaredKernelError(predictions, **self._kernel_options())
-        self.statistic_ = float(error(predictions.label[None])[0])
-        if self.method == "distribution-free":
-            self.p_value_ = distribution_free_p_value(
-                self.statistic_,
-                self.estimator,
-                len(predictions.label),
-                error.block_size,
-                largest_term(self.class_kernel, len(predictions.classes)),
-            )
-        elif error.block_size:
-            sums = error.block_sums(predictions.label[None])[:, 0]
-            self.p_value_ = blocks_p_value(sums, error.pair_weight)
-        else:
-            self.null_distribution_ = bootstrap_null(
-                error,
-                predictions.label,
-                _canonical_order(predictions),
-                self.n_resamples,
-                check_random_state(self.random_state),
-            )
-            self.p_value_ = _monte_carlo_p_value(self.statistic_, self.null_distribution_)
+    def _prepare(self, data, weighted):
+        """What is measured, as an object that takes batches of outcomes."""
+        own = {name: getattr(self, name) for name in ("kernel", "bandwidth", "estimator")}
+        params = self.metric_params or {}
+        metric = _STATISTICS.get(self.statistic) if isinstance(self.statistic, str) else None
+        batched = metric.statistic if metric else None
+        if batched and params.keys() <= set(batched.parameter_constraints):
+            return batched.from_options(data, **(own | params))
+        defaults = type(self)().get_params()
+        chosen = {name: value for name, value in own.items() if value is not defaults[name]}
+        return MetricStatistic(
+            data,
+            with_params(metric.function if metric else self.statistic, chosen | params),
+            as_matrix=self.n_features_in_ > 1,
+            weighted=weighted,
+        )
 
-    def _fit_by_resampling(self, predictions, is_kernel, weighted):
-        as_matrix = self.n_features_in_ > 1
-        if is_kernel:
-            options = self._kernel_options()
-            options["bandwidth"] = resolved_bandwidth(predictions, self.kernel, self.bandwidth)
-            statistic_of = partial(SquaredKernelError, **options)
-            at_least = 1
-        else:
-            metric = METRICS.get(self.statistic, self.statistic)
-            statistic_of = partial(
-                MetricOfLabels,
-                metric=metric,
-                name_classes=metric is not self.statistic,
-                as_matrix=as_matrix,
-                weighted=weighted,
-            )
-            at_least = _BATCHES
-        redraw = self.method == "consistency"
-        statistic = statistic_of(predictions)
-        sizes = batch_sizes(
-            self.n_resamples, predictions.proba.size, _BATCHES if redraw else at_least
+    def _redraw(self, data, statistic):
+        """The statistic of outcomes drawn from the predictions, (n_resamples,)."""
+        evaluate, least_batches = _of_redrawn_outcomes, statistic.least_batches
+        if self.method == "consistency":
+            evaluate, least_batches = _of_resampled_data, MetricStatistic.least_batches
+        batches = seeded_batches(
+            self.n_resamples,
+            statistic.numbers_per_draw,
+            least_batches,
+            check_random_state(self.random_state),
         )
-        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=len(sizes))
-        order = _canonical_order(predictions)
-        batch = (
-            partial(_consistency_batch, statistic_of)
-            if redraw
-            else partial(_conditional_batch, statistic)
-        )
+        order = data.canonical_order()
         null = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
-            delayed(batch)(predictions, order, size, seed)
-            for size, seed in zip(sizes, seeds, strict=True)
+            delayed(evaluate)(statistic, data, order, *batch) for batch in batches
         )
-        self.statistic_ = float(statistic(predictions.label[None])[0])
-        self.null_distribution_ = np.concatenate(null)
-        self.p_value_ = _monte_carlo_p_value(self.statistic_, self.null_distribution_)
-
-    def _kernel_options(self):
-        return {
-            name: getattr(self, name)
-            for name in ("kernel", "bandwidth", "class_kernel", "estimator", "block_size")
-        }
+        return check_statistic_values(np.concatenate(null))
 
 
-def _canonical_order(predictions):
-    """Order of the samples in which labels are drawn, the same however they come."""
-    proba = predictions.proba.reshape(len(predictions.proba), -1)
-    return np.lexsort((predictions.weight, *proba.T))
+def _of_redrawn_outcomes(statistic, data, order, size, seed):
+    drawn = data.take(order).redraw(np.random.default_rng(seed), size)
+    outcomes = np.empty_like(drawn)
+    outcomes[:, order] = drawn
+    return statistic(outcomes)
 
 
-def _conditional_batch(statistic, predictions, order, n_draws, seed):
-    drawn = draw_labels(predictions.proba[order], n_draws, np.random.default_rng(seed))
-    labels = np.empty_like(drawn)
-    labels[:, order] = drawn
-    return statistic(labels)
-
-
-def _consistency_batch(statistic_of, predictions, order, n_draws, seed):
+def _of_resampled_data(statistic, data, order, size, seed):
     generator = np.random.default_rng(seed)
     values = []
-    for _ in range(n_draws):
-        rows = order[generator.integers(len(order), size=len(order))]
-        weight = predictions.weight[rows]
-        label = draw_labels(predictions.proba[rows], 1, generator)
-        resample = replace(
-            predictions,
-            proba=predictions.proba[rows],
-            label=label[0],
-            weight=weight / weight.sum(),
-        )
-        values.append(statistic_of(resample)(label)[0])
+    for _ in range(size):
+        resample = data.take(order[generator.integers(len(order), size=len(order))])
+        values.append(statistic.on(resample)(resample.redraw(generator, 1))[0])
     return np.array(values)
 
 
-def _monte_carlo_p_value(statistic, null):
-    values = np.append(null, statistic)
-    if not np.isfinite(values).all():
+def check_statistic_values(values):
+    """What a statistic returned for several vectors of outcomes, (R,)."""
+    if values.ndim != 1 or values.dtype.kind not in "biuf":
         raise ValueError(
-            f"statistic must be finite for every label vector; found {statistic!r} for the data "
-            f"and {np.sum(~np.isfinite(null))} value(s) that are not finite among the resampled "
-            "ones. If it fails where a class does not occur among the labels, pass it the "
-            "classes (functools.partial)."
+            f"statistic must return one number; found values of shape {values.shape[1:]} and type "
+            f"{values.dtype}. Wrap it in a function that returns a float."
         )
-    slack = _TIE * np.abs(values).max()
-    return (1 + int(np.sum(null >= statistic - slack))) / (1 + len(null))
-
-
-def check_test_method(test, predictions, is_kernel):
-    """Limit laws and bounds are known of the kernel statistic, and mostly of equal weights."""
-    if not is_kernel:
-        _check_no_kernel_options(test)
-    if test.method in ("conditional", "consistency"):
-        return
-    if not is_kernel:
-        raise ValueError(
-            f"method={test.method!r} needs statistic='skce', whose law is known; found "
-            f"statistic={test.statistic!r}. Use method='conditional', which takes any statistic."
-        )
-    if test.method == "distribution-free" and callable(test.kernel):
-        raise ValueError(
-            "method='distribution-free' needs a named kernel, which is at most 1; found a "
-            f"callable, {test.kernel!r}. Use method='conditional'."
-        )
-    if test.method == "asymptotic" and test.estimator == "biased":
-        raise ValueError(
-            "method='asymptotic' needs an unbiased estimator; found estimator='biased'. Use "
-            "'unbiased', or method='conditional'."
-        )
-    in_blocks = test.estimator in ("linear", "block")
-    if not (test.method == "asymptotic" and in_blocks) and np.ptp(predictions.weight) > 0:
-        raise ValueError(
-            f"method={test.method!r} with estimator={test.estimator!r} needs equal weights; found "
-            "a sample_weight that varies. Use method='conditional'."
-        )
-    n, smallest = len(predictions.weight), 4
-    if test.method == "asymptotic" and in_blocks and test.block_size is not None:
-        smallest = 2 * test.block_size if test.estimator == "block" else 4
-    if test.method == "asymptotic" and in_blocks and n < smallest:
-        raise ValueError(
-            f"method='asymptotic' with estimator={test.estimator!r} needs at least two blocks, "
-            f"that is {smallest} samples; found {n}. Use smaller blocks, or method='conditional'."
-        )
-
-
-def _check_no_kernel_options(test):
-    """They would be ignored."""
-    defaults = type(test)().get_params()
-    for name in ("kernel", "bandwidth", "class_kernel", "estimator", "block_size"):
-        value = getattr(test, name)
-        if not (isinstance(value, str) and value == defaults[name]) and value is not defaults[name]:
-            raise ValueError(
-                f"{name} is an option of statistic='skce'; found {name}={value!r} with "
-                f"statistic={test.statistic!r}. Leave it out, or pass the metric with its options "
-                "(functools.partial)."
-            )
+    return values.astype(np.float64, copy=False)

@@ -13,7 +13,7 @@ from .._numerics.bins import binned_sums, quantile_bins
 from .._numerics.logistic import logistic_fit
 from .._numerics.logits import log_odds
 from .._sklearn import Interval, fit_context
-from ._base import HypothesisTest, positive
+from ._base import HypothesisTest, as_p_value
 
 _MOST_STEPS = 200
 
@@ -50,7 +50,7 @@ class _ClassicalTest(HypothesisTest):
         predictions = check_fit_input(self, X, y, sample_weight)
         self.classes_ = predictions.classes
         p_value = self._test(predictions if predictions.is_binary else predictions.confidence())
-        self.p_value_ = positive(p_value)
+        self.p_value_ = as_p_value(p_value)
         return self
 
 

@@ -14,7 +14,7 @@ from .._inputs.probabilities import check_probabilities
 from .._kernels.checks import check_finite_kernel
 from .._kernels.functions import KERNEL_CONSTRAINTS, kernel_function
 from .._sklearn import Interval, fit_context
-from ._base import HypothesisTest, positive
+from ._base import HypothesisTest, as_p_value
 
 # Directions in which the deviations can vary by less than this part of their squares are constant;
 # a mean that differs from 0 there by more than so many times as much is impossible.
@@ -175,7 +175,7 @@ class UCMETest(HypothesisTest):
         self.locations_ = points, predictions.classes[codes]
         self.statistic_ = statistic
         self.degrees_of_freedom_ = rank
-        self.p_value_ = positive(chi2.sf(statistic, rank)) if rank else 1.0
+        self.p_value_ = as_p_value(chi2.sf(statistic, rank)) if rank else 1.0
         return self
 
 

@@ -1,35 +1,9 @@
-"""The metrics by name, and as scorers for model selection."""
+"""The metrics as scorers for model selection."""
 
-import inspect
 from copy import deepcopy
 
 from .._sklearn import Scorer
-from ._binned import expected_calibration_error
-from ._conditional import conditional_kernel_calibration_error, joint_kernel_calibration_error
-from ._cumulative import cumulative_calibration_error
-from ._distance import lower_distance_to_calibration
-from ._interval import interval_calibration_error
-from ._kernel import kernel_calibration_error, squared_kernel_calibration_error
-from ._laplace import laplace_kernel_calibration_error
-from ._smooth import smooth_calibration_error
-from ._smooth_expected import smooth_expected_calibration_error
-
-METRICS = {
-    metric.__name__: metric
-    for metric in (
-        conditional_kernel_calibration_error,
-        cumulative_calibration_error,
-        expected_calibration_error,
-        interval_calibration_error,
-        joint_kernel_calibration_error,
-        kernel_calibration_error,
-        laplace_kernel_calibration_error,
-        lower_distance_to_calibration,
-        smooth_calibration_error,
-        smooth_expected_calibration_error,
-        squared_kernel_calibration_error,
-    )
-}
+from ._registry import METRICS, takes_classes
 
 
 class _ClassAwareScorer(Scorer):
@@ -38,7 +12,7 @@ class _ClassAwareScorer(Scorer):
     def _score(self, method_caller, estimator, X, y_true, **kwargs):
         given = self._kwargs.keys() | kwargs.keys()
         if (
-            "labels" in inspect.signature(self._score_func).parameters
+            takes_classes(self._score_func)
             and not given & {"labels", "pos_label"}
             and hasattr(estimator, "classes_")
         ):
@@ -90,7 +64,10 @@ def make_scorer(score_func, *, response_method="predict_proba", greater_is_bette
     return _ClassAwareScorer(score_func, sign, kwargs, response_method)
 
 
-_SCORERS = {f"neg_{name}": make_scorer(metric) for name, metric in METRICS.items()}
+_SCORERS = {
+    f"neg_{name}": make_scorer(entry.function, response_method=entry.response_method)
+    for name, entry in METRICS.items()
+}
 
 
 def get_scorer(scoring):

@@ -4,20 +4,23 @@ import numpy as np
 from sklearn.metrics import brier_score_loss, log_loss
 
 from ..hypothesis_tests import CalibrationTest
-from ..metrics import (
-    calibration_distance_bounds,
-    expected_calibration_error,
-    smooth_calibration_error,
-)
+from ..metrics import calibration_distance_bounds
+from ..metrics._registry import METRICS
 
-# The test multiplies n x n by n x (classes · resamples) matrices when there are more than two
-# classes: so many multiplications take about ten seconds.
+# For more than two classes the test multiplies n × n by n × (classes · resamples) matrices. This
+# many multiplications take about ten seconds.
 _MULTIPLICATIONS = 2e11
 
-_REDUCTIONS = {"_confidence": "confidence", "_classwise": "classwise"}
+
+def _reductions(predictions):
+    """How binary measures are taken, by the ending that their names get."""
+    if predictions.is_binary:
+        return {"": "confidence"}
+    return {"_confidence": "confidence", "_classwise": "classwise"}
 
 
 def measure(predictions):
+    """Scores and measures by name."""
     label, weight = predictions.label, predictions.weight
     proba = predictions.matrix
     classes = np.arange(proba.shape[1])
@@ -33,10 +36,11 @@ def measure(predictions):
         ),
         "log_loss": float(log_loss(label, simplex, sample_weight=weight, labels=classes)),
     }
-    for metric in (smooth_calibration_error, expected_calibration_error):
-        reductions = {"": "confidence"} if predictions.is_binary else _REDUCTIONS
-        for suffix, multi_class in reductions.items():
-            numbers[metric.__name__ + suffix] = metric(
+    for entry in METRICS.values():
+        if not entry.in_report:
+            continue
+        for suffix, multi_class in _reductions(predictions).items():
+            numbers[entry.name + suffix] = entry.function(
                 label,
                 predictions.proba,
                 sample_weight=weight,
@@ -51,19 +55,18 @@ def measure(predictions):
 
 
 def run_test(predictions, random_state):
+    """The calibration test's numbers; of a random part of the samples if all would take minutes."""
     test = CalibrationTest(labels=np.arange(len(predictions.classes)), random_state=random_state)
     n_tested = len(predictions.label)
     if not predictions.is_binary:
         affordable = np.sqrt(_MULTIPLICATIONS / (len(predictions.classes) * test.n_resamples))
         n_tested = min(n_tested, int(affordable))
-    rows = slice(None)
+    tested = predictions
     if n_tested < len(predictions.label):
-        rows = random_state.permutation(len(predictions.label))[:n_tested]
+        tested = predictions.take(random_state.permutation(len(predictions.label))[:n_tested])
     if n_tested == 1:
         test.set_params(estimator="biased")
-    test.fit(
-        predictions.proba[rows], predictions.label[rows], sample_weight=predictions.weight[rows]
-    )
+    test.fit(tested.proba, tested.label, sample_weight=tested.weight)
     return {
         "squared_kernel_calibration_error": test.statistic_,
         "p_value": test.p_value_,

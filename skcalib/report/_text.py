@@ -4,6 +4,8 @@ import textwrap
 
 import numpy as np
 
+from ..metrics._registry import METRICS
+
 _LEVEL = 0.05
 
 
@@ -39,31 +41,37 @@ _TITLES = {
     "mean_confidence": "mean confidence",
     "brier_score_loss": "Brier score",
     "log_loss": "log loss",
-    "smooth_calibration_error": "smooth calibration error",
-    "smooth_calibration_error_confidence": "smooth calibration error (confidence)",
-    "smooth_calibration_error_classwise": "smooth calibration error (classwise)",
-    "expected_calibration_error": "expected calibration error",
-    "expected_calibration_error_confidence": "expected calibration error (confidence)",
-    "expected_calibration_error_classwise": "expected calibration error (classwise)",
-    "distance_lower_bound": "distance to calibration, at least",
-    "distance_lower_bound_confidence": "distance to calibration (confidence), at least",
-    "distance_upper_bound": "distance to calibration, at most",
-    "distance_upper_bound_confidence": "distance to calibration (confidence), at most",
-    "squared_kernel_calibration_error": "squared kernel calibration error",
+    **{name: entry.title for name, entry in METRICS.items() if entry.in_report},
+    "distance_lower_bound": "distance to calibration{}, at least",
+    "distance_upper_bound": "distance to calibration{}, at most",
+    "squared_kernel_calibration_error": METRICS["squared_kernel_calibration_error"].title,
     "p_value": "p-value of the calibration test",
 }
+
+
+def _title(key):
+    """What a number is called, None if it has no line of its own.
+
+    For more than two classes the key of a binary measure ends in the reduction.
+    """
+    for reduction in ("confidence", "classwise"):
+        name = key.removesuffix(f"_{reduction}")
+        if name != key and name in _TITLES:
+            title, note = _TITLES[name], f" ({reduction})"
+            return title.format(note) if "{}" in title else title + note
+    return _TITLES[key].format("") if key in _TITLES else None
 
 
 def format_row(key, *values):
     """A line of the report: the title of a number, and its values."""
     digits = "9.1e" if key == "squared_kernel_calibration_error" else "9.4f"
-    return f"{_TITLES[key]:<48}" + "  ".join(format(value, digits) for value in values)
+    return f"{_title(key):<48}" + "  ".join(format(value, digits) for value in values)
 
 
 def format_report(numbers):
     n_samples, n_tested = numbers["n_samples"], numbers["n_tested"]
     lines = [f"Calibration of {n_samples} predictions, {numbers['n_classes']} classes", ""]
-    lines += [format_row(key, numbers[key]) for key in _TITLES if key in numbers]
+    lines += [format_row(key, value) for key, value in numbers.items() if _title(key)]
     if n_tested < n_samples:
         lines.append(f"(the last two of {n_tested} of the samples, chosen at random)")
     return "\n".join([*lines, "", textwrap.fill(numbers["advice"], width=76)])

@@ -68,11 +68,11 @@ def compare(
     *,
     sample_weight=None,
     labels=None,
+    metric_params=None,
     confidence_level=0.95,
     n_resamples=999,
     random_state=None,
     n_jobs=None,
-    **metric_params,
 ):
     r"""Compare the calibration errors of two models on the same samples.
 
@@ -106,6 +106,9 @@ def compare(
         in `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
         {−1, 1} or {False, True} is supplied.
 
+    metric_params : dict, default=None
+        Further arguments of `metric`, for instance `n_bins`, `multi_class` or `pos_label`.
+
     confidence_level : float in (0, 1), default=0.95
         Probability with which the interval is to cover the difference.
 
@@ -118,10 +121,6 @@ def compare(
     n_jobs : int, default=None
         Number of jobs among which joblib spreads the resamples; None means 1 unless in a
         :obj:`joblib.parallel_backend` context.
-
-    **metric_params : dict
-        Further arguments of `metric`, for instance `n_bins`, `multi_class` or `pos_label`. Those
-        that this function has too, such as `random_state`, through :func:`functools.partial`.
 
     Returns
     -------

@@ -1,8 +1,6 @@
 """A metric of one or several models, resampled."""
 
-import inspect
 from dataclasses import fields
-from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
@@ -12,25 +10,23 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS
+from .._redraw import seeded_batches
 from .._sklearn import Interval, StrOptions
-from ..metrics._scorers import METRICS
+from ..metrics._registry import METRICS, entry_of, with_params
+from ..metrics._statistic import MetricStatistic
 
-# The estimate of a calibrated model vanishes like n^(−1/2), but for these measures more slowly.
-_RATE = 1 / 2
-
-_SLOW_RATES = {"interval_calibration_error": 1 / 3, "smooth_expected_calibration_error": 1 / 3}
-
-# A subsample has so many times √n samples: few of all, but enough for 15 bins where n is 100.
+# Samples in a subsample, in units of √n: few of all, but enough for 15 bins where n is 100.
 _SUBSAMPLE = 3
 
-# The jackknife leaves out one of so many groups at a time.
+# The number of groups of which the jackknife leaves out one at a time.
 _GROUPS = 100
 
-# Into so many batches, which jobs share, go the resamples.
-_BATCHES = 64
+# How fast the estimate of a calibrated model falls, if nothing else is known of the metric.
+_RATE = 1 / 2
 
 RESAMPLING_CONSTRAINTS = METRIC_CONSTRAINTS | {
     "metric": [StrOptions(set(METRICS)), callable],
+    "metric_params": [dict, None],
     "confidence_level": [Interval(Real, 0, 1, closed="neither")],
     "n_resamples": [Interval(Integral, 1, None, closed="left")],
     "random_state": ["random_state"],
@@ -48,59 +44,55 @@ class Estimates:
     """The metric of one or several models on the same samples, whole and resampled."""
 
     def __init__(self, metric, y_true, probas, sample_weight, labels, metric_params):
-        self.metric = METRICS[metric] if isinstance(metric, str) else metric
-        self.metric_params = metric_params
-        self.probas = []
+        entry = entry_of(metric)
+        function = with_params(
+            entry.function if isinstance(metric, str) else metric, metric_params or {}
+        )
+        self.statistics = []
         for name, y_proba in probas.items():
             predictions = check_predictions(
                 y_true, y_proba, sample_weight=sample_weight, labels=labels, names=("y_true", name)
             )
-            as_matrix = np.ndim(y_proba) == 2 and np.shape(y_proba)[1] > 1
-            self.probas.append(predictions.matrix if as_matrix else predictions.proba)
             labels = predictions.classes  # one model's classes are those of the next
-        self.y_true = predictions.classes[predictions.label]
-        self.weight = None if sample_weight is None else predictions.weight
-        if "labels" in inspect.signature(self.metric).parameters and "labels" not in getattr(
-            self.metric, "keywords", {}
-        ):
-            self.metric_params = metric_params | {"labels": predictions.classes}
-        n = len(self.y_true)
-        check_enough_to_resample(n)
-        function = self.metric
-        while isinstance(function, partial):
-            function = function.func
-        name = next((name for name, known in METRICS.items() if known is function), None)
-        self.is_error = name is not None
-        self.size = min(int(np.ceil(_SUBSAMPLE * np.sqrt(n))), n // 2)
-        self.shrinkage = (self.size / n) ** _SLOW_RATES.get(name, _RATE)
+            self.statistics.append(
+                MetricStatistic(
+                    predictions,
+                    function,
+                    as_matrix=np.ndim(y_proba) == 2 and np.shape(y_proba)[1] > 1,
+                    weighted=sample_weight is not None,
+                )
+            )
+        self.n_samples = len(predictions.weight)
+        check_enough_to_resample(self.n_samples)
+        self.is_error = entry is not None
+        self.size = min(int(np.ceil(_SUBSAMPLE * np.sqrt(self.n_samples))), self.n_samples // 2)
+        self.shrinkage = (self.size / self.n_samples) ** (entry.rate if entry else _RATE)
 
-    def __call__(self, rows):
-        weight = {} if self.weight is None else {"sample_weight": self.weight[rows]}
+    def of_data(self):
+        return [statistic(statistic.data.outcome[None])[0] for statistic in self.statistics]
+
+    def of_rows(self, rows):
+        parts = [statistic.on(statistic.data.take(rows)) for statistic in self.statistics]
+        return [part(part.data.outcome[None])[0] for part in parts]
+
+    def of_subsamples(self, size, seed):
+        rng = np.random.default_rng(seed)
         return [
-            self.metric(self.y_true[rows], proba[rows], **self.metric_params, **weight)
-            for proba in self.probas
+            self.of_rows(rng.choice(self.n_samples, self.size, replace=False)) for _ in range(size)
         ]
 
-    def of_subsamples(self, n_resamples, seed):
-        rng, n = np.random.default_rng(seed), len(self.y_true)
-        return [self(rng.choice(n, self.size, replace=False)) for _ in range(n_resamples)]
-
     def without_group(self, group, k):
-        return [self(np.flatnonzero(group != k))]
+        return [self.of_rows(np.flatnonzero(group != k))]
 
     def resample(self, n_resamples, random_state, n_jobs):
         """Values (C,) of C models, (B, C) of subsamples and (G, C) without one of the groups."""
-        values = check_metric_values([self(slice(None))])[0]
+        values = check_metric_values([self.of_data()])[0]
         random_state = check_random_state(random_state)
-        n = len(self.y_true)
-        n_groups = min(n, _GROUPS)
-        group = random_state.permutation(n) % n_groups
-        sizes = np.bincount(np.arange(n_resamples) % _BATCHES)
-        seeds = random_state.randint(2**31 - 1, size=len(sizes))
+        n_groups = min(self.n_samples, _GROUPS)
+        group = random_state.permutation(self.n_samples) % n_groups
+        batches = seeded_batches(n_resamples, 1, MetricStatistic.least_batches, random_state)
         tasks = [delayed(self.without_group)(group, k) for k in range(n_groups)]
-        tasks += [
-            delayed(self.of_subsamples)(size, seed) for size, seed in zip(sizes, seeds, strict=True)
-        ]
+        tasks += [delayed(self.of_subsamples)(*batch) for batch in batches]
         resampled = check_metric_values(
             [row for rows in Parallel(n_jobs=n_jobs)(tasks) for row in rows]
         )

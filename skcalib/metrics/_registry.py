@@ -1,0 +1,108 @@
+"""What metrics there are: one entry each, from which all other lists derive."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from .._kernels.squared_error import SquaredKernelError
+from ._binned import expected_calibration_error
+from ._conditional import (
+    conditional_kernel_calibration_error,
+    joint_kernel_calibration_error,
+)
+from ._cumulative import cumulative_calibration_error
+from ._distance import lower_distance_to_calibration
+from ._interval import interval_calibration_error
+from ._kernel import kernel_calibration_error, squared_kernel_calibration_error
+from ._laplace import laplace_kernel_calibration_error
+from ._smooth import smooth_calibration_error
+from ._smooth_expected import smooth_expected_calibration_error
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric, and what scorers, tests, intervals and the report need to know of it."""
+
+    function: Callable
+    cost: str  # growth with the number of samples n
+    takes: frozenset[str] = frozenset({"classes"})  # what is predicted
+    response_method: str | tuple[str, ...] = "predict_proba"  # whose output a scorer takes
+    is_mean: bool = False  # over the samples
+    rate: float = 1 / 2  # the estimate of a calibrated model falls like n^-rate
+    statistic: Callable | None = None  # from data to an object that takes batches of outcomes
+    in_report: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+    @property
+    def title(self) -> str:
+        return self.name.replace("_", " ")
+
+
+# `weighted_calibration_error` is not among them: its default takes minutes for more than two
+# classes and some hundred samples. `make_scorer` takes it, and so does every test and interval.
+METRICS = {
+    metric.name: metric
+    for metric in (
+        Metric(smooth_calibration_error, "n log n", in_report=True),
+        Metric(expected_calibration_error, "n log n", in_report=True),
+        Metric(lower_distance_to_calibration, "n log n"),
+        Metric(interval_calibration_error, "n log n", rate=1 / 3),
+        Metric(laplace_kernel_calibration_error, "n log n"),
+        Metric(smooth_expected_calibration_error, "n", rate=1 / 3),
+        Metric(cumulative_calibration_error, "n log n"),
+        Metric(kernel_calibration_error, "n²"),
+        Metric(squared_kernel_calibration_error, "n²", statistic=SquaredKernelError),
+        Metric(joint_kernel_calibration_error, "n²"),
+        Metric(conditional_kernel_calibration_error, "n³"),
+    )
+}
+
+
+def entry_of(metric) -> Metric | None:
+    """The entry of a metric given by name, as the function, or with some arguments fixed.
+
+    None for a function that is not ours.
+    """
+    while isinstance(metric, partial):
+        metric = metric.func
+    if isinstance(metric, str):
+        return METRICS[metric]
+    return next((entry for entry in METRICS.values() if entry.function is metric), None)
+
+
+def takes_classes(metric) -> bool:
+    """Whether a function has an argument `labels` that is not fixed yet."""
+    return "labels" in _open_parameters(metric)
+
+
+def with_classes(metric, classes):
+    """The metric told the classes if it takes them: some of the samples may lack a class."""
+    return partial(metric, labels=classes) if takes_classes(metric) else metric
+
+
+def with_params(metric, params):
+    """The metric with a user's `metric_params` fixed; those that it does not take are refused."""
+    parameters = _open_parameters(metric)
+    takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    for name in params:
+        if name not in parameters and not takes_any:
+            raise TypeError(
+                f"metric_params must be arguments of the metric; found {name!r}, while "
+                f"{getattr(metric, '__name__', 'the metric')} takes {', '.join(parameters)}. "
+                "Leave it out."
+            )
+    return partial(metric, **params)
+
+
+def _open_parameters(metric):
+    """The parameters of a function, without those that a partial function has fixed."""
+    fixed: set[str] = set()
+    while isinstance(metric, partial):
+        fixed |= metric.keywords.keys()
+        metric = metric.func
+    parameters = inspect.signature(metric).parameters
+    return {name: one for name, one in parameters.items() if name not in fixed}

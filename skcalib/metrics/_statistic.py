@@ -1,0 +1,39 @@
+"""A metric of given predictions as a function of what is observed."""
+
+from functools import partial
+
+import numpy as np
+
+from ._registry import with_classes
+
+
+class MetricStatistic:
+    """Any metric, evaluated for one vector of outcomes at a time.
+
+    The metric gets labels and probabilities as the user passed them: labels of the same type, the
+    probabilities in one column or in several, and weights if there were any.
+    """
+
+    # a draw takes long enough for jobs to share, and for progress to be shown
+    least_batches = 64
+
+    def __init__(self, data, metric, *, as_matrix, weighted):
+        self.data = data
+        self.options = {"metric": metric, "as_matrix": as_matrix, "weighted": weighted}
+        self.proba = (data.matrix if as_matrix else data.proba).view()
+        self.proba.flags.writeable = False  # it may be the caller's
+        self.metric = with_classes(metric, data.classes)
+        if weighted:
+            self.metric = partial(self.metric, sample_weight=data.weight)
+
+    @property
+    def numbers_per_draw(self):
+        return self.proba.size
+
+    def on(self, data):
+        """The same statistic of other data."""
+        return MetricStatistic(data, **self.options)
+
+    def __call__(self, outcomes):
+        """One value for each vector of outcomes (R, n)."""
+        return np.array([self.metric(self.data.classes[row], self.proba) for row in outcomes])
