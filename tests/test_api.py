@@ -1,4 +1,4 @@
-"""What is public: `__all__`, documented in numpydoc style, with the promised signatures."""
+"""The public names are those of ``__all__``, with numpydoc docstrings and promised signatures."""
 
 import ast
 import importlib

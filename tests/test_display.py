@@ -1,7 +1,9 @@
+"""The reliability diagram draws the numbers of the isotonic recalibrator."""
+
 import matplotlib as mpl
 import numpy as np
 import pytest
-from helpers import random_problem
+from problems import random_problem
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.naive_bayes import GaussianNB

@@ -6,9 +6,9 @@ Calibration. The distance itself is found by enumeration, so these data sets are
 
 import numpy as np
 import pytest
-from helpers import distance_by_enumeration, upper_distance_by_enumeration
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from oracles import distance_by_enumeration, upper_distance_by_enumeration
 
 from skcalib.metrics import (
     calibration_distance_bounds,

@@ -1,10 +1,12 @@
+"""Confidence intervals and comparisons equal loops over subsamples and keep their coverage."""
+
 from dataclasses import FrozenInstanceError
 from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import random_problem, two_columns
+from problems import random_problem, two_columns
 from scipy import stats
 from sklearn.metrics import brier_score_loss, log_loss
 

@@ -1,10 +1,13 @@
+"""The tests of Spiegelhalter, Hosmer and Lemeshow, and Cox equal loops and keep their size."""
+
 import warnings
 from functools import partial
 
 import numpy as np
 import pytest
-from helpers import quantile_bin, random_problem, two_columns
 from joblib import Parallel, delayed
+from oracles import quantile_bin
+from problems import random_problem, two_columns
 from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.special import expit, logit

@@ -1,8 +1,11 @@
+"""The distribution-free, asymptotic and UCME tests equal their formulas and keep their size."""
+
 from functools import partial
 
 import numpy as np
 import pytest
-from helpers import kernel_value, random_problem, skce_by_loops, two_columns
+from oracles import kernel_value, skce_by_loops
+from problems import random_problem, two_columns
 from scipy.stats import chi2, ttest_1samp
 from sklearn.gaussian_process.kernels import RBF
 

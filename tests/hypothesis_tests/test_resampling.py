@@ -1,9 +1,12 @@
+"""CalibrationTest by resampled labels: exact p-values, batches, random states, size and power."""
+
 from functools import partial
 
 import numpy as np
 import pytest
-from helpers import random_problem, skce_by_loops, two_columns
 from joblib import Parallel, delayed
+from oracles import skce_by_loops
+from problems import random_problem, two_columns
 from scipy.stats import ks_2samp
 from sklearn.metrics import brier_score_loss, log_loss
 

@@ -1,8 +1,11 @@
+"""The conditional and the joint kernel error equal their trace formulas in every method."""
+
 import tracemalloc
 
 import numpy as np
 import pytest
-from helpers import normalised, random_problem, skce_by_loops, two_columns
+from oracles import normalised, skce_by_loops
+from problems import random_problem, two_columns
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 

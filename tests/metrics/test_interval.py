@@ -1,8 +1,11 @@
+"""The interval calibration error is the least over all partitions into intervals."""
+
 import itertools
 
 import numpy as np
 import pytest
-from helpers import interval_error_by_enumeration, normalised, small_case
+from oracles import interval_error_by_enumeration, normalised
+from problems import small_case
 from scipy.integrate import quad
 
 from skcalib._numerics import partitions

@@ -1,8 +1,10 @@
+"""Kernels, their medians of distances and their sums over tiles equal the whole matrix."""
+
 from functools import partial
 
 import numpy as np
 import pytest
-from helpers import kernel_value
+from oracles import kernel_value
 from scipy.spatial.distance import pdist
 
 from skcalib._numerics import gram

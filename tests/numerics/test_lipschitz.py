@@ -1,6 +1,8 @@
+"""The isotonic L1 fit and the Lipschitz program reach the optimum found by enumeration."""
+
 import numpy as np
 import pytest
-from helpers import isotonic_l1_by_enumeration
+from oracles import isotonic_l1_by_enumeration
 
 from skcalib._numerics import lipschitz
 from skcalib._numerics.lipschitz import bounded_isotonic_l1, lipschitz_maximum

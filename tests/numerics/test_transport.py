@@ -1,7 +1,10 @@
+"""The bracket of the least calibrating transport contains the value of a linear program."""
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from helpers import law_of_predictions, small_case
+from oracles import law_of_predictions
+from problems import small_case
 from scipy.optimize import linprog
 from scipy.stats import wasserstein_distance
 

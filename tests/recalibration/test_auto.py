@@ -1,7 +1,10 @@
+"""AutoRecalibrator scores its candidates as loops do, and keeps the one with the surest gain."""
+
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import normalised, random_problem, two_columns
+from oracles import normalised
+from problems import random_problem, two_columns
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression

@@ -1,13 +1,9 @@
+"""Interval binning and its certificate equal loops and the best of all partitions."""
+
 import numpy as np
 import pytest
-from helpers import (
-    interval_error_by_enumeration,
-    normalised,
-    quantile_bin,
-    random_problem,
-    small_case,
-    uniform_bin,
-)
+from oracles import interval_error_by_enumeration, normalised, quantile_bin, uniform_bin
+from problems import random_problem, small_case
 from sklearn.metrics import log_loss
 
 from skcalib.metrics import (

@@ -1,9 +1,13 @@
-"""Names of classes, and y with any index: where other packages return silently wrong numbers."""
+"""Recalibrators with any names of classes and any pandas index.
+
+Other packages return wrong numbers for such labels without a warning.
+"""
 
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import RECALIBRATOR_CASES, random_problem
+from cases import RECALIBRATOR_CASES
+from problems import random_problem
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -75,7 +79,7 @@ def scored(recalibrator):
 all_ways = pytest.mark.parametrize("way", [direct, ensemble, single, pipeline, scored])
 
 
-def problem(way, n_classes):
+def training_data(way, n_classes):
     """What the model is fitted on, and labels 0..K−1."""
     if way is direct:
         label, proba = random_problem(np.random.default_rng(0), 60, n_classes)
@@ -90,7 +94,7 @@ def problem(way, n_classes):
 @all_names
 @both_kinds
 def test_names_are_numbers_in_their_order(recalibrator, way, names, n_classes):
-    X, label = problem(way, n_classes)
+    X, label = training_data(way, n_classes)
     names = np.array(names)[:n_classes]
     reference = way(recalibrator).fit(X, label)
     model = way(recalibrator).fit(X, names[label])
@@ -104,7 +108,7 @@ def test_names_are_numbers_in_their_order(recalibrator, way, names, n_classes):
 @all_ways
 @all_series
 def test_the_index_of_pandas_is_ignored(recalibrator, way, names, index, dtype):
-    X, label = problem(way, 3)
+    X, label = training_data(way, 3)
     y = pd.Series(np.array(names)[label], index=index(len(label)), dtype=dtype)
     frame = pd.DataFrame(X, index=y.index).add_prefix("x")
     expected = way(recalibrator).fit(X, label).predict_proba(X)
@@ -117,7 +121,7 @@ def test_the_index_of_pandas_is_ignored(recalibrator, way, names, index, dtype):
 @all_recalibrators
 @all_ways
 def test_a_split_of_pandas(recalibrator, way):
-    X, label = problem(way, 3)
+    X, label = training_data(way, 3)
     y = pd.Series(label + 1)
     for seed in range(3):
         X_train, X_test, y_train, _ = train_test_split(X, y, random_state=seed, stratify=y)
@@ -133,7 +137,7 @@ def test_a_split_of_pandas(recalibrator, way):
 @both_kinds
 @pytest.mark.parametrize("ensemble", [True, False])
 def test_isotonic_equals_scikit_learn(names, n_classes, ensemble):
-    X, label = problem(pipeline, n_classes)
+    X, label = training_data(pipeline, n_classes)
     oracle = CalibratedClassifierCV(GaussianNB(), method="isotonic", cv=3, ensemble=ensemble)
     expected = oracle.fit(X, label).predict_proba(X)
     model = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator(), cv=3, ensemble=ensemble)
@@ -143,7 +147,7 @@ def test_isotonic_equals_scikit_learn(names, n_classes, ensemble):
 
 def test_isotonic_of_scores_equals_scikit_learn_where_it_was_fitted():
     # between the scores it was fitted on, scikit-learn interpolates them and not expit of them
-    X, label = problem(pipeline, 2)
+    X, label = training_data(pipeline, 2)
     frozen = FrozenEstimator(LinearSVC().fit(X[::2], label[::2]))
     expected = CalibratedClassifierCV(frozen, method="isotonic").fit(X, label).predict_proba(X)
     model = RecalibratedClassifier(
@@ -156,7 +160,7 @@ def test_isotonic_of_scores_equals_scikit_learn_where_it_was_fitted():
 @both_kinds
 @pytest.mark.parametrize("ensemble", [True, False])
 def test_temperature_equals_scikit_learn(names, n_classes, ensemble):
-    X, label = problem(pipeline, n_classes)
+    X, label = training_data(pipeline, n_classes)
     classifier = LogisticRegression()
     oracle = CalibratedClassifierCV(classifier, method="temperature", cv=3, ensemble=ensemble)
     expected = oracle.fit(X, label).predict_proba(X)

@@ -1,8 +1,10 @@
+"""Sigmoid, beta and quadratic recalibration equal general optimisers and survive extreme data."""
+
 from functools import partial
 
 import numpy as np
 import pytest
-from helpers import random_problem, two_columns
+from problems import random_problem, two_columns
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 from sklearn.exceptions import ConvergenceWarning

@@ -1,3 +1,8 @@
+"""PredictProba and RecalibratedClassifier: cross-fitting, scores, splitters and containers.
+
+The expected numbers come from scikit-learn's own cross-validation or from loops over the folds.
+"""
+
 import pickle
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Temperature, vector, matrix and Dirichlet scaling reach the optimum of their written-out loss."""
+
 import tracemalloc
 import warnings
 
@@ -5,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.special
-from helpers import random_problem, two_columns
+from problems import random_problem, two_columns
 from scipy.optimize import brentq, minimize
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
