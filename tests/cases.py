@@ -42,6 +42,19 @@ from skcalib.recalibration import (
     VennAbersRecalibrator,
 )
 
+
+def one_of_each(cases):
+    """The first case of every function and class, and of every way in which a test resamples."""
+    kinds = {}
+    for name, case in cases.items():
+        if isinstance(case, CalibrationTest):
+            kind = CalibrationTest, case.statistic == "skce", case.method
+        else:
+            kind = getattr(case, "func", case if callable(case) else type(case))
+        kinds.setdefault(kind, name)
+    return {name: cases[name] for name in kinds.values()}
+
+
 METRIC_CASES = {
     "smooth": smooth_calibration_error,
     "smooth, top-label": partial(smooth_calibration_error, multi_class="top-label"),
@@ -149,9 +162,9 @@ COMPOSITE_CASES = {
 TEST_CASES = {
     "default": CalibrationTest(n_resamples=49, random_state=0),
     "biased": CalibrationTest(estimator="biased", kernel="rbf", n_resamples=49, random_state=0),
-    "smooth": CalibrationTest("smooth_calibration_error", n_resamples=49, random_state=0),
-    "expected": CalibrationTest("expected_calibration_error", n_resamples=49, random_state=0),
-    "consistency": CalibrationTest(method="consistency", n_resamples=49, random_state=0),
+    "smooth": CalibrationTest("smooth_calibration_error", n_resamples=19, random_state=0),
+    "expected": CalibrationTest("expected_calibration_error", n_resamples=19, random_state=0),
+    "consistency": CalibrationTest(method="consistency", n_resamples=19, random_state=0),
     "ucme": UCMETest(n_locations=3, random_state=0),
     "Spiegelhalter": SpiegelhalterTest(),
     "Hosmer-Lemeshow": HosmerLemeshowTest(),
@@ -177,8 +190,13 @@ NOT_REPEATABLE = {
     "kernel, rbf",
 }
 
+# Two candidates show what is AutoRecalibrator's own; all others are cases of their own.
+TWO_CANDIDATES = [
+    ("temperature", TemperatureRecalibrator()),
+    ("isotonic", IsotonicRecalibrator(strict=True)),
+]
 RECALIBRATOR_CASES = {
-    "auto": AutoRecalibrator(),
+    "auto": AutoRecalibrator(TWO_CANDIDATES, n_folds=3),
     "beta": BetaRecalibrator(),
     "binning": IntervalBinningRecalibrator(),
     "binning, uniform": IntervalBinningRecalibrator("uniform", n_bins=7),
