@@ -6,7 +6,7 @@ Other packages return wrong numbers for such labels without a warning.
 import numpy as np
 import pandas as pd
 import pytest
-from cases import RECALIBRATOR_CASES
+from cases import RECALIBRATOR_CASES, one_of_each
 from problems import random_problem
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -46,11 +46,7 @@ SERIES = {
     "nullable": ([0, 10, 20], lambda n: np.arange(n)[::-1], "Int64"),
 }
 
-all_recalibrators = pytest.mark.parametrize(
-    "recalibrator", RECALIBRATOR_CASES.values(), ids=RECALIBRATOR_CASES
-)
 all_names = pytest.mark.parametrize("names", NAMES.values(), ids=NAMES)
-all_series = pytest.mark.parametrize(("names", "index", "dtype"), SERIES.values(), ids=SERIES)
 both_kinds = pytest.mark.parametrize("n_classes", [2, 3])
 
 
@@ -76,7 +72,23 @@ def scored(recalibrator):
     )
 
 
-all_ways = pytest.mark.parametrize("way", [direct, ensemble, single, pipeline, scored])
+WAYS = (direct, ensemble, single, pipeline, scored)
+
+# The ways treat all recalibrators alike: a map for each class, one for all, and one that is chosen.
+EVERY_WAY = {
+    f"{way.__name__}, {name}": (way, RECALIBRATOR_CASES[name])
+    for way in WAYS
+    for name in ("isotonic", "temperature", "auto")
+}
+# Every recalibrator, alone and with a classifier that hands it the classes.
+EVERY_RECALIBRATOR = {
+    f"{way.__name__}, {name}": (way, recalibrator)
+    for way in (direct, ensemble)
+    for name, recalibrator in one_of_each(RECALIBRATOR_CASES).items()
+}
+ALL_PAIRS = EVERY_WAY | EVERY_RECALIBRATOR
+every_way = pytest.mark.parametrize(("way", "recalibrator"), EVERY_WAY.values(), ids=EVERY_WAY)
+all_pairs = pytest.mark.parametrize(("way", "recalibrator"), ALL_PAIRS.values(), ids=ALL_PAIRS)
 
 
 def training_data(way, n_classes):
@@ -89,45 +101,42 @@ def training_data(way, n_classes):
     return features[used, :2], target[used] - (3 - n_classes)
 
 
-@all_recalibrators
-@all_ways
-@all_names
+@all_pairs
 @both_kinds
-def test_names_are_numbers_in_their_order(recalibrator, way, names, n_classes):
+def test_names_are_numbers_in_their_order(way, recalibrator, n_classes):
     X, label = training_data(way, n_classes)
-    names = np.array(names)[:n_classes]
     reference = way(recalibrator).fit(X, label)
-    model = way(recalibrator).fit(X, names[label])
-    assert model.classes_.tolist() == names.tolist()
-    np.testing.assert_array_equal(model.predict_proba(X), reference.predict_proba(X))
-    np.testing.assert_array_equal(model.predict(X), names[reference.predict(X)])
-    assert np.ptp(model.predict_proba(X), axis=0).max() > 0.1  # not the same for all
+    expected = reference.predict_proba(X)
+    assert np.ptp(expected, axis=0).max() > 0.1  # not the same for all
+    for names in NAMES.values():
+        names = np.array(names)[:n_classes]
+        model = way(recalibrator).fit(X, names[label])
+        assert model.classes_.tolist() == names.tolist()
+        np.testing.assert_array_equal(model.predict_proba(X), expected)
+        np.testing.assert_array_equal(model.predict(X), names[reference.predict(X)])
 
 
-@all_recalibrators
-@all_ways
-@all_series
-def test_the_index_of_pandas_is_ignored(recalibrator, way, names, index, dtype):
+@every_way
+def test_the_index_of_pandas_is_ignored(way, recalibrator):
     X, label = training_data(way, 3)
-    y = pd.Series(np.array(names)[label], index=index(len(label)), dtype=dtype)
-    frame = pd.DataFrame(X, index=y.index).add_prefix("x")
     expected = way(recalibrator).fit(X, label).predict_proba(X)
-    np.testing.assert_array_equal(way(recalibrator).fit(X, y).predict_proba(X), expected)
-    model = way(recalibrator).fit(frame, y)
-    assert model.classes_.tolist() == names
-    np.testing.assert_allclose(model.predict_proba(frame), expected, atol=1e-8)
+    for names, index, dtype in SERIES.values():
+        y = pd.Series(np.array(names)[label], index=index(len(label)), dtype=dtype)
+        frame = pd.DataFrame(X, index=y.index).add_prefix("x")
+        np.testing.assert_array_equal(way(recalibrator).fit(X, y).predict_proba(X), expected)
+        model = way(recalibrator).fit(frame, y)
+        assert model.classes_.tolist() == names
+        np.testing.assert_allclose(model.predict_proba(frame), expected, atol=1e-8)
 
 
-@all_recalibrators
-@all_ways
-def test_a_split_of_pandas(recalibrator, way):
+@every_way
+def test_a_split_of_pandas(way, recalibrator):
     X, label = training_data(way, 3)
     y = pd.Series(label + 1)
-    for seed in range(3):
-        X_train, X_test, y_train, _ = train_test_split(X, y, random_state=seed, stratify=y)
-        model = way(recalibrator).fit(X_train, y_train)
-        expected = way(recalibrator).fit(X_train, y_train.to_numpy() - 1).predict_proba(X_test)
-        np.testing.assert_array_equal(model.predict_proba(X_test), expected)
+    X_train, X_test, y_train, _ = train_test_split(X, y, random_state=0, stratify=y)
+    model = way(recalibrator).fit(X_train, y_train)
+    expected = way(recalibrator).fit(X_train, y_train.to_numpy() - 1).predict_proba(X_test)
+    np.testing.assert_array_equal(model.predict_proba(X_test), expected)
 
 
 # Scikit-learn is right with labels 0..K−1: what it says then is what other names should give.

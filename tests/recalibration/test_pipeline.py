@@ -120,7 +120,7 @@ def test_grid_search_over_the_whole_pipeline(scoring):
 
 
 @pytest.mark.parametrize(
-    "classifier", [GaussianNB(), RandomForestClassifier(50, random_state=0)], ids=["nb", "forest"]
+    "classifier", [GaussianNB(), RandomForestClassifier(10, random_state=0)], ids=["nb", "forest"]
 )
 def test_out_of_fold_probabilities_lower_the_held_out_error(classifier):
     error = {"raw": [], "in-sample": [], "out-of-fold": []}
