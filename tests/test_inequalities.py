@@ -1,4 +1,4 @@
-"""The inequalities between the measures, on more than a thousand data sets.
+"""The inequalities between the measures, on hundreds of data sets.
 
 Numbers refer to Błasiok, Gopalan, Hu & Nakkiran (2023), A Unifying Theory of Distance from
 Calibration. The distance itself is found by enumeration, so these data sets are small.
@@ -49,7 +49,7 @@ def value(measure, data, **options):
     return measure(outcome, proba, sample_weight=weight, labels=[0, 1], **options)
 
 
-@many(1000)
+@many(500)
 @given(
     data_sets(40), st.integers(1, 20), st.sampled_from(["uniform", "quantile"]), st.floats(0, 0.2)
 )
@@ -101,7 +101,7 @@ def test_measures_bound_each_other(data, n_bins, strategy, step):
     assert abs(smooth - smooth_other) <= 2 * change + ROUNDING
 
 
-@many(500)
+@many(300)
 @given(data_sets(6), st.integers(1, 12), st.sampled_from(["uniform", "quantile"]))
 def test_the_distance_lies_between_its_bounds(data, n_bins, strategy):
     # equation 6 and Theorem 6.2

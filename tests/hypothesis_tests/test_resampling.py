@@ -4,7 +4,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from joblib import Parallel, delayed
 from oracles import skce_by_loops
 from problems import random_problem, two_columns
 from scipy.stats import ks_2samp
@@ -237,7 +236,7 @@ def test_consistent_statistic_under_weights():
         assert test.statistic_ == pytest.approx(expected, abs=1e-15)
 
 
-def rejections(n, n_classes, statistic, n_repetitions, levels, calibrated=True, n_jobs=2):
+def rejections(n, n_classes, statistic, n_repetitions, levels, calibrated=True):
     def one(seed):
         rng = np.random.default_rng(seed)
         label, proba = random_problem(rng, n, n_classes, calibrated=calibrated)
@@ -246,7 +245,7 @@ def rejections(n, n_classes, statistic, n_repetitions, levels, calibrated=True, 
         )
         return test.fit(proba, label).p_value_
 
-    p_value = np.array(Parallel(n_jobs=n_jobs)(delayed(one)(seed) for seed in range(n_repetitions)))
+    p_value = np.array([one(seed) for seed in range(n_repetitions)])
     assert p_value.min() > 0
     assert p_value.max() <= 1
     return [np.mean(p_value <= level) for level in levels]
@@ -272,9 +271,9 @@ def test_size_with_other_statistics(statistic):
 
 @pytest.mark.parametrize("n_classes", [2, 5])
 def test_size_and_power_at_a_glance(n_classes):
-    (rate,) = rejections(50, n_classes, "skce", 200, [0.05], n_jobs=1)
+    (rate,) = rejections(50, n_classes, "skce", 200, [0.05])
     assert rate < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 200)
-    (power,) = rejections(300, n_classes, "skce", 20, [0.05], calibrated=False, n_jobs=1)
+    (power,) = rejections(300, n_classes, "skce", 20, [0.05], calibrated=False)
     assert power == 1
 
 

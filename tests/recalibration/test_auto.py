@@ -42,12 +42,13 @@ def gain_by_loops(label, proba, weight, scoring, n_folds):
 
     losses = [[one_loss(row, y) for row, y in zip(matrix, label, strict=True)]]
     for _, candidate in CANDIDATES:
-        losses.append([])
-        for i in range(len(label)):
-            rest = fold != fold[i]
-            fitted = clone(candidate).set_params(labels=classes)
-            fitted.fit(proba[rest], label[rest], sample_weight=weight[rest])
-            losses[-1].append(one_loss(fitted.predict_proba(proba[i : i + 1])[0], label[i]))
+        fitted = []
+        for k in range(n_folds):
+            rest = fold != k
+            fitted.append(clone(candidate).set_params(labels=classes))
+            fitted[k].fit(proba[rest], label[rest], sample_weight=weight[rest])
+        rows = [fitted[k].predict_proba(proba[i : i + 1])[0] for i, k in enumerate(fold)]
+        losses.append([one_loss(row, y) for row, y in zip(rows, label, strict=True)])
     losses = np.array(losses)
     gain = losses[0] - losses
     error = [

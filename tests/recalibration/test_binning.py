@@ -33,9 +33,8 @@ def test_by_hand():
     np.testing.assert_array_equal(calibrated, [0, 0, 0.5, 0.5, 0.5, 0.5])
 
 
-@pytest.mark.parametrize("start", [0, 100])
-def test_optimal_is_the_best_of_all_partitions(start):
-    for seed in range(start, start + 100):
+def test_optimal_is_the_best_of_all_partitions():
+    for seed in range(50):
         proba, outcome, weight = (x if x is None else x[:10] for x in small_case(seed))
         recalibrator = IntervalBinningRecalibrator(labels=[0, 1])
         recalibrator.fit(proba, outcome, sample_weight=weight)

@@ -74,16 +74,15 @@ def scored(recalibrator):
 
 WAYS = (direct, ensemble, single, pipeline, scored)
 
-# The ways treat all recalibrators alike: a map for each class, one for all, and one that is chosen.
+# The ways treat all recalibrators alike: here one with a map for each class, and one for all.
 EVERY_WAY = {
     f"{way.__name__}, {name}": (way, RECALIBRATOR_CASES[name])
     for way in WAYS
-    for name in ("isotonic", "temperature", "auto")
+    for name in ("isotonic", "temperature")
 }
-# Every recalibrator, alone and with a classifier that hands it the classes.
+# Every recalibrator alone; how a classifier hands it the classes is the same for all.
 EVERY_RECALIBRATOR = {
-    f"{way.__name__}, {name}": (way, recalibrator)
-    for way in (direct, ensemble)
+    f"direct, {name}": (direct, recalibrator)
     for name, recalibrator in one_of_each(RECALIBRATOR_CASES).items()
 }
 ALL_PAIRS = EVERY_WAY | EVERY_RECALIBRATOR

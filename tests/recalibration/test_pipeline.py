@@ -320,6 +320,9 @@ def test_labels_reach_the_classifier_as_they_are(ensemble):
     )
     model = RecalibratedClassifier(classifier, IsotonicRecalibrator(), ensemble=ensemble)
     assert model.fit(X, names).score(X, names) > 0.9
+
+
+def test_labels_reach_a_search_as_they_are():
     search = GridSearchCV(
         LogisticRegression(),
         {"class_weight": [None, "balanced"], "C": [1e-3, 1]},
