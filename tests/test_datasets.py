@@ -1,3 +1,5 @@
+"""The simulated data sets follow the formulas, moments and calibration errors of their papers."""
+
 import math
 
 import numpy as np

@@ -1,7 +1,9 @@
+"""The reliability diagram draws the numbers of the isotonic recalibrator."""
+
 import matplotlib as mpl
 import numpy as np
 import pytest
-from helpers import random_problem
+from problems import random_problem
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.naive_bayes import GaussianNB
@@ -51,13 +53,14 @@ def test_band_covers_calibrated_curves():
     rng = np.random.default_rng(0)
     proba = rng.random(500)
     inside = []
+    ax = plt.figure().add_subplot()
     for seed in range(50):
         label = (rng.random(500) < proba).astype(int)
-        display = ReliabilityDisplay.from_predictions(label, proba, random_state=seed)
+        display = ReliabilityDisplay.from_predictions(label, proba, random_state=seed, ax=ax)
         grid, lower, upper = display.band
         curve = np.interp(grid, display.predicted, display.observed)
         inside.append(np.mean((lower <= curve) & (curve <= upper)))
-        plt.close(display.figure_)
+        ax.clear()
     assert np.mean(inside) == pytest.approx(0.9, abs=0.03)
 
 

@@ -1,3 +1,5 @@
+"""The function classes contain what they should, intersect, and refuse bad parameters."""
+
 import copy
 import pickle
 

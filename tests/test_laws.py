@@ -1,211 +1,39 @@
-"""Laws that every public metric, test and recalibrator obeys; a new one joins a list."""
+"""Laws that every public metric, test and recalibrator obeys; the lists are in ``cases.py``."""
 
 import pickle
-from functools import partial
+import re
+from functools import cache
 
 import joblib
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from helpers import RECALIBRATOR_CASES, random_problem, two_columns
+from cases import (
+    COMPOSITE_CASES,
+    EQUAL_WEIGHT_CASES,
+    LIKELIHOODS,
+    METRIC_CASES,
+    NOT_REPEATABLE,
+    RECALIBRATOR_CASES,
+    TEST_CASES,
+    WITH_PRIOR_OR_FOLDS,
+    one_of_each,
+)
+from problems import problem, random_problem, two_columns
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
-from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import check_estimator
 
-from skcalib.function_classes import Bounded, Monotone
-from skcalib.hypothesis_tests import (
-    CalibrationTest,
-    CoxTest,
-    HosmerLemeshowTest,
-    SpiegelhalterTest,
-    UCMETest,
-)
-from skcalib.metrics import (
-    calibration_distance_bounds,
-    conditional_kernel_calibration_error,
-    cumulative_calibration_error,
-    expected_calibration_error,
-    interval_calibration_error,
-    joint_kernel_calibration_error,
-    kernel_calibration_error,
-    laplace_kernel_calibration_error,
-    lower_distance_to_calibration,
-    score_decomposition,
-    smooth_calibration_error,
-    smooth_calibration_witness,
-    smooth_expected_calibration_error,
-    squared_kernel_calibration_error,
-    weighted_calibration_error,
-)
-from skcalib.metrics._scorers import METRICS
+from skcalib.hypothesis_tests import CalibrationTest
+from skcalib.metrics._registry import METRICS
 from skcalib.recalibration import (
-    BetaRecalibrator,
+    AutoRecalibrator,
     IsotonicRecalibrator,
     PredictProba,
-    QuadraticRecalibrator,
     RecalibratedClassifier,
-    SigmoidRecalibrator,
-    SplineRecalibrator,
-    VectorScalingRecalibrator,
-)
-
-METRIC_CASES = {
-    "smooth": smooth_calibration_error,
-    "smooth, top-label": partial(smooth_calibration_error, multi_class="top-label"),
-    "smooth, classwise": partial(smooth_calibration_error, multi_class="classwise"),
-    "expected": expected_calibration_error,
-    "expected, quantile": partial(expected_calibration_error, strategy="quantile", n_bins=4),
-    "expected, l2": partial(expected_calibration_error, norm="l2", multi_class="classwise"),
-    "expected, max": partial(expected_calibration_error, norm="max", multi_class="top-label"),
-    "kernel": squared_kernel_calibration_error,
-    "kernel, biased": partial(squared_kernel_calibration_error, estimator="biased"),
-    "kernel, rbf": partial(squared_kernel_calibration_error, kernel="rbf", bandwidth=0.2),
-    "kernel, classwise": partial(
-        squared_kernel_calibration_error,
-        multi_class="classwise",
-        kernel="exponential",
-        estimator="biased",
-    ),
-    "kernel, root": kernel_calibration_error,
-    "conditional": partial(conditional_kernel_calibration_error, regularization=0.3),
-    "conditional, default": conditional_kernel_calibration_error,
-    "conditional, fourier": partial(
-        conditional_kernel_calibration_error,
-        method="fourier",
-        regularization=0.3,
-        n_components=20,
-        random_state=0,
-    ),
-    "conditional, nystroem": partial(
-        conditional_kernel_calibration_error,
-        kernel="exponential",
-        method="nystroem",
-        regularization=0.3,
-        multi_class="classwise",
-    ),
-    "joint": joint_kernel_calibration_error,
-    "joint, linear": partial(joint_kernel_calibration_error, kernel="linear"),
-    "cumulative": cumulative_calibration_error,
-    "cumulative, range": partial(
-        cumulative_calibration_error, kind="range", multi_class="classwise"
-    ),
-    "expected, debiased": partial(
-        expected_calibration_error, norm="l2", debias=True, n_bins=2, multi_class="classwise"
-    ),
-    "expected, width": partial(
-        expected_calibration_error, strategy="quantile", n_bins=4, add_bin_width=True
-    ),
-    "expected, canonical": partial(expected_calibration_error, multi_class="canonical", n_bins=3),
-    "expected, canonical l2": partial(
-        expected_calibration_error, multi_class="canonical", norm="l2"
-    ),
-    "expected, median-variance": partial(
-        expected_calibration_error,
-        multi_class="canonical",
-        strategy="median-variance",
-        min_bin_size=5,
-    ),
-    "interval": interval_calibration_error,
-    "interval, cells": partial(interval_calibration_error, precision=0.3, multi_class="classwise"),
-    "interval, surrogate": partial(
-        interval_calibration_error, method="surrogate", multi_class="top-label"
-    ),
-    "laplace": laplace_kernel_calibration_error,
-    "laplace, classwise": partial(
-        laplace_kernel_calibration_error, bandwidth=1e-3, multi_class="classwise"
-    ),
-    "laplace, subsample": partial(
-        laplace_kernel_calibration_error, method="subsample", n_draws=500, random_state=0
-    ),
-    "laplace, fourier": partial(laplace_kernel_calibration_error, method="fourier", random_state=0),
-    "laplace, binning": partial(
-        laplace_kernel_calibration_error, method="binning", random_state=0, squared=True
-    ),
-    "lower distance": lower_distance_to_calibration,
-    "lower distance, classwise": partial(
-        lower_distance_to_calibration, tol=1e-3, multi_class="classwise"
-    ),
-    "smooth expected": smooth_expected_calibration_error,
-    "smooth expected, top-label": partial(
-        smooth_expected_calibration_error, multi_class="top-label"
-    ),
-    "smooth expected, bandwidth": partial(
-        smooth_expected_calibration_error, bandwidth=0.05, multi_class="classwise"
-    ),
-    "weighted": weighted_calibration_error,
-    "weighted, classwise": partial(weighted_calibration_error, multi_class="classwise"),
-    "weighted, monotone": partial(
-        weighted_calibration_error, function_class=Monotone() & Bounded()
-    ),
-}
-# Measures with several values, which are no scorers.
-COMPOSITE_CASES = {
-    "decomposition": lambda y, proba, **options: list(
-        vars(score_decomposition(y, proba, **options)).values()
-    ),
-    "decomposition, log loss": lambda y, proba, **options: list(
-        vars(
-            score_decomposition(y, proba, score="log_loss", multi_class="classwise", **options)
-        ).values()
-    ),
-    "bounds": partial(calibration_distance_bounds, multi_class="top-label"),
-    "witness": smooth_calibration_witness,
-}
-TEST_CASES = {
-    "default": CalibrationTest(n_resamples=49, random_state=0),
-    "biased": CalibrationTest(estimator="biased", kernel="rbf", n_resamples=49, random_state=0),
-    "smooth": CalibrationTest("smooth_calibration_error", n_resamples=49, random_state=0),
-    "expected": CalibrationTest("expected_calibration_error", n_resamples=49, random_state=0),
-    "consistency": CalibrationTest(method="consistency", n_resamples=49, random_state=0),
-    "ucme": UCMETest(n_locations=3, random_state=0),
-    "Spiegelhalter": SpiegelhalterTest(),
-    "Hosmer-Lemeshow": HosmerLemeshowTest(),
-    "Hosmer-Lemeshow, fitted": HosmerLemeshowTest(n_bins=5, ddof=1),
-    "Cox": CoxTest(),
-}
-# Tests that need equal weights; their other laws are those of every estimator.
-EQUAL_WEIGHT_CASES = {
-    "asymptotic": CalibrationTest(method="asymptotic", n_resamples=49, random_state=0),
-    "distribution-free": CalibrationTest(method="distribution-free"),
-}
-# Copies of a row are not independent samples: the unbiased estimator leaves out pairs of copies,
-# if the copy is a row, but not if it is a weight. A regularization follows the number of rows.
-NOT_REPEATABLE = {
-    "conditional, default",
-    "joint",
-    "joint, linear",
-    "expected, debiased",
-    "expected, median-variance",
-    "kernel",
-    "kernel, rbf",
-}
-# A prior, or one sample more, has the weight of a sample; folds are dealt to rows.
-WITH_PRIOR_OR_FOLDS = {
-    "auto",
-    "beta",
-    "binning, shifted",
-    "dirichlet",
-    "isotonic, strict",
-    "matrix scaling",
-    "quadratic",
-    "sigmoid",
-    "spline",
-    "temperature, prior",
-    "vector scaling",
-    "venn-abers",
-}
-
-# Without a prior they are repeatable.
-LIKELIHOODS = (
-    BetaRecalibrator(prior_weight=0),
-    QuadraticRecalibrator(prior_weight=0),
-    SigmoidRecalibrator(prior_weight=0),
-    SplineRecalibrator(smoothing=0.01, prior_weight=0),
-    VectorScalingRecalibrator(prior_weight=0),
 )
 
 
@@ -250,22 +78,30 @@ MEASURES = (
     | {f"test: {name}": hypothesis_test_measure(test) for name, test in TEST_CASES.items()}
     | {f"recalibrator: {name}": recalibrator_measure(r) for name, r in RECALIBRATOR_CASES.items()}
 )
+# What users pass is judged before any option counts: there, one case of each function is enough.
+DOORS = {
+    f"{kind}: {name}": MEASURES[f"{kind}: {name}"]
+    for kind, cases in (
+        ("metric", METRIC_CASES),
+        ("metric", COMPOSITE_CASES),
+        ("test", TEST_CASES),
+        ("recalibrator", RECALIBRATOR_CASES),
+    )
+    for name in one_of_each(cases)
+}
 all_measures = pytest.mark.parametrize("measure", MEASURES.values(), ids=MEASURES)
+all_doors = pytest.mark.parametrize("measure", DOORS.values(), ids=DOORS)
+all_metrics = pytest.mark.parametrize("metric", METRIC_CASES.values(), ids=METRIC_CASES)
+metric_doors = pytest.mark.parametrize(
+    "metric", one_of_each(METRIC_CASES).values(), ids=one_of_each(METRIC_CASES)
+)
 both_kinds = pytest.mark.parametrize("n_classes", [2, 4])
 
 
-def problem(n_classes, seed=0, n=40):
-    """With ties, 0 and 1 among the probabilities, and all classes among the labels."""
-    rng = np.random.default_rng(seed)
-    label, proba = random_problem(rng, n, n_classes)
-    label[:n_classes] = range(n_classes)
-    if n_classes == 2:
-        proba = np.round(proba, 2)
-        proba[:2] = [0, 1]
-    else:
-        proba[n // 4 : n // 2] = proba[0]
-        proba[-1] = np.eye(n_classes)[0]
-    return label, proba
+@cache
+def reference(measure, n_classes):
+    """The value for the problem as it is, which the laws compare with."""
+    return measure(*problem(n_classes))
 
 
 def assert_same(actual, expected, tolerance=1e-12):
@@ -291,7 +127,7 @@ def test_order_of_samples_does_not_matter(measure, n_classes):
     label, proba = problem(n_classes)
     weight = np.random.default_rng(1).random(len(label))
     order = np.random.default_rng(2).permutation(len(label))
-    assert_same(measure(label[order], proba[order]), measure(label, proba))
+    assert_same(measure(label[order], proba[order]), reference(measure, n_classes))
     assert_same(
         measure(label[order], proba[order], sample_weight=weight[order]),
         measure(label, proba, sample_weight=weight),
@@ -299,41 +135,44 @@ def test_order_of_samples_does_not_matter(measure, n_classes):
 
 
 @all_measures
-@pytest.mark.parametrize(
-    "names",
-    [[1, 2, 3, 4], [-5, -1, 0, 7], [0, 10, 20, 1000], ["a", "b", "c", "d"], [0.0, 1.0, 2.0, 3.0]],
-    ids=str,
-)
 @both_kinds
-def test_names_of_classes_do_not_matter(measure, n_classes, names):
+def test_names_of_classes_do_not_matter(measure, n_classes):
     label, proba = problem(n_classes)
-    assert_same(measure(np.array(names[:n_classes])[label], proba), measure(label, proba), 0)
+    names = np.array(["a", "b", "c", "d"])
+    assert_same(measure(names[label], proba), reference(measure, n_classes), 0)
 
 
-@all_measures
+@all_doors
+@both_kinds
+def test_numbers_of_any_kind_are_names_of_classes(measure, n_classes):
+    label, proba = problem(n_classes)
+    for names in ([1, 2, 3, 4], [-5, -1, 0, 7], [0, 10, 20, 1000], [0.0, 1.0, 2.0, 3.0]):
+        y = np.array(names[:n_classes])[label]
+        assert_same(measure(y, proba), reference(measure, n_classes), 0)
+
+
+@all_doors
 def test_truth_values_are_labels(measure):
     label, proba = problem(2)
-    assert_same(measure(label == 1, proba), measure(label, proba), 0)
-    assert_same(measure(np.where(label == 1, 1, -1), proba), measure(label, proba), 0)
+    assert_same(measure(label == 1, proba), reference(measure, 2), 0)
+    assert_same(measure(np.where(label == 1, 1, -1), proba), reference(measure, 2), 0)
 
 
-@all_measures
+@all_doors
 @both_kinds
 def test_labels_give_the_order_of_the_columns(measure, n_classes):
     label, proba = problem(n_classes)
     matrix = two_columns(proba) if n_classes == 2 else proba
     names = np.array(["d", "a", "c", "b"][:n_classes])
-    reference = measure(label, proba)
-    assert_same(measure(names[label], matrix, labels=names), reference, 0)
+    assert_same(measure(names[label], matrix, labels=names), reference(measure, n_classes), 0)
 
 
-@all_measures
+@all_doors
 @both_kinds
 def test_pandas_with_any_index(measure, n_classes):
     label, proba = problem(n_classes)
     index = np.random.default_rng(0).permutation(len(label)) + 100
     names = np.array(["a", "b", "c", "d"])[label]
-    reference = measure(label, proba)
     frame = pd.DataFrame(two_columns(proba) if n_classes == 2 else proba, index=index)
     frame = frame.add_prefix("p")
     for series in (
@@ -344,61 +183,66 @@ def test_pandas_with_any_index(measure, n_classes):
         pd.Series(label, index=index, dtype="Int64"),
     ):
         weight = pd.Series(np.ones(len(label)), index=index[::-1])
-        assert_same(measure(series, frame, sample_weight=weight), reference)
+        assert_same(measure(series, frame, sample_weight=weight), reference(measure, n_classes))
     if n_classes == 2:
-        assert_same(measure(label, pd.Series(proba, index=index)), reference, 0)
+        assert_same(measure(label, pd.Series(proba, index=index)), reference(measure, 2), 0)
 
 
-@all_measures
+@all_doors
 @both_kinds
 def test_polars(measure, n_classes):
     label, proba = problem(n_classes)
-    reference = measure(label, proba)
     names = pl.Series(np.array(["a", "b", "c", "d"])[label].tolist())
     frame = pl.DataFrame(two_columns(proba) if n_classes == 2 else proba)
-    assert_same(measure(names, frame), reference, 0)
+    assert_same(measure(names, frame), reference(measure, n_classes), 0)
     if n_classes == 2:
-        assert_same(measure(pl.Series(label), pl.Series(proba)), reference, 0)
+        assert_same(measure(pl.Series(label), pl.Series(proba)), reference(measure, 2), 0)
 
 
-@all_measures
+@all_doors
 @both_kinds
 def test_lists_and_layouts(measure, n_classes):
     label, proba = problem(n_classes)
-    reference = measure(label, proba)
-    assert_same(measure(label.tolist(), proba.tolist()), reference, 0)
-    assert_same(measure(label, np.asfortranarray(proba)), reference, 0)
+    expected = reference(measure, n_classes)
+    assert_same(measure(label.tolist(), proba.tolist()), expected, 0)
+    assert_same(measure(label, np.asfortranarray(proba)), expected, 0)
     strided = np.repeat(proba, 2, axis=0)[::2]
-    assert_same(measure(np.repeat(label, 2)[::2], strided), reference, 0)
-    frozen_label, frozen_proba = label.copy(), proba.copy()
-    frozen_label.flags.writeable = frozen_proba.flags.writeable = False
-    assert_same(measure(frozen_label, frozen_proba), reference, 0)
-    np.testing.assert_array_equal(proba, frozen_proba)
-    np.testing.assert_array_equal(label, frozen_label)
+    assert_same(measure(np.repeat(label, 2)[::2], strided), expected, 0)
 
 
 @all_measures
 @both_kinds
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.longdouble])
-def test_other_precisions_are_computed_in_double(measure, n_classes, dtype):
+def test_what_is_passed_stays_as_it_is(measure, n_classes):
     label, proba = problem(n_classes)
-    lower = proba.astype(dtype)
-    rounded = lower.astype(np.float64)
-    if n_classes > 2:  # in double, rows must sum to 1 more exactly
-        rounded /= rounded.sum(axis=1, keepdims=True)
-    assert_same(measure(label, lower), measure(label, rounded))
-    if dtype is np.float32:  # once it has been single precision
-        assert_same(measure(label, lower.astype(np.float64)), measure(label, rounded))
+    weight = np.random.default_rng(1).random(len(label))
+    for array in (label, proba, weight):
+        array.flags.writeable = False
+    measure(label, proba, sample_weight=weight)
 
 
-@all_measures
+@all_doors
+@both_kinds
+def test_other_precisions_are_computed_in_double(measure, n_classes):
+    label, proba = problem(n_classes)
+    for dtype in (np.float32, np.float16, np.longdouble):
+        lower = proba.astype(dtype)
+        rounded = lower.astype(np.float64)
+        if n_classes > 2:  # in double, rows must sum to 1 more exactly
+            rounded /= rounded.sum(axis=1, keepdims=True)
+        expected = measure(label, rounded)
+        assert_same(measure(label, lower), expected)
+        if dtype is np.float32:  # once it has been single precision
+            assert_same(measure(label, lower.astype(np.float64)), expected)
+
+
+@all_doors
 @both_kinds
 def test_columns_named_after_the_classes_must_be_in_their_order(measure, n_classes):
     label, proba = problem(n_classes)
     names = np.array(["a", "b", "c", "d"][:n_classes])
     matrix = two_columns(proba) if n_classes == 2 else proba
     frame = pd.DataFrame(matrix, columns=names)
-    assert_same(measure(names[label], frame), measure(label, proba), 0)
+    assert_same(measure(names[label], frame), reference(measure, n_classes), 0)
     mixed = frame[names[::-1]]
     for container in (mixed, pl.DataFrame(mixed)):
         with pytest.raises(ValueError, match=r"columns of .* must be in the order of the classes"):
@@ -406,20 +250,19 @@ def test_columns_named_after_the_classes_must_be_in_their_order(measure, n_class
     measure(names[label], mixed, labels=list(mixed.columns))
 
 
-@all_measures
+@all_doors
 def test_one_column_and_two_are_the_same(measure):
     label, proba = problem(2)
-    reference = measure(label, proba)
-    assert_same(measure(label, two_columns(proba)), reference, 0)
-    assert_same(measure(label, proba[:, None]), reference, 0)
+    assert_same(measure(label, two_columns(proba)), reference(measure, 2), 0)
+    assert_same(measure(label, proba[:, None]), reference(measure, 2), 0)
 
 
 @all_measures
 @both_kinds
 def test_equal_weights_are_no_weights(measure, n_classes):
     label, proba = problem(n_classes)
-    for weight in (np.ones(len(label)), np.full(len(label), 3), [1] * len(label)):
-        assert_same(measure(label, proba, sample_weight=weight), measure(label, proba))
+    for weight in ([1] * len(label), np.full(len(label), 3)):
+        assert_same(measure(label, proba, sample_weight=weight), reference(measure, n_classes))
 
 
 @all_measures
@@ -427,9 +270,9 @@ def test_equal_weights_are_no_weights(measure, n_classes):
 def test_scale_of_weights_does_not_matter(measure, n_classes):
     label, proba = problem(n_classes)
     weight = np.random.default_rng(1).random(len(label))
-    reference = measure(label, proba, sample_weight=weight)
-    for scale in (1e-6, 0.1, 1e9):
-        assert_same(measure(label, proba, sample_weight=scale * weight), reference)
+    expected = measure(label, proba, sample_weight=weight)
+    for scale in (1e-6, 1e9):
+        assert_same(measure(label, proba, sample_weight=scale * weight), expected)
     extreme = np.where(weight > 0.5, 1e300, 1e-300)
     used = weight > 0.5
     assert_same(
@@ -487,7 +330,7 @@ def test_the_recalibrators_that_are_exceptions_to_repetition_are(name):
         check_repetition(recalibrator_measure(RECALIBRATOR_CASES[name]), 4)
 
 
-@pytest.mark.parametrize("metric", METRIC_CASES.values(), ids=METRIC_CASES)
+@all_metrics
 @both_kinds
 def test_certain_and_right_predictions_are_calibrated(metric, n_classes):
     label = np.arange(12) % n_classes
@@ -495,13 +338,13 @@ def test_certain_and_right_predictions_are_calibrated(metric, n_classes):
     assert metric(label, proba) == 0
 
 
-@pytest.mark.parametrize("metric", METRIC_CASES.values(), ids=METRIC_CASES)
+@all_metrics
 @both_kinds
 def test_metrics_return_floats(metric, n_classes):
-    assert type(metric(*problem(n_classes))) is float
+    assert type(reference(metric, n_classes)) is float
 
 
-@pytest.mark.parametrize("metric", METRIC_CASES.values(), ids=METRIC_CASES)
+@metric_doors
 def test_positive_label_says_whose_probability_it_is(metric):
     label, proba = problem(2)
     names = np.array(["yes", "no"])[label]  # the probability is that of "no"
@@ -512,7 +355,7 @@ def test_positive_label_says_whose_probability_it_is(metric):
     assert_same(metric(1 - label, proba, pos_label=0), expected, 0)
 
 
-@pytest.mark.parametrize("metric", METRIC_CASES.values(), ids=METRIC_CASES)
+@metric_doors
 def test_one_class_only(metric):
     proba = np.array([0.2, 0.5, 0.9])
     for one in (0, 1):
@@ -531,7 +374,7 @@ def test_one_class_only(metric):
         metric(["no"] * 3, proba)
 
 
-@pytest.mark.parametrize("metric", METRIC_CASES.values(), ids=METRIC_CASES)
+@metric_doors
 @pytest.mark.parametrize("names", [[0, 1], [False, True], [1, 2], [-1, 1], ["a", "z"]], ids=str)
 def test_one_class_only_with_two_columns(metric, names):
     # the other class is named by pos_label, or one of {0, 1}, {−1, 1} and {False, True}
@@ -547,6 +390,17 @@ def test_one_class_only_with_two_columns(metric, names):
     elif names == ["a", "z"]:
         with pytest.raises(ValueError, match="labels="):
             metric(["a"] * 3, matrix, pos_label="a")
+
+
+def assert_refused(message, measure, *arguments, **options):
+    """A ValueError whose text matches, which says what is wrong without the whole array."""
+    text = "no error"
+    try:
+        measure(*arguments, **options)
+    except ValueError as error:
+        text = str(error)
+    assert re.search(message, text)
+    assert len(text) < 500
 
 
 BAD_INPUT = {
@@ -588,12 +442,10 @@ BAD_INPUT = {
 }
 
 
-@pytest.mark.parametrize(("y", "proba", "message"), BAD_INPUT.values(), ids=BAD_INPUT)
-@all_measures
-def test_bad_input_is_refused(measure, y, proba, message):
-    with pytest.raises(ValueError, match=message) as error:
-        measure(y, proba)
-    assert len(str(error.value)) < 500
+@all_doors
+def test_bad_input_is_refused(measure):
+    for y, proba, message in BAD_INPUT.values():
+        assert_refused(message, measure, y, proba)
 
 
 BAD_WEIGHTS = {
@@ -609,11 +461,10 @@ BAD_WEIGHTS = {
 }
 
 
-@pytest.mark.parametrize(("weight", "message"), BAD_WEIGHTS.values(), ids=BAD_WEIGHTS)
-@all_measures
-def test_bad_weights_are_refused(measure, weight, message):
-    with pytest.raises(ValueError, match=message):
-        measure([0, 1, 1], [0.1, 0.5, 0.6], sample_weight=weight)
+@all_doors
+def test_bad_weights_are_refused(measure):
+    for weight, message in BAD_WEIGHTS.values():
+        assert_refused(message, measure, [0, 1, 1], [0.1, 0.5, 0.6], sample_weight=weight)
 
 
 BAD_LABELS = {
@@ -624,14 +475,13 @@ BAD_LABELS = {
 }
 
 
-@pytest.mark.parametrize(("y", "labels", "message"), BAD_LABELS.values(), ids=BAD_LABELS)
-@all_measures
-def test_bad_class_names_are_refused(measure, y, labels, message):
-    with pytest.raises(ValueError, match=message):
-        measure(y, [0.1, 0.5, 0.6], labels=labels)
+@all_doors
+def test_bad_class_names_are_refused(measure):
+    for y, labels, message in BAD_LABELS.values():
+        assert_refused(message, measure, y, [0.1, 0.5, 0.6], labels=labels)
 
 
-@pytest.mark.parametrize("metric", METRIC_CASES.values(), ids=METRIC_CASES)
+@metric_doors
 def test_bad_positive_label_is_refused(metric):
     with pytest.raises(ValueError, match="pos_label must be one of the classes"):
         metric([0, 1], [0.1, 0.5], pos_label="a")
@@ -646,7 +496,7 @@ def test_p_values_are_probabilities(test, n_classes):
     fitted = clone(test).fit(proba, label)
     assert 0 < fitted.p_value_ <= 1
     if isinstance(fitted, CalibrationTest):
-        assert fitted.null_distribution_.shape == (49,)
+        assert fitted.null_distribution_.shape == (test.n_resamples,)
     assert fitted.classes_.tolist() == list(range(n_classes))
 
 
@@ -724,7 +574,7 @@ def test_memory_maps(estimator, tmp_path):
 @all_recalibrators
 @both_kinds
 def test_recalibrated_probabilities_are_on_the_simplex(recalibrator, n_classes):
-    for seed in range(20):
+    for seed in range(10):
         label, proba = problem(n_classes, seed=seed, n=5 if seed % 2 else 40)
         recalibrator = clone(recalibrator).fit(proba, label)
         for query in (proba, QUERY[n_classes], two_columns(proba) if n_classes == 2 else proba):
@@ -763,13 +613,13 @@ def test_rows_are_mapped_alone(recalibrator, n_classes):
 
 
 @all_recalibrators
-@pytest.mark.parametrize(
-    "method", ["transform", "predict_proba", "predict", "get_feature_names_out"]
-)
-def test_unfitted(recalibrator, method):
-    arguments = [] if method == "get_feature_names_out" else [[0.5]]
+def test_unfitted(recalibrator):
+    unfitted = clone(recalibrator)
+    for method in (unfitted.transform, unfitted.predict_proba, unfitted.predict):
+        with pytest.raises(NotFittedError):
+            method([0.5])
     with pytest.raises(NotFittedError):
-        getattr(clone(recalibrator), method)(*arguments)
+        unfitted.get_feature_names_out()
 
 
 @all_recalibrators
@@ -859,8 +709,11 @@ def causes(exception):
         exception = exception.__cause__ or exception.__context__
 
 
+CHECKED = one_of_each(ESTIMATOR_CASES) | {"auto": AutoRecalibrator()}
+
+
 @pytest.mark.filterwarnings("ignore")
-@all_estimators
+@pytest.mark.parametrize("estimator", CHECKED.values(), ids=CHECKED)
 def test_probability_estimators_fail_declared_checks_only(estimator):
     expected = EXPECTED_OF_ALL | (EXPECTED_OF_CLASSIFIERS if is_classifier(estimator) else {})
     results = check_estimator(
@@ -883,12 +736,7 @@ PASSED = ("passed", "skipped")
     "estimator",
     [
         RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator()),
-        RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator(), ensemble=False),
-        RecalibratedClassifier(LogisticRegression(), IsotonicRecalibrator()),
         RecalibratedClassifier(MultinomialNB(), IsotonicRecalibrator()),
-        RecalibratedClassifier(
-            LinearSVC(), IsotonicRecalibrator(), response_method="decision_function"
-        ),
         RecalibratedClassifier(
             RidgeClassifier(),
             IsotonicRecalibrator(),
@@ -896,7 +744,7 @@ PASSED = ("passed", "skipped")
             ensemble=False,
         ),
     ],
-    ids=["ensemble", "single", "linear", "positive", "scores", "single, scores"],
+    ids=["ensemble", "positive and sparse", "single, scores"],
 )
 def test_recalibrated_classifiers_pass_every_check(estimator):
     results = check_estimator(estimator, on_fail=None, on_skip=None)

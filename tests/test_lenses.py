@@ -1,8 +1,10 @@
+"""The lenses top_k and class_groups equal loops and give valid input for every metric."""
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from helpers import random_problem, two_columns
+from problems import problem, two_columns
 
 from skcalib.datasets import make_dirichlet_family
 from skcalib.hypothesis_tests import CalibrationTest
@@ -12,18 +14,6 @@ from skcalib.metrics import (
     smooth_calibration_error,
     squared_kernel_calibration_error,
 )
-
-
-def problem(seed=0, n=60, n_classes=5):
-    """With ties, and 0 and 1 among the probabilities."""
-    label, proba = random_problem(np.random.default_rng(seed), n, n_classes)
-    label[:n_classes] = range(n_classes)
-    if n_classes == 2:
-        proba[:3] = 0, 0.5, 1
-    else:
-        proba[:n_classes] = np.eye(n_classes)[::-1]
-        proba[n_classes : 2 * n_classes] = 1 / n_classes
-    return label, proba
 
 
 def top_k_by_loops(label, proba, k):
@@ -40,7 +30,7 @@ def top_k_by_loops(label, proba, k):
 @pytest.mark.parametrize("k", [1, 2, 4, 5])
 @pytest.mark.parametrize("seed", range(5))
 def test_top_k_equals_loops(seed, k):
-    label, proba = problem(seed)
+    label, proba = problem(5, seed, 60)
     ranks, rows = top_k_by_loops(label, proba, k)
     rank, top = top_k(label, proba, k)
     np.testing.assert_array_equal(rank, ranks)
@@ -60,7 +50,7 @@ def test_top_k_by_hand():
 
 
 def test_all_classes_are_sorted_and_none_is_left_as_other():
-    label, proba = problem()
+    label, proba = problem(5, n=60)
     rank, ordered = top_k(label, proba, 5)
     np.testing.assert_array_equal(ordered, -np.sort(-proba, axis=1))
     np.testing.assert_array_equal(ordered[np.arange(60), rank], proba[np.arange(60), label])
@@ -88,7 +78,7 @@ METRICS = [
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("seed", range(5))
 def test_the_largest_one_is_the_confidence(metric, seed):
-    label, proba = problem(seed)
+    label, proba = problem(5, seed, 60)
     weight = np.random.default_rng(seed).random(60)
     rank, top = top_k(label, proba, 1)
     actual = metric(rank, top, pos_label=0, sample_weight=weight)
@@ -110,7 +100,7 @@ def test_groups_by_hand():
 
 @pytest.mark.parametrize("names", ["abcde", [0, 10, 20, 30, 40], [-2, -1, 0, 1, 2]])
 def test_groups_of_one_class_each_are_the_identity(names):
-    label, proba = problem()
+    label, proba = problem(5, n=60)
     y_true = np.array(list(names))[label]
     group, grouped = class_groups(y_true, proba, {name: [name] for name in names})
     np.testing.assert_array_equal(group, y_true)
@@ -121,7 +111,7 @@ def test_groups_of_one_class_each_are_the_identity(names):
 
 
 def test_groups_of_groups_are_groups():
-    label, proba = problem()
+    label, proba = problem(5, n=60)
     once = class_groups(label, proba, [[0, 3, 4], [1, 2]])
     first = class_groups(label, proba, {"a": [0, 3], "b": [1, 2], "c": [4]})
     twice = class_groups(*first, [["a", "c"], ["b"]])
@@ -130,7 +120,7 @@ def test_groups_of_groups_are_groups():
 
 
 def test_one_class_against_the_rest_is_classwise():
-    label, proba = problem()
+    label, proba = problem(5, n=60)
     errors = smooth_calibration_error(label, proba, multi_class="classwise", average=None)
     for k, expected in enumerate(errors):
         rest = [j for j in range(5) if j != k]
@@ -196,7 +186,7 @@ def test_lenses_hide_what_they_do_not_show():
 
 
 def test_two_classes():
-    label, proba = problem(n_classes=2)
+    label, proba = problem(2)
     for y_proba in (proba, two_columns(proba)):
         rank, top = top_k(label, y_proba, 1)
         np.testing.assert_array_equal(top[:, 0], np.maximum(1 - proba, proba))
@@ -209,7 +199,7 @@ def test_two_classes():
 
 @all_lenses
 def test_containers(lens):
-    label, proba = problem()
+    label, proba = problem(5, n=60)
     expected = lens(label, proba)
     index = np.random.default_rng(0).permutation(60) + 100
     for y, matrix in (
@@ -234,7 +224,7 @@ def test_bad_predictions_are_refused(lens):
 
 
 def test_bad_numbers_of_classes_are_refused():
-    label, proba = problem()
+    label, proba = problem(5, n=60)
     with pytest.raises(ValueError, match=r"k must be at most .* found k=6 and 5 classes"):
         top_k(label, proba, 6)
     for k in (0, 1.5, "2", None):
@@ -245,8 +235,8 @@ def test_bad_numbers_of_classes_are_refused():
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        ([[0, 1], [2, 3]], r"groups must hold every class; found no group for \[4\]"),
-        ([[0, 1], [1, 2, 3, 4]], "groups must hold each class once; found 1 a second time"),
+        ([[0, 1], [2, 3]], r"partition must hold every class; found no group for \[4\]"),
+        ([[0, 1], [1, 2, 3, 4]], "partition must hold each class once; found 1 a second time"),
         ([[0, 1, 0], [2, 3, 4]], "found 0 a second time, in group 0"),
         ({"a": [0, 1], "b": [2, 3, 4, 5]}, r"only the classes \[0, .*; found 5 in group 'b'"),
         ([["0", "1"], ["2", "3", "4"]], "found '0' in group 0.* of the same type"),
@@ -254,15 +244,15 @@ def test_bad_numbers_of_classes_are_refused():
         ({"a": "01", "b": [2, 3, 4]}, r"a list of classes for each group; found '01'.*\['01'\]"),
         ([0, 1, 2, 3, 4], r"a list of classes for each group; found 0 for group 0"),
         ([[0, 1, 2, 3, 4]], r"at least two.* found 1 group\(s\)"),
-        ([[0, 1, 2, 3, 4], []], r"none may be empty; found 2 group\(s\), 1 of them"),
+        ([[0, 1, 2, 3, 4], []], r"none of them empty; found 2 group\(s\), 1 of them"),
         ([], r"found no group for \[0, 1, 2, 3, 4\]"),
-        ({"a": [0, 1], 1: [2, 3, 4]}, "The names of groups must hold labels of one type"),
-        ("abc", "The 'groups' parameter"),
-        (3, "The 'groups' parameter"),
+        ({"a": [0, 1], 1: [2, 3, 4]}, "The names in partition must hold labels of one type"),
+        ("abc", "The 'partition' parameter"),
+        (3, "The 'partition' parameter"),
     ],
     ids=str,
 )
 def test_bad_groups_are_refused(groups, message):
-    label, proba = problem()
+    label, proba = problem(5, n=60)
     with pytest.raises(ValueError, match=message):
         class_groups(label, proba, groups)

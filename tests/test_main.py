@@ -1,10 +1,12 @@
+"""The command line prints the report and the demo, and explains every mistake in a table."""
+
 import subprocess
 import sys
 
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import random_problem
+from problems import random_problem
 
 from skcalib._cli import main
 from skcalib.report import calibration_report

@@ -1,8 +1,11 @@
-"""The same numbers as ``pip install mapie model-diagnostics pycalib uncertainty-calibration``."""
+"""The metrics equal those of other packages, where they are installed.
+
+The packages are mapie, model-diagnostics, pycalib and uncertainty-calibration.
+"""
 
 import numpy as np
 import pytest
-from helpers import random_problem
+from problems import random_problem
 
 from skcalib.metrics import cumulative_calibration_error, score_decomposition
 from skcalib.metrics import expected_calibration_error as ece

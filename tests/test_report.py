@@ -1,8 +1,10 @@
+"""The report shows the numbers of the metrics and gives the advice that they call for."""
+
 from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import random_problem, two_columns
+from problems import random_problem, two_columns
 from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 from sklearn.model_selection import train_test_split

@@ -1,10 +1,12 @@
+"""Confidence intervals and comparisons equal loops over subsamples and keep their coverage."""
+
 from dataclasses import FrozenInstanceError
 from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import random_problem, two_columns
+from problems import random_problem, two_columns
 from scipy import stats
 from sklearn.metrics import brier_score_loss, log_loss
 
@@ -134,7 +136,9 @@ def test_affine_metrics_have_affine_intervals():
 
 def test_ways_to_name_a_metric_are_equal():
     label, proba = random_problem(np.random.default_rng(0), 40)
-    expected = confidence_interval("expected_calibration_error", label, proba, n_bins=5, **FAST)
+    expected = confidence_interval(
+        "expected_calibration_error", label, proba, metric_params={"n_bins": 5}, **FAST
+    )
     assert expected.estimate == expected_calibration_error(label, proba, n_bins=5)
     for metric in (
         partial(expected_calibration_error, n_bins=5),
@@ -142,7 +146,7 @@ def test_ways_to_name_a_metric_are_equal():
     ):
         assert confidence_interval(metric, label, proba, **FAST) == expected
     assert expected == confidence_interval(
-        expected_calibration_error, label, proba, n_bins=5, **FAST
+        expected_calibration_error, label, proba, metric_params={"n_bins": 5}, **FAST
     )
 
 
@@ -174,13 +178,17 @@ def test_metric_gets_probabilities_as_passed():
     label, proba = random_problem(np.random.default_rng(0), 40)
     y = np.where(label, "yes", "no")
     expected = confidence_interval(brier_score_loss, label, proba, **FAST)
-    assert expected == confidence_interval(brier_score_loss, y, proba, pos_label="yes", **FAST)
+    assert expected == confidence_interval(
+        brier_score_loss, y, proba, metric_params={"pos_label": "yes"}, **FAST
+    )
 
     def second_column(y, p):
         return brier_score_loss(y, p[:, 1], pos_label="yes")
 
     assert expected == confidence_interval(second_column, y, two_columns(proba), **FAST)
-    turned = confidence_interval(smooth_calibration_error, y, 1 - proba, pos_label="no", **FAST)
+    turned = confidence_interval(
+        smooth_calibration_error, y, 1 - proba, metric_params={"pos_label": "no"}, **FAST
+    )
     straight = confidence_interval(smooth_calibration_error, y, proba, **FAST)
     np.testing.assert_allclose((turned.low, turned.high), (straight.low, straight.high), atol=1e-12)
 
@@ -298,7 +306,7 @@ def test_results_are_frozen_and_short():
         ({"confidence_level": 1.0}, "'confidence_level' parameter"),
         ({"confidence_level": 95}, "'confidence_level' parameter"),
         ({"n_resamples": 0}, "'n_resamples' parameter"),
-        ({"n_bins": 0}, "'n_bins' parameter"),
+        ({"metric_params": {"n_bins": 0}}, "'n_bins' parameter"),
         ({"metric": lambda y, p: p}, "metric must return one number"),
         ({"metric": lambda y, p: [1.0, 2.0]}, "metric must return one number"),
         ({"metric": lambda y, p: "0.1"}, "metric must return one number"),
@@ -325,10 +333,12 @@ def test_bad_input(changed, match):
 
 def test_values_of_single_classes_are_refused():
     label, proba = random_problem(np.random.default_rng(0), 40, 3)
-    options = {"labels": range(3), "multi_class": "classwise"}
+    arguments = smooth_calibration_error, label, proba
+    params = {"multi_class": "classwise", "average": None}
     with pytest.raises(ValueError, match="choose an average"):
-        confidence_interval(smooth_calibration_error, label, proba, average=None, **options, **FAST)
-    assert confidence_interval(smooth_calibration_error, label, proba, **options, **FAST).high > 0
+        confidence_interval(*arguments, labels=range(3), metric_params=params, **FAST)
+    params = {"multi_class": "classwise"}
+    assert confidence_interval(*arguments, labels=range(3), metric_params=params, **FAST).high > 0
 
 
 def test_models_must_be_of_the_same_problem():

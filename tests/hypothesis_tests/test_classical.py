@@ -1,10 +1,12 @@
+"""The tests of Spiegelhalter, Hosmer and Lemeshow, and Cox equal loops and keep their size."""
+
 import warnings
 from functools import partial
 
 import numpy as np
 import pytest
-from helpers import quantile_bin, random_problem, two_columns
-from joblib import Parallel, delayed
+from oracles import quantile_bin
+from problems import random_problem, two_columns
 from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.special import expit, logit
@@ -446,7 +448,7 @@ def test_statistics_serve_the_exact_test(test):
     assert exact.p_value_ == pytest.approx(asymptotic, abs=0.1)
 
 
-def p_values(test, n, seeds, weighted=False, truth=lambda proba: proba, n_jobs=2):
+def p_values(test, n, seeds, weighted=False, truth=lambda proba: proba):
     def one(seed):
         rng = np.random.default_rng(seed)
         proba = rng.random(n)
@@ -454,7 +456,7 @@ def p_values(test, n, seeds, weighted=False, truth=lambda proba: proba, n_jobs=2
         label = rng.random(n) < truth(proba)
         return test.fit(proba, label, sample_weight=weight).p_value_
 
-    return np.array(Parallel(n_jobs=n_jobs)(delayed(one)(seed) for seed in seeds))
+    return np.array([one(seed) for seed in seeds])
 
 
 # With unequal weights, ten groups of 200 samples hold too few to claim their size.
@@ -496,7 +498,7 @@ def crowded_p_values(seed):
 
 @pytest.mark.slow
 def test_crowded_predictions_need_the_exact_test():
-    p = Parallel(n_jobs=2)(delayed(crowded_p_values)(seed) for seed in range(1000))
+    p = [crowded_p_values(seed) for seed in range(1000)]
     approximate, exact = np.mean(np.array(p) <= 0.01, axis=0)
     deviation = np.sqrt(0.01 * 0.99 / 1000)
     assert approximate > 0.01 + 4 * deviation
@@ -527,10 +529,7 @@ def fitted_p_value(seed, ddof):
 
 @pytest.mark.slow
 def test_size_on_the_data_of_the_fit():
-    p = {
-        ddof: np.array(Parallel(n_jobs=2)(delayed(fitted_p_value)(s, ddof) for s in range(2000)))
-        for ddof in (0, 2)
-    }
+    p = {ddof: np.array([fitted_p_value(seed, ddof) for seed in range(2000)]) for ddof in (0, 2)}
     deviation = np.sqrt(0.05 * 0.95 / 2000)
     assert abs(np.mean(p[2] <= 0.05) - 0.05) < 4 * deviation
     assert np.mean(p[0] <= 0.05) < 0.05 - 4 * deviation
@@ -549,8 +548,8 @@ def test_power_against_underconfidence(test):
 
 @all_tests
 def test_size_and_power_at_a_glance(test):
-    calibrated = p_values(test(), 200, range(200), n_jobs=1)
+    calibrated = p_values(test(), 200, range(200))
     assert np.mean(calibrated <= 0.05) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 200)
-    power = partial(p_values, test(), 1000, range(20), n_jobs=1)
+    power = partial(p_values, test(), 1000, range(20))
     assert np.mean(power(truth=underconfident) <= 0.05) > 0.5
     assert np.mean(power(truth=lambda p: 0.2 + 0.6 * p) <= 0.05) == 1

@@ -1,8 +1,8 @@
-"""The same numbers as ``pip install probcal mapie``."""
+"""The classical tests equal those of probcal and mapie, where they are installed."""
 
 import numpy as np
 import pytest
-from helpers import random_problem
+from problems import random_problem
 from scipy.special import expit
 
 from skcalib.hypothesis_tests._classical import CoxTest, HosmerLemeshowTest, SpiegelhalterTest
@@ -15,7 +15,7 @@ def peer(module):
     return pytest.importorskip(module, exc_type=ImportError)
 
 
-def problem(calibrated=True):
+def weighted_problem(calibrated=True):
     label, proba = random_problem(np.random.default_rng(0), 600, calibrated=calibrated)
     return label, proba, np.random.default_rng(1).exponential(size=600)
 
@@ -27,7 +27,7 @@ def close(value, tolerance=1e-10):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("calibrated", [False, True])
 def test_spiegelhalter_of_probcal(calibrated, weighted):
-    label, proba, weight = problem(calibrated)
+    label, proba, weight = weighted_problem(calibrated)
     weight = weight if weighted else None
     theirs = peer("probcal.metrics").spiegelhalter_z(label, proba, sample_weight=weight)
     test = SpiegelhalterTest().fit(proba, label, sample_weight=weight)
@@ -37,7 +37,7 @@ def test_spiegelhalter_of_probcal(calibrated, weighted):
 
 @pytest.mark.parametrize(("n_bins", "ddof"), [(1, 0), (5, 0), (10, 0), (5, 2), (10, 2)])
 def test_hosmer_lemeshow_of_probcal(n_bins, ddof):
-    label, proba, _ = problem()
+    label, proba, _ = weighted_problem()
     theirs = peer("probcal.metrics").hosmer_lemeshow(label, proba, n_bins=n_bins, ddof=ddof)
     test = HosmerLemeshowTest(n_bins, ddof=ddof).fit(proba, label)
     assert test.statistic_ == close(theirs.statistic)
@@ -47,7 +47,7 @@ def test_hosmer_lemeshow_of_probcal(n_bins, ddof):
 
 def test_weighted_hosmer_lemeshow_of_probcal():
     # its groups have equal numbers of samples, so only one group is the same
-    label, proba, weight = problem()
+    label, proba, weight = weighted_problem()
     metrics = peer("probcal.metrics")
     theirs = metrics.hosmer_lemeshow(label, proba, n_bins=1, sample_weight=weight)
     test = HosmerLemeshowTest(1).fit(proba, label, sample_weight=weight)
@@ -56,7 +56,7 @@ def test_weighted_hosmer_lemeshow_of_probcal():
 
 @pytest.mark.parametrize("calibrated", [False, True])
 def test_cox_of_probcal(calibrated):
-    label, proba, _ = problem(calibrated)
+    label, proba, _ = weighted_problem(calibrated)
     theirs = peer("probcal.metrics").calibration_test(label, proba)
     test = CoxTest().fit(proba, label)
     assert test.slope_ == close(theirs.slope, 1e-7)
@@ -67,7 +67,7 @@ def test_cox_of_probcal(calibrated):
 
 def test_weighted_cox_of_probcal():
     # it fits a chi-squared distribution to the first two moments of the sum of two squares
-    label, proba, weight = problem()
+    label, proba, weight = weighted_problem()
     theirs = peer("probcal.metrics").calibration_test(label, proba, sample_weight=weight)
     test = CoxTest().fit(proba, label, sample_weight=weight)
     assert test.slope_ == close(theirs.slope, 1e-7)

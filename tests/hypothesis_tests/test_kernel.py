@@ -1,15 +1,22 @@
+"""The distribution-free, asymptotic and UCME tests equal their formulas and keep their size."""
+
 from functools import partial
 
 import numpy as np
 import pytest
-from helpers import kernel_value, random_problem, skce_by_loops, two_columns
+from oracles import kernel_value, skce_by_loops
+from problems import random_problem, two_columns
 from scipy.stats import chi2, ttest_1samp
 from sklearn.gaussian_process.kernels import RBF
 
 from skcalib._kernels.functions import median_distance
 from skcalib.datasets import make_dirichlet_family
 from skcalib.hypothesis_tests import CalibrationTest, UCMETest, _asymptotic
-from skcalib.metrics import expected_calibration_error, squared_kernel_calibration_error
+from skcalib.metrics import (
+    expected_calibration_error,
+    kernel_calibration_error,
+    squared_kernel_calibration_error,
+)
 
 LEVELS = (0.01, 0.05, 0.1)
 
@@ -44,9 +51,13 @@ def test_distribution_free_bounds_by_formula():
         ("linear", None),
         ("block", 7),
     ):
-        options = {"bandwidth": 0.5, "estimator": estimator, "block_size": block_size}
+        options = {"bandwidth": 0.5, "estimator": estimator}
+        if block_size is not None:
+            options["metric_params"] = {"block_size": block_size}
         test = CalibrationTest(method="distribution-free", **options).fit(proba, label)
-        value = skce_by_loops(proba, label, "total-variation", **options)
+        value = skce_by_loops(
+            proba, label, "total-variation", 0.5, estimator, block_size=block_size
+        )
         assert test.statistic_ == pytest.approx(value, abs=1e-13)
         bound = 2.0
         if estimator == "biased":
@@ -95,7 +106,7 @@ def test_p_value_of_blocks_is_that_of_their_mean():
     for start in range(0, 55, 5):
         block = h[start : start + 5, start : start + 5]
         blocks.append((block.sum() - np.trace(block)) / 20)
-    test.set_params(estimator="block", block_size=5).fit(proba[:57], label[:57])
+    test.set_params(estimator="block", metric_params={"block_size": 5}).fit(proba[:57], label[:57])
     expected = ttest_1samp(blocks, 0, alternative="greater").pvalue
     assert test.p_value_ == pytest.approx(expected, rel=1e-10)
 
@@ -209,7 +220,10 @@ BAD_METHODS = {
     "any statistic": ({"statistic": "smooth_calibration_error"}, "needs statistic='skce'"),
     "callable": ({"statistic": lambda y, p: 0.0}, "needs statistic='skce'"),
     "biased": ({"estimator": "biased"}, "needs an unbiased estimator"),
-    "one block": ({"estimator": "block", "block_size": 30}, "at least two blocks"),
+    "one block": (
+        {"estimator": "block", "metric_params": {"block_size": 30}},
+        "at least two blocks",
+    ),
 }
 
 
@@ -228,12 +242,36 @@ def test_what_the_distribution_free_method_refuses():
         CalibrationTest(kernel=RBF(), method="distribution-free").fit(proba, label)
 
 
-def test_kernel_options_of_other_statistics_are_refused():
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kernel": "rbf"},
+        {"bandwidth": 0.1},
+        {"metric_params": {"class_kernel": np.eye(3)}},
+        {"estimator": "biased"},
+    ],
+    ids=str,
+)
+def test_options_reach_the_statistic_which_refuses_what_it_does_not_know(options):
     label, proba = random_problem(np.random.default_rng(0), 40, 3)
-    for options in ({"kernel": "rbf"}, {"bandwidth": 0.1}, {"class_kernel": np.eye(3)}):
-        name = next(iter(options))
-        with pytest.raises(ValueError, match=f"{name} is an option of statistic='skce'"):
-            CalibrationTest("smooth_calibration_error", **options).fit(proba, label)
+    name = next(iter(options.get("metric_params", options)))
+    with pytest.raises(TypeError, match=f"metric_params must be arguments.*'{name}'"):
+        CalibrationTest("smooth_calibration_error", **options).fit(proba, label)
+
+
+def test_options_reach_every_statistic_that_takes_them():
+    label, proba = random_problem(np.random.default_rng(0), 40, 3)
+    fast = {"n_resamples": 5, "random_state": 0}
+    test = CalibrationTest("kernel_calibration_error", kernel="rbf", bandwidth=0.3, **fast)
+    expected = kernel_calibration_error(label, proba, kernel="rbf", bandwidth=0.3)
+    assert test.fit(proba, label).statistic_ == expected
+    test = CalibrationTest(metric_params={"multi_class": "confidence"}, bandwidth=0.3, **fast)
+    expected = squared_kernel_calibration_error(
+        label, proba, multi_class="confidence", bandwidth=0.3
+    )
+    assert test.fit(proba, label).statistic_ == expected
+    with pytest.raises(ValueError, match="'block_size' parameter"):
+        CalibrationTest(estimator="block", metric_params={"block_size": 1}).fit(proba, label)
 
 
 @pytest.mark.parametrize("method", ["asymptotic", "distribution-free"])

@@ -1,14 +1,16 @@
+"""CalibrationTest by resampled labels: exact p-values, batches, random states, size and power."""
+
 from functools import partial
 
 import numpy as np
 import pytest
-from helpers import random_problem, skce_by_loops, two_columns
-from joblib import Parallel, delayed
+from oracles import skce_by_loops
+from problems import random_problem, two_columns
 from scipy.stats import ks_2samp
 from sklearn.metrics import brier_score_loss, log_loss
 
 from skcalib import metrics
-from skcalib._redraw import batch_sizes
+from skcalib._redraw import seeded_batches
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.metrics import smooth_calibration_error, squared_kernel_calibration_error
 
@@ -65,7 +67,7 @@ def test_null_distribution_consists_of_statistics_of_labels():
 @pytest.mark.parametrize("kernel", ["total-variation", "rbf"])
 def test_batches_equal_single_evaluations(n_classes, kernel, monkeypatch):
     label, proba = random_problem(np.random.default_rng(0), 40, n_classes)
-    monkeypatch.setattr("skcalib.hypothesis_tests._calibration._BATCHES", 1)
+    monkeypatch.setattr("skcalib.metrics._statistic.MetricStatistic.least_batches", 1)
     metric = partial(squared_kernel_calibration_error, kernel=kernel, labels=range(n_classes))
     options = {"n_resamples": 50, "random_state": 0}
     batched = CalibrationTest(kernel=kernel, **options).fit(proba, label)
@@ -125,16 +127,17 @@ def test_result_does_not_depend_on_jobs(statistic, monkeypatch):
 
 @pytest.mark.parametrize(("n_resamples", "expected"), [(1, 1), (10, 10), (999, 64)])
 def test_single_evaluations_are_spread_over_batches(n_resamples, expected):
-    sizes = batch_sizes(n_resamples, 50, at_least=64)
-    assert len(sizes) == expected
-    assert sum(sizes) == n_resamples
-    assert min(sizes) > 0
+    batches = seeded_batches(n_resamples, 50, 64, np.random.RandomState(0))
+    assert len(batches) == expected
+    assert sum(batch.size for batch in batches) == n_resamples
+    assert min(batch.size for batch in batches) > 0
+    assert len({batch.seed for batch in batches}) == expected
 
 
 def test_batches_keep_their_size():
-    sizes = batch_sizes(999, 10**5, at_least=1)
-    assert sum(sizes) == 999
-    assert max(sizes) * 10**5 <= 2**22
+    batches = seeded_batches(999, 10**5, 1, np.random.RandomState(0))
+    assert sum(batch.size for batch in batches) == 999
+    assert max(batch.size for batch in batches) * 10**5 <= 2**22
 
 
 def test_null_distribution_is_exchangeable_between_paths():
@@ -243,7 +246,7 @@ def rejections(n, n_classes, statistic, n_repetitions, levels, calibrated=True):
         )
         return test.fit(proba, label).p_value_
 
-    p_value = np.array(Parallel(n_jobs=2)(delayed(one)(seed) for seed in range(n_repetitions)))
+    p_value = np.array([one(seed) for seed in range(n_repetitions)])
     assert p_value.min() > 0
     assert p_value.max() <= 1
     return [np.mean(p_value <= level) for level in levels]

@@ -1,13 +1,15 @@
+"""The expected calibration error with one probability per sample equals loops over its bins."""
+
 import numpy as np
 import pytest
-from helpers import (
+from oracles import (
     binned_error,
     interval_error_by_enumeration,
-    labels_of,
     normalised,
     quantile_bin,
     uniform_bin,
 )
+from problems import labels_of
 
 from skcalib.metrics import expected_calibration_error, smooth_calibration_error
 

@@ -1,10 +1,11 @@
-"""The expected calibration error of all classes at once, in bins of the simplex."""
+"""The expected calibration error of all classes at once equals loops over bins of the simplex."""
 
 from functools import partial
 
 import numpy as np
 import pytest
-from helpers import normalised, random_problem, uniform_bin
+from oracles import normalised, uniform_bin
+from problems import random_problem
 
 from skcalib.datasets import make_dirichlet_family
 from skcalib.metrics import expected_calibration_error, squared_kernel_calibration_error

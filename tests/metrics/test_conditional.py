@@ -1,8 +1,11 @@
+"""The conditional and the joint kernel error equal their trace formulas in every method."""
+
 import tracemalloc
 
 import numpy as np
 import pytest
-from helpers import normalised, random_problem, skce_by_loops, two_columns
+from oracles import normalised, skce_by_loops
+from problems import random_problem, two_columns
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
@@ -97,7 +100,7 @@ def test_fourier_form_converges_at_the_rate_of_its_features():
     label, proba = random_problem(np.random.default_rng(0), 80, 3)
     exact = conditional_kernel_calibration_error(label, proba, bandwidth=0.3)
     errors = []
-    for n_components in (10, 1000):
+    for n_components in (10, 250):
         values = [
             conditional_kernel_calibration_error(
                 label,
@@ -107,13 +110,13 @@ def test_fourier_form_converges_at_the_rate_of_its_features():
                 n_components=n_components,
                 random_state=seed,
             )
-            for seed in range(60)
+            for seed in range(200)
         ]
         errors.append(np.sqrt(np.mean((np.array(values) - exact) ** 2)))
-        standard_error = np.std(values) / np.sqrt(60)
+        standard_error = np.std(values) / np.sqrt(200)
         assert abs(np.mean(values) - exact) < 4 * standard_error + exact / n_components
-    assert errors[1] < 0.02 * exact
-    assert 5 < errors[0] / errors[1] < 20  # √100 = 10
+    assert errors[1] < 0.04 * exact
+    assert 2.5 < errors[0] / errors[1] < 10  # √25 = 5
 
 
 @pytest.mark.parametrize("name", ["linear", "rbf", "linear-rbf", "exponential"])

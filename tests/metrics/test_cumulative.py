@@ -1,6 +1,8 @@
+"""The cumulative calibration error equals loops over the sorted predictions."""
+
 import numpy as np
 import pytest
-from helpers import normalised
+from oracles import normalised
 
 from skcalib.metrics import cumulative_calibration_error
 

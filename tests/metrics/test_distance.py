@@ -1,13 +1,15 @@
+"""The smooth error and the lower distance to calibration equal their linear programs."""
+
 import numpy as np
 import pytest
-from helpers import (
+from oracles import (
     lower_distance_by_joint_law,
     lower_distance_by_potentials,
     lower_distance_by_slopes,
-    small_case,
     smooth_calibration_cvxpy,
     smooth_calibration_linprog,
 )
+from problems import small_case
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 

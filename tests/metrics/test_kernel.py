@@ -1,6 +1,9 @@
+"""The squared kernel calibration error equals double loops for every kernel and estimator."""
+
 import numpy as np
 import pytest
-from helpers import random_problem, skce_by_loops, two_columns
+from oracles import skce_by_loops
+from problems import random_problem, two_columns
 from sklearn.gaussian_process.kernels import RBF
 
 from skcalib.metrics import kernel_calibration_error, squared_kernel_calibration_error

@@ -1,6 +1,9 @@
+"""The Laplace kernel error equals the double sum, and its random estimators are unbiased."""
+
 import numpy as np
 import pytest
-from helpers import normalised, small_case
+from oracles import normalised
+from problems import small_case
 
 from skcalib.metrics import laplace_kernel_calibration_error, squared_kernel_calibration_error
 

@@ -1,6 +1,8 @@
+"""The decomposition of proper scores equals loops and pool-adjacent-violators."""
+
 import numpy as np
 import pytest
-from helpers import normalised
+from oracles import normalised
 from sklearn.metrics import brier_score_loss, log_loss
 
 from skcalib.metrics import ScoreDecomposition, score_decomposition

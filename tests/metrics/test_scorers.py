@@ -1,3 +1,5 @@
+"""The scorers equal their metrics inside scikit-learn's cross-validation and routing."""
+
 import numpy as np
 import pytest
 from sklearn import config_context

@@ -1,3 +1,5 @@
+"""The smooth expected calibration error (smECE) equals numerical quadrature."""
+
 import math
 
 import numpy as np
@@ -25,7 +27,7 @@ def smooth_error_by_quadrature(proba, mass, bandwidth, n_nodes=20_000):
     return np.abs(smoothed_residual(midpoints, proba, mass, bandwidth)).mean()
 
 
-def small_case(seed):
+def few_samples(seed):
     """Labels, probabilities and weights; the seed cycles through everything that is special."""
     rng = np.random.default_rng(seed)
     kind = seed % 6
@@ -51,7 +53,7 @@ def masses(outcome, proba, weight):
 @pytest.mark.parametrize("bandwidth", [0.02, 0.1, 0.4, 1.5])
 @pytest.mark.parametrize("seed", range(12))
 def test_equals_quadrature_at_given_bandwidths(seed, bandwidth):
-    outcome, proba, weight = small_case(seed)
+    outcome, proba, weight = few_samples(seed)
     expected = smooth_error_by_quadrature(proba, masses(outcome, proba, weight), bandwidth)
     actual = smooth_expected_calibration_error(
         outcome, proba, sample_weight=weight, labels=[0, 1], bandwidth=bandwidth
@@ -61,7 +63,7 @@ def test_equals_quadrature_at_given_bandwidths(seed, bandwidth):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_equals_the_fixed_point_of_quadrature(seed):
-    outcome, proba, weight = small_case(seed)
+    outcome, proba, weight = few_samples(seed)
     mass = masses(outcome, proba, weight)
     expected = brentq(
         lambda s: smooth_error_by_quadrature(proba, mass, s, 4000) - s, 2e-3, 1.5, xtol=1e-8
@@ -148,7 +150,7 @@ def test_limits_of_the_bandwidth():
 
 @pytest.mark.parametrize("seed", range(6))
 def test_does_not_increase_with_the_bandwidth(seed):
-    outcome, proba, weight = small_case(seed)
+    outcome, proba, weight = few_samples(seed)
     values = [
         smooth_expected_calibration_error(
             outcome, proba, sample_weight=weight, labels=[0, 1], bandwidth=bandwidth
@@ -175,7 +177,7 @@ def test_consistent_with_the_smooth_calibration_error():
     # is at most smECE_σ + √(2/π)·σ.
     c = math.sqrt(2 / math.pi)
     for seed in range(300):
-        outcome, proba, weight = small_case(seed)
+        outcome, proba, weight = few_samples(seed)
         data = {"sample_weight": weight, "labels": [0, 1]}
         smooth = smooth_calibration_error(outcome, proba, **data)
         error = smooth_expected_calibration_error(outcome, proba, **data)

@@ -1,20 +1,22 @@
+"""Kernels, their medians of distances and their sums over tiles equal the whole matrix."""
+
 from functools import partial
 
 import numpy as np
 import pytest
-from helpers import kernel_value
+from oracles import kernel_value
 from scipy.spatial.distance import pdist
 
-from skcalib._kernels import gram
+from skcalib._kernels import functions, gram
 
 
-@pytest.mark.parametrize("name", gram.KERNELS)
+@pytest.mark.parametrize("name", functions.KERNELS)
 def test_named_kernels_equal_their_formulas(name):
     rng = np.random.default_rng(0)
     s, t = rng.dirichlet(np.ones(4), size=5), rng.dirichlet(np.ones(4), size=3)
     expected = [[kernel_value(name, a, b, 0.3) for b in t] for a in s]
     np.testing.assert_allclose(
-        gram.kernel_values(s, t, gram.KERNELS[name], 0.3), expected, rtol=1e-12
+        functions.kernel_values(s, t, functions.KERNELS[name], 0.3), expected, rtol=1e-12
     )
 
 
@@ -22,7 +24,9 @@ def test_tiles_equal_the_whole(monkeypatch):
     rng = np.random.default_rng(0)
     points = rng.dirichlet(np.ones(3), size=50)
     mass = rng.normal(size=(50, 4, 3))
-    kernel = partial(gram.kernel_values, family=gram.KERNELS["total-variation"], bandwidth=0.5)
+    kernel = partial(
+        functions.kernel_values, family=functions.KERNELS["total-variation"], bandwidth=0.5
+    )
     pairs = kernel(points, points) - np.eye(50)
     expected = np.einsum("ij,irc,jrc->r", pairs, mass, mass)
     for tile in (7, 50, 1024):
@@ -41,24 +45,24 @@ def test_diagonal():
 def test_median_distance():
     points = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.5, 0.5]])
     # the distinct pairs are at distance 2, 1 and 1
-    assert gram.median_distance(points, "cityblock") == 1.0
-    assert gram.median_distance(points, "euclidean") == pytest.approx(np.sqrt(0.5))
-    assert gram.median_distance(points[:, 1], "cityblock") == 0.5
-    assert gram.median_distance(points[2:], "cityblock") == 1.0  # one distinct point only
+    assert functions.median_distance(points, "cityblock") == 1.0
+    assert functions.median_distance(points, "euclidean") == pytest.approx(np.sqrt(0.5))
+    assert functions.median_distance(points[:, 1], "cityblock") == 0.5
+    assert functions.median_distance(points[2:], "cityblock") == 1.0  # one distinct point only
 
 
 def test_median_distance_of_crowded_points():
     points = np.concatenate([10.0 ** -np.arange(20.0, 220.0), [0.25, 0.5, 1.0]])
     mean = pdist(points[:, None]).mean()
-    assert gram.median_distance(points, "euclidean") == pytest.approx(mean / 10)
+    assert functions.median_distance(points, "euclidean") == pytest.approx(mean / 10)
     tiny = 10.0 ** -np.arange(200.0, 220.0)  # squared distances underflow
-    assert gram.median_distance(tiny, "euclidean") == 1.0
+    assert functions.median_distance(tiny, "euclidean") == 1.0
 
 
-@pytest.mark.parametrize("name", gram.KERNELS)
+@pytest.mark.parametrize("name", functions.KERNELS)
 def test_tiny_bandwidths_leave_the_ties(name):
     points = np.array([[0.5, 0.5], [0.5, 0.5], [1.0, 0.0]])
-    values = gram.kernel_values(points, points, gram.KERNELS[name], 1e-310)
+    values = functions.kernel_values(points, points, functions.KERNELS[name], 1e-310)
     np.testing.assert_array_equal(values, [[1, 1, 0], [1, 1, 0], [0, 0, 1]])
 
 
@@ -71,10 +75,10 @@ def test_median_distance_of_a_subset_is_close_and_ignores_orders(decimals):
     distinct = np.unique(points, axis=0)
     assert len(distinct) > 1000
     whole = np.median(pdist(distinct, "cityblock"))
-    value = gram.median_distance(points, "cityblock")
+    value = functions.median_distance(points, "cityblock")
     assert value == pytest.approx(whole, rel=0.03)
-    assert gram.median_distance(rng.permutation(points), "cityblock") == value
-    relabelled = gram.median_distance(points[:, [2, 0, 3, 1]], "cityblock")
+    assert functions.median_distance(rng.permutation(points), "cityblock") == value
+    relabelled = functions.median_distance(points[:, [2, 0, 3, 1]], "cityblock")
     assert relabelled == pytest.approx(value, rel=1e-12)
 
 
@@ -82,7 +86,7 @@ def test_quadratic_forms_and_row_sums_equal_the_whole(monkeypatch):
     rng = np.random.default_rng(0)
     points = rng.dirichlet(np.ones(3), size=50)
     mass, vectors = rng.normal(size=(50, 3)), rng.normal(size=(50, 7))
-    kernel = partial(gram.kernel_values, family=gram.KERNELS["rbf"], bandwidth=0.5)
+    kernel = partial(functions.kernel_values, family=functions.KERNELS["rbf"], bandwidth=0.5)
     h = kernel(points, points) * (mass @ mass.T)
     monkeypatch.setattr(gram, "_TILE", 16)
     forms, row_sums = gram.gram_quadratic_forms(kernel, points, mass, vectors)
@@ -95,7 +99,7 @@ def test_block_sums_equal_pair_sums_of_the_blocks(block_size):
     rng = np.random.default_rng(0)
     points = rng.dirichlet(np.ones(3), size=53)
     mass = rng.normal(size=(53, 4, 3))
-    kernel = partial(gram.kernel_values, family=gram.KERNELS["rbf"], bandwidth=0.5)
+    kernel = partial(functions.kernel_values, family=functions.KERNELS["rbf"], bandwidth=0.5)
     sums = gram.gram_block_sums(kernel, points, mass, block_size)
     assert sums.shape == (53 // block_size, 4)
     for b, row in enumerate(sums):

@@ -1,6 +1,8 @@
+"""Bins of equal width and of equal mass follow their definitions, sample by sample."""
+
 import numpy as np
 import pytest
-from helpers import quantile_bin, uniform_bin
+from oracles import quantile_bin, uniform_bin
 
 from skcalib._numerics.bins import bin_extents, mean_variances, quantile_bins, uniform_bins
 

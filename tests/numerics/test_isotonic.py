@@ -1,3 +1,5 @@
+"""Isotonic means and their centred form equal scikit-learn and loops over blocks."""
+
 import numpy as np
 import pytest
 from sklearn.isotonic import IsotonicRegression

@@ -1,3 +1,5 @@
+"""The recursion for the Laplace kernel equals the double sum over all pairs."""
+
 import numpy as np
 import pytest
 

@@ -1,3 +1,5 @@
+"""Logistic fits equal general optimisers, also where coefficients are not determined."""
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -8,7 +10,7 @@ from skcalib._numerics import logistic
 from skcalib._numerics.logistic import logistic_fit, newton, orthonormal_basis
 
 
-def problem(seed, n=50, d=3):
+def logistic_problem(seed, n=50, d=3):
     rng = np.random.default_rng(seed)
     design = np.column_stack([np.ones(n), rng.normal(size=(n, d - 1))])
     label = rng.integers(0, 2, size=n)
@@ -26,7 +28,7 @@ def loss(coefficients, design, mass, root=None):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_equals_a_general_optimiser(seed):
-    design, mass = problem(seed)
+    design, mass = logistic_problem(seed)
     mass[:, seed % 2 :: 3] *= 100
     mass /= mass.sum()
     fit = logistic_fit(design, mass, np.zeros(3))
@@ -53,7 +55,7 @@ def test_equals_scikit_learn():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_penalised_fit_is_the_optimum(seed):
-    design, mass = problem(seed, d=4)
+    design, mass = logistic_problem(seed, d=4)
     root = np.random.default_rng(seed).normal(size=(2, 4)) / 5
     basis, triangle = orthonormal_basis(design, mass.sum(axis=0))
     start = triangle @ np.ones(4)
@@ -77,7 +79,7 @@ def test_two_groups_by_hand():
 
 
 def test_many_rows_are_summed_in_blocks(monkeypatch):
-    design, mass = problem(0)
+    design, mass = logistic_problem(0)
     whole = logistic_fit(design, mass, np.zeros(3))
     monkeypatch.setattr(logistic, "_BLOCK", 7)
     blocks = logistic_fit(design, mass, np.zeros(3))

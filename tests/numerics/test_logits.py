@@ -1,3 +1,5 @@
+"""Logarithms of probabilities keep their digits next to 0 and 1."""
+
 import warnings
 
 import numpy as np

@@ -1,3 +1,5 @@
+"""Labels drawn from the predictions have the frequencies of the predictions."""
+
 import numpy as np
 from scipy import stats
 

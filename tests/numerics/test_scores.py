@@ -1,6 +1,8 @@
+"""The mean log loss and the mean Brier score equal those of scikit-learn."""
+
 import numpy as np
 import pytest
-from helpers import random_problem, two_columns
+from problems import random_problem, two_columns
 from sklearn.metrics import brier_score_loss, log_loss
 
 from skcalib._numerics.proper import PROPER_LOSSES

@@ -1,6 +1,8 @@
+"""The bins of the simplex equal loops and a recursion that follows the definition."""
+
 import numpy as np
 import pytest
-from helpers import uniform_bin
+from oracles import uniform_bin
 
 from skcalib._numerics.bins import median_variance_bins, product_bins
 

@@ -1,3 +1,5 @@
+"""The smoothed residual equals sums of cosines, and the fixed point is found at any scale."""
+
 import math
 
 import numpy as np

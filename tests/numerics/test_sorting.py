@@ -1,3 +1,5 @@
+"""Sorting and pooling equal NumPy's stable sort and loops over ties."""
+
 import numpy as np
 
 from skcalib._numerics.sorting import (

@@ -1,3 +1,5 @@
+"""Natural splines and their smoothing equal general optimisers and quadrature."""
+
 from itertools import pairwise
 
 import numpy as np
@@ -16,7 +18,7 @@ from skcalib._numerics.spline import (
 )
 
 
-def problem(seed, n=60):
+def spline_problem(seed, n=60):
     rng = np.random.default_rng(seed)
     points = np.sort(rng.normal(size=n) * 2)
     mass = rng.random((2, n))
@@ -68,7 +70,7 @@ def test_basis_and_its_curvature(seed):
 @pytest.mark.parametrize("smoothing", [0.0, 1e-4, 0.1])
 @pytest.mark.parametrize("seed", range(3))
 def test_equals_a_general_optimiser(seed, smoothing):
-    points, mass = problem(seed)
+    points, mass = spline_problem(seed)
     knots = quantile_knots(points, 6)
     design, root = spline_basis(points, knots)
 
@@ -88,7 +90,7 @@ def test_equals_a_general_optimiser(seed, smoothing):
 
 
 def test_the_smoother_the_stiffer():
-    points, mass = problem(0)
+    points, mass = spline_problem(0)
     knots = quantile_knots(points, 8)
     _, root = spline_basis(points, knots)
     bends = []

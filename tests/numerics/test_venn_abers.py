@@ -1,3 +1,5 @@
+"""The Venn-Abers fits equal one isotonic regression for each query."""
+
 import numpy as np
 import pytest
 from scipy.optimize import isotonic_regression

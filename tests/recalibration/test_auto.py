@@ -1,7 +1,10 @@
+"""AutoRecalibrator scores its candidates as loops do, and keeps the one with the surest gain."""
+
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import normalised, random_problem, two_columns
+from oracles import normalised
+from problems import random_problem, two_columns
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
@@ -39,12 +42,13 @@ def gain_by_loops(label, proba, weight, scoring, n_folds):
 
     losses = [[one_loss(row, y) for row, y in zip(matrix, label, strict=True)]]
     for _, candidate in CANDIDATES:
-        losses.append([])
-        for i in range(len(label)):
-            rest = fold != fold[i]
-            fitted = clone(candidate).set_params(labels=classes)
-            fitted.fit(proba[rest], label[rest], sample_weight=weight[rest])
-            losses[-1].append(one_loss(fitted.predict_proba(proba[i : i + 1])[0], label[i]))
+        fitted = []
+        for k in range(n_folds):
+            rest = fold != k
+            fitted.append(clone(candidate).set_params(labels=classes))
+            fitted[k].fit(proba[rest], label[rest], sample_weight=weight[rest])
+        rows = [fitted[k].predict_proba(proba[i : i + 1])[0] for i, k in enumerate(fold)]
+        losses.append([one_loss(row, y) for row, y in zip(rows, label, strict=True)])
     losses = np.array(losses)
     gain = losses[0] - losses
     error = [

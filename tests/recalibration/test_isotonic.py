@@ -1,6 +1,8 @@
+"""Isotonic recalibration equals scikit-learn's, and its strict form keeps the ranking."""
+
 import numpy as np
 import pytest
-from helpers import random_problem, two_columns
+from problems import random_problem, two_columns
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 

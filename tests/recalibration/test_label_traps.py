@@ -1,9 +1,13 @@
-"""Names of classes, and y with any index: where other packages return silently wrong numbers."""
+"""Recalibrators with any names of classes and any pandas index.
+
+Other packages return wrong numbers for such labels without a warning.
+"""
 
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import RECALIBRATOR_CASES, random_problem
+from cases import RECALIBRATOR_CASES, one_of_each
+from problems import random_problem
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -42,11 +46,7 @@ SERIES = {
     "nullable": ([0, 10, 20], lambda n: np.arange(n)[::-1], "Int64"),
 }
 
-all_recalibrators = pytest.mark.parametrize(
-    "recalibrator", RECALIBRATOR_CASES.values(), ids=RECALIBRATOR_CASES
-)
 all_names = pytest.mark.parametrize("names", NAMES.values(), ids=NAMES)
-all_series = pytest.mark.parametrize(("names", "index", "dtype"), SERIES.values(), ids=SERIES)
 both_kinds = pytest.mark.parametrize("n_classes", [2, 3])
 
 
@@ -72,10 +72,25 @@ def scored(recalibrator):
     )
 
 
-all_ways = pytest.mark.parametrize("way", [direct, ensemble, single, pipeline, scored])
+WAYS = (direct, ensemble, single, pipeline, scored)
+
+# The ways treat all recalibrators alike: here one with a map for each class, and one for all.
+EVERY_WAY = {
+    f"{way.__name__}, {name}": (way, RECALIBRATOR_CASES[name])
+    for way in WAYS
+    for name in ("isotonic", "temperature")
+}
+# Every recalibrator alone; how a classifier hands it the classes is the same for all.
+EVERY_RECALIBRATOR = {
+    f"direct, {name}": (direct, recalibrator)
+    for name, recalibrator in one_of_each(RECALIBRATOR_CASES).items()
+}
+ALL_PAIRS = EVERY_WAY | EVERY_RECALIBRATOR
+every_way = pytest.mark.parametrize(("way", "recalibrator"), EVERY_WAY.values(), ids=EVERY_WAY)
+all_pairs = pytest.mark.parametrize(("way", "recalibrator"), ALL_PAIRS.values(), ids=ALL_PAIRS)
 
 
-def problem(way, n_classes):
+def training_data(way, n_classes):
     """What the model is fitted on, and labels 0..K−1."""
     if way is direct:
         label, proba = random_problem(np.random.default_rng(0), 60, n_classes)
@@ -85,45 +100,42 @@ def problem(way, n_classes):
     return features[used, :2], target[used] - (3 - n_classes)
 
 
-@all_recalibrators
-@all_ways
-@all_names
+@all_pairs
 @both_kinds
-def test_names_are_numbers_in_their_order(recalibrator, way, names, n_classes):
-    X, label = problem(way, n_classes)
-    names = np.array(names)[:n_classes]
+def test_names_are_numbers_in_their_order(way, recalibrator, n_classes):
+    X, label = training_data(way, n_classes)
     reference = way(recalibrator).fit(X, label)
-    model = way(recalibrator).fit(X, names[label])
-    assert model.classes_.tolist() == names.tolist()
-    np.testing.assert_array_equal(model.predict_proba(X), reference.predict_proba(X))
-    np.testing.assert_array_equal(model.predict(X), names[reference.predict(X)])
-    assert np.ptp(model.predict_proba(X), axis=0).max() > 0.1  # not the same for all
+    expected = reference.predict_proba(X)
+    assert np.ptp(expected, axis=0).max() > 0.1  # not the same for all
+    for names in NAMES.values():
+        names = np.array(names)[:n_classes]
+        model = way(recalibrator).fit(X, names[label])
+        assert model.classes_.tolist() == names.tolist()
+        np.testing.assert_array_equal(model.predict_proba(X), expected)
+        np.testing.assert_array_equal(model.predict(X), names[reference.predict(X)])
 
 
-@all_recalibrators
-@all_ways
-@all_series
-def test_the_index_of_pandas_is_ignored(recalibrator, way, names, index, dtype):
-    X, label = problem(way, 3)
-    y = pd.Series(np.array(names)[label], index=index(len(label)), dtype=dtype)
-    frame = pd.DataFrame(X, index=y.index).add_prefix("x")
+@every_way
+def test_the_index_of_pandas_is_ignored(way, recalibrator):
+    X, label = training_data(way, 3)
     expected = way(recalibrator).fit(X, label).predict_proba(X)
-    np.testing.assert_array_equal(way(recalibrator).fit(X, y).predict_proba(X), expected)
-    model = way(recalibrator).fit(frame, y)
-    assert model.classes_.tolist() == names
-    np.testing.assert_allclose(model.predict_proba(frame), expected, atol=1e-8)
+    for names, index, dtype in SERIES.values():
+        y = pd.Series(np.array(names)[label], index=index(len(label)), dtype=dtype)
+        frame = pd.DataFrame(X, index=y.index).add_prefix("x")
+        np.testing.assert_array_equal(way(recalibrator).fit(X, y).predict_proba(X), expected)
+        model = way(recalibrator).fit(frame, y)
+        assert model.classes_.tolist() == names
+        np.testing.assert_allclose(model.predict_proba(frame), expected, atol=1e-8)
 
 
-@all_recalibrators
-@all_ways
-def test_a_split_of_pandas(recalibrator, way):
-    X, label = problem(way, 3)
+@every_way
+def test_a_split_of_pandas(way, recalibrator):
+    X, label = training_data(way, 3)
     y = pd.Series(label + 1)
-    for seed in range(3):
-        X_train, X_test, y_train, _ = train_test_split(X, y, random_state=seed, stratify=y)
-        model = way(recalibrator).fit(X_train, y_train)
-        expected = way(recalibrator).fit(X_train, y_train.to_numpy() - 1).predict_proba(X_test)
-        np.testing.assert_array_equal(model.predict_proba(X_test), expected)
+    X_train, X_test, y_train, _ = train_test_split(X, y, random_state=0, stratify=y)
+    model = way(recalibrator).fit(X_train, y_train)
+    expected = way(recalibrator).fit(X_train, y_train.to_numpy() - 1).predict_proba(X_test)
+    np.testing.assert_array_equal(model.predict_proba(X_test), expected)
 
 
 # Scikit-learn is right with labels 0..K−1: what it says then is what other names should give.
@@ -133,7 +145,7 @@ def test_a_split_of_pandas(recalibrator, way):
 @both_kinds
 @pytest.mark.parametrize("ensemble", [True, False])
 def test_isotonic_equals_scikit_learn(names, n_classes, ensemble):
-    X, label = problem(pipeline, n_classes)
+    X, label = training_data(pipeline, n_classes)
     oracle = CalibratedClassifierCV(GaussianNB(), method="isotonic", cv=3, ensemble=ensemble)
     expected = oracle.fit(X, label).predict_proba(X)
     model = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator(), cv=3, ensemble=ensemble)
@@ -143,7 +155,7 @@ def test_isotonic_equals_scikit_learn(names, n_classes, ensemble):
 
 def test_isotonic_of_scores_equals_scikit_learn_where_it_was_fitted():
     # between the scores it was fitted on, scikit-learn interpolates them and not expit of them
-    X, label = problem(pipeline, 2)
+    X, label = training_data(pipeline, 2)
     frozen = FrozenEstimator(LinearSVC().fit(X[::2], label[::2]))
     expected = CalibratedClassifierCV(frozen, method="isotonic").fit(X, label).predict_proba(X)
     model = RecalibratedClassifier(
@@ -156,7 +168,7 @@ def test_isotonic_of_scores_equals_scikit_learn_where_it_was_fitted():
 @both_kinds
 @pytest.mark.parametrize("ensemble", [True, False])
 def test_temperature_equals_scikit_learn(names, n_classes, ensemble):
-    X, label = problem(pipeline, n_classes)
+    X, label = training_data(pipeline, n_classes)
     classifier = LogisticRegression()
     oracle = CalibratedClassifierCV(classifier, method="temperature", cv=3, ensemble=ensemble)
     expected = oracle.fit(X, label).predict_proba(X)

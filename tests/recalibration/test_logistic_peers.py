@@ -1,10 +1,10 @@
-"""Against betacal and splinecalib, where they are installed."""
+"""Beta and spline recalibration compared with betacal and splinecalib, where they are installed."""
 
 import warnings
 
 import numpy as np
 import pytest
-from helpers import random_problem
+from problems import random_problem
 from scipy.special import expit
 from sklearn.metrics import brier_score_loss, log_loss
 

@@ -1,8 +1,8 @@
-"""The same numbers as ``pip install probcal venn-abers``."""
+"""Venn-Abers and isotonic recalibration equal probcal and venn-abers, where they are installed."""
 
 import numpy as np
 import pytest
-from helpers import random_problem, two_columns
+from problems import random_problem, two_columns
 
 from skcalib.recalibration import (
     IntervalBinningRecalibrator,
@@ -19,7 +19,7 @@ def peer(module):
         return pytest.importorskip(module, exc_type=ImportError)
 
 
-def problem(decimals=16, n=600):
+def rounded_problem(decimals=16, n=600):
     rng = np.random.default_rng(0)
     label, proba = random_problem(rng, n)
     proba = np.round(proba, decimals)
@@ -28,7 +28,7 @@ def problem(decimals=16, n=600):
 
 @pytest.mark.parametrize("decimals", [2, 16])
 def test_venn_abers_of_venn_abers(decimals):
-    label, proba, query = problem(decimals)
+    label, proba, query = rounded_problem(decimals)
     theirs = peer("venn_abers").VennAbers()
     theirs.fit(two_columns(proba), label)
     with np.errstate(all="ignore"):
@@ -40,7 +40,7 @@ def test_venn_abers_of_venn_abers(decimals):
 
 @pytest.mark.parametrize("decimals", [2, 16])
 def test_venn_abers_of_probcal(decimals):
-    label, proba, query = problem(decimals)
+    label, proba, query = rounded_problem(decimals)
     theirs = peer("probcal.vennabers").VennAbersCalibrator().fit(proba, label)
     recalibrator = VennAbersRecalibrator().fit(proba, label)
     interval = theirs.predict_interval(query)
@@ -49,7 +49,7 @@ def test_venn_abers_of_probcal(decimals):
 
 @pytest.mark.parametrize(("shrinkage", "pseudo_count"), [(None, 0), ("jeffreys", 1)])
 def test_histogram_binning_of_probcal(shrinkage, pseudo_count):
-    label, proba, query = problem()
+    label, proba, query = rounded_problem()
     theirs = peer("probcal.binning").HistogramBinningCalibrator(10, "width", shrinkage)
     theirs.fit(proba, label)
     recalibrator = IntervalBinningRecalibrator("uniform", n_bins=10, pseudo_count=pseudo_count)
@@ -58,7 +58,7 @@ def test_histogram_binning_of_probcal(shrinkage, pseudo_count):
 
 
 def test_isotonic_of_probcal():
-    label, proba, _ = problem(2)
+    label, proba, _ = rounded_problem(2)
     theirs = peer("probcal.isotonic").IsotonicCalibrator().fit(proba, label)
     fitted = IsotonicRecalibrator().fit(proba, label).predict_proba(proba)[:, 1]
     np.testing.assert_allclose(fitted, theirs.predict_proba(proba), atol=1e-12)
@@ -66,7 +66,7 @@ def test_isotonic_of_probcal():
 
 def test_centred_isotonic_of_probcal():
     # away from the ends, where two samples more keep ours from 0 and 1
-    label, proba, _ = problem(16, n=5000)
+    label, proba, _ = rounded_problem(16, n=5000)
     theirs = peer("probcal.isotonic").CenteredIsotonicCalibrator().fit(proba, label)
     recalibrator = IsotonicRecalibrator(strict=True).fit(proba, label)
     query = np.linspace(0.3, 0.8, 1000)

@@ -1,3 +1,8 @@
+"""PredictProba and RecalibratedClassifier: cross-fitting, scores, splitters and containers.
+
+The expected numbers come from scikit-learn's own cross-validation or from loops over the folds.
+"""
+
 import pickle
 
 import numpy as np
@@ -115,7 +120,7 @@ def test_grid_search_over_the_whole_pipeline(scoring):
 
 
 @pytest.mark.parametrize(
-    "classifier", [GaussianNB(), RandomForestClassifier(50, random_state=0)], ids=["nb", "forest"]
+    "classifier", [GaussianNB(), RandomForestClassifier(10, random_state=0)], ids=["nb", "forest"]
 )
 def test_out_of_fold_probabilities_lower_the_held_out_error(classifier):
     error = {"raw": [], "in-sample": [], "out-of-fold": []}
@@ -315,6 +320,9 @@ def test_labels_reach_the_classifier_as_they_are(ensemble):
     )
     model = RecalibratedClassifier(classifier, IsotonicRecalibrator(), ensemble=ensemble)
     assert model.fit(X, names).score(X, names) > 0.9
+
+
+def test_labels_reach_a_search_as_they_are():
     search = GridSearchCV(
         LogisticRegression(),
         {"class_weight": [None, "balanced"], "C": [1e-3, 1]},

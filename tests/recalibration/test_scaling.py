@@ -1,3 +1,5 @@
+"""Temperature, vector, matrix and Dirichlet scaling reach the optimum of their written-out loss."""
+
 import tracemalloc
 import warnings
 
@@ -5,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.special
-from helpers import random_problem, two_columns
+from problems import random_problem, two_columns
 from scipy.optimize import brentq, minimize
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -309,9 +311,9 @@ def test_separable_outcomes_without_prior_are_warned_about(maker):
 
 def extreme_problems():
     rng = np.random.default_rng(0)
-    for n_classes in (2, 3, 10):
+    for n_classes in (2, 5):
         corners = np.eye(n_classes)
-        for n in (1, 2, 5, 30):
+        for n in (1, 2, 30):
             label = rng.integers(0, n_classes, n)
             proba = rng.dirichlet(np.ones(n_classes), n)
             missing = np.where(np.arange(n_classes) == 0, 0.0, proba)

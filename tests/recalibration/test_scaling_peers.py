@@ -1,8 +1,8 @@
-"""The same as ``pip install netcal probmetrics``, and as scikit-learn."""
+"""Scaling compared with scikit-learn, and with netcal and probmetrics where they are installed."""
 
 import numpy as np
 import pytest
-from helpers import random_problem
+from problems import random_problem
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression

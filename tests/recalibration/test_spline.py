@@ -1,6 +1,8 @@
+"""Spline recalibration is a sigmoid where it is stiff, and bends where the data bend."""
+
 import numpy as np
 import pytest
-from helpers import random_problem, two_columns
+from problems import random_problem, two_columns
 from scipy.special import expit, logit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss

@@ -1,6 +1,8 @@
+"""Venn-Abers recalibration equals one isotonic regression for each query and each label."""
+
 import numpy as np
 import pytest
-from helpers import random_problem
+from problems import random_problem
 from sklearn.isotonic import IsotonicRegression
 from sklearn.metrics import log_loss
 

@@ -1,90 +1,10 @@
-"""Slow, obviously right twins of the fast kernels, simulators, and all recalibrators."""
+"""Slow twins of the fast kernels, which are obviously right."""
 
 import itertools
 
 import cvxpy
 import numpy as np
 from scipy.optimize import linprog
-
-from skcalib.recalibration import (
-    AutoRecalibrator,
-    BetaRecalibrator,
-    DirichletRecalibrator,
-    IntervalBinningRecalibrator,
-    IsotonicRecalibrator,
-    MatrixScalingRecalibrator,
-    QuadraticRecalibrator,
-    SigmoidRecalibrator,
-    SplineRecalibrator,
-    TemperatureRecalibrator,
-    VectorScalingRecalibrator,
-    VennAbersRecalibrator,
-)
-
-# A new recalibrator joins.
-RECALIBRATOR_CASES = {
-    "auto": AutoRecalibrator(),
-    "beta": BetaRecalibrator(),
-    "binning": IntervalBinningRecalibrator(),
-    "binning, uniform": IntervalBinningRecalibrator("uniform", n_bins=7),
-    "binning, quantile": IntervalBinningRecalibrator("quantile", n_bins=5),
-    "binning, shifted": IntervalBinningRecalibrator(
-        "uniform", n_bins=5, random_shift=True, random_state=0, pseudo_count=1.0
-    ),
-    "dirichlet": DirichletRecalibrator(),
-    "isotonic": IsotonicRecalibrator(),
-    "isotonic, strict": IsotonicRecalibrator(strict=True),
-    "matrix scaling": MatrixScalingRecalibrator(),
-    "quadratic": QuadraticRecalibrator(),
-    "sigmoid": SigmoidRecalibrator(),
-    "spline": SplineRecalibrator(),
-    "temperature": TemperatureRecalibrator(),
-    "temperature, prior": TemperatureRecalibrator(prior_weight=2.0),
-    "vector scaling": VectorScalingRecalibrator(),
-    "venn-abers": VennAbersRecalibrator(),
-}
-
-
-def labels_of(proba, rng):
-    """Labels drawn from the predictions, one at a time."""
-    if proba.ndim == 1:
-        return np.array([int(rng.random() < p) for p in proba])
-    return np.array([rng.choice(len(row), p=row / row.sum()) for row in proba])
-
-
-def random_problem(rng, n, n_classes=2, calibrated=False):
-    """Labels and probabilities: (n,) for two classes, else (n, K)."""
-    if n_classes == 2:
-        proba = rng.random(n)
-        truth = proba if calibrated else proba**2
-    else:
-        proba = rng.dirichlet(np.ones(n_classes), size=n)
-        truth = proba if calibrated else proba**3 / (proba**3).sum(axis=1, keepdims=True)
-    return labels_of(truth, rng), proba
-
-
-def small_case(seed):
-    """A random small problem; the seed cycles through everything that is special."""
-    rng = np.random.default_rng(seed)
-    kind = seed % 10
-    n = 1 if kind == 0 else int(rng.integers(2, 31))
-    proba = rng.random(n)
-    if kind in (1, 2):
-        proba = np.round(proba, 1)  # ties, 0 and 1 among them
-    if kind == 3:
-        proba = rng.choice([0.0, 1.0, 0.5], size=n)
-    if kind == 4:
-        proba = 0.5 + 1e-3 * proba
-    outcome = (rng.random(n) < (proba if kind % 2 else rng.random())).astype(int)
-    if kind == 5:
-        outcome[:] = seed // 10 % 2  # one class only
-    if kind == 6:
-        outcome[:] = 1  # all residuals positive
-    weight = None
-    if kind >= 7:
-        weight = rng.choice([0.0, 0.5, 1.0, 3.0], size=n)
-        weight[0] = 1.0
-    return proba, outcome, weight
 
 
 def normalised(weight, n):
@@ -303,7 +223,3 @@ def skce_by_loops(
                 total += weight[i] * weight[j] * h
                 pairs += weight[i] * weight[j]
     return total if estimator == "biased" else total / pairs
-
-
-def two_columns(proba):
-    return np.column_stack([1 - proba, proba])

@@ -1,0 +1,243 @@
+"""The metrics, tests and recalibrators that the laws hold for. A new one joins its list."""
+
+from functools import partial
+
+from skcalib.function_classes import Bounded, Monotone
+from skcalib.hypothesis_tests import (
+    CalibrationTest,
+    CoxTest,
+    HosmerLemeshowTest,
+    SpiegelhalterTest,
+    UCMETest,
+)
+from skcalib.metrics import (
+    calibration_distance_bounds,
+    conditional_kernel_calibration_error,
+    cumulative_calibration_error,
+    expected_calibration_error,
+    interval_calibration_error,
+    joint_kernel_calibration_error,
+    kernel_calibration_error,
+    laplace_kernel_calibration_error,
+    lower_distance_to_calibration,
+    score_decomposition,
+    smooth_calibration_error,
+    smooth_calibration_witness,
+    smooth_expected_calibration_error,
+    squared_kernel_calibration_error,
+    weighted_calibration_error,
+)
+from skcalib.recalibration import (
+    AutoRecalibrator,
+    BetaRecalibrator,
+    DirichletRecalibrator,
+    IntervalBinningRecalibrator,
+    IsotonicRecalibrator,
+    MatrixScalingRecalibrator,
+    QuadraticRecalibrator,
+    SigmoidRecalibrator,
+    SplineRecalibrator,
+    TemperatureRecalibrator,
+    VectorScalingRecalibrator,
+    VennAbersRecalibrator,
+)
+
+
+def one_of_each(cases):
+    """The first case of every function and class, and of every way in which a test resamples."""
+    kinds = {}
+    for name, case in cases.items():
+        if isinstance(case, CalibrationTest):
+            kind = CalibrationTest, case.statistic == "skce", case.method
+        else:
+            kind = getattr(case, "func", case if callable(case) else type(case))
+        kinds.setdefault(kind, name)
+    return {name: cases[name] for name in kinds.values()}
+
+
+METRIC_CASES = {
+    "smooth": smooth_calibration_error,
+    "smooth, top-label": partial(smooth_calibration_error, multi_class="top-label"),
+    "smooth, classwise": partial(smooth_calibration_error, multi_class="classwise"),
+    "expected": expected_calibration_error,
+    "expected, quantile": partial(expected_calibration_error, strategy="quantile", n_bins=4),
+    "expected, l2": partial(expected_calibration_error, norm="l2", multi_class="classwise"),
+    "expected, max": partial(expected_calibration_error, norm="max", multi_class="top-label"),
+    "kernel": squared_kernel_calibration_error,
+    "kernel, biased": partial(squared_kernel_calibration_error, estimator="biased"),
+    "kernel, rbf": partial(squared_kernel_calibration_error, kernel="rbf", bandwidth=0.2),
+    "kernel, classwise": partial(
+        squared_kernel_calibration_error,
+        multi_class="classwise",
+        kernel="exponential",
+        estimator="biased",
+    ),
+    "kernel, root": kernel_calibration_error,
+    "conditional": partial(conditional_kernel_calibration_error, regularization=0.3),
+    "conditional, default": conditional_kernel_calibration_error,
+    "conditional, fourier": partial(
+        conditional_kernel_calibration_error,
+        method="fourier",
+        regularization=0.3,
+        n_components=20,
+        random_state=0,
+    ),
+    "conditional, nystroem": partial(
+        conditional_kernel_calibration_error,
+        kernel="exponential",
+        method="nystroem",
+        regularization=0.3,
+        multi_class="classwise",
+    ),
+    "joint": joint_kernel_calibration_error,
+    "joint, linear": partial(joint_kernel_calibration_error, kernel="linear"),
+    "cumulative": cumulative_calibration_error,
+    "cumulative, range": partial(
+        cumulative_calibration_error, kind="range", multi_class="classwise"
+    ),
+    "expected, debiased": partial(
+        expected_calibration_error, norm="l2", debias=True, n_bins=2, multi_class="classwise"
+    ),
+    "expected, width": partial(
+        expected_calibration_error, strategy="quantile", n_bins=4, add_bin_width=True
+    ),
+    "expected, canonical": partial(expected_calibration_error, multi_class="canonical", n_bins=3),
+    "expected, canonical l2": partial(
+        expected_calibration_error, multi_class="canonical", norm="l2"
+    ),
+    "expected, median-variance": partial(
+        expected_calibration_error,
+        multi_class="canonical",
+        strategy="median-variance",
+        min_bin_size=5,
+    ),
+    "interval": interval_calibration_error,
+    "interval, cells": partial(interval_calibration_error, precision=0.3, multi_class="classwise"),
+    "interval, surrogate": partial(
+        interval_calibration_error, method="surrogate", multi_class="top-label"
+    ),
+    "laplace": laplace_kernel_calibration_error,
+    "laplace, classwise": partial(
+        laplace_kernel_calibration_error, bandwidth=1e-3, multi_class="classwise"
+    ),
+    "laplace, subsample": partial(
+        laplace_kernel_calibration_error, method="subsample", n_draws=500, random_state=0
+    ),
+    "laplace, fourier": partial(laplace_kernel_calibration_error, method="fourier", random_state=0),
+    "laplace, binning": partial(
+        laplace_kernel_calibration_error, method="binning", random_state=0, squared=True
+    ),
+    "lower distance": lower_distance_to_calibration,
+    "lower distance, classwise": partial(
+        lower_distance_to_calibration, tol=1e-3, multi_class="classwise"
+    ),
+    "smooth expected": smooth_expected_calibration_error,
+    "smooth expected, top-label": partial(
+        smooth_expected_calibration_error, multi_class="top-label"
+    ),
+    "smooth expected, bandwidth": partial(
+        smooth_expected_calibration_error, bandwidth=0.05, multi_class="classwise"
+    ),
+    "weighted": weighted_calibration_error,
+    "weighted, classwise": partial(weighted_calibration_error, multi_class="classwise"),
+    "weighted, monotone": partial(
+        weighted_calibration_error, function_class=Monotone() & Bounded()
+    ),
+}
+
+# Measures with several values, which are no scorers.
+COMPOSITE_CASES = {
+    "decomposition": lambda y, proba, **options: list(
+        vars(score_decomposition(y, proba, **options)).values()
+    ),
+    "decomposition, log loss": lambda y, proba, **options: list(
+        vars(
+            score_decomposition(y, proba, score="log_loss", multi_class="classwise", **options)
+        ).values()
+    ),
+    "bounds": partial(calibration_distance_bounds, multi_class="top-label"),
+    "witness": smooth_calibration_witness,
+}
+
+TEST_CASES = {
+    "default": CalibrationTest(n_resamples=49, random_state=0),
+    "biased": CalibrationTest(estimator="biased", kernel="rbf", n_resamples=49, random_state=0),
+    "smooth": CalibrationTest("smooth_calibration_error", n_resamples=19, random_state=0),
+    "expected": CalibrationTest("expected_calibration_error", n_resamples=19, random_state=0),
+    "consistency": CalibrationTest(method="consistency", n_resamples=19, random_state=0),
+    "ucme": UCMETest(n_locations=3, random_state=0),
+    "Spiegelhalter": SpiegelhalterTest(),
+    "Hosmer-Lemeshow": HosmerLemeshowTest(),
+    "Hosmer-Lemeshow, fitted": HosmerLemeshowTest(n_bins=5, ddof=1),
+    "Cox": CoxTest(),
+}
+
+# Tests that need equal weights; their other laws are those of every estimator.
+EQUAL_WEIGHT_CASES = {
+    "asymptotic": CalibrationTest(method="asymptotic", n_resamples=49, random_state=0),
+    "distribution-free": CalibrationTest(method="distribution-free"),
+}
+
+# Copies of a row are not independent samples: the unbiased estimator leaves out pairs of copies,
+# if the copy is a row, but not if it is a weight. A regularization follows the number of rows.
+NOT_REPEATABLE = {
+    "conditional, default",
+    "joint",
+    "joint, linear",
+    "expected, debiased",
+    "expected, median-variance",
+    "kernel",
+    "kernel, rbf",
+}
+
+# Two candidates show what is AutoRecalibrator's own; all others are cases of their own.
+TWO_CANDIDATES = [
+    ("temperature", TemperatureRecalibrator()),
+    ("isotonic", IsotonicRecalibrator(strict=True)),
+]
+RECALIBRATOR_CASES = {
+    "auto": AutoRecalibrator(TWO_CANDIDATES, n_folds=3),
+    "beta": BetaRecalibrator(),
+    "binning": IntervalBinningRecalibrator(),
+    "binning, uniform": IntervalBinningRecalibrator("uniform", n_bins=7),
+    "binning, quantile": IntervalBinningRecalibrator("quantile", n_bins=5),
+    "binning, shifted": IntervalBinningRecalibrator(
+        "uniform", n_bins=5, random_shift=True, random_state=0, pseudo_count=1.0
+    ),
+    "dirichlet": DirichletRecalibrator(),
+    "isotonic": IsotonicRecalibrator(),
+    "isotonic, strict": IsotonicRecalibrator(strict=True),
+    "matrix scaling": MatrixScalingRecalibrator(),
+    "quadratic": QuadraticRecalibrator(),
+    "sigmoid": SigmoidRecalibrator(),
+    "spline": SplineRecalibrator(),
+    "temperature": TemperatureRecalibrator(),
+    "temperature, prior": TemperatureRecalibrator(prior_weight=2.0),
+    "vector scaling": VectorScalingRecalibrator(),
+    "venn-abers": VennAbersRecalibrator(),
+}
+
+# A prior, or one sample more, has the weight of a sample; folds are dealt to rows.
+WITH_PRIOR_OR_FOLDS = {
+    "auto",
+    "beta",
+    "binning, shifted",
+    "dirichlet",
+    "isotonic, strict",
+    "matrix scaling",
+    "quadratic",
+    "sigmoid",
+    "spline",
+    "temperature, prior",
+    "vector scaling",
+    "venn-abers",
+}
+
+# Without a prior they are repeatable.
+LIKELIHOODS = (
+    BetaRecalibrator(prior_weight=0),
+    QuadraticRecalibrator(prior_weight=0),
+    SigmoidRecalibrator(prior_weight=0),
+    SplineRecalibrator(smoothing=0.01, prior_weight=0),
+    VectorScalingRecalibrator(prior_weight=0),
+)

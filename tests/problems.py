@@ -1,0 +1,68 @@
+"""Simulated labels and probabilities: what the tests are run on."""
+
+import numpy as np
+
+
+def labels_of(proba, rng):
+    """Labels drawn from the predictions, one at a time."""
+    if proba.ndim == 1:
+        return np.array([int(rng.random() < p) for p in proba])
+    return np.array([rng.choice(len(row), p=row / row.sum()) for row in proba])
+
+
+def random_problem(rng, n, n_classes=2, calibrated=False):
+    """Labels and probabilities: (n,) for two classes, else (n, K)."""
+    if n_classes == 2:
+        proba = rng.random(n)
+        truth = proba if calibrated else proba**2
+    else:
+        proba = rng.dirichlet(np.ones(n_classes), size=n)
+        truth = proba if calibrated else proba**3 / (proba**3).sum(axis=1, keepdims=True)
+    return labels_of(truth, rng), proba
+
+
+def problem(n_classes=2, seed=0, n=40):
+    """A random problem with everything special: ties, 0 and 1 among the probabilities, all classes.
+
+    The probabilities are (n,) for two classes, else (n, K). Rows are tied with each other, and one
+    row has equal probabilities.
+    """
+    rng = np.random.default_rng(seed)
+    label, proba = random_problem(rng, n, n_classes)
+    label[:n_classes] = range(n_classes)
+    if n_classes == 2:
+        proba = np.round(proba, 2)
+        proba[:3] = 0, 1, 0.5
+    else:
+        proba[n // 4 : n // 2] = proba[0]
+        proba[-2] = 1 / n_classes
+        proba[-1] = np.eye(n_classes)[0]
+    return label, proba
+
+
+def small_case(seed):
+    """A random small problem; the seed cycles through everything that is special."""
+    rng = np.random.default_rng(seed)
+    kind = seed % 10
+    n = 1 if kind == 0 else int(rng.integers(2, 31))
+    proba = rng.random(n)
+    if kind in (1, 2):
+        proba = np.round(proba, 1)  # ties, 0 and 1 among them
+    if kind == 3:
+        proba = rng.choice([0.0, 1.0, 0.5], size=n)
+    if kind == 4:
+        proba = 0.5 + 1e-3 * proba
+    outcome = (rng.random(n) < (proba if kind % 2 else rng.random())).astype(int)
+    if kind == 5:
+        outcome[:] = seed // 10 % 2  # one class only
+    if kind == 6:
+        outcome[:] = 1  # all residuals positive
+    weight = None
+    if kind >= 7:
+        weight = rng.choice([0.0, 0.5, 1.0, 3.0], size=n)
+        weight[0] = 1.0
+    return proba, outcome, weight
+
+
+def two_columns(proba):
+    return np.column_stack([1 - proba, proba])
