@@ -3,6 +3,7 @@
 pip install . && python docs/benchmarks/calibration_test_size.py
 """
 
+import sys
 import time
 
 import numpy as np
@@ -29,9 +30,10 @@ def p_value(n, n_classes, power, seed):
     return test.fit(proba, draw(truth, rng)).p_value_
 
 
-def main():
+def main(quick=False):
     print("| n | K | model | rejected at 0.01 | 0.05 | 0.10 | one test, s |")
     print("|---|---|---|---|---|---|---|")
+    n_repetitions = 4 if quick else N_REPETITIONS
     parallel = Parallel(n_jobs=2)
     for power, model in ((1, "calibrated"), (1.25, "sharper truth")):
         for n in (20, 200, 2000):
@@ -41,14 +43,14 @@ def main():
                 seconds = time.perf_counter() - start
                 p = np.array(
                     parallel(
-                        delayed(p_value)(n, n_classes, power, seed) for seed in range(N_REPETITIONS)
+                        delayed(p_value)(n, n_classes, power, seed) for seed in range(n_repetitions)
                     )
                 )
                 rates = " | ".join(f"{np.mean(p <= level):.4f}" for level in LEVELS)
                 print(f"| {n} | {n_classes} | {model} | {rates} | {seconds:.3f} |", flush=True)
-    print(f"\n{N_REPETITIONS} repetitions; four binomial standard deviations are, at these levels,")
-    print(", ".join(f"{4 * np.sqrt(v * (1 - v) / N_REPETITIONS):.4f}" for v in LEVELS) + ".")
+    print(f"\n{n_repetitions} repetitions; four binomial standard deviations are, at these levels,")
+    print(", ".join(f"{4 * np.sqrt(v * (1 - v) / n_repetitions):.4f}" for v in LEVELS) + ".")
 
 
 if __name__ == "__main__":
-    main()
+    main(quick="--quick" in sys.argv)

@@ -3,6 +3,8 @@
 pip install . && python docs/benchmarks/classical_tests_size.py
 """
 
+import sys
+
 import numpy as np
 from joblib import Parallel, delayed
 
@@ -40,16 +42,17 @@ def p_values(law, weighted, slope, n, seed):
     return [test.fit(proba, label, sample_weight=weight).p_value_ for test in TESTS.values()]
 
 
-def main():
+def main(quick=False):
     print("| predictions | weights | truth | n | test | rejected at 0.01 | 0.05 | 0.10 |")
     print("|---|---|---|---|---|---|---|---|")
+    n_repetitions = 4 if quick else N_REPETITIONS
     parallel = Parallel(n_jobs=2)
     for law, weighted, slope in SETTINGS:
         for n in (200, 2000):
             p = np.array(
                 parallel(
                     delayed(p_values)(law, weighted, slope, n, seed)
-                    for seed in range(N_REPETITIONS)
+                    for seed in range(n_repetitions)
                 )
             )
             weights = "exponential" if weighted else "equal"
@@ -57,9 +60,9 @@ def main():
             for name, column in zip(TESTS, p.T, strict=True):
                 rates = " | ".join(f"{np.mean(column <= level):.4f}" for level in LEVELS)
                 print(f"| {law} | {weights} | {truth} | {n} | {name} | {rates} |", flush=True)
-    print(f"\n{N_REPETITIONS} repetitions; four binomial standard deviations are, at these levels,")
-    print(", ".join(f"{4 * np.sqrt(v * (1 - v) / N_REPETITIONS):.4f}" for v in LEVELS) + ".")
+    print(f"\n{n_repetitions} repetitions; four binomial standard deviations are, at these levels,")
+    print(", ".join(f"{4 * np.sqrt(v * (1 - v) / n_repetitions):.4f}" for v in LEVELS) + ".")
 
 
 if __name__ == "__main__":
-    main()
+    main(quick="--quick" in sys.argv)

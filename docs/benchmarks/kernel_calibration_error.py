@@ -6,6 +6,7 @@ Run in an environment with probcal:
 """
 
 import resource
+import sys
 import time
 import warnings
 
@@ -36,10 +37,11 @@ def best_time(function, repetitions):
     return min(times)
 
 
-def main():
+def main(quick=False):
+    shrink = 10 if quick else 1
     rng = np.random.default_rng(0)
-    small, large, huge = (sample(n, 10, rng) for n in (10**3, 10**4, 10**5))
-    binary, many = sample(10**4, 2, rng), sample(10**6, 2, rng)
+    small, large, huge = (sample(n // shrink, 10, rng) for n in (10**3, 10**4, 10**5))
+    binary, many = sample(10**4 // shrink, 2, rng), sample(10**6 // shrink, 2, rng)
 
     def skce(data, estimator="unbiased"):
         return squared_kernel_calibration_error(*data, estimator=estimator)
@@ -61,6 +63,8 @@ def main():
         ("default test, 999 resamples, n = 10⁶, K = 2", lambda: test(many), 1),
         ("unbiased SKCE, n = 10⁵, K = 10", lambda: skce(huge), 1),
     ]
+    if quick:
+        print("All sizes n are a tenth of those named.\n")
     print("| what | s | peak memory of the process so far, MB |")
     print("|---|---|---|")
     for name, function, repetitions in cases:
@@ -81,4 +85,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(quick="--quick" in sys.argv)

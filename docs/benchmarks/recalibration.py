@@ -4,13 +4,14 @@ Each problem is split at random into three parts, stratified: one to fit a class
 recalibrate it, one to measure. Run in an environment with the other packages:
 
     pip install . probcal betacal venn-abers netcal probmetrics numba splinecalib
-    python docs/benchmarks/recalibration.py [n_repeats] [table.csv]
+    python docs/benchmarks/recalibration.py [--quick] [n_repeats] [table.csv]
 """
 
 import sys
 import time
 import warnings
 from functools import partial
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -213,9 +214,9 @@ def split(y, group, seed):
     return (np.flatnonzero(np.isin(group, group[part])) for part in (train, calibration, test))
 
 
-def measure(n_repeats):
+def measure(n_repeats, n_problems=None):
     """Rows: problem, classifier, repeat, method, log loss, Brier score, smooth error, seconds."""
-    for problem, X, y, group in problems():
+    for problem, X, y, group in islice(problems(), n_problems):
         for repeat in range(n_repeats):
             train, calibration, test = split(y, group, repeat)
             for name, classifier in CLASSIFIERS.items():
@@ -287,11 +288,11 @@ def against_nothing(rows, method, measure="log loss"):
     return (cells.mean() / cells.sem().where(cells.sem() > 0, np.inf)).sort_values()
 
 
-if __name__ == "__main__":
-    n_repeats = int(sys.argv[1]) if len(sys.argv) > 1 else 10
-    rows = pd.DataFrame(measure(n_repeats), columns=COLUMNS)
-    if len(sys.argv) > 2:
-        rows.to_csv(sys.argv[2], index=False)
+def main(n_repeats=10, path=None, quick=False):
+    measured = measure(2, n_problems=3) if quick else measure(n_repeats)
+    rows = pd.DataFrame(measured, columns=COLUMNS)
+    if path is not None:
+        rows.to_csv(path, index=False)
     n_classes = {name: len(np.unique(y)) for name, _, y, _ in problems()}
     binary = rows.problem.map(n_classes) == 2
     for title, part in (("Two classes", rows[binary]), ("More classes", rows[~binary])):
@@ -300,3 +301,8 @@ if __name__ == "__main__":
         print(f"\n## {name}\n\n{duel(rows, name).to_markdown(floatfmt='.4f')}")
     print("\n## AutoRecalibrator against nothing, in standard errors\n")
     print(against_nothing(rows, "skcalib Auto").tail(12).to_string())
+
+
+if __name__ == "__main__":
+    arguments = [argument for argument in sys.argv[1:] if argument != "--quick"]
+    main(*map(int, arguments[:1]), *arguments[1:2], quick="--quick" in sys.argv)

@@ -3,6 +3,7 @@
 pip install . && python docs/benchmarks/uncertainty_coverage.py
 """
 
+import sys
 import time
 
 import numpy as np
@@ -108,7 +109,7 @@ def print_coverage(parallel, chosen, sizes, betas):
                 )
 
 
-def print_comparisons(parallel):
+def print_comparisons(parallel, sizes):
     print("| metric | models | n | p ≤ 0.05 |")
     print("|---|---|---|---|")
     for title in ("smooth", "binned (15)"):
@@ -124,7 +125,7 @@ def print_comparisons(parallel):
             (f"equal errors, β = 0.5 and {equal[1]:.2f}", equal),
             ("different, β = 2 and 1", (2, 1)),
         ):
-            for n, n_repetitions in N_COMPARISONS.items():
+            for n, n_repetitions in sizes.items():
                 p = parallel(
                     delayed(p_value)(metric, params, scene, n, betas, seed)
                     for seed in range(n_repetitions)
@@ -134,16 +135,18 @@ def print_comparisons(parallel):
                 )
 
 
-def main():
+def main(quick=False):
+    few = {100: 4} if quick else None
     start = time.perf_counter()
     parallel = Parallel(n_jobs=2)
-    print_comparisons(parallel)
+    print_comparisons(parallel, few or N_COMPARISONS)
     print()
-    print_coverage(parallel, METRICS, N_REPETITIONS, (1, 2, 0.5))
+    betas = (1,) if quick else (1, 2, 0.5)
+    print_coverage(parallel, METRICS, few or N_REPETITIONS, betas)
     print()
-    print_coverage(parallel, SLOW_METRICS, {100: 60, 1000: 60}, (1, 2))
+    print_coverage(parallel, SLOW_METRICS, few or {100: 60, 1000: 60}, betas[:2])
     print(f"\n{time.perf_counter() - start:.0f} s")
 
 
 if __name__ == "__main__":
-    main()
+    main(quick="--quick" in sys.argv)

@@ -1,0 +1,80 @@
+"""Runs the benchmarks of this folder, each in a process of its own, and shows what they print.
+
+python docs/benchmarks/run.py --list
+python docs/benchmarks/run.py [--quick] [--write FOLDER] [NAME ...]
+"""
+
+import argparse
+import ast
+import importlib.util
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+BENCHMARKS = {path.stem: path for path in sorted(HERE.glob("*.py")) if path != Path(__file__)}
+
+
+def summary(path):
+    return ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))).partition("\n")[0]
+
+
+def missing_packages(path):
+    """What the script imports at its top and is not installed."""
+    names = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add(node.module.partition(".")[0])
+    return sorted(name for name in names if importlib.util.find_spec(name) is None)
+
+
+def run(path, options):
+    """The output of the script, which is shown while it runs, and its exit status."""
+    lines = []
+    command = [sys.executable, "-X", "utf8", "-u", str(path), *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, encoding="utf-8") as process:
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            lines.append(line)
+    return "".join(lines), process.returncode
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="which to run; by default all")
+    parser.add_argument("--list", action="store_true", help="list the benchmarks, and run none")
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that they run")
+    parser.add_argument("--write", type=Path, metavar="FOLDER", help="write outputs there, too")
+    arguments = parser.parse_args()
+    unknown = sorted(set(arguments.names) - set(BENCHMARKS))
+    if unknown:
+        parser.error(f"no benchmark is called {', '.join(unknown)}; --list shows the names")
+    if arguments.list:
+        for name, path in BENCHMARKS.items():
+            print(f"{name}: {summary(path)}")
+        return 0
+    failed = []
+    for name in arguments.names or BENCHMARKS:
+        missing = missing_packages(BENCHMARKS[name])
+        if missing:
+            print(f"not run: benchmark {name} (needs {', '.join(missing)})\n", flush=True)
+            continue
+        print(f"# {name}\n", flush=True)
+        start = time.perf_counter()
+        output, status = run(BENCHMARKS[name], ["--quick"] if arguments.quick else [])
+        print(f"\n({name}: {time.perf_counter() - start:.0f} s)\n", flush=True)
+        if status != 0:
+            failed.append(name)
+        elif arguments.write:
+            arguments.write.mkdir(parents=True, exist_ok=True)
+            (arguments.write / f"{name}.md").write_text(output, encoding="utf-8")
+    if failed:
+        print(f"failed: {', '.join(failed)}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
