@@ -49,7 +49,7 @@ def value(measure, data, **options):
     return measure(outcome, proba, sample_weight=weight, labels=[0, 1], **options)
 
 
-@many(500)
+@many(300)
 @given(
     data_sets(40), st.integers(1, 20), st.sampled_from(["uniform", "quantile"]), st.floats(0, 0.2)
 )
