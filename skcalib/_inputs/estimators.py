@@ -1,12 +1,11 @@
 """What estimators of probabilities are fitted to, and asked about."""
 
-import warnings
-
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
 from .._sklearn import check_feature_names
+from .._warnings import warn
 from .checks import check_predictions
 from .probabilities import check_probabilities
 
@@ -14,10 +13,9 @@ from .probabilities import check_probabilities
 def check_fit_input(estimator, X, y, sample_weight):
     """What `fit` of an estimator of probabilities starts with: `Predictions` of its `labels`."""
     if np.asarray(y).shape[1:] == (1,):
-        warnings.warn(
+        warn(
             "A column-vector y was passed when a 1d array was expected. Pass y.ravel().",
             DataConversionWarning,
-            stacklevel=4,
         )
     predictions = check_predictions(
         y, X, sample_weight=sample_weight, labels=estimator.labels, names=("y", "X")
