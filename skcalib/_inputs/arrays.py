@@ -52,6 +52,14 @@ def check_same_length(lengths):
         )
 
 
-def shown(values, limit=10):
-    shown = ", ".join(repr(value) for value in values.tolist()[:limit])
-    return f"[{shown}, …]" if len(values) > limit else f"[{shown}]"
+# Values that a message lists at most.
+_MOST_LISTED = 10
+
+
+def listed(values):
+    """The values as a message lists them: "[1, 2, 3]", and the first ten of more."""
+    first = values[:_MOST_LISTED]
+    texts = [repr(value) for value in (first.tolist() if isinstance(first, np.ndarray) else first)]
+    if len(values) > _MOST_LISTED:
+        texts.append("…")
+    return f"[{', '.join(texts)}]"

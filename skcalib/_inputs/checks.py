@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .arrays import as_array, check_same_length, shown
+from .arrays import as_array, check_same_length, listed
 from .labels import check_labels
 from .predictions import Predictions
 from .probabilities import check_probabilities
@@ -60,7 +60,7 @@ def _resolve_classes(observed, proba, pos_label, labels, names):
             classes = np.array(classes.tolist())
         if classes.ndim != 1 or len(set(classes.tolist())) != classes.size:
             raise ValueError(
-                f"labels must list each class once; found {shown(classes)}. Give the classes in "
+                f"labels must list each class once; found {listed(classes)}. Give the classes in "
                 f"the order of the columns of {names[1]}."
             )
         if len(classes) != n_columns:
@@ -75,7 +75,7 @@ def _resolve_classes(observed, proba, pos_label, labels, names):
     if len(observed) > n_columns:
         raise ValueError(
             f"{columns} stands for {n_columns} classes, but {names[0]} holds {len(observed)} "
-            f"distinct labels: {shown(observed)}. Pass one column of probabilities for each "
+            f"distinct labels: {listed(observed)}. Pass one column of probabilities for each "
             "class."
         )
     if n_columns == 2:
@@ -89,7 +89,7 @@ def _resolve_classes(observed, proba, pos_label, labels, names):
             return np.array([None, pos_label], dtype=object)
     raise ValueError(
         f"{columns} stands for {n_columns} classes, but {names[0]} holds only {len(observed)} "
-        f"distinct label(s): {shown(observed)}. Name all classes with labels=[...], in the order "
+        f"distinct label(s): {listed(observed)}. Name all classes with labels=[...], in the order "
         "of the columns."
     )
 
@@ -100,7 +100,7 @@ def _check_column_names(y_proba, classes, name):
     if columns != classes and set(columns) == set(classes):
         raise ValueError(
             f"The columns of {name} must be in the order of the classes, "
-            f"{shown(np.array(classes))}; found columns of these names in another order. Pass "
+            f"{listed(classes)}; found columns of these names in another order. Pass "
             f"labels=list({name}.columns), or reorder the columns."
         )
 
@@ -113,8 +113,8 @@ def recode(observed, code, classes, name):
     unknown = [value for value in observed.tolist() if value not in index]
     if unknown:
         raise ValueError(
-            f"{name} must hold only the classes {shown(classes)}; found "
-            f"{shown(np.array(unknown))}. Name all classes with labels=[...], of the same type "
+            f"{name} must hold only the classes {listed(classes)}; found "
+            f"{listed(unknown)}. Name all classes with labels=[...], of the same type "
             "as the labels."
         )
     table = np.array([index[value] for value in observed.tolist()], dtype=np.int32)
@@ -131,7 +131,7 @@ def _positive_index(classes, pos_label):
         )
     if pos_label not in classes.tolist():
         raise ValueError(
-            f"pos_label must be one of the classes {shown(classes)}; found {pos_label!r} "
+            f"pos_label must be one of the classes {listed(classes)}; found {pos_label!r} "
             "(pos_label is not a valid label)."
         )
     return classes.tolist().index(pos_label)
