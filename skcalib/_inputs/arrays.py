@@ -1,5 +1,7 @@
 """Arrays of any origin, and how messages show them."""
 
+from collections.abc import Hashable
+
 import numpy as np
 from sklearn.utils import check_array
 
@@ -24,6 +26,16 @@ def as_array(values, name):
     except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{name} must be an array of one or two dimensions: {error}") from error
+
+
+def column_names(table):
+    """The names of the columns of a data frame or a pyarrow table; none for other arrays."""
+    names = getattr(table, "column_names", None)  # pyarrow's `columns` are the columns themselves
+    if names is None:
+        names = getattr(table, "columns", [])
+    if callable(names) or not all(isinstance(name, Hashable) for name in names):
+        return []
+    return list(names)
 
 
 def floats_of_objects(values):

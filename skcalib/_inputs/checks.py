@@ -1,8 +1,10 @@
 """Labels, probabilities and weights judged together."""
 
+import re
+
 import numpy as np
 
-from .arrays import as_array, check_same_length, listed
+from .arrays import as_array, check_same_length, column_names, listed
 from .labels import check_labels
 from .predictions import Predictions
 from .probabilities import check_probabilities
@@ -29,7 +31,7 @@ def check_predictions(
     observed, code = check_labels(y_true, name=names[0], partner=names[1])
     check_same_length({names[0]: len(code), names[1]: len(proba)})
     classes = _resolve_classes(observed, proba, pos_label, labels, names)
-    _check_column_names(y_proba, classes, name=names[1])
+    _check_column_order(y_proba, classes, name=names[1])
     label = recode(observed, code, classes, name=names[0])
     positive = _positive_index(classes, pos_label)
     if proba.ndim == 2 and proba.shape[1] == 2:
@@ -94,15 +96,33 @@ def _resolve_classes(observed, proba, pos_label, labels, names):
     )
 
 
-def _check_column_names(y_proba, classes, name):
-    """The columns of a data frame may be named after the classes, but then in their order."""
-    columns, classes = list(getattr(y_proba, "columns", [])), classes.tolist()
-    if columns != classes and set(columns) == set(classes):
-        raise ValueError(
-            f"The columns of {name} must be in the order of the classes, "
-            f"{listed(classes)}; found columns of these names in another order. Pass "
-            f"labels=list({name}.columns), or reorder the columns."
-        )
+def _check_column_order(y_proba, classes, name):
+    """The columns of a table may be named after the classes, but then in their order.
+
+    A column is named after a class if both are written alike. Files and polars know column names
+    as text only, so the column "1" or "1.0" is that of the class 1, and "true" that of True.
+    """
+    columns, classes = column_names(y_proba), classes.tolist()
+    for name_of in (_as_it_is, _as_written):
+        found, expected = [name_of(value) for value in columns], [name_of(c) for c in classes]
+        if found != expected and set(found) == set(expected):
+            in_order = [classes[expected.index(column)] for column in found]
+            raise ValueError(
+                f"The columns of {name} must be in the order of the classes, {listed(classes)}; "
+                f"found columns named {listed(columns)}. Pass labels in the order of the columns, "
+                f"{listed(in_order)}, or reorder the columns."
+            )
+
+
+def _as_it_is(value):
+    return value
+
+
+def _as_written(value):
+    """The text of a column name or class; whole numbers and truth values in one spelling."""
+    text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    text = re.sub(r"^([+-]?[0-9]+)\.0*$", r"\1", text)
+    return {"true": "1", "false": "0"}.get(text.lower(), text)
 
 
 def recode(observed, code, classes, name):
