@@ -13,8 +13,13 @@ def as_array(values, name):
             f"{name} must not have masked values; found {np.ma.count_masked(values)}. Remove these "
             "samples."
         )
+    if isinstance(values, set | frozenset):
+        raise ValueError(
+            f"{name} must have an order; found a {type(values).__name__}, which has none. Pass a "
+            "list."
+        )
     try:
-        return check_array(
+        array = check_array(
             values,
             dtype=None,
             ensure_2d=False,
@@ -26,6 +31,12 @@ def as_array(values, name):
     except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{name} must be an array of one or two dimensions: {error}") from error
+    if array.ndim == 0:
+        raise ValueError(
+            f"{name} must be a list or an array; found {type(values).__name__}. Pass a list of the "
+            "values."
+        )
+    return array
 
 
 def column_names(table):
