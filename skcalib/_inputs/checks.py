@@ -4,8 +4,8 @@ import re
 
 import numpy as np
 
-from .arrays import as_array, check_same_length, column_names, listed
-from .labels import check_labels
+from .arrays import check_same_length, column_names, listed
+from .labels import as_labels, class_array, encode, label_array
 from .predictions import Predictions
 from .probabilities import check_probabilities
 from .weights import check_sample_weight
@@ -27,8 +27,9 @@ def check_predictions(
 
     `names` are the names of the first two arguments in error messages.
     """
+    values = label_array(y_true, name=names[0], partner=names[1])
     proba = check_probabilities(y_proba, name=names[1], partner=names[0], partner_values=y_true)
-    observed, code = check_labels(y_true, name=names[0], partner=names[1])
+    observed, code = encode(values, name=names[0], partner=names[1])
     check_same_length({names[0]: len(code), names[1]: len(proba)})
     classes = _resolve_classes(observed, proba, pos_label, labels, names)
     _check_column_order(y_proba, classes, name=names[1])
@@ -57,9 +58,9 @@ def _resolve_classes(observed, proba, pos_label, labels, names):
         else f"{names[1]} has {n_columns} columns and"
     )
     if labels is not None:
-        classes = as_array(labels, "labels")
+        classes = as_labels(labels, "labels")
         if classes.dtype.kind == "O":
-            classes = np.array(classes.tolist())
+            classes = class_array(classes.tolist())
         if classes.ndim != 1 or len(set(classes.tolist())) != classes.size:
             raise ValueError(
                 f"labels must list each class once; found {listed(classes)}. Give the classes in "

@@ -9,7 +9,7 @@ METRIC_CONSTRAINTS: dict = {
     "y_true": "no_validation",
     "y_proba": "no_validation",
     "sample_weight": "no_validation",
-    "pos_label": [numbers.Real, str, "boolean", None],
+    "pos_label": [numbers.Real, str, bytes, "boolean", None],
     "labels": ["array-like", None],
 }
 
