@@ -1,6 +1,8 @@
 """Arrays of any origin, and how messages show them."""
 
 from collections.abc import Hashable
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_array
@@ -49,12 +51,14 @@ def column_names(table):
     return list(names)
 
 
-def floats_of_objects(values):
-    """Python objects as an array of floats, if that is what all of them are."""
+def is_number(value: Any) -> bool:
+    return isinstance(value, Integral | float | np.floating) and not isinstance(value, bool)
+
+
+def numbers_of_objects(values: np.ndarray) -> np.ndarray:
+    """Python objects as an array of numbers, in their own precision, if that is what all are."""
     flat = values.ravel().tolist()
-    if all(isinstance(value, float) for value in flat):
-        return np.array(flat, dtype=np.float64).reshape(values.shape)
-    return values
+    return np.array(flat).reshape(values.shape) if all(map(is_number, flat)) else values
 
 
 def look_like_probabilities(values):

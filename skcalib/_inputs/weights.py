@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from .arrays import as_array, check_same_length, floats_of_objects
+from .arrays import as_array, check_same_length, numbers_of_objects
 
 
 def check_sample_weight(sample_weight, n):
     """Finite weights of shape (n,), none negative and not all zero."""
     weight = as_array(sample_weight, "sample_weight")
     if weight.dtype.kind == "O":
-        weight = floats_of_objects(weight)
+        weight = numbers_of_objects(weight)
     if weight.dtype.kind not in "biuf":
         raise ValueError(
             f"sample_weight must hold numbers; found type {weight.dtype}. Pass one number for each "
