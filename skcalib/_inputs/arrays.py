@@ -1,6 +1,6 @@
 """Arrays of any origin, and how messages show them."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import check_array
 
 
-def as_array(values, name):
+def as_array(values: Any, name: str) -> np.ndarray:
     """An array of any type; what cannot become one is refused in the name of the argument."""
     if np.ma.is_masked(values):
         raise ValueError(
@@ -41,7 +41,7 @@ def as_array(values, name):
     return array
 
 
-def column_names(table):
+def column_names(table: Any) -> list[Any]:
     """The names of the columns of a data frame or a pyarrow table; none for other arrays."""
     names = getattr(table, "column_names", None)  # pyarrow's `columns` are the columns themselves
     if names is None:
@@ -52,6 +52,7 @@ def column_names(table):
 
 
 def is_number(value: Any) -> bool:
+    """Whether this is an integer or a float, of Python or of NumPy."""
     return isinstance(value, Integral | float | np.floating) and not isinstance(value, bool)
 
 
@@ -61,7 +62,8 @@ def numbers_of_objects(values: np.ndarray) -> np.ndarray:
     return np.array(flat).reshape(values.shape) if all(map(is_number, flat)) else values
 
 
-def look_like_probabilities(values):
+def look_like_probabilities(values: Any) -> bool:
+    """Whether these are fractions between 0 and 1, as labels are not."""
     try:
         values = np.asarray([] if values is None else values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -70,7 +72,8 @@ def look_like_probabilities(values):
     return bool(in_range and (values % 1 != 0).any())
 
 
-def check_same_length(lengths):
+def check_same_length(lengths: dict[str, int]) -> None:
+    """The arguments, whose lengths are given by name, belong to the same samples."""
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{name}: {length}" for name, length in lengths.items())
         raise ValueError(
@@ -83,7 +86,7 @@ def check_same_length(lengths):
 _MOST_LISTED = 10
 
 
-def listed(values):
+def listed(values: Sequence[Any] | np.ndarray) -> str:
     """The values as a message lists them: "[1, 2, 3]", and the first ten of more."""
     first = values[:_MOST_LISTED]
     texts = [repr(value) for value in (first.tolist() if isinstance(first, np.ndarray) else first)]

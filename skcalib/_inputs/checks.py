@@ -1,6 +1,7 @@
 """Labels, probabilities and weights judged together."""
 
 import re
+from typing import Any
 
 import numpy as np
 
@@ -10,19 +11,19 @@ from .predictions import Predictions
 from .probabilities import check_probabilities
 from .weights import check_sample_weight
 
-# Samples of a smaller share in the weight are left out, as their squares underflow.
+# A sample with a smaller share of the total weight is left out: squared, it would underflow.
 _SMALLEST_SHARE = 1e-150
 
 
 def check_predictions(
-    y_true,
-    y_proba,
+    y_true: Any,
+    y_proba: Any,
     *,
-    sample_weight=None,
-    pos_label=None,
-    labels=None,
-    names=("y_true", "y_proba"),
-):
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    labels: Any = None,
+    names: tuple[str, str] = ("y_true", "y_proba"),
+) -> Predictions:
     """Labels, probabilities and weights as `Predictions`; rows of weight 0 are left out.
 
     `names` are the names of the first two arguments in error messages.
@@ -32,7 +33,7 @@ def check_predictions(
     observed, code = encode(values, name=names[0], partner=names[1])
     check_same_length({names[0]: len(code), names[1]: len(proba)})
     classes = _resolve_classes(observed, proba, pos_label, labels, names)
-    _check_column_order(y_proba, classes, name=names[1])
+    check_column_order(y_proba, classes, name=names[1])
     label = recode(observed, code, classes, name=names[0])
     positive = _positive_index(classes, pos_label)
     if proba.ndim == 2 and proba.shape[1] == 2:
@@ -49,7 +50,9 @@ def check_predictions(
     return Predictions(proba, label, share, classes)
 
 
-def _resolve_classes(observed, proba, pos_label, labels, names):
+def _resolve_classes(
+    observed: np.ndarray, proba: np.ndarray, pos_label: Any, labels: Any, names: tuple[str, str]
+) -> np.ndarray:
     """The classes in the order of the columns of proba."""
     n_columns = 2 if proba.ndim == 1 else proba.shape[1]
     columns = (
@@ -97,36 +100,32 @@ def _resolve_classes(observed, proba, pos_label, labels, names):
     )
 
 
-def _check_column_order(y_proba, classes, name):
+def check_column_order(y_proba: Any, classes: np.ndarray, name: str) -> None:
     """The columns of a table may be named after the classes, but then in their order.
 
     A column is named after a class if both are written alike. Files and polars know column names
     as text only, so the column "1" or "1.0" is that of the class 1, and "true" that of True.
     """
-    columns, classes = column_names(y_proba), classes.tolist()
-    for name_of in (_as_it_is, _as_written):
-        found, expected = [name_of(value) for value in columns], [name_of(c) for c in classes]
+    columns, known = column_names(y_proba), classes.tolist()
+    as_written = [_as_written(name) for name in columns], [_as_written(name) for name in known]
+    for found, expected in ((columns, known), as_written):
         if found != expected and set(found) == set(expected):
-            in_order = [classes[expected.index(column)] for column in found]
+            in_order = [known[expected.index(column)] for column in found]
             raise ValueError(
-                f"The columns of {name} must be in the order of the classes, {listed(classes)}; "
+                f"The columns of {name} must be in the order of the classes, {listed(known)}; "
                 f"found columns named {listed(columns)}. Pass labels in the order of the columns, "
                 f"{listed(in_order)}, or reorder the columns."
             )
 
 
-def _as_it_is(value):
-    return value
-
-
-def _as_written(value):
+def _as_written(value: Any) -> str:
     """The text of a column name or class; whole numbers and truth values in one spelling."""
     text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
     text = re.sub(r"^([+-]?[0-9]+)\.0*$", r"\1", text)
     return {"true": "1", "false": "0"}.get(text.lower(), text)
 
 
-def recode(observed, code, classes, name):
+def recode(observed: np.ndarray, code: np.ndarray, classes: np.ndarray, name: str) -> np.ndarray:
     """Indices into `observed` turned into indices into `classes`."""
     if len(observed) == len(classes) and np.array_equal(observed, classes):
         return code
@@ -142,7 +141,7 @@ def recode(observed, code, classes, name):
     return table[code]
 
 
-def _positive_index(classes, pos_label):
+def _positive_index(classes: np.ndarray, pos_label: Any) -> int:
     if pos_label is None:
         return 1
     if len(classes) != 2:

@@ -44,7 +44,7 @@ class Predictions:
 
     @property
     def share_of_one_sample(self) -> float:
-        """Σ w_i²: the weight of each of as many equal samples as vary like these."""
+        """Σ w_i², one over the effective number of samples; 1/n for equal weights."""
         return float(self.weight @ self.weight)
 
     @property

@@ -60,3 +60,12 @@ def test_classes_that_would_be_written_alike_are_told_apart():
     frame = pd.DataFrame(PROBA, columns=["True", "1"])
     with pytest.raises(ValueError, match="must be in the order of the classes"):
         smooth_calibration_error(["1", "True", "True"], frame)
+
+
+def test_the_order_is_also_judged_after_fit():
+    fitted = TemperatureRecalibrator().fit(PROBA, [0, 1, 1])
+    with (
+        pytest.warns(UserWarning, match="fitted without feature names"),
+        pytest.raises(ValueError, match="columns of X must be in the order"),
+    ):
+        fitted.predict_proba(pd.DataFrame(PROBA, columns=["1", "0"]))

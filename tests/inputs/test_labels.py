@@ -128,3 +128,9 @@ def test_a_matrix_of_labels_is_judged_one_column_at_a_time():
         smooth_calibration_error(np.eye(3), np.eye(3))
     with pytest.raises(ValueError, match="y_true and y_proba look swapped"):
         smooth_calibration_error(np.full((2, 2), 0.5), [0, 1])
+
+
+def test_ragged_labels_are_refused_by_name():
+    for fit in (TemperatureRecalibrator().fit, lambda X, y: smooth_calibration_error(y, X)):
+        with pytest.raises(ValueError, match="must be an array of one or two dimensions"):
+            fit(PROBA, [[0], [1, 0], [1], [0]])
