@@ -677,7 +677,6 @@ EXPECTED_OF_ALL = dict.fromkeys(
         "check_pipeline_consistency",
         "check_positive_only_tag_during_fit",
         "check_readonly_memmap_input",
-        "check_requires_y_none",
         "check_sample_weight_equivalence_on_dense_data",
         "check_sample_weights_list",
         "check_sample_weights_not_an_array",
