@@ -9,7 +9,7 @@ from numbers import Integral
 
 import numpy as np
 
-from ._inputs.arrays import shown
+from ._inputs.arrays import listed
 from ._inputs.checks import check_predictions
 from ._inputs.labels import check_labels
 from ._sklearn import Interval, validate_params
@@ -219,7 +219,7 @@ def _check_partition(partition, classes):
         for member in members:
             if member not in known:
                 raise ValueError(
-                    f"partition must hold only the classes {shown(classes)}; found {member!r} in "
+                    f"partition must hold only the classes {listed(classes)}; found {member!r} in "
                     f"group {name!r}. Name all classes with labels=[...], of the same type as "
                     "the labels."
                 )
@@ -232,7 +232,7 @@ def _check_partition(partition, classes):
     missing = classes[group_of < 0]
     if len(missing):
         raise ValueError(
-            f"partition must hold every class; found no group for {shown(missing)}. Put the rest "
+            f"partition must hold every class; found no group for {listed(missing)}. Put the rest "
             "into a group of its own."
         )
     n_filled = len(np.unique(group_of))

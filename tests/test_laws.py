@@ -227,8 +227,9 @@ def test_other_precisions_are_computed_in_double(measure, n_classes):
     for dtype in (np.float32, np.float16, np.longdouble):
         lower = proba.astype(dtype)
         rounded = lower.astype(np.float64)
-        if n_classes > 2:  # in double, rows must sum to 1 more exactly
-            rounded /= rounded.sum(axis=1, keepdims=True)
+        if n_classes > 2:  # what single precision does to the sums of rows is left as it is
+            total = rounded.sum(axis=1, keepdims=True)
+            rounded = np.where(np.abs(total - 1) > 1e-5, rounded / total, rounded)
         expected = measure(label, rounded)
         assert_same(measure(label, lower), expected)
         if dtype is np.float32:  # once it has been single precision
@@ -676,7 +677,6 @@ EXPECTED_OF_ALL = dict.fromkeys(
         "check_pipeline_consistency",
         "check_positive_only_tag_during_fit",
         "check_readonly_memmap_input",
-        "check_requires_y_none",
         "check_sample_weight_equivalence_on_dense_data",
         "check_sample_weights_list",
         "check_sample_weights_not_an_array",

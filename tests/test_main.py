@@ -1,5 +1,6 @@
 """The command line prints the report and the demo, and explains every mistake in a table."""
 
+import os
 import subprocess
 import sys
 
@@ -9,6 +10,8 @@ import pytest
 from problems import random_problem
 
 from skcalib._cli import main
+from skcalib._cli.tables import read_predictions
+from skcalib._inputs.probabilities import check_probabilities
 from skcalib.report import calibration_report
 
 
@@ -105,8 +108,8 @@ def test_labels_are_compared_as_they_are_written(table, capsys):
     assert report(text, "--proba", "0.0", "1.0", "2.0")[0] == 0
     text = "y,proba_007,proba_008\n007,0.5,0.5\n008,0.25,0.75\n"
     assert report(text, "--proba", "proba_007", "proba_008")[0] == 0
-    status, _, err = report("y,p\n01,0.9\n1,0.8\n0,0.5\n", "--proba", "p")
-    assert (status, "found 3: 0, " in err) == (2, True)
+    status, _, err = report("y,p\na,0.9\nA,0.8\nb,0.5\n", "--proba", "p")
+    assert (status, "found 3: ['A', 'a', 'b']" in err) == (2, True)
 
 
 def test_demo_without_matplotlib(monkeypatch, capsys):
@@ -118,7 +121,7 @@ def test_demo_without_matplotlib(monkeypatch, capsys):
 
 
 MISTAKES = {
-    "unknown column": ("y,p\n1,0.5\n", ["q"], "has no column 'q'; its columns are 'y', 'p'"),
+    "unknown column": ("y,p\n1,0.5\n", ["q"], "has no column 'q'; its columns are ['y', 'p']"),
     "semicolons": ("y;p\n1;0.5\n", ["p"], "Values are separated by commas"),
     "missing probability": ("y,p\n1,0.5\n0,\n", ["p"], "found nothing in line 3"),
     "nan": ("y,p\n1,0.5\n0,nan\n", ["p"], "'p' must hold a probability in [0, 1]"),
@@ -132,9 +135,13 @@ MISTAKES = {
     "label without column": (
         "y,p_a,p_b\na,0.5,0.5\nc,0.3,0.7\n",
         ["p_a", "p_b"],
-        "found 'c', and columns for 'a', 'b'",
+        "found ['c'], and columns for ['a', 'b']",
     ),
-    "three labels": ("y,p\na,0.5\nb,0.3\nc,0.2\n", ["p"], "for two labels; found 3: a, b, c"),
+    "three labels": (
+        "y,p\na,0.5\nb,0.3\nc,0.2\n",
+        ["p"],
+        "for two labels; found 3: ['a', 'b', 'c']",
+    ),
     "one label": ("y,p\na,0.5\n", ["p"], "--positive"),
     "short row": ("y,p\n1,0.5\n0\n", ["p"], "found 1 in line 3"),
     "no rows": ("y,p\n", ["p"], "at least one row"),
@@ -159,7 +166,7 @@ def test_mistakes_of_positive(table, capsys):
     arguments = ["report", path, "--label", "y", "--proba", "p", "--positive", "c"]
     status, _, err = run(capsys, *arguments)
     assert status == 2
-    assert "--positive c must be one of two labels; found a, b" in err
+    assert "--positive 'c' must be one of two labels; found ['a', 'b']" in err
     path = table("y,p_a,p_b\na,0.5,0.5\n")
     arguments = ["report", path, "--label", "y", "--proba", "p_a", "p_b", "--positive", "a"]
     assert run(capsys, *arguments)[0] == 2
@@ -191,3 +198,131 @@ def test_demo(tmp_path, capsys):
             assert f"{classifier} on {problem}" in out
     assert out.count("--- before recalibration ---") == 4
     assert out.count("--- what changed ---") == 4
+
+
+@pytest.mark.parametrize("blank", ["\n", "\r\n", "  \n", "\n\n\n"])
+def test_blank_lines_are_skipped_wherever_they_are(blank, table, capsys):
+    arguments = ["--label", "y", "--proba", "p"]
+    expected = run(capsys, "report", table("y,p\n1,0.5\n0,0.4\n"), *arguments)
+    assert expected[0] == 0
+    text = f"{blank}y,p\n{blank}1,0.5\n{blank}0,0.4\n{blank}"
+    assert run(capsys, "report", table(text), *arguments) == expected
+
+
+def test_whole_numbers_are_the_same_labels_with_zeros_in_front(table, capsys):
+    def report(text, *columns):
+        status, out, _ = run(capsys, "report", table(text), "--label", "y", "--proba", *columns)
+        assert status == 0
+        return out
+
+    expected = report("y,p\n1,0.9\n1,0.8\n0,0.5\n", "p")
+    assert report("y,p\n01,0.9\n1,0.8\n00,0.5\n", "p") == expected
+    assert report("y,p\n+1,0.9\n001.0,0.8\n-0,0.5\n", "p") == expected
+    names = ("p_07", "p_8")  # a program that read the labels as numbers wrote one of them
+    text = "y,p_07,p_8\n7,0.5,0.5\n08,0.25,0.75\n7,0.5,0.5\n"
+    assert report(text, *names) == report(text.replace("07", "7").replace("08", "8"), "p_7", "p_8")
+    assert "2 classes" in report("y,p_-1,p_1\n-01,0.5,0.5\n1,0.25,0.75\n", "p_-1", "p_1")
+
+
+@pytest.mark.parametrize("text", ["0.1_5", "0_0.5", "half", "0x1", "1e-1_0", "-0.1", "inf"])
+def test_what_is_no_probability(text, table, capsys):
+    path = table(f"y,p\n1,0.5\n0,{text}\n")
+    status, _, err = run(capsys, "report", path, "--label", "y", "--proba", "p")
+    assert status == 2
+    assert f"'p' must hold a probability in [0, 1] in every row; found {text!r} in line 3" in err
+
+
+def test_probabilities_are_numbers_as_usual(table, capsys):
+    text = "y,p\n1, 5e-1\n0,+.25 \n0,0\n1,1.\n"
+    status, out, _ = run(capsys, "report", table(text), "--label", "y", "--proba", "p")
+    assert status == 0
+    assert out == calibration_report([1, 0, 0, 1], [0.5, 0.25, 0, 1], random_state=0) + "\n"
+
+
+def test_control_characters_do_not_reach_the_terminal(table, capsys):
+    red = "\x1b[31mred"
+    for text, columns in (
+        (f"y,p\n{red},0.5\nb,0.5\nc\x07,0.5\n", ["p"]),
+        (f"y,p\n{red},0.5\nb,0.5\n", ["p", "--positive", f"{red}!"]),
+        (f"y,p_a,p_b\n{red},0.5,0.5\n", ["p_a", "p_b"]),
+        (f"y,{red},p\n1,0.5\n", ["p"]),
+        (f"y,p,{red}\n1,{red},0\n", ["p"]),
+        ("y,p\n1,0.5\n", [red]),
+    ):
+        status, out, err = run(capsys, "report", table(text), "--label", "y", "--proba", *columns)
+        assert status == 2
+        assert all(c.isprintable() for c in (out + err).rstrip("\n"))
+    status, _, err = run(capsys, "report", f"/{red}.csv", "--label", "y", "--proba", "p")
+    assert (status, "\x1b" in err, "/\\x1b[31mred.csv cannot be read" in err) == (2, False, True)
+
+
+def test_a_closed_pipe_ends_the_program_quietly(table):
+    path = table("y,p\n1,0.5\n0,0.4\n")
+    command = [sys.executable, "-m", "skcalib", "report", path, "--label", "y", "--proba", "p"]
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)
+    finally:
+        os.close(writer)
+    assert done.stderr == b""
+    assert done.returncode == 141  # as a shell reports of a program that SIGPIPE ended
+
+
+def write_rows(table, template, label, proba):
+    names = [f"p_{k}" for k in range(proba.shape[1])]
+    rows = [
+        ",".join([str(y), *(format(p, template) for p in row)])
+        for y, row in zip(label, proba.tolist(), strict=True)
+    ]
+    return table("\n".join([",".join(["y", *names]), *rows]) + "\n"), names
+
+
+@pytest.mark.parametrize("template", [".2f", ".4f", ".3g", ".2e", ".6f", ".9g", ""])
+@pytest.mark.parametrize("n_classes", [2, 3, 7])
+def test_rows_may_miss_1_by_what_rounding_makes(template, n_classes, table):
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.ones(n_classes), size=100)
+    path, names = write_rows(table, template, np.arange(100) % n_classes, proba)
+    _, found, _ = read_predictions(path, "y", names)
+    printed = np.array([[float(format(p, template)) for p in row] for row in proba.tolist()])
+    total = printed.sum(axis=1, keepdims=True)
+    expected = np.where(np.abs(total - 1) > 1e-5, printed / total, printed)
+    np.testing.assert_array_equal(found, expected)
+    check_probabilities(found)
+
+
+@pytest.mark.parametrize(("template", "miss"), [(".2f", 0.03), (".4f", 3e-4), ("", 3e-4)])
+def test_rows_may_miss_1_by_no_more(template, miss, table):
+    proba = np.random.default_rng(0).dirichlet(np.ones(3), size=100)
+    path, names = write_rows(table, template, np.arange(100) % 3, proba * (1 - miss))
+    with pytest.raises(ValueError, match="rounding to the digits of the file does not explain"):
+        read_predictions(path, "y", names)
+
+
+def test_whole_numbers_as_probabilities_explain_nothing(table):
+    for row in ("1,1,0", "0,0,0", "0.5,0.5,0.5", "0.3,0.3,0.3"):
+        path = table(f"y,p_0,p_1,p_2\n0,1,0,0\n1,{row}\n")
+        with pytest.raises(ValueError, match=r"must sum to 1; found a sum of .* in line 3"):
+            read_predictions(path, "y", ["p_0", "p_1", "p_2"])
+
+
+def test_ties_of_single_precision_survive_a_file(table):
+    votes = np.random.default_rng(0).multinomial(100, [0.5, 0.3, 0.2], size=500)
+    single = (votes.astype(np.float32) / np.float32(100)).astype(np.float64)
+    path, names = write_rows(table, "", np.arange(500) % 3, single)
+    _, found, _ = read_predictions(path, "y", names)
+    np.testing.assert_array_equal(found, single)
+
+
+def test_rows_are_read_in_parts(table, monkeypatch):
+    label, proba = random_problem(np.random.default_rng(0), 100, 3)
+    path, names = write_rows(table, "", label, proba)
+    expected = read_predictions(path, "y", names)
+    monkeypatch.setattr("skcalib._cli.tables._ROWS_AT_ONCE", 7)
+    for found, one in zip(read_predictions(path, "y", names), expected, strict=True):
+        np.testing.assert_array_equal(found, one)
+    monkeypatch.setattr("skcalib._cli.tables._ROWS_AT_ONCE", 2)
+    broken = table("y,p\n1,0.5\n0,0.5\n\n1,0.5\n0,x\n")
+    with pytest.raises(ValueError, match="found 'x' in line 6"):
+        read_predictions(broken, "y", ["p"])

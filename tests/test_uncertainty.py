@@ -394,3 +394,15 @@ def test_false_alarms_and_the_bootstrap_that_fails():
         bootstrap_covers.append(min(errors) <= 0)
     assert np.mean(rejected) <= 1 - four_deviations_below(0.9, 100)
     assert not any(bootstrap_covers)
+
+
+def test_metrics_of_scikit_learn_get_rows_that_sum_to_1_in_double_precision():
+    label, proba = random_problem(np.random.default_rng(0), 60, 3)
+    single = proba.astype(np.float32)
+    exact = single / single.astype(float).sum(axis=1, keepdims=True)
+    result = confidence_interval(log_loss, label, single, n_resamples=9, random_state=0)
+    assert result.estimate == pytest.approx(log_loss(label, exact), abs=1e-15)
+    result = confidence_interval(
+        smooth_calibration_error, label, single, n_resamples=9, random_state=0
+    )
+    assert result.estimate == smooth_calibration_error(label, single)

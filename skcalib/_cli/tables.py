@@ -3,97 +3,104 @@
 import contextlib
 import csv
 import re
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from operator import itemgetter
 
 import numpy as np
 
+from .._inputs.arrays import listed
+
 _MISSING = {"", "na", "n/a", "nan", "null", "<na>", "#n/a"}
 
-# What rounding to a few digits leaves; the same as for single precision.
-_ROW_SUM_TOLERANCE = 3e-4
+# Rows that are parsed at once: a few megabytes of text.
+_ROWS_AT_ONCE = 2**16
+
+# Rows whose sums miss 1 by no more are taken as they are, as everywhere in skcalib.
+_KEPT = 1e-5
+
+# Rounding can make more of many classes with few digits, but dividing by the sum would not bring
+# back what was rounded away.
+_LARGEST_MISS = 0.05
 
 
-def read_predictions(path, label_column, proba_columns, positive=None):
+def read_predictions(
+    path: str, label_column: str, proba_columns: Sequence[str], positive: str | None = None
+) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """Labels (n,), probabilities (n,) or (n, K), and the classes in the order of the columns.
 
     One column of probabilities is of the class `positive` (by default the larger of two labels).
     Several columns are named like the labels, possibly after a common prefix that ends in a
-    separator: "proba_cat", "proba_dog".
+    separator: "proba_cat", "proba_dog". Labels that are whole numbers are the same however they
+    are written: "1", "01" and "1.0".
+
+    The sum of a row may miss 1 by what rounding to the digits of the file makes; it is then divided
+    by its sum.
     """
-    lines, labels, texts = _read_columns(path, label_column, proba_columns)
-    for line, label in zip(lines, labels, strict=True):
-        if label.lower() in _MISSING:
-            raise ValueError(
-                f"Column {label_column!r} must hold a label in every row; found {label!r} in line "
-                f"{line}. Remove the rows without a label."
-            )
-    labels = [_canonical(label) for label in labels]
-    proba = np.column_stack(
-        [
-            _probabilities(lines, column, name)
-            for name, column in zip(proba_columns, texts, strict=True)
-        ]
-    )
-    if len(proba_columns) == 1:
-        return np.array(labels), proba[:, 0], _two_classes(labels, positive)
-    if positive is not None:
+    if len(proba_columns) > 1 and positive is not None:
         raise ValueError(
             f"--positive is for a single column of probabilities; found {len(proba_columns)} "
             "columns. Leave it out."
         )
-    total = proba.sum(axis=1)
-    row = int(np.argmax(np.abs(total - 1)))
-    if abs(total[row] - 1) > _ROW_SUM_TOLERANCE:
-        raise ValueError(
-            f"The probabilities of a row must sum to 1; found a sum of {total[row]:.6g} in line "
-            f"{lines[row]}. Name the columns of all classes, and write their values with more "
-            "digits or divided by their sum."
-        )
-    return np.array(labels), proba, _classes_of_columns(sorted(set(labels)), proba_columns)
+    labels: list[str] = []
+    parts: list[np.ndarray] = []
+    spellings = _Spellings()
+    records = _records(path, [label_column, *proba_columns])
+    while rows := list(islice(records, _ROWS_AT_ONCE)):
+        lines, label_texts, *texts = zip(*rows, strict=True)
+        labels += _labels(lines, label_texts, label_column, spellings)
+        named = zip(proba_columns, texts, strict=True)
+        columns = [_probabilities(lines, column, name) for name, column in named]
+        many = len(columns) > 1
+        parts.append(_summing_to_1(lines, np.column_stack(columns), texts) if many else columns[0])
+    if not labels:
+        raise ValueError(f"{path} must hold at least one row below the header; found none.")
+    observed = sorted(set(labels))
+    if len(proba_columns) == 1:
+        classes = _two_classes(observed, positive)
+    else:
+        classes = _classes_of_columns(observed, proba_columns)
+    return np.array(labels, dtype=object), np.concatenate(parts), classes
 
 
-def _read_columns(path, label_column, proba_columns):
-    """Line numbers, labels, and the texts of the other columns."""
-    wanted = [label_column, *proba_columns]
+def _records(path: str, wanted: Sequence[str]) -> Iterator[tuple]:
+    """For each row of the file the number of its line, and the texts of the columns."""
     if len(set(wanted)) < len(wanted):
-        raise ValueError(f"Each column must be named once; found {', '.join(wanted)}.")
+        raise ValueError(f"Each column must be named once; found {listed(wanted)}.")
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
             rows = csv.reader(file)
-            header = [name.strip() for name in next(rows, [])]
+            header = [name.strip() for name in next((r for r in rows if not _is_blank(r)), [])]
             _check_header(path, header, wanted)
             pick = itemgetter(*(header.index(name) for name in wanted))
-            lines, records = [], []
             for row in rows:
-                if not row:
-                    continue
-                if len(row) != len(header):
+                if len(row) == len(header):
+                    yield rows.line_num, *pick(row)
+                elif not _is_blank(row):
                     raise ValueError(
                         f"Every row must have the {len(header)} columns of the header; found "
                         f"{len(row)} in line {rows.line_num} of {path}."
                     )
-                lines.append(rows.line_num)
-                records.append(pick(row))
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}.") from error
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(
             f"{path} is not a text file of comma-separated values: {error}."
         ) from error
-    if not records:
-        raise ValueError(f"{path} must hold at least one row below the header; found none.")
-    labels, *texts = zip(*records, strict=True)
-    return lines, [label.strip() for label in labels], texts
 
 
-def _check_header(path, header, wanted):
+def _is_blank(row: list[str]) -> bool:
+    return len(row) < 2 and not "".join(row).strip()
+
+
+def _check_header(path: str, header: list[str], wanted: Sequence[str]) -> None:
     if not header:
         raise ValueError(f"{path} is empty; its first line must name the columns.")
     missing = [name for name in wanted if name not in header]
     if missing:
         raise ValueError(
             f"{path} has no column {', '.join(map(repr, missing))}; its columns are "
-            f"{', '.join(map(repr, header))}. Values are separated by commas."
+            f"{listed(header)}. Values are separated by commas."
         )
     twice = [name for name in wanted if header.count(name) > 1]
     if twice:
@@ -103,31 +110,97 @@ def _check_header(path, header, wanted):
         )
 
 
-def _probabilities(lines, column, name):
-    proba = np.empty(len(column))
-    for row, text in enumerate(column):
-        try:
-            proba[row] = float(text)
-        except ValueError:
-            proba[row] = np.nan
-        if not 0 <= proba[row] <= 1:
-            found = repr(text) if text.strip() else "nothing"
-            raise ValueError(
-                f"Column {name!r} must hold a probability in [0, 1] in every row; found {found} in "
-                f"line {lines[row]}. Remove or repair the row."
-            )
-    return proba
+class _Spellings(dict):
+    """The label that each text stands for, None if it is missing."""
+
+    def __missing__(self, text: str) -> str | None:
+        label = text.strip()
+        self[text] = None if label.lower() in _MISSING else _canonical(label)
+        return self[text]
 
 
-def _canonical(label):
-    """A whole number without its decimal point: "1.0" is "1"."""
-    return re.sub(r"^([+-]?\d+)\.0*$", r"\1", label.strip())
+def _canonical(label: str) -> str:
+    """The shortest text of a whole number: "1" for "01", "+1" and "1.0"."""
+    number = re.fullmatch(r"([+-]?)0*([0-9]+)(\.0*)?", label.strip())
+    if number is None:
+        return label.strip()
+    sign, digits, _ = number.groups()
+    return f"-{digits}" if sign == "-" and digits != "0" else digits
 
 
-def _two_classes(labels, positive):
-    observed = sorted(set(labels))
+def _labels(
+    lines: Sequence[int], texts: Sequence[str], name: str, spellings: _Spellings
+) -> list[str]:
+    labels = [spellings[text] for text in texts]
+    if None in labels:
+        row = labels.index(None)
+        raise ValueError(
+            f"Column {name!r} must hold a label in every row; found {texts[row]!r} in line "
+            f"{lines[row]}. Remove the rows without a label."
+        )
+    return labels
+
+
+def _probabilities(lines: Sequence[int], texts: Sequence[str], name: str) -> np.ndarray:
+    with contextlib.suppress(ValueError):
+        proba = np.array(list(map(float, texts)))
+        if proba.min() >= 0 and proba.max() <= 1 and "_" not in "".join(texts):
+            return proba
+    row = next(row for row, text in enumerate(texts) if not _is_probability(text))
+    found = repr(texts[row]) if texts[row].strip() else "nothing"
+    raise ValueError(
+        f"Column {name!r} must hold a probability in [0, 1] in every row; found {found} in line "
+        f"{lines[row]}. Remove or repair the row."
+    )
+
+
+def _is_probability(text: str) -> bool:
+    try:
+        return 0 <= float(text) <= 1 and "_" not in text  # which Python allows in numbers
+    except ValueError:
+        return False
+
+
+def _summing_to_1(
+    lines: Sequence[int], proba: np.ndarray, texts: Sequence[Sequence[str]]
+) -> np.ndarray:
+    """Rows divided by their sums where these miss 1, by no more than rounding to the digits."""
+    total = proba.sum(axis=1)
+    miss = np.abs(total - 1)
+    if miss.max() <= _KEPT:
+        return proba
+    tolerance = np.clip(_rounding(proba, texts).sum(axis=1), _KEPT, _LARGEST_MISS)
+    row = int(np.argmax(miss - tolerance))
+    if miss[row] > tolerance[row] * (1 + 1e-9):
+        raise ValueError(
+            f"The probabilities of a row must sum to 1; found a sum of {total[row]:.6g} in line "
+            f"{lines[row]}, which rounding to the digits of the file does not explain. Name the "
+            "columns of all classes, and write their values with more digits or divided by their "
+            "sum."
+        )
+    total[miss <= _KEPT] = 1.0
+    return proba / total[:, None]
+
+
+def _rounding(proba: np.ndarray, texts: Sequence[Sequence[str]]) -> np.ndarray:
+    """Half a unit in the last digit of each probability, (n, K).
+
+    The last digit is that of the value with the most decimals or, as files may be written with so
+    many significant digits each, of the one with the most of these.
+    """
+    decimals = significant = 0
+    for text in set().union(*texts):
+        mantissa, _, exponent = text.strip().lower().partition("e")
+        whole, _, fraction = mantissa.partition(".")
+        decimals = max(decimals, len(fraction) - int(exponent or 0))
+        significant = max(significant, len((whole + fraction).lstrip("+-0")))
+    magnitude = np.floor(np.log10(np.where(proba > 0, proba, 1e-300))) + 1
+    return 0.5 * 10.0 ** np.maximum(-decimals, magnitude - significant)
+
+
+def _two_classes(observed: list[str], positive: str | None) -> list[str]:
     with contextlib.suppress(ValueError):  # words stay in the order of the alphabet
-        observed.sort(key=float)
+        observed = sorted(observed, key=float)
     if positive is None:
         if len(observed) == 2:
             return observed
@@ -135,19 +208,19 @@ def _two_classes(labels, positive):
             return ["0", "1"]
         raise ValueError(
             f"One column of probabilities is for two labels; found {len(observed)}: "
-            f"{', '.join(observed[:10])}. Pass one column for each class, or name the class of the "
-            "column with --positive."
+            f"{listed(observed)}. Pass one column for each class, or name the class of the column "
+            "with --positive."
         )
     positive = _canonical(positive)
     others = [label for label in observed if label != positive]
     if len(observed) > 2 or len(others) > 1:
         raise ValueError(
-            f"--positive {positive} must be one of two labels; found {', '.join(observed[:10])}."
+            f"--positive {positive!r} must be one of two labels; found {listed(observed)}."
         )
     return [*(others or [f"not {positive}"]), positive]
 
 
-def _classes_of_columns(observed, columns):
+def _classes_of_columns(observed: list[str], columns: Sequence[str]) -> list[str]:
     """The columns less a common prefix, such that every label is among them."""
     prefixes = [columns[0][:end] for end in range(len(columns[0]), -1, -1)]
     shared = [
@@ -161,8 +234,6 @@ def _classes_of_columns(observed, columns):
             return classes
     unknown = [label for label in observed if label not in candidates[0]]
     raise ValueError(
-        "Every label must match a column of probabilities; found "
-        f"{', '.join(map(repr, unknown[:10]))}, and columns for "
-        f"{', '.join(map(repr, candidates[0]))}. Name each column like its label, or proba_ and "
-        "the label."
+        f"Every label must match a column of probabilities; found {listed(unknown)}, and columns "
+        f"for {listed(candidates[0])}. Name each column like its label, or proba_ and the label."
     )

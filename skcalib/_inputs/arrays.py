@@ -1,18 +1,27 @@
 """Arrays of any origin, and how messages show them."""
 
+from collections.abc import Hashable, Sequence
+from numbers import Integral
+from typing import Any
+
 import numpy as np
 from sklearn.utils import check_array
 
 
-def as_array(values, name):
+def as_array(values: Any, name: str) -> np.ndarray:
     """An array of any type; what cannot become one is refused in the name of the argument."""
     if np.ma.is_masked(values):
         raise ValueError(
             f"{name} must not have masked values; found {np.ma.count_masked(values)}. Remove these "
             "samples."
         )
+    if isinstance(values, set | frozenset):
+        raise ValueError(
+            f"{name} must have an order; found a {type(values).__name__}, which has none. Pass a "
+            "list."
+        )
     try:
-        return check_array(
+        array = check_array(
             values,
             dtype=None,
             ensure_2d=False,
@@ -24,17 +33,37 @@ def as_array(values, name):
     except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{name} must be an array of one or two dimensions: {error}") from error
+    if array.ndim == 0:
+        raise ValueError(
+            f"{name} must be a list or an array; found {type(values).__name__}. Pass a list of the "
+            "values."
+        )
+    return array
 
 
-def floats_of_objects(values):
-    """Python objects as an array of floats, if that is what all of them are."""
+def column_names(table: Any) -> list[Any]:
+    """The names of the columns of a data frame or a pyarrow table; none for other arrays."""
+    names = getattr(table, "column_names", None)  # pyarrow's `columns` are the columns themselves
+    if names is None:
+        names = getattr(table, "columns", [])
+    if callable(names) or not all(isinstance(name, Hashable) for name in names):
+        return []
+    return list(names)
+
+
+def is_number(value: Any) -> bool:
+    """Whether this is an integer or a float, of Python or of NumPy."""
+    return isinstance(value, Integral | float | np.floating) and not isinstance(value, bool)
+
+
+def numbers_of_objects(values: np.ndarray) -> np.ndarray:
+    """Python objects as an array of numbers, in their own precision, if that is what all are."""
     flat = values.ravel().tolist()
-    if all(isinstance(value, float) for value in flat):
-        return np.array(flat, dtype=np.float64).reshape(values.shape)
-    return values
+    return np.array(flat).reshape(values.shape) if all(map(is_number, flat)) else values
 
 
-def look_like_probabilities(values):
+def look_like_probabilities(values: Any) -> bool:
+    """Whether these are fractions between 0 and 1, as labels are not."""
     try:
         values = np.asarray([] if values is None else values, dtype=np.float64)
     except (TypeError, ValueError):
@@ -43,7 +72,8 @@ def look_like_probabilities(values):
     return bool(in_range and (values % 1 != 0).any())
 
 
-def check_same_length(lengths):
+def check_same_length(lengths: dict[str, int]) -> None:
+    """The arguments, whose lengths are given by name, belong to the same samples."""
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{name}: {length}" for name, length in lengths.items())
         raise ValueError(
@@ -52,6 +82,14 @@ def check_same_length(lengths):
         )
 
 
-def shown(values, limit=10):
-    shown = ", ".join(repr(value) for value in values.tolist()[:limit])
-    return f"[{shown}, …]" if len(values) > limit else f"[{shown}]"
+# Values that a message lists at most.
+_MOST_LISTED = 10
+
+
+def listed(values: Sequence[Any] | np.ndarray) -> str:
+    """The values as a message lists them: "[1, 2, 3]", and the first ten of more."""
+    first = values[:_MOST_LISTED]
+    texts = [repr(value) for value in (first.tolist() if isinstance(first, np.ndarray) else first)]
+    if len(values) > _MOST_LISTED:
+        texts.append("…")
+    return f"[{', '.join(texts)}]"

@@ -1,35 +1,39 @@
 """Labels, probabilities and weights judged together."""
 
+import re
+from typing import Any
+
 import numpy as np
 
-from .arrays import as_array, check_same_length, shown
-from .labels import check_labels
+from .arrays import check_same_length, column_names, listed
+from .labels import as_labels, class_array, encode, label_array
 from .predictions import Predictions
 from .probabilities import check_probabilities
 from .weights import check_sample_weight
 
-# Samples of a smaller share in the weight are left out, as their squares underflow.
+# A sample with a smaller share of the total weight is left out: squared, it would underflow.
 _SMALLEST_SHARE = 1e-150
 
 
 def check_predictions(
-    y_true,
-    y_proba,
+    y_true: Any,
+    y_proba: Any,
     *,
-    sample_weight=None,
-    pos_label=None,
-    labels=None,
-    names=("y_true", "y_proba"),
-):
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    labels: Any = None,
+    names: tuple[str, str] = ("y_true", "y_proba"),
+) -> Predictions:
     """Labels, probabilities and weights as `Predictions`; rows of weight 0 are left out.
 
     `names` are the names of the first two arguments in error messages.
     """
+    values = label_array(y_true, name=names[0], partner=names[1])
     proba = check_probabilities(y_proba, name=names[1], partner=names[0], partner_values=y_true)
-    observed, code = check_labels(y_true, name=names[0], partner=names[1])
+    observed, code = encode(values, name=names[0], partner=names[1])
     check_same_length({names[0]: len(code), names[1]: len(proba)})
     classes = _resolve_classes(observed, proba, pos_label, labels, names)
-    _check_column_names(y_proba, classes, name=names[1])
+    check_column_order(y_proba, classes, name=names[1])
     label = recode(observed, code, classes, name=names[0])
     positive = _positive_index(classes, pos_label)
     if proba.ndim == 2 and proba.shape[1] == 2:
@@ -46,7 +50,9 @@ def check_predictions(
     return Predictions(proba, label, share, classes)
 
 
-def _resolve_classes(observed, proba, pos_label, labels, names):
+def _resolve_classes(
+    observed: np.ndarray, proba: np.ndarray, pos_label: Any, labels: Any, names: tuple[str, str]
+) -> np.ndarray:
     """The classes in the order of the columns of proba."""
     n_columns = 2 if proba.ndim == 1 else proba.shape[1]
     columns = (
@@ -55,12 +61,12 @@ def _resolve_classes(observed, proba, pos_label, labels, names):
         else f"{names[1]} has {n_columns} columns and"
     )
     if labels is not None:
-        classes = as_array(labels, "labels")
+        classes = as_labels(labels, "labels")
         if classes.dtype.kind == "O":
-            classes = np.array(classes.tolist())
+            classes = class_array(classes.tolist())
         if classes.ndim != 1 or len(set(classes.tolist())) != classes.size:
             raise ValueError(
-                f"labels must list each class once; found {shown(classes)}. Give the classes in "
+                f"labels must list each class once; found {listed(classes)}. Give the classes in "
                 f"the order of the columns of {names[1]}."
             )
         if len(classes) != n_columns:
@@ -75,7 +81,7 @@ def _resolve_classes(observed, proba, pos_label, labels, names):
     if len(observed) > n_columns:
         raise ValueError(
             f"{columns} stands for {n_columns} classes, but {names[0]} holds {len(observed)} "
-            f"distinct labels: {shown(observed)}. Pass one column of probabilities for each "
+            f"distinct labels: {listed(observed)}. Pass one column of probabilities for each "
             "class."
         )
     if n_columns == 2:
@@ -89,23 +95,37 @@ def _resolve_classes(observed, proba, pos_label, labels, names):
             return np.array([None, pos_label], dtype=object)
     raise ValueError(
         f"{columns} stands for {n_columns} classes, but {names[0]} holds only {len(observed)} "
-        f"distinct label(s): {shown(observed)}. Name all classes with labels=[...], in the order "
+        f"distinct label(s): {listed(observed)}. Name all classes with labels=[...], in the order "
         "of the columns."
     )
 
 
-def _check_column_names(y_proba, classes, name):
-    """The columns of a data frame may be named after the classes, but then in their order."""
-    columns, classes = list(getattr(y_proba, "columns", [])), classes.tolist()
-    if columns != classes and set(columns) == set(classes):
-        raise ValueError(
-            f"The columns of {name} must be in the order of the classes, "
-            f"{shown(np.array(classes))}; found columns of these names in another order. Pass "
-            f"labels=list({name}.columns), or reorder the columns."
-        )
+def check_column_order(y_proba: Any, classes: np.ndarray, name: str) -> None:
+    """The columns of a table may be named after the classes, but then in their order.
+
+    A column is named after a class if both are written alike. Files and polars know column names
+    as text only, so the column "1" or "1.0" is that of the class 1, and "true" that of True.
+    """
+    columns, known = column_names(y_proba), classes.tolist()
+    as_written = [_as_written(name) for name in columns], [_as_written(name) for name in known]
+    for found, expected in ((columns, known), as_written):
+        if found != expected and set(found) == set(expected):
+            in_order = [known[expected.index(column)] for column in found]
+            raise ValueError(
+                f"The columns of {name} must be in the order of the classes, {listed(known)}; "
+                f"found columns named {listed(columns)}. Pass labels in the order of the columns, "
+                f"{listed(in_order)}, or reorder the columns."
+            )
 
 
-def recode(observed, code, classes, name):
+def _as_written(value: Any) -> str:
+    """The text of a column name or class; whole numbers and truth values in one spelling."""
+    text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    text = re.sub(r"^([+-]?[0-9]+)\.0*$", r"\1", text)
+    return {"true": "1", "false": "0"}.get(text.lower(), text)
+
+
+def recode(observed: np.ndarray, code: np.ndarray, classes: np.ndarray, name: str) -> np.ndarray:
     """Indices into `observed` turned into indices into `classes`."""
     if len(observed) == len(classes) and np.array_equal(observed, classes):
         return code
@@ -113,15 +133,15 @@ def recode(observed, code, classes, name):
     unknown = [value for value in observed.tolist() if value not in index]
     if unknown:
         raise ValueError(
-            f"{name} must hold only the classes {shown(classes)}; found "
-            f"{shown(np.array(unknown))}. Name all classes with labels=[...], of the same type "
+            f"{name} must hold only the classes {listed(classes)}; found "
+            f"{listed(unknown)}. Name all classes with labels=[...], of the same type "
             "as the labels."
         )
     table = np.array([index[value] for value in observed.tolist()], dtype=np.int32)
     return table[code]
 
 
-def _positive_index(classes, pos_label):
+def _positive_index(classes: np.ndarray, pos_label: Any) -> int:
     if pos_label is None:
         return 1
     if len(classes) != 2:
@@ -131,7 +151,7 @@ def _positive_index(classes, pos_label):
         )
     if pos_label not in classes.tolist():
         raise ValueError(
-            f"pos_label must be one of the classes {shown(classes)}; found {pos_label!r} "
+            f"pos_label must be one of the classes {listed(classes)}; found {pos_label!r} "
             "(pos_label is not a valid label)."
         )
     return classes.tolist().index(pos_label)

@@ -4,21 +4,22 @@ import numbers
 
 from .._sklearn import StrOptions
 
-# What every metric takes; `check_predictions` judges the values.
+# The arguments of every metric; `check_predictions` judges their values.
 METRIC_CONSTRAINTS: dict = {
     "y_true": "no_validation",
     "y_proba": "no_validation",
     "sample_weight": "no_validation",
-    "pos_label": [numbers.Real, str, "boolean", None],
+    "pos_label": [numbers.Real, str, bytes, "boolean", None],
     "labels": ["array-like", None],
 }
 
+# The arguments of measures of two classes, which take more of them one at a time.
 REDUCTION_CONSTRAINTS: dict = {
     "multi_class": [StrOptions({"confidence", "top-label", "classwise"})],
     "average": [StrOptions({"auto", "macro", "weighted"}), None],
 }
 
-# Of measures that see all classes at once, too.
+# The same for measures that can also see all classes at once.
 CANONICAL_CONSTRAINTS: dict = REDUCTION_CONSTRAINTS | {
     "multi_class": [StrOptions({"canonical", "confidence", "top-label", "classwise"})],
 }

@@ -1,34 +1,35 @@
-"""What estimators of probabilities are fitted to, and asked about."""
+"""The input of estimators whose features are probabilities: at `fit`, and afterwards."""
 
-import warnings
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
 from .._sklearn import check_feature_names
-from .checks import check_predictions
+from .._warnings import warn
+from .checks import check_column_order, check_predictions
+from .predictions import Predictions
 from .probabilities import check_probabilities
 
 
-def check_fit_input(estimator, X, y, sample_weight):
-    """What `fit` of an estimator of probabilities starts with: `Predictions` of its `labels`."""
-    if np.asarray(y).shape[1:] == (1,):
-        warnings.warn(
-            "A column-vector y was passed when a 1d array was expected. Pass y.ravel().",
-            DataConversionWarning,
-            stacklevel=4,
-        )
+def check_fit_input(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Predictions:
+    """`Predictions` from the arguments of `fit`; sets what scikit-learn's estimators know of X."""
     predictions = check_predictions(
         y, X, sample_weight=sample_weight, labels=estimator.labels, names=("y", "X")
     )
+    if np.asarray(y).shape[1:] == (1,):
+        warn(
+            "A column-vector y was passed when a 1d array was expected. Pass y.ravel().",
+            DataConversionWarning,
+        )
     check_feature_names(estimator, X, reset=True)
     shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
     estimator.n_features_in_ = int(np.prod(shape[1:]))
     return predictions
 
 
-def check_predict_input(estimator, X):
+def check_predict_input(estimator: Any, X: Any) -> np.ndarray:
     """Probabilities of the classes seen at `fit`: (n,) for two of them, else (n, K)."""
     check_is_fitted(estimator)
     check_feature_names(estimator, X, reset=False)
@@ -41,4 +42,5 @@ def check_predict_input(estimator, X):
             f"{n_columns} columns (one column stands for two classes). Pass one column for each "
             "class."
         )
+    check_column_order(X, estimator.classes_, name="X")
     return proba[:, 1] if proba.ndim == 2 and n_columns == 2 else proba

@@ -1,33 +1,73 @@
 """Class labels."""
 
-import numbers
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 
-from .arrays import as_array
+from .arrays import as_array, look_like_probabilities
+
+# From here on not every integer is a double.
+_EXACT_UP_TO = 2.0**53
+
+# Labels of one kind can be compared with each other.
+_KINDS: tuple[tuple[type, ...], ...] = ((str,), (bytes,), (bool, np.bool_))
 
 
-def check_labels(y, *, name="y_true", partner="y_proba"):
-    """The sorted distinct labels, and for each sample the index of its own among them."""
+def label_array(y: Any, *, name: str = "y_true", partner: str = "y_proba") -> np.ndarray:
+    """Labels (n,) of any type, not yet judged one by one."""
     if y is None:
         raise ValueError(
             f"{name} must hold one class label for each row of {partner}; found None: this "
             f"requires {name} to be passed, but the target {name} is None."
         )
-    values, y = y, as_array(y, name)
-    if y.dtype.kind == "T" or (y.dtype.kind in "US" and isinstance(values, list | tuple)):
-        y = np.array(values, dtype=object)  # NumPy would make a string of a missing value
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    if y.ndim != 1:
+    values = as_labels(y, name)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
         raise ValueError(
-            f"{name} must be 1-D, one label for each row of {partner}; found shape {y.shape}. "
-            "Turn one-hot rows into labels with .argmax(axis=1)."
+            f"{name} must be 1-D, one label for each row of {partner}; found shape {values.shape}. "
+            f"{_remedy_for_matrix(values, name, partner)}"
         )
+    return values
+
+
+def _remedy_for_matrix(values: np.ndarray, name: str, partner: str) -> str:
+    if values.dtype.kind == "f" and look_like_probabilities(values):
+        return f"{name} and {partner} look swapped: exchange them."
+    if values.dtype.kind in "biuf" and (values.sum(axis=1) != 1).any():
+        return (
+            "Labels that do not exclude each other (multilabel) are judged one column at a time: "
+            f"pass {name}[:, k] with column k of {partner}."
+        )
+    return "Turn one-hot rows into labels with .argmax(axis=1)."
+
+
+def as_labels(values: Any, name: str) -> np.ndarray:
+    """An array that keeps distinct labels distinct, where the usual conversion would not."""
+    array = as_array(values, name)
+    is_sequence = isinstance(values, list | tuple)
+    if array.dtype.kind == "T" or (array.dtype.kind in "US" and is_sequence):
+        return np.array(values, dtype=object)  # NumPy would make a string of a missing value
+    was_float = getattr(getattr(values, "dtype", None), "kind", "") == "f"
+    if array.dtype.kind == "f" and not was_float and (np.abs(array) >= _EXACT_UP_TO).any():
+        return np.array(values, dtype=object)  # integers became doubles, which merge large ones
+    return array
+
+
+def check_labels(
+    y: Any, *, name: str = "y_true", partner: str = "y_proba"
+) -> tuple[np.ndarray, np.ndarray]:
+    """The sorted distinct labels, and for each sample the index of its own among them."""
+    return encode(label_array(y, name=name, partner=partner), name=name, partner=partner)
+
+
+def encode(y: np.ndarray, *, name: str, partner: str) -> tuple[np.ndarray, np.ndarray]:
+    """`check_labels` of an array (n,)."""
     if len(y) == 0:
         raise ValueError(f"{name} must hold at least one label; found 0 sample(s).")
     if y.dtype.kind == "O":
-        return _encode_objects(y, name)
+        return _encode_objects(y, name, partner)
     if y.dtype.kind == "f":
         _check_whole(y, name, partner)
     elif y.dtype.kind not in "biuUS":
@@ -44,7 +84,7 @@ def check_labels(y, *, name="y_true", partner="y_proba"):
     return observed, code.astype(np.int32)
 
 
-def _check_whole(y, name, partner):
+def _check_whole(y: np.ndarray, name: str, partner: str) -> None:
     if not np.isfinite(y).all():
         row = int(np.argmin(np.isfinite(y)))
         raise ValueError(
@@ -60,26 +100,45 @@ def _check_whole(y, name, partner):
         )
 
 
-def _encode_objects(y, name):
+def _encode_objects(y: np.ndarray, name: str, partner: str) -> tuple[np.ndarray, np.ndarray]:
     values = y.tolist()
-    kinds = {type(value) for value in values}
-    if any(
-        all(issubclass(kind, one) for kind in kinds) for one in (str, bytes, bool, np.bool_)
-    ) or all(issubclass(kind, numbers.Integral) and kind is not bool for kind in kinds):
-        observed = sorted(set(values))
-        index = {value: k for k, value in enumerate(observed)}
-        code = np.fromiter((index[value] for value in values), dtype=np.int32, count=len(values))
-        return np.array(observed), code
+    types = {type(value) for value in values}
+    if any(all(issubclass(one, kind) for one in types) for kind in _KINDS):
+        return _encode_distinct(values)
+    floats = {one for one in types if issubclass(one, float | np.floating)}
+    if all(issubclass(one, Integral) and one is not bool for one in types - floats):
+        if not floats:
+            return _encode_distinct(values)
+        _check_whole(np.array([v if type(v) in floats else 0.0 for v in values]), name, partner)
+        return _encode_distinct(values if floats == types else [int(value) for value in values])
     for row, value in enumerate(values):
-        if not isinstance(value, str | bytes | numbers.Integral | np.bool_):
+        is_float = isinstance(value, float | np.floating) and np.isfinite(value)
+        if not is_float and not isinstance(value, str | bytes | Integral | np.bool_):
             raise ValueError(
                 f"{name} must hold class labels (strings, integers or booleans) without missing "
                 f"values; found {value!r} of type {type(value).__name__} in row {row} (Unknown "
                 "label type). Remove the samples without a label, or convert the labels to one "
                 "type."
             )
-    found = ", ".join(sorted(kind.__name__ for kind in kinds))
+    found = ", ".join(sorted(one.__name__ for one in types))
     raise ValueError(
         f"{name} must hold labels of one type; found a mix of {found} (Unknown label type). "
         "Convert them with .astype(str)."
     )
+
+
+def _encode_distinct(values: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+    observed = sorted(set(values))
+    index = {value: k for k, value in enumerate(observed)}
+    code = np.fromiter((index[value] for value in values), dtype=np.int32, count=len(values))
+    return class_array(observed), code
+
+
+def class_array(classes: list[Any]) -> np.ndarray:
+    """Classes (K,) as an array of the type that NumPy finds, or of objects where it merges some."""
+    array = np.array(classes)
+    if array.tolist() == classes:
+        return array
+    objects = np.empty(len(classes), dtype=object)
+    objects[:] = classes
+    return objects

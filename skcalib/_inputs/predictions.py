@@ -7,6 +7,9 @@ import numpy as np
 from .._numerics.sorting import pool_sorted, pool_ties, sort_labelled
 from .._redraw import draw_labels
 
+# Rows of double precision that sum to 1 miss it by less than this.
+_ROUNDING = 1e-12
+
 
 @dataclass(frozen=True)
 class Predictions:
@@ -32,8 +35,16 @@ class Predictions:
         return np.column_stack([1 - self.proba, self.proba]) if self.is_binary else self.proba
 
     @property
+    def simplex(self) -> np.ndarray:
+        """`matrix`, with rows that miss the sum 1 in double precision divided by their sums."""
+        matrix = self.matrix
+        total = matrix.sum(axis=1, keepdims=True)
+        inexact = np.abs(total - 1) > _ROUNDING
+        return np.divide(matrix, total, out=matrix.copy(), where=inexact)
+
+    @property
     def share_of_one_sample(self) -> float:
-        """Σ w_i²: the weight of each of as many equal samples as vary like these."""
+        """Σ w_i², one over the effective number of samples; 1/n for equal weights."""
         return float(self.weight @ self.weight)
 
     @property

@@ -1,21 +1,24 @@
 """Sample weights."""
 
+from typing import Any
+
 import numpy as np
 
-from .arrays import as_array, check_same_length, floats_of_objects
+from .arrays import as_array, check_same_length, numbers_of_objects
 
 
-def check_sample_weight(sample_weight, n):
+def check_sample_weight(sample_weight: Any, n: int) -> np.ndarray:
     """Finite weights of shape (n,), none negative and not all zero."""
     weight = as_array(sample_weight, "sample_weight")
     if weight.dtype.kind == "O":
-        weight = floats_of_objects(weight)
+        weight = numbers_of_objects(weight)
     if weight.dtype.kind not in "biuf":
         raise ValueError(
             f"sample_weight must hold numbers; found type {weight.dtype}. Pass one number for each "
             "sample."
         )
-    weight = weight.astype(np.float64, copy=False)
+    with np.errstate(over="ignore"):  # long doubles become infinite, which is refused
+        weight = weight.astype(np.float64, copy=False)
     if weight.ndim != 1:
         raise ValueError(
             "sample_weight must be 1-D, one weight for each sample; found shape "
@@ -34,11 +37,16 @@ def check_sample_weight(sample_weight, n):
             f"sample_weight must not be negative; found {float(weight[row])!r} in row {row}. Give "
             "a sample that should not count the weight 0."
         )
-    total = weight.sum()
-    if not 0 < total < np.inf:
+    if not weight.any():
         raise ValueError(
-            f"sample_weight must have a positive, finite sum; found {float(total)!r}: all weights "
-            "are zero, or their sum overflows. Give some sample a positive weight, or rescale "
-            "the weights."
+            "sample_weight must have a positive, finite sum; found 0.0: all weights are zero. Give "
+            "some sample a positive weight."
+        )
+    with np.errstate(over="ignore"):
+        total = weight.sum()
+    if not np.isfinite(total):
+        raise ValueError(
+            f"sample_weight must have a positive, finite sum; found one that overflows, with "
+            f"weights up to {weight.max():.3g}. Divide the weights by the largest one."
         )
     return weight

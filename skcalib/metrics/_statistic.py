@@ -20,7 +20,10 @@ class MetricStatistic:
     def __init__(self, data, metric, *, as_matrix, weighted):
         self.data = data
         self.options = {"metric": metric, "as_matrix": as_matrix, "weighted": weighted}
-        self.proba = (data.matrix if as_matrix else data.proba).view()
+        # scikit-learn's metrics warn of rows that sum to 1 in single precision only
+        rows = "matrix" if _is_own(metric) else "simplex"
+        proba = getattr(data, rows if as_matrix else "proba")
+        self.proba = proba.view()
         self.proba.flags.writeable = False  # it may be the caller's
         self.metric = with_classes(metric, data.classes)
         if weighted:
@@ -37,3 +40,9 @@ class MetricStatistic:
     def __call__(self, outcomes):
         """One value for each vector of outcomes (R, n)."""
         return np.array([self.metric(self.data.classes[row], self.proba) for row in outcomes])
+
+
+def _is_own(metric):
+    while isinstance(metric, partial):
+        metric = metric.func
+    return getattr(metric, "__module__", "").startswith("skcalib.")

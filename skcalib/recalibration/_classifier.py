@@ -10,7 +10,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from .._inputs.arrays import shown
+from .._inputs.arrays import listed
 from .._inputs.weights import check_sample_weight
 from .._sklearn import HasMethods, StrOptions, fit_context
 from ._auto import AutoRecalibrator
@@ -287,8 +287,8 @@ def check_labels_of_frozen(observed, estimator):
     unknown = sorted(set(observed.tolist()) - set(estimator.classes_.tolist()), key=str)
     if unknown:
         raise ValueError(
-            f"y must hold classes of the frozen estimator, {shown(estimator.classes_)}; found "
-            f"{shown(np.array(unknown))}. Name the classes as when it was fitted."
+            f"y must hold classes of the frozen estimator, {listed(estimator.classes_)}; found "
+            f"{listed(unknown)}. Name the classes as when it was fitted."
         )
 
 
@@ -304,7 +304,7 @@ def check_not_pairwise(estimator):
 def check_two_classes(classes):
     if len(classes) < 2:
         raise ValueError(
-            f"y must hold at least two classes; found 1 class, {shown(classes)}. There is nothing "
+            f"y must hold at least two classes; found 1 class, {listed(classes)}. There is nothing "
             "to classify."
         )
 

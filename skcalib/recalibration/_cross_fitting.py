@@ -14,7 +14,7 @@ from sklearn.utils import Bunch, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._inputs.arrays import as_array, shown
+from .._inputs.arrays import as_array, listed
 from .._inputs.labels import check_labels
 from .._inputs.probabilities import check_probabilities
 from .._sklearn import HasMethods, StrOptions, check_method_params, safe_split
@@ -163,8 +163,8 @@ def aligned_proba(estimator, X, classes, scale=None):
     unknown = [label for label in known.tolist() if label not in column]
     if unknown:
         raise ValueError(
-            f"estimator must have the classes of y, {shown(classes)}; {type(estimator).__name__} "
-            f"also has {shown(np.array(unknown))}. Pass a classifier with more classes than y as "
+            f"estimator must have the classes of y, {listed(classes)}; {type(estimator).__name__} "
+            f"also has {listed(unknown)}. Pass a classifier with more classes than y as "
             "FrozenEstimator itself, not inside another estimator."
         )
     aligned = np.zeros((len(proba), len(classes)), dtype=proba.dtype)

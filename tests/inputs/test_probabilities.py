@@ -1,0 +1,169 @@
+"""Rows that do not sum to 1, ties in single precision, objects and tables as probabilities."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skcalib._inputs.checks import check_predictions
+from skcalib._inputs.probabilities import check_probabilities
+from skcalib.lenses import class_groups
+from skcalib.metrics import expected_calibration_error, smooth_calibration_error
+from skcalib.recalibration import IsotonicRecalibrator, TemperatureRecalibrator
+
+both_kinds = pytest.mark.parametrize("n_classes", [2, 3, 10])
+
+
+def rows(n_classes, total=1.0, n=20):
+    proba = np.random.default_rng(0).dirichlet(np.full(n_classes, 2.0), size=n)
+    return proba / proba.sum(axis=1, keepdims=True) * np.resize([1.0, total], (n, 1))
+
+
+TOLERANCES = {
+    "double": (np.float64, 1e-5),
+    "long double": (np.longdouble, 1e-5),
+    "single": (np.float32, 3.5e-4),
+    "half": (np.float16, 5e-3),
+    "objects": (object, 1e-5),
+}
+all_precisions = pytest.mark.parametrize(("dtype", "allowed"), TOLERANCES.values(), ids=TOLERANCES)
+
+
+@both_kinds
+@all_precisions
+def test_how_far_the_sum_of_a_row_may_be_from_1(dtype, allowed, n_classes):
+    noise = 5e-4 if dtype is np.float16 else 2e-7  # of the rounding to the type
+    for sign in (-1, 1):
+        check_probabilities(rows(n_classes, 1 + sign * (allowed - noise)).astype(dtype))
+        with pytest.raises(ValueError, match=rf"within {allowed:g}\); found a sum of .* in row"):
+            check_probabilities(rows(n_classes, 1 + sign * (allowed + 2 * noise)).astype(dtype))
+
+
+@both_kinds
+def test_lists_are_double_precision(n_classes):
+    with pytest.raises(ValueError, match="must sum to 1"):
+        check_probabilities(rows(n_classes, 1 + 3e-4).tolist())
+    proba = rows(n_classes, 1 + 9e-6)
+    np.testing.assert_array_equal(check_probabilities(proba.tolist()), proba)
+
+
+@both_kinds
+def test_rows_within_the_rounding_of_single_precision_are_kept_as_they_are(n_classes):
+    proba = rows(n_classes).astype(np.float32)
+    for values in (proba, proba.astype(np.float64)):
+        np.testing.assert_array_equal(check_probabilities(values), proba.astype(np.float64))
+
+
+@both_kinds
+@pytest.mark.parametrize(("dtype", "miss"), [(np.float32, 3e-4), (np.float16, 4e-3)])
+def test_other_rows_are_divided_by_their_sums(dtype, miss, n_classes):
+    proba = rows(n_classes, 1 + miss).astype(dtype)
+    checked = check_probabilities(proba)
+    exact = proba.astype(np.float64)
+    total = exact.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(checked[1::2], (exact / total)[1::2], rtol=1e-15)
+    assert np.abs(checked.sum(axis=1) - 1).max() <= 1e-5
+    for row in range(4):  # alone as together
+        np.testing.assert_array_equal(check_probabilities(proba[row : row + 1])[0], checked[row])
+    np.testing.assert_array_equal(check_probabilities(checked), checked)  # once is enough
+
+
+def forest_votes(n=3000, n_classes=10, n_trees=100):
+    """Votes k/100 averaged in single precision, one tree after the other."""
+    rng = np.random.default_rng(0)
+    truth = rng.dirichlet(np.full(n_classes, 0.3), size=n).cumsum(axis=1)
+    votes = np.zeros((n, n_classes), dtype=np.float32)
+    share = np.float32(1 / n_trees)
+    for _ in range(n_trees):
+        winner = (rng.random((n, 1)) > truth).sum(axis=1).clip(max=n_classes - 1)
+        votes[np.arange(n), winner] += share
+    return votes, winner
+
+
+def test_ties_of_single_precision_are_kept():
+    proba, label = forest_votes()
+    totals = proba.astype(np.float64).sum(axis=1)
+    divided = (proba / totals[:, None]).max(axis=1)
+    n_tied = len(np.unique(proba.max(axis=1)))
+    assert len(np.unique(divided)) > 5 * n_tied  # what dividing would do
+    for values in (proba, proba.astype(np.float64)):
+        predictions = check_predictions(label, values)
+        assert len(np.unique(predictions.confidence().proba)) == n_tied
+        for k, (_, problem) in enumerate(predictions.classwise()):
+            assert len(np.unique(problem.proba)) == len(np.unique(proba[:, k]))
+    recalibrator = IsotonicRecalibrator().fit(proba, label)
+    alike = np.unique(np.column_stack([proba, recalibrator.predict_proba(proba)]), axis=0)
+    assert len(alike) == len(np.unique(proba, axis=0))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_one_column_and_two_give_the_same_number(dtype):
+    proba = rows(2, n=200).astype(dtype)
+    label = np.arange(200) % 3 % 2
+    for metric in (smooth_calibration_error, expected_calibration_error):
+        assert metric(label, proba) == metric(label, proba[:, 1])
+        assert metric(label, proba, pos_label=0) == metric(label, proba[:, 0], pos_label=0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_what_a_lens_returns_is_taken_by_metrics(dtype):
+    proba = rows(10, 1 + 3e-4).astype(dtype)
+    label = np.arange(20) % 10
+    group, of_group = class_groups(label, proba, [range(3), range(3, 6), range(6, 10)])
+    smooth_calibration_error(group, of_group)
+
+
+def test_objects_that_are_floats():
+    proba = rows(3, 1 + 2e-4, n=4)
+    y = [0, 1, 2, 1]
+    single = np.array([[np.float32(p) for p in row] for row in proba], dtype=object)
+    expected = smooth_calibration_error(y, proba.astype(np.float32))
+    assert smooth_calibration_error(y, single) == expected
+    mixed = single.copy()
+    mixed[0] = [0.5, 0.5, 0]
+    with pytest.raises(ValueError, match=r"within 1e-05\)"):  # some are Python floats
+        smooth_calibration_error(y, mixed)
+    mixed[:] = [1.0, np.float64(0), 0]
+    assert smooth_calibration_error(y, mixed) == smooth_calibration_error(y, np.eye(3)[[0] * 4])
+    for value in (None, "0.5", True):
+        mixed[2, 2] = value
+        with pytest.raises(ValueError, match=f"found {value!r} of type object"):
+            smooth_calibration_error(y, mixed)
+
+
+class Table:
+    """Like pyarrow's tables: `columns` are the columns themselves."""
+
+    def __init__(self, values, column_names):
+        self.values, self.column_names, self.shape = values, column_names, values.shape
+        self.columns = list(values.T)
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.values, dtype=dtype)
+
+    def __len__(self):
+        return len(self.values)
+
+
+def test_pyarrow_tables_are_data_frames():
+    proba, y = rows(2, n=4), [0, 1, 1, 0]
+    tables = [Table]
+    try:
+        import pyarrow
+
+        tables.append(lambda values, names: pyarrow.table(dict(zip(names, values.T, strict=True))))
+    except ImportError:
+        pass
+    expected = smooth_calibration_error(y, proba)
+    for table in tables:
+        assert smooth_calibration_error(y, table(proba, ["0", "1"])) == expected
+        assert smooth_calibration_error(y, table(proba, ["p", "q"])) == expected
+        assert smooth_calibration_error(y, table(proba[:, 1:], ["p"])) == expected
+        with pytest.raises(ValueError, match="must be in the order of the classes"):
+            smooth_calibration_error(y, table(proba, ["1", "0"]))
+        fitted = TemperatureRecalibrator().fit(table(proba, ["0", "1"]), y)
+        assert fitted.n_features_in_ == 2
+
+
+def test_columns_of_any_kind_are_no_names():
+    frame = pd.DataFrame(rows(2, n=4), columns=pd.MultiIndex.from_tuples([("p", 0), ("p", 1)]))
+    smooth_calibration_error([0, 1, 1, 0], frame)
