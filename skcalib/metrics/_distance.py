@@ -1,6 +1,5 @@
 """Bounds on the distance to the nearest calibrated predictor."""
 
-import warnings
 from functools import partial
 from numbers import Real
 
@@ -12,6 +11,7 @@ from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
 from .._inputs.predictions import Predictions
 from .._numerics.distance import least_calibrating_transport
 from .._sklearn import Interval, validate_params
+from .._warnings import warn
 from ._interval import _interval_calibration_error
 from ._reductions import average_over_reductions
 
@@ -19,11 +19,10 @@ from ._reductions import average_over_reductions
 def _lower_distance_to_calibration(predictions: Predictions, tol: float) -> float:
     lower, upper = least_calibrating_transport(*predictions.pooled_weight(), tol)
     if upper - lower > tol:
-        warnings.warn(
+        warn(
             f"The lower distance to calibration could not be found to tol={tol:.0e}: it lies in "
             f"[{lower!r}, {upper!r}], of which the lower end is returned.",
             ConvergenceWarning,
-            stacklevel=5,
         )
     return lower
 
