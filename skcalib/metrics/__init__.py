@@ -3,7 +3,11 @@
 from ._binned import expected_calibration_error
 from ._conditional import conditional_kernel_calibration_error, joint_kernel_calibration_error
 from ._cumulative import cumulative_calibration_error
-from ._distance import calibration_distance_bounds, lower_distance_to_calibration
+from ._distance import (
+    DistanceCertificate,
+    calibration_distance_bounds,
+    lower_distance_to_calibration,
+)
 from ._interval import interval_calibration_error
 from ._kernel import kernel_calibration_error, squared_kernel_calibration_error
 from ._laplace import laplace_kernel_calibration_error
@@ -14,6 +18,7 @@ from ._smooth_expected import smooth_expected_calibration_error
 from ._weighted import weighted_calibration_error
 
 __all__ = [
+    "DistanceCertificate",
     "ScoreDecomposition",
     "calibration_distance_bounds",
     "conditional_kernel_calibration_error",
