@@ -2,18 +2,18 @@
 
 import numpy as np
 
-from .sorting import last_of_runs
+from .sorting import first_of_ties, last_of_runs
 
-# Candidate starts of the last interval are looked at in blocks of so many.
+# Candidate starts of the last interval in one block.
 _BLOCK = 128
 
-# So many points at a time are passed over by a moving interval.
+# Points in one stretch of the line, over which an interval moves.
 _STRETCH = 2**15
 
-# More distinct predictions take the dynamic programme longer than about a second or two; by
-# default it then cuts only between cells, of which this precision makes as many.
+# Up to this number of distinct predictions the dynamic programme takes a second or two.
 _MOST_CUTS = 100_000
 
+# For more, it cuts only between cells by default. This precision makes about `_MOST_CUTS` cells.
 _PRECISION_BEYOND = 2 / _MOST_CUTS
 
 # Values that differ by less are equal up to rounding.
@@ -138,3 +138,14 @@ def shifted_partition_sum(points: np.ndarray, mass: np.ndarray, width: float) ->
         total += float(np.abs(height[:-1]) @ np.diff(change))
         first, inside, left, right = change[-1], height[-1], next_left, next_right
     return total / width
+
+
+def drawn_partition_sum(
+    points: np.ndarray, mass: np.ndarray, width: float, shifts: np.ndarray
+) -> float:
+    """The same with the mean over the shifts r = `width` · `shifts`, shifts (d,) in [0, 1)."""
+    total = 0.0
+    for shift in shifts:
+        is_first = first_of_ties(np.floor((points - width * shift) / width))
+        total += float(np.abs(np.add.reduceat(mass, np.flatnonzero(is_first))).sum())
+    return total / len(shifts)

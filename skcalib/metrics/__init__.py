@@ -11,6 +11,7 @@ from ._distance import (
 from ._interval import interval_calibration_error
 from ._kernel import kernel_calibration_error, squared_kernel_calibration_error
 from ._laplace import laplace_kernel_calibration_error
+from ._level_set import level_set_calibration_error
 from ._proper import ScoreDecomposition, score_decomposition
 from ._scorers import get_scorer, get_scorer_names, make_scorer
 from ._smooth import smooth_calibration_error, smooth_calibration_witness
@@ -30,6 +31,7 @@ __all__ = [
     "joint_kernel_calibration_error",
     "kernel_calibration_error",
     "laplace_kernel_calibration_error",
+    "level_set_calibration_error",
     "lower_distance_to_calibration",
     "make_scorer",
     "score_decomposition",

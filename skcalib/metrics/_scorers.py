@@ -11,6 +11,7 @@ from ._distance import lower_distance_to_calibration
 from ._interval import interval_calibration_error
 from ._kernel import kernel_calibration_error, squared_kernel_calibration_error
 from ._laplace import laplace_kernel_calibration_error
+from ._level_set import level_set_calibration_error
 from ._smooth import smooth_calibration_error
 from ._smooth_expected import smooth_expected_calibration_error
 
@@ -24,6 +25,7 @@ METRICS = {
         joint_kernel_calibration_error,
         kernel_calibration_error,
         laplace_kernel_calibration_error,
+        level_set_calibration_error,
         lower_distance_to_calibration,
         smooth_calibration_error,
         smooth_expected_calibration_error,

@@ -362,3 +362,13 @@ def test_certificates_of_more_classes():
         by_class = [np.nan if one is None else one.lower for one in certificates]
         alone = lower_distance_to_calibration(label, proba, multi_class=multi_class, average=None)
         np.testing.assert_array_equal(by_class, alone)
+
+
+def test_returned_bounds_are_quadratically_close_up_to_the_tolerance():
+    # Theorem 6.2 holds of the exact lower distance, which is larger than the number by up to `tol`
+    for tol in (1, 1e-2):
+        for epsilon in (1e-2, 1e-6):
+            bounds = calibration_distance_bounds([0, 1], [0.5 - epsilon, 0.5 + epsilon], tol=tol)
+            assert bounds[1] <= 4 * np.sqrt(bounds[0] + tol)
+    coarse = calibration_distance_bounds([0, 1], [0.49, 0.51], tol=1)
+    assert coarse[1] > 4 * np.sqrt(coarse[0])
