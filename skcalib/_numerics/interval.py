@@ -74,9 +74,10 @@ def best_partition(
     index of the first cell of each run, (r,).
 
     Dynamic programme over the last cell b: best[b] is the least over starts a of best[a − 1] + cost
-    of (a, …, b). A block of starts is left out if a lower bound on its costs exceeds what is known
-    to be possible: the extent times the weight from its last start on, and the least of its `best`
-    minus mass, or plus mass, which bound the sum of `best` and the absolute mass between. Cost
+    of the run (a, …, b). Starts are looked at in blocks. A block is skipped if a lower bound on the
+    cost of all its starts exceeds the cost of the run (b,) alone. The bound has two terms: the
+    width term of the last start in the block, which is the smallest, and the smallest best − M in
+    the block, plus the M of b, where M is the mass up to a cell; or the same with −M for M. Cost
     O(m²) at most, nearly O(m) in practice.
     """
     n_cells = len(first)
@@ -84,7 +85,7 @@ def best_partition(
     weight_before = np.concatenate([[0.0], np.cumsum(weight)])
     best = np.zeros(n_cells + 1)
     start = np.zeros(n_cells + 1, dtype=np.intp)
-    # the least best − mass and best + mass in every block of starts
+    # the smallest best − mass and best + mass in every block of starts
     rising, falling = np.full((2, -(-n_cells // _BLOCK)), np.inf)
     rising[0] = falling[0] = 0.0
     block_end = np.minimum(np.arange(1, len(rising) + 1) * _BLOCK, n_cells) - 1
@@ -121,7 +122,7 @@ def shifted_partition_sum(points: np.ndarray, mass: np.ndarray, width: float) ->
 
     The average over r and the sum over j make one integral, (1/width) ∫ |mass in (t, t + width]|
     dt over the line, whose integrand changes where t or t + width passes a point. Points (m,) are
-    sorted. Cost O(m), in stretches of the line that fit into the cache.
+    sorted. Cost O(m). The line is cut into stretches whose arrays fit into the cache.
     """
     entering = points - width  # the t at which a point comes within the width
     stops = np.append(points[_STRETCH::_STRETCH], np.inf)

@@ -133,8 +133,8 @@ def smooth_calibration_witness(
     r"""Witness of the smooth calibration error: where, and in which direction, the model errs.
 
     The weight function that attains the maximum in :func:`smooth_calibration_error`. Where it is
-    high, outcomes tend to be more frequent than predicted, and where it is low, less frequent. Only
-    differences tell; the sign is that of the mean residual.
+    high, outcomes tend to be more frequent than predicted, and where it is low, less frequent. Look
+    at differences between its values; their common sign is only that of the mean residual.
 
     Parameters
     ----------
