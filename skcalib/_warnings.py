@@ -1,5 +1,6 @@
 """Warnings that point at the user's own line."""
 
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -8,7 +9,7 @@ import joblib
 import sklearn
 
 _OWN_CODE = tuple(
-    f"{Path(package).parent}/" for package in (__file__, sklearn.__file__, joblib.__file__)
+    f"{Path(package).parent}{os.sep}" for package in (__file__, sklearn.__file__, joblib.__file__)
 )
 
 

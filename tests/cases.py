@@ -19,6 +19,7 @@ from skcalib.metrics import (
     joint_kernel_calibration_error,
     kernel_calibration_error,
     laplace_kernel_calibration_error,
+    level_set_calibration_error,
     lower_distance_to_calibration,
     score_decomposition,
     smooth_calibration_error,
@@ -116,6 +117,17 @@ METRIC_CASES = {
     "interval, surrogate": partial(
         interval_calibration_error, method="surrogate", multi_class="top-label"
     ),
+    "interval, random grid": partial(
+        interval_calibration_error, method="random-grid", width=0.3, multi_class="classwise"
+    ),
+    "interval, drawn grid": partial(
+        interval_calibration_error, method="random-grid", width=0.3, n_draws=5, random_state=0
+    ),
+    "interval, drawn surrogate": partial(
+        interval_calibration_error, method="surrogate", n_draws=5, random_state=0
+    ),
+    "level set": level_set_calibration_error,
+    "level set, canonical": partial(level_set_calibration_error, multi_class="canonical"),
     "laplace": laplace_kernel_calibration_error,
     "laplace, classwise": partial(
         laplace_kernel_calibration_error, bandwidth=1e-3, multi_class="classwise"

@@ -110,6 +110,7 @@ def test_metrics_share_their_signature(metric):
 def test_every_metric_is_registered():
     # the registry drives the scorers, the laws and the statistics of the tests
     others = {
+        "DistanceCertificate",
         "ScoreDecomposition",
         "calibration_distance_bounds",
         "get_scorer",

@@ -8,52 +8,70 @@ predictions v, the lower distance to calibration of Błasiok, Gopalan, Hu & Nakk
 Its dual, equation 21 of the paper, is to maximise ∫ f_0 dΓ_0 + ∫ f_1 dΓ_1 over 1-Lipschitz f_0 and
 f_1 with (1 − v) f_0(v) + v f_1(v) ≤ 0 on [0, 1]. Here f_0 and f_1 are linear between nodes, and the
 constraint holds at the nodes. An interior point method solves this linear program; its Newton
-equations couple neighbouring nodes only, so a step costs O(nodes). What it returns is only taken as
-a proposal: `_dual_bound` and `_primal_bound` turn f and μ into bounds that hold for the data.
+equations couple neighbouring nodes only, so a step costs O(nodes). The solution only proposes f and
+μ: `_dual_bound` and `_primal_bound` turn them into bounds that hold for the data.
 """
 
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve_banded, cholesky_banded
 
 from .sorting import first_of_ties
 
-# Nodes are at most one of so many parts of [0, 1] apart, unless the grid is coarser: between nodes
-# at a distance d the constraint is violated by at most d²/2.
+# The first nodes cut [0, 1] into this many intervals or, if that is coarser, follow the grid.
+# Between nodes at a distance d the constraint is violated by at most d²/2.
 _INTERVALS = 256
 
 # Close nodes make the Newton equations stiff. If rounding makes their matrix indefinite, its
-# diagonal is increased by these parts.
+# diagonal is multiplied by 1 plus the first of these numbers that mends it.
 _REGULARISATION = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10)
 
-# The interior point method ends at a duality gap of this part of the tolerance.
+# The interior point method ends when its duality gap is below this fraction of the tolerance.
 _GAP = 1e-3
 
 _MOST_STEPS = 200
 
 _MOST_ROUNDS = 10
 
-# Part of the way to the boundary that a step goes.
+# A step goes this fraction of the way to the boundary.
 _CAUTION = 0.995
+
+
+class CertifiedTransport(NamedTuple):
+    """Two bounds on the lower distance, and what proves them."""
+
+    lower: float  # Σ weight · potentials, at the points
+    upper: float  # cost of moving the points to the law
+    nodes: np.ndarray  # (k,), sorted, from 0 to 1
+    law: np.ndarray  # (k,), μ: the mass of the calibrated law at each node
+    potentials: np.ndarray  # (2, k), f_0 and f_1 at the nodes, linear between them
 
 
 def least_calibrating_transport(
     points: np.ndarray, weight: np.ndarray, tol: float
 ) -> tuple[float, float]:
+    """The two bounds of `certified_transport`."""
+    certified = certified_transport(points, weight, tol)
+    return certified.lower, certified.upper
+
+
+def certified_transport(points: np.ndarray, weight: np.ndarray, tol: float) -> CertifiedTransport:
     """A lower and an upper bound on the lower distance, at most `tol` apart if that is reached.
 
     Points (m,) sorted and distinct in [0, 1], weight (2, m) of each label at each point, summing to
-    1. Nodes are the points rounded to a grid, of at most a quarter of `tol`; the bounds are those
-    of the points themselves all the same. Where f breaks the constraint between nodes, nodes are
-    added; if it does not, and the bounds are still too far apart, the grid is refined, or made
-    coarser if the program on it could not be solved.
+    1. The nodes are equally spaced ones and the points, all rounded to a grid whose step is at most
+    a quarter of `tol`; the bounds are those of the points themselves all the same. Where f breaks
+    the constraint between nodes, nodes are added. If it does not, and the bounds are still too far
+    apart, the grid is refined, or made coarser if the program on it could not be solved.
     """
     total = weight.sum(axis=1)
-    if total.min() == 0:  # calibrated predictions are all 0, or all 1
-        value = float(weight[0] @ points + weight[1] @ (1 - points))
-        return value, value
+    if total.min() == 0:
+        return _transport_of_one_label(points, weight, int(total[0] == 0))
     lower, upper = 0.0, np.inf
+    ends = np.array([0.0, 1.0])
+    dual, primal = (ends, np.zeros((2, 2))), (ends, total)
     grid, extra = 2.0 ** np.floor(np.log2(tol / 4)), np.linspace(0, 1, _INTERVALS + 1)
     for _ in range(_MOST_ROUNDS):
         rounded = np.round(points / grid)
@@ -62,8 +80,11 @@ def least_calibrating_transport(
         split = _split_between_nodes(points, weight, nodes)
         f, target, is_solved = _solve(nodes, split, _GAP * tol)
         bound, violated = _dual_bound(nodes, split, f, tol / 8)
-        lower = max(lower, bound)
-        upper = min(upper, _primal_bound(points, weight, nodes, target))
+        if bound > lower:
+            lower, dual = bound, (nodes, _feasible(nodes, f))
+        cost = _primal_bound(points, weight, nodes, target)
+        if cost < upper:
+            upper, primal = cost, (nodes, _calibrated(nodes, target, total).sum(axis=0))
         if upper - lower <= tol:
             break
         if not is_solved:
@@ -72,7 +93,28 @@ def least_calibrating_transport(
             extra = np.union1d(extra, violated)
         else:
             grid /= 2
-    return lower, upper
+    return CertifiedTransport(lower, upper, *_on_common_nodes(dual, primal))
+
+
+def _transport_of_one_label(
+    points: np.ndarray, weight: np.ndarray, label: int
+) -> CertifiedTransport:
+    """Calibrated predictions of one label alone are all 0, or all 1: the bounds are equal."""
+    value = float(weight[0] @ points + weight[1] @ (1 - points))
+    nodes = np.array([0.0, 1.0])
+    # f_0(v) = v and f_1(v) = v − 1, or the negatives: (1 − v) f_0 + v f_1 = 0
+    potentials = (1 - 2 * label) * np.stack([nodes, nodes - 1])
+    return CertifiedTransport(value, value, nodes, np.eye(2)[label], potentials)
+
+
+def _on_common_nodes(
+    dual: tuple[np.ndarray, np.ndarray], primal: tuple[np.ndarray, np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Nodes, law and potentials; the two bounds may stem from different rounds."""
+    nodes = np.union1d(dual[0], primal[0])
+    law = np.zeros(len(nodes))
+    law[np.searchsorted(nodes, primal[0])] = primal[1]
+    return nodes, law, np.stack([np.interp(nodes, dual[0], f) for f in dual[1]])
 
 
 def _split_between_nodes(points: np.ndarray, weight: np.ndarray, nodes: np.ndarray) -> np.ndarray:
@@ -91,10 +133,26 @@ def _split_between_nodes(points: np.ndarray, weight: np.ndarray, nodes: np.ndarr
 def _dual_bound(
     nodes: np.ndarray, split: np.ndarray, f: np.ndarray, tolerance: float
 ) -> tuple[float, np.ndarray]:
-    """The objective of f (k, 2), made feasible; and where f breaks the constraint by more.
+    """The objective of f (k, 2), made feasible; and where f breaks the constraint by more."""
+    f, violation, top, peak = _violation(nodes, f)
+    value = float(np.sum(split.T * f) - violation)
+    return value, top[peak > tolerance]
 
-    The constraint is homogeneous: dividing by the steepest slope keeps it. Between nodes its left
-    side is quadratic, with its largest value v known; f − v satisfies it.
+
+def _feasible(nodes: np.ndarray, f: np.ndarray) -> np.ndarray:
+    """The feasible pair of functions (2, k) that `_dual_bound` makes of f (k, 2)."""
+    f, violation, _, _ = _violation(nodes, f)
+    return (f - violation).T
+
+
+def _violation(
+    nodes: np.ndarray, f: np.ndarray
+) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
+    """f (k, 2) with Lipschitz constant 1, and the most by which it breaks the other constraint.
+
+    That constraint is homogeneous: dividing by the steepest slope keeps it. Between nodes its left
+    side is quadratic, and its largest value v there is known; f − v satisfies it. Also the local
+    maxima between nodes: where they are, and how high.
     """
     distance = np.diff(nodes)
     f = f / max(1.0, np.max(np.abs(np.diff(f, axis=0)) / distance[:, None]))
@@ -109,30 +167,35 @@ def _dual_bound(
     top, rise = top[inside], (linear[inside] * top[inside] + curvature[inside] * top[inside] ** 2)
     peak = level[:-1][inside] + rise
     violation = max(0.0, level.max(), peak.max(initial=0.0))
-    value = float(np.sum(split.T * f) - violation)
-    return value, (nodes[:-1][inside] + top)[peak > tolerance]
+    return f, violation, nodes[:-1][inside] + top, peak
 
 
 def _primal_bound(
     points: np.ndarray, weight: np.ndarray, nodes: np.ndarray, target: np.ndarray
 ) -> float:
-    """The transport cost of the points to a calibrated law made of `target` (k,) at the nodes.
-
-    What the labels' weights are short of, or in excess by, is made up for at 0 and 1.
-    """
-    total = weight.sum(axis=1)
-    offered = np.stack([(1 - nodes) * target, nodes * target])  # (2, k)
-    offered *= min(1.0, *(total / offered.sum(axis=1)))
-    offered[0, 0] += total[0] - offered[0].sum()
-    offered[1, -1] += total[1] - offered[1].sum()
+    """The cost of moving the points to a calibrated law made of `target` (k,) at the nodes."""
+    offered = _calibrated(nodes, target, weight.sum(axis=1))
     change = np.concatenate([points, nodes])
     order = np.argsort(change, kind="stable")  # merges two sorted runs
     excess = np.concatenate([weight, -offered], axis=1)[:, order].cumsum(axis=1)
     return float(np.sum(np.abs(excess[:, :-1]) @ np.diff(change[order])))
 
 
+def _calibrated(nodes: np.ndarray, target: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """Mass (2, k) of each label at the nodes: (1 − v) μ and v μ, with the labels' total weights.
+
+    `target` (k,) is scaled down until it needs no more of either label than there is. What is left
+    of label 0 goes to the node 0, what is left of label 1 to the node 1.
+    """
+    offered = np.stack([(1 - nodes) * target, nodes * target])  # (2, k)
+    offered *= min(1.0, *(total / offered.sum(axis=1)))
+    offered[0, 0] += total[0] - offered[0].sum()
+    offered[1, -1] += total[1] - offered[1].sum()
+    return offered
+
+
 def _solve(nodes: np.ndarray, split: np.ndarray, gap: float) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Nearly optimal f (k, 2) and μ (k,) of the linear program on the nodes; whether they are.
+    """f (k, 2) and μ (k,) that nearly solve the program on the nodes, and whether they do.
 
     Mehrotra's predictor-corrector method for: maximise Σ split·f subject to A f ≤ limit, with
     slacks s > 0 and multipliers z > 0, Aᵀ z = split. The multipliers of the Lipschitz constraints
@@ -176,7 +239,7 @@ def _newton(
     slack: np.ndarray,
     product: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The steps of f, s and z to where the equations hold and s·z has grown by `product`."""
+    """Steps of f, s and z after which the equations hold and each s·z has grown by `product`."""
     rhs = missing - program.adjoint((product - z * slack) / s)
     df = cho_solve_banded((factor, True), rhs.ravel(), check_finite=False).reshape(rhs.shape)
     ds = slack - program.apply(df)
@@ -214,9 +277,9 @@ class _Program:
         return result
 
     def normal_factor(self, scale: np.ndarray) -> np.ndarray | None:
-        """Cholesky factor of Aᵀ diag(scale) A, lower banded, for f in the order of its memory.
+        """Cholesky factor of Aᵀ diag(scale) A in lower banded form, f being read row by row.
 
-        None if rounding makes the matrix indefinite however much its diagonal is increased.
+        None if rounding makes the matrix indefinite even with the largest increase of its diagonal.
         """
         rise, fall, level = self._parts(scale)
         coupling = rise + fall
@@ -228,8 +291,8 @@ class _Program:
         band[2, :-1] = -coupling
         band = band.reshape(3, -1)
         diagonal = band[0].copy()
-        for part in _REGULARISATION:
-            band[0] = (1 + part) * diagonal
+        for increase in _REGULARISATION:
+            band[0] = (1 + increase) * diagonal
             try:
                 return cholesky_banded(band, lower=True, check_finite=False)
             except LinAlgError:

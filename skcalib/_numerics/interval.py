@@ -2,18 +2,18 @@
 
 import numpy as np
 
-from .sorting import last_of_runs
+from .sorting import first_of_ties, last_of_runs
 
-# Candidate starts of the last interval are looked at in blocks of so many.
+# Candidate starts of the last interval in one block.
 _BLOCK = 128
 
-# So many points at a time are passed over by a moving interval.
+# Points in one stretch of the line, over which an interval moves.
 _STRETCH = 2**15
 
-# More distinct predictions take the dynamic programme longer than about a second or two; by
-# default it then cuts only between cells, of which this precision makes as many.
+# Up to this number of distinct predictions the dynamic programme takes a second or two.
 _MOST_CUTS = 100_000
 
+# For more, it cuts only between cells by default. This precision makes about `_MOST_CUTS` cells.
 _PRECISION_BEYOND = 2 / _MOST_CUTS
 
 # Values that differ by less are equal up to rounding.
@@ -74,9 +74,10 @@ def best_partition(
     index of the first cell of each run, (r,).
 
     Dynamic programme over the last cell b: best[b] is the least over starts a of best[a − 1] + cost
-    of (a, …, b). A block of starts is left out if a lower bound on its costs exceeds what is known
-    to be possible: the extent times the weight from its last start on, and the least of its `best`
-    minus mass, or plus mass, which bound the sum of `best` and the absolute mass between. Cost
+    of the run (a, …, b). Starts are looked at in blocks. A block is skipped if a lower bound on the
+    cost of all its starts exceeds the cost of the run (b,) alone. The bound has two terms: the
+    width term of the last start in the block, which is the smallest, and the smallest best − M in
+    the block, plus the M of b, where M is the mass up to a cell; or the same with −M for M. Cost
     O(m²) at most, nearly O(m) in practice.
     """
     n_cells = len(first)
@@ -84,7 +85,7 @@ def best_partition(
     weight_before = np.concatenate([[0.0], np.cumsum(weight)])
     best = np.zeros(n_cells + 1)
     start = np.zeros(n_cells + 1, dtype=np.intp)
-    # the least best − mass and best + mass in every block of starts
+    # the smallest best − mass and best + mass in every block of starts
     rising, falling = np.full((2, -(-n_cells // _BLOCK)), np.inf)
     rising[0] = falling[0] = 0.0
     block_end = np.minimum(np.arange(1, len(rising) + 1) * _BLOCK, n_cells) - 1
@@ -121,7 +122,7 @@ def shifted_partition_sum(points: np.ndarray, mass: np.ndarray, width: float) ->
 
     The average over r and the sum over j make one integral, (1/width) ∫ |mass in (t, t + width]|
     dt over the line, whose integrand changes where t or t + width passes a point. Points (m,) are
-    sorted. Cost O(m), in stretches of the line that fit into the cache.
+    sorted. Cost O(m). The line is cut into stretches whose arrays fit into the cache.
     """
     entering = points - width  # the t at which a point comes within the width
     stops = np.append(points[_STRETCH::_STRETCH], np.inf)
@@ -138,3 +139,14 @@ def shifted_partition_sum(points: np.ndarray, mass: np.ndarray, width: float) ->
         total += float(np.abs(height[:-1]) @ np.diff(change))
         first, inside, left, right = change[-1], height[-1], next_left, next_right
     return total / width
+
+
+def drawn_partition_sum(
+    points: np.ndarray, mass: np.ndarray, width: float, shifts: np.ndarray
+) -> float:
+    """The same with the mean over the shifts r = `width` · `shifts`, shifts (d,) in [0, 1)."""
+    total = 0.0
+    for shift in shifts:
+        is_first = first_of_ties(np.floor((points - width * shift) / width))
+        total += float(np.abs(np.add.reduceat(mass, np.flatnonzero(is_first))).sum())
+    return total / len(shifts)

@@ -19,15 +19,15 @@ import numpy as np
 
 from .sorting import first_of_ties
 
-# Shorter blocks are split to the end in less time than collapsing them would save.
+# Mean length from which collapsing blocks takes less time than it saves.
 _ITEMS_WORTH_COLLAPSING = 96
 
 
 def lipschitz_maximum(points: np.ndarray, mass: np.ndarray) -> float:
     """max Σ mass·f(points) over 1-Lipschitz f with |f| ≤ 1, for points in [0, 1].
 
-    Points (m,) are sorted and distinct, and mass (m,) is what they hold. Both are overwritten. Cost
-    O(m log m).
+    Points (m,) are sorted and distinct, with the signed mass (m,) at each. Both arrays are
+    overwritten. Cost O(m log m).
     """
     flow = np.cumsum(mass, out=mass)
     total = flow[-1]
@@ -77,7 +77,7 @@ class _Items(NamedTuple):
 
     weight: np.ndarray  # (m,), positive
     rank: np.ndarray  # (m,), rank of the value among the distinct values
-    end: np.ndarray  # (m,), one past the last element that the item stands for
+    end: np.ndarray  # (m,), index after the last element that the item stands for
 
 
 class _Blocks(NamedTuple):

@@ -3,10 +3,15 @@
 from ._binned import expected_calibration_error
 from ._conditional import conditional_kernel_calibration_error, joint_kernel_calibration_error
 from ._cumulative import cumulative_calibration_error
-from ._distance import calibration_distance_bounds, lower_distance_to_calibration
+from ._distance import (
+    DistanceCertificate,
+    calibration_distance_bounds,
+    lower_distance_to_calibration,
+)
 from ._interval import interval_calibration_error
 from ._kernel import kernel_calibration_error, squared_kernel_calibration_error
 from ._laplace import laplace_kernel_calibration_error
+from ._level_set import level_set_calibration_error
 from ._proper import ScoreDecomposition, score_decomposition
 from ._scorers import get_scorer, get_scorer_names, make_scorer
 from ._smooth import smooth_calibration_error, smooth_calibration_witness
@@ -14,6 +19,7 @@ from ._smooth_expected import smooth_expected_calibration_error
 from ._weighted import weighted_calibration_error
 
 __all__ = [
+    "DistanceCertificate",
     "ScoreDecomposition",
     "calibration_distance_bounds",
     "conditional_kernel_calibration_error",
@@ -25,6 +31,7 @@ __all__ = [
     "joint_kernel_calibration_error",
     "kernel_calibration_error",
     "laplace_kernel_calibration_error",
+    "level_set_calibration_error",
     "lower_distance_to_calibration",
     "make_scorer",
     "score_decomposition",

@@ -1,6 +1,6 @@
 """Bounds on the distance to the nearest calibrated predictor."""
 
-import warnings
+from dataclasses import dataclass
 from functools import partial
 from numbers import Real
 
@@ -10,22 +10,92 @@ from sklearn.exceptions import ConvergenceWarning
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
 from .._inputs.predictions import Predictions
-from .._numerics.distance import least_calibrating_transport
+from .._numerics.distance import certified_transport, least_calibrating_transport
 from .._sklearn import Interval, validate_params
+from .._warnings import warn
 from ._interval import _interval_calibration_error
-from ._reductions import average_over_reductions
+from ._reductions import average_over_reductions, over_reductions
+
+
+@dataclass(frozen=True, eq=False)
+class DistanceCertificate:
+    r"""What proves the bracket on the lower distance to calibration.
+
+    The potentials prove the lower end and the law proves the upper end; both can be checked with a
+    few lines of NumPy, without trusting the solver that found them.
+
+    Parameters
+    ----------
+    lower : float
+        Lower end of the bracket, which :func:`lower_distance_to_calibration` returns.
+
+    upper : float
+        Upper end of the bracket.
+
+    nodes : ndarray of shape (n_nodes,)
+        Increasing numbers from 0 to 1.
+
+    law : ndarray of shape (n_nodes,)
+        Mass :math:`\mu` of the calibrated predictions at each node. It sums to 1.
+
+    potentials : ndarray of shape (2, n_nodes)
+        Values of :math:`f_0` and :math:`f_1` at the nodes; between nodes they are linear.
+
+    See Also
+    --------
+    lower_distance_to_calibration : The function that returns it.
+
+    Notes
+    -----
+    With the weights :math:`w_i` that sum to 1, and :math:`\Gamma_y` the weight of the predictions
+    with label y, rounding apart,
+
+    .. math::
+        \mathrm{lower} = \sum_i w_i f_{y_i}(p_i), \quad
+        \mathrm{upper} = W_1(\Gamma_0, (1 - v) \mu) + W_1(\Gamma_1, v \mu).
+
+    Both functions have Lipschitz constant 1, and :math:`(1 - v) f_0(v) + v f_1(v) \le 0` on [0, 1].
+    A share :math:`v` of the mass at each node v has label 1, so the law is calibrated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.metrics import lower_distance_to_calibration
+    >>> y_true, y_proba = np.array([0, 1]), np.array([0.4, 0.6])
+    >>> distance, certificate = lower_distance_to_calibration(
+    ...     y_true, y_proba, return_certificate=True
+    ... )
+    >>> f0, f1 = (np.interp(y_proba, certificate.nodes, f) for f in certificate.potentials)
+    >>> bool(np.isclose(np.mean(np.where(y_true, f1, f0)), distance))
+    True
+    """
+
+    lower: float
+    upper: float
+    nodes: np.ndarray
+    law: np.ndarray
+    potentials: np.ndarray
 
 
 def _lower_distance_to_calibration(predictions: Predictions, tol: float) -> float:
     lower, upper = least_calibrating_transport(*predictions.pooled_weight(), tol)
+    _warn_of_wide_bracket(lower, upper, tol)
+    return lower
+
+
+def _distance_certificate(predictions: Predictions, tol: float) -> DistanceCertificate:
+    certificate = DistanceCertificate(*certified_transport(*predictions.pooled_weight(), tol))
+    _warn_of_wide_bracket(certificate.lower, certificate.upper, tol)
+    return certificate
+
+
+def _warn_of_wide_bracket(lower: float, upper: float, tol: float) -> None:
     if upper - lower > tol:
-        warnings.warn(
+        warn(
             f"The lower distance to calibration could not be found to tol={tol:.0e}: it lies in "
             f"[{lower!r}, {upper!r}], of which the lower end is returned.",
             ConvergenceWarning,
-            stacklevel=5,
         )
-    return lower
 
 
 def _calibration_distance_bounds(predictions: Predictions, tol: float) -> np.ndarray:
@@ -34,7 +104,12 @@ def _calibration_distance_bounds(predictions: Predictions, tol: float) -> np.nda
 
 
 @validate_params(
-    METRIC_CONSTRAINTS | REDUCTION_CONSTRAINTS | {"tol": [Interval(Real, 1e-6, 1, closed="both")]},
+    METRIC_CONSTRAINTS
+    | REDUCTION_CONSTRAINTS
+    | {
+        "tol": [Interval(Real, 1e-6, 1, closed="both")],
+        "return_certificate": ["boolean"],
+    },
     prefer_skip_nested_validation=True,
 )
 def lower_distance_to_calibration(
@@ -45,6 +120,7 @@ def lower_distance_to_calibration(
     pos_label=None,
     labels=None,
     tol=1e-4,
+    return_certificate=False,
     multi_class="confidence",
     average="auto",
 ):
@@ -82,6 +158,9 @@ def lower_distance_to_calibration(
         Largest width of the certified bracket. The lower end of the bracket is returned, so the
         exact number is at most this much larger, and never smaller.
 
+    return_certificate : bool, default=False
+        Whether to return what proves both ends of the bracket too.
+
     multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
         For more than two classes, the binary problems that are measured: the probability of the
         predicted class and whether it was right; the same for each predicted class alone; or each
@@ -99,6 +178,11 @@ def lower_distance_to_calibration(
     distance : float or ndarray of shape (n_classes,)
         Between 0 and 1, in units of probability; 0 is best. An array if `average` is None and there
         are values for several classes.
+
+    certificate : DistanceCertificate or list of length n_classes
+        The bracket, and what proves it. For more than two classes with "top-label" or "classwise",
+        a list of them, one for each class whatever the `average`, with None for a class that is
+        never predicted. Only if `return_certificate` is True.
 
     Warns
     -----
@@ -144,8 +228,14 @@ def lower_distance_to_calibration(
     predictions = check_predictions(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
-    measure = partial(_lower_distance_to_calibration, tol=tol)
-    return average_over_reductions(measure, predictions, multi_class, average)
+    if not return_certificate:
+        measure = partial(_lower_distance_to_calibration, tol=tol)
+        return average_over_reductions(measure, predictions, multi_class, average)
+    certificate = over_reductions(partial(_distance_certificate, tol=tol), predictions, multi_class)
+    found = certificate if isinstance(certificate, list) else [certificate]
+    values = iter([one.lower for one in found if one is not None])
+    value = average_over_reductions(lambda _: next(values), predictions, multi_class, average)
+    return value, certificate
 
 
 @validate_params(
@@ -221,9 +311,12 @@ def calibration_distance_bounds(
     -----
     The distance to calibration is :math:`\min_g E|g(x) - p(x)|` over all predictors g that are
     perfectly calibrated [1]_. It depends on more than predictions and labels; from these,
-    lower ≤ distance ≤ upper is known, and upper :math:`\le 4 \sqrt{lower}` (Theorem 6.2). The upper
-    bound is attained by a recalibration that gives every prediction the mean outcome of its
-    interval. Cost and the treatment of ties are those of the two functions.
+    lower ≤ distance ≤ upper is known. Of the exact quantities, upper :math:`\le 4 \sqrt{lower}`
+    (Theorem 6.2). As the lower bound returned may be smaller than the exact one by `tol`, the
+    numbers returned obey upper :math:`\le 4 \sqrt{lower + tol}`, for up to 100 000 distinct
+    predictions, where the upper bound is exact. A recalibration that gives every prediction the
+    mean outcome of its interval changes predictions by at most the upper bound on average. Cost and
+    the treatment of ties are those of the two functions.
 
     References
     ----------

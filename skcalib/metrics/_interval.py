@@ -2,15 +2,17 @@
 
 import math
 from functools import partial
-from numbers import Real
+from numbers import Integral, Real
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
 from .._inputs.predictions import Predictions
 from .._numerics.interval import (
     _ROUNDING,
+    drawn_partition_sum,
     optimal_partition,
     partition_errors,
     shifted_partition_sum,
@@ -18,9 +20,12 @@ from .._numerics.interval import (
 from .._sklearn import Interval, StrOptions, validate_params
 from ._reductions import average_over_reductions
 
-# Widths are 2^−k. This k is tried first, as the best is often near it; beyond that one sums suffer
-# from rounding, and all that still could be gained is the width.
-_USUAL, _NARROWEST = 6, 24
+# The surrogate takes the widths 2^−k. The search begins at this k, as the best is often near it.
+_USUAL = 6
+
+# No width is narrower than that of this k: the sums would suffer from rounding, and there is at
+# most the width itself to be gained.
+_NARROWEST = 24
 
 
 def _interval_calibration_error(predictions: Predictions, precision: float | None) -> float:
@@ -32,9 +37,8 @@ def _surrogate_interval_calibration_error(
     predictions: Predictions, precision: float | None
 ) -> float:
     points, mass = predictions.pooled_mass()
-    # in the limit of narrow intervals every prediction is alone
-    best = np.inf if precision else float(np.abs(mass).sum())
-    narrowest = min(math.ceil(1 - math.log2(max(precision or 0, _ROUNDING))), _NARROWEST)
+    best = _limit_of_narrow_intervals(mass, precision)
+    narrowest = _narrowest(precision)
     first = min(_USUAL, narrowest)
     for k in range(first, narrowest + 1):
         error = shifted_partition_sum(points, mass, 2.0**-k)
@@ -48,12 +52,46 @@ def _surrogate_interval_calibration_error(
     return best
 
 
+def _drawn_surrogate_interval_calibration_error(
+    predictions: Predictions, precision: float | None, n_draws: int, rng
+) -> float:
+    """The estimator of Theorem 6.12: the surrogate with means over the shifts that were drawn."""
+    points, mass = predictions.pooled_mass()
+    best = _limit_of_narrow_intervals(mass, precision)
+    for k in range(_narrowest(precision) + 1):
+        error = drawn_partition_sum(points, mass, 2.0**-k, rng.uniform(size=n_draws))
+        best = min(best, error + 2.0**-k)
+    return best
+
+
+def _limit_of_narrow_intervals(mass: np.ndarray, precision: float | None) -> float:
+    """Every prediction is alone, at no width; a precision above 0 ends before this limit."""
+    return np.inf if precision else float(np.abs(mass).sum())
+
+
+def _narrowest(precision: float | None) -> int:
+    """The k* of Theorem 6.12, with ε/4 < 2^−k* ≤ ε/2."""
+    return min(math.ceil(1 - math.log2(max(precision or 0, _ROUNDING))), _NARROWEST)
+
+
+def _random_grid_calibration_error(
+    predictions: Predictions, width: float, n_draws: int | None, rng
+) -> float:
+    points, mass = predictions.pooled_mass()
+    if n_draws is None:
+        return shifted_partition_sum(points, mass, width)
+    return drawn_partition_sum(points, mass, width, rng.uniform(size=n_draws))
+
+
 @validate_params(
     METRIC_CONSTRAINTS
     | REDUCTION_CONSTRAINTS
     | {
-        "method": [StrOptions({"exact", "surrogate"})],
+        "method": [StrOptions({"exact", "surrogate", "random-grid"})],
         "precision": [Interval(Real, 0, 1, closed="both"), None],
+        "width": [Interval(Real, 0, 1, closed="right"), None],
+        "n_draws": [Interval(Integral, 1, None, closed="left"), None],
+        "random_state": ["random_state"],
     },
     prefer_skip_nested_validation=True,
 )
@@ -66,6 +104,9 @@ def interval_calibration_error(
     labels=None,
     method="exact",
     precision=None,
+    width=None,
+    n_draws=None,
+    random_state=None,
     multi_class="confidence",
     average="auto",
 ):
@@ -74,8 +115,9 @@ def interval_calibration_error(
     It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
     a calibrated model it is positive, so it is biased upwards. It is never less than the distance
     to the nearest perfectly calibrated predictor: moving every prediction to the mean outcome of
-    its interval costs at most this much and calibrates the model on the sample [1]_. With two
-    classes it concerns the probability of the positive class, not the confidence max(p, 1 − p).
+    its interval costs at most this much and calibrates the model on the sample [1]_ (with "exact",
+    and with "surrogate" unless `n_draws` is given). With two classes it concerns the probability of
+    the positive class, not the confidence max(p, 1 − p).
 
     Parameters
     ----------
@@ -98,20 +140,33 @@ def interval_calibration_error(
         `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
         {−1, 1} or {False, True} is supplied.
 
-    method : {"exact", "surrogate"}, default="exact"
-        The minimum over all partitions into intervals; or the surrogate (SintCE) of [1]_, the
-        minimum over equal widths 1, 1/2, 1/4, … of the mean over random shifts, which is never
-        smaller.
+    method : {"exact", "surrogate", "random-grid"}, default="exact"
+        "exact": the minimum over all partitions into intervals. "surrogate" (SintCE): the minimum
+        over the widths 1, 1/2, 1/4, … of width plus mean binned error over random shifts, which is
+        never smaller than "exact". "random-grid" (RintCE): that mean binned error for one `width`,
+        which is *not* added; their sum is never smaller than "exact".
 
     precision : float in [0, 1], default=None
-        For "exact", the size of the cells that are not divided by a cut: of at most this extent,
-        and, the last prediction apart, at most this share of the weight. The value is then the
-        minimum over fewer partitions, still an upper bound on the distance. 0 allows every cut, at
-        any cost; None does so for up to 100 000 distinct predictions, the work of a second or two,
-        and takes 2e-5 for more (for 120 000 predictions of a calibrated model that raised the value
-        by 1 %). For "surrogate", the :math:`\varepsilon` of Theorem 6.12 of [1]_: the narrowest
-        width lies in :math:`(\varepsilon/4, \varepsilon/2]`; None and 0 take all widths (those
-        below 6e-8, by which they could lower the value, excepted).
+        For "exact", predictions are first put into cells, and intervals do not cut through a cell:
+        a cell has at most this extent and, without its last prediction, at most this share of the
+        weight. The value is then the minimum over fewer partitions, still an upper bound on the
+        distance. 0 allows every cut, at any cost; None does so for up to 100 000 distinct
+        predictions, the work of a second or two, and takes 2e-5 for more (for 120 000 predictions
+        of a calibrated model that raised the value by 1 %). For "surrogate", the
+        :math:`\varepsilon` of Theorem 6.12 of [1]_: the narrowest width lies in
+        :math:`(\varepsilon/4, \varepsilon/2]`; None and 0 take all widths (those below 6e-8, by
+        which they could lower the value, excepted).
+
+    width : float in (0, 1], default=None
+        For "random-grid", the width :math:`\varepsilon` of the intervals.
+
+    n_draws : int, default=None
+        For "surrogate" and "random-grid", the number of shifts that are drawn for each width, as in
+        Theorem 6.12 of [1]_. By default the mean over all shifts is computed exactly, at the cost
+        of about one draw.
+
+    random_state : int, RandomState instance or None, default=None
+        Draws the shifts, if `n_draws` is given.
 
     multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
         For more than two classes, the binary problems that are measured: the probability of the
@@ -135,6 +190,7 @@ def interval_calibration_error(
     --------
     calibration_distance_bounds : A bracket on the distance, of which this is the upper end.
     expected_calibration_error : The error for one binning; `add_bin_width` adds the width.
+    level_set_calibration_error : The limit of narrow intervals.
 
     Notes
     -----
@@ -147,12 +203,18 @@ def interval_calibration_error(
     (Definition 6.1 of [1]_). Intervals may be taken to begin and end at predictions, since gaps
     carry no weight; so the minimum over the partitions of the m distinct predictions is exact. A
     dynamic programme finds it in :math:`O(m^2)` at worst and 10 to 20 µs for each distinct
-    prediction in practice. The surrogate is :math:`\min_k R(2^{-k}) + 2^{-k}` (Definition 6.10),
-    where R(ε) is the mean of the first sum over the partitions [r + jε, r + (j + 1)ε), r uniform in
-    [0, ε). It is computed exactly, as the integral :math:`\varepsilon^{-1} \int |\sum_{t < p_i \le
-    t + \varepsilon} w_i (y_i - p_i)| \, dt`, at :math:`O(m)` for each width after sorting; as R
-    grows when ε is halved, the minimum over all k is found after a few. Ties are pooled;
-    probabilities of exactly 0 and 1 need no special treatment.
+    prediction in practice.
+
+    The random grid of width ε (Definition 6.5) gives R(ε), the mean of the first sum over the
+    partitions [r + jε, r + (j + 1)ε), r uniform in [0, ε). It is computed exactly, as the integral
+    :math:`\varepsilon^{-1} \int |\sum_{t < p_i \le t + \varepsilon} w_i (y_i - p_i)| \, dt`, at
+    :math:`O(m)` after sorting. :math:`\mathrm{intCE} - \varepsilon \le R(\varepsilon) \le (1 + 2 /
+    \varepsilon) \mathrm{d}`, with d the lower distance to calibration (Claim 6.6 and Lemma 6.7).
+
+    The surrogate is :math:`\min_k R(2^{-k}) + 2^{-k}` (Definition 6.10). As R grows when ε is
+    halved, the minimum over all k is found after a few. With `n_draws`, all widths are drawn in
+    turn, at :math:`O(m)` a draw. Ties are pooled; probabilities of exactly 0 and 1 need no special
+    treatment.
 
     References
     ----------
@@ -166,13 +228,53 @@ def interval_calibration_error(
     0.19...
     >>> interval_calibration_error([0, 1], [0.1, 0.9])
     0.09...
+    >>> interval_calibration_error([0, 1], [0.1, 0.9], method="random-grid", width=0.5)
+    0.09...
     """
+    check_grid(method, precision, width, n_draws)
     predictions = check_predictions(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
-    kernels = {
-        "exact": _interval_calibration_error,
-        "surrogate": _surrogate_interval_calibration_error,
-    }
-    measure = partial(kernels[method], precision=precision)
+    rng = check_random_state(random_state)
+    if method == "random-grid":
+        measure = partial(_random_grid_calibration_error, width=width, n_draws=n_draws, rng=rng)
+    elif n_draws is not None:
+        measure = partial(
+            _drawn_surrogate_interval_calibration_error,
+            precision=precision,
+            n_draws=n_draws,
+            rng=rng,
+        )
+    else:
+        measure = partial(_WITHOUT_DRAWS[method], precision=precision)
     return average_over_reductions(measure, predictions, multi_class, average)
+
+
+_WITHOUT_DRAWS = {
+    "exact": _interval_calibration_error,
+    "surrogate": _surrogate_interval_calibration_error,
+}
+
+
+def check_grid(method, precision, width, n_draws):
+    """Whether the options are those of the method."""
+    if method == "random-grid" and width is None:
+        raise ValueError(
+            "width must be given for method='random-grid'; found None. Pass the width of the "
+            "intervals, for instance width=0.1."
+        )
+    if method == "random-grid" and precision is not None:
+        raise ValueError(
+            f"precision is not for method='random-grid', which has one width; found "
+            f"precision={precision}. Leave it out."
+        )
+    if method != "random-grid" and width is not None:
+        raise ValueError(
+            f"width is for method='random-grid'; found method={method!r} and width={width}. Leave "
+            "it out, or choose that method."
+        )
+    if method == "exact" and n_draws is not None:
+        raise ValueError(
+            f"n_draws is for random grids; found method='exact' and n_draws={n_draws}. Leave it "
+            "out, or choose 'surrogate' or 'random-grid'."
+        )

@@ -15,7 +15,7 @@ from .._numerics.sorting import first_of_ties
 from .._sklearn import Interval, StrOptions, validate_params
 from ._reductions import average_over_reductions
 
-# Pairs of samples drawn at once (8 MB an array).
+# Pairs of samples that are drawn at once; an array of them takes 8 MB.
 _BATCH = 2**20
 
 
@@ -26,7 +26,7 @@ def _exact_square(predictions: Predictions, bandwidth: float) -> float:
 
 def _subsampled_square(predictions: Predictions, bandwidth, n_draws, rng) -> float:
     """Mean of r_i r_j exp(−|p_i − p_j|/h) over pairs drawn by weight, equation 29 of the paper."""
-    # in an order of their own, so that the order of the samples does not matter
+    # sorted, so that the order of the samples does not matter
     order = np.lexsort((predictions.label, predictions.proba))
     proba = predictions.proba[order]
     residual = predictions.label[order] - proba
@@ -144,9 +144,9 @@ def laplace_kernel_calibration_error(
         The h of the kernel :math:`e^{-|s - t|/h}`, in units of probability.
 
     method : {"exact", "subsample", "fourier", "binning"}, default="exact"
-        Exact; or one of the paper's random estimators, which serve for comparison and teaching,
-        for the exact number costs less: the mean over random pairs of samples, random Fourier
-        features, or bins of random width and shift. Each is unbiased for the square.
+        Exact, or one of the paper's random estimators: the mean over random pairs of samples,
+        random Fourier features, or bins of random width and shift. Each is unbiased for the square.
+        They serve for comparison and teaching, since the exact number costs less.
 
     n_draws : int, default=None
         Number of pairs, frequencies or partitions that a random estimator averages over. By default

@@ -3,6 +3,20 @@
 import numpy as np
 
 
+def over_reductions(function, predictions, multi_class):
+    """A function of two classes; for more, a list of its values for single classes.
+
+    It is None for a class that is never predicted. With "confidence" there is one problem, so its
+    value stands alone.
+    """
+    if predictions.is_binary:
+        return function(predictions)
+    if multi_class == "confidence":
+        return function(predictions.confidence())
+    problems = predictions.top_label() if multi_class == "top-label" else predictions.classwise()
+    return [None if problem is None else function(problem) for _, problem in problems]
+
+
 def average_over_reductions(measure, predictions, multi_class, average):
     """Value of a binary measure, for more than two classes through the reduction `multi_class`.
 

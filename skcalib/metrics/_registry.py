@@ -16,6 +16,7 @@ from ._distance import lower_distance_to_calibration
 from ._interval import interval_calibration_error
 from ._kernel import kernel_calibration_error, squared_kernel_calibration_error
 from ._laplace import laplace_kernel_calibration_error
+from ._level_set import level_set_calibration_error
 from ._smooth import smooth_calibration_error
 from ._smooth_expected import smooth_expected_calibration_error
 
@@ -54,6 +55,7 @@ METRICS = {
         Metric(laplace_kernel_calibration_error, "n log n"),
         Metric(smooth_expected_calibration_error, "n", rate=1 / 3),
         Metric(cumulative_calibration_error, "n log n"),
+        Metric(level_set_calibration_error, "n log n"),
         Metric(kernel_calibration_error, "n²"),
         Metric(squared_kernel_calibration_error, "n²", statistic=SquaredKernelError),
         Metric(joint_kernel_calibration_error, "n²"),

@@ -7,7 +7,7 @@ from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
 from .._inputs.predictions import Predictions
 from .._numerics.smooth import lipschitz_maximiser, lipschitz_maximum
 from .._sklearn import validate_params
-from ._reductions import average_over_reductions
+from ._reductions import average_over_reductions, over_reductions
 
 
 def _smooth_calibration_error(predictions: Predictions) -> float:
@@ -133,8 +133,8 @@ def smooth_calibration_witness(
     r"""Witness of the smooth calibration error: where, and in which direction, the model errs.
 
     The weight function that attains the maximum in :func:`smooth_calibration_error`. Where it is
-    high, outcomes tend to be more frequent than predicted, and where it is low, less frequent. Only
-    differences tell; the sign is that of the mean residual.
+    high, outcomes tend to be more frequent than predicted, and where it is low, less frequent. Look
+    at differences between its values; their common sign is only that of the mean residual.
 
     Parameters
     ----------
@@ -197,11 +197,4 @@ def smooth_calibration_witness(
     predictions = check_predictions(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
-    if predictions.is_binary:
-        return _smooth_calibration_witness(predictions)
-    if multi_class == "confidence":
-        return _smooth_calibration_witness(predictions.confidence())
-    problems = predictions.top_label() if multi_class == "top-label" else predictions.classwise()
-    return [
-        None if problem is None else _smooth_calibration_witness(problem) for _, problem in problems
-    ]
+    return over_reductions(_smooth_calibration_witness, predictions, multi_class)

@@ -6,10 +6,12 @@ from oracles import (
     lower_distance_by_joint_law,
     lower_distance_by_potentials,
     lower_distance_by_slopes,
+    normalised,
     smooth_calibration_cvxpy,
     smooth_calibration_linprog,
 )
 from problems import small_case
+from scipy.stats import wasserstein_distance
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
@@ -276,3 +278,99 @@ def test_distance_bounds_are_their_two_measures():
     lower, upper = calibration_distance_bounds(label, proba, **options)
     np.testing.assert_array_equal(lower, lower_distance_to_calibration(label, proba, **options))
     np.testing.assert_array_equal(upper, interval_calibration_error(label, proba, **options))
+
+
+def check_certificate(proba, outcome, weight, tol):
+    """Both bounds evaluated on the samples themselves, by other means than the package's."""
+    value, certificate = lower_distance_to_calibration(
+        outcome, proba, sample_weight=weight, labels=[0, 1], tol=tol, return_certificate=True
+    )
+    assert value == certificate.lower
+    assert value == lower_distance_to_calibration(
+        outcome, proba, sample_weight=weight, labels=[0, 1], tol=tol
+    )
+    assert certificate.upper <= certificate.lower + tol
+    nodes, law, potentials = certificate.nodes, certificate.law, certificate.potentials
+    assert (np.diff(nodes) > 0).all()
+    assert (nodes[0], nodes[-1]) == (0, 1)
+    share = normalised(weight, len(proba))
+
+    # the law is calibrated with the labels' shares, and moving the samples to it costs `upper`
+    assert (law >= 0).all()
+    cost = 0.0
+    for y, mass in enumerate([(1 - nodes) * law, nodes * law]):
+        total = share[outcome == y].sum()
+        assert mass.sum() == pytest.approx(total, abs=1e-12)
+        if total > 0:
+            mine = proba[outcome == y], nodes
+            cost += total * wasserstein_distance(*mine, share[outcome == y], mass)
+    assert cost == pytest.approx(certificate.upper, abs=1e-12)
+
+    # the potentials are feasible everywhere, and their mean over the samples is `lower`
+    fine = np.union1d(nodes, np.linspace(0, 1, 20_001))
+    f0, f1 = (np.interp(fine, nodes, f) for f in potentials)
+    assert np.max((1 - fine) * f0 + fine * f1) <= 1e-14
+    assert np.max(np.abs(np.diff(potentials)) - np.diff(nodes)) <= 1e-14
+    attained = sum(
+        w * np.interp(p, nodes, potentials[y])
+        for p, y, w in zip(proba, outcome, share, strict=True)
+    )
+    assert attained == pytest.approx(certificate.lower, abs=1e-12)
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-5])
+def test_certificate_proves_both_bounds(tol):
+    for seed in range(40):
+        check_certificate(*small_case(seed), tol)
+    rng = np.random.default_rng(0)
+    proba = rng.random(2000) ** 3
+    check_certificate(proba, (rng.random(2000) < 0.3 + proba / 2).astype(int), None, tol)
+
+
+def test_certificate_by_hand():
+    # ½ ± ε: the part 2ε of the samples moves to ½, and the rest is calibrated where it is
+    epsilon = 0.1
+    value, certificate = lower_distance_to_calibration(
+        [0, 1], [0.5 - epsilon, 0.5 + epsilon], return_certificate=True
+    )
+    assert value == pytest.approx(2 * epsilon * (0.5 - epsilon), abs=1e-4)
+    near = np.interp([0.39, 0.41, 0.59, 0.61], certificate.nodes, np.cumsum(certificate.law))
+    assert near[0] == pytest.approx(0, abs=1e-2)
+    assert near[3] == pytest.approx(1, abs=1e-2)
+    mean = certificate.nodes @ certificate.law
+    assert mean == pytest.approx(0.5, abs=1e-12)
+
+
+def test_certificates_of_more_classes():
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.ones(3), size=40) * [1, 1, 1e-3]
+    proba /= proba.sum(axis=1, keepdims=True)
+    label = rng.integers(0, 3, size=40)
+    value, certificate = lower_distance_to_calibration(label, proba, return_certificate=True)
+    assert value == certificate.lower == lower_distance_to_calibration(label, proba)
+    for multi_class in ("top-label", "classwise"):
+        for average in (None, "macro", "weighted"):
+            options = {"multi_class": multi_class, "average": average}
+            values, certificates = lower_distance_to_calibration(
+                label, proba, return_certificate=True, **options
+            )
+            expected = lower_distance_to_calibration(label, proba, **options)
+            np.testing.assert_array_equal(values, expected)
+            assert [one is None for one in certificates] == [
+                False,
+                False,
+                multi_class == "top-label",  # class 2 is never predicted
+            ]
+        by_class = [np.nan if one is None else one.lower for one in certificates]
+        alone = lower_distance_to_calibration(label, proba, multi_class=multi_class, average=None)
+        np.testing.assert_array_equal(by_class, alone)
+
+
+def test_returned_bounds_are_quadratically_close_up_to_the_tolerance():
+    # Theorem 6.2 holds of the exact lower distance, which is larger than the number by up to `tol`
+    for tol in (1, 1e-2):
+        for epsilon in (1e-2, 1e-6):
+            bounds = calibration_distance_bounds([0, 1], [0.5 - epsilon, 0.5 + epsilon], tol=tol)
+            assert bounds[1] <= 4 * np.sqrt(bounds[0] + tol)
+    coarse = calibration_distance_bounds([0, 1], [0.49, 0.51], tol=1)
+    assert coarse[1] > 4 * np.sqrt(coarse[0])

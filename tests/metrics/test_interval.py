@@ -9,7 +9,11 @@ from problems import small_case
 from scipy.integrate import quad
 
 from skcalib._numerics import interval
-from skcalib.metrics import expected_calibration_error, interval_calibration_error
+from skcalib.metrics import (
+    expected_calibration_error,
+    interval_calibration_error,
+    lower_distance_to_calibration,
+)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.25, 0.4, 0.5])
@@ -168,3 +172,109 @@ def test_bad_precision_is_refused(precision):
 def test_bad_method_is_refused():
     with pytest.raises(ValueError, match="'method' parameter"):
         interval_calibration_error([0, 1], [0.2, 0.9], method="random")
+
+
+@pytest.mark.parametrize("seed", range(0, 40, 3))
+@pytest.mark.parametrize("width", [1.0, 0.3, 0.07])
+def test_random_grid_equals_quadrature_over_the_shift(seed, width):
+    proba, outcome, weight = small_case(seed)
+    mass = normalised(weight, len(proba)) * (outcome - proba)
+    error = interval_calibration_error(
+        outcome, proba, sample_weight=weight, labels=[0, 1], method="random-grid", width=width
+    )
+    assert error == pytest.approx(shifted_errors_by_quadrature(proba, mass, width), abs=1e-9)
+
+
+def test_random_grid_by_hand():
+    # 0.4 and 0.6 share an interval of width 0.5 for the part 1 − 0.2/0.5 of the shifts: 0 then
+    error = interval_calibration_error([0, 1], [0.4, 0.6], method="random-grid", width=0.5)
+    assert error == pytest.approx(0.4 * 0.4, abs=1e-15)
+    # never for a width below 0.2
+    error = interval_calibration_error([0, 1], [0.4, 0.6], method="random-grid", width=0.1)
+    assert error == pytest.approx(0.4, abs=1e-15)
+
+
+def drawn_errors(proba, mass, width, n_draws, rng):
+    shifts = rng.uniform(0, width, size=n_draws)
+    return [shifted_error(proba, mass, width, shift) for shift in shifts]
+
+
+@pytest.mark.parametrize("seed", range(0, 40, 7))
+@pytest.mark.parametrize("width", [1.0, 0.3])
+def test_drawn_grid_is_the_mean_over_the_shifts_drawn(seed, width):
+    proba, outcome, weight = small_case(seed)
+    mass = normalised(weight, len(proba)) * (outcome - proba)
+    options = {"sample_weight": weight, "labels": [0, 1], "method": "random-grid", "width": width}
+    error = interval_calibration_error(outcome, proba, n_draws=5, random_state=3, **options)
+    expected = drawn_errors(proba, mass, width, 5, np.random.RandomState(3))
+    assert error == pytest.approx(np.mean(expected), abs=1e-14)
+
+
+def test_drawn_grid_converges_to_the_mean_over_all_shifts():
+    rng = np.random.default_rng(0)
+    proba = rng.random(200)
+    outcome = rng.integers(0, 2, size=200)
+    mass = (outcome - proba) / 200
+    options = {"method": "random-grid", "width": 0.13}
+    exact = interval_calibration_error(outcome, proba, **options)
+    drawn = interval_calibration_error(outcome, proba, n_draws=2000, random_state=0, **options)
+    deviation = np.std(drawn_errors(proba, mass, 0.13, 300, np.random.RandomState(1)))
+    assert drawn == pytest.approx(exact, abs=4 * deviation / np.sqrt(2000))
+    assert drawn != exact
+
+
+@pytest.mark.parametrize("precision", [0.3, 0.01, 1.0])
+def test_drawn_surrogate_is_that_of_the_paper(precision):
+    # Theorem 6.12: for k = 0, …, k*, with ε/4 < 2^{−k*} ≤ ε/2, shifts uniform in [0, 2^{−k})
+    rng = np.random.default_rng(0)
+    proba = np.round(rng.random(30), 2)
+    outcome = rng.integers(0, 2, size=30)
+    random_state = np.random.RandomState(5)
+    values = []
+    for k in range(int(np.ceil(np.log2(2 / precision))) + 1):
+        errors = drawn_errors(proba, (outcome - proba) / 30, 2.0**-k, 4, random_state)
+        values.append(np.mean(errors) + 2.0**-k)
+    options = {"method": "surrogate", "precision": precision, "random_state": 5}
+    error = interval_calibration_error(outcome, proba, n_draws=4, **options)
+    assert error == pytest.approx(min(values), abs=1e-14)
+
+
+def test_drawn_surrogate_without_precision_ends_with_single_predictions():
+    error = interval_calibration_error(
+        [1, 1, 0], [0.75] * 3, method="surrogate", n_draws=2, random_state=0
+    )
+    assert error == pytest.approx(1 / 12, abs=1e-15)
+
+
+@pytest.mark.parametrize("width", [1, 0.5, 0.1])
+def test_random_grid_lies_between_its_bounds(width):
+    # Claim 6.6 and Lemma 6.7: intCE − ε ≤ RintCE(ε) ≤ (1 + 2/ε) dCE_low; halving never lowers it
+    for seed in range(30):
+        proba, outcome, weight = small_case(seed)
+        options = {"sample_weight": weight, "labels": [0, 1]}
+        grid = {"method": "random-grid"} | options
+        error = interval_calibration_error(outcome, proba, width=width, **grid)
+        assert interval_calibration_error(outcome, proba, **options) <= error + width + 1e-12
+        lower = lower_distance_to_calibration(outcome, proba, tol=1e-3, **options)
+        assert error <= (1 + 2 / width) * (lower + 1e-3)
+        half = interval_calibration_error(outcome, proba, width=width / 2, **grid)
+        assert error <= half + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "random-grid"}, "width must be given"),
+        ({"method": "random-grid", "width": 0.0}, "'width' parameter"),
+        ({"method": "random-grid", "width": 1.5}, "'width' parameter"),
+        ({"method": "random-grid", "width": np.nan}, "'width' parameter"),
+        ({"method": "random-grid", "width": 0.1, "precision": 0.1}, "precision is not for"),
+        ({"width": 0.1}, "width is for method='random-grid'"),
+        ({"method": "surrogate", "width": 0.1}, "width is for method='random-grid'"),
+        ({"n_draws": 3}, "n_draws is for random grids"),
+        ({"method": "surrogate", "n_draws": 0}, "'n_draws' parameter"),
+    ],
+)
+def test_options_that_do_not_fit_the_method_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        interval_calibration_error([0, 1], [0.2, 0.9], **options)
