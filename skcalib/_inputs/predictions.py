@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .._numerics.pooled import Pooled, pooled
 from .._numerics.sorting import pool_sorted, pool_ties, sort_labelled
 from .._redraw import draw_labels
 
@@ -87,15 +88,9 @@ class Predictions:
         mass *= self.weight[0]
         return points, mass
 
-    def pooled_weight(self) -> tuple[np.ndarray, np.ndarray]:
-        """The sorted distinct predictions of two classes (m,), and the weight of each label (2, m).
-
-        Row 0 is the weight of the samples with label 0.
-        """
-        if not (self.weight == self.weight[0]).all():
-            return pool_ties(self.proba, self.weight * (self.label == [[0], [1]]))
-        proba, label = sort_labelled(self.proba, self.label)
-        return pool_sorted(proba, self.weight[0] * np.stack([1 - label, label]))
+    def pooled(self) -> Pooled:
+        """The weights of two classes, summed where predictions are tied."""
+        return pooled(self.proba, self.label, self.weight)
 
     def confidence(self) -> "Predictions":
         """The probability of the predicted class, and whether the prediction was right."""

@@ -78,13 +78,13 @@ class DistanceCertificate:
 
 
 def _lower_distance_to_calibration(predictions: Predictions, tol: float) -> float:
-    lower, upper = least_calibrating_transport(*predictions.pooled_weight(), tol)
+    lower, upper = least_calibrating_transport(*predictions.pooled()[:2], tol)
     _warn_of_wide_bracket(lower, upper, tol)
     return lower
 
 
 def _distance_certificate(predictions: Predictions, tol: float) -> DistanceCertificate:
-    certificate = DistanceCertificate(*certified_transport(*predictions.pooled_weight(), tol))
+    certificate = DistanceCertificate(*certified_transport(*predictions.pooled()[:2], tol))
     _warn_of_wide_bracket(certificate.lower, certificate.upper, tol)
     return certificate
 

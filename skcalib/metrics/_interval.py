@@ -29,7 +29,7 @@ _NARROWEST = 24
 
 
 def _interval_calibration_error(predictions: Predictions, precision: float | None) -> float:
-    points, weight = predictions.pooled_weight()
+    points, weight, _ = predictions.pooled()
     return sum(partition_errors(points, weight, optimal_partition(points, weight, precision)))
 
 

@@ -224,7 +224,7 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         self.partition_, self.values_, self.certificate_ = found
 
     def _fit_binary(self, predictions):
-        points, weight = predictions.pooled_weight()
+        points, weight, _ = predictions.pooled()
         cuts = self._cuts(points, weight)
         bins = np.searchsorted(cuts, points, side="right")  # (m,)
         start = np.flatnonzero(first_of_ties(bins))

@@ -92,7 +92,7 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
         self.labels = labels
 
     def _fit_binary(self, predictions):
-        points, weight = predictions.pooled_weight()
+        points, weight, _ = predictions.pooled()
         if self.strict:
             return centred_isotonic_knots(points, weight, predictions.share_of_one_sample)
         return isotonic_knots(points, weight)

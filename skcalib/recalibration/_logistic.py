@@ -397,6 +397,6 @@ def outcomes(recalibrator, predictions):
     Both masses are positive if there is a prior, and keep every digit.
     """
     proba = clipped(predictions.proba, recalibrator.smallest_probability_)
-    points, mass = replace(predictions, proba=proba).pooled_weight()
+    points, mass, _ = replace(predictions, proba=proba).pooled()
     prior = share_of_prior(predictions, recalibrator.prior_weight)
     return points, (1 - prior) * mass + prior * mass.sum(axis=0) * np.stack([1 - points, points])

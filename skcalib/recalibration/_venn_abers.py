@@ -113,7 +113,8 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
         return np.stack([venn_abers_bounds(column, *fits) for column, fits in pairs], axis=1)
 
     def _fit_binary(self, predictions):
-        return venn_abers_fit(*predictions.pooled_weight(), predictions.share_of_one_sample)
+        points, weight, _ = predictions.pooled()
+        return venn_abers_fit(points, weight, predictions.share_of_one_sample)
 
     def _map_binary(self, proba, learned):
         lower, upper = venn_abers_bounds(proba, *learned).T
