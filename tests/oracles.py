@@ -223,3 +223,10 @@ def skce_by_loops(
                 total += weight[i] * weight[j] * h
                 pairs += weight[i] * weight[j]
     return total if estimator == "biased" else total / pairs
+
+
+def brier_score(label, proba, weight=None):
+    """As scikit-learn has it; before 1.7 it has it for two classes only."""
+    indicator = label if proba.ndim == 1 else np.eye(proba.shape[1])[label]
+    losses = (indicator - proba) ** 2
+    return np.average(losses if proba.ndim == 1 else losses.sum(axis=1), weights=weight)

@@ -725,7 +725,8 @@ def test_probability_estimators_fail_declared_checks_only(estimator):
         if result["status"] == "xfail":
             text = " | ".join(causes(result["exception"]))
             assert any(refusal in text for refusal in REFUSALS), f"{result['check_name']}: {text}"
-    assert {r["check_name"] for r in results if r["status"] == "xfail"} == set(expected)
+    known = {r["check_name"] for r in results}  # older releases have fewer checks
+    assert {r["check_name"] for r in results if r["status"] == "xfail"} == known & set(expected)
 
 
 PASSED = ("passed", "skipped")

@@ -1,8 +1,9 @@
 """The numbers of a report."""
 
 import numpy as np
-from sklearn.metrics import brier_score_loss, log_loss
+from sklearn.metrics import log_loss
 
+from .._numerics.proper import PROPER_LOSSES
 from ..hypothesis_tests import CalibrationTest
 from ..metrics import calibration_distance_bounds
 from ..metrics._registry import METRICS
@@ -31,9 +32,7 @@ def measure(predictions):
         "n_classes": len(classes),
         "accuracy": float(weight @ (top == label)),
         "mean_confidence": float(weight @ proba.max(axis=1)),
-        "brier_score_loss": float(
-            brier_score_loss(label, simplex, sample_weight=weight, labels=classes)
-        ),
+        "brier_score_loss": float(weight @ PROPER_LOSSES["brier"](predictions.proba, label)),
         "log_loss": float(log_loss(label, simplex, sample_weight=weight, labels=classes)),
     }
     for entry in METRICS.values():

@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from oracles import normalised
+from oracles import brier_score, normalised
 from problems import random_problem, two_columns
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import brier_score_loss, log_loss
+from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
 
@@ -38,7 +38,8 @@ def gain_by_loops(label, proba, weight, scoring, n_folds):
     def one_loss(row, y):
         if scoring == "log_loss":
             return log_loss([y], [row], labels=classes)
-        return brier_score_loss([y], [row], labels=classes)
+        # for two classes the half, as the loss of the positive one
+        return brier_score(np.array([y]), row[None]) / (1 + (len(row) == 2))
 
     losses = [[one_loss(row, y) for row, y in zip(matrix, label, strict=True)]]
     for _, candidate in CANDIDATES:

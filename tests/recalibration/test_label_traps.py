@@ -6,6 +6,7 @@ Other packages return wrong numbers for such labels without a warning.
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn.calibration
 from cases import RECALIBRATOR_CASES, one_of_each
 from problems import random_problem
 from scipy.special import expit
@@ -164,6 +165,10 @@ def test_isotonic_of_scores_equals_scikit_learn_where_it_was_fitted():
     np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-12)
 
 
+@pytest.mark.skipif(
+    not hasattr(sklearn.calibration, "_TemperatureScaling"),
+    reason="scikit-learn has it from 1.8 on",
+)
 @all_names
 @both_kinds
 @pytest.mark.parametrize("ensemble", [True, False])

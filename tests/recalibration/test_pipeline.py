@@ -8,6 +8,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn.calibration
 from scipy.sparse import csr_array
 from scipy.special import expit, logit, softmax
 from sklearn import config_context
@@ -217,30 +218,44 @@ def test_metadata_reaches_what_requests_it(ensemble):
         np.testing.assert_array_equal(seen_weight, note)
 
 
+def pipeline_that_requests_weights():
+    return make_pipeline(
+        PredictProba(GaussianNB().set_fit_request(sample_weight=True), cv=GroupKFold(3)),
+        IsotonicRecalibrator()
+        .set_fit_request(sample_weight=True)
+        .set_score_request(sample_weight=True),
+    )
+
+
+METADATA = {
+    "sample_weight": np.random.default_rng(0).random(len(y)),
+    "groups": np.arange(len(y)) % 7,
+}
+
+
 def test_metadata_through_a_pipeline():
-    weight = np.random.default_rng(0).random(len(y))
-    groups = np.arange(len(y)) % 7
     with config_context(enable_metadata_routing=True):
-        pipeline = make_pipeline(
-            PredictProba(GaussianNB().set_fit_request(sample_weight=True), cv=GroupKFold(3)),
-            IsotonicRecalibrator()
-            .set_fit_request(sample_weight=True)
-            .set_score_request(sample_weight=True),
-        )
-        pipeline.fit(X, y, sample_weight=weight, groups=groups)
+        pipeline = pipeline_that_requests_weights().fit(X, y, **METADATA)
         proba = cross_val_predict(
             GaussianNB().set_fit_request(sample_weight=True),
             X,
             y,
             cv=GroupKFold(3),
             method="predict_proba",
-            params={"sample_weight": weight, "groups": groups},
+            params=METADATA,
         )
-        result = cross_validate(
-            pipeline, X, y, params={"sample_weight": weight, "groups": groups}, error_score="raise"
-        )
-    expected = IsotonicRecalibrator().fit(proba, y, sample_weight=weight)
+    expected = IsotonicRecalibrator().fit(proba, y, sample_weight=METADATA["sample_weight"])
     np.testing.assert_array_equal(pipeline[-1].maps_[0], expected.maps_[0])
+
+
+@pytest.mark.skipif(
+    not hasattr(sklearn.calibration, "_TemperatureScaling"),
+    reason="before 1.8 scikit-learn does not ask the default scorer of a pipeline for metadata",
+)
+def test_metadata_through_cross_validation():
+    with config_context(enable_metadata_routing=True):
+        pipeline = pipeline_that_requests_weights()
+        result = cross_validate(pipeline, X, y, params=METADATA, error_score="raise")
     assert np.isfinite(result["test_score"]).all()
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import sklearn.calibration
 from problems import random_problem
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
@@ -20,6 +21,10 @@ def split(n=400, n_classes=3, seed=0):
     return proba[:n], label[:n], proba[n:], label[n:]
 
 
+@pytest.mark.skipif(
+    not hasattr(sklearn.calibration, "_TemperatureScaling"),
+    reason="scikit-learn has it from 1.8 on",
+)
 def test_temperature_of_scikit_learn():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 4))
