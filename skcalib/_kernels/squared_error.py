@@ -70,7 +70,8 @@ class SquaredKernelError:
         )
         if self.is_on_a_line:
             self.length = bandwidth / KERNELS[kernel].per_probability
-            self.order = np.argsort(predictions.proba)
+            is_sorted = (predictions.proba[1:] >= predictions.proba[:-1]).all()
+            self.order = slice(None) if is_sorted else np.argsort(predictions.proba)
             self.ordered_proba = predictions.proba[self.order]
             self.ordered_weight = predictions.weight[self.order]
 
@@ -81,6 +82,11 @@ class SquaredKernelError:
         options = {"estimator": "unbiased", "block_size": None} | options
         check_enough_for_estimator(predictions, options["estimator"], options["block_size"])
         return cls(predictions, **options)
+
+    @property
+    def depends_on_order(self):
+        """Whether the value depends on the order of the samples."""
+        return self.block_size is not None
 
     @property
     def numbers_per_draw(self):

@@ -266,6 +266,9 @@ class CalibrationTest(HypothesisTest):
             check_random_state(self.random_state),
         )
         order = data.canonical_order()
+        if self.method == "conditional" and not statistic.depends_on_order:
+            data = data.take(order)
+            statistic, order = statistic.on(data), None
         null = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
             delayed(evaluate)(statistic, data, order, *batch) for batch in batches
         )
@@ -273,7 +276,11 @@ class CalibrationTest(HypothesisTest):
 
 
 def _of_redrawn_outcomes(statistic, data, order, size, seed):
-    drawn = data.take(order).redraw(np.random.default_rng(seed), size)
+    """Outcomes are drawn in the canonical order, in which the data are already if it is None."""
+    generator = np.random.default_rng(seed)
+    if order is None:
+        return statistic(data.redraw(generator, size))
+    drawn = data.take(order).redraw(generator, size)
     outcomes = np.empty_like(drawn)
     outcomes[:, order] = drawn
     return statistic(outcomes)

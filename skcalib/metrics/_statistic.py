@@ -16,6 +16,7 @@ class MetricStatistic:
 
     # a draw takes long enough for jobs to share, and for progress to be shown
     least_batches = 64
+    depends_on_order = True  # of the samples, for all that is known
 
     def __init__(self, data, metric, *, as_matrix, weighted):
         self.data = data

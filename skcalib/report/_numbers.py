@@ -12,6 +12,9 @@ from ..metrics._registry import METRICS
 # many multiplications take about ten seconds.
 _MULTIPLICATIONS = 2e11
 
+# For two classes, this many draws of a label take about eight seconds.
+_DRAWS = 3e8
+
 
 def _reductions(predictions):
     """How binary measures are taken, by the ending that their names get."""
@@ -56,10 +59,11 @@ def measure(predictions):
 def run_test(predictions, random_state):
     """The calibration test's numbers; of a random part of the samples if all would take minutes."""
     test = CalibrationTest(labels=np.arange(len(predictions.classes)), random_state=random_state)
-    n_tested = len(predictions.label)
-    if not predictions.is_binary:
+    if predictions.is_binary:
+        affordable = _DRAWS / test.n_resamples
+    else:
         affordable = np.sqrt(_MULTIPLICATIONS / (len(predictions.classes) * test.n_resamples))
-        n_tested = min(n_tested, int(affordable))
+    n_tested = min(len(predictions.label), int(affordable))
     tested = predictions
     if n_tested < len(predictions.label):
         tested = predictions.take(random_state.permutation(len(predictions.label))[:n_tested])
