@@ -1,6 +1,6 @@
 """Convex classes of weight functions for :func:`skcalib.metrics.weighted_calibration_error`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import ClassVar
 
@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from ._kernels.checks import check_finite_kernel, check_kernel, check_semidefinite
-from ._kernels.functions import KERNELS, kernel_values, median_distance
+from ._kernels.functions import KERNELS, kernel_values, median_bandwidth
 from ._sklearn import Interval, StrOptions, validate_parameter_constraints
 
 __all__ = [
@@ -75,6 +75,10 @@ class FunctionClass:
         """
         raise NotImplementedError(f"{type(self).__name__} must define constraints(points, values).")
 
+    def _of_sample(self, points, weight):
+        """The class with the parameters that depend on the samples (n, …), not on the points."""
+        return self
+
     def __and__(self, other):
         return _Intersection((self, other)) if _is_function_class(other) else NotImplemented
 
@@ -87,9 +91,18 @@ def _is_function_class(other):
     return hasattr(other, "constraints") and not isinstance(other, type)
 
 
+def _resolved(function_class, points, weight):
+    """The class with the parameters that it takes from samples with these weights, (n,)."""
+    known = hasattr(function_class, "_of_sample")  # not of classes that only have constraints
+    return function_class._of_sample(points, weight) if known else function_class
+
+
 @dataclass(frozen=True)
 class _Intersection(FunctionClass):
     parts: tuple
+
+    def _of_sample(self, points, weight):
+        return _Intersection(tuple(_resolved(part, points, weight) for part in self.parts))
 
     def constraints(self, points, values):
         return [one for part in self.parts for one in part.constraints(points, values)]
@@ -345,8 +358,9 @@ class RKHSBall(_Checked):
         classes, otherwise their number.
 
     bandwidth : "median" or float, default=1.0
-        The ν of a named kernel. "median" takes the median of the distances between distinct
-        predictions, as :func:`skcalib.metrics.squared_kernel_calibration_error` does.
+        The ν of a named kernel. "median" takes the median of the distances between predictions,
+        over all pairs of samples (see the notes of
+        :func:`skcalib.metrics.squared_kernel_calibration_error`).
 
     radius : float, default=1.0
         The largest norm.
@@ -396,6 +410,18 @@ class RKHSBall(_Checked):
         coordinates = cvxpy.Variable(values.shape)
         return [values == root @ coordinates, cvxpy.pnorm(coordinates, 2) <= self.radius]
 
+    def _of_sample(self, points, weight):
+        if callable(self.kernel) or self.bandwidth != "median":
+            return self
+        family = self._family(points)
+        bandwidth = median_bandwidth(points, weight, family.metric, family.scale)
+        return replace(self, bandwidth=bandwidth)
+
+    def _family(self, points):
+        family = KERNELS[self.kernel]
+        # every distance on a line is |s − t|
+        return family._replace(scale=1.0) if points.ndim == 1 else family
+
     def _gram(self, points):
         """Kernel values of all pairs of points, (m, m)."""
         rows = points.reshape(len(points), -1)
@@ -403,10 +429,5 @@ class RKHSBall(_Checked):
             gram = np.asarray(check_kernel(self.kernel, rows)(rows, rows), dtype=np.float64)
             check_finite_kernel(gram)
             return gram
-        family = KERNELS[self.kernel]
-        if points.ndim == 1:
-            family = family._replace(scale=1.0)  # every distance on a line is |s − t|
-        bandwidth = self.bandwidth
-        if bandwidth == "median":
-            bandwidth = family.scale * median_distance(points, family.metric)
-        return kernel_values(rows, rows, family, bandwidth)
+        ball = self._of_sample(points, np.ones(len(points)))
+        return kernel_values(rows, rows, self._family(points), ball.bandwidth)

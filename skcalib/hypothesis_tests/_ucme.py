@@ -46,7 +46,9 @@ class UCMETest(HypothesisTest):
         :func:`skcalib.metrics.squared_kernel_calibration_error`.
 
     bandwidth : "median" or float, default="median"
-        The ν of a named kernel.
+        The ν of a named kernel. "median" takes the median of the distances between predictions,
+        over all pairs of samples (see the notes of
+        :func:`skcalib.metrics.squared_kernel_calibration_error`).
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.

@@ -192,8 +192,9 @@ def conditional_kernel_calibration_error(
 
     bandwidth : "median" or float, default="median"
         The γ of the Gaussian kernel, or the ν of another. "median" takes the median of the
-        distances between distinct predictions, and 1 if there is only one prediction. It differs
-        from model to model; give a number to hold it fixed.
+        distances between predictions, over all pairs of samples (see the notes of
+        :func:`squared_kernel_calibration_error`). It differs from model to model: fix the bandwidth
+        to compare their errors.
 
     regularization : float in [1e-6, 1e6], default=None
         The λ of the ridge regression; None means :math:`n^{-1/4}`. It decides the scale of the
@@ -337,7 +338,10 @@ def joint_kernel_calibration_error(
         Kernel on the probability vectors, as in :func:`conditional_kernel_calibration_error`.
 
     bandwidth : "median" or float, default="median"
-        The γ of the Gaussian kernel, or the ν of another.
+        The γ of the Gaussian kernel, or the ν of another. "median" takes the median of the
+        distances between predictions, over all pairs of samples (see the notes of
+        :func:`squared_kernel_calibration_error`). It differs from model to model: fix the bandwidth
+        to compare their errors.
 
     multi_class : {"canonical", "confidence", "top-label", "classwise"}, default="canonical"
         For more than two classes: all classes at once, or the binary problems of

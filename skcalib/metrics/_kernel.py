@@ -95,10 +95,9 @@ def squared_kernel_calibration_error(
         function of arrays of shapes (a, n_classes) and (b, n_classes) with values of shape (a, b).
 
     bandwidth : "median" or float, default="median"
-        The ν of a named kernel. "median" takes the median of the distances between distinct
-        predictions (among more than 1000, between an evenly spaced 1000), or a tenth of their mean
-        if that is larger, as where predictions crowd at 0 or 1. It differs from model to model: fix
-        the bandwidth to compare their errors.
+        The ν of a named kernel. "median" takes the median of the distances between predictions,
+        over all pairs of samples (see the notes). It differs from model to model: fix the bandwidth
+        to compare their errors.
 
     estimator : {"unbiased", "biased", "linear", "block"}, default="unbiased"
         Which pairs of samples are averaged: all pairs of different samples; these and each sample
@@ -157,6 +156,17 @@ def squared_kernel_calibration_error(
     :math:`O(n K)` and "block" :math:`O(n B K)` for blocks of size B. `(n,)` and `(n, 2)` input
     give the same number, twice that of the scalar form with residuals :math:`y_i - p_i`. Ties need
     no special treatment, nor do probabilities 0 and 1.
+
+    The bandwidth "median" is the median of the distances over all pairs of samples :math:`i < j`,
+    weighted by :math:`w_i w_j`, but at least a tenth of the root mean square distance, so that
+    predictions that crowd at 0 or 1 keep a kernel. It depends on the predictions and the weights
+    alone, is continuous in the predictions, and is the same whichever class comes first. If it is
+    below 1e-6, so that all predictions are nearly equal, :math:`10^{-12}` divided by it takes its
+    place, up to 1 for equal predictions: rounding errors do not count. It is exact for two classes,
+    at :math:`O(n \log n)`, and for more classes up to 2000 samples. Of more samples, a weighted
+    subset of 2000 represents all; it depends neither on their order nor on that of the classes. For
+    nine distributions of 5000 predictions its median was off by 1.6 % (root mean square) or less,
+    and by 3.2 % at worst. A sample of weight 2 makes no pair with itself, unlike two equal rows.
 
     References
     ----------
@@ -237,8 +247,9 @@ def kernel_calibration_error(
         Kernel on the probability vectors, as in :func:`squared_kernel_calibration_error`.
 
     bandwidth : "median" or float, default="median"
-        The ν of a named kernel. "median" differs from model to model: fix the bandwidth to compare
-        their errors.
+        The ν of a named kernel. "median" takes the median of the distances between predictions,
+        over all pairs of samples (see the notes of :func:`squared_kernel_calibration_error`). It
+        differs from model to model: fix the bandwidth to compare their errors.
 
     class_kernel : array-like of shape (n_classes, n_classes), default=None
         A positive semi-definite matrix M over the classes, in the order of `labels`; None is the

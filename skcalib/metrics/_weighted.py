@@ -8,7 +8,7 @@ import numpy as np
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import CANONICAL_CONSTRAINTS, METRIC_CONSTRAINTS
 from .._sklearn import HasMethods, validate_params
-from ..function_classes import Bounded, Lipschitz
+from ..function_classes import Bounded, Lipschitz, _resolved
 from ._reductions import average_over_reductions
 
 SMOOTH = Lipschitz() & Bounded()
@@ -29,6 +29,7 @@ def _pooled_residuals(predictions):
 def _weighted_calibration_error(predictions, function_class):
     import cvxpy
 
+    function_class = _resolved(function_class, predictions.proba, predictions.weight)
     is_binary = predictions.is_binary
     points, mass = predictions.pooled_mass() if is_binary else _pooled_residuals(predictions)
     scale = np.abs(mass).max() or 1.0  # the tolerances of solvers are absolute

@@ -6,7 +6,7 @@ from helpers import kernel_value, random_problem, skce_by_loops, two_columns
 from scipy.stats import chi2, ttest_1samp
 from sklearn.gaussian_process.kernels import RBF
 
-from skcalib._kernels.functions import median_distance
+from skcalib._numerics.median_distance import median_distance
 from skcalib.datasets import make_dirichlet_family
 from skcalib.hypothesis_tests import CalibrationTest, UCMETest, _asymptotic
 from skcalib.metrics import expected_calibration_error, squared_kernel_calibration_error
@@ -198,7 +198,7 @@ def test_bandwidth_is_fixed_while_predictions_are_redrawn():
         method="consistency",
         n_resamples=9,
         random_state=0,
-        bandwidth=0.5 * median_distance(proba, "cityblock"),
+        bandwidth=0.5 * median_distance(proba, np.ones(40), "cityblock"),
     )
     np.testing.assert_array_equal(
         median.fit(proba, label).null_distribution_, fixed.fit(proba, label).null_distribution_

@@ -1,9 +1,18 @@
+from functools import partial
+
 import numpy as np
 import pytest
 from helpers import random_problem, skce_by_loops, two_columns
 from sklearn.gaussian_process.kernels import RBF
 
-from skcalib.metrics import kernel_calibration_error, squared_kernel_calibration_error
+from skcalib._inputs.checks import check_predictions
+from skcalib._kernels.functions import resolved_bandwidth
+from skcalib.metrics import (
+    conditional_kernel_calibration_error,
+    joint_kernel_calibration_error,
+    kernel_calibration_error,
+    squared_kernel_calibration_error,
+)
 
 KERNELS = ["total-variation", "exponential", "laplacian", "rbf"]
 
@@ -256,3 +265,73 @@ def test_unbiased_mean_is_zero_for_a_calibrated_model(n_classes):
         )
     assert abs(np.mean(values)) < 4 * np.std(values) / np.sqrt(len(values))
     assert min(values) < 0
+
+
+BY_MEDIAN = {
+    "unbiased": squared_kernel_calibration_error,
+    "root": kernel_calibration_error,
+    "rbf": partial(squared_kernel_calibration_error, kernel="rbf"),
+    "conditional": conditional_kernel_calibration_error,
+    "joint": joint_kernel_calibration_error,
+}
+
+
+def nearly_tied(rng, n):
+    """Predictions of a forest: few values, some of which differ in the last bit."""
+    return rng.choice([0.1, 0.2, 0.3, 0.6, 0.9], size=n) + 2.0**-53 * rng.integers(0, 3, size=n)
+
+
+def nearly_equal(rng, n):
+    return 0.3 + 2.0**-53 * rng.integers(0, 3, size=n)
+
+
+def tiny(rng, n):
+    return 10.0 ** -rng.uniform(3, 20, size=n)
+
+
+DRAWS = [nearly_tied, nearly_equal, tiny]
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+@pytest.mark.parametrize("metric", BY_MEDIAN.values(), ids=BY_MEDIAN)
+def test_defaults_do_not_depend_on_which_class_is_positive(metric, draw):
+    rng = np.random.default_rng(0)
+    proba = draw(rng, 120)
+    label = rng.integers(2, size=120)
+    expected = metric(label, proba)
+    assert metric(1 - label, 1 - proba) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("metric", BY_MEDIAN.values(), ids=BY_MEDIAN)
+def test_defaults_do_not_depend_on_the_last_bits(metric, n_classes, draw):
+    rng = np.random.default_rng(0)
+    label, proba = rng.integers(n_classes, size=120), draw(rng, 120)
+    if n_classes > 2:
+        proba = np.column_stack([proba / 2, proba / 2, 0.6 - proba / 2, 0.4 - proba / 2])
+        proba = np.abs(proba) / np.abs(proba).sum(axis=1, keepdims=True)
+    expected = metric(label, proba)
+    moved = np.abs(proba + rng.uniform(-1e-15, 1e-15, size=proba.shape))
+    assert metric(label, moved) == pytest.approx(expected, rel=1e-9)
+
+
+def test_median_bandwidth_counts_pairs_by_their_weights():
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 30)
+    proba = np.round(proba, 1)
+    weight = rng.choice([1, 2, 3], size=30)
+    first, second = np.triu_indices(30, 1)
+    distance = np.repeat(np.abs(proba[first] - proba[second]), weight[first] * weight[second])
+    for metric in (squared_kernel_calibration_error, kernel_calibration_error):
+        by_median = metric(label, proba, sample_weight=weight)
+        fixed = metric(label, proba, sample_weight=weight, bandwidth=np.median(distance))
+        assert by_median == pytest.approx(fixed, rel=1e-12)
+
+
+def test_equal_predictions_have_the_bandwidth_1():
+    for proba in (np.full(4, 0.3), np.full((4, 3), 1 / 3)):
+        n_classes = 2 if proba.ndim == 1 else 3
+        predictions = check_predictions([0, 1, 1, 0], proba, labels=range(n_classes))
+        for kernel in KERNELS:
+            assert resolved_bandwidth(predictions, kernel, "median") == 1

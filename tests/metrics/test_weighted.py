@@ -490,3 +490,15 @@ def test_types_in_place_of_instances_are_refused():
         Lipschitz() & Bounded
     with pytest.raises(NotImplementedError, match="FunctionClass must define constraints"):
         weighted_calibration_error([0, 1], [0.2, 0.9], function_class=FunctionClass())
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_median_bandwidth_of_a_ball_counts_samples(n_classes):
+    label, proba, _ = random_case(1, n_classes)
+    weight = np.random.default_rng(0).random(len(label))
+    ball = RKHSBall("total-variation", "median") & Bounded(10.0)
+    squared = squared_kernel_calibration_error(
+        label, proba, sample_weight=weight, labels=range(n_classes), estimator="biased"
+    )
+    expected = np.sqrt(squared / 2 if n_classes == 2 else squared)
+    assert error(ball, label, proba, weight) == pytest.approx(expected, abs=1e-8)
