@@ -353,9 +353,9 @@ class RKHSBall(_Checked):
         Kernel exp(−d/ν) with d = ‖s − t‖₁, with the Euclidean distance, or with the total variation
         distance ½‖s − t‖₁; or exp(−‖s − t‖₂²/(2ν²)). With two classes all these distances are |s −
         t|, between probabilities of the positive class. Or a
-        :class:`sklearn.gaussian_process.kernels.Kernel`, or any symmetric positive definite
-        function of arrays of shapes (a, c) and (b, c) with values of shape (a, b); c is 1 for two
-        classes, otherwise their number.
+        :class:`sklearn.gaussian_process.kernels.Kernel` without a `WhiteKernel`, or any symmetric
+        positive definite function of arrays of shapes (a, c) and (b, c) with values of shape (a,
+        b); c is 1 for two classes, otherwise their number.
 
     bandwidth : "median" or float, default=1.0
         The ν of a named kernel. "median" takes the median of the distances between predictions,

@@ -33,9 +33,6 @@ _CONSTRAINTS: dict = (
     | {"kernel": [StrOptions({"linear-rbf", "linear", *KERNELS}), callable]}
 )
 
-# A kernel of the user's is tried on so many predictions.
-_TRIED = 200
-
 # "nystroem" adds pivots until its error is certainly less than this part of the value.
 _RELATIVE_ERROR = 1e-3
 
@@ -80,9 +77,6 @@ def _conditional_kernel_calibration_error(
 
         return ridge_norm_of_features(features, vectors, weight, regularization)
     function = _conditional_kernel(predictions, kernel, bandwidth)
-    if callable(kernel):
-        some = points[:_TRIED]
-        check_semidefinite(np.asarray(function(some, some), dtype=np.float64), "kernel")
     if method == "exact":
         gram = np.array(function(points, points), dtype=np.float64)
         check_finite_kernel(gram)

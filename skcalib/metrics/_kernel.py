@@ -91,8 +91,9 @@ def squared_kernel_calibration_error(
             default="total-variation"
         Kernel on the probability vectors: exp(−d/ν) with the total variation distance d = ½‖s −
         t‖₁, with the Euclidean distance, or with ‖s − t‖₁; or exp(−‖s − t‖₂²/(2ν²)). Or a
-        :class:`sklearn.gaussian_process.kernels.Kernel`, or any symmetric positive definite
-        function of arrays of shapes (a, n_classes) and (b, n_classes) with values of shape (a, b).
+        :class:`sklearn.gaussian_process.kernels.Kernel` without a `WhiteKernel`, or any symmetric
+        positive definite function of arrays of shapes (a, n_classes) and (b, n_classes) with values
+        of shape (a, b).
 
     bandwidth : "median" or float, default="median"
         The ν of a named kernel. "median" takes the median of the distances between predictions,

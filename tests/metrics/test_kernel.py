@@ -3,7 +3,15 @@ from functools import partial
 import numpy as np
 import pytest
 from helpers import random_problem, skce_by_loops, two_columns
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    DotProduct,
+    Exponentiation,
+    Matern,
+    PairwiseKernel,
+    RationalQuadratic,
+    WhiteKernel,
+)
 
 from skcalib._inputs.checks import check_predictions
 from skcalib._kernels.functions import resolved_bandwidth
@@ -335,3 +343,74 @@ def test_equal_predictions_have_the_bandwidth_1():
         predictions = check_predictions([0, 1, 1, 0], proba, labels=range(n_classes))
         for kernel in KERNELS:
             assert resolved_bandwidth(predictions, kernel, "median") == 1
+
+
+WITH_NOISE = {
+    "sum": RBF(0.3) + WhiteKernel(0.1),
+    "alone": WhiteKernel(),
+    "product": RBF(0.3) * WhiteKernel(),
+    "power": Exponentiation(RBF(0.3) + WhiteKernel(1e-5), 2),
+    "nested": 2.0 * (DotProduct() + RBF(0.3) * (Matern() + WhiteKernel())),
+}
+
+
+@pytest.mark.parametrize("kernel", WITH_NOISE.values(), ids=WITH_NOISE)
+def test_white_noise_is_refused(kernel):
+    # k(X) has it on the diagonal, k(X, X) does not
+    label, proba = random_problem(np.random.default_rng(0), 30, 3)
+    for metric in BY_MEDIAN.values():
+        with pytest.raises(ValueError, match="Leave the WhiteKernel out"):
+            metric(label, proba, **{"kernel": kernel})
+
+
+def test_other_kernels_of_scikit_learn_are_taken():
+    label, proba = random_problem(np.random.default_rng(0), 30, 3)
+    for kernel in (
+        2.0 * RBF(0.3) + DotProduct() ** 2,
+        Matern(0.5, nu=1.5) * RationalQuadratic(),
+        PairwiseKernel(metric="rbf"),
+    ):
+        assert kernel_calibration_error(label, proba, kernel=kernel) > 0
+
+
+def indefinite(s, t):
+    return 1 - np.abs(s[:, None] - t).sum(axis=2) ** 2
+
+
+@pytest.mark.parametrize("estimator", ["unbiased", "biased", "linear"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_kernels_that_are_not_semidefinite_are_refused(n_classes, estimator):
+    label, proba = random_problem(np.random.default_rng(0), 30, n_classes)
+    with pytest.raises(ValueError, match=r"kernel must be positive semi-definite; .* eigenvalue -"):
+        squared_kernel_calibration_error(label, proba, kernel=indefinite, estimator=estimator)
+
+
+def test_a_negative_square_tells_that_the_kernel_is_not_semidefinite():
+    # on the 100 predictions that are tried the kernel is constant
+    label, proba = np.repeat([0, 1], 150), np.full(300, 0.5)
+    proba[np.setdiff1d(np.arange(300), np.linspace(0, 299, 100).astype(int))] = 0.6
+
+    def kernel(s, t):
+        return np.where(np.abs(s[:, :1] - t[:, 0]) > 0.05, 3.0, 1.0)
+
+    label = (proba < 0.55).astype(int)
+    with pytest.raises(ValueError, match=r"biased estimates are at least 0; found -"):
+        squared_kernel_calibration_error(label, proba, kernel=kernel, estimator="biased")
+
+
+def test_kernels_in_single_precision_are_taken():
+    label, proba = random_problem(np.random.default_rng(0), 200, 3)
+
+    def single(s, t):
+        return RBF(0.3)(s, t).astype(np.float32)
+
+    for metric in (squared_kernel_calibration_error, kernel_calibration_error):
+        expected = metric(label, proba, kernel=RBF(0.3))
+        assert metric(label, proba, kernel=single) == pytest.approx(expected, rel=1e-4)
+
+
+def test_biased_squares_are_never_negative():
+    label, proba = [1, 1, 1, 0, 0, 0, 0, 0, 0, 0], np.full(10, 0.3)
+    for kernel in (*KERNELS, RBF(0.3)):
+        square = squared_kernel_calibration_error(label, proba, kernel=kernel, estimator="biased")
+        assert 0 <= square < 1e-15
