@@ -1,14 +1,14 @@
 """The squared kernel calibration error as a function of the labels."""
 
 import math
-from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
 
 from .._inputs.arrays import as_array
+from .._inputs.constraints import IntegerInterval
 from .._numerics.laplace import laplace_pair_sum
-from .._sklearn import Interval, StrOptions, validate_parameter_constraints
+from .._sklearn import StrOptions, validate_parameter_constraints
 from .checks import check_finite_kernel, check_semidefinite
 from .functions import KERNEL_CONSTRAINTS, KERNELS, kernel_function, resolved_bandwidth
 from .gram import gram_block_sums, gram_diagonal, gram_pair_sum
@@ -20,7 +20,7 @@ CLASS_KERNEL_CONSTRAINTS: dict = {"class_kernel": ["array-like", None]}
 
 ESTIMATOR_CONSTRAINTS: dict = {
     "estimator": [StrOptions({"unbiased", "biased", "linear", "block"})],
-    "block_size": [Interval(Integral, 2, None, closed="left"), None],
+    "block_size": [IntegerInterval(2), None],
 }
 
 

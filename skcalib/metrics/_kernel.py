@@ -11,21 +11,24 @@ from .._kernels.squared_error import (
     CLASS_KERNEL_CONSTRAINTS,
     ESTIMATOR_CONSTRAINTS,
     SquaredKernelError,
-    _block_size,
     check_enough_for_estimator,
 )
 from .._sklearn import validate_params
-from ._reductions import average_over_reductions
+from ._reductions import Needs, average_over_reductions
 
 
 def _squared_kernel_calibration_error(predictions, **options):
-    smallest = _block_size(
-        options["estimator"], options["block_size"], len(predictions.weight)
-    ) or (2 if options["estimator"] == "unbiased" else 1)
-    if len(predictions.weight) < smallest:
+    if len(predictions.weight) < _least_samples(options["estimator"], options["block_size"]):
         return np.nan  # there are no pairs
     error = SquaredKernelError(predictions, **options)
     return float(error(predictions.label[None])[0])
+
+
+def _least_samples(estimator, block_size):
+    """Number of samples without which the estimator has no pairs."""
+    if estimator == "biased":
+        return 1
+    return block_size if estimator == "block" and block_size is not None else 2
 
 
 def _kernel_calibration_error(predictions, **options):
@@ -132,6 +135,16 @@ def squared_kernel_calibration_error(
         At most 2; smaller is better. An array if `average` is None and there are values for
         several classes.
 
+    Raises
+    ------
+    ValueError
+        If there are not enough samples for the estimator; with "top-label", not in any class.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        If the average leaves out a class that is predicted too rarely for the estimator.
+
     See Also
     --------
     kernel_calibration_error : The square root of the biased estimate.
@@ -151,6 +164,10 @@ def squared_kernel_calibration_error(
     kernel M, :math:`h_{ij} = k(p_i, p_j) \, r_i^\top M r_j`. Weights say how much a sample counts.
     For the unbiased estimator a whole weight is not the same as so many rows, because copies of a
     row are no independent samples.
+
+    With "top-label" each class has the samples for which it is predicted. A class with fewer than
+    two of them, or than a block, cannot be measured but by the biased estimator: its value is NaN,
+    and the average is taken over the other classes.
 
     Two classes with a kernel exp(−d/ν) cost :math:`O(n \log n)`; otherwise "unbiased" and "biased"
     cost :math:`O(n^2 K)` in matrix products over tiles, with memory for one tile only, "linear"
@@ -195,7 +212,9 @@ def squared_kernel_calibration_error(
         estimator=estimator,
         block_size=block_size,
     )
-    return average_over_reductions(measure, predictions, multi_class, average)
+    least = _least_samples(estimator, block_size)
+    needs = Needs(f"at least {least} samples", "use estimator='biased'")
+    return average_over_reductions(measure, predictions, multi_class, average, needs)
 
 
 @validate_params(

@@ -430,3 +430,9 @@ def test_statistic_is_the_metric_for_every_estimator():
             test = CalibrationTest(method=method, estimator=estimator, n_resamples=9)
             expected = partial(squared_kernel_calibration_error, estimator=estimator)(label, proba)
             assert test.fit(proba, label).statistic_ == pytest.approx(expected, abs=1e-15)
+
+
+@pytest.mark.parametrize("value", [True, 0, 2.5])
+def test_number_of_locations_is_a_whole_number(value):
+    with pytest.raises(ValueError, match=f"'n_locations' .*must be an int .*Got {value}"):
+        UCMETest(n_locations=value).fit([0.2, 0.7, 0.6], [0, 1, 1])

@@ -3,6 +3,7 @@ from functools import partial
 import numpy as np
 import pytest
 from helpers import random_problem, skce_by_loops, two_columns
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.gaussian_process.kernels import (
     RBF,
     DotProduct,
@@ -17,6 +18,7 @@ from skcalib._inputs.checks import check_predictions
 from skcalib._kernels.functions import resolved_bandwidth
 from skcalib.metrics import (
     conditional_kernel_calibration_error,
+    expected_calibration_error,
     joint_kernel_calibration_error,
     kernel_calibration_error,
     squared_kernel_calibration_error,
@@ -238,7 +240,9 @@ def test_a_class_predicted_once_has_no_pairs():
     values = squared_kernel_calibration_error([0, 1, 1], proba, average=None, **options)
     alone = squared_kernel_calibration_error([True, False], [0.6, 0.7], bandwidth=1.0)
     np.testing.assert_allclose(values, [alone, np.nan, np.nan], atol=1e-15)
-    assert squared_kernel_calibration_error([0, 1, 1], proba, **options) == pytest.approx(alone)
+    with pytest.warns(UndefinedMetricWarning, match=r"class\(es\) 1: .* at least 2 samples"):
+        average = squared_kernel_calibration_error([0, 1, 1], proba, **options)
+    assert average == pytest.approx(alone)
 
 
 def test_bad_kernels_are_refused():
@@ -414,3 +418,56 @@ def test_biased_squares_are_never_negative():
     for kernel in (*KERNELS, RBF(0.3)):
         square = squared_kernel_calibration_error(label, proba, kernel=kernel, estimator="biased")
         assert 0 <= square < 1e-15
+
+
+@pytest.mark.parametrize("estimator", ["unbiased", "linear", "block"])
+@pytest.mark.parametrize("average", ["auto", "macro", None])
+def test_without_pairs_in_any_class_there_is_no_top_label_error(estimator, average):
+    options = {"multi_class": "top-label", "average": average, "labels": range(3)}
+    data = [0, 1, 1], np.eye(3)
+    with pytest.raises(ValueError, match=r"needs a class with at least 2 .*none among the 3 .*use"):
+        squared_kernel_calibration_error(*data, estimator=estimator, **options)
+    with pytest.raises(ValueError, match=r"needs a class with at least 2 .*conditional error"):
+        joint_kernel_calibration_error(*data, **options)
+    biased = squared_kernel_calibration_error(*data, estimator="biased", **options)
+    assert np.isfinite(biased).all()
+
+
+def test_blocks_tell_the_least_number_of_samples():
+    proba = np.repeat(np.eye(3), [5, 3, 2], axis=0)
+    label = [0, 1, 0, 0, 0, 1, 1, 0, 2, 1]
+    options = {"multi_class": "top-label", "estimator": "block"}
+    with pytest.warns(UndefinedMetricWarning, match=r"class\(es\) 1, 2: .* at least 4 samples"):
+        value = squared_kernel_calibration_error(label, proba, block_size=4, **options)
+    each = squared_kernel_calibration_error(label, proba, block_size=4, average=None, **options)
+    np.testing.assert_array_equal(np.isnan(each), [False, True, True])
+    assert value == each[0]
+    with pytest.raises(ValueError, match="needs a class with at least 6 samples"):
+        squared_kernel_calibration_error(label, proba, block_size=6, **options)
+
+
+def test_a_class_predicted_once_is_left_out_of_the_joint_error():
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 20, 3)
+    proba[:, 2] = 0
+    proba /= proba.sum(axis=1, keepdims=True)
+    proba[0] = [0, 0, 1]
+    with pytest.warns(UndefinedMetricWarning, match=r"leaves out the class\(es\) 2"):
+        joint_kernel_calibration_error(label, proba, multi_class="top-label")
+
+
+@pytest.mark.parametrize(
+    ("function", "option"),
+    [
+        (partial(squared_kernel_calibration_error, estimator="block"), "block_size"),
+        (conditional_kernel_calibration_error, "n_components"),
+        (expected_calibration_error, "n_bins"),
+        (expected_calibration_error, "min_bin_size"),
+    ],
+)
+@pytest.mark.parametrize("value", [True, 1.5, 0])
+def test_counts_are_whole_numbers(function, option, value):
+    with pytest.raises(
+        ValueError, match=rf"'{option}' .*must be an int in the range .*Got {value}"
+    ):
+        function([0, 1, 1], [0.2, 0.7, 0.6], **{option: value})
