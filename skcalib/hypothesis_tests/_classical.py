@@ -207,10 +207,11 @@ class HosmerLemeshowTest(_ClassicalTest):
     data [2]_.
 
     Group j holds the predictions below which lies a share of the weight in [j/B, (j+1)/B): ties are
-    never separated, and groups can be empty. A group of predictions that are all 0 or all 1 does
-    not count, unless one was wrong, which is impossible under the null hypothesis: the statistic
-    is then infinite. As p-values are positive, one of 0 is reported as the smallest normal number
-    in double precision, 2.2e-308. The cost is :math:`O(n \log n)`.
+    never separated, and groups can be empty. A share that falls short of j/B by less than 1e-9/B
+    counts as j/B: it may be a rounding error of the sum of the weights. A group of predictions that
+    are all 0 or all 1 does not count, unless one was wrong, which is impossible under the null
+    hypothesis: the statistic is then infinite. As p-values are positive, one of 0 is reported as
+    the smallest normal number in double precision, 2.2e-308. The cost is :math:`O(n \log n)`.
 
     References
     ----------

@@ -210,8 +210,9 @@ def expected_calibration_error(
 
     Uniform bins are [j/B, (j+1)/B), and the last contains 1. Quantile bin j holds the predictions
     below which lies a share of the weight in [j/B, (j+1)/B), so ties are never separated and the
-    order of the samples does not matter. The cost is :math:`O(n \log B)`, or :math:`O(n \log n)`
-    for quantile bins.
+    order of the samples does not matter. A share that falls short of j/B by less than 1e-9/B counts
+    as j/B: it may be a rounding error of the sum of the weights. The cost is :math:`O(n \log B)`,
+    or :math:`O(n \log n)` for quantile bins.
 
     With "canonical" [8]_ [9]_ the gap is the total variation distance between the mean prediction
     and the frequencies of the K labels in a bin of probability vectors,
@@ -228,9 +229,11 @@ def expected_calibration_error(
     probabilities have the largest variance in it (the first of several; with two classes the
     positive one), between the two distinct values where the weight below is nearest to half (the
     lower place of two), provided that both parts hold `min_bin_size` samples; otherwise it stays.
-    So equal predictions are never separated, fewer than twice `min_bin_size` samples make one bin,
-    and whole weights are repetitions only if `min_bin_size` is 1. The cost is about
-    :math:`O(n (K + \log n) \log n)`.
+    Variances that differ by less than 1e-9 of the largest count as equal, and so do two places
+    where the shares of the weight below differ by less than 1e-9 in their distance to half. So
+    equal predictions are never separated, fewer than twice `min_bin_size` samples make one bin, and
+    whole weights are repetitions only if `min_bin_size` is 1. The cost is about :math:`O(n (K +
+    \log n) \log n)`.
 
     With `debias` [4]_ [5]_ [6]_, :math:`g_j^2` becomes
 

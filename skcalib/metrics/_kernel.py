@@ -132,7 +132,9 @@ def squared_kernel_calibration_error(
     Returns
     -------
     error : float or ndarray of shape (n_classes,)
-        At most 2; smaller is better. An array if `average` is None and there are values for
+        Smaller is better. At most 2 for the named kernels without a class kernel; with the class
+        kernel M, at most the largest :math:`M_{kk} + M_{ll} - 2 M_{kl}`. A callable kernel
+        multiplies that by its largest value. An array if `average` is None and there are values for
         several classes.
 
     Raises

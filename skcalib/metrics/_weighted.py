@@ -168,7 +168,7 @@ def weighted_calibration_error(
     p_i` (Definition 2 of [2]_).
 
     Ties are pooled; probabilities 0 and 1 need no clipping. CVXPY solves the problem for the m
-    distinct predictions: linear programs with HiGHS, to about 1e-12, others (balls of reproducing
+    distinct predictions: linear programs with HiGHS, to about 1e-10, others (balls of reproducing
     kernels, Lipschitz functions of more than two classes) with Clarabel, to about 1e-8, for classes
     whose functions are of the order of 1. Residuals may be of any size; but a mean residual that
     would make a class unbounded counts as 0 if it is below 1e-10 of the largest.

@@ -292,3 +292,15 @@ def test_debiased_average_leaves_out_classes_without_two_samples_in_a_bin():
     assert average == pytest.approx((2 * values[0] + 3 * values[1]) / 5)
     with pytest.raises(ValueError, match="needs a class with a bin in which at least 2"):
         debiased([0, 1, 2], np.eye(3), multi_class="top-label")
+
+
+@pytest.mark.parametrize(("short", "bins"), [(1e-10, [0, 1]), (2e-9, [0, 0])])
+def test_shares_that_just_miss_the_edge_of_a_quantile_bin(short, bins):
+    # within 1e-9/B of 1/B, here of a half, a share counts as 1/B
+    weight = np.array([0.5 - short, 0.5 + short])
+    outcome, proba = np.array([1, 0]), np.array([0.3, 0.6])
+    expected = binned_error(proba, outcome, weight, bins, 2)
+    actual = expected_calibration_error(
+        outcome, proba, sample_weight=weight, strategy="quantile", n_bins=2
+    )
+    assert actual == pytest.approx(expected, abs=1e-12)

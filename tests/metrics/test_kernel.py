@@ -471,3 +471,17 @@ def test_counts_are_whole_numbers(function, option, value):
         ValueError, match=rf"'{option}' .*must be an int in the range .*Got {value}"
     ):
         function([0, 1, 1], [0.2, 0.7, 0.6], **{option: value})
+
+
+def test_the_largest_values_are_those_documented():
+    # one wrong prediction of certainty: the residual is the difference of two classes
+    proba, label = np.eye(3)[[0, 0]], [1, 1]
+    assert kernel_calibration_error(label, proba, labels=range(3)) == pytest.approx(np.sqrt(2))
+    root = np.array([[3.0, 0, 0], [-1, 2, 0], [1, 0, 1]])
+    matrix = root @ root.T
+    options = {"labels": range(3), "class_kernel": matrix}
+    expected = matrix[0, 0] + matrix[1, 1] - 2 * matrix[0, 1]
+    for estimator in ("biased", "unbiased", "linear"):
+        value = squared_kernel_calibration_error(label, proba, estimator=estimator, **options)
+        assert value == pytest.approx(expected)
+        assert value > 2
