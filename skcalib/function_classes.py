@@ -1,11 +1,13 @@
 """Convex classes of weight functions for :func:`skcalib.metrics.weighted_calibration_error`."""
 
+import itertools
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import ClassVar
 
 import numpy as np
-from scipy.spatial.distance import pdist
+from scipy.sparse.csgraph import minimum_spanning_tree
+from scipy.spatial.distance import pdist, squareform
 
 from ._kernels.checks import check_finite_kernel, check_kernel, check_semidefinite
 from ._kernels.functions import KERNELS, kernel_values, median_bandwidth
@@ -20,6 +22,19 @@ __all__ = [
     "Sign",
     "TotalVariation",
 ]
+
+# All pairs of this many points, and fewer, are constrained at once by `Lipschitz`.
+_FEW_POINTS = 64
+
+# Otherwise the pairs of each point with as many neighbours, and then as many of the violated pairs
+# of each point in every round.
+_PAIRS_PER_POINT = 6
+
+# Rounds in which pairs are left out again whose limit is not nearly reached.
+_ROUNDS_OF_THINNING = 5
+
+# What a solver may miss, as a share of the largest limit.
+_TOLERANCE = 1e-8
 
 _NON_NEGATIVE = [Interval(Real, 0, None, closed="left")]
 
@@ -97,6 +112,18 @@ def _resolved(function_class, points, weight):
     return function_class._of_sample(points, weight) if known else function_class
 
 
+def _programs(function_class, points, values):
+    """First a list of constraints, perhaps not all; then, whenever `values` has a solution, a list
+    of more constraints, or None if it satisfies all.
+    """
+    if hasattr(function_class, "_programs"):
+        yield from function_class._programs(points, values)
+    else:
+        yield function_class.constraints(points, values)
+        while True:
+            yield None
+
+
 @dataclass(frozen=True)
 class _Intersection(FunctionClass):
     parts: tuple
@@ -106,6 +133,15 @@ class _Intersection(FunctionClass):
 
     def constraints(self, points, values):
         return [one for part in self.parts for one in part.constraints(points, values)]
+
+    def _programs(self, points, values):
+        programs = [_programs(part, points, values) for part in self.parts]
+        lists = [next(program) for program in programs]
+        while True:
+            yield [constraint for part in lists for constraint in part]
+            while (news := [next(program) for program in programs]) == [None] * len(news):
+                yield None
+            lists = [old if new is None else new for old, new in zip(lists, news, strict=True)]
 
     def __repr__(self):
         return " & ".join(map(repr, self.parts))
@@ -139,7 +175,10 @@ class Lipschitz(_Checked):
     Notes
     -----
     Alone the class is unbounded, unless the mean residual is 0. On a line only neighbours are
-    compared, otherwise all pairs of distinct predictions (:math:`O(m^2)` second-order cones).
+    compared, otherwise all pairs of the m distinct predictions (:math:`O(m^2)` second-order cones).
+    For m above 64 :func:`~skcalib.metrics.weighted_calibration_error` starts with the pairs of
+    neighbours, and adds pairs until the solution violates no pair by more than 1e-8 of the largest
+    distance: to within the accuracy of the solver that is the solution for all pairs.
 
     Examples
     --------
@@ -155,12 +194,55 @@ class Lipschitz(_Checked):
     def constraints(self, points, values):
         import cvxpy
 
+        if len(points) == 1:
+            return []
         if points.ndim == 1:
             return [cvxpy.abs(values[1:] - values[:-1]) <= self.constant * np.diff(points)]
         i, j = np.triu_indices(len(points), 1)  # the pairs of pdist, in its order
-        if len(i) == 0:
-            return []
         return [cvxpy.norm(values[i] - values[j], 2, axis=1) <= self.constant * pdist(points)]
+
+    def _programs(self, points, values):
+        """All constraints, or those of some pairs; then also of pairs that the solution violates.
+
+        The pairs always link all points, so that the program is bounded if that of all pairs is.
+        """
+        import cvxpy
+
+        is_overridden = type(self).constraints is not Lipschitz.constraints
+        few = points.ndim == 1 or len(points) <= _FEW_POINTS or self.constant == 0
+        if is_overridden or few:
+            yield self.constraints(points, values)
+            while True:
+                yield None
+        limit = self.constant * squareform(pdist(points))
+        edges = 1 + limit / limit.max()  # SciPy takes what is nearly 0 for no edge
+        links = _symmetric(minimum_spanning_tree(edges).toarray() > 0)
+        pairs = links | _smallest_of_rows(limit + np.diag(np.full(len(limit), np.inf)))
+        for n_rounds in itertools.count():
+            i, j = np.nonzero(np.triu(pairs))
+            yield [cvxpy.norm(values[i] - values[j], 2, axis=1) <= limit[i, j]]
+            while True:
+                slack = limit - squareform(pdist(values.value))
+                is_violated = (slack < -_TOLERANCE * limit.max()) & ~pairs
+                if is_violated.any():
+                    break
+                yield None
+            if n_rounds < _ROUNDS_OF_THINNING:
+                pairs &= slack <= 0.01 * np.maximum(limit, 0.01 * limit.max())
+                pairs |= links
+            pairs |= is_violated & _smallest_of_rows(np.where(is_violated, slack, np.inf))
+
+
+def _smallest_of_rows(matrix):
+    """Where the smallest entries of each row of a symmetric matrix are, and their mirror images."""
+    smallest = np.zeros(matrix.shape, dtype=bool)
+    columns = np.argpartition(matrix, _PAIRS_PER_POINT, axis=1)[:, :_PAIRS_PER_POINT]
+    np.put_along_axis(smallest, columns, True, axis=1)
+    return _symmetric(smallest)
+
+
+def _symmetric(matrix):
+    return matrix | matrix.T
 
 
 @dataclass(frozen=True)
@@ -266,13 +348,14 @@ class Monotone(_Checked):
     increasing: bool = True
 
     def constraints(self, points, values):
-
         if points.ndim == 1:
             components = [(points, values)]
         else:
             components = [(points[:, k], values[:, k]) for k in range(points.shape[1])]
         constraints = []
         for point, value in components:
+            if len(point) == 1:
+                continue
             order = np.argsort(point)
             step = value[order[1:]] - value[order[:-1]]
             tied = np.diff(point[order]) == 0  # only if there are other components
@@ -335,6 +418,8 @@ class TotalVariation(_Checked):
         before = [0.0] if self.zero_outside in ("left", "both") else []
         after = [0.0] if self.zero_outside in ("right", "both") else []
         extended = cvxpy.hstack([*before, values, *after])
+        if extended.size == 1:
+            return []
         return [cvxpy.sum(cvxpy.abs(extended[1:] - extended[:-1])) <= self.bound]
 
 
