@@ -1,14 +1,16 @@
 """Convex classes of weight functions for :func:`skcalib.metrics.weighted_calibration_error`."""
 
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import ClassVar
 
 import numpy as np
-from scipy.spatial.distance import pdist
+from scipy.sparse.csgraph import minimum_spanning_tree
+from scipy.spatial.distance import pdist, squareform
 
 from ._kernels.checks import check_finite_kernel, check_kernel, check_semidefinite
-from ._kernels.functions import KERNELS, kernel_values, median_distance
+from ._kernels.functions import KERNELS, kernel_values, median_bandwidth
 from ._sklearn import Interval, StrOptions, validate_parameter_constraints
 
 __all__ = [
@@ -20,6 +22,19 @@ __all__ = [
     "Sign",
     "TotalVariation",
 ]
+
+# All pairs of this many points, and fewer, are constrained at once by `Lipschitz`.
+_FEW_POINTS = 64
+
+# Otherwise the pairs of each point with as many neighbours, and then as many of the violated pairs
+# of each point in every round.
+_PAIRS_PER_POINT = 6
+
+# Rounds in which pairs are left out again whose limit is not nearly reached.
+_ROUNDS_OF_THINNING = 5
+
+# What a solver may miss, as a share of the largest limit.
+_TOLERANCE = 1e-8
 
 _NON_NEGATIVE = [Interval(Real, 0, None, closed="left")]
 
@@ -75,6 +90,10 @@ class FunctionClass:
         """
         raise NotImplementedError(f"{type(self).__name__} must define constraints(points, values).")
 
+    def _of_sample(self, points, weight):
+        """The class with the parameters that depend on the samples (n, …), not on the points."""
+        return self
+
     def __and__(self, other):
         return _Intersection((self, other)) if _is_function_class(other) else NotImplemented
 
@@ -87,12 +106,42 @@ def _is_function_class(other):
     return hasattr(other, "constraints") and not isinstance(other, type)
 
 
+def _resolved(function_class, points, weight):
+    """The class with the parameters that it takes from samples with these weights, (n,)."""
+    known = hasattr(function_class, "_of_sample")  # not of classes that only have constraints
+    return function_class._of_sample(points, weight) if known else function_class
+
+
+def _programs(function_class, points, values):
+    """First a list of constraints, perhaps not all; then, whenever `values` has a solution, a list
+    of more constraints, or None if it satisfies all.
+    """
+    if hasattr(function_class, "_programs"):
+        yield from function_class._programs(points, values)
+    else:
+        yield function_class.constraints(points, values)
+        while True:
+            yield None
+
+
 @dataclass(frozen=True)
 class _Intersection(FunctionClass):
     parts: tuple
 
+    def _of_sample(self, points, weight):
+        return _Intersection(tuple(_resolved(part, points, weight) for part in self.parts))
+
     def constraints(self, points, values):
         return [one for part in self.parts for one in part.constraints(points, values)]
+
+    def _programs(self, points, values):
+        programs = [_programs(part, points, values) for part in self.parts]
+        lists = [next(program) for program in programs]
+        while True:
+            yield [constraint for part in lists for constraint in part]
+            while (news := [next(program) for program in programs]) == [None] * len(news):
+                yield None
+            lists = [old if new is None else new for old, new in zip(lists, news, strict=True)]
 
     def __repr__(self):
         return " & ".join(map(repr, self.parts))
@@ -126,7 +175,10 @@ class Lipschitz(_Checked):
     Notes
     -----
     Alone the class is unbounded, unless the mean residual is 0. On a line only neighbours are
-    compared, otherwise all pairs of distinct predictions (:math:`O(m^2)` second-order cones).
+    compared, otherwise all pairs of the m distinct predictions (:math:`O(m^2)` second-order cones).
+    For m above 64 :func:`~skcalib.metrics.weighted_calibration_error` starts with the pairs of
+    neighbours, and adds pairs until the solution violates no pair by more than 1e-8 of the largest
+    distance: to within the accuracy of the solver that is the solution for all pairs.
 
     Examples
     --------
@@ -142,12 +194,55 @@ class Lipschitz(_Checked):
     def constraints(self, points, values):
         import cvxpy
 
+        if len(points) == 1:
+            return []
         if points.ndim == 1:
             return [cvxpy.abs(values[1:] - values[:-1]) <= self.constant * np.diff(points)]
         i, j = np.triu_indices(len(points), 1)  # the pairs of pdist, in its order
-        if len(i) == 0:
-            return []
         return [cvxpy.norm(values[i] - values[j], 2, axis=1) <= self.constant * pdist(points)]
+
+    def _programs(self, points, values):
+        """All constraints, or those of some pairs; then also of pairs that the solution violates.
+
+        The pairs always link all points, so that the program is bounded if that of all pairs is.
+        """
+        import cvxpy
+
+        is_overridden = type(self).constraints is not Lipschitz.constraints
+        few = points.ndim == 1 or len(points) <= _FEW_POINTS or self.constant == 0
+        if is_overridden or few:
+            yield self.constraints(points, values)
+            while True:
+                yield None
+        limit = self.constant * squareform(pdist(points))
+        edges = 1 + limit / limit.max()  # SciPy takes what is nearly 0 for no edge
+        links = _symmetric(minimum_spanning_tree(edges).toarray() > 0)
+        pairs = links | _smallest_of_rows(limit + np.diag(np.full(len(limit), np.inf)))
+        for n_rounds in itertools.count():
+            i, j = np.nonzero(np.triu(pairs))
+            yield [cvxpy.norm(values[i] - values[j], 2, axis=1) <= limit[i, j]]
+            while True:
+                slack = limit - squareform(pdist(values.value))
+                is_violated = (slack < -_TOLERANCE * limit.max()) & ~pairs
+                if is_violated.any():
+                    break
+                yield None
+            if n_rounds < _ROUNDS_OF_THINNING:
+                pairs &= slack <= 0.01 * np.maximum(limit, 0.01 * limit.max())
+                pairs |= links
+            pairs |= is_violated & _smallest_of_rows(np.where(is_violated, slack, np.inf))
+
+
+def _smallest_of_rows(matrix):
+    """Where the smallest entries of each row of a symmetric matrix are, and their mirror images."""
+    smallest = np.zeros(matrix.shape, dtype=bool)
+    columns = np.argpartition(matrix, _PAIRS_PER_POINT, axis=1)[:, :_PAIRS_PER_POINT]
+    np.put_along_axis(smallest, columns, True, axis=1)
+    return _symmetric(smallest)
+
+
+def _symmetric(matrix):
+    return matrix | matrix.T
 
 
 @dataclass(frozen=True)
@@ -253,13 +348,14 @@ class Monotone(_Checked):
     increasing: bool = True
 
     def constraints(self, points, values):
-
         if points.ndim == 1:
             components = [(points, values)]
         else:
             components = [(points[:, k], values[:, k]) for k in range(points.shape[1])]
         constraints = []
         for point, value in components:
+            if len(point) == 1:
+                continue
             order = np.argsort(point)
             step = value[order[1:]] - value[order[:-1]]
             tied = np.diff(point[order]) == 0  # only if there are other components
@@ -322,6 +418,8 @@ class TotalVariation(_Checked):
         before = [0.0] if self.zero_outside in ("left", "both") else []
         after = [0.0] if self.zero_outside in ("right", "both") else []
         extended = cvxpy.hstack([*before, values, *after])
+        if extended.size == 1:
+            return []
         return [cvxpy.sum(cvxpy.abs(extended[1:] - extended[:-1])) <= self.bound]
 
 
@@ -340,13 +438,14 @@ class RKHSBall(_Checked):
         Kernel exp(−d/ν) with d = ‖s − t‖₁, with the Euclidean distance, or with the total variation
         distance ½‖s − t‖₁; or exp(−‖s − t‖₂²/(2ν²)). With two classes all these distances are |s −
         t|, between probabilities of the positive class. Or a
-        :class:`sklearn.gaussian_process.kernels.Kernel`, or any symmetric positive definite
-        function of arrays of shapes (a, c) and (b, c) with values of shape (a, b); c is 1 for two
-        classes, otherwise their number.
+        :class:`sklearn.gaussian_process.kernels.Kernel` without a `WhiteKernel`, or any symmetric
+        positive definite function of arrays of shapes (a, c) and (b, c) with values of shape (a,
+        b); c is 1 for two classes, otherwise their number.
 
     bandwidth : "median" or float, default=1.0
-        The ν of a named kernel. "median" takes the median of the distances between distinct
-        predictions, as :func:`skcalib.metrics.squared_kernel_calibration_error` does.
+        The ν of a named kernel. "median" takes the median of the distances between predictions,
+        over all pairs of samples (see the notes of
+        :func:`skcalib.metrics.squared_kernel_calibration_error`).
 
     radius : float, default=1.0
         The largest norm.
@@ -396,6 +495,18 @@ class RKHSBall(_Checked):
         coordinates = cvxpy.Variable(values.shape)
         return [values == root @ coordinates, cvxpy.pnorm(coordinates, 2) <= self.radius]
 
+    def _of_sample(self, points, weight):
+        if callable(self.kernel) or self.bandwidth != "median":
+            return self
+        family = self._family(points)
+        bandwidth = median_bandwidth(points, weight, family.metric, family.scale)
+        return replace(self, bandwidth=bandwidth)
+
+    def _family(self, points):
+        family = KERNELS[self.kernel]
+        # every distance on a line is |s − t|
+        return family._replace(scale=1.0) if points.ndim == 1 else family
+
     def _gram(self, points):
         """Kernel values of all pairs of points, (m, m)."""
         rows = points.reshape(len(points), -1)
@@ -403,10 +514,5 @@ class RKHSBall(_Checked):
             gram = np.asarray(check_kernel(self.kernel, rows)(rows, rows), dtype=np.float64)
             check_finite_kernel(gram)
             return gram
-        family = KERNELS[self.kernel]
-        if points.ndim == 1:
-            family = family._replace(scale=1.0)  # every distance on a line is |s − t|
-        bandwidth = self.bandwidth
-        if bandwidth == "median":
-            bandwidth = family.scale * median_distance(points, family.metric)
-        return kernel_values(rows, rows, family, bandwidth)
+        ball = self._of_sample(points, np.ones(len(points)))
+        return kernel_values(rows, rows, self._family(points), ball.bandwidth)

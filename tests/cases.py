@@ -65,21 +65,23 @@ METRIC_CASES = {
     "expected, l2": partial(expected_calibration_error, norm="l2", multi_class="classwise"),
     "expected, max": partial(expected_calibration_error, norm="max", multi_class="top-label"),
     "kernel": squared_kernel_calibration_error,
-    "kernel, biased": partial(squared_kernel_calibration_error, estimator="biased"),
+    "kernel, biased": partial(squared_kernel_calibration_error, estimator="biased", bandwidth=0.3),
     "kernel, rbf": partial(squared_kernel_calibration_error, kernel="rbf", bandwidth=0.2),
     "kernel, classwise": partial(
         squared_kernel_calibration_error,
         multi_class="classwise",
         kernel="exponential",
+        bandwidth=0.3,
         estimator="biased",
     ),
-    "kernel, root": kernel_calibration_error,
-    "conditional": partial(conditional_kernel_calibration_error, regularization=0.3),
+    "kernel, root": partial(kernel_calibration_error, bandwidth=0.3),
+    "conditional": partial(conditional_kernel_calibration_error, regularization=0.3, bandwidth=0.3),
     "conditional, default": conditional_kernel_calibration_error,
     "conditional, fourier": partial(
         conditional_kernel_calibration_error,
         method="fourier",
         regularization=0.3,
+        bandwidth=0.3,
         n_components=20,
         random_state=0,
     ),
@@ -88,6 +90,7 @@ METRIC_CASES = {
         kernel="exponential",
         method="nystroem",
         regularization=0.3,
+        bandwidth=0.3,
         multi_class="classwise",
     ),
     "joint": joint_kernel_calibration_error,
@@ -190,8 +193,8 @@ EQUAL_WEIGHT_CASES = {
     "distribution-free": CalibrationTest(method="distribution-free"),
 }
 
-# Copies of a row are not independent samples: the unbiased estimator leaves out pairs of copies,
-# if the copy is a row, but not if it is a weight. A regularization follows the number of rows.
+# Two equal rows are a pair, for the unbiased estimator and for the bandwidth "median"; a row of
+# weight 2 makes no pair with itself. A regularization follows the number of rows.
 NOT_REPEATABLE = {
     "conditional, default",
     "joint",

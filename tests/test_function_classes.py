@@ -6,7 +6,7 @@ import pickle
 import cvxpy
 import numpy as np
 import pytest
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 from skcalib.function_classes import (
     Bounded,
@@ -172,3 +172,8 @@ def test_bad_parameters_are_refused(make, message):
 def test_the_base_class_has_no_constraints():
     with pytest.raises(NotImplementedError):
         FunctionClass().constraints(POINTS, cvxpy.Variable(3))
+
+
+def test_white_noise_is_refused():
+    with pytest.raises(ValueError, match="Leave the WhiteKernel out"):
+        RKHSBall(RBF(0.3) + WhiteKernel())._gram(POINTS)

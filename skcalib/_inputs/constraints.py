@@ -2,7 +2,18 @@
 
 import numbers
 
-from .._sklearn import StrOptions
+from .._sklearn import Interval, StrOptions
+
+
+class IntegerInterval(Interval):
+    """An interval of integers; unlike in Python, True and False are none."""
+
+    def __init__(self, left, right=None, *, closed="left"):
+        super().__init__(numbers.Integral, left, right, closed=closed)
+
+    def is_satisfied_by(self, value):
+        return not isinstance(value, bool) and super().is_satisfied_by(value)
+
 
 # The arguments of every metric; `check_predictions` judges their values.
 METRIC_CONSTRAINTS: dict = {

@@ -6,8 +6,9 @@ from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
-from scipy.spatial.distance import cdist, pdist
+from scipy.spatial.distance import cdist
 
+from .._numerics.median_distance import median_distance
 from .._sklearn import Interval, StrOptions
 from .checks import check_kernel
 
@@ -17,16 +18,16 @@ Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (a, K), (b, K) -> (a,
 # infinitely far apart anyway.
 SMALLEST_BANDWIDTH = 1e-150
 
-# The median is taken over the pairs of at most this many points.
-_MEDIAN_POINTS = 1000
+# Median distances below this are those of points that are all but equal.
+_RESOLUTION = 1e-6
 
 
 class KernelFamily(NamedTuple):
     """exp(−d/ν) of a distance d, or exp(−d²/(2ν²)) if Gaussian."""
 
     metric: str  # name in scipy
-    scale: float  # d is so many times that metric
-    per_probability: float  # d of two-class predictions is so many times |p − q|
+    scale: float  # d is this multiple of the metric
+    per_probability: float  # for two classes d is this multiple of |p − q|
     is_gaussian: bool = False
 
 
@@ -69,34 +70,14 @@ def resolved_bandwidth(predictions, kernel, bandwidth):
         return bandwidth
     family = KERNELS[kernel]
     scale = family.per_probability if predictions.is_binary else family.scale
-    return scale * median_distance(predictions.proba, family.metric)
+    return median_bandwidth(predictions.proba, predictions.weight, family.metric, scale)
 
 
-def median_distance(points: np.ndarray, metric: str) -> float:
-    """Median distance between distinct points (n, K), or (n,) on a line; 1 if there is only one.
+def median_bandwidth(points: np.ndarray, weight: np.ndarray, metric: str, scale: float) -> float:
+    """Median of the distances between points (n, K), or (n,): `scale` times those of the metric.
 
-    A tenth of the mean distance if that is larger: where most points crowd at a corner, as those of
-    an overconfident classifier do, the median can be as small as 1e-100.
-
-    Of more than 1000 distinct points 1000 are taken at even spacing, in the order of their sorted
-    coordinates, then of their distance to the mean. So the number depends neither on the order of
-    the samples or of the classes, nor on how often a sample is repeated.
+    Below 1e-6 it grows again as the median falls, to 1 for equal points. So points that are equal
+    but for rounding errors have the bandwidth of equal ones.
     """
-    distinct = np.unique(points, axis=0) if points.ndim == 2 else np.unique(points)[:, None]
-    if len(distinct) == 1:
-        return 1.0
-    if len(distinct) > _MEDIAN_POINTS:
-        offset = np.round(np.linalg.norm(distinct - distinct.mean(axis=0), axis=1), 12)
-        order = np.lexsort((offset, *np.sort(distinct, axis=1).T))
-        chosen = np.linspace(0, len(distinct) - 1, _MEDIAN_POINTS).round().astype(np.intp)
-        distinct = distinct[order[chosen]]
-    distance = pdist(distinct, metric)
-    return float(max(_median(distance), distance.mean() / 10)) or 1.0
-
-
-def _median(values: np.ndarray) -> float:
-    """The same as NumPy's, several times faster because it looks for no NaN."""
-    middle = len(values) // 2
-    values = np.partition(values, middle)
-    below = values[middle] if len(values) % 2 else values[:middle].max()
-    return float((below + values[middle]) / 2)
+    median = scale * median_distance(points, weight, metric)
+    return max(median, min(1.0, _RESOLUTION**2 / median)) if median > 0 else 1.0

@@ -1,23 +1,26 @@
 """The squared kernel calibration error as a function of the labels."""
 
 import math
-from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
 
 from .._inputs.arrays import as_array
+from .._inputs.constraints import IntegerInterval
 from .._numerics.laplace import laplace_pair_sum
-from .._sklearn import Interval, StrOptions, validate_parameter_constraints
+from .._sklearn import StrOptions, validate_parameter_constraints
 from .checks import check_finite_kernel, check_semidefinite
 from .functions import KERNEL_CONSTRAINTS, KERNELS, kernel_function, resolved_bandwidth
 from .gram import gram_block_sums, gram_diagonal, gram_pair_sum
+
+# Kernels in single precision miss what they should be by less than this share.
+_ROUNDING = 1e-6
 
 CLASS_KERNEL_CONSTRAINTS: dict = {"class_kernel": ["array-like", None]}
 
 ESTIMATOR_CONSTRAINTS: dict = {
     "estimator": [StrOptions({"unbiased", "biased", "linear", "block"})],
-    "block_size": [Interval(Integral, 2, None, closed="left"), None],
+    "block_size": [IntegerInterval(2), None],
 }
 
 
@@ -26,7 +29,7 @@ class SquaredKernelError:
 
     What does not depend on the labels is prepared once: a test evaluates many label vectors. With
     the root L of the class kernel, M = L Lᵀ, the term of a pair is h_ij = k(p_i, p_j) ⟨L r_i, L
-    r_j⟩; all estimators and tests are sums of such terms, taken by :mod:`skcalib._numerics.gram`.
+    r_j⟩; all estimators and tests are sums of such terms, taken by :mod:`skcalib._kernels.gram`.
     """
 
     least_batches = 1  # all draws of a batch are evaluated at once
@@ -102,8 +105,12 @@ class SquaredKernelError:
             return self.block_sums(labels).sum(axis=0) / self.pair_weight.sum()
         pairs = self._pairs(labels)
         is_biased = self.estimator == "biased"
-        values = pairs + self._diagonal(labels) if is_biased else pairs / self.pair_weight
+        diagonal = self._diagonal(labels) if is_biased else 0.0
+        values = pairs + diagonal if is_biased else pairs / self.pair_weight
         check_finite_kernel(values)
+        if is_biased:
+            check_not_negative(values, len(self.predictions.weight) * diagonal)
+            values = np.maximum(values, 0.0)
         return values
 
     def block_sums(self, labels):
@@ -189,6 +196,15 @@ def check_class_kernel(class_kernel, n_classes):
             "norm 0. Pass None for the identity."
         )
     return matrix
+
+
+def check_not_negative(values, largest):
+    """Biased estimates are squared norms, and at most `largest`, if the kernel is semi-definite."""
+    if (values < -_ROUNDING * largest).any():
+        raise ValueError(
+            "kernel must be positive semi-definite, so that biased estimates are at least 0; found "
+            f"{values.min():.3g}. Choose another one."
+        )
 
 
 def check_enough_for_estimator(predictions, estimator, block_size=None):

@@ -1,18 +1,18 @@
 """The classical tests of binary predictions, each with a null distribution for many samples."""
 
 import warnings
-from numbers import Integral
 
 import numpy as np
 from scipy.special import expit, log_expit
 from scipy.stats import chi2, norm
 from sklearn.exceptions import ConvergenceWarning
 
+from .._inputs.constraints import IntegerInterval
 from .._inputs.estimators import check_fit_input
 from .._numerics.bins import binned_sums, quantile_bins
 from .._numerics.logistic import logistic_fit
 from .._numerics.logits import log_odds
-from .._sklearn import Interval, fit_context
+from .._sklearn import fit_context
 from ._base import HypothesisTest, as_p_value
 
 _MOST_STEPS = 200
@@ -207,10 +207,11 @@ class HosmerLemeshowTest(_ClassicalTest):
     data [2]_.
 
     Group j holds the predictions below which lies a share of the weight in [j/B, (j+1)/B): ties are
-    never separated, and groups can be empty. A group of predictions that are all 0 or all 1 does
-    not count, unless one was wrong, which is impossible under the null hypothesis: the statistic
-    is then infinite. As p-values are positive, one of 0 is reported as the smallest normal number
-    in double precision, 2.2e-308. The cost is :math:`O(n \log n)`.
+    never separated, and groups can be empty. A share that falls short of j/B by less than 1e-9/B
+    counts as j/B: it may be a rounding error of the sum of the weights. A group of predictions that
+    are all 0 or all 1 does not count, unless one was wrong, which is impossible under the null
+    hypothesis: the statistic is then infinite. As p-values are positive, one of 0 is reported as
+    the smallest normal number in double precision, 2.2e-308. The cost is :math:`O(n \log n)`.
 
     References
     ----------
@@ -242,8 +243,8 @@ class HosmerLemeshowTest(_ClassicalTest):
 
     _parameter_constraints: dict = {
         **_ClassicalTest._parameter_constraints,
-        "n_bins": [Interval(Integral, 1, None, closed="left")],
-        "ddof": [Interval(Integral, 0, None, closed="left")],
+        "n_bins": [IntegerInterval(1)],
+        "ddof": [IntegerInterval(0)],
     }
 
     def __init__(self, n_bins=10, *, ddof=0, labels=None):

@@ -1,19 +1,18 @@
 """The test at chosen locations."""
 
-from numbers import Integral
-
 import numpy as np
 from scipy.stats import chi2
 from sklearn.utils import check_random_state
 
 from .._inputs.arrays import check_same_length
 from .._inputs.checks import recode
+from .._inputs.constraints import IntegerInterval
 from .._inputs.estimators import check_fit_input
 from .._inputs.labels import check_labels
 from .._inputs.probabilities import check_probabilities
 from .._kernels.checks import check_finite_kernel
 from .._kernels.functions import KERNEL_CONSTRAINTS, kernel_function
-from .._sklearn import Interval, fit_context
+from .._sklearn import fit_context
 from ._base import HypothesisTest, as_p_value
 
 # Directions in which the deviations can vary by less than this part of their squares are constant;
@@ -46,7 +45,9 @@ class UCMETest(HypothesisTest):
         :func:`skcalib.metrics.squared_kernel_calibration_error`.
 
     bandwidth : "median" or float, default="median"
-        The ν of a named kernel.
+        The ν of a named kernel. "median" takes the median of the distances between predictions,
+        over all pairs of samples (see the notes of
+        :func:`skcalib.metrics.squared_kernel_calibration_error`).
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -117,7 +118,7 @@ class UCMETest(HypothesisTest):
     """
 
     _parameter_constraints: dict = {
-        "n_locations": [Interval(Integral, 1, None, closed="left")],
+        "n_locations": [IntegerInterval(1)],
         "locations": [tuple, list, None],
         **KERNEL_CONSTRAINTS,
         "labels": ["array-like", None],

@@ -1,12 +1,15 @@
 """Measures that sort the predictions into bins."""
 
 from functools import partial
-from numbers import Integral
 
 import numpy as np
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import CANONICAL_CONSTRAINTS, METRIC_CONSTRAINTS
+from .._inputs.constraints import (
+    CANONICAL_CONSTRAINTS,
+    METRIC_CONSTRAINTS,
+    IntegerInterval,
+)
 from .._inputs.predictions import Predictions
 from .._numerics.bins import (
     bin_extents,
@@ -17,8 +20,12 @@ from .._numerics.bins import (
     quantile_bins,
     uniform_bins,
 )
-from .._sklearn import Interval, StrOptions, validate_params
-from ._reductions import average_over_reductions
+from .._sklearn import StrOptions, validate_params
+from ._reductions import Needs, average_over_reductions
+
+_DEBIASED = Needs(
+    "a bin in which at least 2 samples carry weight", "choose fewer bins, or debias=False"
+)
 
 
 def _bins(predictions, n_bins, strategy, min_bin_size):
@@ -69,7 +76,8 @@ def _expected_calibration_error(
     square = gap**2
     if debias:
         variance = mean_variances(bins, predictions.label, weight, n_bins)[filled]
-        check_debiased(variance)
+        if np.isnan(variance).all():
+            return np.nan  # no bin tells of its noise
         square = np.where(np.isnan(variance), 0.0, square - variance)
     return float(np.sqrt(max(share[filled] @ square, 0.0)))
 
@@ -78,9 +86,9 @@ def _expected_calibration_error(
     METRIC_CONSTRAINTS
     | CANONICAL_CONSTRAINTS
     | {
-        "n_bins": [Interval(Integral, 1, None, closed="left")],
+        "n_bins": [IntegerInterval(1)],
         "strategy": [StrOptions({"uniform", "quantile", "median-variance"})],
-        "min_bin_size": [Interval(Integral, 1, None, closed="left")],
+        "min_bin_size": [IntegerInterval(1)],
         "norm": [StrOptions({"l1", "l2", "max"})],
         "debias": ["boolean"],
         "add_bin_width": ["boolean"],
@@ -176,6 +184,17 @@ def expected_calibration_error(
         Between 0 and 1 (2 with `add_bin_width`); 0 is best. An array if `average` is None and there
         are values for several classes.
 
+    Raises
+    ------
+    ValueError
+        If `debias` finds no bin with two samples; with "top-label" and "classwise", not for any
+        class.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        If the average leaves out a class for which `debias` finds no bin with two samples.
+
     See Also
     --------
     smooth_calibration_error : A measure without bins, continuous in the predictions.
@@ -191,8 +210,9 @@ def expected_calibration_error(
 
     Uniform bins are [j/B, (j+1)/B), and the last contains 1. Quantile bin j holds the predictions
     below which lies a share of the weight in [j/B, (j+1)/B), so ties are never separated and the
-    order of the samples does not matter. The cost is :math:`O(n \log B)`, or :math:`O(n \log n)`
-    for quantile bins.
+    order of the samples does not matter. A share that falls short of j/B by less than 1e-9/B counts
+    as j/B: it may be a rounding error of the sum of the weights. The cost is :math:`O(n \log B)`,
+    or :math:`O(n \log n)` for quantile bins.
 
     With "canonical" [8]_ [9]_ the gap is the total variation distance between the mean prediction
     and the frequencies of the K labels in a bin of probability vectors,
@@ -209,9 +229,11 @@ def expected_calibration_error(
     probabilities have the largest variance in it (the first of several; with two classes the
     positive one), between the two distinct values where the weight below is nearest to half (the
     lower place of two), provided that both parts hold `min_bin_size` samples; otherwise it stays.
-    So equal predictions are never separated, fewer than twice `min_bin_size` samples make one bin,
-    and whole weights are repetitions only if `min_bin_size` is 1. The cost is about
-    :math:`O(n (K + \log n) \log n)`.
+    Variances that differ by less than 1e-9 of the largest count as equal, and so do two places
+    where the shares of the weight below differ by less than 1e-9 in their distance to half. So
+    equal predictions are never separated, fewer than twice `min_bin_size` samples make one bin, and
+    whole weights are repetitions only if `min_bin_size` is 1. The cost is about :math:`O(n (K +
+    \log n) \log n)`.
 
     With `debias` [4]_ [5]_ [6]_, :math:`g_j^2` becomes
 
@@ -220,9 +242,10 @@ def expected_calibration_error(
 
     where the fraction is :math:`1 / (n_j - 1)` for :math:`n_j` samples of equal weight. A bin of
     one sample, which tells nothing of its noise, contributes 0; without a bin of two there is no
-    estimate. The noise is taken for that of one probability in the bin, so too much is subtracted
-    where predictions differ much within a bin. The mean square is clipped at 0 before the root is
-    taken, so for a calibrated model the error is often exactly 0, and still biased upwards.
+    estimate: for a single class that is NaN, and the average is taken over the others. The noise is
+    taken for that of one probability in the bin, so too much is subtracted where predictions differ
+    much within a bin. The mean square is clipped at 0 before the root is taken, so for a calibrated
+    model the error is often exactly 0, and still biased upwards.
 
     With `add_bin_width`, :math:`\sum_j P_j |I_j|` is added: for a uniform bin :math:`|I_j| = 1/B`,
     so the sum is at least that; for any other bin it is the distance between its least and its
@@ -287,7 +310,9 @@ def expected_calibration_error(
     )
     if multi_class == "canonical" and not predictions.is_binary:
         check_simplex_options(strategy, debias, add_bin_width)
-    return average_over_reductions(measure, predictions, multi_class, average)
+    error = average_over_reductions(measure, predictions, multi_class, average, _DEBIASED)
+    check_debiased(error)
+    return error
 
 
 def check_binned_options(norm, debias, add_bin_width):
@@ -323,10 +348,9 @@ def check_simplex_options(strategy, debias, add_bin_width):
         )
 
 
-def check_debiased(variance):
-    """The bias is estimated from bins of several samples; it is NaN for those of one."""
-    if np.isnan(variance).all():
+def check_debiased(error):
+    """The bias is estimated from bins of several samples; without any the error is NaN."""
+    if np.ndim(error) == 0 and np.isnan(error):
         raise ValueError(
-            "debias=True needs a bin in which at least 2 samples carry weight (for 'top-label' and "
-            "'classwise' such a bin of each class); found none. Choose fewer bins, or debias=False."
+            f"debias=True needs {_DEBIASED.least}; found none. Choose fewer bins, or debias=False."
         )

@@ -2,7 +2,7 @@
 
 import warnings
 from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -10,7 +10,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import CANONICAL_CONSTRAINTS, METRIC_CONSTRAINTS
+from .._inputs.constraints import (
+    CANONICAL_CONSTRAINTS,
+    METRIC_CONSTRAINTS,
+    IntegerInterval,
+)
 from .._inputs.predictions import Predictions
 from .._kernels.checks import check_finite_kernel, check_semidefinite
 from .._kernels.features import fourier_features, pivoted_cholesky
@@ -24,7 +28,7 @@ from .._kernels.functions import (
 from .._kernels.squared_error import SquaredKernelError
 from .._numerics.conditional import ridge_norm, ridge_norm_of_features
 from .._sklearn import Interval, StrOptions, validate_params
-from ._reductions import average_over_reductions
+from ._reductions import Needs, average_over_reductions
 
 _CONSTRAINTS: dict = (
     METRIC_CONSTRAINTS
@@ -32,9 +36,6 @@ _CONSTRAINTS: dict = (
     | KERNEL_CONSTRAINTS
     | {"kernel": [StrOptions({"linear-rbf", "linear", *KERNELS}), callable]}
 )
-
-# A kernel of the user's is tried on so many predictions.
-_TRIED = 200
 
 # "nystroem" adds pivots until its error is certainly less than this part of the value.
 _RELATIVE_ERROR = 1e-3
@@ -80,9 +81,6 @@ def _conditional_kernel_calibration_error(
 
         return ridge_norm_of_features(features, vectors, weight, regularization)
     function = _conditional_kernel(predictions, kernel, bandwidth)
-    if callable(kernel):
-        some = points[:_TRIED]
-        check_semidefinite(np.asarray(function(some, some), dtype=np.float64), "kernel")
     if method == "exact":
         gram = np.array(function(points, points), dtype=np.float64)
         check_finite_kernel(gram)
@@ -134,7 +132,7 @@ def _joint_kernel_calibration_error(predictions: Predictions, kernel, bandwidth)
     | {
         "regularization": [Interval(Real, 1e-6, 1e6, closed="both"), None],
         "method": [StrOptions({"exact", "fourier", "nystroem"})],
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [IntegerInterval(1)],
         "random_state": ["random_state"],
     },
     prefer_skip_nested_validation=True,
@@ -192,8 +190,9 @@ def conditional_kernel_calibration_error(
 
     bandwidth : "median" or float, default="median"
         The γ of the Gaussian kernel, or the ν of another. "median" takes the median of the
-        distances between distinct predictions, and 1 if there is only one prediction. It differs
-        from model to model; give a number to hold it fixed.
+        distances between predictions, over all pairs of samples (see the notes of
+        :func:`squared_kernel_calibration_error`). It differs from model to model: fix the bandwidth
+        to compare their errors.
 
     regularization : float in [1e-6, 1e6], default=None
         The λ of the ridge regression; None means :math:`n^{-1/4}`. It decides the scale of the
@@ -337,7 +336,10 @@ def joint_kernel_calibration_error(
         Kernel on the probability vectors, as in :func:`conditional_kernel_calibration_error`.
 
     bandwidth : "median" or float, default="median"
-        The γ of the Gaussian kernel, or the ν of another.
+        The γ of the Gaussian kernel, or the ν of another. "median" takes the median of the
+        distances between predictions, over all pairs of samples (see the notes of
+        :func:`squared_kernel_calibration_error`). It differs from model to model: fix the bandwidth
+        to compare their errors.
 
     multi_class : {"canonical", "confidence", "top-label", "classwise"}, default="canonical"
         For more than two classes: all classes at once, or the binary problems of
@@ -355,6 +357,16 @@ def joint_kernel_calibration_error(
     error : float or ndarray of shape (n_classes,)
         Smaller is better. An array if `average` is None and there are values for several classes.
 
+    Raises
+    ------
+    ValueError
+        If there are not two samples; with "top-label", not in any class.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        If the average leaves out a class that is predicted for one sample only.
+
     See Also
     --------
     squared_kernel_calibration_error : The same with other kernels and estimators.
@@ -363,7 +375,8 @@ def joint_kernel_calibration_error(
     -----
     With the Kronecker kernel on the labels, the unbiased
     :func:`squared_kernel_calibration_error`: weights, cost and ties are as there, with
-    :math:`O(n^2 K)` for the kernels with a linear part.
+    :math:`O(n^2 K)` for the kernels with a linear part. With "top-label" the value of a class that
+    is predicted for one sample only is NaN, and the average is taken over the other classes.
 
     References
     ----------
@@ -383,7 +396,8 @@ def joint_kernel_calibration_error(
     )
     check_two_samples(predictions)
     measure = partial(_joint_kernel_calibration_error, kernel=kernel, bandwidth=bandwidth)
-    return average_over_reductions(measure, predictions, multi_class, average)
+    needs = Needs("at least 2 samples", "use the conditional error")
+    return average_over_reductions(measure, predictions, multi_class, average, needs)
 
 
 def check_fourier_kernel(kernel, method):

@@ -11,21 +11,24 @@ from .._kernels.squared_error import (
     CLASS_KERNEL_CONSTRAINTS,
     ESTIMATOR_CONSTRAINTS,
     SquaredKernelError,
-    _block_size,
     check_enough_for_estimator,
 )
 from .._sklearn import validate_params
-from ._reductions import average_over_reductions
+from ._reductions import Needs, average_over_reductions
 
 
 def _squared_kernel_calibration_error(predictions, **options):
-    smallest = _block_size(
-        options["estimator"], options["block_size"], len(predictions.weight)
-    ) or (2 if options["estimator"] == "unbiased" else 1)
-    if len(predictions.weight) < smallest:
+    if len(predictions.weight) < _least_samples(options["estimator"], options["block_size"]):
         return np.nan  # there are no pairs
     error = SquaredKernelError(predictions, **options)
     return float(error(predictions.label[None])[0])
+
+
+def _least_samples(estimator, block_size):
+    """Number of samples without which the estimator has no pairs."""
+    if estimator == "biased":
+        return 1
+    return block_size if estimator == "block" and block_size is not None else 2
 
 
 def _kernel_calibration_error(predictions, **options):
@@ -91,14 +94,14 @@ def squared_kernel_calibration_error(
             default="total-variation"
         Kernel on the probability vectors: exp(−d/ν) with the total variation distance d = ½‖s −
         t‖₁, with the Euclidean distance, or with ‖s − t‖₁; or exp(−‖s − t‖₂²/(2ν²)). Or a
-        :class:`sklearn.gaussian_process.kernels.Kernel`, or any symmetric positive definite
-        function of arrays of shapes (a, n_classes) and (b, n_classes) with values of shape (a, b).
+        :class:`sklearn.gaussian_process.kernels.Kernel` without a `WhiteKernel`, or any symmetric
+        positive definite function of arrays of shapes (a, n_classes) and (b, n_classes) with values
+        of shape (a, b).
 
     bandwidth : "median" or float, default="median"
-        The ν of a named kernel. "median" takes the median of the distances between distinct
-        predictions (among more than 1000, between an evenly spaced 1000), or a tenth of their mean
-        if that is larger, as where predictions crowd at 0 or 1. It differs from model to model: fix
-        the bandwidth to compare their errors.
+        The ν of a named kernel. "median" takes the median of the distances between predictions,
+        over all pairs of samples (see the notes). It differs from model to model: fix the bandwidth
+        to compare their errors.
 
     estimator : {"unbiased", "biased", "linear", "block"}, default="unbiased"
         Which pairs of samples are averaged: all pairs of different samples; these and each sample
@@ -129,8 +132,20 @@ def squared_kernel_calibration_error(
     Returns
     -------
     error : float or ndarray of shape (n_classes,)
-        At most 2; smaller is better. An array if `average` is None and there are values for
+        Smaller is better. At most 2 for the named kernels without a class kernel; with the class
+        kernel M, at most the largest :math:`M_{kk} + M_{ll} - 2 M_{kl}`. A callable kernel
+        multiplies that by its largest value. An array if `average` is None and there are values for
         several classes.
+
+    Raises
+    ------
+    ValueError
+        If there are not enough samples for the estimator; with "top-label", not in any class.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        If the average leaves out a class that is predicted too rarely for the estimator.
 
     See Also
     --------
@@ -152,11 +167,26 @@ def squared_kernel_calibration_error(
     For the unbiased estimator a whole weight is not the same as so many rows, because copies of a
     row are no independent samples.
 
+    With "top-label" each class has the samples for which it is predicted. A class with fewer than
+    two of them, or than a block, cannot be measured but by the biased estimator: its value is NaN,
+    and the average is taken over the other classes.
+
     Two classes with a kernel exp(−d/ν) cost :math:`O(n \log n)`; otherwise "unbiased" and "biased"
     cost :math:`O(n^2 K)` in matrix products over tiles, with memory for one tile only, "linear"
     :math:`O(n K)` and "block" :math:`O(n B K)` for blocks of size B. `(n,)` and `(n, 2)` input
     give the same number, twice that of the scalar form with residuals :math:`y_i - p_i`. Ties need
     no special treatment, nor do probabilities 0 and 1.
+
+    The bandwidth "median" is the median of the distances over all pairs of samples :math:`i < j`,
+    weighted by :math:`w_i w_j`, but at least a tenth of the root mean square distance, so that
+    predictions that crowd at 0 or 1 keep a kernel. It depends on the predictions and the weights
+    alone, is continuous in the predictions, and is the same whichever class comes first. If it is
+    below 1e-6, so that all predictions are nearly equal, :math:`10^{-12}` divided by it takes its
+    place, up to 1 for equal predictions: rounding errors do not count. It is exact for two classes,
+    at :math:`O(n \log n)`, and for more classes up to 2000 samples. Of more samples, a weighted
+    subset of 2000 represents all; it depends neither on their order nor on that of the classes. For
+    nine distributions of 5000 predictions its median was off by 1.6 % (root mean square) or less,
+    and by 3.2 % at worst. A sample of weight 2 makes no pair with itself, unlike two equal rows.
 
     References
     ----------
@@ -184,7 +214,9 @@ def squared_kernel_calibration_error(
         estimator=estimator,
         block_size=block_size,
     )
-    return average_over_reductions(measure, predictions, multi_class, average)
+    least = _least_samples(estimator, block_size)
+    needs = Needs(f"at least {least} samples", "use estimator='biased'")
+    return average_over_reductions(measure, predictions, multi_class, average, needs)
 
 
 @validate_params(
@@ -237,8 +269,9 @@ def kernel_calibration_error(
         Kernel on the probability vectors, as in :func:`squared_kernel_calibration_error`.
 
     bandwidth : "median" or float, default="median"
-        The ν of a named kernel. "median" differs from model to model: fix the bandwidth to compare
-        their errors.
+        The ν of a named kernel. "median" takes the median of the distances between predictions,
+        over all pairs of samples (see the notes of :func:`squared_kernel_calibration_error`). It
+        differs from model to model: fix the bandwidth to compare their errors.
 
     class_kernel : array-like of shape (n_classes, n_classes), default=None
         A positive semi-definite matrix M over the classes, in the order of `labels`; None is the

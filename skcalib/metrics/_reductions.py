@@ -1,6 +1,11 @@
 """How a binary measure is taken of more than two classes."""
 
+from typing import NamedTuple
+
 import numpy as np
+from sklearn.exceptions import UndefinedMetricWarning
+
+from .._warnings import warn
 
 
 def over_reductions(function, predictions, multi_class):
@@ -17,11 +22,22 @@ def over_reductions(function, predictions, multi_class):
     return [None if problem is None else function(problem) for _, problem in problems]
 
 
-def average_over_reductions(measure, predictions, multi_class, average):
+class Needs(NamedTuple):
+    """What a measure needs of the samples of a class, and what helps if that is missing."""
+
+    least: str
+    remedy: str
+
+
+_ENOUGH = Needs("enough samples", "collect more samples")
+
+
+def average_over_reductions(measure, predictions, multi_class, average, needs=_ENOUGH):
     """Value of a binary measure, for more than two classes through the reduction `multi_class`.
 
     A measure that sees all classes at once takes them as they are: "canonical". The measure may
-    also return several values (C,) at once, which are averaged one by one.
+    also return several values (C,) at once, which are averaged one by one. It returns NaN for a
+    class whose samples do not suffice, which the average leaves out.
     """
     if predictions.is_binary or multi_class == "canonical":
         return measure(predictions)
@@ -29,15 +45,33 @@ def average_over_reductions(measure, predictions, multi_class, average):
         return measure(predictions.confidence())
     problems = predictions.top_label() if multi_class == "top-label" else predictions.classwise()
     share = np.array([share for share, _ in problems])  # (K,)
+    exists = np.array([problem is not None for _, problem in problems])
     values = (np.nan if problem is None else measure(problem) for _, problem in problems)
     value = np.stack(np.broadcast_arrays(*values))  # (K,) or (K, C)
+    is_measured = ~np.isnan(value).reshape(len(value), -1).any(axis=1)
+    check_any_measured(is_measured, exists, multi_class, needs)
     if average is None:
         return value
+    if not is_measured[exists].all():
+        left_out = predictions.classes[exists & ~is_measured].tolist()
+        warn(
+            f"The average leaves out the class(es) {', '.join(map(repr, left_out))}: with "
+            f"multi_class={multi_class!r} a class needs {needs.least}. To include every class, "
+            f"{needs.remedy}.",
+            UndefinedMetricWarning,
+        )
     if average == "auto":
         average = "weighted" if multi_class == "top-label" else "macro"
-    exists = ~np.isnan(value).reshape(len(value), -1).any(axis=1)
-    if not exists.any():
-        return np.nan
-    weights = share[exists] if average == "weighted" else None
-    mean = np.average(value[exists], axis=0, weights=weights)
+    weights = share[is_measured] if average == "weighted" else None
+    mean = np.average(value[is_measured], axis=0, weights=weights)
     return float(mean) if mean.ndim == 0 else mean
+
+
+def check_any_measured(is_measured, exists, multi_class, needs):
+    """At least one class must have samples that suffice."""
+    if not is_measured.any():
+        raise ValueError(
+            f"multi_class={multi_class!r} needs a class with {needs.least}; found none among the "
+            f"{exists.sum()} classes that have samples. Pass multi_class='confidence', or "
+            f"{needs.remedy}."
+        )

@@ -8,7 +8,7 @@ import numpy as np
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import CANONICAL_CONSTRAINTS, METRIC_CONSTRAINTS
 from .._sklearn import HasMethods, validate_params
-from ..function_classes import Bounded, Lipschitz
+from ..function_classes import Bounded, Lipschitz, _programs, _resolved
 from ._reductions import average_over_reductions
 
 SMOOTH = Lipschitz() & Bounded()
@@ -29,14 +29,20 @@ def _pooled_residuals(predictions):
 def _weighted_calibration_error(predictions, function_class):
     import cvxpy
 
+    function_class = _resolved(function_class, predictions.proba, predictions.weight)
     is_binary = predictions.is_binary
     points, mass = predictions.pooled_mass() if is_binary else _pooled_residuals(predictions)
     scale = np.abs(mass).max() or 1.0  # the tolerances of solvers are absolute
     values = cvxpy.Variable(mass.shape)
     residual = cvxpy.sum(cvxpy.multiply(mass / scale, values))
-    constraints = check_constraints(function_class.constraints(points, values), function_class)
-    problem = cvxpy.Problem(cvxpy.Maximize(residual), constraints)
-    _solve(problem, function_class)
+    programs = _programs(function_class, points, values)
+    constraints = next(programs)
+    while True:
+        constraints = check_constraints(constraints, function_class)
+        _solve(cvxpy.Problem(cvxpy.Maximize(residual), constraints), function_class)
+        constraints = next(programs)
+        if constraints is None:  # the solution satisfies all
+            break
     return float(np.vdot(mass, values.value))
 
 
@@ -167,14 +173,16 @@ def weighted_calibration_error(
     p_i` (Definition 2 of [2]_).
 
     Ties are pooled; probabilities 0 and 1 need no clipping. CVXPY solves the problem for the m
-    distinct predictions: linear programs with HiGHS, to about 1e-12, others (balls of reproducing
+    distinct predictions: linear programs with HiGHS, to about 1e-10, others (balls of reproducing
     kernels, Lipschitz functions of more than two classes) with Clarabel, to about 1e-8, for classes
     whose functions are of the order of 1. Residuals may be of any size; but a mean residual that
     would make a class unbounded counts as 0 if it is below 1e-10 of the largest.
 
     A second suffices for m of some thousands in the linear programs of two classes, and of about
     300 for reproducing kernels. For Lipschitz functions of K > 2 classes, where all pairs of
-    predictions are constrained, it suffices for m of about 100 if K is 3 or 4, and of 50 if K is 5.
+    predictions are constrained, it suffices for m of about 200 if K is 3 or 4, and of 100 if K is
+    5; m = 300 takes some four seconds if K is 4. Pairs are added as they are needed (see
+    :class:`~skcalib.function_classes.Lipschitz`).
 
     References
     ----------

@@ -553,3 +553,9 @@ def test_size_and_power_at_a_glance(test):
     power = partial(p_values, test(), 1000, range(20))
     assert np.mean(power(truth=underconfident) <= 0.05) > 0.5
     assert np.mean(power(truth=lambda p: 0.2 + 0.6 * p) <= 0.05) == 1
+
+
+@pytest.mark.parametrize("option", ["n_bins", "ddof"])
+def test_counts_are_whole_numbers(option):
+    with pytest.raises(ValueError, match=f"'{option}' .*must be an int .*Got True"):
+        HosmerLemeshowTest(**{option: True}).fit([0.2, 0.7, 0.6], [0, 1, 1])

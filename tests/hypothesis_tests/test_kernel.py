@@ -9,7 +9,7 @@ from problems import random_problem, two_columns
 from scipy.stats import chi2, ttest_1samp
 from sklearn.gaussian_process.kernels import RBF
 
-from skcalib._kernels.functions import median_distance
+from skcalib._numerics.median_distance import median_distance
 from skcalib.datasets import make_dirichlet_family
 from skcalib.hypothesis_tests import CalibrationTest, UCMETest, _asymptotic
 from skcalib.metrics import (
@@ -209,7 +209,7 @@ def test_bandwidth_is_fixed_while_predictions_are_redrawn():
         method="consistency",
         n_resamples=9,
         random_state=0,
-        bandwidth=0.5 * median_distance(proba, "cityblock"),
+        bandwidth=0.5 * median_distance(proba, np.ones(40), "cityblock"),
     )
     np.testing.assert_array_equal(
         median.fit(proba, label).null_distribution_, fixed.fit(proba, label).null_distribution_
@@ -468,3 +468,9 @@ def test_statistic_is_the_metric_for_every_estimator():
             test = CalibrationTest(method=method, estimator=estimator, n_resamples=9)
             expected = partial(squared_kernel_calibration_error, estimator=estimator)(label, proba)
             assert test.fit(proba, label).statistic_ == pytest.approx(expected, abs=1e-15)
+
+
+@pytest.mark.parametrize("value", [True, 0, 2.5])
+def test_number_of_locations_is_a_whole_number(value):
+    with pytest.raises(ValueError, match=f"'n_locations' .*must be an int .*Got {value}"):
+        UCMETest(n_locations=value).fit([0.2, 0.7, 0.6], [0, 1, 1])

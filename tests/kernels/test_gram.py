@@ -5,7 +5,6 @@ from functools import partial
 import numpy as np
 import pytest
 from oracles import kernel_value
-from scipy.spatial.distance import pdist
 
 from skcalib._kernels import functions, gram
 
@@ -42,44 +41,11 @@ def test_diagonal():
     )
 
 
-def test_median_distance():
-    points = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.5, 0.5]])
-    # the distinct pairs are at distance 2, 1 and 1
-    assert functions.median_distance(points, "cityblock") == 1.0
-    assert functions.median_distance(points, "euclidean") == pytest.approx(np.sqrt(0.5))
-    assert functions.median_distance(points[:, 1], "cityblock") == 0.5
-    assert functions.median_distance(points[2:], "cityblock") == 1.0  # one distinct point only
-
-
-def test_median_distance_of_crowded_points():
-    points = np.concatenate([10.0 ** -np.arange(20.0, 220.0), [0.25, 0.5, 1.0]])
-    mean = pdist(points[:, None]).mean()
-    assert functions.median_distance(points, "euclidean") == pytest.approx(mean / 10)
-    tiny = 10.0 ** -np.arange(200.0, 220.0)  # squared distances underflow
-    assert functions.median_distance(tiny, "euclidean") == 1.0
-
-
 @pytest.mark.parametrize("name", functions.KERNELS)
 def test_tiny_bandwidths_leave_the_ties(name):
     points = np.array([[0.5, 0.5], [0.5, 0.5], [1.0, 0.0]])
     values = functions.kernel_values(points, points, functions.KERNELS[name], 1e-310)
     np.testing.assert_array_equal(values, [[1, 1, 0], [1, 1, 0], [0, 0, 1]])
-
-
-@pytest.mark.parametrize("decimals", [0.05, None])
-def test_median_distance_of_a_subset_is_close_and_ignores_orders(decimals):
-    rng = np.random.default_rng(0)
-    points = rng.dirichlet(np.ones(4), size=3000)
-    if decimals is not None:  # many rows that are permutations of each other
-        points = np.round(points / decimals) * decimals
-    distinct = np.unique(points, axis=0)
-    assert len(distinct) > 1000
-    whole = np.median(pdist(distinct, "cityblock"))
-    value = functions.median_distance(points, "cityblock")
-    assert value == pytest.approx(whole, rel=0.03)
-    assert functions.median_distance(rng.permutation(points), "cityblock") == value
-    relabelled = functions.median_distance(points[:, [2, 0, 3, 1]], "cityblock")
-    assert relabelled == pytest.approx(value, rel=1e-12)
 
 
 def test_quadratic_forms_and_row_sums_equal_the_whole(monkeypatch):

@@ -10,6 +10,7 @@ from oracles import (
     uniform_bin,
 )
 from problems import labels_of
+from sklearn.exceptions import UndefinedMetricWarning
 
 from skcalib.metrics import expected_calibration_error, smooth_calibration_error
 
@@ -183,7 +184,7 @@ def test_a_bin_of_one_sample_tells_nothing_of_its_bias():
     assert tiny == pytest.approx(np.sqrt(2e-140 * 0.25), rel=1e-12)
     with pytest.raises(ValueError, match="debias=True needs a bin in which at least 2"):
         debiased([1, 0], [0.2, 0.8])
-    with pytest.raises(ValueError, match="Choose fewer bins, or debias=False"):
+    with pytest.raises(ValueError, match="choose fewer bins, or debias=False"):
         debiased([0, 1, 2], np.eye(3), multi_class="top-label", average=None)
 
 
@@ -280,3 +281,28 @@ def test_debiasing_is_for_squares(norm):
 def test_bin_width_is_for_mean_gaps(norm, debias):
     with pytest.raises(ValueError, match=f"add_bin_width=True needs norm='l1'.* norm='{norm}'"):
         expected_calibration_error([0, 1], [0.1, 0.9], norm=norm, debias=debias, add_bin_width=True)
+
+
+def test_debiased_average_leaves_out_classes_without_two_samples_in_a_bin():
+    y_true = [0, 1, 0, 1, 1, 2]
+    y_proba = [[0.6, 0.4, 0.0]] * 2 + [[0.4, 0.6, 0.0]] * 3 + [[0.0, 0.1, 0.9]]
+    options = {"multi_class": "top-label", "n_bins": 10}
+    values = debiased(y_true, y_proba, average=None, **options)
+    np.testing.assert_array_equal(np.isnan(values), [False, False, True])
+    with pytest.warns(UndefinedMetricWarning, match=r"class\(es\) 2: .*fewer bins"):
+        average = debiased(y_true, y_proba, **options)
+    assert average == pytest.approx((2 * values[0] + 3 * values[1]) / 5)
+    with pytest.raises(ValueError, match="needs a class with a bin in which at least 2"):
+        debiased([0, 1, 2], np.eye(3), multi_class="top-label")
+
+
+@pytest.mark.parametrize(("short", "bins"), [(1e-10, [0, 1]), (2e-9, [0, 0])])
+def test_shares_that_just_miss_the_edge_of_a_quantile_bin(short, bins):
+    # within 1e-9/B of 1/B, here of a half, a share counts as 1/B
+    weight = np.array([0.5 - short, 0.5 + short])
+    outcome, proba = np.array([1, 0]), np.array([0.3, 0.6])
+    expected = binned_error(proba, outcome, weight, bins, 2)
+    actual = expected_calibration_error(
+        outcome, proba, sample_weight=weight, strategy="quantile", n_bins=2
+    )
+    assert actual == pytest.approx(expected, abs=1e-12)

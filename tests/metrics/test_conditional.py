@@ -214,7 +214,7 @@ def test_callable_kernels():
     called = conditional_kernel_calibration_error(label, proba, kernel=RBF(0.3))
     assert called == pytest.approx(named, rel=1e-12)
     for method in ("exact", "nystroem"):
-        with pytest.raises(ValueError, match="kernel must be finite"):
+        with pytest.raises(ValueError, match="kernel must have finite values"):
             conditional_kernel_calibration_error(
                 label, proba, kernel=lambda s, t: np.full((len(s), len(t)), np.nan), method=method
             )

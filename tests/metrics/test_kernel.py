@@ -1,12 +1,31 @@
 """The squared kernel calibration error equals double loops for every kernel and estimator."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from oracles import skce_by_loops
 from problems import random_problem, two_columns
-from sklearn.gaussian_process.kernels import RBF
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.gaussian_process.kernels import (
+    RBF,
+    DotProduct,
+    Exponentiation,
+    Matern,
+    PairwiseKernel,
+    RationalQuadratic,
+    WhiteKernel,
+)
 
-from skcalib.metrics import kernel_calibration_error, squared_kernel_calibration_error
+from skcalib._inputs.checks import check_predictions
+from skcalib._kernels.functions import resolved_bandwidth
+from skcalib.metrics import (
+    conditional_kernel_calibration_error,
+    expected_calibration_error,
+    joint_kernel_calibration_error,
+    kernel_calibration_error,
+    squared_kernel_calibration_error,
+)
 
 KERNELS = ["total-variation", "exponential", "laplacian", "rbf"]
 
@@ -224,7 +243,9 @@ def test_a_class_predicted_once_has_no_pairs():
     values = squared_kernel_calibration_error([0, 1, 1], proba, average=None, **options)
     alone = squared_kernel_calibration_error([True, False], [0.6, 0.7], bandwidth=1.0)
     np.testing.assert_allclose(values, [alone, np.nan, np.nan], atol=1e-15)
-    assert squared_kernel_calibration_error([0, 1, 1], proba, **options) == pytest.approx(alone)
+    with pytest.warns(UndefinedMetricWarning, match=r"class\(es\) 1: .* at least 2 samples"):
+        average = squared_kernel_calibration_error([0, 1, 1], proba, **options)
+    assert average == pytest.approx(alone)
 
 
 def test_bad_kernels_are_refused():
@@ -259,3 +280,211 @@ def test_unbiased_mean_is_zero_for_a_calibrated_model(n_classes):
         )
     assert abs(np.mean(values)) < 4 * np.std(values) / np.sqrt(len(values))
     assert min(values) < 0
+
+
+BY_MEDIAN = {
+    "unbiased": squared_kernel_calibration_error,
+    "root": kernel_calibration_error,
+    "rbf": partial(squared_kernel_calibration_error, kernel="rbf"),
+    "conditional": conditional_kernel_calibration_error,
+    "joint": joint_kernel_calibration_error,
+}
+
+
+def nearly_tied(rng, n):
+    """Predictions of a forest: few values, some of which differ in the last bit."""
+    return rng.choice([0.1, 0.2, 0.3, 0.6, 0.9], size=n) + 2.0**-53 * rng.integers(0, 3, size=n)
+
+
+def nearly_equal(rng, n):
+    return 0.3 + 2.0**-53 * rng.integers(0, 3, size=n)
+
+
+def tiny(rng, n):
+    return 10.0 ** -rng.uniform(3, 20, size=n)
+
+
+DRAWS = [nearly_tied, nearly_equal, tiny]
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+@pytest.mark.parametrize("metric", BY_MEDIAN.values(), ids=BY_MEDIAN)
+def test_defaults_do_not_depend_on_which_class_is_positive(metric, draw):
+    rng = np.random.default_rng(0)
+    proba = draw(rng, 120)
+    label = rng.integers(2, size=120)
+    expected = metric(label, proba)
+    assert metric(1 - label, 1 - proba) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("metric", BY_MEDIAN.values(), ids=BY_MEDIAN)
+def test_defaults_do_not_depend_on_the_last_bits(metric, n_classes, draw):
+    rng = np.random.default_rng(0)
+    label, proba = rng.integers(n_classes, size=120), draw(rng, 120)
+    if n_classes > 2:
+        proba = np.column_stack([proba / 2, proba / 2, 0.6 - proba / 2, 0.4 - proba / 2])
+        proba = np.abs(proba) / np.abs(proba).sum(axis=1, keepdims=True)
+    expected = metric(label, proba)
+    moved = np.abs(proba + rng.uniform(-1e-15, 1e-15, size=proba.shape))
+    assert metric(label, moved) == pytest.approx(expected, rel=1e-9)
+
+
+def test_median_bandwidth_counts_pairs_by_their_weights():
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 30)
+    proba = np.round(proba, 1)
+    weight = rng.choice([1, 2, 3], size=30)
+    first, second = np.triu_indices(30, 1)
+    distance = np.repeat(np.abs(proba[first] - proba[second]), weight[first] * weight[second])
+    for metric in (squared_kernel_calibration_error, kernel_calibration_error):
+        by_median = metric(label, proba, sample_weight=weight)
+        fixed = metric(label, proba, sample_weight=weight, bandwidth=np.median(distance))
+        assert by_median == pytest.approx(fixed, rel=1e-12)
+
+
+def test_equal_predictions_have_the_bandwidth_1():
+    for proba in (np.full(4, 0.3), np.full((4, 3), 1 / 3)):
+        n_classes = 2 if proba.ndim == 1 else 3
+        predictions = check_predictions([0, 1, 1, 0], proba, labels=range(n_classes))
+        for kernel in KERNELS:
+            assert resolved_bandwidth(predictions, kernel, "median") == 1
+
+
+WITH_NOISE = {
+    "sum": RBF(0.3) + WhiteKernel(0.1),
+    "alone": WhiteKernel(),
+    "product": RBF(0.3) * WhiteKernel(),
+    "power": Exponentiation(RBF(0.3) + WhiteKernel(1e-5), 2),
+    "nested": 2.0 * (DotProduct() + RBF(0.3) * (Matern() + WhiteKernel())),
+}
+
+
+@pytest.mark.parametrize("kernel", WITH_NOISE.values(), ids=WITH_NOISE)
+def test_white_noise_is_refused(kernel):
+    # k(X) has it on the diagonal, k(X, X) does not
+    label, proba = random_problem(np.random.default_rng(0), 30, 3)
+    for metric in BY_MEDIAN.values():
+        with pytest.raises(ValueError, match="Leave the WhiteKernel out"):
+            metric(label, proba, **{"kernel": kernel})
+
+
+def test_other_kernels_of_scikit_learn_are_taken():
+    label, proba = random_problem(np.random.default_rng(0), 30, 3)
+    for kernel in (
+        2.0 * RBF(0.3) + DotProduct() ** 2,
+        Matern(0.5, nu=1.5) * RationalQuadratic(),
+        PairwiseKernel(metric="rbf"),
+    ):
+        assert kernel_calibration_error(label, proba, kernel=kernel) > 0
+
+
+def indefinite(s, t):
+    return 1 - np.abs(s[:, None] - t).sum(axis=2) ** 2
+
+
+@pytest.mark.parametrize("estimator", ["unbiased", "biased", "linear"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_kernels_that_are_not_semidefinite_are_refused(n_classes, estimator):
+    label, proba = random_problem(np.random.default_rng(0), 30, n_classes)
+    with pytest.raises(ValueError, match=r"kernel must be positive semi-definite; .* eigenvalue -"):
+        squared_kernel_calibration_error(label, proba, kernel=indefinite, estimator=estimator)
+
+
+def test_a_negative_square_tells_that_the_kernel_is_not_semidefinite():
+    # on the 100 predictions that are tried the kernel is constant
+    label, proba = np.repeat([0, 1], 150), np.full(300, 0.5)
+    proba[np.setdiff1d(np.arange(300), np.linspace(0, 299, 100).astype(int))] = 0.6
+
+    def kernel(s, t):
+        return np.where(np.abs(s[:, :1] - t[:, 0]) > 0.05, 3.0, 1.0)
+
+    label = (proba < 0.55).astype(int)
+    with pytest.raises(ValueError, match=r"biased estimates are at least 0; found -"):
+        squared_kernel_calibration_error(label, proba, kernel=kernel, estimator="biased")
+
+
+def test_kernels_in_single_precision_are_taken():
+    label, proba = random_problem(np.random.default_rng(0), 200, 3)
+
+    def single(s, t):
+        return RBF(0.3)(s, t).astype(np.float32)
+
+    for metric in (squared_kernel_calibration_error, kernel_calibration_error):
+        expected = metric(label, proba, kernel=RBF(0.3))
+        assert metric(label, proba, kernel=single) == pytest.approx(expected, rel=1e-4)
+
+
+def test_biased_squares_are_never_negative():
+    label, proba = [1, 1, 1, 0, 0, 0, 0, 0, 0, 0], np.full(10, 0.3)
+    for kernel in (*KERNELS, RBF(0.3)):
+        square = squared_kernel_calibration_error(label, proba, kernel=kernel, estimator="biased")
+        assert 0 <= square < 1e-15
+
+
+@pytest.mark.parametrize("estimator", ["unbiased", "linear", "block"])
+@pytest.mark.parametrize("average", ["auto", "macro", None])
+def test_without_pairs_in_any_class_there_is_no_top_label_error(estimator, average):
+    options = {"multi_class": "top-label", "average": average, "labels": range(3)}
+    data = [0, 1, 1], np.eye(3)
+    with pytest.raises(ValueError, match=r"needs a class with at least 2 .*none among the 3 .*use"):
+        squared_kernel_calibration_error(*data, estimator=estimator, **options)
+    with pytest.raises(ValueError, match=r"needs a class with at least 2 .*conditional error"):
+        joint_kernel_calibration_error(*data, **options)
+    biased = squared_kernel_calibration_error(*data, estimator="biased", **options)
+    assert np.isfinite(biased).all()
+
+
+def test_blocks_tell_the_least_number_of_samples():
+    proba = np.repeat(np.eye(3), [5, 3, 2], axis=0)
+    label = [0, 1, 0, 0, 0, 1, 1, 0, 2, 1]
+    options = {"multi_class": "top-label", "estimator": "block"}
+    with pytest.warns(UndefinedMetricWarning, match=r"class\(es\) 1, 2: .* at least 4 samples"):
+        value = squared_kernel_calibration_error(label, proba, block_size=4, **options)
+    each = squared_kernel_calibration_error(label, proba, block_size=4, average=None, **options)
+    np.testing.assert_array_equal(np.isnan(each), [False, True, True])
+    assert value == each[0]
+    with pytest.raises(ValueError, match="needs a class with at least 6 samples"):
+        squared_kernel_calibration_error(label, proba, block_size=6, **options)
+
+
+def test_a_class_predicted_once_is_left_out_of_the_joint_error():
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 20, 3)
+    proba[:, 2] = 0
+    proba /= proba.sum(axis=1, keepdims=True)
+    proba[0] = [0, 0, 1]
+    with pytest.warns(UndefinedMetricWarning, match=r"leaves out the class\(es\) 2"):
+        joint_kernel_calibration_error(label, proba, multi_class="top-label")
+
+
+@pytest.mark.parametrize(
+    ("function", "option"),
+    [
+        (partial(squared_kernel_calibration_error, estimator="block"), "block_size"),
+        (conditional_kernel_calibration_error, "n_components"),
+        (expected_calibration_error, "n_bins"),
+        (expected_calibration_error, "min_bin_size"),
+    ],
+)
+@pytest.mark.parametrize("value", [True, 1.5, 0])
+def test_counts_are_whole_numbers(function, option, value):
+    with pytest.raises(
+        ValueError, match=rf"'{option}' .*must be an int in the range .*Got {value}"
+    ):
+        function([0, 1, 1], [0.2, 0.7, 0.6], **{option: value})
+
+
+def test_the_largest_values_are_those_documented():
+    # one wrong prediction of certainty: the residual is the difference of two classes
+    proba, label = np.eye(3)[[0, 0]], [1, 1]
+    assert kernel_calibration_error(label, proba, labels=range(3)) == pytest.approx(np.sqrt(2))
+    root = np.array([[3.0, 0, 0], [-1, 2, 0], [1, 0, 1]])
+    matrix = root @ root.T
+    options = {"labels": range(3), "class_kernel": matrix}
+    expected = matrix[0, 0] + matrix[1, 1] - 2 * matrix[0, 1]
+    for estimator in ("biased", "unbiased", "linear"):
+        value = squared_kernel_calibration_error(label, proba, estimator=estimator, **options)
+        assert value == pytest.approx(expected)
+        assert value > 2

@@ -11,6 +11,7 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 
+from skcalib import function_classes
 from skcalib.function_classes import (
     Bounded,
     FunctionClass,
@@ -493,3 +494,91 @@ def test_types_in_place_of_instances_are_refused():
         Lipschitz() & Bounded
     with pytest.raises(NotImplementedError, match="FunctionClass must define constraints"):
         weighted_calibration_error([0, 1], [0.2, 0.9], function_class=FunctionClass())
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_median_bandwidth_of_a_ball_counts_samples(n_classes):
+    label, proba, _ = random_case(1, n_classes)
+    weight = np.random.default_rng(0).random(len(label))
+    ball = RKHSBall("total-variation", "median") & Bounded(10.0)
+    squared = squared_kernel_calibration_error(
+        label, proba, sample_weight=weight, labels=range(n_classes), estimator="biased"
+    )
+    expected = np.sqrt(squared / 2 if n_classes == 2 else squared)
+    assert error(ball, label, proba, weight) == pytest.approx(expected, abs=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "function_class",
+    [
+        SMOOTH,
+        Lipschitz(0.2) & Bounded(0.1),
+        Lipschitz(3.0) & Monotone() & Bounded(),
+        Lipschitz(2.0) & RKHSBall("rbf", 0.3),
+        Lipschitz() & (Sign() & Lipschitz(0.5) & Bounded()),
+    ],
+    ids=repr,
+)
+def test_pairs_as_they_are_needed_give_the_error_of_all_pairs(function_class, seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    label, proba = random_problem(rng, 30, int(rng.integers(3, 6)), calibrated=seed == 0)
+    expected = error(function_class, label, proba)  # of all pairs at once
+    monkeypatch.setattr(function_classes, "_FEW_POINTS", 7)
+    monkeypatch.setattr(function_classes, "_PAIRS_PER_POINT", 2)
+    assert error(function_class, label, proba) == pytest.approx(expected, abs=2e-8)
+
+
+def test_pairs_as_they_are_needed_keep_classes_bounded(monkeypatch):
+    monkeypatch.setattr(function_classes, "_FEW_POINTS", 3)
+    monkeypatch.setattr(function_classes, "_PAIRS_PER_POINT", 1)
+    # two groups far from each other; residuals cancel between the groups, but not within
+    proba = np.array([[0.4, 0.5, 0.1], [0.42, 0.5, 0.08], [0.1, 0.5, 0.4], [0.08, 0.5, 0.42]])
+    assert np.isfinite(error(Lipschitz(), [2, 1, 1, 0], proba))
+    with pytest.raises(ValueError, match="must be bounded"):
+        error(Lipschitz(), [2, 2, 1, 0], proba)
+
+
+def test_points_closer_than_rounding_errors_are_linked(monkeypatch):
+    monkeypatch.setattr(function_classes, "_FEW_POINTS", 3)
+    monkeypatch.setattr(function_classes, "_PAIRS_PER_POINT", 1)
+    proba = np.repeat([[0.3, 0.3, 0.4], [0.2, 0.5, 0.3]], 4, axis=0)
+    proba[:, 1] += 1e-12 * np.arange(8)
+    proba[:, 2] -= 1e-12 * np.arange(8)
+    label = [0, 1, 2, 2, 0, 1, 1, 2]
+    assert error(SMOOTH, label, proba) < 0.3  # not the mean absolute residual
+
+
+def test_limits_hold_for_pairs_that_were_left_out():
+    label, proba = random_problem(np.random.default_rng(0), 120, 3)
+    smooth = Lipschitz() & Bounded()
+    values = cvxpy.Variable(proba.shape)
+    mass = (np.eye(3)[label] - proba) / 120
+    n_pairs = []
+    for constraints in function_classes._programs(smooth, proba, values):
+        if constraints is None:
+            break
+        residual = cvxpy.sum(cvxpy.multiply(mass, values))
+        cvxpy.Problem(cvxpy.Maximize(residual), constraints).solve(solver="CLARABEL")
+        n_pairs.append(constraints[0].size)
+    assert max(n_pairs) < 120 * 119 / 2 / 4
+    assert (pdist(values.value) <= pdist(proba) + 2e-8).all()
+
+
+def test_a_subclass_may_add_constraints():
+    class Flat(Lipschitz):
+        def constraints(self, points, values):
+            return [*super().constraints(points, values), cvxpy.abs(values) <= 0.01]
+
+    label, proba = random_problem(np.random.default_rng(0), 70, 3)
+    assert error(Flat(), label, proba) <= 0.01 * np.abs(np.eye(3)[label] - proba).sum() / 70
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_one_point_has_no_empty_constraints(n_classes):
+    # versions of CVXPY before 1.9 refuse them
+    points = np.full(1 if n_classes == 2 else (1, 3), 1 / 3)
+    values = cvxpy.Variable(points.shape)
+    classes = [Lipschitz(), Monotone(), Monotone(increasing=False)]
+    for function_class in classes if n_classes == 3 else [*classes, TotalVariation()]:
+        assert all(one.size > 0 for one in function_class.constraints(points, values))

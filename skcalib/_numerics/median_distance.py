@@ -1,0 +1,244 @@
+"""Median distance between the points of a sample, over all pairs i < j with weights w_i w_j.
+
+If the weights on both sides of it are equal, the median is the mean of the two distances next to
+the middle. So it is continuous in the points.
+"""
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from .sorting import pool_ties
+
+# Points in more than one dimension whose pairs are all looked at.
+MOST_POINTS = 2000
+
+# The least share of the root mean square distance that is returned.
+_FLOOR = 0.1
+
+# Sums of weights that should be half of the total miss it by less than this share.
+_ROUNDING = 1e-14
+
+# Points of one cell of a grid of this width are merged before a subset is drawn.
+_CELL = 2.0**-24
+
+# Entries of an array (rows, K) that is held beside the points.
+_ENTRIES = 2**20
+
+
+def median_distance(points: np.ndarray, weight: np.ndarray, metric: str) -> float:
+    """The weighted median distance, but at least a tenth of the root mean square distance.
+
+    Parameters: points (n,) on a line, or (n, K) with the name of a metric in SciPy; weight (n,),
+    positive. The distance is 0 if all points are equal.
+
+    On a line the median is exact, at O(n log n). In more dimensions it is exact for up to
+    MOST_POINTS samples; of more, a subset stands for all (see `_subset`).
+    """
+    weight = weight / weight.max()
+    if points.ndim == 1:
+        return _on_a_line(points, weight)
+    at_zero = 0.0
+    if len(points) > MOST_POINTS:
+        points, weight, at_zero = _subset(points, weight)
+    distance = pdist(points, metric)
+    if len(distance) == 0:
+        return 0.0
+    if at_zero == 0 and (weight == weight[0]).all():
+        return max(_median(distance), _FLOOR * float(np.sqrt(np.mean(distance**2))))
+    first, second = np.triu_indices(len(points), 1)  # the pairs of pdist, in its order
+    pairs = weight[first] * weight[second]
+    spread = np.sqrt(pairs @ distance**2 / (pairs.sum() + at_zero))
+    return max(_weighted_median(distance, pairs, at_zero), _FLOOR * float(spread))
+
+
+def _median(values: np.ndarray) -> float:
+    """The same as NumPy's, several times faster because it looks for no NaN."""
+    middle = len(values) // 2
+    values = np.partition(values, middle)
+    below = values[middle] if len(values) % 2 else values[:middle].max()
+    return float((below + values[middle]) / 2)
+
+
+def _weighted_median(distance: np.ndarray, pairs: np.ndarray, at_zero: float) -> float:
+    """The median of distances with the weights `pairs`, and of the weight `at_zero` at 0."""
+    order = np.argsort(distance)
+    distance = np.append(0.0, distance[order])
+    within = at_zero + np.append(0.0, np.cumsum(pairs[order]))
+    half = within[-1] / 2
+    lower = np.searchsorted(within, half * (1 - _ROUNDING))
+    upper = np.searchsorted(within, half * (1 + _ROUNDING), side="right")
+    return float(distance[lower] + distance[upper]) / 2
+
+
+# On a line
+
+
+def _on_a_line(points: np.ndarray, weight: np.ndarray) -> float:
+    total = _pair_weight(weight)
+    points, mass = pool_ties(points, weight)
+    if len(points) == 1:
+        return 0.0
+    heaviest = np.argmax(mass)
+    centred = points - points[heaviest]  # keeps the digits if one sample outweighs all others
+    centred -= mass @ centred / mass.sum()
+    spread = float(np.sqrt(mass.sum() * (mass @ centred**2) / total))
+    if spread == 0:  # the squares underflow
+        return 0.0
+    line = _Line(points, mass, total)
+    return max(line.median(_FLOOR * spread, 1.5 * spread), _FLOOR * spread)
+
+
+def _pair_weight(weight: np.ndarray) -> float:
+    """Σ_{i<j} w_i w_j, without the cancellation of (Σ w)² − Σ w² where one is almost everything."""
+    return float(weight[1:] @ np.cumsum(weight[:-1]))
+
+
+class _Line:
+    """Sorted distinct points (m,), their masses (m,), and the weight of all pairs of samples.
+
+    A distance t is described by what each point reaches: the index after the last point that is at
+    most t to the right of it, (m,). The weight of the pairs within t follows from cumulative sums.
+    They leave out the heaviest point, next to which the others could be too light to be seen.
+    """
+
+    def __init__(self, points, mass, total):
+        self.points, self.mass, self.half = points, mass, total / 2
+        self.tied = max(total - _pair_weight(mass), 0.0)  # pairs of samples at the same point
+        self.heaviest = int(np.argmax(mass))
+        self.light = mass.copy()
+        self.light[self.heaviest] = 0
+        self.before = np.append(0.0, np.cumsum(self.light))
+
+    def reach(self, distance):
+        points = self.points
+        stop = np.searchsorted(points, points + distance, side="right")
+        while True:  # the sums are rounded in another way than the differences, which decide
+            is_short = stop < len(points)
+            is_short &= points[np.minimum(stop, len(points) - 1)] - points <= distance
+            is_long = points[stop - 1] - points > distance
+            if not (is_short.any() or is_long.any()):
+                return stop
+            stop += is_short
+            stop -= is_long
+
+    def weight_within(self, distance, stop):
+        k, points = self.heaviest, self.points
+        start = np.count_nonzero(points[k] - points[:k] > distance)
+        with_heaviest = self.mass[k] * (self.before[stop[k]] - self.before[start])
+        return self.tied + with_heaviest + self.light @ (self.before[stop] - self.before[1:])
+
+    def median(self, low, high):
+        """The median distance, or 0 if it is below `low`; at most half is farther than `high`."""
+        enough, more = self.half * (1 - _ROUNDING), self.half * (1 + _ROUNDING)
+        weight = self.weight_within(low, self.reach(low))
+        if weight > more:
+            return 0.0
+        if weight < enough:
+            lower = self._least(enough, low, high)
+        else:
+            lower = 0.0 if self.tied >= enough else self._least(enough, 0.0, low)
+        stop = self.reach(lower)
+        if self.weight_within(lower, stop) > more:
+            return lower
+        upper = self._next(stop)
+        if self.weight_within(upper, self.reach(upper)) < more:  # one of next to no weight
+            upper = self._least(more, upper, high)
+        return (lower + upper) / 2
+
+    def _least(self, weight, low, high):
+        """The least distance in (low, high] within which lies that weight.
+
+        The interval is cut, by turns where linear interpolation puts that distance and, if that
+        leaves more than half, in the middle, until few pairs are left in it.
+        """
+        from_low, from_high = self.reach(low), self.reach(high)
+        weight_low = self.weight_within(low, from_low)
+        weight_high = self.weight_within(high, from_high)
+        halve = False
+        while np.sum(from_high - from_low) > 4 * len(self.points):
+            share = 0.5 if halve else (weight - weight_low) / (weight_high - weight_low)
+            cut = low + (high - low) * min(max(share, 0.01), 0.99)
+            if not low < cut < high:
+                return high  # no number lies between
+            from_cut = self.reach(cut)
+            weight_cut = self.weight_within(cut, from_cut)
+            width = high - low
+            if weight_cut < weight:
+                low, from_low, weight_low = cut, from_cut, weight_cut
+            else:
+                high, from_high, weight_high = cut, from_cut, weight_cut
+            halve = not halve and high - low > width / 2
+        count = from_high - from_low  # the pairs left of each first point
+        first = np.repeat(np.arange(len(count)), count)
+        second = np.arange(len(first)) + np.repeat(from_high - np.cumsum(count), count)
+        distance = self.points[second] - self.points[first]
+        order = np.argsort(distance)
+        cumulated = weight_low + np.cumsum((self.mass[first] * self.mass[second])[order])
+        k = min(int(np.searchsorted(cumulated, weight)), len(order) - 1)
+        return float(distance[order[k]])
+
+    def _next(self, stop):
+        """The smallest distance between two points beyond reach."""
+        is_inside = stop < len(self.points)
+        return float(np.min(self.points[stop[is_inside]] - self.points[is_inside]))
+
+
+# In more dimensions
+
+
+def _subset(points: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    """At most MOST_POINTS points that stand for all, their weights, and the weight of the pairs of
+    samples that were merged into one of them.
+
+    Samples in the same cell of a grid are merged into their weighted mean. If there are still too
+    many points, a priority sample is drawn (Duffield, Lund and Thorup 2007): with pseudo-random
+    numbers u in (0, 1], those with the largest ratio of weight to u. Those lighter than the first
+    ratio that is left out, t, get the weight t. The numbers are hashes of the cells, and the same
+    for all permutations of a vector. So the subset depends neither on the order of the samples or
+    of the classes nor, but for cells that a point has just left, on rounding errors.
+    """
+    cell, uniform = _hashes(points)
+    _, first, index = np.unique(cell, return_index=True, return_inverse=True)
+    mass = np.bincount(index, weights=weight)
+    share = weight / mass[index]
+    same = np.maximum(mass**2 - np.bincount(index, weights=weight**2), 0.0) / 2
+    origin = points[first]  # digits of near points are kept
+    merged = np.zeros_like(origin)
+    np.add.at(merged, index, share[:, None] * (points - origin[index]))
+    merged += origin
+    if len(merged) <= MOST_POINTS:
+        return merged, mass, float(same.sum())
+    ratio = mass / uniform[first]
+    order = np.argsort(-ratio, kind="stable")
+    threshold = ratio[order[MOST_POINTS]]
+    chosen = np.flatnonzero(ratio > threshold)
+    if len(chosen) < 2:  # all are permutations of one vector
+        chosen = order[:MOST_POINTS]
+    adjusted = np.maximum(mass[chosen], threshold)
+    return merged[chosen], adjusted, float(same[chosen] @ (adjusted / mass[chosen]))
+
+
+def _hashes(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For each point (n, K) a number of its cell, (n,), and one in (0, 1] of its unordered cell.
+
+    Edges of cells keep away from 0, 1 and short decimals.
+    """
+    position = (np.arange(points.shape[1], dtype=np.uint64) + _ONE) * _GOLDEN
+    cell, key = np.empty((2, len(points)), dtype=np.uint64)
+    n_rows = max(1, _ENTRIES // points.shape[1])
+    for i in range(0, len(points), n_rows):
+        rows = slice(i, i + n_rows)
+        grid = (points[rows] / _CELL + 0.618034).astype(np.uint64)
+        cell[rows] = _mixed(grid + position).sum(axis=1)
+        key[rows] = _mixed(_mixed(grid).sum(axis=1))
+    return cell, ((key >> np.uint64(11)) + _ONE) * 2.0**-53
+
+
+_ONE, _GOLDEN = np.uint64(1), np.uint64(0x9E3779B97F4A7C15)
+
+
+def _mixed(bits: np.ndarray) -> np.ndarray:
+    """The finalizer of the generator SplitMix64: integers modulo 2⁶⁴ turned into others."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
