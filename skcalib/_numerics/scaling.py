@@ -5,6 +5,7 @@ linear in the parameters: Σ_i w_i (log Σ_k exp s_ik − Σ_k t_ik s_ik). It is
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -31,8 +32,11 @@ _TINY = 1e-100
 # A direction of less curvature than the preconditioner expects is one that is not determined.
 _FLAT = 1e-6
 
-# A decrease of the loss below this many units in its last place cannot be seen.
+# A smaller change of the loss, relative to the loss itself, may be rounding.
 _ROUNDING = 1e-14
+
+# A step that does not lower the loss even if it is this short is none.
+_SHORTEST_FRACTION = 2.0**-30
 
 Solve = Callable[[np.ndarray], np.ndarray]
 
@@ -99,13 +103,105 @@ class Affine:
         return lambda residual: residual / diagonal
 
 
+Penalty = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """The data and the penalty: everything the loss depends on but the parameters."""
+
+    design: type[ScaledAndShifted] | type[Affine]
+    inputs: np.ndarray  # (n, K)
+    target: np.ndarray  # (n, K)
+    weight: np.ndarray  # (n,)
+    start: np.ndarray  # (d, K)
+    penalty: Penalty
+
+    def at(self, parameters: np.ndarray) -> "Point":
+        """The loss at the parameters, with what its derivatives there are made of."""
+        deviation = parameters - self.start
+        gradient = self.penalty(deviation)
+        value = np.vdot(deviation, gradient) / 2
+        proba = np.empty(self.target.shape)
+        for rows in row_blocks(*self.target.shape):
+            inputs, target, weight = self.inputs[rows], self.target[rows], self.weight[rows]
+            scores = self.design.scores(parameters, inputs)
+            scores -= scores.max(axis=1, keepdims=True)
+            share = np.exp(scores, out=proba[rows])
+            total = share.sum(axis=1)
+            share /= total[:, None]
+            value += weight @ np.log(total)
+            value -= weight @ np.einsum("nk,nk->n", target, scores)
+            gradient += self.design.adjoint(weight[:, None] * (share - target), inputs)
+        return Point(self, parameters, float(value), gradient, proba)
+
+    def change_of_scores(self, step: np.ndarray) -> float:
+        """How much the step moves scores of one row against each other, at most."""
+        return max(
+            float(np.ptp(self.design.scores(step, self.inputs[rows]), axis=1).max())
+            for rows in row_blocks(*self.target.shape)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """The loss at some parameters, and its derivatives there."""
+
+    problem: Problem
+    parameters: np.ndarray  # (d, K)
+    loss: float
+    gradient: np.ndarray  # (d, K)
+    proba: np.ndarray  # (n, K), the softmax of the scores
+
+    def curvature(self, direction: np.ndarray) -> np.ndarray:
+        """The product of the matrix of second derivatives with a direction (d, K)."""
+        problem = self.problem
+        product = problem.penalty(direction)
+        for rows in row_blocks(*self.proba.shape):
+            inputs, share = problem.inputs[rows], self.proba[rows]
+            change = problem.design.scores(direction, inputs)
+            change -= np.einsum("nk,nk->n", share, change)[:, None]
+            change *= share
+            change *= problem.weight[rows, None]
+            product += problem.design.adjoint(change, inputs)
+        return product
+
+    def preconditioner(self) -> Solve:
+        """An approximate inverse of that matrix."""
+        weight, n = self.problem.weight, len(self.proba)
+        # a sample would miss where the weight is, if it is not everywhere
+        rows = slice(None, None, -(-n // _SAMPLE) if weight.min() == weight.max() else 1)
+        share = self.proba[rows]
+        spread = (weight[rows] / weight[rows].sum())[:, None] * share * (1 - share)
+        own_penalty = self.problem.penalty(np.ones_like(self.parameters))
+        return self.problem.design.preconditioner(spread, self.problem.inputs[rows], own_penalty)
+
+    def newton_step(self, tolerance: float) -> np.ndarray:
+        """Where the loss is least, to second order, up to a relative residual."""
+        precondition = self.preconditioner()
+        step = conjugate_gradients(self.curvature, -self.gradient, precondition, tolerance)
+        if np.vdot(self.gradient, step) >= 0:  # certain predictions hide the curvature
+            step = -precondition(self.gradient)
+        return step * min(1.0, _LONGEST / max(float(np.abs(step).max()), _TINY))
+
+    def lower(self, step: np.ndarray, promise: float) -> "Point | None":
+        """The first of step, step/2, step/4, … that lowers the loss enough; None if none does."""
+        scale = 1.0
+        while scale >= _SHORTEST_FRACTION:
+            point = self.problem.at(self.parameters + scale * step)
+            if point.loss <= self.loss - 1e-4 * scale * promise + _ROUNDING * abs(self.loss):
+                return point
+            scale /= 2
+        return None
+
+
 def softmax_regression(
     design: type[ScaledAndShifted] | type[Affine],
     inputs: np.ndarray,
     target: np.ndarray,
     weight: np.ndarray,
     start: np.ndarray,
-    penalty: Callable[[np.ndarray], np.ndarray] = np.zeros_like,
+    penalty: Penalty = np.zeros_like,
 ) -> tuple[np.ndarray, float]:
     """Parameters (d, K) of least loss plus ½⟨δ, penalty(δ)⟩, and how much scores moved at the end.
 
@@ -117,74 +213,24 @@ def softmax_regression(
     alone. A product with the Hessian costs as much as a gradient, O(n K) or O(n K²), and nothing is
     larger than inputs and parameters.
     """
-    n, n_classes = target.shape
-    proba = np.empty((n, n_classes))  # of the current parameters
-
-    def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
-        deviation = parameters - start
-        gradient = penalty(deviation)
-        value = np.vdot(deviation, gradient) / 2
-        for rows in row_blocks(n, n_classes):
-            scores = design.scores(parameters, inputs[rows])
-            scores -= scores.max(axis=1, keepdims=True)
-            share = np.exp(scores, out=proba[rows])
-            total = share.sum(axis=1)
-            share /= total[:, None]
-            value += weight[rows] @ np.log(total)
-            value -= weight[rows] @ np.einsum("nk,nk->n", target[rows], scores)
-            gradient += design.adjoint(weight[rows, None] * (share - target[rows]), inputs[rows])
-        return float(value), gradient
-
-    def curvature(direction: np.ndarray) -> np.ndarray:
-        product = penalty(direction)
-        for rows in row_blocks(n, n_classes):
-            change = design.scores(direction, inputs[rows])
-            share = proba[rows]
-            change -= np.einsum("nk,nk->n", share, change)[:, None]
-            change *= share
-            change *= weight[rows, None]
-            product += design.adjoint(change, inputs[rows])
-        return product
-
-    def preconditioner() -> Solve:
-        # a sample would miss where the weight is, if it is not everywhere
-        rows = slice(None, None, -(-n // _SAMPLE) if weight.min() == weight.max() else 1)
-        share = proba[rows]
-        spread = (weight[rows] / weight[rows].sum())[:, None] * share * (1 - share)
-        return design.preconditioner(spread, inputs[rows], own_penalty)
-
-    own_penalty = penalty(np.ones_like(start))
-    parameters = start
-    value, gradient = loss(parameters)
+    problem = Problem(design, inputs, target, weight, start, penalty)
+    here = problem.at(start)
     tolerance, change = 0.1, 0.0
     for _ in range(_MOST_STEPS):
-        precondition = preconditioner()
-        step = conjugate_gradients(curvature, -gradient, precondition, tolerance)
-        if np.vdot(gradient, step) >= 0:  # certain predictions hide the curvature
-            step = -precondition(gradient)
-        step *= min(1.0, _LONGEST / max(float(np.abs(step).max()), _TINY))
-        promise = -float(np.vdot(gradient, step))
-        scale = 1.0
-        while True:
-            new_value, new_gradient = loss(parameters + scale * step)
-            if new_value <= value - 1e-4 * scale * promise + _ROUNDING * abs(value):
-                break
-            scale /= 2
-        last_change, change = (
-            change,
-            max(
-                float(np.ptp(design.scores(step, inputs[rows]), axis=1).max())
-                for rows in row_blocks(n, n_classes)
-            ),
-        )
-        stalled = np.linalg.norm(new_gradient) > np.linalg.norm(gradient) / 2
+        step = here.newton_step(tolerance)
+        promise = -float(np.vdot(here.gradient, step))
+        there = here.lower(step, promise)
+        last_change, change = change, problem.change_of_scores(step)
+        if there is None:
+            break
+        stalled = np.linalg.norm(there.gradient) > np.linalg.norm(here.gradient) / 2
         if stalled and promise <= _SMALL_UNLESS_FALLING:
             break
-        parameters, value, gradient = parameters + scale * step, new_value, new_gradient
+        here = there
         if promise <= _SMALL_DECREASE:
             break
         tolerance = float(np.clip(promise, 1e-6, 0.1))
-    return parameters, max(last_change, change)
+    return here.parameters, max(last_change, change)
 
 
 def conjugate_gradients(

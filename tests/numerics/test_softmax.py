@@ -5,6 +5,7 @@ from scipy.optimize import brentq, minimize
 
 from skcalib._numerics.scaling import (
     Affine,
+    Problem,
     ScaledAndShifted,
     conjugate_gradients,
     softmax_regression,
@@ -232,3 +233,29 @@ def test_conjugate_gradients_solve_systems():
     singular = np.outer([3.0, 4.0], [3.0, 4.0])
     solution = conjugate_gradients(lambda x: singular @ x, singular[0], lambda r: r, 1e-13)
     np.testing.assert_allclose(solution, np.array([3.0, 4.0]) * 3 / 25, atol=1e-14)
+
+
+@both_designs
+def test_a_point_has_the_derivatives_of_its_loss(design):
+    inputs, _, target, weight = problem(n=40, n_classes=3, seed=1)
+    start = identity(design, 3)
+    regression = Problem(design, inputs, target, weight, start, lambda deviation: 0.1 * deviation)
+    rng = np.random.default_rng(0)
+    here = start + 0.3 * rng.normal(size=start.shape)
+    direction, size = rng.normal(size=start.shape), 1e-4
+    before, at, after = (regression.at(here + t * direction) for t in (-size, 0, size))
+    expected = naive_loss(design, here, inputs, target, weight) + 0.05 * ((here - start) ** 2).sum()
+    assert at.loss == pytest.approx(expected, abs=1e-13)
+    slope = (after.loss - before.loss) / (2 * size)
+    assert np.vdot(at.gradient, direction) == pytest.approx(slope, abs=1e-7)
+    bend = (after.gradient - before.gradient) / (2 * size)
+    np.testing.assert_allclose(at.curvature(direction), bend, atol=1e-7)
+
+
+def test_a_search_that_finds_no_lower_loss_ends():
+    inputs, _, target, weight = problem()
+    point = Problem(Affine, inputs, target, weight, identity(Affine, 3), np.zeros_like).at(
+        identity(Affine, 3)
+    )
+    assert point.lower(point.gradient, promise=1.0) is None  # uphill
+    assert point.lower(np.full_like(point.gradient, np.nan), promise=1.0) is None
