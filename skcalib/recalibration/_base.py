@@ -1,6 +1,5 @@
 """What all recalibrators share."""
 
-import warnings
 from abc import ABCMeta, abstractmethod
 from functools import cache
 from numbers import Real
@@ -13,6 +12,7 @@ from threadpoolctl import ThreadpoolController
 
 from .._inputs.estimators import check_fit_input, check_predict_input
 from .._sklearn import Interval, fit_context
+from .._warnings import warn
 
 _threads = cache(ThreadpoolController)
 
@@ -189,10 +189,9 @@ def share_of_prior(predictions, prior_weight):
 def warn_unless_converged(recalibrator, converged):
     # with a prior there is always a maximum, and what is missing is lost in rounding
     if not converged and recalibrator.prior_weight == 0:
-        warnings.warn(
+        warn(
             f"The likelihood of {type(recalibrator).__name__} has no maximum, as the outcomes can "
             "be separated; the last step is kept. Set a positive prior_weight, which keeps the fit "
             "finite.",
             ConvergenceWarning,
-            stacklevel=2,
         )

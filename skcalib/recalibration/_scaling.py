@@ -4,11 +4,13 @@ from abc import abstractmethod
 from numbers import Real
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from .._numerics.logits import clipped, smallest_probability
-from .._numerics.scaling import Affine, ScaledAndShifted, softmax_regression
+from .._numerics.scaling import Affine, AffineAndCommon, ScaledAndShifted, softmax_regression
 from .._numerics.softmax import softmax
 from .._sklearn import Interval
+from .._warnings import warn
 from ._base import PRIOR_CONSTRAINTS, Recalibrator, share_of_prior, warn_unless_converged
 from ._temperature import log_matrix
 
@@ -32,11 +34,19 @@ class SoftmaxRegressionRecalibrator(Recalibrator):
         target = prior * softmax(log_proba.copy())
         target[np.arange(len(target)), predictions.label] += 1 - prior
         change = self._regress(log_proba, target, predictions)
-        warn_unless_converged(self, change <= _SETTLED)
+        if change < np.inf:
+            warn_unless_converged(self, change <= _SETTLED)
+        else:
+            warn(
+                f"The fit of {type(self).__name__} has not reached its optimum; the last step is "
+                "kept. Choose a larger prior_weight, or fewer parameters, as those of a "
+                "TemperatureRecalibrator.",
+                ConvergenceWarning,
+            )
 
     def _map(self, proba):
         inputs = self._inputs(log_matrix(proba, self.smallest_probability_))
-        return clipped(softmax(self._design.scores_of_rows(self._parameters(), inputs)))
+        return clipped(softmax(self._scores(inputs)))
 
     def _inputs(self, log_proba):
         return log_proba
@@ -46,8 +56,8 @@ class SoftmaxRegressionRecalibrator(Recalibrator):
         """Set the parameters; return how much the scores moved at the end."""
 
     @abstractmethod
-    def _parameters(self):
-        """As `_design` takes them."""
+    def _scores(self, inputs):
+        """The scores of rows, the same to the last bit whatever rows come together."""
 
 
 class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
@@ -89,8 +99,8 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
     Warns
     -----
     ConvergenceWarning
-        If there is no minimum, as can be the case with ``prior_weight=0``. The parameters are then
-        large, but finite.
+        If there is no minimum, as can be the case with ``prior_weight=0``, or if it has not been
+        reached. The parameters are then those of the last step, large perhaps, but finite.
 
     See Also
     --------
@@ -130,8 +140,6 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
     array([[0.56, 0.41, 0.03]])
     """
 
-    _design = ScaledAndShifted
-
     def __init__(self, *, prior_weight=1.0, labels=None):
         self.prior_weight = prior_weight
         self.labels = labels
@@ -144,45 +152,29 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
         spread[spread <= _CONSTANT * np.abs(centre)] = 1.0
         identity = np.stack([spread, centre - centre.mean()])
         inputs = (log_proba - centre) / spread
-        (scale, shift), change = softmax_regression(self._design, inputs, target, weight, identity)
+        (scale, shift), change = softmax_regression(
+            ScaledAndShifted, inputs, target, weight, identity
+        )
         self.scale_ = scale / spread
         self.shift_ = shift - self.scale_ * centre
         self.shift_ -= self.shift_.mean()
         return change
 
-    def _parameters(self):
-        return np.stack([self.scale_, self.shift_])
+    def _scores(self, inputs):
+        return ScaledAndShifted.scores_of_rows(np.stack([self.scale_, self.shift_]), inputs)
 
 
 class AffineRecalibrator(SoftmaxRegressionRecalibrator):
     """Softmax of W x + b, where x are log-probabilities."""
 
-    _design = Affine
     _parameter_constraints: dict = {
         **SoftmaxRegressionRecalibrator._parameter_constraints,
-        "off_diagonal_penalty": [Interval(Real, 0, None, closed="neither")],
-        "intercept_penalty": [Interval(Real, 0, None, closed="neither")],
+        "off_diagonal_penalty": [Interval(Real, 0, None, closed="right")],
+        "intercept_penalty": [Interval(Real, 0, None, closed="right")],
     }
 
-    def _regress(self, log_proba, target, predictions):
-        n_classes = log_proba.shape[1]
-        parameters, change = softmax_regression(
-            self._design,
-            self._inputs(log_proba),
-            target,
-            predictions.weight,
-            np.eye(n_classes + 1, n_classes),
-            self._penalty(n_classes, predictions.share_of_one_sample),
-        )
-        self.coef_, self.intercept_ = parameters[:-1].T.copy(), parameters[-1].copy()
-        return change
-
-    @abstractmethod
-    def _penalty(self, n_classes, share_of_one_sample):
-        """The gradient of the penalty, as a function of the deviation from the identity."""
-
-    def _parameters(self):
-        return np.vstack([self.coef_.T, self.intercept_])
+    def _scores(self, inputs):
+        return Affine.scores_of_rows(np.vstack([self.coef_.T, self.intercept_]), inputs)
 
 
 class MatrixScalingRecalibrator(AffineRecalibrator):
@@ -196,13 +188,15 @@ class MatrixScalingRecalibrator(AffineRecalibrator):
     Parameters
     ----------
     diagonal_penalty : float, default=50.0
-        Strength that draws the factors of single classes to their mean.
+        Strength that draws the factors of single classes to their mean; with ``numpy.inf`` they
+        are equal.
 
     off_diagonal_penalty : float, default=50.0
-        Strength that draws the influences of one class on another to 0.
+        Strength that draws the influences of one class on another to 0; with ``numpy.inf`` they
+        are 0.
 
     intercept_penalty : float, default=50.0
-        Strength that draws the shifts to 0.
+        Strength that draws the shifts to 0; with ``numpy.inf`` they are 0.
 
     prior_weight : float, default=4.0
         The fit is drawn to the predictions as if so many samples more had been seen, with labels
@@ -238,8 +232,8 @@ class MatrixScalingRecalibrator(AffineRecalibrator):
     Warns
     -----
     ConvergenceWarning
-        If there is no minimum, as can be the case with ``prior_weight=0``. The parameters are then
-        large, but finite.
+        If there is no minimum, as can be the case with ``prior_weight=0``, or if it has not been
+        reached. The parameters are then those of the last step, large perhaps, but finite.
 
     See Also
     --------
@@ -259,7 +253,9 @@ class MatrixScalingRecalibrator(AffineRecalibrator):
 
     :math:`\lambda_d`, :math:`\lambda_o` and :math:`\lambda_b` being the three penalties in the
     order of the parameters. :math:`\beta = 1/T` is held back by the prior alone. Between 30 and 120
-    the strengths hardly matter.
+    the strengths hardly matter. Where a penalty is infinite, the fit is that of the restricted
+    model, and large penalties approach it: with all three infinite it is the
+    :class:`TemperatureRecalibrator` of the same `prior_weight`.
 
     The objective is convex. Newton's method, started at the identity, has each step solved by
     conjugate gradients, whose products cost :math:`O(n K^2)`; memory is :math:`O(n K + K^2)`. With
@@ -285,7 +281,7 @@ class MatrixScalingRecalibrator(AffineRecalibrator):
 
     _parameter_constraints: dict = {
         **AffineRecalibrator._parameter_constraints,
-        "diagonal_penalty": [Interval(Real, 0, None, closed="left")],
+        "diagonal_penalty": [Interval(Real, 0, None, closed="both")],
     }
 
     def __init__(
@@ -306,19 +302,27 @@ class MatrixScalingRecalibrator(AffineRecalibrator):
     def _inputs(self, log_proba):
         return log_proba - log_proba.mean(axis=1, keepdims=True)
 
-    def _penalty(self, n_classes, share_of_one_sample):
-        strength = n_classes * share_of_one_sample
-
-        def penalty(deviation):
-            diagonal = np.diagonal(deviation)
-            gradient = strength * self.off_diagonal_penalty * (n_classes - 1) * deviation
-            np.fill_diagonal(
-                gradient, strength * self.diagonal_penalty * (diagonal - diagonal.mean())
-            )
-            gradient[-1] = strength * self.intercept_penalty * deviation[-1]
-            return gradient
-
-        return penalty
+    def _regress(self, log_proba, target, predictions):
+        n_classes = log_proba.shape[1]
+        strength = n_classes * predictions.share_of_one_sample
+        penalty = np.zeros((n_classes + 2, n_classes))  # none on the common factor
+        with np.errstate(over="ignore"):  # what is too large for a number is infinite
+            penalty[:n_classes] = strength * (n_classes - 1) * np.float64(self.off_diagonal_penalty)
+            np.fill_diagonal(penalty, strength * np.float64(self.diagonal_penalty))
+            penalty[n_classes] = strength * np.float64(self.intercept_penalty)
+        start = np.zeros_like(penalty)
+        start[-1] = 1.0
+        parameters, change = softmax_regression(
+            AffineAndCommon,
+            self._inputs(log_proba),
+            target,
+            predictions.weight,
+            start,
+            penalty,
+        )
+        *factors, self.intercept_, common = parameters
+        self.coef_ = common.mean() * np.eye(n_classes) + np.transpose(factors)
+        return change
 
 
 class DirichletRecalibrator(AffineRecalibrator):
@@ -330,10 +334,11 @@ class DirichletRecalibrator(AffineRecalibrator):
     Parameters
     ----------
     off_diagonal_penalty : float, default=100.0
-        Strength that draws the influences of one class on another to 0.
+        Strength that draws the influences of one class on another to 0; with ``numpy.inf`` they
+        are 0.
 
     intercept_penalty : float, default=1.0
-        Strength that draws the intercepts to 0.
+        Strength that draws the intercepts to 0; with ``numpy.inf`` they are 0.
 
     prior_weight : float, default=4.0
         The fit is drawn to the predictions as if so many samples more had been seen, with labels
@@ -369,8 +374,8 @@ class DirichletRecalibrator(AffineRecalibrator):
     Warns
     -----
     ConvergenceWarning
-        If there is no minimum, as can be the case with ``prior_weight=0``. The parameters are then
-        large, but finite.
+        If there is no minimum, as can be the case with ``prior_weight=0``, or if it has not been
+        reached. The parameters are then those of the last step, large perhaps, but finite.
 
     See Also
     --------
@@ -386,9 +391,9 @@ class DirichletRecalibrator(AffineRecalibrator):
         + \frac{\mu}{K} \sum_k b_k^2,
 
     where :math:`\lambda` is `off_diagonal_penalty` and :math:`\mu` is `intercept_penalty`. The
-    strengths do not depend on n: with many samples per class, try smaller ones. If predictions
-    differ by less than some percent, the fit can stop short of the minimum. The diagonal is
-    restrained by the prior alone, so below some 20 samples for each class a temperature does
+    strengths do not depend on n: with many samples per class, try smaller ones. Where a penalty is
+    infinite, the fit is that of the restricted model, and large penalties approach it. The diagonal
+    is restrained by the prior alone, so below some 20 samples for each class a temperature does
     better. For two classes this is beta calibration, regularised and without fixed signs.
 
     The objective is convex. Newton's method, started at the identity, has each step solved by
@@ -422,11 +427,16 @@ class DirichletRecalibrator(AffineRecalibrator):
         self.prior_weight = prior_weight
         self.labels = labels
 
-    def _penalty(self, n_classes, share_of_one_sample):
-        strength = np.full(
-            (n_classes + 1, n_classes),
-            2 * self.off_diagonal_penalty / (n_classes * (n_classes - 1)),
+    def _regress(self, log_proba, target, predictions):
+        n_classes = log_proba.shape[1]
+        start = np.eye(n_classes + 1, n_classes)
+        penalty = np.empty_like(start)
+        with np.errstate(over="ignore"):  # what is too large for a number is infinite
+            penalty[:] = 2 * np.float64(self.off_diagonal_penalty) / (n_classes * (n_classes - 1))
+            np.fill_diagonal(penalty, 0.0)
+            penalty[-1] = 2 * np.float64(self.intercept_penalty) / n_classes
+        parameters, change = softmax_regression(
+            Affine, log_proba, target, predictions.weight, start, penalty
         )
-        np.fill_diagonal(strength, 0)
-        strength[-1] = 2 * self.intercept_penalty / n_classes
-        return lambda deviation: strength * deviation
+        self.coef_, self.intercept_ = parameters[:-1].T.copy(), parameters[-1].copy()
+        return change

@@ -7,6 +7,8 @@ from scipy.optimize import brentq, minimize
 
 from skcalib._numerics.scaling import (
     Affine,
+    AffineAndCommon,
+    Problem,
     ScaledAndShifted,
     conjugate_gradients,
     softmax_regression,
@@ -16,11 +18,16 @@ from skcalib._numerics.temperature import best_temperature, tempered
 
 DESIGNS = {"vector": ScaledAndShifted, "affine": Affine}
 both_designs = pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS)
+all_designs = pytest.mark.parametrize(
+    "design", [*DESIGNS.values(), AffineAndCommon], ids=[*DESIGNS, "common"]
+)
 
 
 def identity(design, n_classes):
     if design is Affine:
         return np.eye(n_classes + 1, n_classes)
+    if design is AffineAndCommon:
+        return np.vstack([np.zeros((n_classes + 1, n_classes)), np.ones(n_classes)])
     return np.stack([np.ones(n_classes), np.zeros(n_classes)])
 
 
@@ -42,6 +49,10 @@ def naive_scores(design, parameters, inputs):
                 for row in inputs
             ]
         )
+    if design is AffineAndCommon:
+        *parameters, common = parameters
+        parameters = np.array(parameters)
+        parameters[:-1] += common.mean() * np.eye(inputs.shape[1])
     return np.array([parameters[:-1].T @ row + parameters[-1] for row in inputs])
 
 
@@ -153,22 +164,57 @@ def test_vector_preconditioner_inverts_the_blocks_of_the_classes():
     np.testing.assert_allclose(solve(residual + np.array([[0], [5]])), solve(residual), atol=1e-12)
 
 
-def test_affine_preconditioner_is_the_diagonal():
+def dense_preconditioner(spread, inputs, penalty, common):
+    """The inverse of what the preconditioner simplifies the Hessian to, class by class."""
+    n_classes = inputs.shape[1]
+    blocks = np.zeros((n_classes, n_classes + 1, n_classes, n_classes + 1))
+    for k in range(n_classes):
+        total = spread[:, k].sum()
+        centre = spread[:, k] @ inputs / total
+        variance = spread[:, k] @ (inputs - centre) ** 2
+        feature = np.append(centre, 1)
+        blocks[k, :, k, :] = np.diag(np.append(variance, 0)) + total * np.outer(feature, feature)
+    matrix = blocks.reshape((n_classes * (n_classes + 1),) * 2)
+    own = np.diag(penalty[: n_classes + 1].T.ravel())
+    if not common:
+        return np.linalg.inv(matrix + own)
+    diagonal = np.eye(n_classes, n_classes + 1).ravel()
+    image = (matrix @ diagonal)[:, None]
+    corner = diagonal @ matrix @ diagonal
+    return np.linalg.inv(np.block([[matrix + own, image], [image.T, corner]]))
+
+
+@pytest.mark.parametrize("infinite", [None, 0, 3])
+@pytest.mark.parametrize("common", [False, True])
+def test_affine_preconditioner_inverts_the_simplified_blocks(common, infinite):
     rng = np.random.default_rng(0)
-    inputs, spread, penalty = rng.normal(size=(20, 3)), rng.random((20, 3)), rng.random((4, 3))
-    features = np.column_stack([inputs, np.ones(20)])
-    diagonal = [[sum(spread[:, k] * x**2) for k in range(3)] for x in features.T] + penalty
-    solve = Affine.preconditioner(spread, inputs, penalty)
-    np.testing.assert_allclose(solve(np.ones((4, 3))), 1 / diagonal, rtol=1e-7)
+    inputs, spread = rng.normal(loc=2, size=(20, 3)), rng.random((20, 3))
+    penalty, residual = np.zeros((5, 3)), rng.normal(size=(5, 3))
+    penalty[:4] = rng.random((4, 3))
+    if infinite is not None:
+        penalty[infinite, 0] = 1e9
+    residual[4] = residual[4].mean()
+    inverse = dense_preconditioner(spread, inputs, penalty, common)
+    right = residual[:4].T.ravel()
+    expected = inverse @ (np.append(right, residual[4].sum()) if common else right)
+    if infinite is not None:
+        penalty[infinite, 0] = np.inf
+    if common:
+        solution = AffineAndCommon.preconditioner(spread, inputs, penalty)(residual)
+        assert solution[4] == pytest.approx(np.full(3, expected[-1]), rel=1e-6)
+    else:
+        solution = Affine.preconditioner(spread, inputs, penalty[:4])(residual[:4])
+    np.testing.assert_allclose(solution[:4].T.ravel(), expected[:12], rtol=1e-6, atol=1e-8)
+    assert infinite is None or solution[infinite, 0] == 0
 
 
 @pytest.mark.parametrize("strength", [0.0, 0.1])
 @pytest.mark.parametrize("seed", range(2))
-@both_designs
+@all_designs
 def test_regression_equals_a_general_optimiser(design, strength, seed):
     inputs, _, target, weight = softmax_problem(n=30, seed=seed)
     start = identity(design, 3)
-    if design is Affine:
+    if design is not ScaledAndShifted:
         strength += 1e-3
 
     def objective(flat):
@@ -176,9 +222,7 @@ def test_regression_equals_a_general_optimiser(design, strength, seed):
         penalty = strength / 2 * ((parameters - start) ** 2).sum()
         return naive_loss(design, parameters, inputs, target, weight) + penalty
 
-    fitted, change = softmax_regression(
-        design, inputs, target, weight, start, lambda deviation: strength * deviation
-    )
+    fitted, change = softmax_regression(design, inputs, target, weight, start, strength)
     oracle = minimize(objective, start.ravel(), method="BFGS", options={"gtol": 1e-8})
     assert change < 0.05
     assert objective(fitted.ravel()) <= oracle.fun + 1e-13
@@ -190,11 +234,11 @@ def test_regression_equals_a_general_optimiser(design, strength, seed):
     )
 
 
-@both_designs
+@all_designs
 def test_gradient_at_the_solution_is_rounding(design):
     inputs, _, target, weight = softmax_problem(n=500, n_classes=5)
     start = identity(design, 5)
-    fitted, _ = softmax_regression(design, inputs, target, weight, start, lambda d: 1e-3 * d)
+    fitted, _ = softmax_regression(design, inputs, target, weight, start, 1e-3)
     residual = softmax(design.scores(fitted, inputs)) - target
     gradient = design.adjoint(weight[:, None] * residual, inputs) + 1e-3 * (fitted - start)
     assert np.abs(gradient).max() < 1e-13
@@ -234,3 +278,41 @@ def test_conjugate_gradients_solve_systems():
     singular = np.outer([3.0, 4.0], [3.0, 4.0])
     solution = conjugate_gradients(lambda x: singular @ x, singular[0], lambda r: r, 1e-13)
     np.testing.assert_allclose(solution, np.array([3.0, 4.0]) * 3 / 25, atol=1e-14)
+
+
+def test_common_design_is_adjoint():
+    rng = np.random.default_rng(0)
+    inputs, residual = rng.normal(size=(2, 20, 4))
+    parameters = rng.normal(size=(6, 4))
+    scores = AffineAndCommon.scores(parameters, inputs)
+    np.testing.assert_allclose(
+        scores, naive_scores(AffineAndCommon, parameters, inputs), atol=1e-12
+    )
+    right = np.vdot(parameters, AffineAndCommon.adjoint(residual, inputs))
+    assert np.vdot(scores, residual) == pytest.approx(right, abs=1e-12)
+
+
+@all_designs
+def test_a_point_has_the_derivatives_of_its_loss(design):
+    inputs, _, target, weight = softmax_problem(n=40, n_classes=3, seed=1)
+    start = identity(design, 3)
+    regression = Problem(design, inputs, target, weight, start, np.full(start.shape, 0.1))
+    rng = np.random.default_rng(0)
+    here = start + 0.3 * rng.normal(size=start.shape)
+    direction, size = rng.normal(size=start.shape), 1e-4
+    before, at, after = (regression.at(here + t * direction) for t in (-size, 0, size))
+    expected = naive_loss(design, here, inputs, target, weight) + 0.05 * ((here - start) ** 2).sum()
+    assert at.loss == pytest.approx(expected, abs=1e-13)
+    slope = (after.loss - before.loss) / (2 * size)
+    assert np.vdot(at.gradient, direction) == pytest.approx(slope, abs=1e-7)
+    bend = (after.gradient - before.gradient) / (2 * size)
+    np.testing.assert_allclose(at.curvature(direction), bend, atol=1e-7)
+
+
+def test_a_search_that_finds_no_lower_loss_ends():
+    inputs, _, target, weight = softmax_problem()
+    point = Problem(Affine, inputs, target, weight, identity(Affine, 3), np.zeros((4, 3))).at(
+        identity(Affine, 3)
+    )
+    assert point.lower(point.gradient, promise=1.0) is None  # uphill
+    assert point.lower(np.full_like(point.gradient, np.nan), promise=1.0) is None

@@ -1,5 +1,6 @@
 """Temperature, vector, matrix and Dirichlet scaling reach the optimum of their written-out loss."""
 
+import itertools
 import tracemalloc
 import warnings
 
@@ -14,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
+from skcalib._numerics.scaling import conjugate_gradients
 from skcalib.recalibration import (
     DirichletRecalibrator,
     MatrixScalingRecalibrator,
@@ -340,7 +342,10 @@ def test_extremes(recalibrator, weighted):
     for n_classes, label, proba in extreme_problems():
         weight = 10.0 ** rng.uniform(-12, 3, len(label)) if weighted else None
         fitted = clone(recalibrator).set_params(labels=range(n_classes))
-        fitted.fit(proba, label, sample_weight=weight)
+        with warnings.catch_warnings():
+            if weighted:  # over 15 decades, where steps may run out: that is told
+                warnings.simplefilter("ignore", ConvergenceWarning)
+            fitted.fit(proba, label, sample_weight=weight)
         query = np.vstack([proba, np.eye(n_classes), np.full((1, n_classes), 1 / n_classes)])
         calibrated = fitted.predict_proba(query)
         assert (calibrated >= EPSILON).all()
@@ -494,3 +499,144 @@ def test_layout_in_memory_changes_no_bit(recalibrator):
     np.testing.assert_array_equal(
         one.predict_proba(proba), two.predict_proba(np.asfortranarray(proba))
     )
+
+
+PENALTIES = {
+    MatrixScalingRecalibrator: ["diagonal_penalty", "off_diagonal_penalty", "intercept_penalty"],
+    DirichletRecalibrator: ["off_diagonal_penalty", "intercept_penalty"],
+}
+single_penalties = pytest.mark.parametrize(
+    ("maker", "name"), [(maker, name) for maker in PENALTIES for name in PENALTIES[maker]]
+)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize("prior_weight", [0.0, 4.0])
+@single_penalties
+def test_large_penalties_approach_the_restricted_model(maker, name, prior_weight, n_classes):
+    label, proba, weight = weighted_problem(0, 60, n_classes)
+
+    def map_with(penalty):
+        recalibrator = maker(prior_weight=prior_weight, **{name: penalty})
+        return recalibrator.fit(proba, label, sample_weight=weight).predict_proba(proba)
+
+    limit = map_with(np.inf)
+    strengths = [1e4, 1e7, 1e10, 1e14, 1e20, 1e100, 1e300]
+    distance = [np.abs(map_with(strength) - limit).max() for strength in strengths]
+    # a loss that is exact up to rounding, 1e-16, leaves the map its square root
+    assert (np.diff(distance) <= 1e-8).all()
+    assert (np.array(distance) <= np.maximum(1e4 / np.array(strengths), 1e-8)).all()
+
+
+def restricted(maker, infinite, n_classes):
+    """From free numbers to (W, b), with one temperature, no influences or no shifts."""
+
+    def parameters(flat):
+        flat = iter(flat)
+        common = next(flat)
+        diagonal = [
+            common if "diagonal_penalty" in infinite else next(flat) for _ in range(n_classes)
+        ]
+        factors = np.diag(diagonal)
+        if "off_diagonal_penalty" not in infinite:
+            for j in range(n_classes):
+                for k in range(n_classes):
+                    if j != k:
+                        factors[j, k] = next(flat)
+        held = "intercept_penalty" in infinite
+        return factors, np.array([0.0 if held else next(flat) for _ in range(n_classes)])
+
+    return parameters
+
+
+@pytest.mark.parametrize(
+    ("maker", "infinite"),
+    [
+        (maker, infinite)
+        for maker, names in PENALTIES.items()
+        for size in range(1, len(names) + 1)
+        for infinite in itertools.combinations(names, size)
+    ],
+)
+def test_infinite_penalties_are_the_restricted_model(maker, infinite):
+    label, proba, weight = weighted_problem(1, 60)
+    fitted = maker(**dict.fromkeys(infinite, np.inf)).fit(proba, label, sample_weight=weight)
+    parameters = restricted(maker, infinite, 3)
+    strengths = {name: getattr(fitted, name) for name in PENALTIES[maker]}
+    finite = maker(prior_weight=fitted.prior_weight).set_params(
+        **{name: 0.0 if np.isinf(value) else value for name, value in strengths.items()}
+    )
+
+    def loss(flat):
+        return objective(finite, parameters(flat), proba, label, weight)
+
+    start = np.concatenate([[1.0], np.ones(3), np.zeros(9)])
+    oracle = minimize(loss, start, options={"gtol": 1e-8})
+    found = objective(finite, parameters_of(fitted), proba, label, weight)
+    assert found == pytest.approx(oracle.fun, abs=1e-11)
+    factors, shift = parameters_of(fitted)
+    off_diagonal = factors[~np.eye(3, dtype=bool)]
+    assert ("off_diagonal_penalty" in infinite) == (off_diagonal == 0).all()
+    assert ("intercept_penalty" in infinite) == (shift == 0).all()
+    assert ("diagonal_penalty" in infinite) == (np.ptp(np.diag(factors)) == 0)
+
+
+def test_all_penalties_infinite_leave_a_temperature():
+    label, proba, weight = weighted_problem(0, 100, 4)
+    infinite = dict.fromkeys(PENALTIES[MatrixScalingRecalibrator], np.inf)
+    fitted = MatrixScalingRecalibrator(**infinite).fit(proba, label, sample_weight=weight)
+    temperature = TemperatureRecalibrator(prior_weight=4.0).fit(proba, label, sample_weight=weight)
+    np.testing.assert_allclose(
+        fitted.coef_, np.eye(4) / temperature.temperature_, rtol=1e-9, atol=0
+    )
+
+
+@pytest.mark.parametrize("penalty", [1e-300, 1e-10, 1e14, 1e300, np.inf])
+@single_penalties
+def test_one_sample_is_no_work(maker, name, penalty, monkeypatch):
+    products = []
+
+    def counted(product, right, precondition, tolerance):
+        return conjugate_gradients(
+            lambda x: products.append(1) or product(x), right, precondition, tolerance
+        )
+
+    monkeypatch.setattr("skcalib._numerics.scaling.conjugate_gradients", counted)
+    proba = np.random.default_rng(0).dirichlet(np.ones(30), size=1)
+    for prior_weight in (0.0, 4.0):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # there is no maximum without prior
+            recalibrator = maker(prior_weight=prior_weight, labels=range(30), **{name: penalty})
+            assert np.isfinite(recalibrator.fit(proba, [0]).predict_proba(proba)).all()
+    assert len(products) < 5000
+
+
+def test_steps_that_run_out_are_told(monkeypatch):
+    label, proba, _ = weighted_problem(0)
+    monkeypatch.setattr("skcalib._numerics.scaling._MOST_STEPS", 1)
+    for maker in (VectorScalingRecalibrator, *PENALTIES):
+        with pytest.warns(ConvergenceWarning, match="has not reached its optimum") as record:
+            maker().fit(proba, label)
+        assert record[0].filename == __file__
+
+
+@pytest.mark.parametrize("spread", [0.1, 1e-2, 1e-3])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_dirichlet_of_predictions_in_a_narrow_range(n_classes, spread):
+    """The optimum in centred and scaled coordinates, which a general optimiser can find."""
+    rng = np.random.default_rng(0)
+    u = rng.normal(size=(200, n_classes))
+    proba = scipy.special.softmax(np.arange(n_classes) / 2 + spread * u, axis=1)
+    label = np.array([rng.choice(n_classes, p=row) for row in scipy.special.softmax(u, axis=1)])
+    weight = np.full(200, 1 / 200)
+    centre = np.log(proba).mean(axis=0)
+    fitted = DirichletRecalibrator().fit(proba, label)
+
+    def loss(flat):
+        factors = flat[:-n_classes].reshape(n_classes, n_classes) / spread
+        parameters = factors, flat[-n_classes:] - factors @ centre
+        return objective(fitted, parameters, proba, label, weight)
+
+    start = np.append(spread * np.eye(n_classes), centre)
+    oracle = minimize(loss, start, options={"gtol": 1e-7})
+    assert objective(fitted, parameters_of(fitted), proba, label, weight) <= oracle.fun + 1e-10
