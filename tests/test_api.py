@@ -68,7 +68,9 @@ def documented():
         yield name
         if inspect.isclass(load(name)):
             for method, value in inspect.getmembers(load(name), callable):
-                if method.startswith("_") or not value.__module__.startswith("skcalib"):
+                if method.startswith("_") or not getattr(value, "__module__", "").startswith(
+                    "skcalib"
+                ):
                     continue
                 if value.__doc__:  # not inherited
                     yield f"{name}.{method}"

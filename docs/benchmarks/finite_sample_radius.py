@@ -6,7 +6,7 @@ pip install . && python docs/benchmarks/finite_sample_radius.py
 import numpy as np
 
 from skcalib import metrics
-from skcalib.uncertainty._finite_sample import finite_sample_radius
+from skcalib.uncertainty import finite_sample_radius
 
 N_REPETITIONS = {10**2: 200, 10**3: 200, 10**4: 100, 10**5: 40, 10**6: 20}
 METRICS = {
@@ -52,7 +52,7 @@ def main():
             for n in N_REPETITIONS:
                 deviation = np.array(list(errors(metric, params, chance, n))) - truth
                 actual = np.quantile(np.abs(deviation), 0.95)
-                below, above = finite_sample_radius(metric.__name__, n, **params)
+                below, above = finite_sample_radius(metric.__name__, n, metric_params=params)
                 covered = np.mean((deviation <= below) & (deviation >= -above))
                 radius = max(below, above)
                 cells.append(f"{radius:.2g} / {actual:.2g} = {radius / actual:.1f}")

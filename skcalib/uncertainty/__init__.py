@@ -2,5 +2,13 @@
 
 from ._compare import Comparison, compare
 from ._confidence_interval import ConfidenceInterval, confidence_interval
+from ._finite_sample import FiniteSampleRadius, finite_sample_radius
 
-__all__ = ["Comparison", "ConfidenceInterval", "compare", "confidence_interval"]
+__all__ = [
+    "Comparison",
+    "ConfidenceInterval",
+    "FiniteSampleRadius",
+    "compare",
+    "confidence_interval",
+    "finite_sample_radius",
+]

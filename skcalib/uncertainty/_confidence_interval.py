@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._sklearn import validate_params
+from .._sklearn import StrOptions, validate_params
+from ._finite_sample import finite_sample_radius
 from ._resampling import RESAMPLING_CONSTRAINTS, Estimates, Result, hull
 
 
@@ -44,7 +45,10 @@ class ConfidenceInterval(Result):
     confidence_level: float
 
 
-@validate_params(RESAMPLING_CONSTRAINTS, prefer_skip_nested_validation=False)
+@validate_params(
+    RESAMPLING_CONSTRAINTS | {"method": [StrOptions({"resampling", "finite-sample"})]},
+    prefer_skip_nested_validation=False,
+)
 def confidence_interval(
     metric,
     y_true,
@@ -54,6 +58,7 @@ def confidence_interval(
     labels=None,
     metric_params=None,
     confidence_level=0.95,
+    method="resampling",
     n_resamples=999,
     random_state=None,
     n_jobs=None,
@@ -92,8 +97,13 @@ def confidence_interval(
     confidence_level : float in (0, 1), default=0.95
         Probability with which the interval is to cover the value.
 
+    method : {"resampling", "finite-sample"}, default="resampling"
+        By subsamples and a jackknife, for any metric and enough samples; or by
+        :func:`finite_sample_radius`, which holds for every number of samples and every
+        distribution, but only for some metrics, and is several times as wide. It takes no weights.
+
     n_resamples : int, default=999
-        Number of subsamples.
+        Number of subsamples of "resampling".
 
     random_state : int, RandomState instance or None, default=None
         Seed of the resampling. The result does not depend on `n_jobs`.
@@ -111,6 +121,7 @@ def confidence_interval(
     See Also
     --------
     compare : The difference between two models.
+    finite_sample_radius : The half-widths of "finite-sample", also before there are data.
     skcalib.hypothesis_tests.CalibrationTest : Whether the model may be calibrated after all.
 
     Notes
@@ -164,7 +175,27 @@ def confidence_interval(
     ConfidenceInterval(estimate=0.055..., low=0.02..., high=0.07..., confidence_level=0.95)
     """
     estimate = Estimates(metric, y_true, {"y_proba": y_proba}, sample_weight, labels, metric_params)
+    if method == "finite-sample":
+        _check_unweighted(sample_weight)
+        radius = finite_sample_radius(
+            metric,
+            estimate.n_samples,
+            metric_params=metric_params,
+            confidence_level=confidence_level,
+        )
+        (value,) = estimate.of_data()
+        low, high = max(value - radius.below, 0.0), value + radius.above
+        return ConfidenceInterval(float(value), float(low), float(high), confidence_level)
     value, subsamples, jackknife = estimate.resample(n_resamples, random_state, n_jobs)
     ends = hull(value[0], subsamples[:, 0], jackknife[:, 0], estimate.shrinkage, confidence_level)
     low, high = np.maximum(ends, 0.0) if estimate.is_error else ends
     return ConfidenceInterval(float(value[0]), float(low), float(high), confidence_level)
+
+
+def _check_unweighted(sample_weight):
+    """Weights may depend on the samples; nothing of this kind is known then."""
+    if sample_weight is not None:
+        raise ValueError(
+            "method='finite-sample' needs sample_weight=None; found weights. Use "
+            "method='resampling', which takes them."
+        )

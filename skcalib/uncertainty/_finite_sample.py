@@ -19,7 +19,26 @@ _NARROWEST = 24
 
 
 class FiniteSampleRadius(NamedTuple):
-    """The truth lies between the estimate minus `below` and the estimate plus `above`."""
+    """The truth lies between the estimate minus `below` and the estimate plus `above`.
+
+    Parameters
+    ----------
+    below : float
+        How far the truth may be below the estimate.
+
+    above : float
+        How far the truth may be above the estimate.
+
+    See Also
+    --------
+    finite_sample_radius : The function that returns it.
+
+    Examples
+    --------
+    >>> from skcalib.uncertainty import FiniteSampleRadius
+    >>> FiniteSampleRadius(below=0.05, above=0.03).above
+    0.03
+    """
 
     below: float
     above: float
@@ -28,14 +47,15 @@ class FiniteSampleRadius(NamedTuple):
 @validate_params(
     {
         "metric": [str],
-        "n": [Interval(Real, 1, None, closed="left")],
+        "n_samples": [Interval(Real, 1, None, closed="left")],
         "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+        "metric_params": [dict, None],
         "alternative": [StrOptions({"two-sided", "less", "greater"})],
     },
     prefer_skip_nested_validation=True,
 )
 def finite_sample_radius(
-    metric, n, confidence_level=0.95, *, alternative="two-sided", **metric_params
+    metric, n_samples, *, metric_params=None, confidence_level=0.95, alternative="two-sided"
 ):
     r"""Radius of a confidence interval that holds for every distribution and every n.
 
@@ -48,8 +68,11 @@ def finite_sample_radius(
     metric : str
         The name of one of the metrics below.
 
-    n : int or float
+    n_samples : int or float
         Number of independent samples.
+
+    metric_params : dict, default=None
+        Further arguments of `metric`, for instance `n_bins`, `multi_class` or `pos_label`.
 
     confidence_level : float in (0, 1), default=0.95
         Probability with which the interval is to cover the value.
@@ -57,9 +80,6 @@ def finite_sample_radius(
     alternative : {"two-sided", "less", "greater"}, default="two-sided"
         Which ends the interval has. "greater": a lower end alone, "less": an upper end alone; the
         other radius is infinite.
-
-    **metric_params : dict
-        Further arguments of `metric`.
 
     Returns
     -------
@@ -71,6 +91,10 @@ def finite_sample_radius(
     ------
     ValueError
         If no radius is known for the metric with these arguments.
+
+    See Also
+    --------
+    confidence_interval : The interval itself, with ``method="finite-sample"``, or a narrower one.
 
     Notes
     -----
@@ -165,12 +189,14 @@ def finite_sample_radius(
 
     Examples
     --------
-    >>> from skcalib.uncertainty._finite_sample import finite_sample_radius
+    >>> from skcalib.uncertainty import finite_sample_radius
     >>> finite_sample_radius("smooth_calibration_error", 10_000)
     FiniteSampleRadius(below=0.042..., above=0.027...)
     """
+    metric_params = metric_params or {}
     check_has_radius(metric, metric_params)
     params = _COMMON | _PARAMETERS[metric] | metric_params
+    n = n_samples
     check_parameters_have_radius(metric, params)
     error = (1 - confidence_level) / (2 if alternative == "two-sided" else 1)
     if metric == "interval_calibration_error" and params["method"] == "surrogate":

@@ -13,7 +13,7 @@ from skcalib.metrics import (
     lower_distance_to_calibration,
     smooth_calibration_error,
 )
-from skcalib.uncertainty._finite_sample import finite_sample_radius
+from skcalib.uncertainty import confidence_interval, finite_sample_radius
 
 CASES = {
     "smooth": (smooth_calibration_error, {}),
@@ -64,7 +64,9 @@ def test_coverage_is_at_least_nominal(metric, params, name):
     points, weight = law(name)
     truth = whole(metric, params, points, weight)
     n, level = 40, 0.6
-    below, above = finite_sample_radius(metric.__name__, n, level, **params)
+    below, above = finite_sample_radius(
+        metric.__name__, n, metric_params=params, confidence_level=level
+    )
     errors = [metric(y, p, labels=[0, 1], **params) for y, p in samples(points, weight, n, 25)]
     covered = [error - below <= truth <= error + above for error in errors]
     assert np.mean(covered) >= level
@@ -76,7 +78,13 @@ def test_bias_is_within_its_bound(metric, params, name):
     # at a confidence level near 0 hardly more than the bound on the bias is left below
     points, weight = law(name)
     truth = whole(metric, params, points, weight)
-    below, _ = finite_sample_radius(metric.__name__, 40, 1e-9, alternative="greater", **params)
+    below, _ = finite_sample_radius(
+        metric.__name__,
+        40,
+        metric_params=params,
+        confidence_level=1e-9,
+        alternative="greater",
+    )
     errors = [metric(y, p, labels=[0, 1], **params) for y, p in samples(points, weight, 40, 25)]
     standard_error = np.std(errors) / np.sqrt(len(errors))
     assert np.mean(errors) - truth <= below + 4 * standard_error
@@ -89,21 +97,23 @@ def test_radius_by_hand():
     assert above == pytest.approx(deviation, abs=1e-15)
     assert below == pytest.approx(0.15 + deviation, abs=1e-15)
     # lower distance: 1/√n, and the tolerance of the number above
-    below, above = finite_sample_radius("lower_distance_to_calibration", 100, tol=1e-3)
+    below, above = finite_sample_radius(
+        "lower_distance_to_calibration", 100, metric_params={"tol": 1e-3}
+    )
     assert above == pytest.approx(deviation + 1e-3, abs=1e-15)
     assert below == pytest.approx(0.1 + deviation, abs=1e-15)
     # a grid of width 0.15 has at most 8 intervals that meet [0, 1]
     options = {"method": "random-grid", "width": 0.15}
-    below, above = finite_sample_radius("interval_calibration_error", 100, **options)
+    below, above = finite_sample_radius("interval_calibration_error", 100, metric_params=options)
     assert above == pytest.approx(deviation, abs=1e-15)
     assert below == pytest.approx(np.sqrt(8) / 10 + deviation, abs=1e-15)
 
 
 def test_one_sided_radius():
     name = "smooth_calibration_error"
-    two = finite_sample_radius(name, 50, 0.9)
-    greater = finite_sample_radius(name, 50, 0.95, alternative="greater")
-    less = finite_sample_radius(name, 50, 0.95, alternative="less")
+    two = finite_sample_radius(name, 50, confidence_level=0.9)
+    greater = finite_sample_radius(name, 50, confidence_level=0.95, alternative="greater")
+    less = finite_sample_radius(name, 50, confidence_level=0.95, alternative="less")
     assert greater == (pytest.approx(two.below, abs=1e-15), np.inf)
     assert less == (np.inf, pytest.approx(two.above, abs=1e-15))
 
@@ -115,7 +125,9 @@ def test_constants_of_the_largest_gap_of_a_distribution_function():
     threshold = np.sqrt(np.log(2) / 2)
     one_sided = threshold + quad(lambda x: np.exp(-2 * x**2), threshold, 10)[0]
     for kind, bias in (("max", two_sided + 2 * one_sided), ("range", 4 * one_sided)):
-        below, above = finite_sample_radius("cumulative_calibration_error", 1, kind=kind)
+        below, above = finite_sample_radius(
+            "cumulative_calibration_error", 1, metric_params={"kind": kind}
+        )
         assert below - above == pytest.approx(bias, abs=1e-7)
 
 
@@ -132,7 +144,9 @@ def changes(metric, params, n):
 
 @all_cases
 def test_one_sample_changes_the_error_by_no_more_than_assumed(metric, params):
-    deviation = finite_sample_radius(metric.__name__, 1, 0.5, alternative="less", **params).above
+    deviation = finite_sample_radius(
+        metric.__name__, 1, metric_params=params, confidence_level=0.5, alternative="less"
+    ).above
     if params.get("method") == "surrogate" or "tol" in params:
         deviation = np.sqrt(2 * np.log(2))  # 2·√(log(1/0.5)/(2n)), n = 1
     assumed = deviation / np.sqrt(np.log(2) / 2)
@@ -151,8 +165,13 @@ def test_norm_of_two_residuals_of_the_laplace_kernel(bandwidth):
     for r in (1 - p, -p):
         for s in (1 - q, -q):
             worst = max(worst, np.max(r**2 + s**2 - 2 * r * s * kernel))
-    options = {"bandwidth": bandwidth, "alternative": "less"}
-    above = finite_sample_radius("laplace_kernel_calibration_error", 1, 0.5, **options).above
+    above = finite_sample_radius(
+        "laplace_kernel_calibration_error",
+        1,
+        metric_params={"bandwidth": bandwidth},
+        confidence_level=0.5,
+        alternative="less",
+    ).above
     assert np.sqrt(worst) == pytest.approx(above / np.sqrt(np.log(2) / 2), abs=1e-12)
 
 
@@ -160,7 +179,7 @@ def test_norm_of_two_residuals_of_the_laplace_kernel(bandwidth):
 def test_surrogate_radius_is_the_least_over_widths(precision):
     n, error = 1000, 0.025
     options = {"method": "surrogate", "precision": precision}
-    below, above = finite_sample_radius("interval_calibration_error", n, **options)
+    below, above = finite_sample_radius("interval_calibration_error", n, metric_params=options)
     last = 5 if precision else 24  # 0.1/4 < 2^−5 ≤ 0.1/2
     optima = list(range(last + 1)) + ([] if precision else [np.inf])
     bias = max(
@@ -184,7 +203,10 @@ def test_radius_of_the_mean_over_classes_covers():
     rng = np.random.default_rng(0)
     options = {"multi_class": "classwise", "labels": range(3)}
     below, above = finite_sample_radius(
-        "smooth_calibration_error", 60, 0.6, multi_class="classwise"
+        "smooth_calibration_error",
+        60,
+        metric_params={"multi_class": "classwise"},
+        confidence_level=0.6,
     )
     proba = rng.dirichlet(np.ones(3), size=4000)
     truth = 0.0  # calibrated
@@ -237,4 +259,32 @@ def test_interval_covers_a_miscalibrated_model_at_a_large_number_of_samples():
 )
 def test_what_has_no_radius_is_refused(name, params, message):
     with pytest.raises(ValueError, match=message):
-        finite_sample_radius(name, 100, **params)
+        finite_sample_radius(name, 100, metric_params=params)
+
+
+def test_confidence_interval_is_the_estimate_and_the_radius():
+    y, proba = make_temperature_family(200, inverse_temperature=3, random_state=0)
+    for metric, params in (
+        ("smooth_calibration_error", None),
+        ("interval_calibration_error", {"method": "surrogate"}),
+    ):
+        options = {"metric_params": params, "confidence_level": 0.9}
+        interval = confidence_interval(metric, y, proba, method="finite-sample", **options)
+        below, above = finite_sample_radius(metric, 200, **options)
+        assert interval.estimate == confidence_interval(metric, y, proba, **options).estimate
+        assert interval.low == max(interval.estimate - below, 0)
+        assert interval.high == interval.estimate + above
+
+
+def test_confidence_interval_without_a_known_radius():
+    y, proba = make_temperature_family(200, random_state=0)
+    with pytest.raises(ValueError, match="metric must be one with a known radius"):
+        confidence_interval("expected_calibration_error", y, proba, method="finite-sample")
+    with pytest.raises(ValueError, match="needs sample_weight=None; found weights"):
+        confidence_interval(
+            "smooth_calibration_error",
+            y,
+            proba,
+            sample_weight=np.ones(200),
+            method="finite-sample",
+        )
