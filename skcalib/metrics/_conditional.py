@@ -1,6 +1,5 @@
 """Kernel calibration errors for the comparison of models."""
 
-import warnings
 from functools import partial
 from numbers import Real
 
@@ -28,6 +27,7 @@ from .._kernels.functions import (
 from .._kernels.squared_error import SquaredKernelError
 from .._numerics.conditional import ridge_norm, ridge_norm_of_features
 from .._sklearn import Interval, StrOptions, validate_params
+from .._warnings import warn
 from ._reductions import Needs, average_over_reductions
 
 _CONSTRAINTS: dict = (
@@ -109,11 +109,10 @@ def _nystroem(kernel, points, vectors, weight, regularization, most):
     remedy = (
         "Raise n_components." if features.shape[1] < len(points) else "What is left is rounding."
     )
-    warnings.warn(
+    warn(
         f"{features.shape[1]} components leave an error of at most {factor * error:.2g} in the "
         f"conditional kernel calibration error, {value:.4g}. {remedy}",
         ConvergenceWarning,
-        stacklevel=5,
     )
     return value
 
