@@ -149,7 +149,10 @@ class SquaredKernelError:
         return scale * np.einsum("rn,rn->r", residual, residual)
 
     def _residuals_on_a_line(self, labels):
-        """The residuals of two classes are ±(y − p): these (R, n), and what the two ends make."""
+        """Weighted residuals y − p of two classes, (R, n), and the squared norm of L (−1, 1).
+
+        The residual vector is (y − p) (−1, 1), so that this norm is a factor of every term.
+        """
         residual = labels[:, self.order] - self.ordered_proba
         residual *= self.ordered_weight
         direction = np.array([-1.0, 1.0])
@@ -176,7 +179,7 @@ def _pair_weight(weight):
 
 
 def _root(class_kernel, predictions):
-    """L with L Lᵀ = M, in the order of the classes."""
+    """L with L Lᵀ = M, for the class kernel M in the order of the classes."""
     matrix = check_class_kernel(class_kernel, len(predictions.classes))
     eigenvalue, vector = check_semidefinite(matrix, "class_kernel")
     return vector * np.sqrt(np.maximum(eigenvalue, 0))
@@ -218,7 +221,7 @@ def check_not_negative(values, largest):
 
 
 def check_enough_for_estimator(predictions, estimator, block_size=None):
-    """All estimates but the biased one are made of pairs of different samples."""
+    """All estimates but the biased one average over pairs of different samples."""
     n = len(predictions.weight)
     if estimator != "biased" and n < 2:
         raise ValueError(
