@@ -42,7 +42,7 @@ def _check_diagonal(kernel, rows):
 
 
 def check_finite_kernel(sums):
-    """What a kernel of the user's adds up to."""
+    """Values of a user's kernel, and sums of them, must be finite."""
     if not np.isfinite(sums).all():
         raise ValueError(
             "kernel must have finite values; found NaN or infinity among the pairs of samples."

@@ -4,10 +4,10 @@ import numpy as np
 
 from .functions import Kernel
 
-# Rows and columns of a tile: half a megabyte of kernel values.
+# Rows and columns of a tile, whose kernel values take half a megabyte.
 _TILE = 256
 
-# The same where only entries near the diagonal are wanted.
+# Rows and columns of a tile of which only entries near the diagonal are needed.
 _SMALL_TILE = 64
 
 

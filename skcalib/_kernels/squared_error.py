@@ -10,11 +10,19 @@ from .._inputs.constraints import IntegerInterval
 from .._numerics.laplace import laplace_pair_sum
 from .._sklearn import StrOptions, validate_parameter_constraints
 from .checks import check_finite_kernel, check_semidefinite
-from .functions import KERNEL_CONSTRAINTS, KERNELS, kernel_function, resolved_bandwidth
+from .functions import (
+    KERNEL_CONSTRAINTS,
+    KERNELS,
+    SMALLEST_BANDWIDTH,
+    kernel_function,
+    resolved_bandwidth,
+)
 from .gram import gram_block_sums, gram_diagonal, gram_pair_sum
 
 # Kernels in single precision miss what they should be by less than this share.
 _ROUNDING = 1e-6
+
+_LARGEST_ENTRY = 1e150  # of a class kernel
 
 CLASS_KERNEL_CONSTRAINTS: dict = {"class_kernel": ["array-like", None]}
 
@@ -72,6 +80,7 @@ class SquaredKernelError:
             predictions.is_binary and not callable(kernel) and not KERNELS[kernel].is_gaussian
         )
         if self.is_on_a_line:
+            bandwidth = max(bandwidth, SMALLEST_BANDWIDTH)
             self.length = bandwidth / KERNELS[kernel].per_probability
             is_sorted = (predictions.proba[1:] >= predictions.proba[:-1]).all()
             self.order = slice(None) if is_sorted else np.argsort(predictions.proba)
@@ -146,7 +155,10 @@ class SquaredKernelError:
         return scale * np.einsum("rn,rn->r", residual, residual)
 
     def _residuals_on_a_line(self, labels):
-        """The residuals of two classes are ±(y − p): these (R, n), and what the two ends make."""
+        """Weighted residuals y − p of two classes, (R, n), and the squared norm of L (−1, 1).
+
+        The residual vector is (y − p) (−1, 1), so that this norm is a factor of every term.
+        """
         residual = labels[:, self.order] - self.ordered_proba
         residual *= self.ordered_weight
         direction = np.array([-1.0, 1.0])
@@ -173,7 +185,7 @@ def _pair_weight(weight):
 
 
 def _root(class_kernel, predictions):
-    """L with L Lᵀ = M, in the order of the classes."""
+    """L with L Lᵀ = M, for the class kernel M in the order of the classes."""
     matrix = check_class_kernel(class_kernel, len(predictions.classes))
     eigenvalue, vector = check_semidefinite(matrix, "class_kernel")
     return vector * np.sqrt(np.maximum(eigenvalue, 0))
@@ -189,8 +201,15 @@ def check_class_kernel(class_kernel, n_classes):
             "multi_class other than 'canonical' there are two classes at a time.)"
         )
     matrix = matrix.astype(np.float64, copy=False)
+    largest = np.abs(matrix).max()
+    if largest > 0 and not 1 / _LARGEST_ENTRY <= largest <= _LARGEST_ENTRY and np.isfinite(largest):
+        raise ValueError(
+            f"The largest entry of class_kernel must lie between {1 / _LARGEST_ENTRY:.0e} and "
+            f"{_LARGEST_ENTRY:.0e}, so that squares neither underflow nor overflow; found "
+            f"{largest:.3g}. Divide the matrix by it: the error is divided by the same number."
+        )
     centred = matrix - matrix.mean(axis=0)
-    if np.abs(centred - centred.mean(axis=1, keepdims=True)).max() <= 1e-12 * np.abs(matrix).max():
+    if np.abs(centred - centred.mean(axis=1, keepdims=True)).max() <= 1e-12 * largest:
         raise ValueError(
             "class_kernel must tell classes apart; found a matrix that gives every residual the "
             "norm 0. Pass None for the identity."
@@ -208,7 +227,7 @@ def check_not_negative(values, largest):
 
 
 def check_enough_for_estimator(predictions, estimator, block_size=None):
-    """All estimates but the biased one are made of pairs of different samples."""
+    """All estimates but the biased one average over pairs of different samples."""
     n = len(predictions.weight)
     if estimator != "biased" and n < 2:
         raise ValueError(

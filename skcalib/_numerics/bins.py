@@ -67,7 +67,7 @@ def mean_variances(
     )
 
 
-# Numbers of products of intervals stay below this.
+# The number of a product of intervals stays below this, so that it fits into 64 bits.
 _LARGEST = 2**62
 
 

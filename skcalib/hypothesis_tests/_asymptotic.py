@@ -105,10 +105,10 @@ def distribution_free_p_value(statistic, estimator, n, block_size, bound):
     if estimator == "biased":
         excess = max(0.0, np.sqrt(n * max(statistic, 0.0) / bound) - 1)
         return as_p_value(np.exp(-(excess**2) / 2))
-    # the terms of so many pairs are independent
-    n_pairs = (n // block_size) * (block_size // 2) if block_size else n // 2
+    # number of pairs whose terms are independent of each other
+    n_pairs = n // 2 if block_size is None else (n // block_size) * (block_size // 2)
     excess = max(statistic, 0.0)
-    return as_p_value(np.exp(-n_pairs * excess**2 / (2 * bound**2)))
+    return as_p_value(np.exp(-n_pairs * (excess / bound) ** 2 / 2))
 
 
 def largest_term(class_kernel, n_classes):

@@ -1,7 +1,5 @@
 """The classical tests of binary predictions, each with a null distribution for many samples."""
 
-import warnings
-
 import numpy as np
 from scipy.special import expit, log_expit
 from scipy.stats import chi2, norm
@@ -13,6 +11,7 @@ from .._numerics.bins import binned_sums, quantile_bins
 from .._numerics.logistic import logistic_fit
 from .._numerics.logits import log_odds
 from .._sklearn import fit_context
+from .._warnings import warn
 from ._base import HypothesisTest, as_p_value
 
 _MOST_STEPS = 200
@@ -427,11 +426,10 @@ def _newton_fit(x, label, weight):
     mass = weight * np.stack([1 - label, label])
     fit = logistic_fit(design, mass, np.zeros(2), _MOST_STEPS)
     if not fit.converged:
-        warnings.warn(
+        warn(
             f"The logistic regression did not converge in {_MOST_STEPS} steps of Newton's method; "
             "the last step is kept.",
             ConvergenceWarning,
-            stacklevel=2,
         )
     level, slope = fit.coefficients.tolist()
     return level - slope * centre, slope, level + slope * x

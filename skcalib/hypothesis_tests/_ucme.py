@@ -15,9 +15,12 @@ from .._kernels.functions import KERNEL_CONSTRAINTS, kernel_function
 from .._sklearn import fit_context
 from ._base import HypothesisTest, as_p_value
 
-# Directions in which the deviations can vary by less than this part of their squares are constant;
-# a mean that differs from 0 there by more than so many times as much is impossible.
-_RANK, _IMPOSSIBLE = 1e-10, 1e4
+# In a direction whose variance is below this share of the sum of squares the deviations count as
+# constant, and their mean must be 0.
+_RANK = 1e-10
+
+# There a squared mean above this multiple of that smallest variance is more than rounding.
+_IMPOSSIBLE = 1e4
 
 
 class UCMETest(HypothesisTest):

@@ -316,7 +316,7 @@ def expected_calibration_error(
 
 
 def check_binned_options(norm, debias, add_bin_width):
-    """The bias is known of the square, and the width is added to a mean absolute gap."""
+    """The bias is known for squared gaps, the bound on a distance for mean absolute gaps."""
     if debias and norm != "l2":
         raise ValueError(
             "debias=True needs norm='l2': only the bias of squared gaps is known; found "
@@ -331,7 +331,7 @@ def check_binned_options(norm, debias, add_bin_width):
 
 
 def check_simplex_options(strategy, debias, add_bin_width):
-    """What needs an order of the predictions, or a theory of two classes."""
+    """Some options need ordered predictions, or corrections that are known for two classes only."""
     if strategy == "quantile":
         raise ValueError(
             "strategy='quantile' needs predictions that have an order; found "

@@ -1,6 +1,5 @@
 """Kernel calibration errors for the comparison of models."""
 
-import warnings
 from functools import partial
 from numbers import Real
 
@@ -28,6 +27,7 @@ from .._kernels.functions import (
 from .._kernels.squared_error import SquaredKernelError
 from .._numerics.conditional import ridge_norm, ridge_norm_of_features
 from .._sklearn import Interval, StrOptions, validate_params
+from .._warnings import warn
 from ._reductions import Needs, average_over_reductions
 
 _CONSTRAINTS: dict = (
@@ -37,7 +37,7 @@ _CONSTRAINTS: dict = (
     | {"kernel": [StrOptions({"linear-rbf", "linear", *KERNELS}), callable]}
 )
 
-# "nystroem" adds pivots until its error is certainly less than this part of the value.
+# "nystroem" adds pivots until its error is certainly below this share of the value.
 _RELATIVE_ERROR = 1e-3
 
 
@@ -69,7 +69,7 @@ def _conditional_kernel_calibration_error(
         """e_y − p, (b, K)."""
         return (label[rows, None] == np.arange(points.shape[1])) - points[rows]
 
-    if kernel == "linear":  # a few features, of which the Gram matrix would only lose digits
+    if kernel == "linear":  # K features; the Gram matrix would cost more and lose digits
         return ridge_norm_of_features(points.__getitem__, vectors, weight, regularization)
     if method == "fourier":
         gamma = max(resolved_bandwidth(predictions, "rbf", bandwidth), SMALLEST_BANDWIDTH)
@@ -109,11 +109,10 @@ def _nystroem(kernel, points, vectors, weight, regularization, most):
     remedy = (
         "Raise n_components." if features.shape[1] < len(points) else "What is left is rounding."
     )
-    warnings.warn(
+    warn(
         f"{features.shape[1]} components leave an error of at most {factor * error:.2g} in the "
         f"conditional kernel calibration error, {value:.4g}. {remedy}",
         ConvergenceWarning,
-        stacklevel=5,
     )
     return value
 
@@ -401,7 +400,7 @@ def joint_kernel_calibration_error(
 
 
 def check_fourier_kernel(kernel, method):
-    """Random Fourier features are known of the Gaussian kernel, and none are needed of p·q."""
+    """Random Fourier features exist for the Gaussian kernel; the linear one needs none."""
     if method == "fourier" and (callable(kernel) or kernel not in ("linear-rbf", "linear", "rbf")):
         raise ValueError(
             "method='fourier' needs kernel='linear-rbf', 'rbf' or 'linear'; found "
@@ -410,7 +409,7 @@ def check_fourier_kernel(kernel, method):
 
 
 def check_two_samples(predictions):
-    """A mean over pairs of different samples."""
+    """The joint error averages over pairs of different samples."""
     if len(predictions.weight) < 2:
         raise ValueError(
             "y_true must hold at least 2 samples of positive weight, as pairs of different samples "

@@ -13,7 +13,7 @@ from ._reductions import average_over_reductions
 
 SMOOTH = Lipschitz() & Bounded()
 
-# The tightest that HiGHS takes. By default functions may miss their constraints by 1e-7.
+# The smallest tolerances that HiGHS takes. By default constraints may be missed by 1e-7.
 HIGHS_OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
@@ -211,7 +211,7 @@ def weighted_calibration_error(
 
 
 def check_constraints(constraints, function_class):
-    """What a class of functions of the user's returned."""
+    """A user's class of functions must return a list of constraints."""
     if not isinstance(constraints, list | tuple):
         raise TypeError(
             f"function_class must return a list of constraints; found {constraints!r} from "

@@ -9,6 +9,8 @@ from problems import random_problem, two_columns
 from scipy.stats import chi2, ttest_1samp
 from sklearn.gaussian_process.kernels import RBF
 
+from skcalib._inputs.checks import check_predictions
+from skcalib._kernels.squared_error import SquaredKernelError
 from skcalib._numerics.median_distance import median_distance
 from skcalib.datasets import make_dirichlet_family
 from skcalib.hypothesis_tests import CalibrationTest, UCMETest, _asymptotic
@@ -474,3 +476,15 @@ def test_statistic_is_the_metric_for_every_estimator():
 def test_number_of_locations_is_a_whole_number(value):
     with pytest.raises(ValueError, match=f"'n_locations' .*must be an int .*Got {value}"):
         UCMETest(n_locations=value).fit([0.2, 0.7, 0.6], [0, 1, 1])
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e150])
+def test_distribution_free_bounds_do_not_depend_on_the_scale_of_the_class_kernel(scale):
+    label, proba = random_problem(np.random.default_rng(0), 30, 3)
+    error = SquaredKernelError(check_predictions(label, proba), class_kernel=scale * np.eye(3))
+    bound = _asymptotic.largest_term(scale * np.eye(3), 3)
+    for size in (0.01, 0.3):
+        scaled = _asymptotic.distribution_free_p_value(size * scale, "unbiased", 30, None, bound)
+        expected = _asymptotic.distribution_free_p_value(size, "unbiased", 30, None, 2.0)
+        assert scaled == pytest.approx(expected)
+    assert np.isfinite(error(label[None])).all()

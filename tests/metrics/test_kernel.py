@@ -488,3 +488,27 @@ def test_the_largest_values_are_those_documented():
         value = squared_kernel_calibration_error(label, proba, estimator=estimator, **options)
         assert value == pytest.approx(expected)
         assert value > 2
+
+
+@pytest.mark.parametrize("bandwidth", [5e-324, 1e-310, 1e308])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_extreme_bandwidths_are_those_of_ties_or_of_none(kernel, bandwidth):
+    # warnings are errors; of the smallest number half is 0
+    label, proba = [0, 1, 1, 1, 0], np.array([0.2, 0.2, 0.5, 0.7, 0.7])
+    same = np.equal.outer(proba, proba) if bandwidth < 1 else 1
+    residual = label - proba
+    expected = 2 * residual @ (same * np.ones((5, 5))) @ residual / 25
+    actual = squared_kernel_calibration_error(
+        label, proba, kernel=kernel, bandwidth=bandwidth, estimator="biased"
+    )
+    assert actual == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("scale", [1e-310, 1e-200, 1e200, 1.7e308])
+def test_class_kernels_of_extreme_size_are_refused(scale):
+    label, proba = random_problem(np.random.default_rng(0), 20, 3)
+    with pytest.raises(ValueError, match="largest entry of class_kernel must lie between"):
+        squared_kernel_calibration_error(label, proba, class_kernel=scale * np.eye(3))
+    value = squared_kernel_calibration_error(label, proba, class_kernel=1e150 * np.eye(3))
+    expected = squared_kernel_calibration_error(label, proba)
+    assert value / 1e150 == pytest.approx(expected)
