@@ -28,20 +28,19 @@ from skcalib.metrics import (
     squared_kernel_calibration_error,
     weighted_calibration_error,
 )
+from skcalib.metrics._registry import METRICS
 from skcalib.recalibration import (
     AutoRecalibrator,
     BetaRecalibrator,
-    DirichletRecalibrator,
     IntervalBinningRecalibrator,
     IsotonicRecalibrator,
-    MatrixScalingRecalibrator,
     QuadraticRecalibrator,
     SigmoidRecalibrator,
     SplineRecalibrator,
     TemperatureRecalibrator,
     VectorScalingRecalibrator,
-    VennAbersRecalibrator,
 )
+from skcalib.recalibration._registry import RECALIBRATORS
 
 
 def one_of_each(cases):
@@ -56,15 +55,14 @@ def one_of_each(cases):
     return {name: cases[name] for name in kinds.values()}
 
 
+# Every registered metric with its defaults, and the options that deserve the laws.
 METRIC_CASES = {
-    "smooth": smooth_calibration_error,
+    **{name: entry.function for name, entry in METRICS.items()},
     "smooth, top-label": partial(smooth_calibration_error, multi_class="top-label"),
     "smooth, classwise": partial(smooth_calibration_error, multi_class="classwise"),
-    "expected": expected_calibration_error,
     "expected, quantile": partial(expected_calibration_error, strategy="quantile", n_bins=4),
     "expected, l2": partial(expected_calibration_error, norm="l2", multi_class="classwise"),
     "expected, max": partial(expected_calibration_error, norm="max", multi_class="top-label"),
-    "kernel": squared_kernel_calibration_error,
     "kernel, biased": partial(squared_kernel_calibration_error, estimator="biased", bandwidth=0.3),
     "kernel, rbf": partial(squared_kernel_calibration_error, kernel="rbf", bandwidth=0.2),
     "kernel, classwise": partial(
@@ -76,7 +74,6 @@ METRIC_CASES = {
     ),
     "kernel, root": partial(kernel_calibration_error, bandwidth=0.3),
     "conditional": partial(conditional_kernel_calibration_error, regularization=0.3, bandwidth=0.3),
-    "conditional, default": conditional_kernel_calibration_error,
     "conditional, fourier": partial(
         conditional_kernel_calibration_error,
         method="fourier",
@@ -93,9 +90,7 @@ METRIC_CASES = {
         bandwidth=0.3,
         multi_class="classwise",
     ),
-    "joint": joint_kernel_calibration_error,
     "joint, linear": partial(joint_kernel_calibration_error, kernel="linear"),
-    "cumulative": cumulative_calibration_error,
     "cumulative, range": partial(
         cumulative_calibration_error, kind="range", multi_class="classwise"
     ),
@@ -115,7 +110,6 @@ METRIC_CASES = {
         strategy="median-variance",
         min_bin_size=5,
     ),
-    "interval": interval_calibration_error,
     "interval, cells": partial(interval_calibration_error, precision=0.3, multi_class="classwise"),
     "interval, surrogate": partial(
         interval_calibration_error, method="surrogate", multi_class="top-label"
@@ -129,9 +123,7 @@ METRIC_CASES = {
     "interval, drawn surrogate": partial(
         interval_calibration_error, method="surrogate", n_draws=5, random_state=0
     ),
-    "level set": level_set_calibration_error,
     "level set, canonical": partial(level_set_calibration_error, multi_class="canonical"),
-    "laplace": laplace_kernel_calibration_error,
     "laplace, classwise": partial(
         laplace_kernel_calibration_error, bandwidth=1e-3, multi_class="classwise"
     ),
@@ -142,11 +134,9 @@ METRIC_CASES = {
     "laplace, binning": partial(
         laplace_kernel_calibration_error, method="binning", random_state=0, squared=True
     ),
-    "lower distance": lower_distance_to_calibration,
     "lower distance, classwise": partial(
         lower_distance_to_calibration, tol=1e-3, multi_class="classwise"
     ),
-    "smooth expected": smooth_expected_calibration_error,
     "smooth expected, top-label": partial(
         smooth_expected_calibration_error, multi_class="top-label"
     ),
@@ -196,13 +186,14 @@ EQUAL_WEIGHT_CASES = {
 # Two equal rows are a pair, for the unbiased estimator and for the bandwidth "median"; a row of
 # weight 2 makes no pair with itself. A regularization follows the number of rows.
 NOT_REPEATABLE = {
-    "conditional, default",
-    "joint",
-    "joint, linear",
+    "conditional_kernel_calibration_error",
     "expected, debiased",
     "expected, median-variance",
-    "kernel",
+    "joint, linear",
+    "joint_kernel_calibration_error",
     "kernel, rbf",
+    "kernel_calibration_error",
+    "squared_kernel_calibration_error",
 }
 
 # Two candidates show what is AutoRecalibrator's own; all others are cases of their own.
@@ -211,41 +202,31 @@ TWO_CANDIDATES = [
     ("isotonic", IsotonicRecalibrator(strict=True)),
 ]
 RECALIBRATOR_CASES = {
+    **{entry.name: entry.recalibrator for entry in RECALIBRATORS},
     "auto": AutoRecalibrator(TWO_CANDIDATES, n_folds=3),
-    "beta": BetaRecalibrator(),
-    "binning": IntervalBinningRecalibrator(),
     "binning, uniform": IntervalBinningRecalibrator("uniform", n_bins=7),
     "binning, quantile": IntervalBinningRecalibrator("quantile", n_bins=5),
     "binning, shifted": IntervalBinningRecalibrator(
         "uniform", n_bins=5, random_shift=True, random_state=0, pseudo_count=1.0
     ),
-    "dirichlet": DirichletRecalibrator(),
-    "isotonic": IsotonicRecalibrator(),
-    "isotonic, strict": IsotonicRecalibrator(strict=True),
-    "matrix scaling": MatrixScalingRecalibrator(),
-    "quadratic": QuadraticRecalibrator(),
-    "sigmoid": SigmoidRecalibrator(),
-    "spline": SplineRecalibrator(),
-    "temperature": TemperatureRecalibrator(),
+    "isotonic, steps": IsotonicRecalibrator(strict=False),
     "temperature, prior": TemperatureRecalibrator(prior_weight=2.0),
-    "vector scaling": VectorScalingRecalibrator(),
-    "venn-abers": VennAbersRecalibrator(),
 }
 
 # A prior, or one sample more, has the weight of a sample; folds are dealt to rows.
 WITH_PRIOR_OR_FOLDS = {
+    "Dirichlet",
+    "Venn-Abers",
     "auto",
     "beta",
     "binning, shifted",
-    "dirichlet",
-    "isotonic, strict",
+    "isotonic",
     "matrix scaling",
     "quadratic",
     "sigmoid",
     "spline",
     "temperature, prior",
     "vector scaling",
-    "venn-abers",
 }
 
 # Without a prior they are repeatable.

@@ -11,40 +11,8 @@ from .._numerics.proper import PROPER_LOSSES
 from .._sklearn import Interval, StrOptions
 from ._base import Recalibrator, clone_for
 from ._cross_fitting import aligned_proba
-from ._isotonic import IsotonicRecalibrator
-from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
-from ._scaling import DirichletRecalibrator, MatrixScalingRecalibrator
-from ._spline import SplineRecalibrator
-from ._temperature import TemperatureRecalibrator
-
-_TWO_CLASSES = {
-    "temperature": TemperatureRecalibrator(),
-    "sigmoid": SigmoidRecalibrator(),
-    "beta": BetaRecalibrator(),
-    "quadratic": QuadraticRecalibrator(),
-    "spline": SplineRecalibrator(),
-    "isotonic": IsotonicRecalibrator(strict=True),
-}
-
-_MORE_CLASSES = {
-    "temperature": TemperatureRecalibrator(),
-    "sigmoid": SigmoidRecalibrator(),
-    "matrix scaling": MatrixScalingRecalibrator(),
-    "Dirichlet": DirichletRecalibrator(),
-}
-
-
-class Unchanged(Recalibrator):
-    """Leaves the probabilities as they are."""
-
-    def __init__(self, *, labels=None):
-        self.labels = labels
-
-    def _fit(self, predictions):
-        pass
-
-    def _map(self, proba):
-        return proba
+from ._identity import IdentityRecalibrator
+from ._registry import candidates as default_candidates
 
 
 class AutoRecalibrator(Recalibrator):
@@ -161,9 +129,10 @@ class AutoRecalibrator(Recalibrator):
 
     def _fit(self, predictions):
         check_can_be_split(predictions)
-        defaults = _TWO_CLASSES if predictions.is_binary else _MORE_CLASSES
-        given = defaults.items() if self.candidates is None else self.candidates
-        candidates = {"none": Unchanged(), **check_candidates(given)}
+        if self.candidates is None:
+            candidates = default_candidates(predictions.is_binary)
+        else:
+            candidates = {"none": IdentityRecalibrator(), **check_candidates(self.candidates)}
         data = _data(predictions)
         fold = _folds(predictions, self.n_folds)
         loss = self._out_of_fold_losses(data, fold, candidates.values())  # (c, n)

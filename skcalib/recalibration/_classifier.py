@@ -1,6 +1,7 @@
 """A classifier whose probabilities are recalibrated."""
 
 import warnings
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn import get_config
@@ -16,6 +17,19 @@ from .._sklearn import HasMethods, StrOptions, fit_context
 from ._auto import AutoRecalibrator
 from ._base import clone_for
 from ._cross_fitting import CrossFittingMetaEstimator, aligned_proba, fit_fold
+
+
+class RecalibratedPair(NamedTuple):
+    """A fitted classifier, its fitted recalibrator, and the scale of its decision scores."""
+
+    estimator: Any
+    recalibrator: Any
+    scale: float | None
+
+    def proba(self, X, classes):
+        """Recalibrated probabilities, (n, K) in the order of the classes."""
+        proba = aligned_proba(self.estimator, X, classes, self.scale)
+        return aligned_proba(self.recalibrator, proba, classes)
 
 
 class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
@@ -60,12 +74,10 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         The classes, in the order of the columns of the result: sorted, or those of a frozen
         estimator.
 
-    pairs_ : list of (estimator, recalibrator)
-        The fitted pairs, whose predictions are averaged.
-
-    scales_ : list of float or None
-        For each pair the r that the decision scores of its classifier are divided by; None if it is
-        asked for `predict_proba`.
+    pairs_ : list of RecalibratedPair
+        What is averaged: named tuples of a fitted classifier, the `estimator`, its fitted
+        `recalibrator`, and the `scale` r that the decision scores of the classifier are divided by,
+        None if it is asked for `predict_proba`.
 
     n_features_in_ : int
         Number of features, if the classifier knows it.
@@ -181,11 +193,12 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
             calibration_sets = [slice(None)]
             fitted = [self._fit_out_of_fold(X, y, routed, self.classes_)]
         self.pairs_ = [
-            (estimator, self._fit_recalibrator(proba, y, sample_weight, rows))
-            for (estimator, _, proba), rows in zip(fitted, calibration_sets, strict=True)
+            RecalibratedPair(
+                estimator, self._fit_recalibrator(proba, y, sample_weight, rows), scale
+            )
+            for (estimator, scale, proba), rows in zip(fitted, calibration_sets, strict=True)
         ]
-        self.scales_ = [scale for _, scale, _ in fitted]
-        self._adopt_features(self.pairs_[0][0])
+        self._adopt_features(self.pairs_[0].estimator)
         return self
 
     def _takes_weights(self):
@@ -239,11 +252,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
             Calibrated probabilities, the mean over the pairs; rows sum to 1.
         """
         check_is_fitted(self)
-        total = 0.0
-        for (estimator, recalibrator), scale in zip(self.pairs_, self.scales_, strict=True):
-            proba = aligned_proba(estimator, X, self.classes_, scale)
-            total += aligned_proba(recalibrator, proba, self.classes_)
-        return total / len(self.pairs_)
+        return sum(pair.proba(X, self.classes_) for pair in self.pairs_) / len(self.pairs_)
 
     def predict(self, X):
         """The class of the largest calibrated probability.

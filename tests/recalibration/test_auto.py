@@ -12,15 +12,18 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
 
+from skcalib import recalibration
 from skcalib._inputs.checks import check_predictions
 from skcalib.datasets import make_temperature_family
 from skcalib.recalibration import (
     AutoRecalibrator,
+    IdentityRecalibrator,
     IsotonicRecalibrator,
     SigmoidRecalibrator,
     TemperatureRecalibrator,
 )
-from skcalib.recalibration._auto import _TWO_CLASSES, Unchanged, _folds
+from skcalib.recalibration._auto import _folds
+from skcalib.recalibration._registry import RECALIBRATORS, candidates
 
 CANDIDATES = [
     ("temperature", TemperatureRecalibrator()),
@@ -147,7 +150,7 @@ def test_the_usual_candidates():
     label, proba = random_problem(np.random.default_rng(0), 50)
     two = AutoRecalibrator().fit(proba, label).results_["name"]
     assert two == ["none", "temperature", "sigmoid", "beta", "quadratic", "spline", "isotonic"]
-    assert _TWO_CLASSES["isotonic"].strict
+    assert candidates(is_binary=True)["isotonic"].strict
     label, proba = random_problem(np.random.default_rng(0), 50, 3)
     more = AutoRecalibrator().fit(proba, label).results_["name"]
     assert more == ["none", "temperature", "sigmoid", "matrix scaling", "Dirichlet"]
@@ -155,7 +158,9 @@ def test_the_usual_candidates():
 
 def test_of_equals_nothing_is_done():
     label, proba = random_problem(np.random.default_rng(0), 50)
-    assert AutoRecalibrator([("same", Unchanged())]).fit(proba, label).best_name_ == "none"
+    assert (
+        AutoRecalibrator([("same", IdentityRecalibrator())]).fit(proba, label).best_name_ == "none"
+    )
 
 
 @pytest.mark.slow
@@ -255,3 +260,10 @@ def test_bad_candidates_are_refused(candidates, message):
 def test_bad_options_are_refused(name, value):
     with pytest.raises(ValueError, match=name):
         AutoRecalibrator(**{name: value}).fit([0.2, 0.7], [0, 1])
+
+
+def test_every_recalibrator_is_registered():
+    others = {"AutoRecalibrator", "IntervalCertificate", "PredictProba", "RecalibratedClassifier"}
+    registered = {type(entry.recalibrator).__name__ for entry in RECALIBRATORS}
+    assert registered | others == set(recalibration.__all__)
+    assert len({entry.name for entry in RECALIBRATORS}) == len(RECALIBRATORS)
