@@ -136,3 +136,45 @@ def test_submodules_are_loaded_when_used():
         assert getattr(skcalib, name).__name__ == name
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = skcalib.nothing
+
+
+def described(name):
+    """The descriptions of the parameters of a public object or method."""
+    parameters = NumpyDocString(inspect.getdoc(load(name)))["Parameters"]
+    return {parameter.name: " ".join(parameter.desc) for parameter in parameters}
+
+
+# Parameters that mean the same wherever these modules have them.
+SAME_WORDS = {
+    "y_true": ("metrics", "lenses", "report", "uncertainty"),
+    "y_proba": ("metrics", "lenses", "report", "uncertainty"),
+    "sample_weight": ("metrics", "report", "uncertainty"),
+    "pos_label": ("metrics", "report"),
+    "labels": ("metrics", "lenses", "report"),
+    "average": ("metrics",),
+    "metric_params": ("uncertainty",),
+}
+
+
+@pytest.mark.parametrize("parameter", SAME_WORDS)
+def test_the_same_parameter_has_the_same_words(parameter):
+    words = {}
+    for name in PUBLIC:
+        if name.split(".")[1] in SAME_WORDS[parameter] and inspect.isfunction(load(name)):
+            description = described(name).get(parameter)
+            words.setdefault(description, []).append(name)
+    words.pop(None, None)
+    assert len(words) == 1, words
+
+
+@pytest.mark.parametrize("parameter", ["labels", "prior_weight"])
+def test_the_same_parameter_of_recalibrators_has_the_same_words(parameter):
+    # a temperature is drawn to the predictions only where it would end at 0
+    others = {"prior_weight": {"TemperatureRecalibrator"}}.get(parameter, set())
+    words = {}
+    for name in PUBLIC:
+        module, _, own = name.rpartition(".")
+        if module == "skcalib.recalibration" and own not in others:
+            words.setdefault(described(name).get(parameter), []).append(name)
+    words.pop(None, None)
+    assert len(words) == 1, words

@@ -43,7 +43,8 @@ def calibration_report(
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`.
+        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
+        {−1, 1} or {False, True} is supplied.
 
     random_state : int, RandomState instance or None, default=None
         Seed of the test's resampling. Pass an int for a report that can be repeated.

@@ -167,3 +167,15 @@ def test_pyarrow_tables_are_data_frames():
 def test_columns_of_any_kind_are_no_names():
     frame = pd.DataFrame(rows(2, n=4), columns=pd.MultiIndex.from_tuples([("p", 0), ("p", 1)]))
     smooth_calibration_error([0, 1, 1, 0], frame)
+
+
+def test_the_row_that_is_named_is_the_first_wrong_one():
+    with pytest.raises(ValueError, match=r"found 1\.5 in row 2"):
+        check_probabilities([0.0, 0.5, 1.5])
+    with pytest.raises(ValueError, match=r"found a sum of 1\.3 in row 1"):
+        check_probabilities([[0.2, 0.3, 0.5], [0.4, 0.4, 0.5]])
+
+
+def test_a_single_sample_may_be_swapped_too():
+    with pytest.raises(ValueError, match="y_true and y_proba look swapped"):
+        smooth_calibration_error([0.3], [1])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from skcalib._inputs.weights import check_sample_weight
 from skcalib.metrics import smooth_calibration_error, squared_kernel_calibration_error
 from skcalib.recalibration import IsotonicRecalibrator
 
@@ -43,3 +44,8 @@ def test_weights_as_objects():
         weight = np.array(values, dtype=object)
         with pytest.raises(ValueError, match="sample_weight must hold numbers"):
             smooth_calibration_error(Y, PROBA, sample_weight=weight)
+
+
+def test_the_row_of_a_negative_weight_is_named():
+    with pytest.raises(ValueError, match=r"found -1\.0 in row 1"):
+        check_sample_weight([0.0, -1.0, 1.0], 3)

@@ -137,3 +137,12 @@ def test_one_class_is_exact():
     expected = 0.25 * 0.8 + 0.75 * 0.3
     bracket = least_calibrating_transport(points, weight, 1e-2)
     np.testing.assert_allclose(bracket, expected, atol=1e-15)
+
+
+def test_the_largest_violation_may_lie_between_nodes():
+    # (1 − v) f_0(v) + v f_1(v) with f_0 = −0.1 + 0.7 v and f_1 = 0.6 − 0.7 v, before scaling by the
+    # steepest slope: −0.1 + 1.4 v − 1.4 v², which is largest at v = ½, where it is 0.25
+    nodes, f = np.array([0.0, 1.0]), np.array([[-0.1, 0.6], [0.6, -0.1]])
+    value, violated = distance._dual_bound(nodes, np.full((2, 2), 0.25), f, 1e-3)
+    assert value == pytest.approx(0.25 * f.sum() - 0.25, abs=1e-15)
+    np.testing.assert_allclose(violated, [0.5], atol=1e-15)
