@@ -8,40 +8,23 @@ from scipy.optimize import linprog
 
 from skcalib.recalibration import (
     AutoRecalibrator,
-    BetaRecalibrator,
-    DirichletRecalibrator,
     IntervalBinningRecalibrator,
     IsotonicRecalibrator,
-    MatrixScalingRecalibrator,
-    QuadraticRecalibrator,
-    SigmoidRecalibrator,
-    SplineRecalibrator,
     TemperatureRecalibrator,
-    VectorScalingRecalibrator,
-    VennAbersRecalibrator,
 )
+from skcalib.recalibration._registry import RECALIBRATORS
 
-# A new recalibrator joins.
+# All recalibrators with their defaults, and variants of some.
 RECALIBRATOR_CASES = {
     "auto": AutoRecalibrator(),
-    "beta": BetaRecalibrator(),
-    "binning": IntervalBinningRecalibrator(),
+    **{name: type(entry.recalibrator)() for name, entry in RECALIBRATORS.items()},
     "binning, uniform": IntervalBinningRecalibrator("uniform", n_bins=7),
     "binning, quantile": IntervalBinningRecalibrator("quantile", n_bins=5),
     "binning, shifted": IntervalBinningRecalibrator(
         "uniform", n_bins=5, random_shift=True, random_state=0, pseudo_count=1.0
     ),
-    "dirichlet": DirichletRecalibrator(),
-    "isotonic": IsotonicRecalibrator(),
     "isotonic, strict": IsotonicRecalibrator(strict=True),
-    "matrix scaling": MatrixScalingRecalibrator(),
-    "quadratic": QuadraticRecalibrator(),
-    "sigmoid": SigmoidRecalibrator(),
-    "spline": SplineRecalibrator(),
-    "temperature": TemperatureRecalibrator(),
     "temperature, prior": TemperatureRecalibrator(prior_weight=2.0),
-    "vector scaling": VectorScalingRecalibrator(),
-    "venn-abers": VennAbersRecalibrator(),
 }
 
 

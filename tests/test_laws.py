@@ -189,7 +189,7 @@ WITH_PRIOR_OR_FOLDS = {
     "auto",
     "beta",
     "binning, shifted",
-    "dirichlet",
+    "Dirichlet",
     "isotonic, strict",
     "matrix scaling",
     "quadratic",
@@ -197,7 +197,7 @@ WITH_PRIOR_OR_FOLDS = {
     "spline",
     "temperature, prior",
     "vector scaling",
-    "venn-abers",
+    "Venn-Abers",
 }
 
 # Without a prior they are repeatable.

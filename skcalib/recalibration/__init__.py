@@ -3,6 +3,7 @@
 from ._auto import AutoRecalibrator
 from ._binning import IntervalBinningRecalibrator, IntervalCertificate
 from ._classifier import RecalibratedClassifier
+from ._identity import IdentityRecalibrator
 from ._isotonic import IsotonicRecalibrator
 from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
 from ._predict_proba import PredictProba
@@ -15,6 +16,7 @@ __all__ = [
     "AutoRecalibrator",
     "BetaRecalibrator",
     "DirichletRecalibrator",
+    "IdentityRecalibrator",
     "IntervalBinningRecalibrator",
     "IntervalCertificate",
     "IsotonicRecalibrator",

@@ -11,40 +11,8 @@ from .._numerics.proper import PROPER_LOSSES
 from .._sklearn import Interval, StrOptions
 from ._base import Recalibrator, clone_for
 from ._cross_fitting import aligned_proba
-from ._isotonic import IsotonicRecalibrator
-from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
-from ._scaling import DirichletRecalibrator, MatrixScalingRecalibrator
-from ._spline import SplineRecalibrator
-from ._temperature import TemperatureRecalibrator
-
-_TWO_CLASSES = {
-    "temperature": TemperatureRecalibrator(),
-    "sigmoid": SigmoidRecalibrator(),
-    "beta": BetaRecalibrator(),
-    "quadratic": QuadraticRecalibrator(),
-    "spline": SplineRecalibrator(),
-    "isotonic": IsotonicRecalibrator(strict=True),
-}
-
-_MORE_CLASSES = {
-    "temperature": TemperatureRecalibrator(),
-    "sigmoid": SigmoidRecalibrator(),
-    "matrix scaling": MatrixScalingRecalibrator(),
-    "Dirichlet": DirichletRecalibrator(),
-}
-
-
-class Unchanged(Recalibrator):
-    """Leaves the probabilities as they are."""
-
-    def __init__(self, *, labels=None):
-        self.labels = labels
-
-    def _fit(self, predictions):
-        pass
-
-    def _map(self, proba):
-        return proba
+from ._identity import IdentityRecalibrator
+from ._registry import default_candidates
 
 
 class AutoRecalibrator(Recalibrator):
@@ -57,10 +25,10 @@ class AutoRecalibrator(Recalibrator):
     Parameters
     ----------
     candidates : list of (str, estimator), default=None
-        Names and recalibrators, or searches over their parameters; doing nothing, "none", is
-        always among the candidates. By default, for two classes temperature, sigmoid, beta,
-        quadratic, spline and strictly increasing isotonic recalibration; for more temperature,
-        sigmoid, matrix scaling and Dirichlet.
+        Names and recalibrators, or searches over their parameters. No recalibration at all,
+        "none", is always among the candidates. By default, for two classes temperature, sigmoid,
+        beta, quadratic, spline and strictly increasing isotonic recalibration; for more
+        temperature, sigmoid, matrix scaling and Dirichlet.
 
     scoring : {"log_loss", "brier"}, default="log_loss"
         The proper score that decides.
@@ -101,6 +69,7 @@ class AutoRecalibrator(Recalibrator):
 
     See Also
     --------
+    IdentityRecalibrator : No recalibration, the candidate "none".
     RecalibratedClassifier : A classifier together with a recalibrator.
 
     Notes
@@ -161,9 +130,10 @@ class AutoRecalibrator(Recalibrator):
 
     def _fit(self, predictions):
         check_can_be_split(predictions)
-        defaults = _TWO_CLASSES if predictions.is_binary else _MORE_CLASSES
-        given = defaults.items() if self.candidates is None else self.candidates
-        candidates = {"none": Unchanged(), **check_candidates(given)}
+        given = self.candidates
+        if given is None:
+            given = default_candidates(predictions.is_binary).items()
+        candidates = {"none": IdentityRecalibrator(), **check_candidates(given)}
         data = _data(predictions)
         fold = _folds(predictions, self.n_folds)
         loss = self._out_of_fold_losses(data, fold, candidates.values())  # (c, n)

@@ -13,11 +13,13 @@ from skcalib._inputs.checks import check_predictions
 from skcalib.datasets import make_temperature_family
 from skcalib.recalibration import (
     AutoRecalibrator,
+    IdentityRecalibrator,
     IsotonicRecalibrator,
     SigmoidRecalibrator,
     TemperatureRecalibrator,
 )
-from skcalib.recalibration._auto import _TWO_CLASSES, Unchanged, _folds
+from skcalib.recalibration._auto import _folds
+from skcalib.recalibration._registry import default_candidates
 
 CANDIDATES = [
     ("temperature", TemperatureRecalibrator()),
@@ -142,7 +144,7 @@ def test_the_usual_candidates():
     label, proba = random_problem(np.random.default_rng(0), 50)
     two = AutoRecalibrator().fit(proba, label).results_["name"]
     assert two == ["none", "temperature", "sigmoid", "beta", "quadratic", "spline", "isotonic"]
-    assert _TWO_CLASSES["isotonic"].strict
+    assert default_candidates(is_binary=True)["isotonic"].strict
     label, proba = random_problem(np.random.default_rng(0), 50, 3)
     more = AutoRecalibrator().fit(proba, label).results_["name"]
     assert more == ["none", "temperature", "sigmoid", "matrix scaling", "Dirichlet"]
@@ -150,7 +152,9 @@ def test_the_usual_candidates():
 
 def test_of_equals_nothing_is_done():
     label, proba = random_problem(np.random.default_rng(0), 50)
-    assert AutoRecalibrator([("same", Unchanged())]).fit(proba, label).best_name_ == "none"
+    assert (
+        AutoRecalibrator([("same", IdentityRecalibrator())]).fit(proba, label).best_name_ == "none"
+    )
 
 
 @pytest.mark.slow

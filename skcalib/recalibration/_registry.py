@@ -1,0 +1,51 @@
+"""What recalibrators there are. A new one adds a line."""
+
+from typing import NamedTuple
+
+from ._base import Recalibrator
+from ._binning import IntervalBinningRecalibrator
+from ._identity import IdentityRecalibrator
+from ._isotonic import IsotonicRecalibrator
+from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
+from ._scaling import (
+    DirichletRecalibrator,
+    MatrixScalingRecalibrator,
+    VectorScalingRecalibrator,
+)
+from ._spline import SplineRecalibrator
+from ._temperature import TemperatureRecalibrator
+from ._venn_abers import VennAbersRecalibrator
+
+
+class Entry(NamedTuple):
+    """A recalibrator in the setting to try, and where an `AutoRecalibrator` tries it by default."""
+
+    recalibrator: Recalibrator
+    for_two_classes: bool = False
+    for_more_classes: bool = False
+
+
+# All but AutoRecalibrator, which chooses among them, in the order in which it lists them.
+RECALIBRATORS = {
+    "temperature": Entry(TemperatureRecalibrator(), for_two_classes=True, for_more_classes=True),
+    "sigmoid": Entry(SigmoidRecalibrator(), for_two_classes=True, for_more_classes=True),
+    "beta": Entry(BetaRecalibrator(), for_two_classes=True),
+    "quadratic": Entry(QuadraticRecalibrator(), for_two_classes=True),
+    "spline": Entry(SplineRecalibrator(), for_two_classes=True),
+    "isotonic": Entry(IsotonicRecalibrator(strict=True), for_two_classes=True),
+    "vector scaling": Entry(VectorScalingRecalibrator()),
+    "matrix scaling": Entry(MatrixScalingRecalibrator(), for_more_classes=True),
+    "Dirichlet": Entry(DirichletRecalibrator(), for_more_classes=True),
+    "binning": Entry(IntervalBinningRecalibrator()),
+    "Venn-Abers": Entry(VennAbersRecalibrator()),
+    "identity": Entry(IdentityRecalibrator()),
+}
+
+
+def default_candidates(is_binary: bool) -> dict[str, Recalibrator]:
+    """What an `AutoRecalibrator` tries, by name."""
+    return {
+        name: entry.recalibrator
+        for name, entry in RECALIBRATORS.items()
+        if (entry.for_two_classes if is_binary else entry.for_more_classes)
+    }
