@@ -202,7 +202,7 @@ TWO_CANDIDATES = [
     ("isotonic", IsotonicRecalibrator(strict=True)),
 ]
 RECALIBRATOR_CASES = {
-    **{entry.name: entry.recalibrator for entry in RECALIBRATORS},
+    **{name: entry.recalibrator for name, entry in RECALIBRATORS.items()},
     "auto": AutoRecalibrator(TWO_CANDIDATES, n_folds=3),
     "binning, uniform": IntervalBinningRecalibrator("uniform", n_bins=7),
     "binning, quantile": IntervalBinningRecalibrator("quantile", n_bins=5),

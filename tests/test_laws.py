@@ -3,6 +3,7 @@
 import pickle
 import re
 from functools import cache
+from unittest import SkipTest
 
 import joblib
 import numpy as np
@@ -25,7 +26,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
-from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.metrics._registry import METRICS
@@ -34,6 +35,7 @@ from skcalib.recalibration import (
     IsotonicRecalibrator,
     PredictProba,
     RecalibratedClassifier,
+    SigmoidRecalibrator,
 )
 
 
@@ -767,3 +769,51 @@ def test_predict_proba_passes_every_check_but_those_of_cross_fitting():
     )
     bad = {r["check_name"]: r["status"] for r in results if r["status"] not in PASSED}
     assert bad == dict.fromkeys(expected, "xfail")
+
+
+# Multiplying all weights by 2 changes nothing, while repeating all samples halves the share of a
+# prior: no prior can obey both laws.
+NO_REPETITION = {
+    "check_sample_weight_equivalence_on_dense_data": "a prior has the weight of a sample",
+    "check_sample_weight_equivalence_on_sparse_data": "a prior has the weight of a sample",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("ensemble", ["auto", False])
+def test_the_default_recalibrated_classifier_passes_every_check_but_repetition(ensemble):
+    results = check_estimator(
+        RecalibratedClassifier(LogisticRegression(C=1), ensemble=ensemble),
+        expected_failed_checks=NO_REPETITION,
+        on_fail=None,
+        on_skip=None,
+    )
+    bad = {r["check_name"]: r["status"] for r in results if r["status"] not in PASSED}
+    assert bad == dict.fromkeys(NO_REPETITION, "xfail")
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_default_recalibrated_classifier_passes_the_checks_of_weights_but_repetition():
+    checks = estimator_checks_generator(RecalibratedClassifier(LogisticRegression(C=1), cv=2))
+    failed = []
+    for estimator, check in checks:
+        name = check.func.__name__
+        if any(word in name for word in ("weight", "one_label", "classes")):
+            try:
+                check(estimator)
+            except AssertionError:
+                failed.append(name)
+            except SkipTest:
+                pass
+    assert sorted(failed) == sorted(NO_REPETITION)
+
+
+@pytest.mark.parametrize("recalibrator", [None, SigmoidRecalibrator()], ids=str)
+def test_a_single_class_of_positive_weight_is_refused_as_a_single_class_is(recalibrator):
+    X, y = np.random.default_rng(0).random((10, 3)), np.arange(10) % 2
+    model = RecalibratedClassifier(LogisticRegression(), recalibrator)
+    with pytest.raises(ValueError, match="at least two classes in samples of positive weight"):
+        model.fit(X, y, sample_weight=y)
+    with pytest.raises(ValueError, match="at least two classes"):
+        model.fit(X[y == 1], y[y == 1])

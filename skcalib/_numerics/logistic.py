@@ -20,6 +20,9 @@ _LAST_GAIN = 1e-12
 # The last step is shorter than this, in the log-odds. Where no step is, the loss has no minimum.
 _LAST_STEP = 1e-5
 
+# A probability that misses its outcome by less is the outcome.
+_CERTAIN = float(np.finfo(np.float64).eps)
+
 MOST_STEPS = 100
 _LONGEST_STEP = 30.0
 _SHORTEST_FRACTION = 2.0**-20
@@ -98,7 +101,8 @@ def newton(
     """The minimum over z (d,), the moments there, and whether it has been reached.
 
     For an orthonormal basis (n, d) and the penalty |Dz|²/2 with D (m, d). Steps are halved until
-    the loss falls enough. They start from `position`, or from 0 if that is better.
+    the loss falls enough. They start from `position`, or from 0 if that is better. Outcomes that
+    are fitted up to rounding can be separated, and there is no minimum.
     """
     if penalty is None:
         penalty = np.zeros((0, basis.shape[1]))
@@ -108,7 +112,11 @@ def newton(
     there = _moments(*problem, origin)
     if there.loss < here.loss:
         position, here = origin, there
+    total = mass.sum(axis=0)
+    separated = _CERTAIN * total.min(where=total > 0, initial=total.max())
     for _ in range(most_steps):
+        if here.loss <= separated:
+            return position, here, False
         step, slope, hidden = _newton_step(here)
         is_flat = slope <= _LAST_GAIN * here.loss
         length = 1.0
@@ -119,6 +127,11 @@ def newton(
             length /= 2
             if length < _SHORTEST_FRACTION:
                 return position, here, False
+        while there.loss < here.loss / 2:  # towards certainty a step leaves a third of the loss
+            further = _moments(*problem, position + 2 * length * step)
+            if not further.loss < there.loss / 2:
+                break
+            length, there = 2 * length, further
         position, here = position + length * step, there
         if is_flat and np.linalg.norm(step) <= _LAST_STEP:
             return position, here, not hidden

@@ -323,17 +323,21 @@ class Point:
         """The first of step, step/2, step/4, … that lowers the loss enough; None if none does.
 
         To second order the step lowers the loss by half of the promise. Where the loss falls almost
-        straight on, 2 step, 4 step, … follow, as long as they lower it further.
+        straight on, 2 step, 4 step, … follow, as long as they lower it further and the decrease is
+        more than rounding.
         """
-        scale = 1.0
+        scale, rounding = 1.0, _ROUNDING * abs(self.loss)
         while scale >= _SHORTEST_FRACTION:
             point = self.problem.at(self.parameters + scale * step)
-            if point.loss <= self.loss - 1e-4 * scale * promise + _ROUNDING * abs(self.loss):
+            if point.loss <= self.loss - 1e-4 * scale * promise + rounding:
                 break
             scale /= 2
         else:
             return None
-        while self.loss - point.loss >= _STRAIGHT * scale * promise and scale < _LARGEST_MULTIPLE:
+        while (
+            self.loss - point.loss >= _STRAIGHT * scale * promise > rounding
+            and scale < _LARGEST_MULTIPLE
+        ):
             scale *= 2
             further = self.problem.at(self.parameters + scale * step)
             if not further.loss < point.loss:

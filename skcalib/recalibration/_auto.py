@@ -12,7 +12,7 @@ from .._sklearn import Interval, StrOptions
 from ._base import Recalibrator, clone_for
 from ._cross_fitting import aligned_proba
 from ._identity import IdentityRecalibrator
-from ._registry import candidates as default_candidates
+from ._registry import default_candidates
 
 
 class AutoRecalibrator(Recalibrator):
@@ -25,10 +25,10 @@ class AutoRecalibrator(Recalibrator):
     Parameters
     ----------
     candidates : list of (str, estimator), default=None
-        Names and recalibrators, or searches over their parameters; doing nothing, "none", is
-        always among the candidates. By default, for two classes temperature, sigmoid, beta,
-        quadratic, spline and strictly increasing isotonic recalibration; for more temperature,
-        sigmoid, matrix scaling and Dirichlet.
+        Names and recalibrators, or searches over their parameters. No recalibration at all,
+        "none", is always among the candidates. By default, for two classes temperature, sigmoid,
+        beta, quadratic, spline and strictly increasing isotonic recalibration; for more
+        temperature, sigmoid, matrix scaling and Dirichlet.
 
     scoring : {"log_loss", "brier"}, default="log_loss"
         The proper score that decides.
@@ -69,6 +69,7 @@ class AutoRecalibrator(Recalibrator):
 
     See Also
     --------
+    IdentityRecalibrator : No recalibration, the candidate "none".
     RecalibratedClassifier : A classifier together with a recalibrator.
 
     Notes
@@ -129,10 +130,10 @@ class AutoRecalibrator(Recalibrator):
 
     def _fit(self, predictions):
         check_can_be_split(predictions)
-        if self.candidates is None:
-            candidates = default_candidates(predictions.is_binary)
-        else:
-            candidates = {"none": IdentityRecalibrator(), **check_candidates(self.candidates)}
+        given = self.candidates
+        if given is None:
+            given = default_candidates(predictions.is_binary).items()
+        candidates = {"none": IdentityRecalibrator(), **check_candidates(given)}
         data = _data(predictions)
         fold = _folds(predictions, self.n_folds)
         loss = self._out_of_fold_losses(data, fold, candidates.values())  # (c, n)

@@ -96,6 +96,10 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
     class that the training part of a fold lacks gets probability 0 there; a warning tells if a test
     part lacks a class, of which its recalibrator then learns nothing.
 
+    Only ratios of weights matter to most recalibrators. So a sample of weight 2 is not the same as
+    two samples where a prior or a choice by cross-validation depends on the number of samples, as
+    in the default; it is in an :class:`IsotonicRecalibrator`, for example.
+
     The scale r of decision scores is their root mean square over the samples that the classifier
     was fitted on (a frozen one: the samples passed to `fit`), weighted like these, and 1 if all
     scores are 0. Of more than two classes the mean of each row is subtracted first, which softmax
@@ -179,6 +183,8 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         check_two_classes(self.classes_)
         if sample_weight is not None:
             sample_weight = check_sample_weight(sample_weight, len(y))
+            if not frozen:
+                check_two_classes(np.unique(y[sample_weight > 0]), " in samples of positive weight")
             if self._takes_weights():
                 params["sample_weight"] = sample_weight
         routed = self._route("fit", params)
@@ -310,11 +316,11 @@ def check_not_pairwise(estimator):
         )
 
 
-def check_two_classes(classes):
+def check_two_classes(classes, where=""):
     if len(classes) < 2:
         raise ValueError(
-            f"y must hold at least two classes; found 1 class, {listed(classes)}. There is nothing "
-            "to classify."
+            f"y must hold at least two classes{where}; found 1 class, {listed(classes)}. There is "
+            "nothing to classify."
         )
 
 

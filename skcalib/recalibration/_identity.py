@@ -1,4 +1,4 @@
-"""No recalibration."""
+"""No recalibration, as a recalibrator."""
 
 from ._base import Recalibrator
 
@@ -6,33 +6,34 @@ from ._base import Recalibrator
 class IdentityRecalibrator(Recalibrator):
     """Leaves the probabilities as they are.
 
-    For a grid search over the recalibrators of a pipeline, where it stands for doing nothing:
-    scikit-learn's "passthrough" cannot, as a pipeline that ends in it does not predict.
+    It stands for "no recalibration" where a recalibrator is expected: as one value of a pipeline
+    step in a grid search, or as the second half of a :class:`RecalibratedClassifier`.
 
     Parameters
     ----------
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`. Needed
-        if a class does not occur in the calibration data.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        Needed if a class does not occur in the calibration data.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The classes.
+        The classes, in the order of the columns of the result.
 
     n_features_in_ : int
-        Number of columns of `X` (1 if one-dimensional).
+        Number of columns of `X` at `fit` (1 if one-dimensional).
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.
 
     See Also
     --------
-    AutoRecalibrator : Tries several recalibrators, and none at all.
+    AutoRecalibrator : Decides by itself whether to recalibrate.
 
     Notes
     -----
-    The cost is that of checking the input.
+    A pipeline that ends with "passthrough" has no `predict_proba`, so a grid search scores it NaN;
+    with this as the last step it is a classifier.
 
     Examples
     --------
@@ -43,15 +44,14 @@ class IdentityRecalibrator(Recalibrator):
     >>> from skcalib.recalibration import IdentityRecalibrator, PredictProba, SigmoidRecalibrator
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> pipeline = Pipeline(
-    ...     [("proba", PredictProba(GaussianNB())), ("recalibrate", IdentityRecalibrator())]
+    ...     [("classifier", PredictProba(GaussianNB())), ("recalibrator", IdentityRecalibrator())]
     ... )
-    >>> search = GridSearchCV(
-    ...     pipeline,
-    ...     {"recalibrate": [IdentityRecalibrator(), SigmoidRecalibrator()]},
-    ...     scoring="neg_log_loss",
-    ... ).fit(X, y)
+    >>> grid = {"recalibrator": [IdentityRecalibrator(), SigmoidRecalibrator()]}
+    >>> search = GridSearchCV(pipeline, grid, scoring="neg_log_loss").fit(X, y)
     >>> search.best_params_
-    {'recalibrate': SigmoidRecalibrator()}
+    {'recalibrator': SigmoidRecalibrator()}
+    >>> search.cv_results_["mean_test_score"].round(2)
+    array([-0.65, -0.16])
     """
 
     def __init__(self, *, labels=None):
@@ -61,4 +61,4 @@ class IdentityRecalibrator(Recalibrator):
         pass
 
     def _map(self, proba):
-        return proba
+        return proba.copy()

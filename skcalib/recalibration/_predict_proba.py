@@ -57,6 +57,7 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
 
     See Also
     --------
+    IdentityRecalibrator : No recalibration, as the last step of a pipeline in a grid search.
     RecalibratedClassifier : The same as one meta-estimator, with an ensemble on request.
 
     Notes

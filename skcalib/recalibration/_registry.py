@@ -1,6 +1,6 @@
-"""What recalibrators there are: one entry each, from which candidates and laws derive."""
+"""What recalibrators there are. A new one adds a line."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ._base import Recalibrator
 from ._binning import IntervalBinningRecalibrator
@@ -17,37 +17,35 @@ from ._temperature import TemperatureRecalibrator
 from ._venn_abers import VennAbersRecalibrator
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A recalibrator, and for which problems `AutoRecalibrator` tries it."""
+class Entry(NamedTuple):
+    """A recalibrator in the setting to try, and where an `AutoRecalibrator` tries it by default."""
 
-    name: str
     recalibrator: Recalibrator
     for_two_classes: bool = False
     for_more_classes: bool = False
 
 
-# Auto prefers the first of several that gain the same.
-RECALIBRATORS = (
-    Entry("none", IdentityRecalibrator(), for_two_classes=True, for_more_classes=True),
-    Entry("temperature", TemperatureRecalibrator(), for_two_classes=True, for_more_classes=True),
-    Entry("sigmoid", SigmoidRecalibrator(), for_two_classes=True, for_more_classes=True),
-    Entry("beta", BetaRecalibrator(), for_two_classes=True),
-    Entry("quadratic", QuadraticRecalibrator(), for_two_classes=True),
-    Entry("spline", SplineRecalibrator(), for_two_classes=True),
-    Entry("isotonic", IsotonicRecalibrator(strict=True), for_two_classes=True),
-    Entry("matrix scaling", MatrixScalingRecalibrator(), for_more_classes=True),
-    Entry("Dirichlet", DirichletRecalibrator(), for_more_classes=True),
-    Entry("vector scaling", VectorScalingRecalibrator()),
-    Entry("Venn-Abers", VennAbersRecalibrator()),
-    Entry("interval binning", IntervalBinningRecalibrator()),
-)
+# All but AutoRecalibrator, which chooses among them, in the order in which it lists them.
+RECALIBRATORS = {
+    "temperature": Entry(TemperatureRecalibrator(), for_two_classes=True, for_more_classes=True),
+    "sigmoid": Entry(SigmoidRecalibrator(), for_two_classes=True, for_more_classes=True),
+    "beta": Entry(BetaRecalibrator(), for_two_classes=True),
+    "quadratic": Entry(QuadraticRecalibrator(), for_two_classes=True),
+    "spline": Entry(SplineRecalibrator(), for_two_classes=True),
+    "isotonic": Entry(IsotonicRecalibrator(strict=True), for_two_classes=True),
+    "vector scaling": Entry(VectorScalingRecalibrator()),
+    "matrix scaling": Entry(MatrixScalingRecalibrator(), for_more_classes=True),
+    "Dirichlet": Entry(DirichletRecalibrator(), for_more_classes=True),
+    "binning": Entry(IntervalBinningRecalibrator()),
+    "Venn-Abers": Entry(VennAbersRecalibrator()),
+    "identity": Entry(IdentityRecalibrator()),
+}
 
 
-def candidates(is_binary):
-    """Names and recalibrators that `AutoRecalibrator` tries by default."""
+def default_candidates(is_binary: bool) -> dict[str, Recalibrator]:
+    """What an `AutoRecalibrator` tries, by name."""
     return {
-        entry.name: entry.recalibrator
-        for entry in RECALIBRATORS
+        name: entry.recalibrator
+        for name, entry in RECALIBRATORS.items()
         if (entry.for_two_classes if is_binary else entry.for_more_classes)
     }

@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skcalib._numerics import logistic
 from skcalib._numerics.logistic import logistic_fit, newton, orthonormal_basis
+from skcalib._numerics.spline import evaluate_spline, logistic_spline, quantile_knots
 
 
 def logistic_problem(seed, n=50, d=3):
@@ -170,3 +171,29 @@ def test_soft_outcomes_always_have_a_minimum(seed):
     for scale in 10.0 ** rng.uniform(-4, 0, size=30):
         moved = fit.coefficients * (1 + scale * rng.normal(size=3))
         assert loss(moved, design, mass) >= fit.loss * (1 - 1e-11)
+
+
+@pytest.mark.parametrize("bent", [False, True])
+def test_outcomes_of_one_kind_are_soon_certain(bent, monkeypatch):
+    calls = []
+
+    def counted(*args):
+        calls.append(1)
+        return moments(*args)
+
+    moments = logistic._moments
+    monkeypatch.setattr(logistic, "_moments", counted)
+    points = np.sort(np.random.default_rng(0).normal(size=300))
+    mass = np.stack([np.full(300, 1 / 300), np.zeros(300)])
+    if bent:
+        knots = quantile_knots(points, 10)
+        values, _, converged = logistic_spline(points, mass, knots, 1 / 300)
+        fitted = evaluate_spline(knots, values, points)
+    else:
+        design = np.column_stack([np.ones(300), points, points**2])
+        fit = logistic_fit(design, mass, np.array([0.0, 1.0, 0.0]))
+        fitted, converged = design @ fit.coefficients, fit.converged
+    assert not converged
+    assert np.isfinite(fitted).all()
+    assert expit(fitted).max() < np.finfo(float).eps
+    assert len(calls) < 100
