@@ -1,7 +1,5 @@
 """A classifier whose probabilities are recalibrated."""
 
-import warnings
-
 import numpy as np
 from sklearn import get_config
 from sklearn.base import ClassifierMixin
@@ -13,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from .._inputs.arrays import shown
 from .._inputs.weights import check_sample_weight
 from .._sklearn import HasMethods, StrOptions, fit_context
+from .._warnings import warn
 from ._auto import AutoRecalibrator
 from ._base import clone_for
 from ._cross_fitting import CrossFittingMetaEstimator, aligned_proba, fit_fold
@@ -186,13 +185,22 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         else:
             calibration_sets = [slice(None)]
             fitted = [self._fit_out_of_fold(X, y, routed, self.classes_)]
-        self.pairs_ = [
-            (estimator, self._fit_recalibrator(proba, y, sample_weight, rows))
-            for (estimator, _, proba), rows in zip(fitted, calibration_sets, strict=True)
+        self._fitted = [
+            (classifier, self._fit_recalibrator(proba, y, sample_weight, rows))
+            for (classifier, proba), rows in zip(fitted, calibration_sets, strict=True)
         ]
-        self.scales_ = [scale for _, scale, _ in fitted]
         self._adopt_features(self.pairs_[0][0])
         return self
+
+    @property
+    def pairs_(self):
+        """The fitted pairs of a classifier and a recalibrator."""
+        return [(classifier.estimator, recalibrator) for classifier, recalibrator in self._fitted]
+
+    @property
+    def scales_(self):
+        """For each pair what the decision scores of its classifier are divided by, or None."""
+        return [classifier.scale for classifier, _ in self._fitted]
 
     def _takes_weights(self):
         """Whether the classifier is offered the weights."""
@@ -202,12 +210,10 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
             return True  # they count in the scale of its scores
         takes_weights = has_fit_parameter(self.estimator, "sample_weight")
         if not takes_weights:
-            warnings.warn(
+            warn(
                 f"{type(self.estimator).__name__} takes no sample_weight: the weights are used for "
                 "the recalibrator only. With metadata routing, what is inside a pipeline or a "
                 "search can request them.",
-                UserWarning,
-                stacklevel=4,
             )
         return takes_weights
 
@@ -218,11 +224,9 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
             tests = [test[sample_weight[test] > 0] for test in tests]
         n_lacking = sum(len(np.unique(y[test])) < len(self.classes_) for test in tests)
         if n_lacking:
-            warnings.warn(
+            warn(
                 f"{n_lacking} of {len(tests)} test sets lack some class, of which their "
                 "recalibrators learn nothing. Choose fewer or stratified folds, or ensemble=False.",
-                UserWarning,
-                stacklevel=4,
             )
 
     def _fit_recalibrator(self, proba, y, sample_weight, rows):
@@ -246,10 +250,10 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         """
         check_is_fitted(self)
         total = 0.0
-        for (estimator, recalibrator), scale in zip(self.pairs_, self.scales_, strict=True):
-            proba = aligned_proba(estimator, X, self.classes_, scale)
+        for classifier, recalibrator in self._fitted:
+            proba = classifier.proba(X, self.classes_)
             total += aligned_proba(recalibrator, proba, self.classes_)
-        return total / len(self.pairs_)
+        return total / len(self._fitted)
 
     def predict(self, X):
         """The class of the largest calibrated probability.
