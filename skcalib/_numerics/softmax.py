@@ -7,6 +7,9 @@ import numpy as np
 # So many numbers in a block of rows: a few blocks fit into the cache.
 _BLOCK = 2**15
 
+# Rows from which a first guess, or an approximation of second derivatives, is made.
+SAMPLE = 4096
+
 
 def row_blocks(n: int, n_classes: int, every: int = 1) -> Iterator[slice]:
     """Slices of every so many of n rows of probabilities."""

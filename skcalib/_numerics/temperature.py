@@ -4,10 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .softmax import row_blocks, softmax
-
-# So many rows give a first guess of the temperature.
-_SAMPLE = 4096
+from .softmax import SAMPLE, row_blocks, softmax
 
 # Convergence is quadratic: what is left after such a relative step is below rounding.
 _SMALL_STEP = 1e-9
@@ -32,7 +29,7 @@ def best_temperature(
     predictions p with the share prior. The solution for a sample is the start for all rows.
     """
     n, inverse = len(label), 1.0
-    for every in (max(n // _SAMPLE, 1), 1):
+    for every in (max(n // SAMPLE, 1), 1):
         start = inverse if 0 < inverse < np.inf else 1.0
         inverse = _best_inverse_temperature(log_proba, label, weight, prior, every, start)
     with np.errstate(divide="ignore"):

@@ -1,8 +1,5 @@
 """A classifier whose probabilities are recalibrated."""
 
-import warnings
-from typing import Any, NamedTuple
-
 import numpy as np
 from sklearn import get_config
 from sklearn.base import ClassifierMixin
@@ -14,22 +11,10 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from .._inputs.arrays import listed
 from .._inputs.weights import check_sample_weight
 from .._sklearn import HasMethods, StrOptions, fit_context
+from .._warnings import warn
 from ._auto import AutoRecalibrator
 from ._base import clone_for
 from ._cross_fitting import CrossFittingMetaEstimator, aligned_proba, fit_fold
-
-
-class RecalibratedPair(NamedTuple):
-    """A fitted classifier, its fitted recalibrator, and the scale of its decision scores."""
-
-    estimator: Any
-    recalibrator: Any
-    scale: float | None
-
-    def proba(self, X, classes):
-        """Recalibrated probabilities, (n, K) in the order of the classes."""
-        proba = aligned_proba(self.estimator, X, classes, self.scale)
-        return aligned_proba(self.recalibrator, proba, classes)
 
 
 class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
@@ -74,10 +59,12 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         The classes, in the order of the columns of the result: sorted, or those of a frozen
         estimator.
 
-    pairs_ : list of RecalibratedPair
-        What is averaged: named tuples of a fitted classifier, the `estimator`, its fitted
-        `recalibrator`, and the `scale` r that the decision scores of the classifier are divided by,
-        None if it is asked for `predict_proba`.
+    pairs_ : list of (estimator, recalibrator)
+        The fitted pairs, whose predictions are averaged.
+
+    scales_ : list of float or None
+        For each pair the r that the decision scores of its classifier are divided by; None if it is
+        asked for `predict_proba`.
 
     n_features_in_ : int
         Number of features, if the classifier knows it.
@@ -198,14 +185,22 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         else:
             calibration_sets = [slice(None)]
             fitted = [self._fit_out_of_fold(X, y, routed, self.classes_)]
-        self.pairs_ = [
-            RecalibratedPair(
-                estimator, self._fit_recalibrator(proba, y, sample_weight, rows), scale
-            )
-            for (estimator, scale, proba), rows in zip(fitted, calibration_sets, strict=True)
+        self._fitted = [
+            (classifier, self._fit_recalibrator(proba, y, sample_weight, rows))
+            for (classifier, proba), rows in zip(fitted, calibration_sets, strict=True)
         ]
-        self._adopt_features(self.pairs_[0].estimator)
+        self._adopt_features(self.pairs_[0][0])
         return self
+
+    @property
+    def pairs_(self):
+        """The fitted pairs of a classifier and a recalibrator."""
+        return [(classifier.estimator, recalibrator) for classifier, recalibrator in self._fitted]
+
+    @property
+    def scales_(self):
+        """For each pair what the decision scores of its classifier are divided by, or None."""
+        return [classifier.scale for classifier, _ in self._fitted]
 
     def _takes_weights(self):
         """Whether the classifier is offered the weights."""
@@ -215,12 +210,10 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
             return True  # they count in the scale of its scores
         takes_weights = has_fit_parameter(self.estimator, "sample_weight")
         if not takes_weights:
-            warnings.warn(
+            warn(
                 f"{type(self.estimator).__name__} takes no sample_weight: the weights are used for "
                 "the recalibrator only. With metadata routing, what is inside a pipeline or a "
                 "search can request them.",
-                UserWarning,
-                stacklevel=4,
             )
         return takes_weights
 
@@ -231,11 +224,9 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
             tests = [test[sample_weight[test] > 0] for test in tests]
         n_lacking = sum(len(np.unique(y[test])) < len(self.classes_) for test in tests)
         if n_lacking:
-            warnings.warn(
+            warn(
                 f"{n_lacking} of {len(tests)} test sets lack some class, of which their "
                 "recalibrators learn nothing. Choose fewer or stratified folds, or ensemble=False.",
-                UserWarning,
-                stacklevel=4,
             )
 
     def _fit_recalibrator(self, proba, y, sample_weight, rows):
@@ -258,7 +249,11 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
             Calibrated probabilities, the mean over the pairs; rows sum to 1.
         """
         check_is_fitted(self)
-        return sum(pair.proba(X, self.classes_) for pair in self.pairs_) / len(self.pairs_)
+        total = 0.0
+        for classifier, recalibrator in self._fitted:
+            proba = classifier.proba(X, self.classes_)
+            total += aligned_proba(recalibrator, proba, self.classes_)
+        return total / len(self._fitted)
 
     def predict(self, X):
         """The class of the largest calibrated probability.
@@ -303,7 +298,7 @@ def check_labels_of_frozen(observed, estimator):
     if unknown:
         raise ValueError(
             f"y must hold classes of the frozen estimator, {listed(estimator.classes_)}; found "
-            f"{listed(unknown)}. Name the classes as when it was fitted."
+            f"{listed(np.array(unknown))}. Name the classes as when it was fitted."
         )
 
 

@@ -1,7 +1,10 @@
 """Cross-fitting: probabilities of samples that the classifier was not fitted on."""
 
 import numbers
+from copy import copy
+from dataclasses import dataclass
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, softmax
@@ -20,11 +23,23 @@ from .._inputs.probabilities import check_probabilities
 from .._sklearn import HasMethods, StrOptions, check_method_params, safe_split
 
 
-class CrossFittingMetaEstimator(MetaEstimatorMixin, BaseEstimator):
-    """Holds a classifier, and fits it with whatever metadata it asks for.
+@dataclass(frozen=True, eq=False)
+class FittedClassifier:
+    """A fitted classifier, and what its decision scores are divided by to become log-odds."""
 
-    A fitted classifier goes along with the scale of its scores, None if it has probabilities.
-    """
+    estimator: Any
+    scale: float | None  # None if it is asked for probabilities
+
+    def proba(self, X, classes):
+        """Probabilities with a column for each class, 0 for one that it has not seen."""
+        if self.scale is None:
+            return aligned_proba(self.estimator, X, classes)
+        scores = check_scores(self.estimator.decision_function(X), self.estimator)
+        return _aligned(_proba_of_scores(scores, self.scale), self.estimator, classes)
+
+
+class CrossFittingMetaEstimator(MetaEstimatorMixin, BaseEstimator):
+    """Holds a classifier, and fits it with whatever metadata it asks for."""
 
     _parameter_constraints: dict = {
         "estimator": [HasMethods(["fit"])],
@@ -43,13 +58,16 @@ class CrossFittingMetaEstimator(MetaEstimatorMixin, BaseEstimator):
     def _route(self, method, params):
         """Which parameters go to the classifier's fit and which to the splitter."""
         if get_config()["enable_metadata_routing"]:
-            return process_routing(self, method, **params)
+            # before 1.9 scikit-learn copies what routes, and an iterator of splits has no copy
+            router = copy(self)
+            router.cv = self.cv if hasattr(self.cv, "split") else None
+            return process_routing(router, method, **params)
         split = {"groups": params["groups"]} if "groups" in params else {}
         fit = {name: value for name, value in params.items() if name != "groups"}
         return Bunch(estimator=Bunch(fit=fit), splitter=Bunch(split=split))
 
     def _fit_whole(self, X, y, routed):
-        """A classifier fitted on all samples, and its scale."""
+        """The `FittedClassifier` of all samples."""
         return _fit_classifier(
             clone(self.estimator), self.response_method, X, y, routed.estimator.fit
         )
@@ -87,12 +105,12 @@ class CrossFittingMetaEstimator(MetaEstimatorMixin, BaseEstimator):
         if not frozen:  # before anything is fitted
             folds = self._folds(X, y, routed)
             rows = check_partition([test for _, test in folds], len(y))
-        estimator, scale = self._fit_whole(X, y, routed)
-        classes = estimator.classes_ if classes is None else classes
+        fitted = self._fit_whole(X, y, routed)
+        classes = fitted.estimator.classes_ if classes is None else classes
         if frozen:
-            return estimator, scale, aligned_proba(estimator, X, classes, scale)
+            return fitted, fitted.proba(X, classes)
         proba = self._cross_fit(predict_fold, X, y, folds, routed, classes)
-        return estimator, scale, np.concatenate(proba)[rows]
+        return fitted, np.concatenate(proba)[rows]
 
     def _adopt_features(self, fitted):
         for name in ("n_features_in_", "feature_names_in_"):
@@ -111,23 +129,24 @@ def _fit_classifier(estimator, response_method, X, y, fit_params):
     estimator.fit(X, y, **fit_params)
     check_response(estimator, response_method, fitted=True)
     if response_method == "predict_proba":
-        return estimator, None
+        return FittedClassifier(estimator, scale=None)
     scores = check_scores(estimator.decision_function(X), estimator)
-    return estimator, _scale_of_scores(scores, fit_params.get("sample_weight"))
+    scale = _scale_of_scores(scores, fit_params.get("sample_weight"))
+    return FittedClassifier(estimator, scale)
 
 
 def fit_fold(estimator, response_method, classes, X, y, train, test, fit_params):
-    """The classifier fitted on the other folds, its scale, and its probabilities in this one."""
+    """The classifier fitted on the other folds, and its probabilities in this one."""
     fit_params = check_method_params(X, fit_params, indices=train)
     X_train, y_train = safe_split(estimator, X, y, train)
     X_test, _ = safe_split(estimator, X, y, test, train)
-    estimator, scale = _fit_classifier(estimator, response_method, X_train, y_train, fit_params)
-    return estimator, scale, aligned_proba(estimator, X_test, classes, scale)
+    fitted = _fit_classifier(estimator, response_method, X_train, y_train, fit_params)
+    return fitted, fitted.proba(X_test, classes)
 
 
 def predict_fold(*args):
     """The probabilities alone: a fitted classifier may take much memory."""
-    return fit_fold(*args)[2]
+    return fit_fold(*args)[1]
 
 
 def _scale_of_scores(scores, weight):
@@ -146,16 +165,14 @@ def _proba_of_scores(scores, scale):
     return softmax(scores / scale, axis=1)
 
 
-def aligned_proba(estimator, X, classes, scale=None):
-    """The estimator's probabilities with a column for each class, 0 for one it has not seen.
+def aligned_proba(estimator, X, classes):
+    """The estimator's probabilities with a column for each class, 0 for one it has not seen."""
+    proba = estimator.predict_proba(X)
+    check_probabilities(proba, name=f"The output of {type(estimator).__name__}.predict_proba")
+    return _aligned(proba, estimator, classes)
 
-    They are made of its scores if there is a `scale` to divide these by.
-    """
-    if scale is None:
-        proba = estimator.predict_proba(X)
-        check_probabilities(proba, name=f"The output of {type(estimator).__name__}.predict_proba")
-    else:
-        proba = _proba_of_scores(check_scores(estimator.decision_function(X), estimator), scale)
+
+def _aligned(proba, estimator, classes):
     known = estimator.classes_
     if np.array_equal(known, classes):
         return proba

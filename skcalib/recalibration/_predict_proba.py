@@ -6,7 +6,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._sklearn import fit_context
 from ._base import probability_names
-from ._cross_fitting import CrossFittingMetaEstimator, aligned_proba
+from ._cross_fitting import CrossFittingMetaEstimator
 
 
 class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
@@ -112,7 +112,7 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
             The fitted transformer.
         """
         X, y, _ = self._check_data(X, y)
-        self._adopt(*self._fit_whole(X, y, self._route("fit", params)))
+        self._adopt(self._fit_whole(X, y, self._route("fit", params)))
         return self
 
     @fit_context(prefer_skip_nested_validation=False)
@@ -137,14 +137,24 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
             For each sample the probabilities of a classifier fitted without its fold.
         """
         X, y, _ = self._check_data(X, y)
-        estimator, scale, proba = self._fit_out_of_fold(X, y, self._route("fit_transform", params))
-        self._adopt(estimator, scale)
+        fitted, proba = self._fit_out_of_fold(X, y, self._route("fit_transform", params))
+        self._adopt(fitted)
         return proba
 
-    def _adopt(self, estimator, scale):
-        self.estimator_, self.scale_ = estimator, scale
-        self.classes_ = estimator.classes_
-        self._adopt_features(estimator)
+    def _adopt(self, fitted):
+        self._fitted = fitted
+        self.classes_ = fitted.estimator.classes_
+        self._adopt_features(fitted.estimator)
+
+    @property
+    def estimator_(self):
+        """The classifier fitted on all samples."""
+        return self._fitted.estimator
+
+    @property
+    def scale_(self):
+        """What its decision scores are divided by; None if it is asked for `predict_proba`."""
+        return self._fitted.scale
 
     def transform(self, X):
         """Probabilities of the classifier fitted on all samples.
@@ -160,7 +170,7 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
             Predicted probabilities; a data frame after ``set_output``.
         """
         check_is_fitted(self)
-        return aligned_proba(self.estimator_, X, self.classes_, self.scale_)
+        return self._fitted.proba(X, self.classes_)
 
     def get_feature_names_out(self, input_features=None):
         """Names of the columns that :meth:`transform` returns.

@@ -7,7 +7,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._numerics.logits import clipped, smallest_probability
-from .._numerics.scaling import Affine, AffineAndCommon, ScaledAndShifted, softmax_regression
+from .._numerics.scaling import softmax_regression
+from .._numerics.scaling_designs import Affine, AffineAndCommon, ScaledAndShifted
 from .._numerics.softmax import softmax
 from .._sklearn import Interval
 from .._warnings import warn

@@ -55,11 +55,6 @@ from skcalib.recalibration import (
 X, y = load_breast_cancer(return_X_y=True)
 
 
-def scales(model):
-    """What the decision scores of the classifiers in a RecalibratedClassifier are divided by."""
-    return [pair.scale for pair in model.pairs_]
-
-
 def test_predict_proba_cross_fits():
     transformer = PredictProba(GaussianNB(), cv=3)
     expected = cross_val_predict(GaussianNB(), X, y, cv=3, method="predict_proba")
@@ -558,7 +553,7 @@ def test_ensemble_of_scores_has_a_scale_for_each_fold(data):
         proba = probabilities_by_hand(fitted, features[train], features)
         expected.append(recalibrator.predict_proba(proba))
     np.testing.assert_allclose(model.predict_proba(features), np.mean(expected, axis=0), atol=1e-10)
-    assert len(set(scales(model))) == 3
+    assert len(set(model.scales_)) == 3
 
 
 def last_log_odds(proba):
@@ -610,7 +605,7 @@ def test_units_of_scores_do_not_matter(n_columns, factor, ensemble):
     np.testing.assert_allclose(
         other.predict_proba(features), model.predict_proba(features), atol=1e-10
     )
-    np.testing.assert_allclose(scales(other), factor * np.array(scales(model)), rtol=1e-12)
+    np.testing.assert_allclose(other.scales_, factor * np.array(model.scales_), rtol=1e-12)
 
 
 def test_offsets_of_rows_do_not_matter_to_more_than_two_classes():
@@ -637,7 +632,7 @@ def test_scores_are_never_taken_for_probabilities():
 def test_scores_without_any_difference():
     features = np.zeros((20, 1))
     model = scored(Scores()).fit(features, np.arange(20) % 2)
-    assert scales(model) == [1.0] * 5
+    assert model.scales_ == [1.0] * 5
     np.testing.assert_allclose(model.predict_proba(features), 0.5)
 
 
@@ -655,7 +650,7 @@ def test_weights_of_scores_are_repetitions(frozen):
             clone(model).fit(features, target, sample_weight=weight),
             clone(model).fit(features[repeated], target[repeated]),
         ]
-        scale = [getattr(fitted, "scale_", None) or scales(fitted)[0] for fitted in scale]
+        scale = [getattr(fitted, "scale_", None) or fitted.scales_[0] for fitted in scale]
         np.testing.assert_allclose(scale[0], scale[1], rtol=1e-10)
 
 
@@ -825,7 +820,7 @@ def test_out_of_fold_with_any_partition(name):
     model = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator(), cv=cv, ensemble=False)
     model.fit(X, y, **params)
     maps = IsotonicRecalibrator().fit(expected, y).maps_
-    np.testing.assert_array_equal(model.pairs_[0].recalibrator.maps_[0], maps[0])
+    np.testing.assert_array_equal(model.pairs_[0][1].maps_[0], maps[0])
 
 
 @pytest.mark.parametrize("name", OTHER_SPLITTERS)
@@ -950,7 +945,7 @@ def test_the_method_is_that_of_the_fit():
     expected = model.predict_proba(standard)
     model.set_params(response_method="decision_function")
     np.testing.assert_array_equal(model.predict_proba(standard), expected)
-    assert scales(model) == [None] * 5
+    assert model.scales_ == [None] * 5
     assert np.abs(model.fit(standard, y).predict_proba(standard) - expected).max() > 0
 
 
@@ -997,4 +992,30 @@ def test_by_default_the_recalibrator_is_chosen():
         for recalibrator in (None, AutoRecalibrator())
     )
     np.testing.assert_array_equal(default.predict_proba(X), auto.predict_proba(X))
-    assert all(isinstance(pair.recalibrator, AutoRecalibrator) for pair in default.pairs_)
+    assert all(isinstance(chosen, AutoRecalibrator) for _, chosen in default.pairs_)
+
+
+def test_what_was_fitted_is_shown_but_lives_in_one_place():
+    model = scored(LinearSVC(), cv=3).fit(standard, y)
+    assert [type(classifier) for classifier, _ in model.pairs_] == [LinearSVC] * 3
+    assert len(model.scales_) == 3
+    copy = pickle.loads(pickle.dumps(model))
+    assert copy.scales_ == model.scales_
+    transformer = PredictProba(LinearSVC(), response_method="decision_function").fit(standard, y)
+    assert isinstance(transformer.estimator_, LinearSVC)
+    assert pickle.loads(pickle.dumps(transformer)).scale_ == transformer.scale_
+    for unfitted in (clone(model), clone(transformer)):
+        assert not any(hasattr(unfitted, name) for name in ("pairs_", "scales_", "estimator_"))
+
+
+def test_warnings_point_at_the_caller():
+    features, target = np.random.default_rng(0).random((40, 2)), np.arange(40) % 2
+    target[:2] = 2
+    isotonic = IsotonicRecalibrator()
+    with pytest.warns(UserWarning, match="lack some class") as record:
+        RecalibratedClassifier(GaussianNB(), isotonic, cv=KFold(5)).fit(features, target)
+    assert record[0].filename == __file__
+    neighbours = RecalibratedClassifier(KNeighborsClassifier(), isotonic, cv=2)
+    with pytest.warns(UserWarning, match="takes no sample_weight") as record:
+        neighbours.fit(features, target % 2, sample_weight=np.ones(40))
+    assert record[0].filename == __file__
