@@ -13,27 +13,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Newton's method ends with a step that lowers the loss by a smaller share of itself: as the share
-# is squared from step to step, the next one would be lost in rounding.
+# Newton's method ends with a step that lowers the loss by less than this share of it. The share is
+# squared from step to step, so the gain of the next step would be lost in rounding.
 _LAST_GAIN = 1e-12
 
-# The last step is shorter than this, in the log-odds. Where no step is, the loss has no minimum.
+# The last step changes the log-odds by less than this. If no step is that short, the loss has no
+# minimum.
 _LAST_STEP = 1e-5
 
-# A probability that misses its outcome by less is the outcome.
+# A fitted probability that misses its outcome by less than this equals it, up to rounding.
 _CERTAIN = float(np.finfo(np.float64).eps)
 
 MOST_STEPS = 100
 _LONGEST_STEP = 30.0
 _SHORTEST_FRACTION = 2.0**-20
 
-# A column is taken for a combination of others if its rest is a smaller share of it, and a slope
-# for 0 if it is a smaller share of its terms: both are rounding errors.
+# Shares that count as rounding: what remains of a column after the columns before it are taken off,
+# as a share of the column; and a slope, as a share of the terms that it sums.
 _LOST_COLUMN = 1e-13
 _LOST_SLOPE = 1e-15
 
-# Rows at a time: at most so many, which fit into the cache, and for d columns about so much work
-# over d², as larger products would be spread over threads, which cost more than they gain.
+# Rows per block: at most `_BLOCK`, which fit into the cache, and about `_BLOCK_WORK`/d² for d
+# columns. Larger products would be spread over threads, which cost more than they gain.
 _BLOCK, _BLOCK_WORK = 2**13, 2**16
 
 
@@ -71,8 +72,8 @@ def logistic_fit(
 def orthonormal_basis(design: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Q (n, d) and triangular T (d, d) with design = QT and QᵀWQ = I, by Gram–Schmidt.
 
-    A column that depends on those before it is 0 in Q, so that its coefficient, which is the
-    component of Tβ then, has no effect.
+    A column that depends on those before it becomes 0 in Q. Then the component of Tβ is its
+    coefficient itself, and has no effect.
     """
     n, d = design.shape
     basis = np.zeros((n, d), order="F")
@@ -100,9 +101,9 @@ def newton(
 ) -> tuple[np.ndarray, Moments, bool]:
     """The minimum over z (d,), the moments there, and whether it has been reached.
 
-    For an orthonormal basis (n, d) and the penalty |Dz|²/2 with D (m, d). Steps are halved until
-    the loss falls enough. They start from `position`, or from 0 if that is better. Outcomes that
-    are fitted up to rounding can be separated, and there is no minimum.
+    The basis (n, d) is orthonormal, and the penalty is |Dz|²/2 with D (m, d). The search starts
+    from `position`, or from 0 if the loss is lower there. Steps are halved until the loss falls
+    enough. Outcomes that are fitted up to rounding can be separated; then there is no minimum.
     """
     if penalty is None:
         penalty = np.zeros((0, basis.shape[1]))
@@ -141,8 +142,8 @@ def newton(
 def _newton_step(moments: Moments) -> tuple[np.ndarray, float, bool]:
     """The step, how fast the loss falls along it, and whether rounding hides a part of it.
 
-    It leaves out the directions in which the slope is lost in rounding, and is cut off in those
-    in which fitted probabilities of almost 0 or 1 hide the curvature that it will meet.
+    The step leaves out the directions in which the slope is lost in rounding. It is cut off in
+    directions in which fitted probabilities of almost 0 or 1 hide the curvature ahead.
     """
     _, root, directions = np.linalg.svd(moments.root)
     slope = directions @ moments.gradient
@@ -165,8 +166,8 @@ def _moments(
 
     The log-odds η_i lean to one outcome. With s_i the fitted probability of the other one, and m_i
     its mass, the loss is w_i log(1 + exp(−|η_i|)) + m_i|η_i| and its derivative ±(m_i − w_i s_i),
-    which keep every digit where s_i is almost 0. The second derivatives are those of an orthogonal
-    factor, not of a sum of products, whose rounding errors would hide small ones.
+    which keep every digit where s_i is almost 0. The second derivatives come from an orthogonal
+    factor and not from a sum of products, whose rounding errors would hide small ones.
     """
     d = len(position)
     bent = penalty @ position  # (m,)
@@ -181,7 +182,7 @@ def _moments(
         weight = negative + positive
         log_odds = basis[rows] @ position
         lean = np.abs(log_odds)
-        other = np.exp(-lean)  # s/(1 − s), soon s
+        other = np.exp(-lean)  # s/(1 − s); divided by 1 plus itself below, it is s
         miss = np.where(log_odds > 0, negative, positive)
         loss += float(weight @ np.log1p(other) + miss @ lean)
         other /= 1 + other

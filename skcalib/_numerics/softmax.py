@@ -4,15 +4,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-# So many numbers in a block of rows: a few blocks fit into the cache.
+# Numbers in one block of rows; a few blocks fit into the cache.
 _BLOCK = 2**15
 
-# Rows from which a first guess, or an approximation of second derivatives, is made.
+# Rows in the subsample that gives a first guess, or approximate second derivatives.
 SAMPLE = 4096
 
 
 def row_blocks(n: int, n_classes: int, every: int = 1) -> Iterator[slice]:
-    """Slices of every so many of n rows of probabilities."""
+    """Slices of n rows of probabilities, block by block; only every `every`-th row is taken."""
     step = max(_BLOCK // n_classes, n_classes) * every
     return (slice(i, min(i + step, n), every) for i in range(0, n, step))
 
