@@ -30,9 +30,9 @@ _LENS_CONSTRAINTS: dict = {
 def top_k(y_true, y_proba, k, *, labels=None):
     r"""The k largest probabilities in decreasing order, and the rest as "other".
 
-    What a user sees who is shown the k likeliest answers: which class is first, second and so on
-    is forgotten. With k = 1 it is the confidence and whether the prediction was right; with all
-    classes it is the sorted vector of probabilities.
+    This is the view of a user who is shown the k likeliest answers: it forgets which class is
+    first, second and so on. With k = 1 it is the confidence and whether the prediction was right;
+    with all classes it is the sorted vector of probabilities.
 
     Parameters
     ----------
@@ -59,8 +59,9 @@ def top_k(y_true, y_proba, k, *, labels=None):
         metrics, or ``range(n_classes)`` if `k` is the number of classes.
 
     proba : ndarray of shape (n_samples, k + 1)
-        The k largest probabilities, and the sum of the others. If `k` is the number of classes, as
-        for one less: there is no "other", and the last column is the smallest probability.
+        The k largest probabilities, and the sum of the others. If `k` is the number of classes, the
+        result is the same as for one less: there is no "other", and the last column is the smallest
+        probability.
 
     See Also
     --------

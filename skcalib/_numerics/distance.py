@@ -25,7 +25,7 @@ from .sorting import first_of_ties
 _INTERVALS = 256
 
 # Close nodes make the Newton equations stiff. If rounding makes their matrix indefinite, its
-# diagonal is multiplied by 1 plus the first of these numbers that mends it.
+# diagonal is multiplied by 1 plus one of these numbers, the first that makes the matrix definite.
 _REGULARISATION = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10)
 
 # The interior point method ends when its duality gap is below this fraction of the tolerance.

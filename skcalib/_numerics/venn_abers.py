@@ -50,7 +50,7 @@ def _fit_with_a_positive(weight: np.ndarray, extra: float) -> np.ndarray:
     total = weight.sum(axis=0)
     rate = np.append(1.0, weight[1] / total)
     pooled = isotonic_regression(rate, weights=np.append(extra, total)).x
-    corners = np.flatnonzero(last_of_ties(pooled))[::-1].tolist()  # the next one last
+    corners = np.flatnonzero(last_of_ties(pooled))[::-1].tolist()  # the leftmost is last
     x, y = (np.append(0.0, np.cumsum(part)).tolist() for part in (total, weight[1]))
 
     def slope_to(corner: int) -> float:
