@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -220,8 +221,8 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
             (one.partition, one.values[~np.isnan(one.values)], one.certificate)
             for one in self.maps_
         ]
-        found = found[0] if predictions.is_binary else map(list, zip(*found, strict=True))
-        self.partition_, self.values_, self.certificate_ = found
+        by_kind: Any = found[0] if predictions.is_binary else map(list, zip(*found, strict=True))
+        self.partition_, self.values_, self.certificate_ = by_kind
 
     def _fit_binary(self, predictions):
         points, weight, _ = predictions.pooled()

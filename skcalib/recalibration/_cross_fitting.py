@@ -114,9 +114,10 @@ class CrossFittingMetaEstimator(MetaEstimatorMixin, BaseEstimator):
 
     def _adopt_features(self, fitted):
         for name in ("n_features_in_", "feature_names_in_"):
-            vars(self).pop(name, None)
             if hasattr(fitted, name):
                 setattr(self, name, getattr(fitted, name))
+            elif hasattr(self, name):
+                delattr(self, name)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

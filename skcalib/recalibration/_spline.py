@@ -145,4 +145,5 @@ class SplineRecalibrator(OneVsRestRecalibrator):
 
     def _map_binary(self, proba, learned):
         points = log_odds(proba, self.smallest_probability_)
-        return clipped(expit(evaluate_spline(*learned, points)))
+        knots, values = learned
+        return clipped(expit(evaluate_spline(knots, values, points)))
