@@ -13,20 +13,21 @@ import numpy as np
 from .softmax import row_blocks
 from .temperature import _SAMPLE
 
-# The same of a decrease of the loss that a Newton step promises.
+# The search ends after a Newton step that promises to lower the loss by less than this.
 _SMALL_DECREASE = 1e-16
 
-# The same where rounding keeps the gradient from falling.
+# The same if rounding keeps the gradient from falling.
 _SMALL_UNLESS_FALLING = 1e-12
 
-# Where predictions are certain and wrong, the curvature is too small to tell how far to go. A step
-# is no longer than this, unless it moves scores against each other by less than the other number.
+# Where predictions are certain and wrong, the curvature does not tell how far to go. So a step is
+# shortened until it changes no parameter by more than the first number, or moves scores of a row
+# against each other by no more than the second.
 _LONGEST, _LARGEST_CHANGE = 30.0, 30.0
 
 # Where there is no optimum, a Newton step moves the scores by about one.
 _MOST_STEPS = 100
 
-# A step that is worth more products with the Hessian is better divided into two.
+# Products with the Hessian in a Newton step; a step that would need more is cut short.
 _MOST_PRODUCTS = 1000
 
 # Keeps the preconditioner away from singular, relative to its largest entry.
@@ -34,21 +35,21 @@ _RIDGE = 1e-9
 
 _TINY = 1e-100
 
-# What is a smaller share of the squares of the inputs is lost in rounding.
+# Sums of squares below this fraction of those of the inputs are rounding errors.
 _LOST = 1e-13
 
-# A direction of less curvature than the preconditioner expects is one that is not determined.
+# A direction is not determined if its curvature is below this fraction of what the preconditioner
+# expects.
 _FLAT = 1e-6
 
-# A smaller change of the loss, relative to the loss itself, may be rounding.
+# A change of the loss below this fraction of it may be a rounding error.
 _ROUNDING = 1e-14
 
-# A loss that falls by this share of the slope is almost straight.
+# A loss that falls by this fraction of what its slope promises is almost straight.
 _STRAIGHT = 0.75
-_LARGEST_MULTIPLE = 2.0**20
 
-# A step that does not lower the loss even if it is this short is none.
-_SHORTEST_FRACTION = 2.0**-30
+# The search along a step gives up below the first multiple of it, and stops above the second.
+_SHORTEST_FRACTION, _LARGEST_MULTIPLE = 2.0**-30, 2.0**20
 
 Solve = Callable[[np.ndarray], np.ndarray]
 
@@ -70,7 +71,7 @@ class ScaledAndShifted:
 
     @staticmethod
     def preconditioner(spread: np.ndarray, inputs: np.ndarray, penalty: np.ndarray) -> Solve:
-        """Inverse of the two by two blocks, but for what adds the same to all scores."""
+        """Inverse of the two by two blocks, on shifts with mean 0: a common one has no effect."""
         first = np.einsum("nk,nk->k", spread, inputs)
         second = np.einsum("nk,nk,nk->k", spread, inputs, inputs) + penalty[0]
         zeroth = spread.sum(axis=0) + penalty[1]
@@ -100,7 +101,7 @@ class Affine:
 
     @staticmethod
     def scores_of_rows(parameters: np.ndarray, inputs: np.ndarray) -> np.ndarray:
-        """The same, to the last bit whatever rows come together."""
+        """The same; the scores of a row do not depend, to the last bit, on the other rows."""
         return np.einsum("nk,kl->nl", inputs, parameters[:-1]) + parameters[-1]
 
     @staticmethod
@@ -146,7 +147,7 @@ class AffineAndCommon:
         with np.errstate(divide="ignore", over="ignore"):
             curvature = float((own / (1 + own / np.diagonal(penalty))).sum())
         if curvature <= _LOST * own.sum():
-            curvature = np.inf  # β can be told from the mean of the diagonal no longer, and stays
+            curvature = np.inf  # β and the mean of the diagonal are the same: only that moves
 
         def solve(residual: np.ndarray) -> np.ndarray:
             pull = residual[-1].sum() - np.vdot(residual[:-1], follow)
@@ -173,7 +174,7 @@ class ClassBlocks:
 
     @classmethod
     def of(cls, spread: np.ndarray, inputs: np.ndarray, penalty: np.ndarray) -> "ClassBlocks":
-        origin = inputs.mean(axis=0)  # squares of what is left keep more digits
+        origin = inputs.mean(axis=0)  # squares of deviations from it keep more digits
         moved = inputs - origin
         total = spread.sum(axis=0) + _TINY
         first = moved.T @ spread
@@ -186,12 +187,12 @@ class ClassBlocks:
 
     @cached_property
     def own(self) -> np.ndarray:
-        """What holds single factors, (K, K)."""
+        """The curvature in single factors, (K, K)."""
         return self.variance + self.penalty[:-1]
 
     @cached_property
     def joint(self) -> np.ndarray:
-        """What holds Σ_j c_jk W_kj if the intercept follows, (K,): 1/(1/z + 1/μ)."""
+        """The curvature in Σ_j c_jk W_kj if the intercept follows, (K,): 1/(1/z + 1/μ)."""
         with np.errstate(divide="ignore", over="ignore"):
             return self.total / (1 + self.total / self.penalty[-1])
 
@@ -215,7 +216,7 @@ class ClassBlocks:
         return image
 
     def curvature_of_diagonal(self) -> np.ndarray:
-        """What is left of that in each W_kk if the other parameters follow, (K,)."""
+        """The curvature of the loss in each W_kk if the other parameters follow, (K,)."""
         taken = self.centre**2 / self.own
         np.fill_diagonal(taken, 0.0)
         strength = self.joint / (1 + self.joint * taken.sum(axis=0))
@@ -245,7 +246,7 @@ class Problem:
         return np.where(self.held, 0.0, self.penalty)
 
     def at(self, parameters: np.ndarray) -> "Point":
-        """The loss at the parameters, with what its derivatives there are made of."""
+        """The loss and its gradient at the parameters."""
         deviation = parameters - self.start
         gradient = self.finite_penalty * deviation
         value = np.vdot(deviation, gradient) / 2

@@ -1,4 +1,4 @@
-"""What all recalibrators share."""
+"""The base classes of recalibrators."""
 
 from abc import ABCMeta, abstractmethod
 from functools import cache
@@ -16,12 +16,12 @@ from .._warnings import warn
 
 _threads = cache(ThreadpoolController)
 
-# Of recalibrators that are drawn to the predictions.
+# For recalibrators with a prior, which draws them to the predictions.
 PRIOR_CONSTRAINTS: dict = {"prior_weight": [Interval(Real, 0, None, closed="left")]}
 
 
 class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=ABCMeta):
-    """From probabilities to probabilities, checked here and mapped by the subclasses."""
+    """Maps probabilities to probabilities: input is checked here, subclasses do the mapping."""
 
     _parameter_constraints: dict = {"labels": ["array-like", None]}
 
@@ -48,7 +48,7 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         """
         predictions = check_fit_input(self, X, y, sample_weight)
         self.classes_ = predictions.classes
-        with _threads().limit(limits=1, user_api="blas"):  # products of blocks: more cost time
+        with _threads().limit(limits=1, user_api="blas"):  # for small products, threads cost time
             self._fit(predictions)
         return self
 
@@ -129,13 +129,13 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
 
     @abstractmethod
     def _map(self, proba):
-        """From checked probabilities, (n,) for two classes or (n, K), to calibrated ones."""
+        """Map checked probabilities, (n,) for two classes or (n, K), to calibrated ones."""
 
 
 class OneVsRestRecalibrator(Recalibrator):
-    """A recalibrator of two classes: more are mapped one by one, and rows divided by their sums.
+    """Recalibrates two classes; more are mapped one by one, and the rows divided by their sums.
 
-    `_fit_binary` returns what one map has learned, `_map_binary` applies it. A row that maps to
+    `_fit_binary` returns the fitted state of one map, `_map_binary` applies it. A row that maps to
     zeros keeps its predicted probabilities.
     """
 
@@ -157,11 +157,11 @@ class OneVsRestRecalibrator(Recalibrator):
 
     @abstractmethod
     def _fit_binary(self, predictions):
-        """What the map of one class learns from `Predictions` of two classes."""
+        """The fitted state of the map of one class, from `Predictions` of two classes."""
 
     @abstractmethod
     def _map_binary(self, proba, learned):
-        """The map of one class, (n,) to (n,)."""
+        """Apply the map of one class, (n,) to (n,)."""
 
 
 def probability_names(classes):
@@ -177,17 +177,17 @@ def clone_for(recalibrator, classes):
 
 
 def share_of_prior(predictions, prior_weight):
-    """What so many samples more are of all samples.
+    """Fraction of the total weight carried by the prior samples.
 
-    The labels of these are distributed as predicted; the outcomes that a fit aims at are mixed
-    accordingly.
+    The labels of prior samples are distributed as predicted. A fit aims at the observed outcomes
+    mixed with the predictions in this proportion.
     """
     prior = prior_weight * predictions.share_of_one_sample
     return prior / (1 + prior)
 
 
 def warn_unless_converged(recalibrator, converged):
-    # with a prior there is always a maximum, and what is missing is lost in rounding
+    # with a prior there is always a maximum, and the last step was within rounding of it
     if not converged and recalibrator.prior_weight == 0:
         warn(
             f"The likelihood of {type(recalibrator).__name__} has no maximum, as the outcomes can "

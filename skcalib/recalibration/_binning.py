@@ -16,7 +16,7 @@ from ._base import OneVsRestRecalibrator, Recalibrator
 
 @dataclass(frozen=True)
 class IntervalCertificate:
-    r"""What a partition into intervals says of how far predictions are from calibrated ones.
+    r"""Bounds on the distance from calibration that a partition into intervals proves.
 
     Parameters
     ----------
@@ -66,33 +66,33 @@ class IntervalMap:
 class IntervalBinningRecalibrator(OneVsRestRecalibrator):
     r"""Recalibration by the mean outcome of intervals of predictions.
 
-    The default partition is the one behind the interval calibration error: its binned error and
-    mean width together are least. It makes the calibration data perfectly calibrated, moves
-    predictions no further on average than that error, and says so in a certificate. It is the best
-    certificate, but seldom the best map for other data (see Notes). Intervals of equal width or
+    The default partition is that of the interval calibration error: the sum of its binned error and
+    its mean width is smallest. It makes the calibration data perfectly calibrated and moves
+    predictions by no more than that error on average, which a certificate states. It proves the
+    best bound, but is seldom the best map for new data (see Notes). Intervals of equal width or
     equal mass are histogram binning [2]_. More than two classes are recalibrated one against the
     rest, and the rows divided by their sums.
 
     Parameters
     ----------
     strategy : {"optimal", "uniform", "quantile"}, default="optimal"
-        Intervals of least binned error plus mean width; or of equal width; or of equal mass, where
-        equal predictions are never separated.
+        Intervals with the smallest sum of binned error and mean width; intervals of equal width; or
+        intervals of equal mass, where equal predictions are never separated.
 
     n_bins : int, default=15
         Number of intervals for "uniform" and "quantile"; "optimal" finds its own.
 
     random_shift : bool, default=False
-        For "uniform", move all ends of intervals to the right by the same random part of their
-        width; so there is one interval more.
+        For "uniform", move the ends of all intervals to the right by the same random fraction of
+        their width, which makes one interval more.
 
     random_state : int, RandomState instance or None, default=None
         Source of the random shift. Pass an int for the same result in every call.
 
     pseudo_count : float, default=0.0
-        The mean outcome is taken as if each interval held so many samples more, half of each label.
-        A positive number keeps the log loss finite; with 0 the calibration data become perfectly
-        calibrated.
+        Number of additional samples, half of each label, that are added to each interval before
+        its mean outcome is taken. A positive number keeps the log loss finite; with 0 the
+        calibration data become perfectly calibrated.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -112,9 +112,9 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         The calibrated probability of each interval, before rows are divided by sums.
 
     certificate_ : IntervalCertificate
-        What the partition says of the calibration data: its `binned_error` and `mean_width`; their
-        sum `distance_bound`, which the distance of the predictions from calibration does not
-        exceed, and which for "optimal" is their interval calibration error; and the `movement`, the
+        The error of the partition on the calibration data: its `binned_error` and `mean_width`;
+        their sum `distance_bound`, which is at least the distance of the predictions from
+        calibration, and for "optimal" is their interval calibration error; and the `movement`, the
         mean of \|calibrated − predicted\|, which is at most that sum if `pseudo_count` is 0.
 
     maps_ : list of IntervalMap

@@ -33,10 +33,10 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         that becomes the classes.
 
     response_method : {"predict_proba", "decision_function"}, default="predict_proba"
-        What the classifier is asked for. Decision scores s, such as those of a support vector
-        machine, become the probabilities expit(s / r), of more than two classes softmax(s / r),
-        which it is up to a recalibrator to make calibrated (see Notes for the scale r). Scores are
-        declared here, never guessed from their values.
+        The method of the classifier that is called. Decision scores s, such as those of a support
+        vector machine, become the probabilities expit(s / r), or softmax(s / r) for more than two
+        classes, which are for a recalibrator to calibrate (the scale r is explained in the Notes).
+        Scores are declared here, never guessed from their values.
 
     cv : int, cross-validation generator or iterable, default=5
         The folds whose probabilities the recalibrator is fitted on: a number of (stratified)
@@ -83,15 +83,15 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
     class that the training part of a fold lacks gets probability 0 there; a warning tells if a test
     part lacks a class, of which its recalibrator then learns nothing.
 
-    Only ratios of weights matter to most recalibrators. So a sample of weight 2 is not the same as
-    two samples where a prior or a choice by cross-validation depends on the number of samples, as
-    in the default; it is in an :class:`IsotonicRecalibrator`, for example.
+    Multiplying all weights by the same number changes nothing. So a sample of weight 2 is not the
+    same as two samples for a recalibrator that depends on the number of samples, such as one with a
+    prior, or the default with its cross-validation. It is for an :class:`IsotonicRecalibrator`.
 
     The scale r of decision scores is their root mean square over the samples that the classifier
-    was fitted on (a frozen one: the samples passed to `fit`), weighted like these, and 1 if all
-    scores are 0. Of more than two classes the mean of each row is subtracted first, which softmax
-    ignores. So the units of the scores do not matter, and the log-odds that a recalibrator sees are
-    the scores up to a factor.
+    was fitted on (for a frozen one, the samples passed to `fit`), with the same weights, and 1 if
+    all scores are 0. For more than two classes the mean of each row is subtracted first, which
+    softmax ignores. So the units of the scores do not matter, and the log-odds that a recalibrator
+    sees are the scores up to a factor.
 
     Examples
     --------
@@ -199,7 +199,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
 
     @property
     def scales_(self):
-        """For each pair what the decision scores of its classifier are divided by, or None."""
+        """For each pair the scale of the decision scores of its classifier, or None."""
         return [classifier.scale for classifier, _ in self._fitted]
 
     def _takes_weights(self):

@@ -25,10 +25,10 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
         :class:`sklearn.frozen.FrozenEstimator` is used as it is, without cross-fitting.
 
     response_method : {"predict_proba", "decision_function"}, default="predict_proba"
-        What the classifier is asked for. Decision scores s, such as those of a support vector
-        machine, become the probabilities expit(s / r), of more than two classes softmax(s / r),
-        which it is up to a recalibrator to make calibrated (see Notes for the scale r). Scores are
-        declared here, never guessed from their values.
+        The method of the classifier that is called. Decision scores s, such as those of a support
+        vector machine, become the probabilities expit(s / r), or softmax(s / r) for more than two
+        classes, which are for a recalibrator to calibrate (the scale r is explained in the Notes).
+        Scores are declared here, never guessed from their values.
 
     cv : int, cross-validation generator or iterable, default=5
         The folds of :meth:`fit_transform`: a number of (stratified) folds, or a splitter whose
@@ -66,10 +66,10 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
     reach it as they are. A class that the training part of a fold lacks gets probability 0 there.
 
     The scale r of decision scores is their root mean square over the samples that the classifier
-    was fitted on (a frozen one: the samples passed to `fit`), weighted like these, and 1 if all
-    scores are 0. Of more than two classes the mean of each row is subtracted first, which softmax
-    ignores. So the units of the scores do not matter, and the log-odds that a recalibrator sees are
-    the scores up to a factor.
+    was fitted on (for a frozen one, the samples passed to `fit`), with the same weights, and 1 if
+    all scores are 0. For more than two classes the mean of each row is subtracted first, which
+    softmax ignores. So the units of the scores do not matter, and the log-odds that a recalibrator
+    sees are the scores up to a factor.
 
     Examples
     --------
@@ -153,7 +153,7 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
 
     @property
     def scale_(self):
-        """What its decision scores are divided by; None if it is asked for `predict_proba`."""
+        """The scale that its decision scores are divided by; None for `predict_proba`."""
         return self._fitted.scale
 
     def transform(self, X):
