@@ -5,7 +5,7 @@ from scipy.optimize import isotonic_regression
 
 from .sorting import first_of_ties, last_of_runs, last_of_ties, pool_ties
 
-# Means of outcomes that are equal differ by less, according to the order of summation.
+# Equal means of outcomes differ by less than this, depending on the order of summation.
 _ROUNDING = 1e-12
 
 

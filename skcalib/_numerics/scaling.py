@@ -20,30 +20,31 @@ _SMALL_DECREASE = 1e-16
 # The same where the step does not halve the gradient, as rounding keeps it from falling.
 _SMALL_UNLESS_FALLING = 1e-12
 
-# Where predictions are certain and wrong, the curvature is too small to tell how far to go. A step
-# is no longer than this, unless it moves scores against each other by less than the other number.
+# Where predictions are certain and wrong, the curvature does not tell how far to go. So a step is
+# shortened until it changes no parameter by more than the first number, or moves scores of a row
+# against each other by no more than the second.
 _LONGEST, _LARGEST_CHANGE = 30.0, 30.0
 
 # Where there is no optimum, a Newton step moves the scores by about one.
 _MOST_STEPS = 100
 
-# A step that is worth more products with the Hessian is better divided into two.
+# Products with the Hessian in a Newton step; a step that would need more is cut short.
 _MOST_PRODUCTS = 1000
 
 _TINY = 1e-100
 
-# A direction of less curvature than the preconditioner expects is one that is not determined.
+# A direction is not determined if its curvature is below this fraction of what the preconditioner
+# expects.
 _FLAT = 1e-6
 
-# A smaller change of the loss, relative to the loss itself, may be rounding.
+# A change of the loss below this fraction of it may be a rounding error.
 _ROUNDING = 1e-14
 
-# A loss that falls by this share of the slope is almost straight.
+# A loss that falls by this fraction of what its slope promises is almost straight.
 _STRAIGHT = 0.75
-_LARGEST_MULTIPLE = 2.0**20
 
-# A step that does not lower the loss even if it is this short is none.
-_SHORTEST_FRACTION = 2.0**-30
+# The search along a step gives up below the first multiple of it, and stops above the second.
+_SHORTEST_FRACTION, _LARGEST_MULTIPLE = 2.0**-30, 2.0**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +67,7 @@ class Problem:
         return np.where(self.held, 0.0, self.penalty)
 
     def at(self, parameters: np.ndarray) -> "Point":
-        """The loss at the parameters, with what its derivatives there are made of."""
+        """The loss and its gradient at the parameters."""
         deviation = parameters - self.start
         gradient = self.finite_penalty * deviation
         value = np.vdot(deviation, gradient) / 2

@@ -5,20 +5,21 @@ from scipy.interpolate import CubicSpline
 
 from .logistic import newton, orthonormal_basis
 
-# Between closer knots no curve of interest bends.
+# Knots are at least this far apart: no curve of interest bends in between.
 _SMALLEST_GAP = 0.01
 
-# The scale σ of the curvature that is tried, a priori exponentially distributed with this rate.
+# The scales σ of the curvature that are tried. Their prior distribution is exponential, with the
+# rate below.
 _SCALES = 2.0 ** np.arange(-8, 4)
 
 _RATE = 2.0
 
-# A larger factor of the curvature changes nothing any more, but for rounding.
+# A factor of the curvature above this gives a straight line, up to rounding.
 _STRAIGHT = 1e15
 
 
 def quantile_knots(points: np.ndarray, n_knots: int) -> np.ndarray:
-    """At most so many quantiles of some sorted distinct points (m,), the first and last included.
+    """At most n_knots quantiles of sorted distinct points (m,), the first and last included.
 
     At least two: a single point gets a neighbour.
     """

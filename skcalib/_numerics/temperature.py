@@ -6,12 +6,13 @@ import numpy as np
 
 from .softmax import SAMPLE, row_blocks, softmax
 
-# Convergence is quadratic: what is left after such a relative step is below rounding.
+# The search ends after a relative step below this: convergence is quadratic, so that the error
+# left is below rounding.
 _SMALL_STEP = 1e-9
 
 
 def tempered(log_proba: np.ndarray, temperature: float) -> np.ndarray:
-    """softmax(log p / T) of each row (n, K); at T = 0 its largest ones share everything."""
+    """softmax(log p / T) of each row (n, K); at T = 0 its largest entries share everything."""
     scores = log_proba - log_proba.max(axis=1, keepdims=True)
     if temperature == 0:
         scores = np.where(scores == 0, 0.0, -np.inf)
@@ -44,7 +45,7 @@ def _best_inverse_temperature(
     every: int,
     start: float,
 ) -> float:
-    """The best β = 1/T for some rows.
+    """The best β = 1/T for one row in `every`.
 
     The slope of the loss in β is Σ w (E_β − E_t) log p and its curvature Σ w Var_β log p: mean and
     variance over the classes with probabilities softmax(β log p), and mean with the targets t. The

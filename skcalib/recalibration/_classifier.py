@@ -1,6 +1,10 @@
 """A classifier whose probabilities are recalibrated."""
 
+import functools
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn import get_config
 from sklearn.base import ClassifierMixin
 from sklearn.frozen import FrozenEstimator
@@ -33,10 +37,10 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         that becomes the classes.
 
     response_method : {"predict_proba", "decision_function"}, default="predict_proba"
-        What the classifier is asked for. Decision scores s, such as those of a support vector
-        machine, become the probabilities expit(s / r), of more than two classes softmax(s / r),
-        which it is up to a recalibrator to make calibrated (see Notes for the scale r). Scores are
-        declared here, never guessed from their values.
+        The method of the classifier that is called. Decision scores s, such as those of a support
+        vector machine, become the probabilities expit(s / r), or softmax(s / r) for more than two
+        classes, which are for a recalibrator to calibrate (the scale r is explained in the Notes).
+        Scores are declared here, never guessed from their values.
 
     cv : int, cross-validation generator or iterable, default=5
         The folds whose probabilities the recalibrator is fitted on: a number of (stratified)
@@ -83,15 +87,15 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
     class that the training part of a fold lacks gets probability 0 there; a warning tells if a test
     part lacks a class, of which its recalibrator then learns nothing.
 
-    Only ratios of weights matter to most recalibrators. So a sample of weight 2 is not the same as
-    two samples where a prior or a choice by cross-validation depends on the number of samples, as
-    in the default; it is in an :class:`IsotonicRecalibrator`, for example.
+    Multiplying all weights by the same number changes nothing. So a sample of weight 2 is not the
+    same as two samples for a recalibrator that depends on the number of samples, such as one with a
+    prior, or the default with its cross-validation. It is for an :class:`IsotonicRecalibrator`.
 
     The scale r of decision scores is their root mean square over the samples that the classifier
-    was fitted on (a frozen one: the samples passed to `fit`), weighted like these, and 1 if all
-    scores are 0. Of more than two classes the mean of each row is subtracted first, which softmax
-    ignores. So the units of the scores do not matter, and the log-odds that a recalibrator sees are
-    the scores up to a factor.
+    was fitted on (for a frozen one, the samples passed to `fit`), with the same weights, and 1 if
+    all scores are 0. For more than two classes the mean of each row is subtracted first, which
+    softmax ignores. So the units of the scores do not matter, and the log-odds that a recalibrator
+    sees are the scores up to a factor.
 
     Examples
     --------
@@ -121,14 +125,14 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
 
     def __init__(
         self,
-        estimator,
-        recalibrator=None,
+        estimator: Any,
+        recalibrator: Any = None,
         *,
-        response_method="predict_proba",
-        cv=5,
-        ensemble="auto",
-        n_jobs=None,
-    ):
+        response_method: str = "predict_proba",
+        cv: Any = 5,
+        ensemble: bool | str = "auto",
+        n_jobs: int | None = None,
+    ) -> None:
         self.estimator = estimator
         self.recalibrator = recalibrator
         self.response_method = response_method
@@ -137,7 +141,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, sample_weight=None, **params):
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
         """Fit the classifier and the recalibrator.
 
         Parameters
@@ -193,13 +197,13 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         return self
 
     @property
-    def pairs_(self):
+    def pairs_(self) -> list[tuple[Any, Any]]:
         """The fitted pairs of a classifier and a recalibrator."""
         return [(classifier.estimator, recalibrator) for classifier, recalibrator in self._fitted]
 
     @property
-    def scales_(self):
-        """For each pair what the decision scores of its classifier are divided by, or None."""
+    def scales_(self) -> list[float | None]:
+        """For each pair the scale of the decision scores of its classifier, or None."""
         return [classifier.scale for classifier, _ in self._fitted]
 
     def _takes_weights(self):
@@ -235,7 +239,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         weight = {} if sample_weight is None else {"sample_weight": sample_weight[rows]}
         return recalibrator.fit(proba, y[rows], **weight)
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Calibrated probabilities.
 
         Parameters
@@ -249,13 +253,13 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
             Calibrated probabilities, the mean over the pairs; rows sum to 1.
         """
         check_is_fitted(self)
-        total = 0.0
-        for classifier, recalibrator in self._fitted:
-            proba = classifier.proba(X, self.classes_)
-            total += aligned_proba(recalibrator, proba, self.classes_)
-        return total / len(self._fitted)
+        probas = (
+            aligned_proba(recalibrator, classifier.proba(X, self.classes_), self.classes_)
+            for classifier, recalibrator in self._fitted
+        )
+        return functools.reduce(np.add, probas) / len(self._fitted)
 
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """The class of the largest calibrated probability.
 
         Parameters
@@ -271,7 +275,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         proba = self.predict_proba(X)
         return self.classes_[np.argmax(proba, axis=1)]
 
-    def get_metadata_routing(self):
+    def get_metadata_routing(self) -> MetadataRouter:
         """Get the metadata routing of this object.
 
         Returns

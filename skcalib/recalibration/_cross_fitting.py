@@ -7,13 +7,14 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit, softmax
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
-from sklearn.utils import Bunch, column_or_1d, get_tags, indexable
+from sklearn.utils import Bunch, Tags, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -25,12 +26,12 @@ from .._sklearn import HasMethods, StrOptions, check_method_params, safe_split
 
 @dataclass(frozen=True, eq=False)
 class FittedClassifier:
-    """A fitted classifier, and what its decision scores are divided by to become log-odds."""
+    """A fitted classifier, and the scale that its decision scores are divided by."""
 
     estimator: Any
     scale: float | None  # None if it is asked for probabilities
 
-    def proba(self, X, classes):
+    def proba(self, X: ArrayLike, classes):
         """Probabilities with a column for each class, 0 for one that it has not seen."""
         if self.scale is None:
             return aligned_proba(self.estimator, X, classes)
@@ -78,9 +79,9 @@ class CrossFittingMetaEstimator(MetaEstimatorMixin, BaseEstimator):
         return check_folds(list(cv.split(X, y, **routed.splitter.split)))
 
     def _cross_fit(self, task, X, y, folds, routed, classes):
-        """What the task, `fit_fold` or `predict_fold`, returns for each fold.
+        """The results of the task, `fit_fold` or `predict_fold`, for each fold.
 
-        The labels stay what they are: class weights and scorers of the classifier may name them.
+        Labels are not encoded: class weights and scorers of the classifier may name them.
         """
         return Parallel(n_jobs=self.n_jobs)(
             delayed(task)(
@@ -119,7 +120,7 @@ class CrossFittingMetaEstimator(MetaEstimatorMixin, BaseEstimator):
             elif hasattr(self, name):
                 delattr(self, name)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self.estimator).input_tags
         tags.target_tags.required = True
@@ -146,12 +147,12 @@ def fit_fold(estimator, response_method, classes, X, y, train, test, fit_params)
 
 
 def predict_fold(*args):
-    """The probabilities alone: a fitted classifier may take much memory."""
+    """Only the probabilities, as a fitted classifier may take much memory."""
     return fit_fold(*args)[1]
 
 
 def _scale_of_scores(scores, weight):
-    """The root mean square of what matters to `_proba_of_scores`; 1 if that is 0."""
+    """The root mean square of the scores, relative to the mean of each row; 1 if that is 0."""
     if scores.ndim == 2:
         scores = scores - scores.mean(axis=1, keepdims=True)  # softmax ignores it
     largest = np.abs(scores).max() or 1.0  # squares relative to it do not overflow
@@ -191,7 +192,7 @@ def _aligned(proba, estimator, classes):
 
 
 def check_response(estimator, response_method, *, fitted):
-    """A method that some classifiers have from the start, and some only once they are fitted."""
+    """The classifier must have the method; some classifiers have it only once they are fitted."""
     if fitted and not hasattr(estimator, "classes_"):
         raise ValueError(
             f"estimator must be a classifier, with the attribute classes_ once it is fitted; found "

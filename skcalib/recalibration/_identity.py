@@ -1,5 +1,7 @@
 """No recalibration, as a recalibrator."""
 
+from numpy.typing import ArrayLike
+
 from ._base import Recalibrator
 
 
@@ -54,7 +56,7 @@ class IdentityRecalibrator(Recalibrator):
     array([-0.65, -0.16])
     """
 
-    def __init__(self, *, labels=None):
+    def __init__(self, *, labels: ArrayLike | None = None) -> None:
         self.labels = labels
 
     def _fit(self, predictions):

@@ -1,6 +1,7 @@
 """Isotonic regression."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._numerics.isotonic import centred_isotonic_knots, isotonic_knots
 from ._base import OneVsRestRecalibrator, Recalibrator
@@ -87,7 +88,7 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
 
     _parameter_constraints: dict = {**Recalibrator._parameter_constraints, "strict": ["boolean"]}
 
-    def __init__(self, *, strict=False, labels=None):
+    def __init__(self, *, strict: bool = False, labels: ArrayLike | None = None) -> None:
         self.strict = strict
         self.labels = labels
 

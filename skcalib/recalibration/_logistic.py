@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.polynomial.polynomial import polyval
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from .._numerics.logistic import logistic_fit
@@ -28,7 +29,7 @@ class LogisticRecalibrator(OneVsRestRecalibrator):
         **PRIOR_CONSTRAINTS,
     }
 
-    def __init__(self, *, prior_weight=1.0, labels=None):
+    def __init__(self, *, prior_weight: float = 1.0, labels: ArrayLike | None = None) -> None:
         self.prior_weight = prior_weight
         self.labels = labels
 
@@ -78,9 +79,9 @@ class SigmoidRecalibrator(_PolynomialRecalibrator):
     Parameters
     ----------
     prior_weight : float, default=1.0
-        The fit is drawn to the predictions as if so many samples more had been seen, with labels
-        distributed as predicted. That keeps it finite where the outcomes can be separated, and
-        helps with few samples. 0 is plain maximum likelihood.
+        Number of additional samples, with labels distributed as predicted, that the fit treats as
+        seen. They draw it to the predictions, keep it finite where the outcomes can be separated,
+        and help with few samples. 0 is plain maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -101,9 +102,9 @@ class SigmoidRecalibrator(_PolynomialRecalibrator):
         For each map the intercept and the coefficients, one after another.
 
     smallest_probability_ : float
-        Probabilities are kept so far from 0 and 1 where their logarithm is taken, and not told
-        apart beyond: the machine epsilon, or, if the calibration data contain exact zeros, half of
-        the smallest positive probability (at most half of 1/K).
+        Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
+        1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
+        smallest positive probability (at most half of 1/K).
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).
@@ -172,9 +173,9 @@ class QuadraticRecalibrator(_PolynomialRecalibrator):
     Parameters
     ----------
     prior_weight : float, default=1.0
-        The fit is drawn to the predictions as if so many samples more had been seen, with labels
-        distributed as predicted. That keeps it finite where the outcomes can be separated, and
-        helps with few samples. 0 is plain maximum likelihood.
+        Number of additional samples, with labels distributed as predicted, that the fit treats as
+        seen. They draw it to the predictions, keep it finite where the outcomes can be separated,
+        and help with few samples. 0 is plain maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -195,9 +196,9 @@ class QuadraticRecalibrator(_PolynomialRecalibrator):
         For each map the intercept and the coefficients, one after another.
 
     smallest_probability_ : float
-        Probabilities are kept so far from 0 and 1 where their logarithm is taken, and not told
-        apart beyond: the machine epsilon, or, if the calibration data contain exact zeros, half of
-        the smallest positive probability (at most half of 1/K).
+        Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
+        1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
+        smallest positive probability (at most half of 1/K).
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).
@@ -267,9 +268,9 @@ class BetaRecalibrator(LogisticRecalibrator):
         stays 1/2.
 
     prior_weight : float, default=1.0
-        The fit is drawn to the predictions as if so many samples more had been seen, with labels
-        distributed as predicted. That keeps it finite where the outcomes can be separated, and
-        helps with few samples. 0 is plain maximum likelihood.
+        Number of additional samples, with labels distributed as predicted, that the fit treats as
+        seen. They draw it to the predictions, keep it finite where the outcomes can be separated,
+        and help with few samples. 0 is plain maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -290,9 +291,9 @@ class BetaRecalibrator(LogisticRecalibrator):
         For each map the intercept and the coefficients, one after another.
 
     smallest_probability_ : float
-        Probabilities are kept so far from 0 and 1 where their logarithm is taken, and not told
-        apart beyond: the machine epsilon, or, if the calibration data contain exact zeros, half of
-        the smallest positive probability (at most half of 1/K).
+        Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
+        1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
+        smallest positive probability (at most half of 1/K).
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).
@@ -350,7 +351,9 @@ class BetaRecalibrator(LogisticRecalibrator):
         "parameters": [StrOptions({"abm", "am", "ab"})],
     }
 
-    def __init__(self, parameters="abm", *, prior_weight=1.0, labels=None):
+    def __init__(
+        self, parameters: str = "abm", *, prior_weight: float = 1.0, labels: ArrayLike | None = None
+    ) -> None:
         super().__init__(prior_weight=prior_weight, labels=labels)
         self.parameters = parameters
 

@@ -3,6 +3,7 @@
 from numbers import Integral, Real
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from .._numerics.logits import clipped, log_odds, smallest_probability
@@ -31,9 +32,9 @@ class SplineRecalibrator(OneVsRestRecalibrator):
         a very large number for a straight line. By default it is estimated from the data.
 
     prior_weight : float, default=1.0
-        The fit is drawn to the predictions as if so many samples more had been seen, with labels
-        distributed as predicted. That keeps it finite where the outcomes can be separated, and
-        helps with few samples. 0 is plain maximum likelihood.
+        Number of additional samples, with labels distributed as predicted, that the fit treats as
+        seen. They draw it to the predictions, keep it finite where the outcomes can be separated,
+        and help with few samples. 0 is plain maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -52,9 +53,9 @@ class SplineRecalibrator(OneVsRestRecalibrator):
         The factors λ.
 
     smallest_probability_ : float
-        Probabilities are kept so far from 0 and 1 where their logarithm is taken, and not told
-        apart beyond: the machine epsilon, or, if the calibration data contain exact zeros, half of
-        the smallest positive probability (at most half of 1/K).
+        Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
+        1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
+        smallest positive probability (at most half of 1/K).
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).
@@ -122,7 +123,14 @@ class SplineRecalibrator(OneVsRestRecalibrator):
         "smoothing": [Interval(Real, 0, None, closed="left"), None],
     }
 
-    def __init__(self, n_knots=10, *, smoothing=None, prior_weight=1.0, labels=None):
+    def __init__(
+        self,
+        n_knots: int = 10,
+        *,
+        smoothing: float | None = None,
+        prior_weight: float = 1.0,
+        labels: ArrayLike | None = None,
+    ) -> None:
         self.n_knots = n_knots
         self.smoothing = smoothing
         self.prior_weight = prior_weight

@@ -1,6 +1,7 @@
 """Venn–Abers prediction."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._inputs.estimators import check_predict_input
 from .._numerics.venn_abers import venn_abers_bounds, venn_abers_fit
@@ -88,10 +89,10 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
            [0.33333333, 0.66666667]])
     """
 
-    def __init__(self, *, labels=None):
+    def __init__(self, *, labels: ArrayLike | None = None) -> None:
         self.labels = labels
 
-    def predict_interval(self, X):
+    def predict_interval(self, X: ArrayLike) -> np.ndarray:
         """The two probabilities of which one is perfectly calibrated.
 
         Parameters
