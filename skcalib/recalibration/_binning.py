@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .._inputs.predictions import Predictions
 from .._numerics.bins import quantile_bins
 from .._numerics.interval import optimal_partition, partition_errors
 from .._numerics.logits import clipped
@@ -198,14 +200,14 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
 
     def __init__(
         self,
-        strategy="optimal",
+        strategy: str = "optimal",
         *,
-        n_bins=15,
-        random_shift=False,
-        random_state=None,
-        pseudo_count=0.0,
-        labels=None,
-    ):
+        n_bins: int = 15,
+        random_shift: bool = False,
+        random_state: Any = None,
+        pseudo_count: float = 0.0,
+        labels: Any = None,
+    ) -> None:
         self.strategy = strategy
         self.n_bins = n_bins
         self.random_shift = random_shift
@@ -213,17 +215,17 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         self.pseudo_count = pseudo_count
         self.labels = labels
 
-    def _fit(self, predictions):
+    def _fit(self, predictions: Predictions) -> None:
         check_random_shift(self.strategy, self.random_shift)
         super()._fit(predictions)
         found = [
             (one.partition, one.values[~np.isnan(one.values)], one.certificate)
             for one in self.maps_
         ]
-        found = found[0] if predictions.is_binary else map(list, zip(*found, strict=True))
-        self.partition_, self.values_, self.certificate_ = found
+        columns: Any = found[0] if predictions.is_binary else map(list, zip(*found, strict=True))
+        self.partition_, self.values_, self.certificate_ = columns
 
-    def _fit_binary(self, predictions):
+    def _fit_binary(self, predictions: Predictions) -> Any:
         points, weight = predictions.pooled_weight()
         cuts = self._cuts(points, weight)
         bins = np.searchsorted(cuts, points, side="right")  # (m,)
@@ -240,7 +242,7 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
             IntervalCertificate(*partition_errors(points, weight, start), float(movement)),
         )
 
-    def _cuts(self, points, weight):
+    def _cuts(self, points: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Where the second and each further interval begins."""
         if self.strategy == "uniform":
             if not self.random_shift:
@@ -255,13 +257,13 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         before, after = points[start[1:] - 1], points[start[1:]]
         return np.maximum((before + after) / 2, np.nextafter(before, 2))  # never at `before`
 
-    def _map_binary(self, proba, learned):
+    def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
         value = learned.values[np.searchsorted(learned.cuts, proba, side="right")]
         kept = clipped(proba) if self.pseudo_count else proba
         return np.where(np.isnan(value), kept, value)
 
 
-def check_random_shift(strategy, random_shift):
+def check_random_shift(strategy: str, random_shift: bool) -> None:
     """Only intervals of equal width can be shifted."""
     if random_shift and strategy != "uniform":
         raise ValueError(

@@ -1,5 +1,7 @@
 """A classifier whose probabilities are recalibrated."""
 
+from typing import Any, Self
+
 import numpy as np
 from sklearn import get_config
 from sklearn.base import ClassifierMixin
@@ -121,14 +123,14 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
 
     def __init__(
         self,
-        estimator,
-        recalibrator=None,
+        estimator: Any,
+        recalibrator: Any = None,
         *,
-        response_method="predict_proba",
-        cv=5,
-        ensemble="auto",
-        n_jobs=None,
-    ):
+        response_method: str = "predict_proba",
+        cv: Any = 5,
+        ensemble: bool | str = "auto",
+        n_jobs: int | None = None,
+    ) -> None:
         self.estimator = estimator
         self.recalibrator = recalibrator
         self.response_method = response_method
@@ -137,7 +139,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, sample_weight=None, **params):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, **params: Any) -> Self:
         """Fit the classifier and the recalibrator.
 
         Parameters
@@ -179,7 +181,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         if ensemble:
             check_not_pairwise(self.estimator)
             folds = self._folds(X, y, routed)
-            calibration_sets = [test for _, test in folds]
+            calibration_sets: list[Any] = [test for _, test in folds]
             self._check_calibration_sets(calibration_sets, y, sample_weight)
             fitted = self._cross_fit(fit_fold, X, y, folds, routed, self.classes_)
         else:
@@ -193,16 +195,16 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         return self
 
     @property
-    def pairs_(self):
+    def pairs_(self) -> list[tuple[Any, Any]]:
         """The fitted pairs of a classifier and a recalibrator."""
         return [(classifier.estimator, recalibrator) for classifier, recalibrator in self._fitted]
 
     @property
-    def scales_(self):
+    def scales_(self) -> list[float | None]:
         """For each pair the scale of the decision scores of its classifier, or None."""
         return [classifier.scale for classifier, _ in self._fitted]
 
-    def _takes_weights(self):
+    def _takes_weights(self) -> bool:
         """Whether the classifier is offered the weights."""
         if get_config()["enable_metadata_routing"]:
             return True
@@ -217,7 +219,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
             )
         return takes_weights
 
-    def _check_calibration_sets(self, tests, y, sample_weight):
+    def _check_calibration_sets(self, tests: list[np.ndarray], y: Any, sample_weight: Any) -> None:
         """A recalibrator knows nothing of a class that its fold lacks."""
         if sample_weight is not None:
             check_weights_of_folds(sample_weight, tests)
@@ -229,13 +231,13 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
                 "recalibrators learn nothing. Choose fewer or stratified folds, or ensemble=False.",
             )
 
-    def _fit_recalibrator(self, proba, y, sample_weight, rows):
+    def _fit_recalibrator(self, proba: np.ndarray, y: Any, sample_weight: Any, rows: Any) -> Any:
         chosen = AutoRecalibrator() if self.recalibrator is None else self.recalibrator
         recalibrator = clone_for(chosen, self.classes_)
         weight = {} if sample_weight is None else {"sample_weight": sample_weight[rows]}
         return recalibrator.fit(proba, y[rows], **weight)
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Calibrated probabilities.
 
         Parameters
@@ -249,13 +251,13 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
             Calibrated probabilities, the mean over the pairs; rows sum to 1.
         """
         check_is_fitted(self)
-        total = 0.0
+        total: Any = 0.0
         for classifier, recalibrator in self._fitted:
             proba = classifier.proba(X, self.classes_)
             total += aligned_proba(recalibrator, proba, self.classes_)
         return total / len(self._fitted)
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """The class of the largest calibrated probability.
 
         Parameters
@@ -271,7 +273,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         proba = self.predict_proba(X)
         return self.classes_[np.argmax(proba, axis=1)]
 
-    def get_metadata_routing(self):
+    def get_metadata_routing(self) -> Any:
         """Get the metadata routing of this object.
 
         Returns
@@ -292,7 +294,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         )
 
 
-def check_labels_of_frozen(observed, estimator):
+def check_labels_of_frozen(observed: np.ndarray, estimator: Any) -> None:
     """A fitted classifier knows no further classes."""
     unknown = sorted(set(observed.tolist()) - set(estimator.classes_.tolist()), key=str)
     if unknown:
@@ -302,7 +304,7 @@ def check_labels_of_frozen(observed, estimator):
         )
 
 
-def check_not_pairwise(estimator):
+def check_not_pairwise(estimator: Any) -> None:
     if get_tags(estimator).input_tags.pairwise:
         raise ValueError(
             f"ensemble must be False for {estimator!r}, whose X holds the distances or kernel "
@@ -311,7 +313,7 @@ def check_not_pairwise(estimator):
         )
 
 
-def check_two_classes(classes, where=""):
+def check_two_classes(classes: np.ndarray, where: str = "") -> None:
     if len(classes) < 2:
         raise ValueError(
             f"y must hold at least two classes{where}; found 1 class, {shown(classes)}. There is "
@@ -319,7 +321,7 @@ def check_two_classes(classes, where=""):
         )
 
 
-def check_weights_of_folds(sample_weight, tests):
+def check_weights_of_folds(sample_weight: Any, tests: list[np.ndarray]) -> None:
     """A recalibrator fitted on a fold needs a sample that counts."""
     for k, test in enumerate(tests):
         if not sample_weight[test].any():

@@ -1,7 +1,10 @@
 """Isotonic regression."""
 
+from typing import Any
+
 import numpy as np
 
+from .._inputs.predictions import Predictions
 from .._numerics.isotonic import centred_isotonic_knots, isotonic_knots
 from ._base import OneVsRestRecalibrator, Recalibrator
 
@@ -87,16 +90,16 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
 
     _parameter_constraints: dict = {**Recalibrator._parameter_constraints, "strict": ["boolean"]}
 
-    def __init__(self, *, strict=False, labels=None):
+    def __init__(self, *, strict: bool = False, labels: Any = None) -> None:
         self.strict = strict
         self.labels = labels
 
-    def _fit_binary(self, predictions):
+    def _fit_binary(self, predictions: Predictions) -> Any:
         points, weight = predictions.pooled_weight()
         if self.strict:
             return centred_isotonic_knots(points, weight, predictions.share_of_one_sample)
         return isotonic_knots(points, weight)
 
-    def _map_binary(self, proba, learned):
+    def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
         knots, values = learned
         return np.clip(np.interp(proba, knots, values), values[0], values[-1])  # up to rounding

@@ -1,5 +1,8 @@
 """A classifier as a transformer."""
 
+from typing import Any, Self
+
+import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted
@@ -84,14 +87,21 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
     (569, 2)
     """
 
-    def __init__(self, estimator, *, response_method="predict_proba", cv=5, n_jobs=None):
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        response_method: str = "predict_proba",
+        cv: Any = 5,
+        n_jobs: int | None = None,
+    ) -> None:
         self.estimator = estimator
         self.response_method = response_method
         self.cv = cv
         self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, **params):
+    def fit(self, X: Any, y: Any, **params: Any) -> Self:
         """Fit the classifier on all samples.
 
         Parameters
@@ -116,7 +126,7 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
         return self
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit_transform(self, X, y, **params):
+    def fit_transform(self, X: Any, y: Any, **params: Any) -> np.ndarray:
         """Fit the classifier on all samples, and return out-of-fold probabilities.
 
         Parameters
@@ -141,22 +151,22 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
         self._adopt(fitted)
         return proba
 
-    def _adopt(self, fitted):
+    def _adopt(self, fitted: Any) -> None:
         self._fitted = fitted
         self.classes_ = fitted.estimator.classes_
         self._adopt_features(fitted.estimator)
 
     @property
-    def estimator_(self):
+    def estimator_(self) -> Any:
         """The classifier fitted on all samples."""
         return self._fitted.estimator
 
     @property
-    def scale_(self):
+    def scale_(self) -> float | None:
         """The scale that its decision scores are divided by; None for `predict_proba`."""
         return self._fitted.scale
 
-    def transform(self, X):
+    def transform(self, X: Any) -> np.ndarray:
         """Probabilities of the classifier fitted on all samples.
 
         Parameters
@@ -172,7 +182,7 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
         check_is_fitted(self)
         return self._fitted.proba(X, self.classes_)
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns that :meth:`transform` returns.
 
         Parameters
@@ -188,7 +198,7 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
         check_is_fitted(self)
         return probability_names(self.classes_)
 
-    def get_metadata_routing(self):
+    def get_metadata_routing(self) -> Any:
         """Get the metadata routing of this object.
 
         Returns

@@ -2,10 +2,12 @@
 
 from abc import abstractmethod
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from .._inputs.predictions import Predictions
 from .._numerics.logits import clipped, smallest_probability
 from .._numerics.scaling import Affine, AffineAndCommon, ScaledAndShifted, softmax_regression
 from .._numerics.softmax import softmax
@@ -26,7 +28,7 @@ class SoftmaxRegressionRecalibrator(Recalibrator):
 
     _parameter_constraints: dict = {**Recalibrator._parameter_constraints, **PRIOR_CONSTRAINTS}
 
-    def _fit(self, predictions):
+    def _fit(self, predictions: Predictions) -> None:
         self.smallest_probability_ = smallest_probability(predictions.proba)
         log_proba = log_matrix(predictions.proba, self.smallest_probability_)
         # zeros are replaced by small numbers in the predictions that make up the prior, too
@@ -44,19 +46,21 @@ class SoftmaxRegressionRecalibrator(Recalibrator):
                 ConvergenceWarning,
             )
 
-    def _map(self, proba):
+    def _map(self, proba: np.ndarray) -> np.ndarray:
         inputs = self._inputs(log_matrix(proba, self.smallest_probability_))
         return clipped(softmax(self._scores(inputs)))
 
-    def _inputs(self, log_proba):
+    def _inputs(self, log_proba: np.ndarray) -> np.ndarray:
         return log_proba
 
     @abstractmethod
-    def _regress(self, log_proba, target, predictions):
+    def _regress(
+        self, log_proba: np.ndarray, target: np.ndarray, predictions: Predictions
+    ) -> float:
         """Set the parameters; return how much the scores moved at the end."""
 
     @abstractmethod
-    def _scores(self, inputs):
+    def _scores(self, inputs: np.ndarray) -> np.ndarray:
         """The scores of rows; those of a row do not depend, to the last bit, on the others."""
 
 
@@ -140,11 +144,13 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
     array([[0.56, 0.41, 0.03]])
     """
 
-    def __init__(self, *, prior_weight=1.0, labels=None):
+    def __init__(self, *, prior_weight: float = 1.0, labels: Any = None) -> None:
         self.prior_weight = prior_weight
         self.labels = labels
 
-    def _regress(self, log_proba, target, predictions):
+    def _regress(
+        self, log_proba: np.ndarray, target: np.ndarray, predictions: Predictions
+    ) -> float:
         # standardised columns, so that those of narrow range move as easily as others
         weight = predictions.weight
         centre = weight @ log_proba
@@ -160,7 +166,7 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
         self.shift_ -= self.shift_.mean()
         return change
 
-    def _scores(self, inputs):
+    def _scores(self, inputs: np.ndarray) -> np.ndarray:
         return ScaledAndShifted.scores_of_rows(np.stack([self.scale_, self.shift_]), inputs)
 
 
@@ -173,7 +179,7 @@ class AffineRecalibrator(SoftmaxRegressionRecalibrator):
         "intercept_penalty": [Interval(Real, 0, None, closed="right")],
     }
 
-    def _scores(self, inputs):
+    def _scores(self, inputs: np.ndarray) -> np.ndarray:
         return Affine.scores_of_rows(np.vstack([self.coef_.T, self.intercept_]), inputs)
 
 
@@ -287,22 +293,24 @@ class MatrixScalingRecalibrator(AffineRecalibrator):
     def __init__(
         self,
         *,
-        diagonal_penalty=50.0,
-        off_diagonal_penalty=50.0,
-        intercept_penalty=50.0,
-        prior_weight=4.0,
-        labels=None,
-    ):
+        diagonal_penalty: float = 50.0,
+        off_diagonal_penalty: float = 50.0,
+        intercept_penalty: float = 50.0,
+        prior_weight: float = 4.0,
+        labels: Any = None,
+    ) -> None:
         self.diagonal_penalty = diagonal_penalty
         self.off_diagonal_penalty = off_diagonal_penalty
         self.intercept_penalty = intercept_penalty
         self.prior_weight = prior_weight
         self.labels = labels
 
-    def _inputs(self, log_proba):
+    def _inputs(self, log_proba: np.ndarray) -> np.ndarray:
         return log_proba - log_proba.mean(axis=1, keepdims=True)
 
-    def _regress(self, log_proba, target, predictions):
+    def _regress(
+        self, log_proba: np.ndarray, target: np.ndarray, predictions: Predictions
+    ) -> float:
         n_classes = log_proba.shape[1]
         strength = n_classes * predictions.share_of_one_sample
         penalty = np.zeros((n_classes + 2, n_classes))  # none on the common factor
@@ -420,14 +428,21 @@ class DirichletRecalibrator(AffineRecalibrator):
     """
 
     def __init__(
-        self, *, off_diagonal_penalty=100.0, intercept_penalty=1.0, prior_weight=4.0, labels=None
-    ):
+        self,
+        *,
+        off_diagonal_penalty: float = 100.0,
+        intercept_penalty: float = 1.0,
+        prior_weight: float = 4.0,
+        labels: Any = None,
+    ) -> None:
         self.off_diagonal_penalty = off_diagonal_penalty
         self.intercept_penalty = intercept_penalty
         self.prior_weight = prior_weight
         self.labels = labels
 
-    def _regress(self, log_proba, target, predictions):
+    def _regress(
+        self, log_proba: np.ndarray, target: np.ndarray, predictions: Predictions
+    ) -> float:
         n_classes = log_proba.shape[1]
         start = np.eye(n_classes + 1, n_classes)
         penalty = np.empty_like(start)

@@ -1,10 +1,12 @@
 """A smooth curve on the logit scale."""
 
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
+from .._inputs.predictions import Predictions
 from .._numerics.logits import clipped, log_odds, smallest_probability
 from .._numerics.spline import evaluate_spline, logistic_spline, quantile_knots
 from .._sklearn import Interval
@@ -122,19 +124,26 @@ class SplineRecalibrator(OneVsRestRecalibrator):
         "smoothing": [Interval(Real, 0, None, closed="left"), None],
     }
 
-    def __init__(self, n_knots=10, *, smoothing=None, prior_weight=1.0, labels=None):
+    def __init__(
+        self,
+        n_knots: int = 10,
+        *,
+        smoothing: float | None = None,
+        prior_weight: float = 1.0,
+        labels: Any = None,
+    ) -> None:
         self.n_knots = n_knots
         self.smoothing = smoothing
         self.prior_weight = prior_weight
         self.labels = labels
 
-    def _fit(self, predictions):
+    def _fit(self, predictions: Predictions) -> None:
         self.smallest_probability_ = smallest_probability(predictions.proba)
         super()._fit(predictions)
         self.smoothing_ = np.array([smoothing for _, _, smoothing in self.maps_])
         self.maps_ = [(knots, values) for knots, values, _ in self.maps_]
 
-    def _fit_binary(self, predictions):
+    def _fit_binary(self, predictions: Predictions) -> Any:
         proba, mass = outcomes(self, predictions)
         points = log_odds(proba)
         knots = quantile_knots(points, self.n_knots)
@@ -143,6 +152,7 @@ class SplineRecalibrator(OneVsRestRecalibrator):
         warn_unless_converged(self, converged)
         return knots, values, smoothing
 
-    def _map_binary(self, proba, learned):
+    def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
         points = log_odds(proba, self.smallest_probability_)
-        return clipped(expit(evaluate_spline(*learned, points)))
+        knots, values = learned
+        return clipped(expit(evaluate_spline(knots, values, points)))

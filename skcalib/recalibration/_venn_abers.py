@@ -1,8 +1,11 @@
 """Venn–Abers prediction."""
 
+from typing import Any
+
 import numpy as np
 
 from .._inputs.estimators import check_predict_input
+from .._inputs.predictions import Predictions
 from .._numerics.venn_abers import venn_abers_bounds, venn_abers_fit
 from ._base import OneVsRestRecalibrator
 
@@ -88,10 +91,10 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
            [0.33333333, 0.66666667]])
     """
 
-    def __init__(self, *, labels=None):
+    def __init__(self, *, labels: Any = None) -> None:
         self.labels = labels
 
-    def predict_interval(self, X):
+    def predict_interval(self, X: Any) -> np.ndarray:
         """The two probabilities of which one is perfectly calibrated.
 
         Parameters
@@ -112,9 +115,9 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
         pairs = zip(proba.T, self.maps_, strict=True)
         return np.stack([venn_abers_bounds(column, *fits) for column, fits in pairs], axis=1)
 
-    def _fit_binary(self, predictions):
+    def _fit_binary(self, predictions: Predictions) -> Any:
         return venn_abers_fit(*predictions.pooled_weight(), predictions.share_of_one_sample)
 
-    def _map_binary(self, proba, learned):
+    def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
         lower, upper = venn_abers_bounds(proba, *learned).T
         return upper / (1 - lower + upper)
