@@ -128,9 +128,8 @@ class Point:
             spread, self.problem.inputs[rows], self.problem.penalty
         )
 
-    def newton_step(self, tolerance: float) -> np.ndarray:
+    def newton_step(self, precondition: Solve, tolerance: float) -> np.ndarray:
         """Where the loss is least, to second order, up to a relative residual."""
-        precondition = self.preconditioner()
         step = conjugate_gradients(self.curvature, -self.gradient, precondition, tolerance)
         if np.vdot(self.gradient, step) >= 0:  # certain predictions hide the curvature
             step = -precondition(self.gradient)
@@ -138,8 +137,9 @@ class Point:
         shares = _LONGEST / (np.abs(step).max() + _TINY), _LARGEST_CHANGE / (change + _TINY)
         return step * min(1.0, max(shares))
 
-    def is_flatter_than(self, other: "Point") -> bool:
-        return bool(np.linalg.norm(self.gradient) <= np.linalg.norm(other.gradient) / 2)
+    def steepness(self, precondition: Solve) -> float:
+        """The square of the gradient, in units in which all curvatures are about 1."""
+        return float(np.vdot(self.gradient, precondition(self.gradient)))
 
     def lower(self, step: np.ndarray, promise: float) -> "Point | None":
         """The first of step, step/2, step/4, … that lowers the loss enough; None if none does.
@@ -156,10 +156,10 @@ class Point:
             scale /= 2
         else:
             return None
-        while (
-            self.loss - point.loss >= _STRAIGHT * scale * promise > rounding
-            and scale < _LARGEST_MULTIPLE
-        ):
+        while scale < _LARGEST_MULTIPLE:
+            straight = max(_STRAIGHT * scale * promise, rounding)
+            if self.loss - point.loss < straight:
+                break
             scale *= 2
             further = self.problem.at(self.parameters + scale * step)
             if not further.loss < point.loss:
@@ -192,15 +192,17 @@ def softmax_regression(
     here = problem.at(start)
     tolerance, change = 0.1, 0.0
     for _ in range(_MOST_STEPS):
-        step = here.newton_step(tolerance)
+        precondition = here.preconditioner()
+        step = here.newton_step(precondition, tolerance)
         promise = -float(np.vdot(here.gradient, step))
         last_change, change = change, problem.change_of_scores(step)
         there = here.lower(step, promise)
-        small = promise <= _SMALL_UNLESS_FALLING
-        if there is None and not small:
+        if promise <= _SMALL_UNLESS_FALLING:
+            flatter = there and there.steepness(precondition) <= here.steepness(precondition) / 4
+            if not flatter:
+                return here.parameters, max(last_change, change)
+        if there is None:
             break
-        if there is None or (small and not there.is_flatter_than(here)):
-            return here.parameters, max(last_change, change)
         here = there
         if promise <= _SMALL_DECREASE:
             return here.parameters, max(last_change, change)

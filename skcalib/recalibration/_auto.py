@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.parallel import Parallel, delayed
 
+from .._inputs.predictions import Predictions
 from .._numerics.proper import PROPER_LOSSES
 from .._sklearn import Interval, StrOptions
 from ._base import Recalibrator, clone_for
@@ -138,7 +139,7 @@ class AutoRecalibrator(Recalibrator):
         self.n_jobs = n_jobs
         self.labels = labels
 
-    def _fit(self, predictions):
+    def _fit(self, predictions: Predictions) -> None:
         check_can_be_split(predictions)
         given: Any = self.candidates
         if given is None:
@@ -160,12 +161,12 @@ class AutoRecalibrator(Recalibrator):
         self.best_name_ = list(candidates)[np.argmax(mean_gain - gain_error)]
         self.best_recalibrator_ = _fitted(candidates[self.best_name_], data)
 
-    def _map(self, proba):
+    def _map(self, proba: np.ndarray) -> np.ndarray:
         if proba.ndim == 1:
             proba = np.column_stack([1 - proba, proba])
         return aligned_proba(self.best_recalibrator_, proba, self.classes_)
 
-    def _out_of_fold_losses(self, data, fold, candidates):
+    def _out_of_fold_losses(self, data: "_Data", fold: np.ndarray, candidates: Any) -> np.ndarray:
         """The loss of each sample under each candidate, fitted without its fold, (c, n)."""
         n_folds = fold.max() + 1
         parts = Parallel(n_jobs=self.n_jobs)(
@@ -190,19 +191,21 @@ class _Data(NamedTuple):
     classes: np.ndarray  # (K,)
 
 
-def _data(predictions):
+def _data(predictions: Predictions) -> _Data:
     classes, label = predictions.classes, predictions.label
     weight = predictions.weight / predictions.share_of_one_sample
     varies = np.ptp(weight) > 0
     return _Data(predictions.matrix, classes[label], label, weight if varies else None, classes)
 
 
-def _fitted(recalibrator, data, rows=slice(None)):
+def _fitted(recalibrator: Any, data: _Data, rows: Any = slice(None)) -> Any:
     weights = {} if data.weight is None else {"sample_weight": data.weight[rows]}
     return clone_for(recalibrator, data.classes).fit(data.X[rows], data.y[rows], **weights)
 
 
-def _losses_of_fold(recalibrator, data, is_test, scoring):
+def _losses_of_fold(
+    recalibrator: Any, data: _Data, is_test: np.ndarray, scoring: str
+) -> np.ndarray:
     fitted = _fitted(recalibrator, data, ~is_test)
     proba = aligned_proba(fitted, data.X[is_test], data.classes)
     if len(data.classes) == 2:
@@ -210,7 +213,7 @@ def _losses_of_fold(recalibrator, data, is_test, scoring):
     return PROPER_LOSSES[scoring](proba, data.label[is_test])
 
 
-def _folds(predictions, n_folds):
+def _folds(predictions: Predictions, n_folds: int) -> np.ndarray:
     """The fold of each sample (n,), dealt at random within each class, whatever the row order."""
     label = predictions.label
     any_order = np.lexsort((label, predictions.weight, *predictions.matrix.T))
@@ -221,7 +224,7 @@ def _folds(predictions, n_folds):
     return fold
 
 
-def check_candidates(candidates):
+def check_candidates(candidates: Any) -> Any:
     """Names and recalibrators as a dictionary."""
     example = "Pass a list such as [('temperature', TemperatureRecalibrator())]."
     checked = {}
@@ -247,7 +250,7 @@ def check_candidates(candidates):
     return checked
 
 
-def check_can_be_split(predictions):
+def check_can_be_split(predictions: Predictions) -> None:
     """There must be one sample to fit and another one to score."""
     if len(predictions.weight) < 2:
         raise ValueError(

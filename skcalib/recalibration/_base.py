@@ -3,7 +3,7 @@
 from abc import ABCMeta, abstractmethod
 from functools import cache
 from numbers import Real
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import ThreadpoolController
 
 from .._inputs.estimators import check_fit_input, check_predict_input
+from .._inputs.predictions import Predictions
 from .._sklearn import Interval, fit_context
 from .._warnings import warn
 
@@ -127,11 +128,11 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         return tags
 
     @abstractmethod
-    def _fit(self, predictions):
+    def _fit(self, predictions: Predictions) -> None:
         """Set fitted attributes from checked `Predictions`."""
 
     @abstractmethod
-    def _map(self, proba):
+    def _map(self, proba: np.ndarray) -> np.ndarray:
         """Map checked probabilities, (n,) for two classes or (n, K), to calibrated ones."""
 
 
@@ -142,13 +143,13 @@ class OneVsRestRecalibrator(Recalibrator):
     zeros keeps its predicted probabilities.
     """
 
-    def _fit(self, predictions):
-        problems = [predictions]
+    def _fit(self, predictions: Predictions) -> None:
+        problems: list[Any] = [predictions]
         if not predictions.is_binary:
             problems = [problem for _, problem in predictions.classwise()]
         self.maps_ = [self._fit_binary(problem) for problem in problems]
 
-    def _map(self, proba):
+    def _map(self, proba: np.ndarray) -> np.ndarray:
         if proba.ndim == 1:
             return self._map_binary(proba, self.maps_[0])
         mapped = np.column_stack(
@@ -159,19 +160,19 @@ class OneVsRestRecalibrator(Recalibrator):
         return mapped / mapped.sum(axis=1, keepdims=True)
 
     @abstractmethod
-    def _fit_binary(self, predictions):
+    def _fit_binary(self, predictions: Predictions) -> Any:
         """The fitted state of the map of one class, from `Predictions` of two classes."""
 
     @abstractmethod
-    def _map_binary(self, proba, learned):
+    def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
         """Apply the map of one class, (n,) to (n,)."""
 
 
-def probability_names(classes):
+def probability_names(classes: np.ndarray) -> np.ndarray:
     return np.array([f"proba_{label}" for label in classes.tolist()], dtype=object)
 
 
-def clone_for(recalibrator, classes):
+def clone_for(recalibrator: Any, classes: np.ndarray) -> Any:
     """An unfitted copy that knows the classes, not all of which occur in every fold."""
     recalibrator = clone(recalibrator)
     if "labels" in recalibrator.get_params():
@@ -179,7 +180,7 @@ def clone_for(recalibrator, classes):
     return recalibrator
 
 
-def share_of_prior(predictions, prior_weight):
+def share_of_prior(predictions: Predictions, prior_weight: float) -> float:
     """Fraction of the total weight carried by the prior samples.
 
     The labels of prior samples are distributed as predicted. A fit aims at the observed outcomes
@@ -189,7 +190,7 @@ def share_of_prior(predictions, prior_weight):
     return prior / (1 + prior)
 
 
-def warn_unless_converged(recalibrator, converged):
+def warn_unless_converged(recalibrator: Any, converged: bool) -> None:
     # with a prior there is always a maximum, and the last step was within rounding of it
     if not converged and recalibrator.prior_weight == 0:
         warn(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from .._inputs.predictions import Predictions
 from .._numerics.bins import quantile_bins
 from .._numerics.interval import optimal_partition, partition_errors
 from .._numerics.logits import clipped
@@ -216,7 +217,7 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         self.pseudo_count = pseudo_count
         self.labels = labels
 
-    def _fit(self, predictions):
+    def _fit(self, predictions: Predictions) -> None:
         check_random_shift(self.strategy, self.random_shift)
         super()._fit(predictions)
         found = [
@@ -243,7 +244,7 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
             IntervalCertificate(*partition_errors(points, weight, start), float(movement)),
         )
 
-    def _cuts(self, points, weight):
+    def _cuts(self, points: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Where the second and each further interval begins."""
         if self.strategy == "uniform":
             if not self.random_shift:
@@ -258,13 +259,13 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         before, after = points[start[1:] - 1], points[start[1:]]
         return np.maximum((before + after) / 2, np.nextafter(before, 2))  # never at `before`
 
-    def _map_binary(self, proba, learned):
+    def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
         value = learned.values[np.searchsorted(learned.cuts, proba, side="right")]
         kept = clipped(proba) if self.pseudo_count else proba
         return np.where(np.isnan(value), kept, value)
 
 
-def check_random_shift(strategy, random_shift):
+def check_random_shift(strategy: str, random_shift: bool) -> None:
     """Only intervals of equal width can be shifted."""
     if random_shift and strategy != "uniform":
         raise ValueError(

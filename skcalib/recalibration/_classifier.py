@@ -183,7 +183,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         if ensemble:
             check_not_pairwise(self.estimator)
             folds = self._folds(X, y, routed)
-            calibration_sets = [test for _, test in folds]
+            calibration_sets: list[Any] = [test for _, test in folds]
             self._check_calibration_sets(calibration_sets, y, sample_weight)
             fitted = self._cross_fit(fit_fold, X, y, folds, routed, self.classes_)
         else:
@@ -206,7 +206,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         """For each pair the scale of the decision scores of its classifier, or None."""
         return [classifier.scale for classifier, _ in self._fitted]
 
-    def _takes_weights(self):
+    def _takes_weights(self) -> bool:
         """Whether the classifier is offered the weights."""
         if get_config()["enable_metadata_routing"]:
             return True
@@ -221,7 +221,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
             )
         return takes_weights
 
-    def _check_calibration_sets(self, tests, y, sample_weight):
+    def _check_calibration_sets(self, tests: list[np.ndarray], y: Any, sample_weight: Any) -> None:
         """A recalibrator knows nothing of a class that its fold lacks."""
         if sample_weight is not None:
             check_weights_of_folds(sample_weight, tests)
@@ -233,7 +233,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
                 "recalibrators learn nothing. Choose fewer or stratified folds, or ensemble=False.",
             )
 
-    def _fit_recalibrator(self, proba, y, sample_weight, rows):
+    def _fit_recalibrator(self, proba: np.ndarray, y: Any, sample_weight: Any, rows: Any) -> Any:
         chosen = AutoRecalibrator() if self.recalibrator is None else self.recalibrator
         recalibrator = clone_for(chosen, self.classes_)
         weight = {} if sample_weight is None else {"sample_weight": sample_weight[rows]}
@@ -296,7 +296,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         )
 
 
-def check_labels_of_frozen(observed, estimator):
+def check_labels_of_frozen(observed: np.ndarray, estimator: Any) -> None:
     """A fitted classifier knows no further classes."""
     unknown = sorted(set(observed.tolist()) - set(estimator.classes_.tolist()), key=str)
     if unknown:
@@ -306,7 +306,7 @@ def check_labels_of_frozen(observed, estimator):
         )
 
 
-def check_not_pairwise(estimator):
+def check_not_pairwise(estimator: Any) -> None:
     if get_tags(estimator).input_tags.pairwise:
         raise ValueError(
             f"ensemble must be False for {estimator!r}, whose X holds the distances or kernel "
@@ -315,7 +315,7 @@ def check_not_pairwise(estimator):
         )
 
 
-def check_two_classes(classes, where=""):
+def check_two_classes(classes: np.ndarray, where: str = "") -> None:
     if len(classes) < 2:
         raise ValueError(
             f"y must hold at least two classes{where}; found 1 class, {listed(classes)}. There is "
@@ -323,7 +323,7 @@ def check_two_classes(classes, where=""):
         )
 
 
-def check_weights_of_folds(sample_weight, tests):
+def check_weights_of_folds(sample_weight: Any, tests: list[np.ndarray]) -> None:
     """A recalibrator fitted on a fold needs a sample that counts."""
     for k, test in enumerate(tests):
         if not sample_weight[test].any():

@@ -1,5 +1,7 @@
 """Isotonic regression."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -98,6 +100,6 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
             return centred_isotonic_knots(points, weight, predictions.share_of_one_sample)
         return isotonic_knots(points, weight)
 
-    def _map_binary(self, proba, learned):
+    def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
         knots, values = learned
         return np.clip(np.interp(proba, knots, values), values[0], values[-1])  # up to rounding

@@ -2,13 +2,15 @@
 
 from abc import abstractmethod
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.polynomial.polynomial import polyval
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from .._numerics.logistic import logistic_fit
+from .._inputs.predictions import Predictions
+from .._numerics.logistic import LogisticFit, logistic_fit
 from .._numerics.logits import clipped, log_odds, log_probabilities, smallest_probability
 from .._sklearn import StrOptions
 from ._base import PRIOR_CONSTRAINTS, OneVsRestRecalibrator, share_of_prior, warn_unless_converged
@@ -33,37 +35,37 @@ class LogisticRecalibrator(OneVsRestRecalibrator):
         self.prior_weight = prior_weight
         self.labels = labels
 
-    def _fit(self, predictions):
+    def _fit(self, predictions: Predictions) -> None:
         self.smallest_probability_ = smallest_probability(predictions.proba)
         super()._fit(predictions)
         table = np.array(self.maps_)
         self.intercept_, self.coef_ = table[:, 0].copy(), table[:, 1:].copy()
 
-    def _fit_binary(self, predictions):
+    def _fit_binary(self, predictions: Predictions) -> Any:
         fit = self._fit_outcomes(*outcomes(self, predictions))
         warn_unless_converged(self, fit.converged)
         return fit.coefficients
 
-    def _map_binary(self, proba, learned):
+    def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
         return clipped(expit(self._log_odds(proba, learned)))
 
     @abstractmethod
-    def _fit_outcomes(self, proba, mass):
+    def _fit_outcomes(self, proba: np.ndarray, mass: np.ndarray) -> LogisticFit:
         """Fit to distinct predictions (m,) and the mass of either outcome (2, m)."""
 
     @abstractmethod
-    def _log_odds(self, proba, coefficients):
+    def _log_odds(self, proba: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """From predictions (n,) to calibrated log-odds (n,)."""
 
 
 class _PolynomialRecalibrator(LogisticRecalibrator):
     """Powers of the logit up to `_degree`."""
 
-    def _fit_outcomes(self, proba, mass):
+    def _fit_outcomes(self, proba: np.ndarray, mass: np.ndarray) -> LogisticFit:
         design = np.vander(log_odds(proba), self._degree + 1, increasing=True)
         return logistic_fit(design, mass, np.eye(self._degree + 1)[1])
 
-    def _log_odds(self, proba, coefficients):
+    def _log_odds(self, proba: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         return polyval(log_odds(proba, self.smallest_probability_), coefficients)
 
 
@@ -357,7 +359,7 @@ class BetaRecalibrator(LogisticRecalibrator):
         super().__init__(prior_weight=prior_weight, labels=labels)
         self.parameters = parameters
 
-    def _fit_outcomes(self, proba, mass):
+    def _fit_outcomes(self, proba: np.ndarray, mass: np.ndarray) -> LogisticFit:
         # logs of probabilities relative to the one that c need not move
         offset = np.log(2) if self.parameters == "ab" else 0.0
         rising = log_probabilities(proba) + offset
@@ -373,7 +375,7 @@ class BetaRecalibrator(LogisticRecalibrator):
                     break
         return min(fits, key=lambda fit: fit.loss)
 
-    def _fit_face(self, rising, falling, mass):
+    def _fit_face(self, rising: np.ndarray, falling: np.ndarray, mass: np.ndarray) -> LogisticFit:
         """The unconstrained fit. In this order of columns, undetermined are a − b, then a + b."""
         design = np.column_stack(
             [
@@ -386,7 +388,7 @@ class BetaRecalibrator(LogisticRecalibrator):
         c, mean, half = fit.coefficients
         return fit._replace(coefficients=np.array([c, mean + half, mean - half]))
 
-    def _log_odds(self, proba, coefficients):
+    def _log_odds(self, proba: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         c, a, b = coefficients
         smallest = self.smallest_probability_
         return (
@@ -394,7 +396,7 @@ class BetaRecalibrator(LogisticRecalibrator):
         )
 
 
-def outcomes(recalibrator, predictions):
+def outcomes(recalibrator: Any, predictions: Predictions) -> tuple[np.ndarray, np.ndarray]:
     """Distinct predictions, away from 0 and 1 (m,), and the mass of either outcome (2, m).
 
     Both masses are positive if there is a prior, and keep every digit.

@@ -152,7 +152,7 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
         self._adopt(fitted)
         return proba
 
-    def _adopt(self, fitted):
+    def _adopt(self, fitted: Any) -> None:
         self._fitted = fitted
         self.classes_ = fitted.estimator.classes_
         self._adopt_features(fitted.estimator)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
+from .._inputs.predictions import Predictions
 from .._numerics.logits import clipped, smallest_probability
 from .._numerics.scaling import softmax_regression
 from .._numerics.scaling_designs import Affine, AffineAndCommon, ScaledAndShifted
@@ -28,7 +29,7 @@ class SoftmaxRegressionRecalibrator(Recalibrator):
 
     _parameter_constraints: dict = {**Recalibrator._parameter_constraints, **PRIOR_CONSTRAINTS}
 
-    def _fit(self, predictions):
+    def _fit(self, predictions: Predictions) -> None:
         self.smallest_probability_ = smallest_probability(predictions.proba)
         log_proba = log_matrix(predictions.proba, self.smallest_probability_)
         # zeros are replaced by small numbers in the predictions that make up the prior, too
@@ -46,19 +47,21 @@ class SoftmaxRegressionRecalibrator(Recalibrator):
                 ConvergenceWarning,
             )
 
-    def _map(self, proba):
+    def _map(self, proba: np.ndarray) -> np.ndarray:
         inputs = self._inputs(log_matrix(proba, self.smallest_probability_))
         return clipped(softmax(self._scores(inputs)))
 
-    def _inputs(self, log_proba):
+    def _inputs(self, log_proba: np.ndarray) -> np.ndarray:
         return log_proba
 
     @abstractmethod
-    def _regress(self, log_proba, target, predictions):
+    def _regress(
+        self, log_proba: np.ndarray, target: np.ndarray, predictions: Predictions
+    ) -> float:
         """Set the parameters; return how much the scores moved at the end."""
 
     @abstractmethod
-    def _scores(self, inputs):
+    def _scores(self, inputs: np.ndarray) -> np.ndarray:
         """The scores of rows; those of a row do not depend, to the last bit, on the others."""
 
 
@@ -146,7 +149,9 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
         self.prior_weight = prior_weight
         self.labels = labels
 
-    def _regress(self, log_proba, target, predictions):
+    def _regress(
+        self, log_proba: np.ndarray, target: np.ndarray, predictions: Predictions
+    ) -> float:
         # standardised columns, so that those of narrow range move as easily as others
         weight = predictions.weight
         centre = weight @ log_proba
@@ -162,7 +167,7 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
         self.shift_ -= self.shift_.mean()
         return change
 
-    def _scores(self, inputs):
+    def _scores(self, inputs: np.ndarray) -> np.ndarray:
         return ScaledAndShifted.scores_of_rows(np.stack([self.scale_, self.shift_]), inputs)
 
 
@@ -175,7 +180,7 @@ class AffineRecalibrator(SoftmaxRegressionRecalibrator):
         "intercept_penalty": [Interval(Real, 0, None, closed="right")],
     }
 
-    def _scores(self, inputs):
+    def _scores(self, inputs: np.ndarray) -> np.ndarray:
         return Affine.scores_of_rows(np.vstack([self.coef_.T, self.intercept_]), inputs)
 
 
@@ -301,10 +306,12 @@ class MatrixScalingRecalibrator(AffineRecalibrator):
         self.prior_weight = prior_weight
         self.labels = labels
 
-    def _inputs(self, log_proba):
+    def _inputs(self, log_proba: np.ndarray) -> np.ndarray:
         return log_proba - log_proba.mean(axis=1, keepdims=True)
 
-    def _regress(self, log_proba, target, predictions):
+    def _regress(
+        self, log_proba: np.ndarray, target: np.ndarray, predictions: Predictions
+    ) -> float:
         n_classes = log_proba.shape[1]
         strength = n_classes * predictions.share_of_one_sample
         penalty = np.zeros((n_classes + 2, n_classes))  # none on the common factor
@@ -434,7 +441,9 @@ class DirichletRecalibrator(AffineRecalibrator):
         self.prior_weight = prior_weight
         self.labels = labels
 
-    def _regress(self, log_proba, target, predictions):
+    def _regress(
+        self, log_proba: np.ndarray, target: np.ndarray, predictions: Predictions
+    ) -> float:
         n_classes = log_proba.shape[1]
         start = np.eye(n_classes + 1, n_classes)
         penalty = np.empty_like(start)

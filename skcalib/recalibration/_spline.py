@@ -1,11 +1,13 @@
 """A smooth curve on the logit scale."""
 
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from .._inputs.predictions import Predictions
 from .._numerics.logits import clipped, log_odds, smallest_probability
 from .._numerics.spline import evaluate_spline, logistic_spline, quantile_knots
 from .._sklearn import Interval
@@ -136,13 +138,13 @@ class SplineRecalibrator(OneVsRestRecalibrator):
         self.prior_weight = prior_weight
         self.labels = labels
 
-    def _fit(self, predictions):
+    def _fit(self, predictions: Predictions) -> None:
         self.smallest_probability_ = smallest_probability(predictions.proba)
         super()._fit(predictions)
         self.smoothing_ = np.array([smoothing for _, _, smoothing in self.maps_])
         self.maps_ = [(knots, values) for knots, values, _ in self.maps_]
 
-    def _fit_binary(self, predictions):
+    def _fit_binary(self, predictions: Predictions) -> Any:
         proba, mass = outcomes(self, predictions)
         points = log_odds(proba)
         knots = quantile_knots(points, self.n_knots)
@@ -151,7 +153,7 @@ class SplineRecalibrator(OneVsRestRecalibrator):
         warn_unless_converged(self, converged)
         return knots, values, smoothing
 
-    def _map_binary(self, proba, learned):
+    def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
         points = log_odds(proba, self.smallest_probability_)
         knots, values = learned
         return clipped(expit(evaluate_spline(knots, values, points)))

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._inputs.predictions import Predictions
 from .._numerics.logits import clipped, log_probabilities, smallest_probability
 from .._numerics.temperature import best_temperature, tempered
 from ._base import PRIOR_CONSTRAINTS, Recalibrator, share_of_prior
@@ -91,13 +92,13 @@ class TemperatureRecalibrator(Recalibrator):
         self.prior_weight = prior_weight
         self.labels = labels
 
-    def _fit(self, predictions):
+    def _fit(self, predictions: Predictions) -> None:
         self.smallest_probability_ = smallest_probability(predictions.proba)
         self.temperature_ = self._best_temperature(predictions, self.prior_weight or 0.0)
         if self.prior_weight is None and self.temperature_ == 0:
             self.temperature_ = self._best_temperature(predictions, 1.0)
 
-    def _best_temperature(self, predictions, prior_weight):
+    def _best_temperature(self, predictions: Predictions, prior_weight: float) -> float:
         return best_temperature(
             lambda rows: log_matrix(predictions.proba[rows], self.smallest_probability_),
             predictions.label,
@@ -105,12 +106,12 @@ class TemperatureRecalibrator(Recalibrator):
             share_of_prior(predictions, prior_weight),
         )
 
-    def _map(self, proba):
+    def _map(self, proba: np.ndarray) -> np.ndarray:
         log_proba = log_matrix(proba, self.smallest_probability_)
         return clipped(tempered(log_proba, self.temperature_))
 
 
-def log_matrix(proba, smallest):
+def log_matrix(proba: np.ndarray, smallest: float) -> np.ndarray:
     """log p of all classes (n, K), rows contiguous, of probabilities (n,) or (n, K)."""
     if proba.ndim == 1:
         proba = np.column_stack([1 - proba, proba])

@@ -1,5 +1,7 @@
 """Venn–Abers prediction."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -117,6 +119,6 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
         points, weight, _ = predictions.pooled()
         return venn_abers_fit(points, weight, predictions.share_of_one_sample)
 
-    def _map_binary(self, proba, learned):
+    def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
         lower, upper = venn_abers_bounds(proba, *learned).T
         return upper / (1 - lower + upper)
