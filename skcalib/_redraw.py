@@ -27,13 +27,15 @@ def seeded_batches(
     return [Batch(small + (k < n_larger), seed) for k, seed in enumerate(seeds)]
 
 
-def draw_labels(proba: np.ndarray, n_draws: int, generator: np.random.Generator) -> np.ndarray:
+def draw_labels(
+    proba: np.ndarray, n_draws: int, generator: np.random.Generator | np.random.RandomState
+) -> np.ndarray:
     """Labels y_i ~ Cat(proba_i), independent given the predictions.
 
     Parameters: proba (n,) for the second of two classes, or (n, K). Returns (n_draws, n) of int32.
     A class of probability 0 is never drawn.
     """
-    uniform = generator.random((n_draws, len(proba)))
+    uniform = generator.random(size=(n_draws, len(proba)))
     if proba.ndim == 1:
         return (uniform < proba).astype(np.int32)
     cumulative = np.cumsum(proba, axis=1)

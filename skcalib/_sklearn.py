@@ -1,6 +1,9 @@
 """The only importer of private scikit-learn names."""
 
-from sklearn.base import _fit_context as fit_context
+from collections.abc import Callable
+from typing import TypeVar
+
+from sklearn.base import _fit_context
 from sklearn.metrics._scorer import _Scorer as Scorer
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils._param_validation import (
@@ -8,8 +11,8 @@ from sklearn.utils._param_validation import (
     Interval,
     StrOptions,
     validate_parameter_constraints,
-    validate_params,
 )
+from sklearn.utils._param_validation import validate_params as _validate_params
 from sklearn.utils.metaestimators import _safe_split as safe_split
 from sklearn.utils.validation import _check_feature_names as check_feature_names
 from sklearn.utils.validation import _check_method_params as check_method_params
@@ -27,3 +30,19 @@ __all__ = [
     "validate_parameter_constraints",
     "validate_params",
 ]
+
+Function = TypeVar("Function", bound=Callable)
+
+
+def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Function], Function]:
+    """scikit-learn's decorator of `fit`, which keeps the signature for type checkers."""
+    return _fit_context(prefer_skip_nested_validation=prefer_skip_nested_validation)
+
+
+def validate_params(
+    constraints: dict, *, prefer_skip_nested_validation: bool
+) -> Callable[[Function], Function]:
+    """scikit-learn's decorator of functions, which keeps the signature for type checkers."""
+    return _validate_params(
+        constraints, prefer_skip_nested_validation=prefer_skip_nested_validation
+    )

@@ -1,9 +1,10 @@
 """Convex classes of weight functions for :func:`skcalib.metrics.weighted_calibration_error`."""
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse.csgraph import minimum_spanning_tree
@@ -71,7 +72,7 @@ class FunctionClass:
     0.185
     """
 
-    def constraints(self, points, values):
+    def constraints(self, points: np.ndarray, values: Any) -> list:
         """Constraints on the values of a function at the predictions.
 
         Parameters
@@ -94,10 +95,10 @@ class FunctionClass:
         """The class with the parameters that depend on the samples (n, …), not on the points."""
         return self
 
-    def __and__(self, other):
+    def __and__(self, other: Any) -> "FunctionClass":
         return _Intersection((self, other)) if _is_function_class(other) else NotImplemented
 
-    def __rand__(self, other):
+    def __rand__(self, other: Any) -> "FunctionClass":
         return _Intersection((other, self)) if _is_function_class(other) else NotImplemented
 
 
@@ -133,7 +134,7 @@ class _Intersection(FunctionClass):
     def _of_sample(self, points, weight):
         return _Intersection(tuple(_resolved(part, points, weight) for part in self.parts))
 
-    def constraints(self, points, values):
+    def constraints(self, points: np.ndarray, values: Any) -> list:
         return [one for part in self.parts for one in part.constraints(points, values)]
 
     def _programs(self, points, values):
@@ -145,12 +146,14 @@ class _Intersection(FunctionClass):
                 yield None
             lists = [old if new is None else new for old, new in zip(lists, news, strict=True)]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return " & ".join(map(repr, self.parts))
 
 
 class _Checked(FunctionClass):
     """A class whose parameters obey the `_parameter_constraints`."""
+
+    _parameter_constraints: ClassVar[dict]
 
     def __post_init__(self):
         validate_parameter_constraints(
@@ -193,7 +196,7 @@ class Lipschitz(_Checked):
 
     constant: float = 1.0
 
-    def constraints(self, points, values):
+    def constraints(self, points: np.ndarray, values: Any) -> list:
         import cvxpy
 
         if len(points) == 1:
@@ -274,7 +277,7 @@ class Bounded(_Checked):
 
     bound: float = 1.0
 
-    def constraints(self, points, values):
+    def constraints(self, points: np.ndarray, values: Any) -> list:
         import cvxpy
 
         return [cvxpy.abs(values) <= self.bound]
@@ -312,7 +315,7 @@ class Sign(_Checked):
 
     positive: bool = True
 
-    def constraints(self, points, values):
+    def constraints(self, points: np.ndarray, values: Any) -> list:
         return [values >= 0 if self.positive else values <= 0]
 
 
@@ -349,7 +352,7 @@ class Monotone(_Checked):
 
     increasing: bool = True
 
-    def constraints(self, points, values):
+    def constraints(self, points: np.ndarray, values: Any) -> list:
         if points.ndim == 1:
             components = [(points, values)]
         else:
@@ -408,7 +411,7 @@ class TotalVariation(_Checked):
     bound: float = 1.0
     zero_outside: str | None = None
 
-    def constraints(self, points, values):
+    def constraints(self, points: np.ndarray, values: Any) -> list:
         import cvxpy
 
         if points.ndim == 2:
@@ -485,11 +488,11 @@ class RKHSBall(_Checked):
         "radius": _NON_NEGATIVE,
     }
 
-    kernel: object = "laplacian"
+    kernel: str | Callable = "laplacian"
     bandwidth: float | str = 1.0
     radius: float = 1.0
 
-    def constraints(self, points, values):
+    def constraints(self, points: np.ndarray, values: Any) -> list:
         import cvxpy
 
         eigenvalue, vector = check_semidefinite(self._gram(points), "kernel")
@@ -505,7 +508,7 @@ class RKHSBall(_Checked):
         return replace(self, bandwidth=bandwidth)
 
     def _family(self, points):
-        family = KERNELS[self.kernel]
+        family = KERNELS[str(self.kernel)]
         # every distance on a line is |s − t|
         return family._replace(scale=1.0) if points.ndim == 1 else family
 

@@ -8,6 +8,7 @@ through every lens; the reverse does not hold. Rows stay in their order, so weig
 from numbers import Integral
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ._inputs.arrays import listed
 from ._inputs.checks import check_predictions
@@ -27,7 +28,9 @@ _LENS_CONSTRAINTS: dict = {
     _LENS_CONSTRAINTS | {"k": [Interval(Integral, 1, None, closed="left")]},
     prefer_skip_nested_validation=True,
 )
-def top_k(y_true, y_proba, k, *, labels=None):
+def top_k(
+    y_true: ArrayLike, y_proba: ArrayLike, k: int, *, labels: ArrayLike | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     r"""The k largest probabilities in decreasing order, and the rest as "other".
 
     This is the view of a user who is shown the k likeliest answers: it forgets which class is
@@ -116,7 +119,13 @@ def top_k(y_true, y_proba, k, *, labels=None):
 @validate_params(
     _LENS_CONSTRAINTS | {"partition": [dict, list, tuple]}, prefer_skip_nested_validation=True
 )
-def class_groups(y_true, y_proba, partition, *, labels=None):
+def class_groups(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    partition: dict | list | tuple,
+    *,
+    labels: ArrayLike | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
     r"""Groups of classes as the new classes, with the sums of their probabilities.
 
     For decisions that do not depend on the class within a group: which of the malignant diagnoses

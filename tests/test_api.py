@@ -178,3 +178,25 @@ def test_the_same_parameter_of_recalibrators_has_the_same_words(parameter):
             words.setdefault(described(name).get(parameter), []).append(name)
     words.pop(None, None)
     assert len(words) == 1, words
+
+
+def unannotated(function):
+    """Parameters without an annotation, and "return" if there is none of that."""
+    signature = inspect.signature(function)
+    for parameter in signature.parameters.values():
+        if parameter.name not in ("self", "cls") and parameter.annotation is parameter.empty:
+            yield parameter.name
+    if signature.return_annotation is signature.empty:
+        yield "return"
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_the_public_api_is_annotated(name):
+    value = load(name)
+    if not inspect.isclass(value):
+        assert list(unannotated(value)) == []
+        return
+    for method, function in vars(value).items():
+        is_public = method == "__init__" or not method.startswith("_")
+        if inspect.isfunction(function) and is_public:
+            assert list(unannotated(function)) == [], method

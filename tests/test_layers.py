@@ -13,7 +13,7 @@ ROOT = Path(skcalib.__file__).parent
 
 # From the ground up; a module may import from its own package and from the layers before it.
 LAYERS = [
-    ["_warnings"],
+    ["_types", "_warnings"],
     ["_numerics", "_sklearn"],
     ["_redraw"],
     ["_inputs"],

@@ -1,7 +1,7 @@
 """Ordinary classifiers on the data that come with scikit-learn, before and after recalibration."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits
@@ -55,7 +55,7 @@ def _problems() -> Iterator[tuple[str, list[Stage]]]:
             for name, model in models.items():
                 proba = model.fit(X_train, y_train).predict_proba(X_test)
                 numbers = calibration_report(y_test, proba, random_state=0, output_dict=True)
-                stages.append(Stage(name, y_test, proba, numbers))
+                stages.append(Stage(name, y_test, proba, cast(dict[str, Any], numbers)))
             yield f"{type(classifier).__name__} on {data_name}", stages
 
 

@@ -8,10 +8,10 @@ from .._sklearn import Interval, StrOptions
 class IntegerInterval(Interval):
     """An interval of integers. True and False do not count as integers, unlike in Python."""
 
-    def __init__(self, left, right=None, *, closed="left"):
+    def __init__(self, left: int, right: int | None = None, *, closed: str = "left") -> None:
         super().__init__(numbers.Integral, left, right, closed=closed)
 
-    def is_satisfied_by(self, value):
+    def is_satisfied_by(self, value: object) -> bool:
         return not isinstance(value, bool) and super().is_satisfied_by(value)
 
 

@@ -1,7 +1,7 @@
 """Logistic regression on weighted outcomes, with or without a quadratic penalty.
 
-Each row x_i of a design has a mass of either outcome, m_i0 and m_i1; none need be 0, as if rows
-with the same features had been pooled. The loss is
+Each row x_i of a design has a mass of either outcome, m_i0 and m_i1. Both may be positive, as when
+rows with the same features are pooled. The loss is
 
     Σ_i (m_i0 log(1 + exp(x_iᵀβ)) + m_i1 log(1 + exp(−x_iᵀβ))) + |Dβ|²/2.
 
@@ -13,28 +13,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Newton's method ends with a step that lowers the loss by less than this share of it. The share is
-# squared from step to step, so the gain of the next step would be lost in rounding.
+# Newton's method ends after a step that lowers the loss by less than this fraction of it: the
+# fraction is squared from step to step, so that the next one would be lost in rounding.
 _LAST_GAIN = 1e-12
 
-# The last step changes the log-odds by less than this. If no step is that short, the loss has no
-# minimum.
+# The last step changes the log-odds by less than this. If no step does, there is no minimum.
 _LAST_STEP = 1e-5
 
-# A fitted probability that misses its outcome by less than this equals it, up to rounding.
+# A probability that differs from 0 or 1 by less than this cannot be told from it.
 _CERTAIN = float(np.finfo(np.float64).eps)
 
 MOST_STEPS = 100
 _LONGEST_STEP = 30.0
 _SHORTEST_FRACTION = 2.0**-20
 
-# Shares that count as rounding: what remains of a column after the columns before it are taken off,
-# as a share of the column; and a slope, as a share of the terms that it sums.
+# A column is treated as a combination of others if less than this fraction of it is left when these
+# are projected out; a slope is treated as 0 if it is below this fraction of its terms. Both are
+# rounding errors.
 _LOST_COLUMN = 1e-13
 _LOST_SLOPE = 1e-15
 
-# Rows per block: at most `_BLOCK`, which fit into the cache, and about `_BLOCK_WORK`/d² for d
-# columns. Larger products would be spread over threads, which cost more than they gain.
+# Rows per block: at most _BLOCK, which fit into the cache, and about _BLOCK_WORK / d² if there are
+# d columns, as larger products would be spread over threads, which cost more than they gain.
 _BLOCK, _BLOCK_WORK = 2**13, 2**16
 
 
@@ -50,7 +50,7 @@ class Moments(NamedTuple):
     loss: float
     gradient: np.ndarray  # (d,)
     root: np.ndarray  # (d, d), triangular: root' root is the matrix of second derivatives
-    noise: float  # what rounding may add to the gradient
+    noise: float  # the rounding error of the gradient
 
 
 def logistic_fit(
@@ -81,7 +81,7 @@ def orthonormal_basis(design: np.ndarray, weight: np.ndarray) -> tuple[np.ndarra
     for j in range(d):
         column = np.array(design[:, j], dtype=np.float64)
         size = np.sqrt(weight @ column**2)
-        for _ in range(2):  # the second time removes what rounding has left
+        for _ in range(2):  # the second pass removes rounding errors of the first
             overlap = basis[:, :j].T @ (weight * column)
             column -= basis[:, :j] @ overlap
             triangle[:j, j] += overlap
@@ -128,7 +128,7 @@ def newton(
             length /= 2
             if length < _SHORTEST_FRACTION:
                 return position, here, False
-        while there.loss < here.loss / 2:  # towards certainty a step leaves a third of the loss
+        while there.loss < here.loss / 2:  # near certainty each step divides it by e
             further = _moments(*problem, position + 2 * length * step)
             if not further.loss < there.loss / 2:
                 break
@@ -142,12 +142,13 @@ def newton(
 def _newton_step(moments: Moments) -> tuple[np.ndarray, float, bool]:
     """The step, how fast the loss falls along it, and whether rounding hides a part of it.
 
-    The step leaves out the directions in which the slope is lost in rounding. It is cut off in
-    directions in which fitted probabilities of almost 0 or 1 hide the curvature ahead.
+    The step is 0 in directions where the slope is lost in rounding. It is cut off in directions
+    where fitted probabilities of almost 0 or 1 make the curvature look smaller than it is further
+    along.
     """
     _, root, directions = np.linalg.svd(moments.root)
     slope = directions @ moments.gradient
-    with np.errstate(divide="ignore", over="ignore"):  # what is infinite is cut off
+    with np.errstate(divide="ignore", over="ignore"):  # infinite steps are cut off below
         step = np.divide(slope, root**2, out=np.zeros_like(slope), where=slope != 0)
     step = np.clip(step, -_LONGEST_STEP, _LONGEST_STEP)
     is_lost = np.abs(slope) <= moments.noise

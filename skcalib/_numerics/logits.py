@@ -8,11 +8,11 @@ _CLIP = float(np.finfo(np.float64).eps)
 
 
 def smallest_probability(proba: np.ndarray) -> float:
-    """The value that replaces 0 in probabilities (n,) of two classes, or (n, K).
+    """The number that replaces probabilities of 0, among others: (n,) of two classes, or (n, K).
 
     A model with few levels, such as the votes of a forest, says 0 where it means less than its
-    lowest level. So the value is half the smallest positive probability of any class, but at least
-    ε, and at most half of 1/K. It is ε if no probability is 0, or all are 0 and 1.
+    lowest level. So this is half the smallest positive probability of any class, but at least ε,
+    and at most half of 1/K. It is ε if no probability is 0, or all are 0 and 1.
     """
     # 1 − (1 − p) is 0 for p so small that 1 − p is 1: so both classes are treated alike
     parts = (1 - (1 - proba), 1 - proba) if proba.ndim == 1 else (proba,)
@@ -26,7 +26,7 @@ def smallest_probability(proba: np.ndarray) -> float:
 
 
 def clipped(proba: np.ndarray, smallest: float = _CLIP) -> np.ndarray:
-    """Probabilities moved to [smallest, 1 − smallest]."""
+    """Probabilities moved away from 0 and 1, by at least `smallest`."""
     return np.clip(proba, smallest, 1 - smallest)
 
 

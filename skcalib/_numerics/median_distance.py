@@ -101,7 +101,7 @@ class _Line:
     They leave out the heaviest point, next to which the others could be too light to be seen.
     """
 
-    def __init__(self, points, mass, total):
+    def __init__(self, points: np.ndarray, mass: np.ndarray, total: float) -> None:
         self.points, self.mass, self.half = points, mass, total / 2
         self.tied = max(total - _pair_weight(mass), 0.0)  # pairs of samples at the same point
         self.heaviest = int(np.argmax(mass))
@@ -109,7 +109,7 @@ class _Line:
         self.light[self.heaviest] = 0
         self.before = np.append(0.0, np.cumsum(self.light))
 
-    def reach(self, distance):
+    def reach(self, distance: float) -> np.ndarray:
         points = self.points
         stop = np.searchsorted(points, points + distance, side="right")
         while True:  # sums and differences are rounded differently; differences decide
@@ -121,13 +121,13 @@ class _Line:
             stop += is_short
             stop -= is_long
 
-    def weight_within(self, distance, stop):
+    def weight_within(self, distance: float, stop: np.ndarray) -> float:
         k, points = self.heaviest, self.points
         start = np.count_nonzero(points[k] - points[:k] > distance)
         with_heaviest = self.mass[k] * (self.before[stop[k]] - self.before[start])
         return self.tied + with_heaviest + self.light @ (self.before[stop] - self.before[1:])
 
-    def median(self, low, high):
+    def median(self, low: float, high: float) -> float:
         """The median distance, or 0 if it is below `low`; at most half is farther than `high`."""
         enough, more = self.half * (1 - _ROUNDING), self.half * (1 + _ROUNDING)
         weight = self.weight_within(low, self.reach(low))
@@ -145,7 +145,7 @@ class _Line:
             upper = self._least(more, upper, high)
         return (lower + upper) / 2
 
-    def _least(self, weight, low, high):
+    def _least(self, weight: float, low: float, high: float) -> float:
         """The least distance in (low, high] within which pairs of this total weight lie.
 
         The interval is cut where linear interpolation puts that distance. If more than half of it
@@ -178,7 +178,7 @@ class _Line:
         k = min(int(np.searchsorted(cumulated, weight)), len(order) - 1)
         return float(distance[order[k]])
 
-    def _next(self, stop):
+    def _next(self, stop: np.ndarray) -> float:
         """The smallest distance between two points beyond reach."""
         is_inside = stop < len(self.points)
         return float(np.min(self.points[stop[is_inside]] - self.points[is_inside]))

@@ -20,30 +20,31 @@ _SMALL_DECREASE = 1e-16
 # The same where the step does not halve the gradient, as rounding keeps it from falling.
 _SMALL_UNLESS_FALLING = 1e-12
 
-# Where predictions are certain and wrong, the curvature is too small to tell how far to go. A step
-# is no longer than this, unless it moves scores against each other by less than the other number.
+# Where predictions are certain and wrong, the curvature does not tell how far to go. So a step is
+# shortened until it changes no parameter by more than the first number, or moves scores of a row
+# against each other by no more than the second.
 _LONGEST, _LARGEST_CHANGE = 30.0, 30.0
 
 # Where there is no optimum, a Newton step moves the scores by about one.
 _MOST_STEPS = 100
 
-# A step that is worth more products with the Hessian is better divided into two.
+# Products with the Hessian in a Newton step; a step that would need more is cut short.
 _MOST_PRODUCTS = 1000
 
 _TINY = 1e-100
 
-# A direction of less curvature than the preconditioner expects is one that is not determined.
+# A direction is not determined if its curvature is below this fraction of what the preconditioner
+# expects.
 _FLAT = 1e-6
 
-# A smaller change of the loss, relative to the loss itself, may be rounding.
+# A change of the loss below this fraction of it may be a rounding error.
 _ROUNDING = 1e-14
 
-# A loss that falls by this share of the slope is almost straight.
+# A loss that falls by this fraction of what its slope promises is almost straight.
 _STRAIGHT = 0.75
-_LARGEST_MULTIPLE = 2.0**20
 
-# A step that does not lower the loss even if it is this short is none.
-_SHORTEST_FRACTION = 2.0**-30
+# The search along a step gives up below the first multiple of it, and stops above the second.
+_SHORTEST_FRACTION, _LARGEST_MULTIPLE = 2.0**-30, 2.0**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +67,7 @@ class Problem:
         return np.where(self.held, 0.0, self.penalty)
 
     def at(self, parameters: np.ndarray) -> "Point":
-        """The loss at the parameters, with what its derivatives there are made of."""
+        """The loss and its gradient at the parameters."""
         deviation = parameters - self.start
         gradient = self.finite_penalty * deviation
         value = np.vdot(deviation, gradient) / 2
@@ -127,9 +128,8 @@ class Point:
             spread, self.problem.inputs[rows], self.problem.penalty
         )
 
-    def newton_step(self, tolerance: float) -> np.ndarray:
+    def newton_step(self, precondition: Solve, tolerance: float) -> np.ndarray:
         """Where the loss is least, to second order, up to a relative residual."""
-        precondition = self.preconditioner()
         step = conjugate_gradients(self.curvature, -self.gradient, precondition, tolerance)
         if np.vdot(self.gradient, step) >= 0:  # certain predictions hide the curvature
             step = -precondition(self.gradient)
@@ -137,8 +137,9 @@ class Point:
         shares = _LONGEST / (np.abs(step).max() + _TINY), _LARGEST_CHANGE / (change + _TINY)
         return step * min(1.0, max(shares))
 
-    def is_flatter_than(self, other: "Point") -> bool:
-        return bool(np.linalg.norm(self.gradient) <= np.linalg.norm(other.gradient) / 2)
+    def steepness(self, precondition: Solve) -> float:
+        """The square of the gradient, in units in which all curvatures are about 1."""
+        return float(np.vdot(self.gradient, precondition(self.gradient)))
 
     def lower(self, step: np.ndarray, promise: float) -> "Point | None":
         """The first of step, step/2, step/4, … that lowers the loss enough; None if none does.
@@ -155,10 +156,10 @@ class Point:
             scale /= 2
         else:
             return None
-        while (
-            self.loss - point.loss >= _STRAIGHT * scale * promise > rounding
-            and scale < _LARGEST_MULTIPLE
-        ):
+        while scale < _LARGEST_MULTIPLE:
+            straight = max(_STRAIGHT * scale * promise, rounding)
+            if self.loss - point.loss < straight:
+                break
             scale *= 2
             further = self.problem.at(self.parameters + scale * step)
             if not further.loss < point.loss:
@@ -191,15 +192,17 @@ def softmax_regression(
     here = problem.at(start)
     tolerance, change = 0.1, 0.0
     for _ in range(_MOST_STEPS):
-        step = here.newton_step(tolerance)
+        precondition = here.preconditioner()
+        step = here.newton_step(precondition, tolerance)
         promise = -float(np.vdot(here.gradient, step))
         last_change, change = change, problem.change_of_scores(step)
         there = here.lower(step, promise)
-        small = promise <= _SMALL_UNLESS_FALLING
-        if there is None and not small:
+        if promise <= _SMALL_UNLESS_FALLING:
+            flatter = there and there.steepness(precondition) <= here.steepness(precondition) / 4
+            if not flatter:
+                return here.parameters, max(last_change, change)
+        if there is None:
             break
-        if there is None or (small and not there.is_flatter_than(here)):
-            return here.parameters, max(last_change, change)
         here = there
         if promise <= _SMALL_DECREASE:
             return here.parameters, max(last_change, change)

@@ -12,7 +12,7 @@ _RIDGE = 1e-9
 # Keeps quotients from being infinite.
 _TINY = 1e-100
 
-# What is a smaller share of the squares of the inputs is lost in rounding.
+# Sums of squares below this fraction of those of the inputs are rounding errors.
 _LOST = 1e-13
 
 Solve = Callable[[np.ndarray], np.ndarray]
@@ -35,7 +35,7 @@ class ScaledAndShifted:
 
     @staticmethod
     def preconditioner(spread: np.ndarray, inputs: np.ndarray, penalty: np.ndarray) -> Solve:
-        """Inverse of the two by two blocks, but for what adds the same to all scores."""
+        """Inverse of the two by two blocks, on shifts with mean 0: a common one has no effect."""
         first = np.einsum("nk,nk->k", spread, inputs)
         second = np.einsum("nk,nk,nk->k", spread, inputs, inputs) + penalty[0]
         zeroth = spread.sum(axis=0) + penalty[1]
@@ -65,7 +65,7 @@ class Affine:
 
     @staticmethod
     def scores_of_rows(parameters: np.ndarray, inputs: np.ndarray) -> np.ndarray:
-        """The same, to the last bit whatever rows come together."""
+        """The same; the scores of a row do not depend, to the last bit, on the other rows."""
         return np.einsum("nk,kl->nl", inputs, parameters[:-1]) + parameters[-1]
 
     @staticmethod
@@ -111,7 +111,7 @@ class AffineAndCommon:
         with np.errstate(divide="ignore", over="ignore"):
             curvature = float((own / (1 + own / np.diagonal(penalty))).sum())
         if curvature <= _LOST * own.sum():
-            curvature = np.inf  # β can be told from the mean of the diagonal no longer, and stays
+            curvature = np.inf  # β and the mean of the diagonal are the same: only that moves
 
         def solve(residual: np.ndarray) -> np.ndarray:
             pull = residual[-1].sum() - np.vdot(residual[:-1], follow)
@@ -138,7 +138,7 @@ class ClassBlocks:
 
     @classmethod
     def of(cls, spread: np.ndarray, inputs: np.ndarray, penalty: np.ndarray) -> "ClassBlocks":
-        origin = inputs.mean(axis=0)  # squares of what is left keep more digits
+        origin = inputs.mean(axis=0)  # squares of deviations from it keep more digits
         moved = inputs - origin
         total = spread.sum(axis=0) + _TINY
         first = moved.T @ spread
@@ -151,12 +151,12 @@ class ClassBlocks:
 
     @cached_property
     def own(self) -> np.ndarray:
-        """What holds single factors, (K, K)."""
+        """The curvature in single factors, (K, K)."""
         return self.variance + self.penalty[:-1]
 
     @cached_property
     def joint(self) -> np.ndarray:
-        """What holds Σ_j c_jk W_kj if the intercept follows, (K,): 1/(1/z + 1/μ)."""
+        """The curvature in Σ_j c_jk W_kj if the intercept follows, (K,): 1/(1/z + 1/μ)."""
         with np.errstate(divide="ignore", over="ignore"):
             return self.total / (1 + self.total / self.penalty[-1])
 
@@ -180,7 +180,7 @@ class ClassBlocks:
         return image
 
     def curvature_of_diagonal(self) -> np.ndarray:
-        """What is left of that in each W_kk if the other parameters follow, (K,)."""
+        """The curvature of the loss in each W_kk if the other parameters follow, (K,)."""
         taken = self.centre**2 / self.own
         np.fill_diagonal(taken, 0.0)
         strength = self.joint / (1 + self.joint * taken.sum(axis=0))

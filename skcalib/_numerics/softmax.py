@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-# Numbers in one block of rows; a few blocks fit into the cache.
+# Numbers in a block of rows; a few such blocks fit into the cache.
 _BLOCK = 2**15
 
 # Rows in the subsample that gives a first guess, or approximate second derivatives.
@@ -12,7 +12,7 @@ SAMPLE = 4096
 
 
 def row_blocks(n: int, n_classes: int, every: int = 1) -> Iterator[slice]:
-    """Slices of n rows of probabilities, block by block; only every `every`-th row is taken."""
+    """Slices that go through n rows of probabilities in blocks, one row in `every`."""
     step = max(_BLOCK // n_classes, n_classes) * every
     return (slice(i, min(i + step, n), every) for i in range(0, n, step))
 

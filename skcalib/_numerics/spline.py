@@ -5,20 +5,21 @@ from scipy.interpolate import CubicSpline
 
 from .logistic import newton, orthonormal_basis
 
-# The least gap between knots: no curve of interest bends within a smaller one.
+# Knots are at least this far apart: no curve of interest bends in between.
 _SMALLEST_GAP = 0.01
 
-# The scales σ of the curvature that are tried. Their prior is exponential, with the rate `_RATE`.
+# The scales σ of the curvature that are tried. Their prior distribution is exponential, with the
+# rate below.
 _SCALES = 2.0 ** np.arange(-8, 4)
 
 _RATE = 2.0
 
-# The largest λ that is used: a larger one changes the curve by rounding only.
+# A factor of the curvature above this gives a straight line, up to rounding.
 _STRAIGHT = 1e15
 
 
 def quantile_knots(points: np.ndarray, n_knots: int) -> np.ndarray:
-    """At most `n_knots` quantiles of sorted distinct points (m,), including the first and the last.
+    """At most n_knots quantiles of sorted distinct points (m,), the first and last included.
 
     There are at least two knots: a single point gets a neighbour.
     """

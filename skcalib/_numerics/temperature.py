@@ -6,12 +6,13 @@ import numpy as np
 
 from .softmax import SAMPLE, row_blocks, softmax
 
-# Newton's method converges quadratically: after a smaller relative step only rounding is left.
+# The search ends after a relative step below this: convergence is quadratic, so that the error
+# left is below rounding.
 _SMALL_STEP = 1e-9
 
 
 def tempered(log_proba: np.ndarray, temperature: float) -> np.ndarray:
-    """softmax(log p / T) of each row (n, K); at T = 0 its largest entries share it."""
+    """softmax(log p / T) of each row (n, K); at T = 0 its largest entries share everything."""
     scores = log_proba - log_proba.max(axis=1, keepdims=True)
     if temperature == 0:
         scores = np.where(scores == 0, 0.0, -np.inf)
@@ -45,7 +46,7 @@ def _best_inverse_temperature(
     every: int,
     start: float,
 ) -> float:
-    """The best β = 1/T for some rows.
+    """The best β = 1/T for one row in `every`.
 
     The slope of the loss in β is Σ w (E_β − E_t) log p, and its curvature is Σ w Var_β log p. E_β
     and Var_β are mean and variance over the classes with the probabilities softmax(β log p); E_t is

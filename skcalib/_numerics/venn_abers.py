@@ -40,12 +40,12 @@ def venn_abers_bounds(query: np.ndarray, lower: Steps, upper: Steps) -> np.ndarr
 def _fit_with_a_positive(weight: np.ndarray, extra: float) -> np.ndarray:
     """The isotonic fit at each of m points if a further 1 of weight `extra` is there, (m,).
 
-    The points P_0, …, P_m have the coordinates cumulated weight and cumulated positives. The sample
-    moves P_j, …, P_m by (extra, extra). It is the same to move P_0, …, P_{j−1} by as much the other
-    way, to Q_0, …, Q_{j−1}. The fit is the slope of the line that supports both parts from below.
-    As j grows, the ends of this line only move to the right: the left one to a Q below the line,
-    the right one along the corners of the convex minorant of Q_0, P_1, …, P_m. O(m), as Algorithms
-    1 and 2 of Vovk, Petej and Fedorova (2015).
+    In the diagram of cumulated weight and cumulated positives, P_0, …, P_m, the sample moves P_j,
+    …, P_m by (extra, extra). Equivalently, it moves P_0, …, P_{j−1} by as much the other way, to
+    Q_0, …, Q_{j−1}. The fit is the slope of the line that supports both parts from below. As j
+    grows, its ends only move to the right: the left one to a Q below the line, the right one along
+    the corners of the convex minorant of Q_0, P_1, …, P_m. O(m), as Algorithms 1 and 2 of Vovk,
+    Petej and Fedorova (2015).
     """
     total = weight.sum(axis=0)
     rate = np.append(1.0, weight[1] / total)

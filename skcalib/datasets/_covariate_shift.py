@@ -2,11 +2,13 @@
 
 from numbers import Integral, Real
 
+import numpy as np
 from scipy.special import expit
 from scipy.stats import truncnorm
 from sklearn.utils import check_random_state
 
 from .._sklearn import Interval, validate_params
+from .._types import RandomState
 
 
 @validate_params(
@@ -19,8 +21,12 @@ from .._sklearn import Interval, validate_params
     prefer_skip_nested_validation=True,
 )
 def make_covariate_shift(
-    n_samples=1000, *, location=0.0, return_true_proba=False, random_state=None
-):
+    n_samples: int = 1000,
+    *,
+    location: float = 0.0,
+    return_true_proba: bool = False,
+    random_state: RandomState = None,
+) -> tuple[np.ndarray, ...]:
     r"""Binary predictions of one overconfident model, for inputs that shift.
 
     The conditional distributions of outcome and prediction given the input stay the same, while the
@@ -75,12 +81,10 @@ def make_covariate_shift(
     0.09 0.03
     0.11 0.29
     """
-    random_state = check_random_state(random_state)
+    rng = check_random_state(random_state)
     low, high = (-1 - location) / 0.25, (1 - location) / 0.25
-    x = truncnorm.rvs(
-        low, high, loc=location, scale=0.25, size=n_samples, random_state=random_state
-    )
+    x = truncnorm.rvs(low, high, loc=location, scale=0.25, size=n_samples, random_state=rng)
     true_proba = expit(x)
-    y_true = (random_state.uniform(size=n_samples) < true_proba).astype(int)
+    y_true = (rng.uniform(size=n_samples) < true_proba).astype(int)
     y_proba = expit(5 * x)
     return (y_true, y_proba, true_proba) if return_true_proba else (y_true, y_proba)

@@ -7,6 +7,7 @@ from sklearn.utils import check_random_state
 
 from .._redraw import draw_labels
 from .._sklearn import Interval, StrOptions, validate_params
+from .._types import RandomState
 
 
 @validate_params(
@@ -20,8 +21,13 @@ from .._sklearn import Interval, StrOptions, validate_params
     prefer_skip_nested_validation=True,
 )
 def make_dirichlet_family(
-    n_samples=250, *, n_classes=10, model="M1", return_true_proba=False, random_state=None
-):
+    n_samples: int = 250,
+    *,
+    n_classes: int = 10,
+    model: str = "M1",
+    return_true_proba: bool = False,
+    random_state: RandomState = None,
+) -> tuple[np.ndarray, ...]:
     r"""Multi-class predictions from a Dirichlet distribution, of three models.
 
     The predictions of all three are the same, most of them with one or two large probabilities.
@@ -89,13 +95,13 @@ def make_dirichlet_family(
     M2 0.086
     M3 0.016
     """
-    random_state = check_random_state(random_state)
-    y_proba = random_state.dirichlet(np.full(n_classes, 0.1), size=n_samples)
+    rng = check_random_state(random_state)
+    y_proba = rng.dirichlet(np.full(n_classes, 0.1), size=n_samples)
     if model == "M1":
         true_proba = y_proba
     elif model == "M2":
         true_proba = (y_proba + np.eye(n_classes)[0]) / 2
     else:
         true_proba = np.full_like(y_proba, 1 / n_classes)
-    y_true = draw_labels(true_proba, 1, random_state)[0].astype(int)
+    y_true = draw_labels(true_proba, 1, rng)[0].astype(int)
     return (y_true, y_proba, true_proba) if return_true_proba else (y_true, y_proba)

@@ -34,7 +34,9 @@ def _four_inputs(alpha):
     },
     prefer_skip_nested_validation=True,
 )
-def make_indistinguishable_models(alpha=0.1, *, model="near", return_inputs=False):
+def make_indistinguishable_models(
+    alpha: float = 0.1, *, model: str = "near", return_inputs: bool = False
+) -> tuple[np.ndarray, ...]:
     r"""Two models with the same law of predictions and labels, near calibration and far from it.
 
     Both predict :math:`1/2 - \alpha` or :math:`1/2 + \alpha`, and at either prediction half of the
@@ -111,7 +113,9 @@ def make_indistinguishable_models(alpha=0.1, *, model="near", return_inputs=Fals
     },
     prefer_skip_nested_validation=True,
 )
-def make_interval_error_gap(alpha=0.1, *, separation=1e-3):
+def make_interval_error_gap(
+    alpha: float = 0.1, *, separation: float = 1e-3
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     r"""A model whose interval calibration error is about the root of its distance to calibration.
 
     With a small separation β, its distance to calibration is at most :math:`2 \alpha (\alpha +
@@ -188,7 +192,9 @@ def check_separation(alpha, separation):
     },
     prefer_skip_nested_validation=True,
 )
-def make_interval_error_jump(alpha=0.1, *, shift=0.0):
+def make_interval_error_jump(
+    alpha: float = 0.1, *, shift: float = 0.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     r"""A model whose interval calibration error jumps when its predictions move by a hair.
 
     It is :math:`\alpha` if the shift is 0, and :math:`4 \alpha (\alpha - \delta) / (1 + 2 \alpha)`
@@ -258,7 +264,9 @@ def check_shift(alpha, shift):
 @validate_params(
     {"scale": [Interval(Real, 0, 0.1, closed="right")]}, prefer_skip_nested_validation=True
 )
-def make_gaussian_kernel_blind_spot(scale=0.01):
+def make_gaussian_kernel_blind_spot(
+    scale: float = 0.01,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     r"""A miscalibrated model that the Gaussian kernel takes for a calibrated one.
 
     The residuals oscillate with the predictions, at a scale ε. The smooth calibration error is at

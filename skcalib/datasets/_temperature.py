@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._sklearn import Interval, validate_params
+from .._types import RandomState
 
 
 @validate_params(
@@ -18,8 +19,12 @@ from .._sklearn import Interval, validate_params
     prefer_skip_nested_validation=True,
 )
 def make_temperature_family(
-    n_samples=1000, *, inverse_temperature=1.0, return_true_proba=False, random_state=None
-):
+    n_samples: int = 1000,
+    *,
+    inverse_temperature: float = 1.0,
+    return_true_proba: bool = False,
+    random_state: RandomState = None,
+) -> tuple[np.ndarray, ...]:
     r"""Binary predictions that are a calibrated model's at another temperature.
 
     The true probability f is uniform on [0, 1]; the prediction is what a model that knows f would
@@ -80,9 +85,9 @@ def make_temperature_family(
     >>> smooth_calibration_error(y_true, y_proba)
     0.04...
     """
-    random_state = check_random_state(random_state)
-    true_proba = random_state.uniform(size=n_samples)
-    y_true = (random_state.uniform(size=n_samples) < true_proba).astype(int)
+    rng = check_random_state(random_state)
+    true_proba = rng.uniform(size=n_samples)
+    y_true = (rng.uniform(size=n_samples) < true_proba).astype(int)
     y_proba = _at_inverse_temperature(true_proba, inverse_temperature)
     return (y_true, y_proba, true_proba) if return_true_proba else (y_true, y_proba)
 

@@ -1,8 +1,10 @@
 """The reliability diagram."""
 
 from numbers import Integral, Real
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -11,6 +13,7 @@ from .._inputs.constraints import METRIC_CONSTRAINTS
 from .._numerics.isotonic import isotonic_fit
 from .._redraw import draw_labels
 from .._sklearn import Interval, check_matplotlib_support, validate_params
+from .._types import Label, RandomState
 from ..metrics import smooth_calibration_error
 
 _GRID = np.linspace(0.0, 1.0, 101)
@@ -77,15 +80,15 @@ class ReliabilityDisplay:
 
     def __init__(
         self,
-        predicted,
-        observed,
+        predicted: np.ndarray,
+        observed: np.ndarray,
         *,
-        band=None,
-        shares=None,
-        error=None,
-        event=None,
-        name=None,
-    ):
+        band: tuple | None = None,
+        shares: np.ndarray | None = None,
+        error: float | None = None,
+        event: str | None = None,
+        name: str | None = None,
+    ) -> None:
         self.predicted = predicted
         self.observed = observed
         self.band = band
@@ -97,20 +100,20 @@ class ReliabilityDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator,
-        X,
-        y,
+        estimator: Any,
+        X: ArrayLike,
+        y: ArrayLike,
         *,
-        sample_weight=None,
-        pos_label=None,
-        confidence_level=0.9,
-        n_resamples=200,
-        n_bins=20,
-        random_state=None,
-        name=None,
-        ax=None,
-        **kwargs,
-    ):
+        sample_weight: ArrayLike | None = None,
+        pos_label: Label | None = None,
+        confidence_level: float | None = 0.9,
+        n_resamples: int = 200,
+        n_bins: int = 20,
+        random_state: RandomState = None,
+        name: str | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
         """Create and draw the diagram of a fitted classifier.
 
         Parameters
@@ -188,20 +191,20 @@ class ReliabilityDisplay:
     )
     def from_predictions(
         cls,
-        y_true,
-        y_proba,
+        y_true: ArrayLike,
+        y_proba: ArrayLike,
         *,
-        sample_weight=None,
-        pos_label=None,
-        labels=None,
-        confidence_level=0.9,
-        n_resamples=200,
-        n_bins=20,
-        random_state=None,
-        name=None,
-        ax=None,
-        **kwargs,
-    ):
+        sample_weight: ArrayLike | None = None,
+        pos_label: Label | None = None,
+        labels: ArrayLike | None = None,
+        confidence_level: float | None = 0.9,
+        n_resamples: int = 200,
+        n_bins: int = 20,
+        random_state: RandomState = None,
+        name: str | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
         """Create and draw the diagram of labels and probabilities.
 
         Parameters
@@ -268,13 +271,15 @@ class ReliabilityDisplay:
             observed,
             band=band,
             shares=np.histogram(proba, bins=n_bins, range=(0, 1), weights=weight)[0],
-            error=smooth_calibration_error(label, proba, sample_weight=weight, labels=[0, 1]),
+            error=float(
+                smooth_calibration_error(label, proba, sample_weight=weight, labels=[0, 1])
+            ),
             event=event,
             name=name,
         )
         return display.plot(ax, **kwargs)
 
-    def plot(self, ax=None, *, name=None, **kwargs):
+    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
         """Draw the diagram.
 
         Parameters

@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 
 # Values of the statistic that differ only by rounding count as tied.
 _TIE = 1e-12
@@ -12,7 +13,7 @@ _TIE = 1e-12
 class HypothesisTest(BaseEstimator):
     """An estimator of probabilities and labels."""
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         tags.target_tags.required = True

@@ -1,8 +1,11 @@
 """The test of calibration, by resampling or by known laws of the kernel statistic."""
 
+from collections.abc import Callable
 from numbers import Integral
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -11,6 +14,7 @@ from .._kernels.functions import KERNEL_CONSTRAINTS
 from .._kernels.squared_error import ESTIMATOR_CONSTRAINTS
 from .._redraw import seeded_batches
 from .._sklearn import Interval, StrOptions, fit_context
+from .._types import RandomState
 from ..metrics._registry import METRICS, with_params
 from ..metrics._statistic import MetricStatistic
 from ._asymptotic import LAWS, check_law
@@ -162,6 +166,8 @@ class CalibrationTest(HypothesisTest):
     0.001
     """
 
+    null_distribution_: np.ndarray
+
     _parameter_constraints: dict = {
         **KERNEL_CONSTRAINTS,
         "estimator": ESTIMATOR_CONSTRAINTS["estimator"],
@@ -177,19 +183,19 @@ class CalibrationTest(HypothesisTest):
 
     def __init__(
         self,
-        statistic="skce",
+        statistic: str | Callable = "skce",
         *,
-        method="conditional",
-        kernel="total-variation",
-        bandwidth="median",
-        estimator="unbiased",
-        metric_params=None,
-        n_resamples=999,
-        labels=None,
-        random_state=None,
-        n_jobs=None,
-        verbose=0,
-    ):
+        method: str = "conditional",
+        kernel: str | Callable = "total-variation",
+        bandwidth: float | str = "median",
+        estimator: str = "unbiased",
+        metric_params: dict | None = None,
+        n_resamples: int = 999,
+        labels: ArrayLike | None = None,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
         self.statistic = statistic
         self.method = method
         self.kernel = kernel
@@ -203,7 +209,7 @@ class CalibrationTest(HypothesisTest):
         self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Find the null distribution and compute the p-value.
 
         Parameters
@@ -233,7 +239,8 @@ class CalibrationTest(HypothesisTest):
         else:
             null = self._redraw(data, statistic)
             self.p_value_ = monte_carlo_p_value(self.statistic_, null)
-        vars(self).pop("null_distribution_", None)
+        if hasattr(self, "null_distribution_"):
+            del self.null_distribution_
         if null is not None:
             self.null_distribution_ = null
         return self

@@ -1,6 +1,9 @@
 """The classical tests of binary predictions, each with a null distribution for many samples."""
 
+from typing import Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit
 from scipy.stats import chi2, norm
 from sklearn.exceptions import ConvergenceWarning
@@ -26,7 +29,7 @@ class _ClassicalTest(HypothesisTest):
     _parameter_constraints: dict = {"labels": ["array-like", None]}
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Compute the statistic and the p-value.
 
         Parameters
@@ -124,7 +127,7 @@ class SpiegelhalterTest(_ClassicalTest):
     (2.58..., 0.0098...)
     """
 
-    def __init__(self, *, labels=None):
+    def __init__(self, *, labels: ArrayLike | None = None) -> None:
         self.labels = labels
 
     def _test(self, predictions):
@@ -246,7 +249,7 @@ class HosmerLemeshowTest(_ClassicalTest):
         "ddof": [IntegerInterval(0)],
     }
 
-    def __init__(self, n_bins=10, *, ddof=0, labels=None):
+    def __init__(self, n_bins: int = 10, *, ddof: int = 0, labels: ArrayLike | None = None) -> None:
         self.n_bins = n_bins
         self.ddof = ddof
         self.labels = labels
@@ -369,7 +372,7 @@ class CoxTest(_ClassicalTest):
     (-0.011..., 0.756..., 0.0158...)
     """
 
-    def __init__(self, *, labels=None):
+    def __init__(self, *, labels: ArrayLike | None = None) -> None:
         self.labels = labels
 
     def _test(self, predictions):

@@ -1,6 +1,10 @@
 """The test at chosen locations."""
 
+from collections.abc import Callable
+from typing import Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.stats import chi2
 from sklearn.utils import check_random_state
 
@@ -13,6 +17,7 @@ from .._inputs.probabilities import check_probabilities
 from .._kernels.checks import check_finite_kernel
 from .._kernels.functions import KERNEL_CONSTRAINTS, kernel_function
 from .._sklearn import fit_context
+from .._types import RandomState
 from ._base import HypothesisTest, as_p_value
 
 # If the variance of the deviations in a direction is below this share of the sum of squares, they
@@ -131,14 +136,14 @@ class UCMETest(HypothesisTest):
 
     def __init__(
         self,
-        n_locations=10,
+        n_locations: int = 10,
         *,
-        locations=None,
-        kernel="total-variation",
-        bandwidth="median",
-        labels=None,
-        random_state=None,
-    ):
+        locations: tuple | None = None,
+        kernel: str | Callable = "total-variation",
+        bandwidth: float | str = "median",
+        labels: ArrayLike | None = None,
+        random_state: RandomState = None,
+    ) -> None:
         self.n_locations = n_locations
         self.locations = locations
         self.kernel = kernel
@@ -147,7 +152,7 @@ class UCMETest(HypothesisTest):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Compute the p-value.
 
         Parameters

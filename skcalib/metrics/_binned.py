@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import (
@@ -21,6 +22,7 @@ from .._numerics.bins import (
     uniform_bins,
 )
 from .._sklearn import StrOptions, validate_params
+from .._types import Label
 from ._reductions import Needs, average_over_reductions
 
 _DEBIASED = Needs(
@@ -99,21 +101,21 @@ def _expected_calibration_error(
     prefer_skip_nested_validation=True,
 )
 def expected_calibration_error(
-    y_true,
-    y_proba,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
     *,
-    sample_weight=None,
-    pos_label=None,
-    labels=None,
-    n_bins=15,
-    strategy="uniform",
-    min_bin_size=10,
-    norm="l1",
-    debias=False,
-    add_bin_width=False,
-    multi_class="confidence",
-    average="auto",
-):
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+    n_bins: int = 15,
+    strategy: str = "uniform",
+    min_bin_size: int = 10,
+    norm: str = "l1",
+    debias: bool = False,
+    add_bin_width: bool = False,
+    multi_class: str = "confidence",
+    average: str | None = "auto",
+) -> float | np.ndarray:
     r"""Expected calibration error (ECE): mean gap between outcomes and predictions in bins.
 
     It is 0 if in every bin the mean outcome equals the mean prediction, also where errors cancel

@@ -1,9 +1,11 @@
 """Kernel calibration errors for the comparison of models."""
 
+from collections.abc import Callable
 from functools import partial
 from numbers import Real
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgError
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -27,6 +29,7 @@ from .._kernels.functions import (
 from .._kernels.squared_error import SquaredKernelError
 from .._numerics.conditional import ridge_norm, ridge_norm_of_features
 from .._sklearn import Interval, StrOptions, validate_params
+from .._types import Label, RandomState
 from .._warnings import warn
 from ._reductions import Needs, average_over_reductions
 
@@ -140,21 +143,21 @@ def _joint_kernel_calibration_error(predictions: Predictions, kernel, bandwidth)
     prefer_skip_nested_validation=True,
 )
 def conditional_kernel_calibration_error(
-    y_true,
-    y_proba,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
     *,
-    sample_weight=None,
-    pos_label=None,
-    labels=None,
-    kernel="linear-rbf",
-    bandwidth="median",
-    regularization=None,
-    method="exact",
-    n_components=100,
-    random_state=None,
-    multi_class="canonical",
-    average="auto",
-):
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+    kernel: str | Callable = "linear-rbf",
+    bandwidth: float | str = "median",
+    regularization: float | None = None,
+    method: str = "exact",
+    n_components: int = 100,
+    random_state: RandomState = None,
+    multi_class: str = "canonical",
+    average: str | None = "auto",
+) -> float | np.ndarray:
     r"""Conditional kernel calibration error (CKCE), for comparing models.
 
     The squared norm of a kernel ridge regression of the residuals on the predictions: how far the
@@ -294,17 +297,17 @@ def conditional_kernel_calibration_error(
 
 @validate_params(_CONSTRAINTS, prefer_skip_nested_validation=True)
 def joint_kernel_calibration_error(
-    y_true,
-    y_proba,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
     *,
-    sample_weight=None,
-    pos_label=None,
-    labels=None,
-    kernel="linear-rbf",
-    bandwidth="median",
-    multi_class="canonical",
-    average="auto",
-):
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+    kernel: str | Callable = "linear-rbf",
+    bandwidth: float | str = "median",
+    multi_class: str = "canonical",
+    average: str | None = "auto",
+) -> float | np.ndarray:
     r"""Joint kernel calibration error (JKCE): the counterpart of CKCE for joint distributions.
 
     The unbiased estimate of the squared distance between the joint distributions of (prediction,

@@ -3,11 +3,13 @@
 from functools import partial
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
 from .._inputs.predictions import Predictions
 from .._sklearn import StrOptions, validate_params
+from .._types import Label
 from ._reductions import average_over_reductions
 
 
@@ -23,16 +25,16 @@ def _cumulative_calibration_error(predictions: Predictions, kind: str) -> float:
     prefer_skip_nested_validation=True,
 )
 def cumulative_calibration_error(
-    y_true,
-    y_proba,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
     *,
-    sample_weight=None,
-    pos_label=None,
-    labels=None,
-    kind="max",
-    multi_class="confidence",
-    average="auto",
-):
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+    kind: str = "max",
+    multi_class: str = "confidence",
+    average: str | None = "auto",
+) -> float | np.ndarray:
     r"""Cumulative calibration error: how far the residuals add up along the sorted predictions.
 
     It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of

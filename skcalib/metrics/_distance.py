@@ -5,6 +5,7 @@ from functools import partial
 from numbers import Real
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from .._inputs.checks import check_predictions
@@ -12,6 +13,7 @@ from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
 from .._inputs.predictions import Predictions
 from .._numerics.distance import certified_transport, least_calibrating_transport
 from .._sklearn import Interval, validate_params
+from .._types import Label
 from .._warnings import warn
 from ._interval import _interval_calibration_error
 from ._reductions import average_over_reductions, over_reductions
@@ -113,17 +115,17 @@ def _calibration_distance_bounds(predictions: Predictions, tol: float) -> np.nda
     prefer_skip_nested_validation=True,
 )
 def lower_distance_to_calibration(
-    y_true,
-    y_proba,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
     *,
-    sample_weight=None,
-    pos_label=None,
-    labels=None,
-    tol=1e-4,
-    return_certificate=False,
-    multi_class="confidence",
-    average="auto",
-):
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+    tol: float = 1e-4,
+    return_certificate: bool = False,
+    multi_class: str = "confidence",
+    average: str | None = "auto",
+) -> float | np.ndarray | tuple:
     r"""Lower distance to calibration: the least change of the predictions that calibrates them.
 
     It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
@@ -243,16 +245,16 @@ def lower_distance_to_calibration(
     prefer_skip_nested_validation=True,
 )
 def calibration_distance_bounds(
-    y_true,
-    y_proba,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
     *,
-    sample_weight=None,
-    pos_label=None,
-    labels=None,
-    tol=1e-4,
-    multi_class="confidence",
-    average="auto",
-):
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+    tol: float = 1e-4,
+    multi_class: str = "confidence",
+    average: str | None = "auto",
+) -> tuple:
     r"""Bounds on the distance to calibration, the mean change to the nearest calibrated predictor.
 
     The bounds are those of the sample, which is measured, not of the population that it comes from;

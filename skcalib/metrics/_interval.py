@@ -3,8 +3,10 @@
 import math
 from functools import partial
 from numbers import Integral, Real
+from typing import cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._inputs.checks import check_predictions
@@ -18,6 +20,7 @@ from .._numerics.interval import (
     shifted_partition_sum,
 )
 from .._sklearn import Interval, StrOptions, validate_params
+from .._types import Label, RandomState
 from ._reductions import average_over_reductions
 
 # The surrogate takes the widths 2^−k. The search begins at this k, as the best is often near it.
@@ -75,12 +78,12 @@ def _narrowest(precision: float | None) -> int:
 
 
 def _random_grid_calibration_error(
-    predictions: Predictions, width: float, n_draws: int | None, rng
+    predictions: Predictions, width: float | None, n_draws: int | None, rng
 ) -> float:
     points, mass = predictions.pooled_mass()
     if n_draws is None:
-        return shifted_partition_sum(points, mass, width)
-    return drawn_partition_sum(points, mass, width, rng.uniform(size=n_draws))
+        return shifted_partition_sum(points, mass, cast(float, width))
+    return drawn_partition_sum(points, mass, cast(float, width), rng.uniform(size=n_draws))
 
 
 @validate_params(
@@ -96,20 +99,20 @@ def _random_grid_calibration_error(
     prefer_skip_nested_validation=True,
 )
 def interval_calibration_error(
-    y_true,
-    y_proba,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
     *,
-    sample_weight=None,
-    pos_label=None,
-    labels=None,
-    method="exact",
-    precision=None,
-    width=None,
-    n_draws=None,
-    random_state=None,
-    multi_class="confidence",
-    average="auto",
-):
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+    method: str = "exact",
+    precision: float | None = None,
+    width: float | None = None,
+    n_draws: int | None = None,
+    random_state: RandomState = None,
+    multi_class: str = "confidence",
+    average: str | None = "auto",
+) -> float | np.ndarray:
     r"""Interval calibration error (intCE): the least binned error plus bin width over all binnings.
 
     It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of

@@ -1,8 +1,10 @@
 """Kernel calibration errors."""
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import CANONICAL_CONSTRAINTS, METRIC_CONSTRAINTS
@@ -14,6 +16,7 @@ from .._kernels.squared_error import (
     check_enough_for_estimator,
 )
 from .._sklearn import validate_params
+from .._types import Label
 from ._reductions import Needs, average_over_reductions
 
 
@@ -47,20 +50,20 @@ def _kernel_calibration_error(predictions, **options):
     prefer_skip_nested_validation=True,
 )
 def squared_kernel_calibration_error(
-    y_true,
-    y_proba,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
     *,
-    sample_weight=None,
-    pos_label=None,
-    labels=None,
-    kernel="total-variation",
-    bandwidth="median",
-    estimator="unbiased",
-    block_size=None,
-    class_kernel=None,
-    multi_class="canonical",
-    average="auto",
-):
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+    kernel: str | Callable = "total-variation",
+    bandwidth: float | str = "median",
+    estimator: str = "unbiased",
+    block_size: int | None = None,
+    class_kernel: ArrayLike | None = None,
+    multi_class: str = "canonical",
+    average: str | None = "auto",
+) -> float | np.ndarray:
     r"""Squared kernel calibration error (SKCE) of all class probabilities jointly.
 
     Its expectation is 0 exactly if the model is calibrated in the strongest sense (canonically),
@@ -225,18 +228,18 @@ def squared_kernel_calibration_error(
     prefer_skip_nested_validation=True,
 )
 def kernel_calibration_error(
-    y_true,
-    y_proba,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
     *,
-    sample_weight=None,
-    pos_label=None,
-    labels=None,
-    kernel="total-variation",
-    bandwidth="median",
-    class_kernel=None,
-    multi_class="canonical",
-    average="auto",
-):
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+    kernel: str | Callable = "total-variation",
+    bandwidth: float | str = "median",
+    class_kernel: ArrayLike | None = None,
+    multi_class: str = "canonical",
+    average: str | None = "auto",
+) -> float | np.ndarray:
     r"""Kernel calibration error (KCE) of all class probabilities jointly.
 
     The square root of the biased estimate of :func:`squared_kernel_calibration_error`: the largest

@@ -4,6 +4,7 @@ from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._inputs.checks import check_predictions
@@ -13,6 +14,7 @@ from .._kernels.functions import SMALLEST_BANDWIDTH
 from .._numerics.laplace import laplace_pair_sum
 from .._numerics.sorting import first_of_ties
 from .._sklearn import Interval, StrOptions, validate_params
+from .._types import Label, RandomState
 from ._reductions import average_over_reductions
 
 # Pairs of samples that are drawn at once; an array of them takes 8 MB.
@@ -60,7 +62,7 @@ def _binned_square(predictions: Predictions, bandwidth, n_draws, rng) -> float:
     ):
         is_first = first_of_ties(np.floor(points / width + shift))
         sums = np.add.reduceat(mass, np.flatnonzero(is_first))
-        total += sums @ sums
+        total += float(sums @ sums)
     return float(total / n_draws)
 
 
@@ -97,20 +99,20 @@ def _laplace_kernel_calibration_error(
     prefer_skip_nested_validation=True,
 )
 def laplace_kernel_calibration_error(
-    y_true,
-    y_proba,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
     *,
-    sample_weight=None,
-    pos_label=None,
-    labels=None,
-    bandwidth=1.0,
-    method="exact",
-    n_draws=None,
-    squared=False,
-    random_state=None,
-    multi_class="confidence",
-    average="auto",
-):
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+    bandwidth: float = 1.0,
+    method: str = "exact",
+    n_draws: int | None = None,
+    squared: bool = False,
+    random_state: RandomState = None,
+    multi_class: str = "confidence",
+    average: str | None = "auto",
+) -> float | np.ndarray:
     r"""Laplace kernel calibration error (kCE): the largest residual that its unit ball can see.
 
     It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of

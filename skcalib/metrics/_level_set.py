@@ -1,11 +1,13 @@
 """The expected calibration error without bins: every distinct prediction stands alone."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import CANONICAL_CONSTRAINTS, METRIC_CONSTRAINTS
 from .._inputs.predictions import Predictions
 from .._sklearn import validate_params
+from .._types import Label
 from ._reductions import average_over_reductions
 
 
@@ -23,15 +25,15 @@ def _level_set_calibration_error(predictions: Predictions) -> float:
 
 @validate_params(METRIC_CONSTRAINTS | CANONICAL_CONSTRAINTS, prefer_skip_nested_validation=True)
 def level_set_calibration_error(
-    y_true,
-    y_proba,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
     *,
-    sample_weight=None,
-    pos_label=None,
-    labels=None,
-    multi_class="confidence",
-    average="auto",
-):
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+    multi_class: str = "confidence",
+    average: str | None = "auto",
+) -> float | np.ndarray:
     r"""Expected calibration error over level sets: the mean gap at each distinct prediction.
 
     It is 0 if, at every prediction, outcomes and prediction agree on average. This is the expected

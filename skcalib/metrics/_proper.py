@@ -4,6 +4,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
@@ -11,6 +12,7 @@ from .._inputs.predictions import Predictions
 from .._numerics.isotonic import isotonic_fit
 from .._numerics.proper import PROPER_LOSSES
 from .._sklearn import StrOptions, validate_params
+from .._types import Label
 from ._reductions import average_over_reductions
 
 
@@ -50,7 +52,7 @@ class ScoreDecomposition:
     uncertainty: float | np.ndarray
     score: float | np.ndarray
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if not isinstance(other, ScoreDecomposition):
             return NotImplemented
         return all(
@@ -58,7 +60,7 @@ class ScoreDecomposition:
             for one, two in zip(vars(self).values(), vars(other).values(), strict=True)
         )
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         values = ((field.name, np.asarray(getattr(self, field.name))) for field in fields(self))
         parts = (f"{name}={np.array2string(value, precision=4)}" for name, value in values)
         return f"{type(self).__name__}({', '.join(parts)})"
@@ -83,16 +85,16 @@ def _score_decomposition(predictions: Predictions, score: str) -> np.ndarray:
     prefer_skip_nested_validation=True,
 )
 def score_decomposition(
-    y_true,
-    y_proba,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
     *,
-    sample_weight=None,
-    pos_label=None,
-    labels=None,
-    score="brier",
-    multi_class="confidence",
-    average="auto",
-):
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+    score: str = "brier",
+    multi_class: str = "confidence",
+    average: str | None = "auto",
+) -> ScoreDecomposition:
     r"""Decompose a proper score into miscalibration, discrimination and uncertainty (CORP).
 
     The miscalibration is 0 if the predictions are, on the sample itself, their own isotonic

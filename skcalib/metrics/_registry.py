@@ -31,7 +31,7 @@ class Metric:
     response_method: str | tuple[str, ...] = "predict_proba"  # of an estimator, for scorers
     is_mean: bool = False  # whether it is a mean over the samples
     rate: float = 1 / 2  # the estimate of a calibrated model falls like n^-rate
-    statistic: Callable | None = None  # from data to an object that takes batches of outcomes
+    statistic: type[SquaredKernelError] | None = None  # takes batches of outcomes
     in_report: bool = False
 
     @property

@@ -1,6 +1,8 @@
 """The metrics as scorers for model selection."""
 
+from collections.abc import Callable
 from copy import deepcopy
+from typing import Any
 
 from .._sklearn import Scorer
 from ._registry import METRICS, takes_classes
@@ -20,7 +22,13 @@ class _ClassAwareScorer(Scorer):
         return super()._score(method_caller, estimator, X, y_true, **kwargs)
 
 
-def make_scorer(score_func, *, response_method="predict_proba", greater_is_better=False, **kwargs):
+def make_scorer(
+    score_func: Callable,
+    *,
+    response_method: str | list[str] | tuple[str, ...] = "predict_proba",
+    greater_is_better: bool = False,
+    **kwargs: Any,
+) -> Scorer:
     """Make a scorer from a metric of probabilities.
 
     The same as :func:`sklearn.metrics.make_scorer`, with the two defaults that calibration errors
@@ -70,7 +78,7 @@ _SCORERS = {
 }
 
 
-def get_scorer(scoring):
+def get_scorer(scoring: str) -> Scorer:
     """Get a ready-made scorer by name.
 
     Parameters
@@ -104,7 +112,7 @@ def get_scorer(scoring):
     return deepcopy(_SCORERS[scoring])
 
 
-def get_scorer_names():
+def get_scorer_names() -> list[str]:
     """Names of the ready-made scorers.
 
     Returns

@@ -1,12 +1,14 @@
 """The smooth calibration error, and the function that attains it."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
 from .._inputs.predictions import Predictions
 from .._numerics.smooth import lipschitz_maximiser, lipschitz_maximum
 from .._sklearn import validate_params
+from .._types import Label
 from ._reductions import average_over_reductions, over_reductions
 
 
@@ -21,15 +23,15 @@ def _smooth_calibration_witness(predictions: Predictions) -> tuple[np.ndarray, n
 
 @validate_params(METRIC_CONSTRAINTS | REDUCTION_CONSTRAINTS, prefer_skip_nested_validation=True)
 def smooth_calibration_error(
-    y_true,
-    y_proba,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
     *,
-    sample_weight=None,
-    pos_label=None,
-    labels=None,
-    multi_class="confidence",
-    average="auto",
-):
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+    multi_class: str = "confidence",
+    average: str | None = "auto",
+) -> float | np.ndarray:
     r"""Smooth calibration error: the largest residual that a Lipschitz function can see.
 
     It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
@@ -122,14 +124,14 @@ def smooth_calibration_error(
     prefer_skip_nested_validation=True,
 )
 def smooth_calibration_witness(
-    y_true,
-    y_proba,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
     *,
-    sample_weight=None,
-    pos_label=None,
-    labels=None,
-    multi_class="confidence",
-):
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+    multi_class: str = "confidence",
+) -> tuple[np.ndarray, np.ndarray] | list[tuple[np.ndarray, np.ndarray] | None]:
     r"""Witness of the smooth calibration error: where, and in which direction, the model errs.
 
     The weight function that attains the maximum in :func:`smooth_calibration_error`. Where it is

@@ -3,6 +3,9 @@
 from functools import partial
 from numbers import Real
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
 from .._inputs.predictions import Predictions
@@ -12,6 +15,7 @@ from .._numerics.smooth_expected import (
     smoothed_absolute_mass_fixed_point,
 )
 from .._sklearn import Interval, validate_params
+from .._types import Label
 from ._reductions import average_over_reductions
 
 
@@ -29,16 +33,16 @@ def _smooth_expected_calibration_error(predictions: Predictions, bandwidth: floa
     prefer_skip_nested_validation=True,
 )
 def smooth_expected_calibration_error(
-    y_true,
-    y_proba,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
     *,
-    sample_weight=None,
-    pos_label=None,
-    labels=None,
-    bandwidth=None,
-    multi_class="confidence",
-    average="auto",
-):
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+    bandwidth: float | None = None,
+    multi_class: str = "confidence",
+    average: str | None = "auto",
+) -> float | np.ndarray:
     r"""Smooth expected calibration error (smECE): mean absolute residual after smoothing.
 
     It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of

@@ -1,5 +1,6 @@
 """A metric of given predictions as a function of what is observed."""
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -18,7 +19,7 @@ class MetricStatistic:
     least_batches = 64
     depends_on_order = True  # on that of the samples, unless known otherwise
 
-    def __init__(self, data, metric, *, as_matrix, weighted):
+    def __init__(self, data, metric: str | Callable, *, as_matrix, weighted) -> None:
         self.data = data
         self.options = {"metric": metric, "as_matrix": as_matrix, "weighted": weighted}
         # scikit-learn's metrics warn if rows sum to 1 in single precision only

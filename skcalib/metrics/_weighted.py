@@ -4,11 +4,13 @@ import warnings
 from functools import partial
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import CANONICAL_CONSTRAINTS, METRIC_CONSTRAINTS
 from .._sklearn import HasMethods, validate_params
-from ..function_classes import Bounded, Lipschitz, _programs, _resolved
+from .._types import Label
+from ..function_classes import Bounded, FunctionClass, Lipschitz, _programs, _resolved
 from ._reductions import average_over_reductions
 
 SMOOTH = Lipschitz() & Bounded()
@@ -90,16 +92,16 @@ def _solve(problem, function_class):
     prefer_skip_nested_validation=True,
 )
 def weighted_calibration_error(
-    y_true,
-    y_proba,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
     *,
-    sample_weight=None,
-    pos_label=None,
-    labels=None,
-    function_class=SMOOTH,
-    multi_class="canonical",
-    average="auto",
-):
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+    function_class: FunctionClass = SMOOTH,
+    multi_class: str = "canonical",
+    average: str | None = "auto",
+) -> float | np.ndarray:
     r"""Weighted calibration error: the largest residual that functions of a given class can see.
 
     It is 0 if outcomes and predictions agree on average under every weight function of the class;

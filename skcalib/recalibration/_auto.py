@@ -2,11 +2,13 @@
 
 import reprlib
 from numbers import Integral
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.parallel import Parallel, delayed
 
+from .._inputs.predictions import Predictions
 from .._numerics.proper import PROPER_LOSSES
 from .._sklearn import Interval, StrOptions
 from ._base import Recalibrator, clone_for
@@ -16,11 +18,12 @@ from ._registry import default_candidates
 
 
 class AutoRecalibrator(Recalibrator):
-    r"""The recalibrator with the best cross-validated proper score, which may be none at all.
+    r"""The recalibrator with the best cross-validated proper score, or none.
 
-    It is the answer where there is no time to compare: the usual recalibrators are fitted on parts
-    of the calibration data and scored on the rest, and the best is fitted on all of it. The
-    predictions stay as they are unless they gain more than the standard error of the gain.
+    It tries several recalibrators, and none at all, and keeps the one whose cross-validated gain is
+    surest: each is fitted on parts of the calibration data and scored on the rest, and the best is
+    fitted on all of it. The predictions stay as they are unless they gain more than the standard
+    error of the gain.
 
     Parameters
     ----------
@@ -54,9 +57,9 @@ class AutoRecalibrator(Recalibrator):
         The best candidate, fitted on all samples.
 
     results_ : dict
-        A table, ready for :class:`pandas.DataFrame`: of each candidate the "name", the mean "loss"
-        of samples that it was not fitted on, its "gain" over doing nothing, and the standard error
-        of the gain, "gain_error".
+        A table, ready for :class:`pandas.DataFrame`. It has a row for each candidate: its "name",
+        its mean "loss" on samples that it was not fitted on, its "gain" over no recalibration, and
+        the standard error of the gain, "gain_error".
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -75,23 +78,23 @@ class AutoRecalibrator(Recalibrator):
     Notes
     -----
     A proper score decides, and not a calibration error: the constant prediction of the class
-    frequencies is calibrated, and useless. A proper score is the sum of a miscalibration and of
-    what the predictions do not tell apart (:func:`skcalib.metrics.score_decomposition`), so it is
-    lowered by better calibration and raised by lost information; and unlike calibration errors it
-    is a mean over samples, so that its cross-validated estimate is unbiased.
+    frequencies is calibrated, and useless. A proper score adds the miscalibration and the
+    information that the predictions lack (:func:`skcalib.metrics.score_decomposition`), so better
+    calibration lowers it and lost information raises it. Unlike a calibration error it is a mean
+    over samples, so that its cross-validated estimate is unbiased.
 
-    Of the candidates, the one is taken whose gain over doing nothing, less the standard error of
-    the gain, is largest; so nothing is done if no gain exceeds its standard error. The least loss
-    itself would be no sound choice: of several candidates that gain nothing, one seems to by
-    chance. Of 60 data sets with 100 calibrated predictions each (uniform over the simplex of 2, 3
-    and 10 classes) it changed 23, 27 and 35, at a mean cost of 0.009, 0.011 and 0.042 of expected
-    log loss; this rule changed 5, 7 and 8, at 0.002, 0.004 and 0.015. On miscalibrated predictions
-    it is as good.
+    The candidate is taken whose gain over no recalibration, less the standard error of the gain, is
+    largest. So the predictions stay as they are if no gain exceeds its standard error. The smallest
+    loss would be a worse rule: among several candidates that gain nothing, one seems to by chance.
+    On 60 data sets with 100 calibrated predictions each (uniform over the simplex of 2, 3 and 10
+    classes), the smallest loss changed the predictions of 23, 27 and 35 data sets, at a mean cost
+    of 0.009, 0.011 and 0.042 of expected log loss; the rule here changed those of 5, 7 and 8, at a
+    cost of 0.002, 0.004 and 0.015. On miscalibrated predictions it is as good.
 
     The candidates share folds, so the standard error is that of a paired difference. It ignores
     that fits to overlapping parts of the data depend on each other: as an error of the gain of the
-    final fit it is mostly 1.2 to 1.6 times too small. With some ten samples, the choice can still
-    err. The Brier score of two classes is :math:`(y - p)^2`, of more the sum of that over the
+    final fit it is mostly 1.2 to 1.6 times too small. With only about ten samples, the choice can
+    still err. The Brier score of two classes is :math:`(y - p)^2`, of more the sum of that over the
     classes. The cost is that of the candidates, times one more than the number of folds.
 
     Examples
@@ -121,16 +124,24 @@ class AutoRecalibrator(Recalibrator):
         "n_jobs": [Integral, None],
     }
 
-    def __init__(self, candidates=None, *, scoring="log_loss", n_folds=5, n_jobs=None, labels=None):
+    def __init__(
+        self,
+        candidates: list | tuple | None = None,
+        *,
+        scoring: str = "log_loss",
+        n_folds: int = 5,
+        n_jobs: int | None = None,
+        labels: ArrayLike | None = None,
+    ) -> None:
         self.candidates = candidates
         self.scoring = scoring
         self.n_folds = n_folds
         self.n_jobs = n_jobs
         self.labels = labels
 
-    def _fit(self, predictions):
+    def _fit(self, predictions: Predictions) -> None:
         check_can_be_split(predictions)
-        given = self.candidates
+        given: Any = self.candidates
         if given is None:
             given = default_candidates(predictions.is_binary).items()
         candidates = {"none": IdentityRecalibrator(), **check_candidates(given)}
@@ -150,12 +161,12 @@ class AutoRecalibrator(Recalibrator):
         self.best_name_ = list(candidates)[np.argmax(mean_gain - gain_error)]
         self.best_recalibrator_ = _fitted(candidates[self.best_name_], data)
 
-    def _map(self, proba):
+    def _map(self, proba: np.ndarray) -> np.ndarray:
         if proba.ndim == 1:
             proba = np.column_stack([1 - proba, proba])
         return aligned_proba(self.best_recalibrator_, proba, self.classes_)
 
-    def _out_of_fold_losses(self, data, fold, candidates):
+    def _out_of_fold_losses(self, data: "_Data", fold: np.ndarray, candidates: Any) -> np.ndarray:
         """The loss of each sample under each candidate, fitted without its fold, (c, n)."""
         n_folds = fold.max() + 1
         parts = Parallel(n_jobs=self.n_jobs)(
@@ -171,7 +182,7 @@ class AutoRecalibrator(Recalibrator):
 
 
 class _Data(NamedTuple):
-    """What a candidate is fitted to and scored on; no weights if they are equal."""
+    """The data that candidates are fitted to and scored on; no weights if they are equal."""
 
     X: np.ndarray  # (n, K)
     y: np.ndarray  # (n,)
@@ -180,19 +191,21 @@ class _Data(NamedTuple):
     classes: np.ndarray  # (K,)
 
 
-def _data(predictions):
+def _data(predictions: Predictions) -> _Data:
     classes, label = predictions.classes, predictions.label
     weight = predictions.weight / predictions.share_of_one_sample
     varies = np.ptp(weight) > 0
     return _Data(predictions.matrix, classes[label], label, weight if varies else None, classes)
 
 
-def _fitted(recalibrator, data, rows=slice(None)):
+def _fitted(recalibrator: Any, data: _Data, rows: Any = slice(None)) -> Any:
     weights = {} if data.weight is None else {"sample_weight": data.weight[rows]}
     return clone_for(recalibrator, data.classes).fit(data.X[rows], data.y[rows], **weights)
 
 
-def _losses_of_fold(recalibrator, data, is_test, scoring):
+def _losses_of_fold(
+    recalibrator: Any, data: _Data, is_test: np.ndarray, scoring: str
+) -> np.ndarray:
     fitted = _fitted(recalibrator, data, ~is_test)
     proba = aligned_proba(fitted, data.X[is_test], data.classes)
     if len(data.classes) == 2:
@@ -200,8 +213,8 @@ def _losses_of_fold(recalibrator, data, is_test, scoring):
     return PROPER_LOSSES[scoring](proba, data.label[is_test])
 
 
-def _folds(predictions, n_folds):
-    """The fold of each sample, (n,): dealt at random within each class, whatever the row order."""
+def _folds(predictions: Predictions, n_folds: int) -> np.ndarray:
+    """The fold of each sample (n,), dealt at random within each class, whatever the row order."""
     label = predictions.label
     any_order = np.lexsort((label, predictions.weight, *predictions.matrix.T))
     dealt = np.random.default_rng(0).permutation(any_order)
@@ -211,7 +224,7 @@ def _folds(predictions, n_folds):
     return fold
 
 
-def check_candidates(candidates):
+def check_candidates(candidates: Any) -> Any:
     """Names and recalibrators as a dictionary."""
     example = "Pass a list such as [('temperature', TemperatureRecalibrator())]."
     checked = {}
@@ -230,15 +243,15 @@ def check_candidates(candidates):
             )
         if name == "none" or name in checked:
             raise ValueError(
-                f"candidates must have different names, none of them 'none', which is doing "
-                f"nothing; found {name!r}{' twice' * (name in checked)}. Choose another name."
+                "candidates must have different names, none of them 'none', which stands for no "
+                f"recalibration; found {name!r}{' twice' * (name in checked)}. Choose another name."
             )
         checked[name] = recalibrator
     return checked
 
 
-def check_can_be_split(predictions):
-    """One part to fit, one to score."""
+def check_can_be_split(predictions: Predictions) -> None:
+    """There must be one sample to fit and another one to score."""
     if len(predictions.weight) < 2:
         raise ValueError(
             "X must hold at least 2 samples of positive weight, to fit on one and score the other; "

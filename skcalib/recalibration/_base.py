@@ -1,32 +1,36 @@
-"""What all recalibrators share."""
+"""The base classes of recalibrators."""
 
 from abc import ABCMeta, abstractmethod
 from functools import cache
 from numbers import Real
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import ThreadpoolController
 
 from .._inputs.estimators import check_fit_input, check_predict_input
+from .._inputs.predictions import Predictions
 from .._sklearn import Interval, fit_context
 from .._warnings import warn
 
 _threads = cache(ThreadpoolController)
 
-# Of recalibrators that are drawn to the predictions.
+# For recalibrators with a prior, which draws them to the predictions.
 PRIOR_CONSTRAINTS: dict = {"prior_weight": [Interval(Real, 0, None, closed="left")]}
 
 
 class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=ABCMeta):
-    """From probabilities to probabilities, checked here and mapped by the subclasses."""
+    """Maps probabilities to probabilities: input is checked here, subclasses do the mapping."""
 
     _parameter_constraints: dict = {"labels": ["array-like", None]}
 
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the map from predicted to calibrated probabilities.
 
         Parameters
@@ -48,11 +52,11 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         """
         predictions = check_fit_input(self, X, y, sample_weight)
         self.classes_ = predictions.classes
-        with _threads().limit(limits=1, user_api="blas"):  # products of blocks: more cost time
+        with _threads().limit(limits=1, user_api="blas"):  # for small products, threads cost time
             self._fit(predictions)
         return self
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Calibrated probabilities.
 
         Parameters
@@ -71,7 +75,7 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
             return np.column_stack([1 - calibrated, calibrated])
         return calibrated
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Calibrated probabilities, the same as :meth:`predict_proba`.
 
         Parameters
@@ -86,7 +90,7 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         """
         return self.predict_proba(X)
 
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """The class of the largest calibrated probability.
 
         Parameters
@@ -102,7 +106,7 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         proba = self.predict_proba(X)
         return self.classes_[np.argmax(proba, axis=1)]
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Names of the columns that :meth:`transform` returns.
 
         Parameters
@@ -118,34 +122,34 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         check_is_fitted(self)
         return probability_names(self.classes_)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         return tags
 
     @abstractmethod
-    def _fit(self, predictions):
+    def _fit(self, predictions: Predictions) -> None:
         """Set fitted attributes from checked `Predictions`."""
 
     @abstractmethod
-    def _map(self, proba):
-        """From checked probabilities, (n,) for two classes or (n, K), to calibrated ones."""
+    def _map(self, proba: np.ndarray) -> np.ndarray:
+        """Map checked probabilities, (n,) for two classes or (n, K), to calibrated ones."""
 
 
 class OneVsRestRecalibrator(Recalibrator):
-    """A recalibrator of two classes: more are mapped one by one, and rows divided by their sums.
+    """Recalibrates two classes; more are mapped one by one, and the rows divided by their sums.
 
-    `_fit_binary` returns what one map has learned, `_map_binary` applies it. A row that maps to
+    `_fit_binary` returns the fitted state of one map, `_map_binary` applies it. A row that maps to
     zeros keeps its predicted probabilities.
     """
 
-    def _fit(self, predictions):
-        problems = [predictions]
+    def _fit(self, predictions: Predictions) -> None:
+        problems: list[Any] = [predictions]
         if not predictions.is_binary:
             problems = [problem for _, problem in predictions.classwise()]
         self.maps_ = [self._fit_binary(problem) for problem in problems]
 
-    def _map(self, proba):
+    def _map(self, proba: np.ndarray) -> np.ndarray:
         if proba.ndim == 1:
             return self._map_binary(proba, self.maps_[0])
         mapped = np.column_stack(
@@ -156,19 +160,19 @@ class OneVsRestRecalibrator(Recalibrator):
         return mapped / mapped.sum(axis=1, keepdims=True)
 
     @abstractmethod
-    def _fit_binary(self, predictions):
-        """What the map of one class learns from `Predictions` of two classes."""
+    def _fit_binary(self, predictions: Predictions) -> Any:
+        """The fitted state of the map of one class, from `Predictions` of two classes."""
 
     @abstractmethod
-    def _map_binary(self, proba, learned):
-        """The map of one class, (n,) to (n,)."""
+    def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
+        """Apply the map of one class, (n,) to (n,)."""
 
 
-def probability_names(classes):
+def probability_names(classes: np.ndarray) -> np.ndarray:
     return np.array([f"proba_{label}" for label in classes.tolist()], dtype=object)
 
 
-def clone_for(recalibrator, classes):
+def clone_for(recalibrator: Any, classes: np.ndarray) -> Any:
     """An unfitted copy that knows the classes, not all of which occur in every fold."""
     recalibrator = clone(recalibrator)
     if "labels" in recalibrator.get_params():
@@ -176,18 +180,18 @@ def clone_for(recalibrator, classes):
     return recalibrator
 
 
-def share_of_prior(predictions, prior_weight):
-    """What so many samples more are of all samples.
+def share_of_prior(predictions: Predictions, prior_weight: float) -> float:
+    """Fraction of the total weight carried by the prior samples.
 
-    The labels of these are distributed as predicted; the outcomes that a fit aims at are mixed
-    accordingly.
+    The labels of prior samples are distributed as predicted. A fit aims at the observed outcomes
+    mixed with the predictions in this proportion.
     """
     prior = prior_weight * predictions.share_of_one_sample
     return prior / (1 + prior)
 
 
-def warn_unless_converged(recalibrator, converged):
-    # with a prior there is always a maximum, and what is missing is lost in rounding
+def warn_unless_converged(recalibrator: Any, converged: bool) -> None:
+    # with a prior there is always a maximum, and the last step was within rounding of it
     if not converged and recalibrator.prior_weight == 0:
         warn(
             f"The likelihood of {type(recalibrator).__name__} has no maximum, as the outcomes can "

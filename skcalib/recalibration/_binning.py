@@ -2,21 +2,25 @@
 
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from .._inputs.predictions import Predictions
 from .._numerics.bins import quantile_bins
 from .._numerics.interval import optimal_partition, partition_errors
 from .._numerics.logits import clipped
 from .._numerics.sorting import first_of_ties, last_of_runs
 from .._sklearn import Interval, StrOptions
+from .._types import RandomState
 from ._base import OneVsRestRecalibrator, Recalibrator
 
 
 @dataclass(frozen=True)
 class IntervalCertificate:
-    r"""What a partition into intervals says of how far predictions are from calibrated ones.
+    r"""Bounds on the distance from calibration that a partition into intervals proves.
 
     Parameters
     ----------
@@ -66,33 +70,33 @@ class IntervalMap:
 class IntervalBinningRecalibrator(OneVsRestRecalibrator):
     r"""Recalibration by the mean outcome of intervals of predictions.
 
-    The default partition is the one behind the interval calibration error: its binned error and
-    mean width together are least. It makes the calibration data perfectly calibrated, moves
-    predictions no further on average than that error, and says so in a certificate. It is the best
-    certificate, but seldom the best map for other data (see Notes). Intervals of equal width or
+    The default partition is that of the interval calibration error: the sum of its binned error and
+    its mean width is smallest. It makes the calibration data perfectly calibrated and moves
+    predictions by no more than that error on average, which a certificate states. It proves the
+    best bound, but is seldom the best map for new data (see Notes). Intervals of equal width or
     equal mass are histogram binning [2]_. More than two classes are recalibrated one against the
     rest, and the rows divided by their sums.
 
     Parameters
     ----------
     strategy : {"optimal", "uniform", "quantile"}, default="optimal"
-        Intervals of least binned error plus mean width; or of equal width; or of equal mass, where
-        equal predictions are never separated.
+        Intervals with the smallest sum of binned error and mean width; intervals of equal width; or
+        intervals of equal mass, where equal predictions are never separated.
 
     n_bins : int, default=15
         Number of intervals for "uniform" and "quantile"; "optimal" finds its own.
 
     random_shift : bool, default=False
-        For "uniform", move all ends of intervals to the right by the same random part of their
-        width; so there is one interval more.
+        For "uniform", move the ends of all intervals to the right by the same random fraction of
+        their width, which makes one interval more.
 
     random_state : int, RandomState instance or None, default=None
         Source of the random shift. Pass an int for the same result in every call.
 
     pseudo_count : float, default=0.0
-        The mean outcome is taken as if each interval held so many samples more, half of each label.
-        A positive number keeps the log loss finite; with 0 the calibration data become perfectly
-        calibrated.
+        Number of additional samples, half of each label, that are added to each interval before
+        its mean outcome is taken. A positive number keeps the log loss finite; with 0 the
+        calibration data become perfectly calibrated.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -112,9 +116,9 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         The calibrated probability of each interval, before rows are divided by sums.
 
     certificate_ : IntervalCertificate
-        What the partition says of the calibration data: its `binned_error` and `mean_width`; their
-        sum `distance_bound`, which the distance of the predictions from calibration does not
-        exceed, and which for "optimal" is their interval calibration error; and the `movement`, the
+        The error of the partition on the calibration data: its `binned_error` and `mean_width`;
+        their sum `distance_bound`, which is at least the distance of the predictions from
+        calibration, and for "optimal" is their interval calibration error; and the `movement`, the
         mean of \|calibrated − predicted\|, which is at most that sum if `pseudo_count` is 0.
 
     maps_ : list of IntervalMap
@@ -198,14 +202,14 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
 
     def __init__(
         self,
-        strategy="optimal",
+        strategy: str = "optimal",
         *,
-        n_bins=15,
-        random_shift=False,
-        random_state=None,
-        pseudo_count=0.0,
-        labels=None,
-    ):
+        n_bins: int = 15,
+        random_shift: bool = False,
+        random_state: RandomState = None,
+        pseudo_count: float = 0.0,
+        labels: ArrayLike | None = None,
+    ) -> None:
         self.strategy = strategy
         self.n_bins = n_bins
         self.random_shift = random_shift
@@ -213,15 +217,15 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         self.pseudo_count = pseudo_count
         self.labels = labels
 
-    def _fit(self, predictions):
+    def _fit(self, predictions: Predictions) -> None:
         check_random_shift(self.strategy, self.random_shift)
         super()._fit(predictions)
         found = [
             (one.partition, one.values[~np.isnan(one.values)], one.certificate)
             for one in self.maps_
         ]
-        found = found[0] if predictions.is_binary else map(list, zip(*found, strict=True))
-        self.partition_, self.values_, self.certificate_ = found
+        by_kind: Any = found[0] if predictions.is_binary else map(list, zip(*found, strict=True))
+        self.partition_, self.values_, self.certificate_ = by_kind
 
     def _fit_binary(self, predictions):
         points, weight, _ = predictions.pooled()
@@ -240,7 +244,7 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
             IntervalCertificate(*partition_errors(points, weight, start), float(movement)),
         )
 
-    def _cuts(self, points, weight):
+    def _cuts(self, points: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Where the second and each further interval begins."""
         if self.strategy == "uniform":
             if not self.random_shift:
@@ -255,13 +259,13 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         before, after = points[start[1:] - 1], points[start[1:]]
         return np.maximum((before + after) / 2, np.nextafter(before, 2))  # never at `before`
 
-    def _map_binary(self, proba, learned):
+    def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
         value = learned.values[np.searchsorted(learned.cuts, proba, side="right")]
         kept = clipped(proba) if self.pseudo_count else proba
         return np.where(np.isnan(value), kept, value)
 
 
-def check_random_shift(strategy, random_shift):
+def check_random_shift(strategy: str, random_shift: bool) -> None:
     """Only intervals of equal width can be shifted."""
     if random_shift and strategy != "uniform":
         raise ValueError(

@@ -1,6 +1,10 @@
 """A classifier whose probabilities are recalibrated."""
 
+import functools
+from typing import Any, Self
+
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn import get_config
 from sklearn.base import ClassifierMixin
 from sklearn.frozen import FrozenEstimator
@@ -33,10 +37,10 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         that becomes the classes.
 
     response_method : {"predict_proba", "decision_function"}, default="predict_proba"
-        What the classifier is asked for. Decision scores s, such as those of a support vector
-        machine, become the probabilities expit(s / r), of more than two classes softmax(s / r),
-        which it is up to a recalibrator to make calibrated (see Notes for the scale r). Scores are
-        declared here, never guessed from their values.
+        The method of the classifier that is called. Decision scores s, such as those of a support
+        vector machine, become the probabilities expit(s / r), or softmax(s / r) for more than two
+        classes, which are for a recalibrator to calibrate (the scale r is explained in the Notes).
+        Scores are declared here, never guessed from their values.
 
     cv : int, cross-validation generator or iterable, default=5
         The folds whose probabilities the recalibrator is fitted on: a number of (stratified)
@@ -83,15 +87,15 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
     class that the training part of a fold lacks gets probability 0 there; a warning tells if a test
     part lacks a class, of which its recalibrator then learns nothing.
 
-    Only ratios of weights matter to most recalibrators. So a sample of weight 2 is not the same as
-    two samples where a prior or a choice by cross-validation depends on the number of samples, as
-    in the default; it is in an :class:`IsotonicRecalibrator`, for example.
+    Multiplying all weights by the same number changes nothing. So a sample of weight 2 is not the
+    same as two samples for a recalibrator that depends on the number of samples, such as one with a
+    prior, or the default with its cross-validation. It is for an :class:`IsotonicRecalibrator`.
 
     The scale r of decision scores is their root mean square over the samples that the classifier
-    was fitted on (a frozen one: the samples passed to `fit`), weighted like these, and 1 if all
-    scores are 0. Of more than two classes the mean of each row is subtracted first, which softmax
-    ignores. So the units of the scores do not matter, and the log-odds that a recalibrator sees are
-    the scores up to a factor.
+    was fitted on (for a frozen one, the samples passed to `fit`), with the same weights, and 1 if
+    all scores are 0. For more than two classes the mean of each row is subtracted first, which
+    softmax ignores. So the units of the scores do not matter, and the log-odds that a recalibrator
+    sees are the scores up to a factor.
 
     Examples
     --------
@@ -121,14 +125,14 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
 
     def __init__(
         self,
-        estimator,
-        recalibrator=None,
+        estimator: Any,
+        recalibrator: Any = None,
         *,
-        response_method="predict_proba",
-        cv=5,
-        ensemble="auto",
-        n_jobs=None,
-    ):
+        response_method: str = "predict_proba",
+        cv: Any = 5,
+        ensemble: bool | str = "auto",
+        n_jobs: int | None = None,
+    ) -> None:
         self.estimator = estimator
         self.recalibrator = recalibrator
         self.response_method = response_method
@@ -137,7 +141,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, sample_weight=None, **params):
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
         """Fit the classifier and the recalibrator.
 
         Parameters
@@ -179,7 +183,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         if ensemble:
             check_not_pairwise(self.estimator)
             folds = self._folds(X, y, routed)
-            calibration_sets = [test for _, test in folds]
+            calibration_sets: list[Any] = [test for _, test in folds]
             self._check_calibration_sets(calibration_sets, y, sample_weight)
             fitted = self._cross_fit(fit_fold, X, y, folds, routed, self.classes_)
         else:
@@ -193,16 +197,16 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         return self
 
     @property
-    def pairs_(self):
+    def pairs_(self) -> list[tuple[Any, Any]]:
         """The fitted pairs of a classifier and a recalibrator."""
         return [(classifier.estimator, recalibrator) for classifier, recalibrator in self._fitted]
 
     @property
-    def scales_(self):
-        """For each pair what the decision scores of its classifier are divided by, or None."""
+    def scales_(self) -> list[float | None]:
+        """For each pair the scale of the decision scores of its classifier, or None."""
         return [classifier.scale for classifier, _ in self._fitted]
 
-    def _takes_weights(self):
+    def _takes_weights(self) -> bool:
         """Whether the classifier is offered the weights."""
         if get_config()["enable_metadata_routing"]:
             return True
@@ -217,7 +221,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
             )
         return takes_weights
 
-    def _check_calibration_sets(self, tests, y, sample_weight):
+    def _check_calibration_sets(self, tests: list[np.ndarray], y: Any, sample_weight: Any) -> None:
         """A recalibrator knows nothing of a class that its fold lacks."""
         if sample_weight is not None:
             check_weights_of_folds(sample_weight, tests)
@@ -229,13 +233,13 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
                 "recalibrators learn nothing. Choose fewer or stratified folds, or ensemble=False.",
             )
 
-    def _fit_recalibrator(self, proba, y, sample_weight, rows):
+    def _fit_recalibrator(self, proba: np.ndarray, y: Any, sample_weight: Any, rows: Any) -> Any:
         chosen = AutoRecalibrator() if self.recalibrator is None else self.recalibrator
         recalibrator = clone_for(chosen, self.classes_)
         weight = {} if sample_weight is None else {"sample_weight": sample_weight[rows]}
         return recalibrator.fit(proba, y[rows], **weight)
 
-    def predict_proba(self, X):
+    def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Calibrated probabilities.
 
         Parameters
@@ -249,13 +253,13 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
             Calibrated probabilities, the mean over the pairs; rows sum to 1.
         """
         check_is_fitted(self)
-        total = 0.0
-        for classifier, recalibrator in self._fitted:
-            proba = classifier.proba(X, self.classes_)
-            total += aligned_proba(recalibrator, proba, self.classes_)
-        return total / len(self._fitted)
+        probas = (
+            aligned_proba(recalibrator, classifier.proba(X, self.classes_), self.classes_)
+            for classifier, recalibrator in self._fitted
+        )
+        return functools.reduce(np.add, probas) / len(self._fitted)
 
-    def predict(self, X):
+    def predict(self, X: ArrayLike) -> np.ndarray:
         """The class of the largest calibrated probability.
 
         Parameters
@@ -271,7 +275,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         proba = self.predict_proba(X)
         return self.classes_[np.argmax(proba, axis=1)]
 
-    def get_metadata_routing(self):
+    def get_metadata_routing(self) -> MetadataRouter:
         """Get the metadata routing of this object.
 
         Returns
@@ -292,7 +296,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         )
 
 
-def check_labels_of_frozen(observed, estimator):
+def check_labels_of_frozen(observed: np.ndarray, estimator: Any) -> None:
     """A fitted classifier knows no further classes."""
     unknown = sorted(set(observed.tolist()) - set(estimator.classes_.tolist()), key=str)
     if unknown:
@@ -302,7 +306,7 @@ def check_labels_of_frozen(observed, estimator):
         )
 
 
-def check_not_pairwise(estimator):
+def check_not_pairwise(estimator: Any) -> None:
     if get_tags(estimator).input_tags.pairwise:
         raise ValueError(
             f"ensemble must be False for {estimator!r}, whose X holds the distances or kernel "
@@ -311,7 +315,7 @@ def check_not_pairwise(estimator):
         )
 
 
-def check_two_classes(classes, where=""):
+def check_two_classes(classes: np.ndarray, where: str = "") -> None:
     if len(classes) < 2:
         raise ValueError(
             f"y must hold at least two classes{where}; found 1 class, {listed(classes)}. There is "
@@ -319,7 +323,7 @@ def check_two_classes(classes, where=""):
         )
 
 
-def check_weights_of_folds(sample_weight, tests):
+def check_weights_of_folds(sample_weight: Any, tests: list[np.ndarray]) -> None:
     """A recalibrator fitted on a fold needs a sample that counts."""
     for k, test in enumerate(tests):
         if not sample_weight[test].any():

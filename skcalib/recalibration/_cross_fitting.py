@@ -7,13 +7,14 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit, softmax
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
-from sklearn.utils import Bunch, column_or_1d, get_tags, indexable
+from sklearn.utils import Bunch, Tags, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -25,12 +26,12 @@ from .._sklearn import HasMethods, StrOptions, check_method_params, safe_split
 
 @dataclass(frozen=True, eq=False)
 class FittedClassifier:
-    """A fitted classifier, and what its decision scores are divided by to become log-odds."""
+    """A fitted classifier, and the scale that its decision scores are divided by."""
 
     estimator: Any
     scale: float | None  # None if it is asked for probabilities
 
-    def proba(self, X, classes):
+    def proba(self, X: ArrayLike, classes):
         """Probabilities with a column for each class, 0 for one that it has not seen."""
         if self.scale is None:
             return aligned_proba(self.estimator, X, classes)
@@ -48,14 +49,14 @@ class CrossFittingMetaEstimator(MetaEstimatorMixin, BaseEstimator):
         "n_jobs": [Integral, None],
     }
 
-    def _check_data(self, X, y):
+    def _check_data(self, X: Any, y: Any) -> Any:
         """Features that can be indexed, labels as an array of one type, and the classes."""
         check_response(self.estimator, self.response_method, fitted=False)
         X, y = indexable(X, column_or_1d(y, warn=True))
         classes, code = check_labels(y, name="y", partner="X")
         return X, classes[code], classes
 
-    def _route(self, method, params):
+    def _route(self, method: str, params: Any) -> Any:
         """Which parameters go to the classifier's fit and which to the splitter."""
         if get_config()["enable_metadata_routing"]:
             # before 1.9 scikit-learn copies what routes, and an iterator of splits has no copy
@@ -66,21 +67,23 @@ class CrossFittingMetaEstimator(MetaEstimatorMixin, BaseEstimator):
         fit = {name: value for name, value in params.items() if name != "groups"}
         return Bunch(estimator=Bunch(fit=fit), splitter=Bunch(split=split))
 
-    def _fit_whole(self, X, y, routed):
+    def _fit_whole(self, X: Any, y: Any, routed: Any) -> FittedClassifier:
         """The `FittedClassifier` of all samples."""
         return _fit_classifier(
             clone(self.estimator), self.response_method, X, y, routed.estimator.fit
         )
 
-    def _folds(self, X, y, routed):
+    def _folds(self, X: Any, y: Any, routed: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         check_enough_samples(self.cv, len(y))
         cv = check_cv(self.cv, y, classifier=True)
         return check_folds(list(cv.split(X, y, **routed.splitter.split)))
 
-    def _cross_fit(self, task, X, y, folds, routed, classes):
-        """What the task, `fit_fold` or `predict_fold`, returns for each fold.
+    def _cross_fit(
+        self, task: Any, X: Any, y: Any, folds: Any, routed: Any, classes: np.ndarray
+    ) -> Any:
+        """The results of the task, `fit_fold` or `predict_fold`, for each fold.
 
-        The labels stay what they are: class weights and scorers of the classifier may name them.
+        Labels are not encoded: class weights and scorers of the classifier may name them.
         """
         return Parallel(n_jobs=self.n_jobs)(
             delayed(task)(
@@ -96,7 +99,9 @@ class CrossFittingMetaEstimator(MetaEstimatorMixin, BaseEstimator):
             for train, test in folds
         )
 
-    def _fit_out_of_fold(self, X, y, routed, classes=None):
+    def _fit_out_of_fold(
+        self, X: Any, y: Any, routed: Any, classes: np.ndarray | None = None
+    ) -> tuple[FittedClassifier, np.ndarray]:
         """`_fit_whole`, and each sample's probabilities from a classifier fitted without its fold.
 
         Their columns are the `classes`, by default those of the classifier.
@@ -112,20 +117,23 @@ class CrossFittingMetaEstimator(MetaEstimatorMixin, BaseEstimator):
         proba = self._cross_fit(predict_fold, X, y, folds, routed, classes)
         return fitted, np.concatenate(proba)[rows]
 
-    def _adopt_features(self, fitted):
+    def _adopt_features(self, fitted: Any) -> None:
         for name in ("n_features_in_", "feature_names_in_"):
-            vars(self).pop(name, None)
             if hasattr(fitted, name):
                 setattr(self, name, getattr(fitted, name))
+            elif hasattr(self, name):
+                delattr(self, name)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self.estimator).input_tags
         tags.target_tags.required = True
         return tags
 
 
-def _fit_classifier(estimator, response_method, X, y, fit_params):
+def _fit_classifier(
+    estimator: Any, response_method: str, X: Any, y: Any, fit_params: Any
+) -> FittedClassifier:
     estimator.fit(X, y, **fit_params)
     check_response(estimator, response_method, fitted=True)
     if response_method == "predict_proba":
@@ -135,7 +143,16 @@ def _fit_classifier(estimator, response_method, X, y, fit_params):
     return FittedClassifier(estimator, scale)
 
 
-def fit_fold(estimator, response_method, classes, X, y, train, test, fit_params):
+def fit_fold(
+    estimator: Any,
+    response_method: str,
+    classes: np.ndarray,
+    X: Any,
+    y: Any,
+    train: Any,
+    test: Any,
+    fit_params: Any,
+) -> tuple[FittedClassifier, np.ndarray]:
     """The classifier fitted on the other folds, and its probabilities in this one."""
     fit_params = check_method_params(X, fit_params, indices=train)
     X_train, y_train = safe_split(estimator, X, y, train)
@@ -144,13 +161,13 @@ def fit_fold(estimator, response_method, classes, X, y, train, test, fit_params)
     return fitted, fitted.proba(X_test, classes)
 
 
-def predict_fold(*args):
-    """The probabilities alone: a fitted classifier may take much memory."""
+def predict_fold(*args: Any) -> np.ndarray:
+    """Only the probabilities, as a fitted classifier may take much memory."""
     return fit_fold(*args)[1]
 
 
-def _scale_of_scores(scores, weight):
-    """The root mean square of what matters to `_proba_of_scores`; 1 if that is 0."""
+def _scale_of_scores(scores: np.ndarray, weight: np.ndarray) -> float:
+    """The root mean square of the scores, relative to the mean of each row; 1 if that is 0."""
     if scores.ndim == 2:
         scores = scores - scores.mean(axis=1, keepdims=True)  # softmax ignores it
     largest = np.abs(scores).max() or 1.0  # squares relative to it do not overflow
@@ -158,21 +175,21 @@ def _scale_of_scores(scores, weight):
     return float(largest * np.sqrt(square.mean())) or 1.0
 
 
-def _proba_of_scores(scores, scale):
+def _proba_of_scores(scores: np.ndarray, scale: float) -> np.ndarray:
     """(n, 2) from scores (n,) of the last of two classes; (n, K) from one for each class."""
     if scores.ndim == 1:
         return expit(np.outer(scores / scale, [-1, 1]))
     return softmax(scores / scale, axis=1)
 
 
-def aligned_proba(estimator, X, classes):
+def aligned_proba(estimator: Any, X: Any, classes: np.ndarray) -> np.ndarray:
     """The estimator's probabilities with a column for each class, 0 for one it has not seen."""
     proba = estimator.predict_proba(X)
     check_probabilities(proba, name=f"The output of {type(estimator).__name__}.predict_proba")
     return _aligned(proba, estimator, classes)
 
 
-def _aligned(proba, estimator, classes):
+def _aligned(proba: np.ndarray, estimator: Any, classes: np.ndarray) -> np.ndarray:
     known = estimator.classes_
     if np.array_equal(known, classes):
         return proba
@@ -189,8 +206,8 @@ def _aligned(proba, estimator, classes):
     return aligned
 
 
-def check_response(estimator, response_method, *, fitted):
-    """A method that some classifiers have from the start, and some only once they are fitted."""
+def check_response(estimator: Any, response_method: str, *, fitted: Any) -> None:
+    """The classifier must have the method; some classifiers have it only once they are fitted."""
     if fitted and not hasattr(estimator, "classes_"):
         raise ValueError(
             f"estimator must be a classifier, with the attribute classes_ once it is fitted; found "
@@ -210,7 +227,7 @@ def check_response(estimator, response_method, *, fitted):
     )
 
 
-def check_scores(scores, estimator):
+def check_scores(scores: np.ndarray, estimator: Any) -> np.ndarray:
     """Decision scores of a fitted classifier: (n,) for the last of two classes, else (n, K)."""
     name = f"The output of {type(estimator).__name__}.decision_function"
     scores, n_classes = as_array(scores, name), len(estimator.classes_)
@@ -233,7 +250,7 @@ def check_scores(scores, estimator):
     return scores.astype(np.float64, copy=False)
 
 
-def _has_pairwise_scores(estimator):
+def _has_pairwise_scores(estimator: Any) -> bool:
     """Whether the scores are a support vector machine's; of three classes there are three pairs."""
     while True:
         if isinstance(estimator, FrozenEstimator):
@@ -246,16 +263,16 @@ def _has_pairwise_scores(estimator):
             return getattr(estimator, "decision_function_shape", None) == "ovo"
 
 
-def check_enough_samples(cv, n):
+def check_enough_samples(cv: Any, n: int) -> None:
     """A number of folds must not exceed the number of samples."""
-    if isinstance(cv, numbers.Integral) and n < cv:
+    if isinstance(cv, numbers.Integral) and n < int(cv):
         raise ValueError(
             f"cv={cv} needs at least {cv} samples; found {n} sample(s) (n_samples={n}). Choose "
             "fewer folds, or freeze a fitted classifier (FrozenEstimator)."
         )
 
 
-def check_folds(folds):
+def check_folds(folds: Any) -> list[tuple[np.ndarray, np.ndarray]]:
     """Pairs of arrays of indices, none of them empty; masks become indices."""
     if not folds:
         raise ValueError(
@@ -277,14 +294,14 @@ def check_folds(folds):
     return checked
 
 
-def check_partition(tests, n):
+def check_partition(tests: list[np.ndarray], n: int) -> np.ndarray:
     """Positions of the samples 0..n−1 in the concatenated test sets, which must hold each once."""
-    tests = np.concatenate(tests)
-    if len(tests) != n or not np.array_equal(np.sort(tests), np.arange(n)):
+    order = np.concatenate(tests)
+    if len(order) != n or not np.array_equal(np.sort(order), np.arange(n)):
         raise ValueError(
             "cv must put every sample into exactly one test set, for out-of-fold probabilities of "
-            f"all; found {len(tests)} test samples, {len(np.unique(tests))} of them distinct, for "
+            f"all; found {len(order)} test samples, {len(np.unique(order))} of them distinct, for "
             f"{n} samples. Choose a splitter such as KFold; a RecalibratedClassifier with "
             "ensemble=True takes any."
         )
-    return np.argsort(tests)
+    return np.argsort(order)

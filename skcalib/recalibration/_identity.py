@@ -1,5 +1,9 @@
 """No recalibration, as a recalibrator."""
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._inputs.predictions import Predictions
 from ._base import Recalibrator
 
 
@@ -54,11 +58,11 @@ class IdentityRecalibrator(Recalibrator):
     array([-0.65, -0.16])
     """
 
-    def __init__(self, *, labels=None):
+    def __init__(self, *, labels: ArrayLike | None = None) -> None:
         self.labels = labels
 
-    def _fit(self, predictions):
+    def _fit(self, predictions: Predictions) -> None:
         pass
 
-    def _map(self, proba):
+    def _map(self, proba: np.ndarray) -> np.ndarray:
         return proba.copy()

@@ -1,6 +1,9 @@
 """Isotonic regression."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._numerics.isotonic import centred_isotonic_knots, isotonic_knots
 from ._base import OneVsRestRecalibrator, Recalibrator
@@ -87,7 +90,7 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
 
     _parameter_constraints: dict = {**Recalibrator._parameter_constraints, "strict": ["boolean"]}
 
-    def __init__(self, *, strict=False, labels=None):
+    def __init__(self, *, strict: bool = False, labels: ArrayLike | None = None) -> None:
         self.strict = strict
         self.labels = labels
 
@@ -97,6 +100,6 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
             return centred_isotonic_knots(points, weight, predictions.share_of_one_sample)
         return isotonic_knots(points, weight)
 
-    def _map_binary(self, proba, learned):
+    def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
         knots, values = learned
         return np.clip(np.interp(proba, knots, values), values[0], values[-1])  # up to rounding

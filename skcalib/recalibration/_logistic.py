@@ -2,12 +2,15 @@
 
 from abc import abstractmethod
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.polynomial.polynomial import polyval
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from .._numerics.logistic import logistic_fit
+from .._inputs.predictions import Predictions
+from .._numerics.logistic import LogisticFit, logistic_fit
 from .._numerics.logits import clipped, log_odds, log_probabilities, smallest_probability
 from .._sklearn import StrOptions
 from ._base import PRIOR_CONSTRAINTS, OneVsRestRecalibrator, share_of_prior, warn_unless_converged
@@ -28,41 +31,41 @@ class LogisticRecalibrator(OneVsRestRecalibrator):
         **PRIOR_CONSTRAINTS,
     }
 
-    def __init__(self, *, prior_weight=1.0, labels=None):
+    def __init__(self, *, prior_weight: float = 1.0, labels: ArrayLike | None = None) -> None:
         self.prior_weight = prior_weight
         self.labels = labels
 
-    def _fit(self, predictions):
+    def _fit(self, predictions: Predictions) -> None:
         self.smallest_probability_ = smallest_probability(predictions.proba)
         super()._fit(predictions)
         table = np.array(self.maps_)
         self.intercept_, self.coef_ = table[:, 0].copy(), table[:, 1:].copy()
 
-    def _fit_binary(self, predictions):
+    def _fit_binary(self, predictions: Predictions) -> Any:
         fit = self._fit_outcomes(*outcomes(self, predictions))
         warn_unless_converged(self, fit.converged)
         return fit.coefficients
 
-    def _map_binary(self, proba, learned):
+    def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
         return clipped(expit(self._log_odds(proba, learned)))
 
     @abstractmethod
-    def _fit_outcomes(self, proba, mass):
+    def _fit_outcomes(self, proba: np.ndarray, mass: np.ndarray) -> LogisticFit:
         """Fit to distinct predictions (m,) and the mass of either outcome (2, m)."""
 
     @abstractmethod
-    def _log_odds(self, proba, coefficients):
+    def _log_odds(self, proba: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """From predictions (n,) to calibrated log-odds (n,)."""
 
 
 class _PolynomialRecalibrator(LogisticRecalibrator):
     """Powers of the logit up to `_degree`."""
 
-    def _fit_outcomes(self, proba, mass):
+    def _fit_outcomes(self, proba: np.ndarray, mass: np.ndarray) -> LogisticFit:
         design = np.vander(log_odds(proba), self._degree + 1, increasing=True)
         return logistic_fit(design, mass, np.eye(self._degree + 1)[1])
 
-    def _log_odds(self, proba, coefficients):
+    def _log_odds(self, proba: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         return polyval(log_odds(proba, self.smallest_probability_), coefficients)
 
 
@@ -78,9 +81,9 @@ class SigmoidRecalibrator(_PolynomialRecalibrator):
     Parameters
     ----------
     prior_weight : float, default=1.0
-        The fit is drawn to the predictions as if so many samples more had been seen, with labels
-        distributed as predicted. That keeps it finite where the outcomes can be separated, and
-        helps with few samples. 0 is plain maximum likelihood.
+        Number of additional samples, with labels distributed as predicted, that the fit treats as
+        seen. They draw it to the predictions, keep it finite where the outcomes can be separated,
+        and help with few samples. 0 is plain maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -101,9 +104,9 @@ class SigmoidRecalibrator(_PolynomialRecalibrator):
         For each map the intercept and the coefficients, one after another.
 
     smallest_probability_ : float
-        Probabilities are kept so far from 0 and 1 where their logarithm is taken, and not told
-        apart beyond: the machine epsilon, or, if the calibration data contain exact zeros, half of
-        the smallest positive probability (at most half of 1/K).
+        Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
+        1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
+        smallest positive probability (at most half of 1/K).
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).
@@ -172,9 +175,9 @@ class QuadraticRecalibrator(_PolynomialRecalibrator):
     Parameters
     ----------
     prior_weight : float, default=1.0
-        The fit is drawn to the predictions as if so many samples more had been seen, with labels
-        distributed as predicted. That keeps it finite where the outcomes can be separated, and
-        helps with few samples. 0 is plain maximum likelihood.
+        Number of additional samples, with labels distributed as predicted, that the fit treats as
+        seen. They draw it to the predictions, keep it finite where the outcomes can be separated,
+        and help with few samples. 0 is plain maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -195,9 +198,9 @@ class QuadraticRecalibrator(_PolynomialRecalibrator):
         For each map the intercept and the coefficients, one after another.
 
     smallest_probability_ : float
-        Probabilities are kept so far from 0 and 1 where their logarithm is taken, and not told
-        apart beyond: the machine epsilon, or, if the calibration data contain exact zeros, half of
-        the smallest positive probability (at most half of 1/K).
+        Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
+        1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
+        smallest positive probability (at most half of 1/K).
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).
@@ -267,9 +270,9 @@ class BetaRecalibrator(LogisticRecalibrator):
         stays 1/2.
 
     prior_weight : float, default=1.0
-        The fit is drawn to the predictions as if so many samples more had been seen, with labels
-        distributed as predicted. That keeps it finite where the outcomes can be separated, and
-        helps with few samples. 0 is plain maximum likelihood.
+        Number of additional samples, with labels distributed as predicted, that the fit treats as
+        seen. They draw it to the predictions, keep it finite where the outcomes can be separated,
+        and help with few samples. 0 is plain maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -290,9 +293,9 @@ class BetaRecalibrator(LogisticRecalibrator):
         For each map the intercept and the coefficients, one after another.
 
     smallest_probability_ : float
-        Probabilities are kept so far from 0 and 1 where their logarithm is taken, and not told
-        apart beyond: the machine epsilon, or, if the calibration data contain exact zeros, half of
-        the smallest positive probability (at most half of 1/K).
+        Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
+        1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
+        smallest positive probability (at most half of 1/K).
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).
@@ -350,11 +353,13 @@ class BetaRecalibrator(LogisticRecalibrator):
         "parameters": [StrOptions({"abm", "am", "ab"})],
     }
 
-    def __init__(self, parameters="abm", *, prior_weight=1.0, labels=None):
+    def __init__(
+        self, parameters: str = "abm", *, prior_weight: float = 1.0, labels: ArrayLike | None = None
+    ) -> None:
         super().__init__(prior_weight=prior_weight, labels=labels)
         self.parameters = parameters
 
-    def _fit_outcomes(self, proba, mass):
+    def _fit_outcomes(self, proba: np.ndarray, mass: np.ndarray) -> LogisticFit:
         # logs of probabilities relative to the one that c need not move
         offset = np.log(2) if self.parameters == "ab" else 0.0
         rising = log_probabilities(proba) + offset
@@ -370,7 +375,7 @@ class BetaRecalibrator(LogisticRecalibrator):
                     break
         return min(fits, key=lambda fit: fit.loss)
 
-    def _fit_face(self, rising, falling, mass):
+    def _fit_face(self, rising: np.ndarray, falling: np.ndarray, mass: np.ndarray) -> LogisticFit:
         """The unconstrained fit. In this order of columns, undetermined are a − b, then a + b."""
         design = np.column_stack(
             [
@@ -383,7 +388,7 @@ class BetaRecalibrator(LogisticRecalibrator):
         c, mean, half = fit.coefficients
         return fit._replace(coefficients=np.array([c, mean + half, mean - half]))
 
-    def _log_odds(self, proba, coefficients):
+    def _log_odds(self, proba: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         c, a, b = coefficients
         smallest = self.smallest_probability_
         return (
@@ -391,7 +396,7 @@ class BetaRecalibrator(LogisticRecalibrator):
         )
 
 
-def outcomes(recalibrator, predictions):
+def outcomes(recalibrator: Any, predictions: Predictions) -> tuple[np.ndarray, np.ndarray]:
     """Distinct predictions, away from 0 and 1 (m,), and the mass of either outcome (2, m).
 
     Both masses are positive if there is a prior, and keep every digit.

@@ -1,5 +1,9 @@
 """A classifier as a transformer."""
 
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import TransformerMixin
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted
@@ -25,10 +29,10 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
         :class:`sklearn.frozen.FrozenEstimator` is used as it is, without cross-fitting.
 
     response_method : {"predict_proba", "decision_function"}, default="predict_proba"
-        What the classifier is asked for. Decision scores s, such as those of a support vector
-        machine, become the probabilities expit(s / r), of more than two classes softmax(s / r),
-        which it is up to a recalibrator to make calibrated (see Notes for the scale r). Scores are
-        declared here, never guessed from their values.
+        The method of the classifier that is called. Decision scores s, such as those of a support
+        vector machine, become the probabilities expit(s / r), or softmax(s / r) for more than two
+        classes, which are for a recalibrator to calibrate (the scale r is explained in the Notes).
+        Scores are declared here, never guessed from their values.
 
     cv : int, cross-validation generator or iterable, default=5
         The folds of :meth:`fit_transform`: a number of (stratified) folds, or a splitter whose
@@ -66,10 +70,10 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
     reach it as they are. A class that the training part of a fold lacks gets probability 0 there.
 
     The scale r of decision scores is their root mean square over the samples that the classifier
-    was fitted on (a frozen one: the samples passed to `fit`), weighted like these, and 1 if all
-    scores are 0. Of more than two classes the mean of each row is subtracted first, which softmax
-    ignores. So the units of the scores do not matter, and the log-odds that a recalibrator sees are
-    the scores up to a factor.
+    was fitted on (for a frozen one, the samples passed to `fit`), with the same weights, and 1 if
+    all scores are 0. For more than two classes the mean of each row is subtracted first, which
+    softmax ignores. So the units of the scores do not matter, and the log-odds that a recalibrator
+    sees are the scores up to a factor.
 
     Examples
     --------
@@ -84,14 +88,21 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
     (569, 2)
     """
 
-    def __init__(self, estimator, *, response_method="predict_proba", cv=5, n_jobs=None):
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        response_method: str = "predict_proba",
+        cv: Any = 5,
+        n_jobs: int | None = None,
+    ) -> None:
         self.estimator = estimator
         self.response_method = response_method
         self.cv = cv
         self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X, y, **params):
+    def fit(self, X: Any, y: Any, **params: Any) -> Self:
         """Fit the classifier on all samples.
 
         Parameters
@@ -116,7 +127,7 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
         return self
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit_transform(self, X, y, **params):
+    def fit_transform(self, X: Any, y: Any, **params: Any) -> np.ndarray:
         """Fit the classifier on all samples, and return out-of-fold probabilities.
 
         Parameters
@@ -141,22 +152,22 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
         self._adopt(fitted)
         return proba
 
-    def _adopt(self, fitted):
+    def _adopt(self, fitted: Any) -> None:
         self._fitted = fitted
         self.classes_ = fitted.estimator.classes_
         self._adopt_features(fitted.estimator)
 
     @property
-    def estimator_(self):
+    def estimator_(self) -> Any:
         """The classifier fitted on all samples."""
         return self._fitted.estimator
 
     @property
-    def scale_(self):
-        """What its decision scores are divided by; None if it is asked for `predict_proba`."""
+    def scale_(self) -> float | None:
+        """The scale that its decision scores are divided by; None for `predict_proba`."""
         return self._fitted.scale
 
-    def transform(self, X):
+    def transform(self, X: ArrayLike) -> np.ndarray:
         """Probabilities of the classifier fitted on all samples.
 
         Parameters
@@ -172,7 +183,7 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
         check_is_fitted(self)
         return self._fitted.proba(X, self.classes_)
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Names of the columns that :meth:`transform` returns.
 
         Parameters
@@ -188,7 +199,7 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
         check_is_fitted(self)
         return probability_names(self.classes_)
 
-    def get_metadata_routing(self):
+    def get_metadata_routing(self) -> MetadataRouter:
         """Get the metadata routing of this object.
 
         Returns

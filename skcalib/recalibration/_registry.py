@@ -1,4 +1,4 @@
-"""What recalibrators there are. A new one adds a line."""
+"""The list of all recalibrators. A new one adds a line."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from ._venn_abers import VennAbersRecalibrator
 
 
 class Entry(NamedTuple):
-    """A recalibrator in the setting to try, and where an `AutoRecalibrator` tries it by default."""
+    """A recalibrator, with the setting in which an `AutoRecalibrator` tries it, if it does."""
 
     recalibrator: Recalibrator
     for_two_classes: bool = False
@@ -43,7 +43,7 @@ RECALIBRATORS = {
 
 
 def default_candidates(is_binary: bool) -> dict[str, Recalibrator]:
-    """What an `AutoRecalibrator` tries, by name."""
+    """The recalibrators that an `AutoRecalibrator` tries by default, by name."""
     return {
         name: entry.recalibrator
         for name, entry in RECALIBRATORS.items()

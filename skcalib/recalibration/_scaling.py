@@ -4,8 +4,10 @@ from abc import abstractmethod
 from numbers import Real
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
+from .._inputs.predictions import Predictions
 from .._numerics.logits import clipped, smallest_probability
 from .._numerics.scaling import softmax_regression
 from .._numerics.scaling_designs import Affine, AffineAndCommon, ScaledAndShifted
@@ -15,10 +17,10 @@ from .._warnings import warn
 from ._base import PRIOR_CONSTRAINTS, Recalibrator, share_of_prior, warn_unless_converged
 from ._temperature import log_matrix
 
-# Scores that a Newton step moves by more have no limit.
+# If the last Newton step moves scores by more than this, they grow without limit.
 _SETTLED = 0.1
 
-# A column whose spread is a smaller share of its mean is constant, up to rounding.
+# A column is constant, up to rounding, if its spread is below this fraction of its mean.
 _CONSTANT = 1e-13
 
 
@@ -27,10 +29,10 @@ class SoftmaxRegressionRecalibrator(Recalibrator):
 
     _parameter_constraints: dict = {**Recalibrator._parameter_constraints, **PRIOR_CONSTRAINTS}
 
-    def _fit(self, predictions):
+    def _fit(self, predictions: Predictions) -> None:
         self.smallest_probability_ = smallest_probability(predictions.proba)
         log_proba = log_matrix(predictions.proba, self.smallest_probability_)
-        # zeros are taken for small numbers: the predictions that the fit is drawn to do so, too
+        # zeros are replaced by small numbers in the predictions that make up the prior, too
         prior = share_of_prior(predictions, self.prior_weight)
         target = prior * softmax(log_proba.copy())
         target[np.arange(len(target)), predictions.label] += 1 - prior
@@ -45,20 +47,22 @@ class SoftmaxRegressionRecalibrator(Recalibrator):
                 ConvergenceWarning,
             )
 
-    def _map(self, proba):
+    def _map(self, proba: np.ndarray) -> np.ndarray:
         inputs = self._inputs(log_matrix(proba, self.smallest_probability_))
         return clipped(softmax(self._scores(inputs)))
 
-    def _inputs(self, log_proba):
+    def _inputs(self, log_proba: np.ndarray) -> np.ndarray:
         return log_proba
 
     @abstractmethod
-    def _regress(self, log_proba, target, predictions):
+    def _regress(
+        self, log_proba: np.ndarray, target: np.ndarray, predictions: Predictions
+    ) -> float:
         """Set the parameters; return how much the scores moved at the end."""
 
     @abstractmethod
-    def _scores(self, inputs):
-        """The scores of rows, the same to the last bit whatever rows come together."""
+    def _scores(self, inputs: np.ndarray) -> np.ndarray:
+        """The scores of rows; those of a row do not depend, to the last bit, on the others."""
 
 
 class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
@@ -67,9 +71,9 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
     Parameters
     ----------
     prior_weight : float, default=1.0
-        The fit is drawn to the predictions as if so many samples more had been seen, with labels
-        distributed as predicted. That keeps it finite where the outcomes can be separated, and
-        helps with few samples. 0 is plain maximum likelihood.
+        Number of additional samples, with labels distributed as predicted, that the fit treats as
+        seen. They draw it to the predictions, keep it finite where the outcomes can be separated,
+        and help with few samples. 0 is plain maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -81,12 +85,12 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
         v, the factors of the log-probabilities.
 
     shift_ : ndarray of shape (n_classes,)
-        b, what is added; its mean is 0.
+        b, the shifts of the log-probabilities; their mean is 0.
 
     smallest_probability_ : float
-        Probabilities are kept so far from 0 and 1 where their logarithm is taken, and not told
-        apart beyond: the machine epsilon, or, if the calibration data contain exact zeros, half of
-        the smallest positive probability (at most half of 1/K).
+        Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
+        1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
+        smallest positive probability (at most half of 1/K).
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -141,12 +145,14 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
     array([[0.56, 0.41, 0.03]])
     """
 
-    def __init__(self, *, prior_weight=1.0, labels=None):
+    def __init__(self, *, prior_weight: float = 1.0, labels: ArrayLike | None = None) -> None:
         self.prior_weight = prior_weight
         self.labels = labels
 
-    def _regress(self, log_proba, target, predictions):
-        # in units of their own, so that those of narrow range move as easily
+    def _regress(
+        self, log_proba: np.ndarray, target: np.ndarray, predictions: Predictions
+    ) -> float:
+        # standardised columns, so that those of narrow range move as easily as others
         weight = predictions.weight
         centre = weight @ log_proba
         spread = np.sqrt(weight @ (log_proba - centre) ** 2)
@@ -161,7 +167,7 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
         self.shift_ -= self.shift_.mean()
         return change
 
-    def _scores(self, inputs):
+    def _scores(self, inputs: np.ndarray) -> np.ndarray:
         return ScaledAndShifted.scores_of_rows(np.stack([self.scale_, self.shift_]), inputs)
 
 
@@ -174,17 +180,17 @@ class AffineRecalibrator(SoftmaxRegressionRecalibrator):
         "intercept_penalty": [Interval(Real, 0, None, closed="right")],
     }
 
-    def _scores(self, inputs):
+    def _scores(self, inputs: np.ndarray) -> np.ndarray:
         return Affine.scores_of_rows(np.vstack([self.coef_.T, self.intercept_]), inputs)
 
 
 class MatrixScalingRecalibrator(AffineRecalibrator):
     r"""Recalibration by a matrix that is drawn to a temperature.
 
-    The structured matrix scaling of [1]_: a temperature for all, deviations from it for single
-    classes, shifts, and influences of one class on another, which are held back the more, the more
-    of them there are and the fewer samples. With few samples it is hardly more than a temperature,
-    with many a general matrix; a good choice without further knowledge.
+    The structured matrix scaling of [1]_: a temperature for all classes, deviations from it for
+    single classes, shifts, and influences of one class on another. Penalties hold back the last
+    three, and grow with the number of parameters and with 1/n. With few samples it is hardly more
+    than a temperature, with many a general matrix; a good choice without further knowledge.
 
     Parameters
     ----------
@@ -200,9 +206,9 @@ class MatrixScalingRecalibrator(AffineRecalibrator):
         Strength that draws the shifts to 0; with ``numpy.inf`` they are 0.
 
     prior_weight : float, default=4.0
-        The fit is drawn to the predictions as if so many samples more had been seen, with labels
-        distributed as predicted. That keeps it finite where the outcomes can be separated, and
-        helps with few samples. 0 is plain maximum likelihood.
+        Number of additional samples, with labels distributed as predicted, that the fit treats as
+        seen. They draw it to the predictions, keep it finite where the outcomes can be separated,
+        and help with few samples. 0 is plain maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -217,9 +223,9 @@ class MatrixScalingRecalibrator(AffineRecalibrator):
         b, the shifts.
 
     smallest_probability_ : float
-        Probabilities are kept so far from 0 and 1 where their logarithm is taken, and not told
-        apart beyond: the machine epsilon, or, if the calibration data contain exact zeros, half of
-        the smallest positive probability (at most half of 1/K).
+        Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
+        1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
+        smallest positive probability (at most half of 1/K).
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -288,26 +294,28 @@ class MatrixScalingRecalibrator(AffineRecalibrator):
     def __init__(
         self,
         *,
-        diagonal_penalty=50.0,
-        off_diagonal_penalty=50.0,
-        intercept_penalty=50.0,
-        prior_weight=4.0,
-        labels=None,
-    ):
+        diagonal_penalty: float = 50.0,
+        off_diagonal_penalty: float = 50.0,
+        intercept_penalty: float = 50.0,
+        prior_weight: float = 4.0,
+        labels: ArrayLike | None = None,
+    ) -> None:
         self.diagonal_penalty = diagonal_penalty
         self.off_diagonal_penalty = off_diagonal_penalty
         self.intercept_penalty = intercept_penalty
         self.prior_weight = prior_weight
         self.labels = labels
 
-    def _inputs(self, log_proba):
+    def _inputs(self, log_proba: np.ndarray) -> np.ndarray:
         return log_proba - log_proba.mean(axis=1, keepdims=True)
 
-    def _regress(self, log_proba, target, predictions):
+    def _regress(
+        self, log_proba: np.ndarray, target: np.ndarray, predictions: Predictions
+    ) -> float:
         n_classes = log_proba.shape[1]
         strength = n_classes * predictions.share_of_one_sample
         penalty = np.zeros((n_classes + 2, n_classes))  # none on the common factor
-        with np.errstate(over="ignore"):  # what is too large for a number is infinite
+        with np.errstate(over="ignore"):  # a product that overflows is infinite
             penalty[:n_classes] = strength * (n_classes - 1) * np.float64(self.off_diagonal_penalty)
             np.fill_diagonal(penalty, strength * np.float64(self.diagonal_penalty))
             penalty[n_classes] = strength * np.float64(self.intercept_penalty)
@@ -342,9 +350,9 @@ class DirichletRecalibrator(AffineRecalibrator):
         Strength that draws the intercepts to 0; with ``numpy.inf`` they are 0.
 
     prior_weight : float, default=4.0
-        The fit is drawn to the predictions as if so many samples more had been seen, with labels
-        distributed as predicted. That keeps it finite where the outcomes can be separated, and
-        helps with few samples. 0 is plain maximum likelihood.
+        Number of additional samples, with labels distributed as predicted, that the fit treats as
+        seen. They draw it to the predictions, keep it finite where the outcomes can be separated,
+        and help with few samples. 0 is plain maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -359,9 +367,9 @@ class DirichletRecalibrator(AffineRecalibrator):
         b, the intercepts.
 
     smallest_probability_ : float
-        Probabilities are kept so far from 0 and 1 where their logarithm is taken, and not told
-        apart beyond: the machine epsilon, or, if the calibration data contain exact zeros, half of
-        the smallest positive probability (at most half of 1/K).
+        Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
+        1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
+        smallest positive probability (at most half of 1/K).
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -421,18 +429,25 @@ class DirichletRecalibrator(AffineRecalibrator):
     """
 
     def __init__(
-        self, *, off_diagonal_penalty=100.0, intercept_penalty=1.0, prior_weight=4.0, labels=None
-    ):
+        self,
+        *,
+        off_diagonal_penalty: float = 100.0,
+        intercept_penalty: float = 1.0,
+        prior_weight: float = 4.0,
+        labels: ArrayLike | None = None,
+    ) -> None:
         self.off_diagonal_penalty = off_diagonal_penalty
         self.intercept_penalty = intercept_penalty
         self.prior_weight = prior_weight
         self.labels = labels
 
-    def _regress(self, log_proba, target, predictions):
+    def _regress(
+        self, log_proba: np.ndarray, target: np.ndarray, predictions: Predictions
+    ) -> float:
         n_classes = log_proba.shape[1]
         start = np.eye(n_classes + 1, n_classes)
         penalty = np.empty_like(start)
-        with np.errstate(over="ignore"):  # what is too large for a number is infinite
+        with np.errstate(over="ignore"):  # a product that overflows is infinite
             penalty[:] = 2 * np.float64(self.off_diagonal_penalty) / (n_classes * (n_classes - 1))
             np.fill_diagonal(penalty, 0.0)
             penalty[-1] = 2 * np.float64(self.intercept_penalty) / n_classes

@@ -1,10 +1,13 @@
 """A smooth curve on the logit scale."""
 
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from .._inputs.predictions import Predictions
 from .._numerics.logits import clipped, log_odds, smallest_probability
 from .._numerics.spline import evaluate_spline, logistic_spline, quantile_knots
 from .._sklearn import Interval
@@ -31,9 +34,9 @@ class SplineRecalibrator(OneVsRestRecalibrator):
         a very large number for a straight line. By default it is estimated from the data.
 
     prior_weight : float, default=1.0
-        The fit is drawn to the predictions as if so many samples more had been seen, with labels
-        distributed as predicted. That keeps it finite where the outcomes can be separated, and
-        helps with few samples. 0 is plain maximum likelihood.
+        Number of additional samples, with labels distributed as predicted, that the fit treats as
+        seen. They draw it to the predictions, keep it finite where the outcomes can be separated,
+        and help with few samples. 0 is plain maximum likelihood.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -52,9 +55,9 @@ class SplineRecalibrator(OneVsRestRecalibrator):
         The factors λ.
 
     smallest_probability_ : float
-        Probabilities are kept so far from 0 and 1 where their logarithm is taken, and not told
-        apart beyond: the machine epsilon, or, if the calibration data contain exact zeros, half of
-        the smallest positive probability (at most half of 1/K).
+        Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
+        1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
+        smallest positive probability (at most half of 1/K).
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).
@@ -122,19 +125,26 @@ class SplineRecalibrator(OneVsRestRecalibrator):
         "smoothing": [Interval(Real, 0, None, closed="left"), None],
     }
 
-    def __init__(self, n_knots=10, *, smoothing=None, prior_weight=1.0, labels=None):
+    def __init__(
+        self,
+        n_knots: int = 10,
+        *,
+        smoothing: float | None = None,
+        prior_weight: float = 1.0,
+        labels: ArrayLike | None = None,
+    ) -> None:
         self.n_knots = n_knots
         self.smoothing = smoothing
         self.prior_weight = prior_weight
         self.labels = labels
 
-    def _fit(self, predictions):
+    def _fit(self, predictions: Predictions) -> None:
         self.smallest_probability_ = smallest_probability(predictions.proba)
         super()._fit(predictions)
         self.smoothing_ = np.array([smoothing for _, _, smoothing in self.maps_])
         self.maps_ = [(knots, values) for knots, values, _ in self.maps_]
 
-    def _fit_binary(self, predictions):
+    def _fit_binary(self, predictions: Predictions) -> Any:
         proba, mass = outcomes(self, predictions)
         points = log_odds(proba)
         knots = quantile_knots(points, self.n_knots)
@@ -143,6 +153,7 @@ class SplineRecalibrator(OneVsRestRecalibrator):
         warn_unless_converged(self, converged)
         return knots, values, smoothing
 
-    def _map_binary(self, proba, learned):
+    def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
         points = log_odds(proba, self.smallest_probability_)
-        return clipped(expit(evaluate_spline(*learned, points)))
+        knots, values = learned
+        return clipped(expit(evaluate_spline(knots, values, points)))

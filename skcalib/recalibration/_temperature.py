@@ -1,7 +1,9 @@
 """Softmax of log-probabilities divided by a temperature."""
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from .._inputs.predictions import Predictions
 from .._numerics.logits import clipped, log_probabilities, smallest_probability
 from .._numerics.temperature import best_temperature, tempered
 from ._base import PRIOR_CONSTRAINTS, Recalibrator, share_of_prior
@@ -16,9 +18,9 @@ class TemperatureRecalibrator(Recalibrator):
     Parameters
     ----------
     prior_weight : float, default=None
-        The fit is drawn to the predictions as if so many samples more had been seen, with labels
-        distributed as predicted. 0 is plain maximum likelihood. None is the same, but takes 1 where
-        that would end in certainty, at T = 0.
+        Number of additional samples, with labels distributed as predicted, that the fit treats as
+        seen. They draw it to the predictions. 0 is plain maximum likelihood. None is the same, but
+        becomes 1 where maximum likelihood would end in certainty, at T = 0.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -30,9 +32,9 @@ class TemperatureRecalibrator(Recalibrator):
         T, between 0 and infinity; above 1, the predictions were too confident.
 
     smallest_probability_ : float
-        Probabilities are kept so far from 0 and 1 where their logarithm is taken, and not told
-        apart beyond: the machine epsilon, or, if the calibration data contain exact zeros, half of
-        the smallest positive probability (at most half of 1/K).
+        Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
+        1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
+        smallest positive probability (at most half of 1/K).
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -84,17 +86,19 @@ class TemperatureRecalibrator(Recalibrator):
         "prior_weight": [*PRIOR_CONSTRAINTS["prior_weight"], None],
     }
 
-    def __init__(self, *, prior_weight=None, labels=None):
+    def __init__(
+        self, *, prior_weight: float | None = None, labels: ArrayLike | None = None
+    ) -> None:
         self.prior_weight = prior_weight
         self.labels = labels
 
-    def _fit(self, predictions):
+    def _fit(self, predictions: Predictions) -> None:
         self.smallest_probability_ = smallest_probability(predictions.proba)
         self.temperature_ = self._best_temperature(predictions, self.prior_weight or 0.0)
         if self.prior_weight is None and self.temperature_ == 0:
             self.temperature_ = self._best_temperature(predictions, 1.0)
 
-    def _best_temperature(self, predictions, prior_weight):
+    def _best_temperature(self, predictions: Predictions, prior_weight: float) -> float:
         return best_temperature(
             lambda rows: log_matrix(predictions.proba[rows], self.smallest_probability_),
             predictions.label,
@@ -102,12 +106,12 @@ class TemperatureRecalibrator(Recalibrator):
             share_of_prior(predictions, prior_weight),
         )
 
-    def _map(self, proba):
+    def _map(self, proba: np.ndarray) -> np.ndarray:
         log_proba = log_matrix(proba, self.smallest_probability_)
         return clipped(tempered(log_proba, self.temperature_))
 
 
-def log_matrix(proba, smallest):
+def log_matrix(proba: np.ndarray, smallest: float) -> np.ndarray:
     """log p of all classes (n, K), rows contiguous, of probabilities (n,) or (n, K)."""
     if proba.ndim == 1:
         proba = np.column_stack([1 - proba, proba])

@@ -1,6 +1,9 @@
 """Venn–Abers prediction."""
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._inputs.estimators import check_predict_input
 from .._numerics.venn_abers import venn_abers_bounds, venn_abers_fit
@@ -88,10 +91,10 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
            [0.33333333, 0.66666667]])
     """
 
-    def __init__(self, *, labels=None):
+    def __init__(self, *, labels: ArrayLike | None = None) -> None:
         self.labels = labels
 
-    def predict_interval(self, X):
+    def predict_interval(self, X: ArrayLike) -> np.ndarray:
         """The two probabilities of which one is perfectly calibrated.
 
         Parameters
@@ -116,6 +119,6 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
         points, weight, _ = predictions.pooled()
         return venn_abers_fit(points, weight, predictions.share_of_one_sample)
 
-    def _map_binary(self, proba, learned):
+    def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
         lower, upper = venn_abers_bounds(proba, *learned).T
         return upper / (1 - lower + upper)

@@ -1,10 +1,12 @@
 """A report on calibration, in the manner of scikit-learn's `classification_report`."""
 
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS
 from .._sklearn import validate_params
+from .._types import Label, RandomState
 from ._numbers import measure, run_test
 from ._text import advice, format_report
 
@@ -14,15 +16,15 @@ from ._text import advice, format_report
     prefer_skip_nested_validation=True,
 )
 def calibration_report(
-    y_true,
-    y_proba,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
     *,
-    sample_weight=None,
-    pos_label=None,
-    labels=None,
-    random_state=None,
-    output_dict=False,
-):
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+    random_state: RandomState = None,
+    output_dict: bool = False,
+) -> str | dict:
     """Report how well predicted probabilities are calibrated, and whether that could be chance.
 
     Parameters

@@ -1,8 +1,12 @@
 """The comparison of two models."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from numpy.typing import ArrayLike
+
 from .._sklearn import validate_params
+from .._types import RandomState
 from ._resampling import RESAMPLING_CONSTRAINTS, Estimates, Result, hull, two_sided_p_value
 
 
@@ -61,19 +65,19 @@ class Comparison(Result):
     prefer_skip_nested_validation=False,
 )
 def compare(
-    metric,
-    y_true,
-    y_proba_a,
-    y_proba_b,
+    metric: str | Callable,
+    y_true: ArrayLike,
+    y_proba_a: ArrayLike,
+    y_proba_b: ArrayLike,
     *,
-    sample_weight=None,
-    labels=None,
-    metric_params=None,
-    confidence_level=0.95,
-    n_resamples=999,
-    random_state=None,
-    n_jobs=None,
-):
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    metric_params: dict | None = None,
+    confidence_level: float = 0.95,
+    n_resamples: int = 999,
+    random_state: RandomState = None,
+    n_jobs: int | None = None,
+) -> Comparison:
     r"""Compare the calibration errors of two models on the same samples.
 
     The difference of their metrics, with a confidence interval and the p-value of the hypothesis

@@ -1,10 +1,14 @@
 """Intervals around calibration errors."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._sklearn import StrOptions, validate_params
+from .._types import RandomState
 from ._finite_sample import finite_sample_radius
 from ._resampling import RESAMPLING_CONSTRAINTS, Estimates, Result, hull
 
@@ -50,19 +54,19 @@ class ConfidenceInterval(Result):
     prefer_skip_nested_validation=False,
 )
 def confidence_interval(
-    metric,
-    y_true,
-    y_proba,
+    metric: str | Callable,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
     *,
-    sample_weight=None,
-    labels=None,
-    metric_params=None,
-    confidence_level=0.95,
-    method="resampling",
-    n_resamples=999,
-    random_state=None,
-    n_jobs=None,
-):
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    metric_params: dict | None = None,
+    confidence_level: float = 0.95,
+    method: str = "resampling",
+    n_resamples: int = 999,
+    random_state: RandomState = None,
+    n_jobs: int | None = None,
+) -> ConfidenceInterval:
     r"""Confidence interval for a metric of calibration.
 
     What is covered is the value of the metric on the whole distribution that the samples come from.
@@ -179,7 +183,7 @@ def confidence_interval(
     if method == "finite-sample":
         _check_unweighted(sample_weight)
         radius = finite_sample_radius(
-            metric,
+            cast(str, metric),
             estimate.n_samples,
             metric_params=metric_params,
             confidence_level=confidence_level,

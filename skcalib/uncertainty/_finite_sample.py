@@ -56,8 +56,13 @@ class FiniteSampleRadius(NamedTuple):
     prefer_skip_nested_validation=True,
 )
 def finite_sample_radius(
-    metric, n_samples, *, metric_params=None, confidence_level=0.95, alternative="two-sided"
-):
+    metric: str,
+    n_samples: float,
+    *,
+    metric_params: dict | None = None,
+    confidence_level: float = 0.95,
+    alternative: str = "two-sided",
+) -> FiniteSampleRadius:
     r"""Radius of a confidence interval that holds for every distribution and every n.
 
     The interval from estimate − below to estimate + above contains the value of the metric on the
@@ -214,8 +219,8 @@ def finite_sample_radius(
 
 
 # What each metric takes beside the class names, and the defaults.
-_COMMON = {"multi_class": "confidence", "average": "auto", "labels": None, "pos_label": None}
-_PARAMETERS = {
+_COMMON: dict = {"multi_class": "confidence", "average": "auto", "labels": None, "pos_label": None}
+_PARAMETERS: dict[str, dict] = {
     "smooth_calibration_error": {},
     "lower_distance_to_calibration": {"tol": 1e-4},
     "laplace_kernel_calibration_error": {"bandwidth": 1.0, "method": "exact"},

@@ -1,9 +1,11 @@
 """A metric of one or several models, resampled."""
 
-from dataclasses import fields
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 from numbers import Integral, Real
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import stats
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
@@ -12,6 +14,7 @@ from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS
 from .._redraw import seeded_batches
 from .._sklearn import Interval, StrOptions
+from .._types import RandomState
 from ..metrics._registry import METRICS, entry_of, with_params
 from ..metrics._statistic import MetricStatistic
 
@@ -34,8 +37,11 @@ RESAMPLING_CONSTRAINTS = METRIC_CONSTRAINTS | {
 }
 
 
+@dataclass(frozen=True, repr=False)
 class Result:
-    def __repr__(self):
+    """Numbers by name, shown with four digits."""
+
+    def __repr__(self) -> str:
         values = ((field.name, getattr(self, field.name)) for field in fields(self))
         return f"{type(self).__name__}({', '.join(f'{k}={v:.4g}' for k, v in values)})"
 
@@ -43,10 +49,18 @@ class Result:
 class Estimates:
     """The metric of one or several models on the same samples, whole and resampled."""
 
-    def __init__(self, metric, y_true, probas, sample_weight, labels, metric_params):
+    def __init__(
+        self,
+        metric: str | Callable,
+        y_true: ArrayLike,
+        probas,
+        sample_weight: ArrayLike | None,
+        labels: ArrayLike | None,
+        metric_params: dict | None,
+    ) -> None:
         entry = entry_of(metric)
         function = with_params(
-            entry.function if isinstance(metric, str) else metric, metric_params or {}
+            METRICS[metric].function if isinstance(metric, str) else metric, metric_params or {}
         )
         self.statistics = []
         for name, y_proba in probas.items():
@@ -81,16 +95,16 @@ class Estimates:
             self.of_rows(rng.choice(self.n_samples, self.size, replace=False)) for _ in range(size)
         ]
 
-    def without_group(self, group, k):
+    def without_group(self, group, k: int):
         return [self.of_rows(np.flatnonzero(group != k))]
 
-    def resample(self, n_resamples, random_state, n_jobs):
+    def resample(self, n_resamples: int, random_state: RandomState, n_jobs: int | None):
         """Values (C,) of C models, (B, C) of subsamples and (G, C) without one of the groups."""
         values = check_metric_values([self.of_data()])[0]
-        random_state = check_random_state(random_state)
+        rng = check_random_state(random_state)
         n_groups = min(self.n_samples, _GROUPS)
-        group = random_state.permutation(self.n_samples) % n_groups
-        batches = seeded_batches(n_resamples, 1, MetricStatistic.least_batches, random_state)
+        group = rng.permutation(self.n_samples) % n_groups
+        batches = seeded_batches(n_resamples, 1, MetricStatistic.least_batches, rng)
         tasks = [delayed(self.without_group)(group, k) for k in range(n_groups)]
         tasks += [delayed(self.of_subsamples)(*batch) for batch in batches]
         resampled = check_metric_values(

@@ -1,0 +1,466 @@
+"""PredictProba and RecalibratedClassifier cross-fit as scikit-learn's own cross-validation does."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn.calibration
+from sklearn import config_context
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import pairwise_distances
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    cross_val_predict,
+    cross_validate,
+    train_test_split,
+)
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skcalib.metrics import get_scorer, smooth_calibration_error
+from skcalib.recalibration import (
+    IsotonicRecalibrator,
+    PredictProba,
+    RecalibratedClassifier,
+)
+
+X, y = load_breast_cancer(return_X_y=True)
+
+
+def test_predict_proba_cross_fits():
+    transformer = PredictProba(GaussianNB(), cv=3)
+    expected = cross_val_predict(GaussianNB(), X, y, cv=3, method="predict_proba")
+    np.testing.assert_array_equal(transformer.fit_transform(X, y), expected)
+    everything = GaussianNB().fit(X, y).predict_proba(X)
+    np.testing.assert_array_equal(transformer.transform(X), everything)
+    np.testing.assert_array_equal(PredictProba(GaussianNB()).fit(X, y).transform(X), everything)
+    assert np.abs(expected - everything).max() > 1e-3
+
+
+def test_frozen_estimator_is_used_as_it_is():
+    frozen = FrozenEstimator(GaussianNB().fit(X[:300], y[:300]))
+    expected = frozen.predict_proba(X[300:])
+    transformer = PredictProba(frozen)
+    np.testing.assert_array_equal(transformer.fit_transform(X[300:], y[300:]), expected)
+
+    model = RecalibratedClassifier(frozen, IsotonicRecalibrator()).fit(X[300:], y[300:])
+    assert len(model.pairs_) == 1
+    np.testing.assert_array_equal(
+        model.predict_proba(X[300:]),
+        IsotonicRecalibrator().fit(expected, y[300:]).predict_proba(expected),
+    )
+
+
+def test_frozen_estimator_knows_more_classes_than_the_calibration_data():
+    features, target = load_iris(return_X_y=True)
+    frozen = FrozenEstimator(GaussianNB().fit(features, target))
+    model = RecalibratedClassifier(frozen, IsotonicRecalibrator())
+    model.fit(features[:100], target[:100])
+    assert model.classes_.tolist() == [0, 1, 2]
+    assert model.predict_proba(features).shape == (150, 3)
+
+
+def test_pipeline_is_a_recalibrated_classifier_without_ensemble():
+    pipeline = make_pipeline(PredictProba(GaussianNB(), cv=4), IsotonicRecalibrator()).fit(X, y)
+    model = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator(), cv=4, ensemble=False)
+    np.testing.assert_array_equal(pipeline.predict_proba(X), model.fit(X, y).predict_proba(X))
+    np.testing.assert_array_equal(pipeline.predict(X), model.predict(X))
+
+
+def test_ensemble_is_the_mean_over_folds():
+    weight = np.random.default_rng(0).random(len(y))
+    model = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator(), cv=3)
+    model.fit(X, y, sample_weight=weight)
+    expected = []
+    for train, test in StratifiedKFold(3).split(X, y):
+        classifier = GaussianNB().fit(X[train], y[train], sample_weight=weight[train])
+        recalibrator = IsotonicRecalibrator().fit(
+            classifier.predict_proba(X[test]), y[test], sample_weight=weight[test]
+        )
+        expected.append(recalibrator.predict_proba(classifier.predict_proba(X)))
+    assert len(model.pairs_) == 3
+    np.testing.assert_allclose(model.predict_proba(X), np.mean(expected, axis=0), atol=1e-15)
+
+
+@pytest.mark.parametrize("scoring", ["neg_log_loss", get_scorer("neg_smooth_calibration_error")])
+def test_grid_search_over_the_whole_pipeline(scoring):
+    pipeline = make_pipeline(StandardScaler(), PredictProba(GaussianNB()), IsotonicRecalibrator())
+    grid = {"predictproba__estimator__var_smoothing": [1e-9, 1e-1], "predictproba__cv": [3, 5]}
+    search = GridSearchCV(pipeline, grid, scoring=scoring, error_score="raise").fit(X, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.predict_proba(X).shape == (569, 2)
+    assert search.best_score_ == search.cv_results_["mean_test_score"].max()
+
+
+@pytest.mark.parametrize(
+    "classifier", [GaussianNB(), RandomForestClassifier(10, random_state=0)], ids=["nb", "forest"]
+)
+def test_out_of_fold_probabilities_lower_the_held_out_error(classifier):
+    error = {"raw": [], "in-sample": [], "out-of-fold": []}
+    for seed in range(10):
+        X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=seed)
+        pipeline = make_pipeline(
+            StandardScaler(), PredictProba(classifier), IsotonicRecalibrator()
+        ).fit(X_train, y_train)
+        raw = pipeline[:-1]
+        in_sample = IsotonicRecalibrator().fit(raw.transform(X_train), y_train)
+        for name, proba in {
+            "raw": raw.transform(X_test),
+            "in-sample": in_sample.predict_proba(raw.transform(X_test)),
+            "out-of-fold": pipeline.predict_proba(X_test),
+        }.items():
+            error[name].append(smooth_calibration_error(y_test, proba))
+    mean = {name: np.mean(values) for name, values in error.items()}
+    assert mean["out-of-fold"] < mean["raw"]
+    assert mean["out-of-fold"] < mean["in-sample"]
+
+
+@pytest.mark.parametrize("names", [[0, 1, 2], [3, 1, 2], [-1, 0, 20], ["b", "c", "a"]])
+def test_any_labels(names):
+    features, target = load_iris(return_X_y=True)
+    labels = np.array(names)[target]
+    reference = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator()).fit(features, target)
+    model = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator()).fit(features, labels)
+    assert model.classes_.tolist() == sorted(names)
+    columns = [sorted(names).index(name) for name in names]
+    np.testing.assert_allclose(
+        model.predict_proba(features)[:, columns], reference.predict_proba(features), atol=1e-12
+    )
+    assert set(model.predict(features)) <= set(names)
+
+
+def test_pandas_with_a_shuffled_index():
+    # scikit-learn 1.9.1 raises KeyError: 0 for temperature scaling if the index of y lacks 0
+    order = np.random.default_rng(0).permutation(len(y)) + 5
+    frame = pd.DataFrame(X, index=order).add_prefix("x")
+    series = pd.Series(np.where(y == 1, "benign", "malignant"), index=order)
+    model = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator()).fit(frame, series)
+    expected = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator()).fit(X, 1 - y)
+    np.testing.assert_allclose(model.predict_proba(frame), expected.predict_proba(X), atol=1e-12)
+    assert model.feature_names_in_.tolist() == frame.columns.tolist()
+
+
+def test_set_output_names_the_classes():
+    frame = pd.DataFrame(X).add_prefix("x")
+    pipeline = make_pipeline(
+        StandardScaler(), PredictProba(GaussianNB()), IsotonicRecalibrator()
+    ).set_output(transform="pandas")
+    out = pipeline.fit(frame, np.where(y == 1, "benign", "malignant")).transform(frame)
+    assert out.columns.tolist() == ["proba_benign", "proba_malignant"]
+    assert out.index.equals(frame.index)
+    assert pipeline[-1].feature_names_in_.tolist() == ["proba_benign", "proba_malignant"]
+    polars = pytest.importorskip("polars")
+    out = pipeline.set_output(transform="polars").fit(frame, y).transform(frame)
+    assert isinstance(out, polars.DataFrame)
+    assert out.columns == ["proba_0", "proba_1"]
+
+
+class Recorder(ClassifierMixin, BaseEstimator):
+    """Remembers what reached its fit."""
+
+    log = []
+
+    def fit(self, X, y, sample_weight=None, note=None):
+        Recorder.log.append((len(y), sample_weight, note))
+        self.classes_ = np.unique(y)
+        self.fitted_ = True
+        return self
+
+    def predict_proba(self, X):
+        return np.full((len(X), len(self.classes_)), 1 / len(self.classes_))
+
+    def predict(self, X):
+        return np.full(len(X), self.classes_[0])
+
+
+@pytest.mark.parametrize("ensemble", [True, False])
+def test_metadata_reaches_what_requests_it(ensemble):
+    weight = np.arange(1.0, len(y) + 1)
+    groups = np.arange(len(y)) % 7
+    Recorder.log.clear()
+    with config_context(enable_metadata_routing=True):
+        inner = Recorder().set_fit_request(sample_weight=True, note=True)
+        model = RecalibratedClassifier(
+            inner, IsotonicRecalibrator(), cv=GroupKFold(3), ensemble=ensemble
+        ).set_fit_request(sample_weight=True)
+        model.fit(X, y, sample_weight=weight, groups=groups, note=weight)
+    assert len(Recorder.log) == 3 + (not ensemble)
+    for n, seen_weight, note in Recorder.log:
+        assert len(seen_weight) == len(note) == n
+        np.testing.assert_array_equal(seen_weight, note)
+
+
+def pipeline_that_requests_weights():
+    return make_pipeline(
+        PredictProba(GaussianNB().set_fit_request(sample_weight=True), cv=GroupKFold(3)),
+        IsotonicRecalibrator()
+        .set_fit_request(sample_weight=True)
+        .set_score_request(sample_weight=True),
+    )
+
+
+METADATA = {
+    "sample_weight": np.random.default_rng(0).random(len(y)),
+    "groups": np.arange(len(y)) % 7,
+}
+
+
+def test_metadata_through_a_pipeline():
+    with config_context(enable_metadata_routing=True):
+        pipeline = pipeline_that_requests_weights().fit(X, y, **METADATA)
+        proba = cross_val_predict(
+            GaussianNB().set_fit_request(sample_weight=True),
+            X,
+            y,
+            cv=GroupKFold(3),
+            method="predict_proba",
+            params=METADATA,
+        )
+    expected = IsotonicRecalibrator().fit(proba, y, sample_weight=METADATA["sample_weight"])
+    np.testing.assert_array_equal(pipeline[-1].maps_[0], expected.maps_[0])
+
+
+@pytest.mark.skipif(
+    not hasattr(sklearn.calibration, "_TemperatureScaling"),
+    reason="before 1.8 scikit-learn does not ask the default scorer of a pipeline for metadata",
+)
+def test_metadata_through_cross_validation():
+    with config_context(enable_metadata_routing=True):
+        pipeline = pipeline_that_requests_weights()
+        result = cross_validate(pipeline, X, y, params=METADATA, error_score="raise")
+    assert np.isfinite(result["test_score"]).all()
+
+
+def test_weights_without_routing():
+    weight = np.random.default_rng(0).random(len(y))
+    pipeline = make_pipeline(PredictProba(GaussianNB()), IsotonicRecalibrator())
+    pipeline.fit(
+        X,
+        y,
+        predictproba__sample_weight=weight,
+        isotonicrecalibrator__sample_weight=weight,
+    )
+    model = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator(), ensemble=False)
+    model.fit(X, y, sample_weight=weight)
+    np.testing.assert_array_equal(pipeline.predict_proba(X), model.predict_proba(X))
+
+
+def test_splitters_and_jobs():
+    cv = KFold(3, shuffle=True, random_state=0)
+    one = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator(), cv=cv).fit(X, y)
+    two = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator(), cv=cv, n_jobs=2).fit(X, y)
+    splits = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator(), cv=list(cv.split(X)))
+    expected = one.predict_proba(X)
+    np.testing.assert_array_equal(two.predict_proba(X), expected)
+    np.testing.assert_array_equal(splits.fit(X, y).predict_proba(X), expected)
+
+
+def test_folds_that_lack_a_class():
+    features, target = load_iris(return_X_y=True)
+    few = np.concatenate([np.arange(100), [101, 102]])
+    model = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator())
+    with (
+        pytest.warns(UserWarning, match="3 of 5 test sets lack some class"),
+        pytest.warns(UserWarning, match="least populated class"),
+    ):
+        model.fit(features[few], target[few])
+    proba = model.predict_proba(features)
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+
+    with pytest.raises(ValueError, match="cv=5 needs at least 5 samples; found 3"):
+        model.fit(features[[0, 60, 120]], target[[0, 60, 120]])
+
+
+def test_wrong_parts_are_named():
+    with pytest.raises(ValueError, match="'recalibrator' parameter of RecalibratedClassifier"):
+        RecalibratedClassifier(GaussianNB(), StandardScaler()).fit(X, y)
+    with pytest.raises(ValueError, match="'estimator' parameter of PredictProba"):
+        PredictProba("forest").fit(X, y)
+    with pytest.raises(ValueError, match="'response_method' parameter of PredictProba"):
+        PredictProba(GaussianNB(), response_method="predict").fit(X, y)
+    for response_method in ("predict_proba", "decision_function"):
+        with pytest.raises(ValueError, match="StandardScaler, which has neither that nor"):
+            PredictProba(StandardScaler(), response_method=response_method).fit(X, y)
+    with pytest.raises(ValueError, match="'ensemble' parameter"):
+        RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator(), ensemble="yes").fit(X, y)
+
+
+def test_any_recalibrator_will_do():
+    # a recalibrator from elsewhere: a logistic regression on the probabilities
+    model = RecalibratedClassifier(GaussianNB(), LogisticRegression(), cv=3).fit(X, y)
+    assert model.predict_proba(X).shape == (569, 2)
+
+
+def test_clone_keeps_everything():
+    model = RecalibratedClassifier(GaussianNB(var_smoothing=1e-3), IsotonicRecalibrator(), cv=3)
+    copy = clone(model)
+    assert copy.get_params()["estimator__var_smoothing"] == 1e-3
+    assert copy.cv == 3
+
+
+@pytest.mark.parametrize("ensemble", [True, False])
+def test_labels_reach_the_classifier_as_they_are(ensemble):
+    # cross_val_predict would number them
+    names = np.array(["malignant", "benign"])[y]
+    classifier = make_pipeline(
+        StandardScaler(), LogisticRegression(class_weight={"benign": 1, "malignant": 5})
+    )
+    model = RecalibratedClassifier(classifier, IsotonicRecalibrator(), ensemble=ensemble)
+    assert model.fit(X, names).score(X, names) > 0.9
+
+
+def test_labels_reach_a_search_as_they_are():
+    search = GridSearchCV(
+        LogisticRegression(),
+        {"class_weight": [None, "balanced"], "C": [1e-3, 1]},
+        scoring="recall",
+        cv=3,
+    )
+    scaled = StandardScaler().fit_transform(X[:, :5])
+    proba = PredictProba(search).fit_transform(scaled, y + 1)
+    expected = np.empty_like(proba)
+    for train, test in StratifiedKFold(5).split(scaled, y):
+        expected[test] = clone(search).fit(scaled[train], y[train] + 1).predict_proba(scaled[test])
+    np.testing.assert_array_equal(proba, expected)
+
+
+def test_recalibrators_that_lack_a_class_are_aligned():
+    features, target = load_iris(return_X_y=True)
+    model = RecalibratedClassifier(GaussianNB(), GaussianNB(), cv=KFold(3))  # sorted by class
+    with pytest.warns(UserWarning, match="3 of 3 test sets lack some class"):
+        model.fit(features, target)
+    proba = model.predict_proba(features)
+    assert proba.shape == (150, 3)
+    np.testing.assert_allclose(proba.sum(axis=1), 1)
+
+
+def test_single_precision_with_a_training_fold_that_lacks_a_class():
+    features, target = load_digits(return_X_y=True)
+    few = np.concatenate([np.flatnonzero(target < 3), np.flatnonzero(target == 9)[:1]])
+    model = RecalibratedClassifier(
+        LogisticRegression(max_iter=1000), IsotonicRecalibrator(), cv=KFold(5)
+    )
+    with pytest.warns(UserWarning, match="test sets lack some class"):
+        model.fit((features[few] / 16).astype(np.float32), target[few])
+    assert model.predict_proba(features[:5].astype(np.float32)).shape == (5, 4)
+
+
+def test_frozen_estimator_inside_another_must_have_the_classes_of_y():
+    features, target = load_iris(return_X_y=True)
+    inner = FrozenEstimator(GaussianNB().fit(features, target))
+    model = RecalibratedClassifier(make_pipeline(inner), IsotonicRecalibrator())
+    with pytest.raises(ValueError, match=r"estimator must have the classes of y, \[0, 1\]"):
+        model.fit(features[:100], target[:100])
+    transformer = PredictProba(make_pipeline(inner))
+    np.testing.assert_array_equal(
+        transformer.fit_transform(features[:100], target[:100]),
+        inner.predict_proba(features[:100]),
+    )
+
+
+def test_columns_of_labels_are_warned_about():
+    frame = pd.DataFrame({"y": y})
+    for model in (
+        RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator()),
+        make_pipeline(PredictProba(GaussianNB()), IsotonicRecalibrator()),
+    ):
+        with pytest.warns(DataConversionWarning):
+            model.fit(X, frame)
+        assert model.score(X, y) > 0.9
+
+
+def test_out_of_fold_needs_a_partition():
+    cv = ShuffleSplit(3, random_state=0)
+    Recorder.log.clear()
+    with pytest.raises(ValueError, match="cv must put every sample into exactly one test set"):
+        PredictProba(Recorder(), cv=cv).fit_transform(X, y)
+    assert Recorder.log == []  # refused before anything is fitted
+    RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator(), cv=cv).fit(X, y)
+
+
+@pytest.mark.parametrize("ensemble", [True, False])
+def test_splits_from_a_generator(ensemble):
+    weight = np.random.default_rng(0).random(len(y))
+    with config_context(enable_metadata_routing=True):
+        inner = GaussianNB().set_fit_request(sample_weight=True)
+        models = [
+            RecalibratedClassifier(inner, IsotonicRecalibrator(), cv=cv, ensemble=ensemble).fit(
+                X, y, sample_weight=weight
+            )
+            for cv in (StratifiedKFold(3), StratifiedKFold(3).split(X, y))
+        ]
+    np.testing.assert_array_equal(models[0].predict_proba(X), models[1].predict_proba(X))
+
+
+def test_weights_that_the_classifier_does_not_take():
+    weight = np.random.default_rng(0).random(len(y))
+    model = RecalibratedClassifier(KNeighborsClassifier(), IsotonicRecalibrator())
+    with pytest.warns(UserWarning, match="KNeighborsClassifier takes no sample_weight"):
+        model.fit(X, y, sample_weight=weight)
+
+
+def test_unclear_beginnings():
+    with pytest.raises(NotFittedError):
+        RecalibratedClassifier(FrozenEstimator(GaussianNB()), IsotonicRecalibrator()).fit(X, y)
+    with pytest.raises(ValueError, match="y must hold at least two classes; found 1 class"):
+        RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator()).fit(X, np.ones(len(y)))
+
+
+class NotANumber(GaussianNB):
+    def predict_proba(self, X):
+        return super().predict_proba(X) * np.nan
+
+
+def test_bad_probabilities_name_their_source():
+    model = RecalibratedClassifier(NotANumber(), IsotonicRecalibrator())
+    with pytest.raises(ValueError, match=r"The output of NotANumber.predict_proba must be finite"):
+        model.fit(X, y)
+
+
+def test_distances_instead_of_features():
+    distances = pairwise_distances(StandardScaler().fit_transform(X))
+    classifier = KNeighborsClassifier(metric="precomputed")
+    model = RecalibratedClassifier(classifier, IsotonicRecalibrator(), ensemble=False)
+    model.fit(distances, y)
+    oracle = CalibratedClassifierCV(classifier, method="isotonic", ensemble=False, cv=5)
+    expected = oracle.fit(distances, y).predict_proba(distances)
+    np.testing.assert_allclose(model.predict_proba(distances), expected, atol=1e-12)
+    with pytest.raises(ValueError, match="ensemble must be False for KNeighborsClassifier"):
+        RecalibratedClassifier(classifier, IsotonicRecalibrator()).fit(distances, y)
+
+
+def test_a_generator_is_used_up():
+    model = RecalibratedClassifier(
+        GaussianNB(), IsotonicRecalibrator(), cv=StratifiedKFold(3).split(X, y)
+    ).fit(X, y)
+    with pytest.raises(ValueError, match="cv must yield at least one split"):
+        model.fit(X, y)
+
+
+def test_folds_whose_samples_do_not_count():
+    folds = list(StratifiedKFold(3).split(X, y))
+    model = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator(), cv=folds)
+    weight = np.ones(len(y))
+    weight[folds[1][1]] = 0
+    with pytest.raises(ValueError, match="zeros only in that of split 1"):
+        model.fit(X, y, sample_weight=weight)
+    weight[folds[1][1]] = y[folds[1][1]]
+    with pytest.warns(UserWarning, match="1 of 3 test sets lack some class"):
+        model.fit(X, y, sample_weight=weight)
+
+
+def test_frozen_classifiers_take_no_weights_without_a_warning():
+    frozen = FrozenEstimator(GaussianNB().fit(X, y))
+    model = RecalibratedClassifier(frozen, IsotonicRecalibrator())
+    model.fit(X, y, sample_weight=np.ones(len(y)))
