@@ -24,17 +24,17 @@ __all__ = [
     "TotalVariation",
 ]
 
-# All pairs of this many points, and fewer, are constrained at once by `Lipschitz`.
+# Up to this many points, `Lipschitz` constrains all pairs at once.
 _FEW_POINTS = 64
 
-# Otherwise the pairs of each point with as many neighbours, and then as many of the violated pairs
-# of each point in every round.
+# For more points, it starts with the pairs of each point and this many neighbours. In every round
+# it adds this many of the violated pairs of each point.
 _PAIRS_PER_POINT = 6
 
-# Rounds in which pairs are left out again whose limit is not nearly reached.
+# In this many rounds, pairs that stay far below their limit are removed again.
 _ROUNDS_OF_THINNING = 5
 
-# What a solver may miss, as a share of the largest limit.
+# A solution may violate a limit by this share of the largest limit.
 _TOLERANCE = 1e-8
 
 _NON_NEGATIVE = [Interval(Real, 0, None, closed="left")]
@@ -103,19 +103,21 @@ class FunctionClass:
 
 
 def _is_function_class(other):
-    """A type has the method too, but only its instances have parameters."""
+    """A type has the method `constraints`, too, but only an instance has parameters."""
     return hasattr(other, "constraints") and not isinstance(other, type)
 
 
 def _resolved(function_class, points, weight):
-    """The class with the parameters that it takes from samples with these weights, (n,)."""
-    known = hasattr(function_class, "_of_sample")  # not of classes that only have constraints
+    """The class with the parameters that depend on samples with these weights, (n,)."""
+    known = hasattr(function_class, "_of_sample")  # classes of a user need only `constraints`
     return function_class._of_sample(points, weight) if known else function_class
 
 
 def _programs(function_class, points, values):
-    """First a list of constraints, perhaps not all; then, whenever `values` has a solution, a list
-    of more constraints, or None if it satisfies all.
+    """Lists of constraints to solve one after the other.
+
+    The first list may lack some constraints. After each solution for `values` comes the next list,
+    or None if the solution satisfies all constraints.
     """
     if hasattr(function_class, "_programs"):
         yield from function_class._programs(points, values)
@@ -205,7 +207,7 @@ class Lipschitz(_Checked):
         return [cvxpy.norm(values[i] - values[j], 2, axis=1) <= self.constant * pdist(points)]
 
     def _programs(self, points, values):
-        """All constraints, or those of some pairs; then also of pairs that the solution violates.
+        """All constraints at once, or those of some pairs first, and then of violated pairs, too.
 
         The pairs always link all points, so that the program is bounded if that of all pairs is.
         """
@@ -387,10 +389,10 @@ class TotalVariation(_Checked):
 
     Notes
     -----
-    With the cumulative sums of the residuals over the sorted predictions, from 0 on, bound 1 and 0
-    on the right give the largest absolute value of these (Kolmogorov–Smirnov), bound 2 and 0 on
-    both sides give their range (Kuiper). Functions that are extended by 0 nowhere are unbounded,
-    unless the mean residual is 0.
+    Consider the cumulative sums of the residuals over the sorted predictions, starting at 0. A
+    bound of 1 with zeros on the right gives their largest absolute value (Kolmogorov–Smirnov). A
+    bound of 2 with zeros on both sides gives their range (Kuiper). Functions that are extended by 0
+    nowhere are unbounded, unless the mean residual is 0.
 
     Examples
     --------

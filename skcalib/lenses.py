@@ -33,9 +33,9 @@ def top_k(
 ) -> tuple[np.ndarray, np.ndarray]:
     r"""The k largest probabilities in decreasing order, and the rest as "other".
 
-    What a user sees who is shown the k likeliest answers: which class is first, second and so on
-    is forgotten. With k = 1 it is the confidence and whether the prediction was right; with all
-    classes it is the sorted vector of probabilities.
+    This is the view of a user who is shown the k likeliest answers: it forgets which class is
+    first, second and so on. With k = 1 it is the confidence and whether the prediction was right;
+    with all classes it is the sorted vector of probabilities.
 
     Parameters
     ----------
@@ -62,8 +62,9 @@ def top_k(
         metrics, or ``range(n_classes)`` if `k` is the number of classes.
 
     proba : ndarray of shape (n_samples, k + 1)
-        The k largest probabilities, and the sum of the others. If `k` is the number of classes, as
-        for one less: there is no "other", and the last column is the smallest probability.
+        The k largest probabilities, and the sum of the others. If `k` is the number of classes, the
+        result is the same as for one less: there is no "other", and the last column is the smallest
+        probability.
 
     See Also
     --------

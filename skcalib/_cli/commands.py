@@ -16,7 +16,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             return _run(arguments)
         finally:
-            sys.stdout.flush()  # here, as Python would report a closed pipe with a traceback
+            sys.stdout.flush()  # or Python would report a closed pipe with a traceback
     except BrokenPipeError:
         discard_output()
         return CLOSED_PIPE

@@ -16,11 +16,11 @@ _MISSING = {"", "na", "n/a", "nan", "null", "<na>", "#n/a"}
 # Rows that are parsed at once: a few megabytes of text.
 _ROWS_AT_ONCE = 2**16
 
-# Rows whose sums miss 1 by no more are taken as they are, as everywhere in skcalib.
+# Rows whose sums miss 1 by no more than this are kept as they are, as everywhere in skcalib.
 _KEPT = 1e-5
 
-# Rounding can make more of many classes with few digits, but dividing by the sum would not bring
-# back what was rounded away.
+# A larger miss is refused. Rounding can cause one if there are many classes and few digits, but
+# dividing by the sum would not bring back what was rounded away.
 _LARGEST_MISS = 0.05
 
 
@@ -156,7 +156,7 @@ def _probabilities(lines: Sequence[int], texts: Sequence[str], name: str) -> np.
 
 def _is_probability(text: str) -> bool:
     try:
-        return 0 <= float(text) <= 1 and "_" not in text  # which Python allows in numbers
+        return 0 <= float(text) <= 1 and "_" not in text  # Python allows 0.1_5
     except ValueError:
         return False
 
@@ -164,7 +164,7 @@ def _is_probability(text: str) -> bool:
 def _summing_to_1(
     lines: Sequence[int], proba: np.ndarray, texts: Sequence[Sequence[str]]
 ) -> np.ndarray:
-    """Rows divided by their sums where these miss 1, by no more than rounding to the digits."""
+    """Rows divided by their sums, which may miss 1 by what rounding to the digits makes."""
     total = proba.sum(axis=1)
     miss = np.abs(total - 1)
     if miss.max() <= _KEPT:
@@ -185,8 +185,9 @@ def _summing_to_1(
 def _rounding(proba: np.ndarray, texts: Sequence[Sequence[str]]) -> np.ndarray:
     """Half a unit in the last digit of each probability, (n, K).
 
-    The last digit is that of the value with the most decimals or, as files may be written with so
-    many significant digits each, of the one with the most of these.
+    Files may be written with a fixed number of decimals or of significant digits. The place of the
+    last digit follows from the largest number of either in the file; of the two places, the coarser
+    one counts.
     """
     decimals = significant = 0
     for text in set().union(*texts):
@@ -221,7 +222,7 @@ def _two_classes(observed: list[str], positive: str | None) -> list[str]:
 
 
 def _classes_of_columns(observed: list[str], columns: Sequence[str]) -> list[str]:
-    """The columns less a common prefix, such that every label is among them."""
+    """The names of the columns without a common prefix, such that every label is among them."""
     prefixes = [columns[0][:end] for end in range(len(columns[0]), -1, -1)]
     shared = [
         prefix

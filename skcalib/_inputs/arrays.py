@@ -57,7 +57,7 @@ def is_number(value: Any) -> bool:
 
 
 def numbers_of_objects(values: np.ndarray) -> np.ndarray:
-    """Python objects as an array of numbers, in their own precision, if that is what all are."""
+    """Python objects as numbers in their own precision, or unchanged if some are not numbers."""
     flat = values.ravel().tolist()
     return np.array(flat).reshape(values.shape) if all(map(is_number, flat)) else values
 
@@ -73,7 +73,7 @@ def look_like_probabilities(values: Any) -> bool:
 
 
 def check_same_length(lengths: dict[str, int]) -> None:
-    """The arguments, whose lengths are given by name, belong to the same samples."""
+    """The arguments must hold one value for each sample; their lengths are given by name."""
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"{name}: {length}" for name, length in lengths.items())
         raise ValueError(
@@ -82,12 +82,12 @@ def check_same_length(lengths: dict[str, int]) -> None:
         )
 
 
-# Values that a message lists at most.
+# The largest number of values that a message lists.
 _MOST_LISTED = 10
 
 
 def listed(values: Sequence[Any] | np.ndarray) -> str:
-    """The values as a message lists them: "[1, 2, 3]", and the first ten of more."""
+    """The values as a message lists them: "[1, 2, 3]"; only the first ten if there are more."""
     first = values[:_MOST_LISTED]
     texts = [repr(value) for value in (first.tolist() if isinstance(first, np.ndarray) else first)]
     if len(values) > _MOST_LISTED:

@@ -101,10 +101,10 @@ def _resolve_classes(
 
 
 def check_column_order(y_proba: Any, classes: np.ndarray, name: str) -> None:
-    """The columns of a table may be named after the classes, but then in their order.
+    """Columns that are named after the classes must be in the order of the classes.
 
     A column is named after a class if both are written alike. Files and polars know column names
-    as text only, so the column "1" or "1.0" is that of the class 1, and "true" that of True.
+    as text only, so a column "1" or "1.0" is named after the class 1, and "true" after True.
     """
     columns, known = column_names(y_proba), classes.tolist()
     as_written = [_as_written(name) for name in columns], [_as_written(name) for name in known]

@@ -6,7 +6,7 @@ from .._sklearn import Interval, StrOptions
 
 
 class IntegerInterval(Interval):
-    """An interval of integers; unlike in Python, True and False are none."""
+    """An interval of integers. True and False do not count as integers, unlike in Python."""
 
     def __init__(self, left: int, right: int | None = None, *, closed: str = "left") -> None:
         super().__init__(numbers.Integral, left, right, closed=closed)
@@ -24,13 +24,13 @@ METRIC_CONSTRAINTS: dict = {
     "labels": ["array-like", None],
 }
 
-# The arguments of measures of two classes, which take more of them one at a time.
+# The further arguments of binary measures, which reduce more classes to problems of two.
 REDUCTION_CONSTRAINTS: dict = {
     "multi_class": [StrOptions({"confidence", "top-label", "classwise"})],
     "average": [StrOptions({"auto", "macro", "weighted"}), None],
 }
 
-# The same for measures that can also see all classes at once.
+# The same arguments of measures that can also see all classes at once.
 CANONICAL_CONSTRAINTS: dict = REDUCTION_CONSTRAINTS | {
     "multi_class": [StrOptions({"canonical", "confidence", "top-label", "classwise"})],
 }

@@ -7,7 +7,7 @@ import numpy as np
 
 from .arrays import as_array, look_like_probabilities
 
-# From here on not every integer is a double.
+# From this size on, not every integer can be represented as a double.
 _EXACT_UP_TO = 2.0**53
 
 # Labels of one kind can be compared with each other.

@@ -37,7 +37,7 @@ class Predictions:
 
     @property
     def simplex(self) -> np.ndarray:
-        """`matrix`, with rows that miss the sum 1 in double precision divided by their sums."""
+        """`matrix`; rows whose sum is not 1 in double precision are divided by it."""
         matrix = self.matrix
         total = matrix.sum(axis=1, keepdims=True)
         inexact = np.abs(total - 1) > _ROUNDING
@@ -64,11 +64,11 @@ class Predictions:
         )
 
     def redraw(self, generator: np.random.Generator, size: int) -> np.ndarray:
-        """Outcomes as the predictions have them, independent of each other, (size, n)."""
+        """Independent outcomes drawn from the predictions, (size, n)."""
         return draw_labels(self.proba, size, generator)
 
     def canonical_order(self) -> np.ndarray:
-        """The samples (n,) in an order that does not depend on the one in which they came."""
+        """Indices (n,) that sort the samples by their values, in whatever order they came."""
         columns = self.proba.reshape(len(self.proba), -1)
         return np.lexsort((self.weight, *columns.T))
 
@@ -84,7 +84,7 @@ class Predictions:
         if not (self.weight == self.weight[0]).all():
             return pool_ties(self.proba, self.signed_mass)
         proba, label = sort_labelled(self.proba, self.label)  # no weights to sort along
-        points, mass = pool_sorted(proba, label - proba)  # unweighted, whole residuals cancel
+        points, mass = pool_sorted(proba, label - proba)  # exact, as not yet weighted
         mass *= self.weight[0]
         return points, mass
 

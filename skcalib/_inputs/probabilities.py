@@ -6,10 +6,10 @@ import numpy as np
 
 from .arrays import as_array, is_number, look_like_probabilities, numbers_of_objects
 
-# How far the sum of a row may be from 1, by the bytes of a number. A softmax in single precision
-# misses by up to 1.5e-6 for a thousand classes, which double precision has to bear, as such
-# predictions may come widened. Single precision gets scikit-learn's tolerance, √ε; half precision
-# ten times what rounding each probability can make.
+# How far the sum of a row may be from 1, by the number of bytes of a probability; `_TOLERANCE` is
+# for double precision. A softmax in single precision misses 1 by up to 1.5e-6 for a thousand
+# classes, and may come converted to double precision. Single precision gets scikit-learn's
+# tolerance, √ε. Half precision gets ten times the error that rounding each probability can make.
 _TOLERANCES = {2: 5e-3, 4: 3.5e-4}
 _TOLERANCE = 1e-5
 
@@ -83,7 +83,7 @@ def _check_range(proba: np.ndarray, name: str) -> None:
 
 
 def _check_row_sums(proba: np.ndarray, tolerance: float, name: str) -> np.ndarray:
-    """Rows that sum to 1, up to what single precision leaves."""
+    """Rows that sum to 1; rows that miss it by more than 1e-5 are divided by their sums."""
     total = proba.sum(axis=1)
     miss = np.abs(total - 1)
     worst = np.argmax(miss)

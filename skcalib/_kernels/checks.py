@@ -2,7 +2,7 @@
 
 import numpy as np
 
-# A kernel is tried on this many points.
+# The largest number of points on which a kernel is tried.
 _TRIED = 100
 
 
@@ -26,9 +26,9 @@ def check_kernel(kernel, points):
 
 
 def _check_diagonal(kernel, rows):
-    """Kernels of scikit-learn may know that a sample is compared with itself: `WhiteKernel` does.
+    """A sample with itself must have the same value as two equal samples.
 
-    Here a sample with itself is the same as with an equal sample.
+    Kernels of scikit-learn may know that a sample is compared with itself: `WhiteKernel` does.
     """
     if not hasattr(kernel, "diag"):
         return
@@ -52,7 +52,8 @@ def check_finite_kernel(sums):
 def check_semidefinite(matrix, name, rounding=1e-8):
     """Eigenvalues and eigenvectors of a class kernel, or of a kernel's values for all pairs.
 
-    What is asked for may be missed by `rounding` times the largest entry or eigenvalue.
+    The matrix may miss symmetry by `rounding` times its largest entry, and semi-definiteness by
+    `rounding` times its largest eigenvalue.
     """
     of_pairs = " of its values for all pairs of predictions" * (name == "kernel")
     asymmetry, largest = np.abs(matrix - matrix.T).max(), np.abs(matrix).max()

@@ -9,7 +9,7 @@ from .gram import gram_diagonal
 def fourier_features(points: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
     """[cos(ωᵀp), sin(ωᵀp)]/√D, (b, 2D), for frequencies (D, K).
 
-    For ω ~ N(0, γ⁻² I) the inner products have the values exp(−‖s − t‖²/(2γ²)) as mean.
+    For ω ~ N(0, γ⁻² I) the inner products have the mean exp(−‖s − t‖²/(2γ²)).
     """
     phase = points @ frequencies.T
     return np.hstack([np.cos(phase), np.sin(phase)]) / np.sqrt(len(frequencies))

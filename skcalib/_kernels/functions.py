@@ -14,11 +14,11 @@ from .checks import check_kernel
 
 Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (a, K), (b, K) -> (a, b)
 
-# The squared reciprocals of smaller ones overflow; distinct probabilities are then as good as
-# infinitely far apart anyway.
+# The least bandwidth that is used. The squared reciprocal of a smaller one overflows, and distinct
+# probabilities are as good as infinitely far apart anyway.
 SMALLEST_BANDWIDTH = 1e-150
 
-# Median distances below this are those of points that are all but equal.
+# If the median distance is below this, the points are all but equal.
 _RESOLUTION = 1e-6
 
 

@@ -7,7 +7,7 @@ from .functions import Kernel
 # Rows and columns of a tile, whose kernel values take half a megabyte.
 _TILE = 256
 
-# Rows and columns of a tile of which only entries near the diagonal are needed.
+# Rows and columns of a tile if only entries near its diagonal are needed.
 _SMALL_TILE = 64
 
 
@@ -38,7 +38,7 @@ def gram_block_sums(
     """Σ_{i≠j} k(points_i, points_j) ⟨mass_i, mass_j⟩ within each whole block of consecutive points.
 
     Parameters: points (n, K), mass (n, R, C), as in `gram_pair_sum`. Returns (n // block_size, R).
-    Small blocks are taken several to a tile, of which only the blocks on the diagonal count.
+    A tile covers several small blocks, and only the blocks on its diagonal count.
     """
     n_blocks = len(points) // block_size
     per_tile = max(1, _SMALL_TILE // block_size)

@@ -19,7 +19,7 @@ from .functions import (
 )
 from .gram import gram_block_sums, gram_diagonal, gram_pair_sum
 
-# Kernels in single precision miss what they should be by less than this share.
+# Kernel values in single precision are wrong by less than this share.
 _ROUNDING = 1e-6
 
 _LARGEST_ENTRY = 1e150  # of a class kernel
@@ -105,7 +105,7 @@ class SquaredKernelError:
         return self.predictions.proba.size
 
     def on(self, predictions):
-        """The same statistic of other predictions, with the bandwidth of these."""
+        """The same statistic of other predictions, with the bandwidth already chosen."""
         return SquaredKernelError(predictions, **self.options)
 
     def __call__(self, labels):
@@ -174,9 +174,9 @@ def _block_size(estimator, block_size, n):
 
 
 def _pair_weight(weight):
-    """Σ_{i≠j} w_i w_j of the last axis.
+    """Σ_{i≠j} w_i w_j along the last axis.
 
-    Without the cancellation of (Σ w_i)² − Σ w_i² where one weight is almost everything.
+    It avoids the cancellation in (Σ w_i)² − Σ w_i² where one weight is almost everything.
     """
     none = np.zeros_like(weight[..., :1])
     before = np.concatenate([none, np.cumsum(weight[..., :-1], axis=-1)], axis=-1)
@@ -192,7 +192,7 @@ def _root(class_kernel, predictions):
 
 
 def check_class_kernel(class_kernel, n_classes):
-    """A matrix over the classes."""
+    """The class kernel as a matrix (K, K) of doubles."""
     matrix = as_array(class_kernel, "class_kernel")
     if matrix.dtype.kind not in "biuf" or matrix.shape != (n_classes, n_classes):
         raise ValueError(

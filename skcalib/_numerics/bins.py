@@ -4,22 +4,24 @@ import numpy as np
 
 from .sorting import first_of_ties, pool_ties
 
-# Cumulated weights that should be whole multiples of a bin's share miss them by rounding.
+# Equal numbers differ by less than this through rounding: cumulated weights in units of a bin's
+# share, distances of shares from one half, and variances relative to the largest.
 _ROUNDING = 1e-9
 
 
 def uniform_bins(points: np.ndarray, n_bins: int) -> np.ndarray:
     """Index of [j/B, (j+1)/B) for each point; the last interval is closed.
 
-    The edges are the correctly rounded quotients j/B, so that a decimal such as 0.29 belongs to
-    the interval that starts at 29/100, where multiplying (0.29·100 = 28.999…) would not put it.
+    The edges are the correctly rounded quotients j/B, so that a decimal such as 0.29 belongs to the
+    interval that starts at 29/100. Multiplying would put it into the one before, as 0.29·100 =
+    28.999….
     """
     edges = np.arange(1, n_bins) / n_bins
     return np.searchsorted(edges, points, side="right")  # (n,)
 
 
 def quantile_bins(points: np.ndarray, weights: np.ndarray, n_bins: int) -> np.ndarray:
-    """Bin j for each point of which a share in [j/B, (j+1)/B) of all weight lies strictly below.
+    """Index of the bin of each point: j if a share in [j/B, (j+1)/B) of the weight lies below it.
 
     Without ties these are bins of equal mass, up to that of one point; tied points are never
     separated.
@@ -49,11 +51,11 @@ def bin_extents(bins: np.ndarray, points: np.ndarray, n_bins: int) -> np.ndarray
 def mean_variances(
     bins: np.ndarray, outcomes: np.ndarray, weights: np.ndarray, n_bins: int
 ) -> np.ndarray:
-    """Estimated variance of the mean outcome, 0 or 1, of each bin; NaN below two points, (B,).
+    """Estimated variance of the mean of the outcomes in each bin; NaN below two points, (B,).
 
-    With r_i the share of a point in the weight of its bin and y = Σ r_i y_i, it is
-    y(1 − y) Σ r_i² / (1 − Σ r_i²): unbiased for independent outcomes of equal probability, and
-    y(1 − y)/(n − 1) for n equal weights.
+    The outcomes y_i are 0 or 1. Let r_i be the share of a point in the weight of its bin, and y = Σ
+    r_i y_i. The estimate is y(1 − y) Σ r_i² / (1 − Σ r_i²): unbiased for independent outcomes of
+    equal probability, and y(1 − y)/(n − 1) for n equal weights.
     """
     relative = weights / binned_sums(bins, weights, n_bins)[bins]  # (n,)
     mean = binned_sums(bins, relative * outcomes, n_bins)
@@ -67,7 +69,8 @@ def mean_variances(
     )
 
 
-# The number of a product of intervals stays below this, so that it fits into 64 bits.
+# Products of intervals are renumbered before their numbers exceed this, so that they fit into 64
+# bits.
 _LARGEST = 2**62
 
 
@@ -100,8 +103,8 @@ def median_variance_bins(
     coordinate of the largest variance (the first one of several), where the weight of the points
     below is nearest to half (the lower place of two). Equal values stay together.
 
-    What becomes of a bin does not depend on the others, so all of a level are split at once, at
-    O(n (K + log n)); there are about log₂(n / min_size) levels if the weights are even.
+    How a bin is split does not depend on the other bins, so all bins of a level are split at once,
+    at O(n (K + log n)); there are about log₂(n / min_size) levels if the weights are even.
     """
     bins, n_bins = np.zeros(len(points), dtype=np.intp), 1
     rows, size = np.arange(len(points)), np.array([len(points)])  # of the bins yet to split
@@ -123,8 +126,10 @@ def median_variance_bins(
 def _cut_at_medians(
     points: np.ndarray, weights: np.ndarray, rows: np.ndarray, start: np.ndarray, group: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For groups of rows (r,), one after another from `start` (g,) on: sorted rows, and where to
-    cut each group, (g,); at its start if all values are equal.
+    """The rows (r,) sorted within their groups, and the place where to cut each group, (g,).
+
+    The groups follow one another and begin at `start` (g,). A group of equal values is cut at its
+    start.
     """
     share = weights[rows]
     share /= np.add.reduceat(share, start)[group]
@@ -156,10 +161,10 @@ def _widest_coordinates(
 
 
 def _order_within_groups(value: np.ndarray, group: np.ndarray) -> np.ndarray:
-    """Any order in which the groups, given sorted, stay and the values within them are sorted.
+    """An order that leaves the groups, which are sorted, in place and sorts the values within them.
 
-    Faster than `lexsort`: nothing is said of equal values, and NumPy sorts small integers in linear
-    time.
+    Faster than `lexsort`: equal values may come in any order, and NumPy sorts small integers in
+    linear time.
     """
     order = np.argsort(value)
     short = group.astype(np.min_scalar_type(group[-1]))

@@ -1,10 +1,10 @@
 """Squared Hilbert-Schmidt norm of a kernel ridge regression of vectors on points.
 
 With weights w that sum to 1, vectors r_i and features φ with k(p, q) = ⟨φ(p), φ(q)⟩, the operator M
-minimises Σ_i w_i ‖r_i − M φ(p_i)‖² + λ‖M‖². With the features in coordinates M = C (S + λI)⁻¹,
-where C = Σ w r φᵀ and S = Σ w φ φᵀ. Without, with D = diag(w), the Gram matrix K and
-a = (D^½ K D^½ + λI)⁻¹ D^½ r, it is ‖M‖² = Σ aᵀ (D^½ r − λ a). For equal weights that is
-tr(W R W K) with W = (K + λ n I)⁻¹ and R_ij = ⟨r_i, r_j⟩.
+minimises Σ_i w_i ‖r_i − M φ(p_i)‖² + λ‖M‖². If the features have coordinates, M = C (S + λI)⁻¹ with
+C = Σ w r φᵀ and S = Σ w φ φᵀ. If only their Gram matrix K is known, ‖M‖² = Σ aᵀ (D^½ r − λ a) with
+D = diag(w) and a = (D^½ K D^½ + λI)⁻¹ D^½ r. For equal weights that is tr(W R W K) with W = (K + λ
+n I)⁻¹ and R_ij = ⟨r_i, r_j⟩.
 """
 
 from collections.abc import Callable

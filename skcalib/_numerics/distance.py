@@ -25,7 +25,7 @@ from .sorting import first_of_ties
 _INTERVALS = 256
 
 # Close nodes make the Newton equations stiff. If rounding makes their matrix indefinite, its
-# diagonal is multiplied by 1 plus the first of these numbers that mends it.
+# diagonal is multiplied by 1 plus one of these numbers, the first that makes the matrix definite.
 _REGULARISATION = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10)
 
 # The interior point method ends when its duality gap is below this fraction of the tolerance.
@@ -133,7 +133,7 @@ def _split_between_nodes(points: np.ndarray, weight: np.ndarray, nodes: np.ndarr
 def _dual_bound(
     nodes: np.ndarray, split: np.ndarray, f: np.ndarray, tolerance: float
 ) -> tuple[float, np.ndarray]:
-    """The objective of f (k, 2), made feasible; and where f breaks the constraint by more."""
+    """The objective of f (k, 2) made feasible, and where f breaks the constraint by too much."""
     f, violation, top, peak = _violation(nodes, f)
     value = float(np.sum(split.T * f) - violation)
     return value, top[peak > tolerance]
@@ -148,11 +148,11 @@ def _feasible(nodes: np.ndarray, f: np.ndarray) -> np.ndarray:
 def _violation(
     nodes: np.ndarray, f: np.ndarray
 ) -> tuple[np.ndarray, float, np.ndarray, np.ndarray]:
-    """f (k, 2) with Lipschitz constant 1, and the most by which it breaks the other constraint.
+    """f (k, 2) made 1-Lipschitz, and the most by which it then breaks the other constraint.
 
-    That constraint is homogeneous: dividing by the steepest slope keeps it. Between nodes its left
-    side is quadratic, and its largest value v there is known; f − v satisfies it. Also the local
-    maxima between nodes: where they are, and how high.
+    That constraint is homogeneous, so dividing f by its steepest slope keeps it. Its left side is
+    quadratic between nodes, so its largest value v is known, and f − v satisfies it. Also returns
+    the local maxima between nodes: where they are, and how high.
     """
     distance = np.diff(nodes)
     f = f / max(1.0, np.max(np.abs(np.diff(f, axis=0)) / distance[:, None]))
@@ -253,7 +253,7 @@ def _step(values: np.ndarray, change: np.ndarray) -> float:
 
 
 class _Program:
-    """The constraints A f ≤ limit: f rises and falls by at most the distance; calibration."""
+    """The constraints A f ≤ limit: f is 1-Lipschitz, and (1 − v) f_0 + v f_1 ≤ 0 at the nodes."""
 
     def __init__(self, nodes: np.ndarray):
         distance = np.repeat(np.diff(nodes), 2)

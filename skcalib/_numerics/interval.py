@@ -7,7 +7,7 @@ from .sorting import first_of_ties, last_of_runs
 # Candidate starts of the last interval in one block.
 _BLOCK = 128
 
-# Points in one stretch of the line, over which an interval moves.
+# Points in one stretch of the line; an interval moves over one stretch after the other.
 _STRETCH = 2**15
 
 # Up to this number of distinct predictions the dynamic programme takes a second or two.
@@ -144,7 +144,7 @@ def shifted_partition_sum(points: np.ndarray, mass: np.ndarray, width: float) ->
 def drawn_partition_sum(
     points: np.ndarray, mass: np.ndarray, width: float, shifts: np.ndarray
 ) -> float:
-    """The same with the mean over the shifts r = `width` · `shifts`, shifts (d,) in [0, 1)."""
+    """`shifted_partition_sum` with the mean over r = `width` · `shifts`, shifts (d,) in [0, 1)."""
     total = 0.0
     for shift in shifts:
         is_first = first_of_ties(np.floor((points - width * shift) / width))

@@ -34,9 +34,9 @@ def centred_isotonic_knots(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The strictly increasing variant of `isotonic_knots`: knots from 0 to 1, values in (0, 1).
 
-    The fit to the data and, of weight `extra` each, a 1 before all of them and a 0 behind them. A
-    block of equal values becomes one knot at its mean point (Oron and Flournoy 2017);
-    at 0 the value is half of the first one, at 1 the mean of the last one and 1.
+    The data are fitted together with two samples of weight `extra`: a 1 before all of them and a 0
+    behind them. A block of equal values becomes one knot at its mean point (Oron and Flournoy
+    2017); at 0 the value is half of the first one, at 1 the mean of the last one and 1.
     """
     total = weight.sum(axis=0)
     rate = np.concatenate([[1.0], weight[1] / total, [0.0]])

@@ -6,11 +6,12 @@ import numpy as np
 def laplace_pair_sum(points: np.ndarray, mass: np.ndarray, bandwidth: float) -> np.ndarray:
     """Σ_{i≠j} mass_i mass_j exp(−|points_i − points_j|/h) for each row of mass.
 
-    Neighbouring points are merged two by two, then the pairs, and so on. Of a group only its two
-    ends matter and its mass as seen from them, decayed over the distance to each: the pairs of
-    points in two groups sum to the product of the mass at the ends that face each other and the
-    decay over the gap. All exponents are negative, so nothing overflows at any bandwidth. (Adding
-    Σ_j mass_j² to the sum, instead of subtracting it, keeps every digit.)
+    Neighbouring points are merged two by two, then these groups two by two, and so on. Two numbers
+    describe the mass of a group: as seen from its first point and as seen from its last point,
+    decayed over the distance to that point. The pairs between two neighbouring groups sum to the
+    product of their masses, as seen from the ends that face each other, and the decay over the gap.
+    All exponents are negative, so nothing overflows at any bandwidth. (The pairs i = j are left
+    out, as a caller can add Σ_j mass_j² without losing digits, but not subtract it.)
 
     Parameters: points (n,) sorted, mass (..., n). Returns (...,). Cost O(n) per row.
     """

@@ -72,8 +72,8 @@ def logistic_fit(
 def orthonormal_basis(design: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Q (n, d) and triangular T (d, d) with design = QT and QᵀWQ = I, by Gram–Schmidt.
 
-    A column that depends on those before it is 0 in Q, so that its coefficient, which is the
-    component of Tβ then, has no effect.
+    A column that depends on those before it becomes 0 in Q. Then the component of Tβ is its
+    coefficient itself, and has no effect.
     """
     n, d = design.shape
     basis = np.zeros((n, d), order="F")
@@ -101,9 +101,9 @@ def newton(
 ) -> tuple[np.ndarray, Moments, bool]:
     """The minimum over z (d,), the moments there, and whether it has been reached.
 
-    For an orthonormal basis (n, d) and the penalty |Dz|²/2 with D (m, d). Steps are halved until
-    the loss falls enough. They start from `position`, or from 0 if that is better. Outcomes that
-    are fitted up to rounding can be separated, and there is no minimum.
+    The basis (n, d) is orthonormal, and the penalty is |Dz|²/2 with D (m, d). The search starts
+    from `position`, or from 0 if the loss is lower there. Steps are halved until the loss falls
+    enough. Outcomes that are fitted up to rounding can be separated; then there is no minimum.
     """
     if penalty is None:
         penalty = np.zeros((0, basis.shape[1]))
@@ -167,8 +167,8 @@ def _moments(
 
     The log-odds η_i lean to one outcome. With s_i the fitted probability of the other one, and m_i
     its mass, the loss is w_i log(1 + exp(−|η_i|)) + m_i|η_i| and its derivative ±(m_i − w_i s_i),
-    which keep every digit where s_i is almost 0. The second derivatives are those of an orthogonal
-    factor, not of a sum of products, whose rounding errors would hide small ones.
+    which keep every digit where s_i is almost 0. The second derivatives come from an orthogonal
+    factor and not from a sum of products, whose rounding errors would hide small ones.
     """
     d = len(position)
     bent = penalty @ position  # (m,)
@@ -183,7 +183,7 @@ def _moments(
         weight = negative + positive
         log_odds = basis[rows] @ position
         lean = np.abs(log_odds)
-        other = np.exp(-lean)  # s/(1 − s), soon s
+        other = np.exp(-lean)  # s/(1 − s); divided by 1 plus itself below, it is s
         miss = np.where(log_odds > 0, negative, positive)
         loss += float(weight @ np.log1p(other) + miss @ lean)
         other /= 1 + other

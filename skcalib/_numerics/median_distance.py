@@ -1,7 +1,7 @@
 """Median distance between the points of a sample, over all pairs i < j with weights w_i w_j.
 
-If the weights on both sides of it are equal, the median is the mean of the two distances next to
-the middle. So it is continuous in the points.
+If the weight can be halved between two neighbouring distances, the median is their mean. So it is
+continuous in the points.
 """
 
 import numpy as np
@@ -9,19 +9,19 @@ from scipy.spatial.distance import pdist
 
 from .sorting import pool_ties
 
-# Points in more than one dimension whose pairs are all looked at.
+# Up to this many points in more than one dimension, all pairs are looked at.
 MOST_POINTS = 2000
 
-# The least share of the root mean square distance that is returned.
+# The result is at least this share of the root mean square distance.
 _FLOOR = 0.1
 
 # Sums of weights that should be half of the total miss it by less than this share.
 _ROUNDING = 1e-14
 
-# Points of one cell of a grid of this width are merged before a subset is drawn.
+# The width of a grid. Points in the same cell of it are merged before a subset is drawn.
 _CELL = 2.0**-24
 
-# Entries of an array (rows, K) that is held beside the points.
+# Entries of a block (rows, K) of points that are hashed at once.
 _ENTRIES = 2**20
 
 
@@ -52,7 +52,7 @@ def median_distance(points: np.ndarray, weight: np.ndarray, metric: str) -> floa
 
 
 def _median(values: np.ndarray) -> float:
-    """The same as NumPy's, several times faster because it looks for no NaN."""
+    """The median, several times faster than NumPy's because it looks for no NaN."""
     middle = len(values) // 2
     values = np.partition(values, middle)
     below = values[middle] if len(values) % 2 else values[:middle].max()
@@ -60,7 +60,7 @@ def _median(values: np.ndarray) -> float:
 
 
 def _weighted_median(distance: np.ndarray, pairs: np.ndarray, at_zero: float) -> float:
-    """The median of distances with the weights `pairs`, and of the weight `at_zero` at 0."""
+    """The median of distances with weights `pairs`, and of a distance 0 with weight `at_zero`."""
     order = np.argsort(distance)
     distance = np.append(0.0, distance[order])
     within = at_zero + np.append(0.0, np.cumsum(pairs[order]))
@@ -112,7 +112,7 @@ class _Line:
     def reach(self, distance: float) -> np.ndarray:
         points = self.points
         stop = np.searchsorted(points, points + distance, side="right")
-        while True:  # the sums are rounded in another way than the differences, which decide
+        while True:  # sums and differences are rounded differently; differences decide
             is_short = stop < len(points)
             is_short &= points[np.minimum(stop, len(points) - 1)] - points <= distance
             is_long = points[stop - 1] - points > distance
@@ -141,15 +141,16 @@ class _Line:
         if self.weight_within(lower, stop) > more:
             return lower
         upper = self._next(stop)
-        if self.weight_within(upper, self.reach(upper)) < more:  # one of next to no weight
+        if self.weight_within(upper, self.reach(upper)) < more:  # its weight is next to none
             upper = self._least(more, upper, high)
         return (lower + upper) / 2
 
     def _least(self, weight: float, low: float, high: float) -> float:
-        """The least distance in (low, high] within which lies that weight.
+        """The least distance in (low, high] within which pairs of this total weight lie.
 
-        The interval is cut, by turns where linear interpolation puts that distance and, if that
-        leaves more than half, in the middle, until few pairs are left in it.
+        The interval is cut where linear interpolation puts that distance. If more than half of it
+        is left, the next cut is in the middle. This goes on until few pairs are left in the
+        interval.
         """
         from_low, from_high = self.reach(low), self.reach(high)
         weight_low = self.weight_within(low, from_low)
@@ -168,7 +169,7 @@ class _Line:
             else:
                 high, from_high, weight_high = cut, from_cut, weight_cut
             halve = not halve and high - low > width / 2
-        count = from_high - from_low  # the pairs left of each first point
+        count = from_high - from_low  # pairs that are left for each first point
         first = np.repeat(np.arange(len(count)), count)
         second = np.arange(len(first)) + np.repeat(from_high - np.cumsum(count), count)
         distance = self.points[second] - self.points[first]
@@ -187,15 +188,17 @@ class _Line:
 
 
 def _subset(points: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-    """At most MOST_POINTS points that stand for all, their weights, and the weight of the pairs of
-    samples that were merged into one of them.
+    """At most MOST_POINTS points that stand for all, their weights, and the weight of merged pairs.
+
+    The last is the weight of all pairs of samples that were merged into the same point.
 
     Samples in the same cell of a grid are merged into their weighted mean. If there are still too
-    many points, a priority sample is drawn (Duffield, Lund and Thorup 2007): with pseudo-random
-    numbers u in (0, 1], those with the largest ratio of weight to u. Those lighter than the first
-    ratio that is left out, t, get the weight t. The numbers are hashes of the cells, and the same
-    for all permutations of a vector. So the subset depends neither on the order of the samples or
-    of the classes nor, but for cells that a point has just left, on rounding errors.
+    many points, a priority sample is drawn (Duffield, Lund and Thorup 2007). Each point gets a
+    pseudo-random number u in (0, 1], and the points with the largest ratios of weight to u are
+    kept. Points that are lighter than the largest ratio left out, t, get the weight t. The numbers
+    u are hashes of the cells, and the same for all permutations of a vector. So the subset does not
+    depend on the order of the samples or of the classes. It does not depend on rounding errors
+    either, unless one moves a point into another cell.
     """
     cell, uniform = _hashes(points)
     _, first, index = np.unique(cell, return_index=True, return_inverse=True)
@@ -219,9 +222,10 @@ def _subset(points: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def _hashes(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each point (n, K) a number of its cell, (n,), and one in (0, 1] of its unordered cell.
+    """A hash of the cell of each point (n, K), (n,), and a hash in (0, 1] of its unordered cell,
+    (n,).
 
-    Edges of cells keep away from 0, 1 and short decimals.
+    The edges of the cells keep away from 0, 1 and short decimals.
     """
     position = (np.arange(points.shape[1], dtype=np.uint64) + _ONE) * _GOLDEN
     cell, key = np.empty((2, len(points)), dtype=np.uint64)

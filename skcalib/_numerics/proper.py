@@ -6,14 +6,14 @@ from .logits import log_probabilities
 
 
 def _brier_losses(proba: np.ndarray, label: np.ndarray) -> np.ndarray:
-    """(y − p)² of probabilities (n,) of two classes, Σ_k (1[y = k] − p_k)² of (n, K); (n,)."""
+    """(y − p)² for proba (n,) of two classes, Σ_k (1[y = k] − p_k)² for (n, K). Returns (n,)."""
     if proba.ndim == 1:
         return (label - proba) ** 2
     return np.sum(proba**2, axis=1) + 1 - 2 * _of_labels(proba, label)
 
 
 def _log_losses(proba: np.ndarray, label: np.ndarray) -> np.ndarray:
-    """−log of the probability of the label; probabilities as in `_brier_losses`; (n,)."""
+    """Minus the logarithm of the label's probability; shapes as in `_brier_losses`."""
     return -log_probabilities(_of_labels(proba, label))
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from .sorting import first_of_ties
 
-# Mean length from which collapsing blocks takes less time than it saves.
+# Items per block from which on collapsing runs of items saves more time than it takes.
 _ITEMS_WORTH_COLLAPSING = 96
 
 
@@ -47,11 +47,11 @@ def lipschitz_maximum(points: np.ndarray, mass: np.ndarray) -> float:
 def lipschitz_maximiser(points: np.ndarray, mass: np.ndarray) -> np.ndarray:
     """Values (m,) at the points of a function that attains `lipschitz_maximum`.
 
-    Complementary slackness: the function is 1 where something is discarded, that is where G
-    increases; it falls as steeply as it may where F exceeds G and rises where F is below G; where
-    they are equal its slope is free. The largest function that obeys the slopes and stays below 1
-    is the smaller of the two that obey them from the left and from the right. It is 1 somewhere
-    and the points are at most 1 apart, so it is nowhere below 0.
+    By complementary slackness, the function is 1 where mass is discarded, that is where G
+    increases. It falls as steeply as it may where F exceeds G, rises as steeply where F is below G,
+    and has any slope where they are equal. The largest function with these slopes and values of at
+    most 1 is the smaller of two: the largest with these slopes from the left and the largest from
+    the right. It is 1 somewhere and the points are at most 1 apart, so it is nowhere below 0.
     """
     flow = np.cumsum(mass)
     sign = -1.0 if flow[-1] < 0 else 1.0
@@ -129,7 +129,7 @@ def _ranks(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _decoupled(weights: np.ndarray, rank: np.ndarray) -> tuple[_Items, _Blocks]:
-    """Cut wherever nothing before exceeds anything after: there the problem falls apart."""
+    """Cut wherever no value before exceeds a value after: there the problem falls apart."""
     n = len(rank)
     highest_before = np.maximum.accumulate(rank)
     lowest_after = np.minimum.accumulate(rank[::-1])[::-1]
@@ -154,7 +154,7 @@ def _keep_blocks(items: _Items, blocks: _Blocks, keep: np.ndarray) -> tuple[_Ite
 def _lowest_prefix(
     signed: np.ndarray, start: np.ndarray, length: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Of each segment the lowest non-empty prefix sum, where the first such ends, and the sum.
+    """For each segment the lowest non-empty prefix sum, the first place where it ends, and the sum.
 
     Overwrites `signed`.
     """

@@ -17,11 +17,11 @@ from scipy.optimize import brentq
 
 from .sorting import pool_ties
 
-# For smaller ones the integral would take more than `_MOST_STEPS`.
+# The least bandwidth: for a smaller one the integral would take more than `_MOST_STEPS` steps.
 SMALLEST_BANDWIDTH = 1e-5
 
 # Numbers of cells that are tried until one resolves the bandwidth sought. They do not depend on the
-# number of samples, so that a weight is the same as repetition.
+# number of samples, so that a weight of 2 is the same as a sample that occurs twice.
 _GRIDS = tuple(2**power for power in (12, 16, 19, 22))
 
 # Taylor polynomials of degree 7 in cells of width h: the s-th derivative of the kernel has an
@@ -31,16 +31,18 @@ _TERMS = 8
 
 _CELLS_PER_BANDWIDTH = 3
 
-# exp(−(πσk)²/2) is below 5e-18 for larger σk; it must be less than the cells in a bandwidth.
+# Modes k with a larger σk are left out: there exp(−(πσk)²/2) is below 5e-18. The limit is below
+# `_CELLS_PER_BANDWIDTH`, so that there are coefficients for all modes that are kept.
 _LARGEST_MODE = 2.85
 
-# The integral of |r_σ| is then wrong by at most 1e-7 of Σ|c|; if it is as small as σ, so few steps
-# as the limit leaves do for much smaller σ.
+# With this many steps, the integral of |r_σ| is wrong by at most 1e-7 of Σ|c|. If the integral is
+# as small as σ, the fewer steps that `_MOST_STEPS` allows suffice for a much smaller σ.
 _STEPS_PER_BANDWIDTH = 64
 
 _FEWEST_STEPS, _MOST_STEPS = 2**12, 2**23
 
-# What is lost to smoothing between points that are far apart for the bandwidth.
+# If smoothing lowers the absolute mass by less than this, the points are too far apart for the
+# bandwidth to cancel any mass.
 _NEGLIGIBLE = 1e-10
 
 
@@ -56,8 +58,8 @@ def smoothed_absolute_mass(points: np.ndarray, mass: np.ndarray, bandwidth: floa
 def smoothed_absolute_mass_fixed_point(points: np.ndarray, mass: np.ndarray) -> float:
     """The σ with ∫|r_σ| = σ, for Σ|mass| ≤ 1. Cost O(n + s log s) with s = 1/σ.
 
-    If σ < 1e-6 an upper bound that is below 1e-6. The points are sorted only if the first grid is
-    not enough.
+    If σ < 1e-6, the result may be an upper bound on σ that is itself below 1e-6. The points are
+    sorted only if the first grid is not fine enough.
     """
     for n_cells in _GRIDS:
         coefficients = cosine_coefficients(points, mass, n_cells)

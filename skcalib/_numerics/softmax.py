@@ -7,7 +7,7 @@ import numpy as np
 # Numbers in a block of rows; a few such blocks fit into the cache.
 _BLOCK = 2**15
 
-# Rows from which a first guess, or an approximation of second derivatives, is made.
+# Rows in the subsample that gives a first guess, or approximate second derivatives.
 SAMPLE = 4096
 
 

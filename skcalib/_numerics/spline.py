@@ -21,7 +21,7 @@ _STRAIGHT = 1e15
 def quantile_knots(points: np.ndarray, n_knots: int) -> np.ndarray:
     """At most n_knots quantiles of sorted distinct points (m,), the first and last included.
 
-    At least two: a single point gets a neighbour.
+    There are at least two knots: a single point gets a neighbour.
     """
     first, *inner, last = np.quantile(points, np.linspace(0, 1, max(2, min(n_knots, len(points)))))
     if first == last:
@@ -42,13 +42,14 @@ def logistic_spline(
 ) -> tuple[np.ndarray, float, bool]:
     """Values at the knots (K,) of the spline that minimises the log loss + λ/2 ∫f''(x)² dx.
 
-    Sorted distinct points (m,) have the mass of either outcome (2, m), and one sample has the given
-    share of the whole. Returns the λ, too, and whether there is a minimum.
+    The sorted distinct points (m,) carry the mass of either outcome (2, m), and `share` is the
+    share of one sample in the total mass. Also returns the λ, and whether there is a minimum.
 
-    Without a λ, it is of largest posterior density. With σ² = share/λ, the penalty is the prior of
-    a curve whose curvature is white noise of scale σ, and Laplace's approximation the likelihood of
-    σ, whose own prior is exponential: it draws towards the straight line, σ = 0 (Simpson, Rue,
-    Riebler, Martins and Sørbye 2017). Else nearly separated outcomes would be taken for steps.
+    If `smoothing` is None, λ is chosen by the largest posterior density. With σ² = share/λ, the
+    penalty is the prior of a curve whose curvature is white noise of scale σ, and Laplace's
+    approximation gives the likelihood of σ. The prior of σ itself is exponential: it draws towards
+    the straight line, σ = 0 (Simpson, Rue, Riebler, Martins and Sørbye 2017). Without it, nearly
+    separated outcomes would be taken for steps.
     """
     design, bend = spline_basis(points, knots)
     basis, triangle = orthonormal_basis(design, mass.sum(axis=0))
@@ -89,7 +90,7 @@ def spline_basis(points: np.ndarray, knots: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def values_at_knots(coefficients: np.ndarray, knots: np.ndarray) -> np.ndarray:
-    """Of the spline with these coefficients (K,) in the basis."""
+    """Values at the knots (K,) of the spline with these coefficients (K,) in the basis."""
     values = coefficients[0] + coefficients[1] * knots
     values[1:-1] += coefficients[2:]
     return values

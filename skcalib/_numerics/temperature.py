@@ -26,8 +26,9 @@ def best_temperature(
 ) -> float:
     """The T in [0, ∞] with the least loss of softmax(log p / T); 1 if all T have the same loss.
 
-    log_proba returns rows (b, K). The targets are the labels (n,) with the share 1 − prior, and the
-    predictions p with the share prior. The solution for a sample is the start for all rows.
+    `log_proba` returns the rows of a slice, (b, K). The targets are mixtures: the labels (n,) with
+    the share 1 − prior, and the predictions p with the share prior. The solution for a subsample of
+    the rows is the start for all rows.
     """
     n, inverse = len(label), 1.0
     for every in (max(n // SAMPLE, 1), 1):
@@ -47,11 +48,12 @@ def _best_inverse_temperature(
 ) -> float:
     """The best β = 1/T for one row in `every`.
 
-    The slope of the loss in β is Σ w (E_β − E_t) log p and its curvature Σ w Var_β log p: mean and
-    variance over the classes with probabilities softmax(β log p), and mean with the targets t. The
-    slope at 0 and its limit at ∞, where only the largest count, tell whether the minimum is there;
-    else it is found by Newton's method inside a bracket. log p is taken relative to the largest of
-    the row, so that the limit at ∞ is exact.
+    The slope of the loss in β is Σ w (E_β − E_t) log p, and its curvature is Σ w Var_β log p. E_β
+    and Var_β are mean and variance over the classes with the probabilities softmax(β log p); E_t is
+    the mean with the targets t as probabilities. The slope at β = 0, and its limit at ∞ where only
+    the largest log p of a row counts, tell whether the minimum is at one of these ends. Otherwise
+    Newton's method finds it inside a bracket. The largest log p of each row is subtracted first, so
+    that the limit at ∞ is exact.
     """
     n_classes = log_proba(slice(0, 1)).shape[1]
 

@@ -1,4 +1,4 @@
-"""Isotonic regression with one sample more: Venn–Abers prediction."""
+"""Isotonic regression with one additional sample: Venn–Abers prediction."""
 
 import numpy as np
 from scipy.optimize import isotonic_regression
@@ -10,12 +10,12 @@ Steps = tuple[np.ndarray, np.ndarray]
 
 
 def venn_abers_fit(points: np.ndarray, weight: np.ndarray, extra: float) -> tuple[Steps, Steps]:
-    """Isotonic fits at a query that joins the data, of weight `extra`, with label 0 or 1.
+    """Isotonic fits at a query that joins the data with weight `extra`, once with label 0, then 1.
 
-    Sorted distinct points (m,) and the weight of each label (2, m). Behind a point, a further 0 is
-    pooled with it, and before the next one a further 1 with that. So the fit with label 0 is a step
-    function of the query that is continuous from the right: its values are those from a knot on;
-    and with label 1 one continuous from the left: those up to a knot.
+    Takes sorted distinct points (m,) and the weight of each label (2, m). A further 0 behind a
+    point is pooled with that point, and a further 1 before a point with that one. So the fit with
+    label 0 is a step function of the query, continuous from the right: a value holds from its knot
+    on. The fit with label 1 is continuous from the left: a value holds up to its knot.
     """
     lower = 1 - _fit_with_a_positive(weight[::-1, ::-1], extra)[::-1]
     upper = _fit_with_a_positive(weight, extra)
@@ -25,7 +25,11 @@ def venn_abers_fit(points: np.ndarray, weight: np.ndarray, extra: float) -> tupl
 
 
 def venn_abers_bounds(query: np.ndarray, lower: Steps, upper: Steps) -> np.ndarray:
-    """The two fits at each query, (n, 2): 0 before all points, or 1 behind them, stands alone."""
+    """The two fits at each query, (n, 2).
+
+    A query with label 0 before all points stands alone, with the fit 0; so does one with label 1
+    behind them, with the fit 1.
+    """
     below = np.searchsorted(lower[0], query, side="right")
     above = np.searchsorted(upper[0], query, side="left")
     return np.column_stack(
@@ -46,7 +50,7 @@ def _fit_with_a_positive(weight: np.ndarray, extra: float) -> np.ndarray:
     total = weight.sum(axis=0)
     rate = np.append(1.0, weight[1] / total)
     pooled = isotonic_regression(rate, weights=np.append(extra, total)).x
-    corners = np.flatnonzero(last_of_ties(pooled))[::-1].tolist()  # the next one last
+    corners = np.flatnonzero(last_of_ties(pooled))[::-1].tolist()  # the leftmost is last
     x, y = (np.append(0.0, np.cumsum(part)).tolist() for part in (total, weight[1]))
 
     def slope_to(corner: int) -> float:

@@ -131,7 +131,7 @@ class ReliabilityDisplay:
             Sample weights.
 
         pos_label : int, float, bool or str, default=None
-            The class whose probability is shown, of two. By default the last.
+            With two classes, the one whose probability is shown. By default the last.
 
         confidence_level : float or None, default=0.9
             At each probability the curve of a calibrated model is in the band with this
@@ -219,7 +219,7 @@ class ReliabilityDisplay:
             Sample weights.
 
         pos_label : int, float, bool or str, default=None
-            The class whose probability is shown, of two. By default the last of `labels`.
+            With two classes, the one whose probability is shown. By default the last of `labels`.
 
         labels : array-like of shape (n_classes,), default=None
             The classes, in the order of the columns of `y_proba`.
@@ -329,7 +329,7 @@ class ReliabilityDisplay:
 
 
 def _consistency_band(predictions, confidence_level, n_resamples, random_state):
-    """Pointwise band of the curves of labels that are drawn from the predictions."""
+    """Pointwise band of the isotonic curves of labels drawn from the predictions."""
     proba, weight = predictions.proba, predictions.weight
     generator = np.random.default_rng(random_state.randint(2**31 - 1))
     within = _GRID[(proba.min() <= _GRID) & (proba.max() >= _GRID)]

@@ -1,4 +1,4 @@
-"""Laws and bounds that are known of the squared kernel calibration error."""
+"""Known laws and bounds of the squared kernel calibration error."""
 
 import numpy as np
 from scipy.stats import t as student
@@ -32,7 +32,7 @@ LAWS = {"asymptotic": asymptotic, "distribution-free": distribution_free}
 
 
 def check_law(test, statistic):
-    """Laws and bounds are known of the kernel statistic, and mostly of equal weights."""
+    """Laws and bounds are known for the kernel statistic only, and most for equal weights only."""
     if not isinstance(statistic, SquaredKernelError):
         raise ValueError(
             f"method={test.method!r} needs statistic='skce', whose law is known; found "
@@ -64,13 +64,13 @@ def check_law(test, statistic):
 
 
 def bootstrap_null(error, n_resamples, random_state):
-    """Bootstrap of a degenerate U-statistic (Arcones and Giné 1992): values like the unbiased one.
+    """Bootstrap values of the unbiased estimate, a degenerate U-statistic (Arcones and Giné 1992).
 
     With multinomial counts C and a = n/(n − 1) the replicate is
 
         n⁻² Σ_i C_i Σ_j (a (C_j − 1[i = j]) − 2) h_ij + n⁻² Σ_{i,j} h_ij
 
-    for a times the unbiased estimate, whose projection on single samples it takes off.
+    for a times the unbiased estimate. Its projection on single samples is subtracted.
     """
     predictions = error.predictions
     label, order = predictions.label, predictions.canonical_order()

@@ -1,4 +1,4 @@
-"""The test of calibration, by resampling or by what is known of the kernel statistic's law."""
+"""The test of calibration, by resampling or by known laws of the kernel statistic."""
 
 from collections.abc import Callable
 from numbers import Integral
@@ -45,12 +45,12 @@ class CalibrationTest(HypothesisTest):
     method : {"conditional", "asymptotic", "distribution-free", "consistency"}, \
             default="conditional"
         How the p-value is found. "conditional": by labels drawn from the predictions as they are;
-        exact. "asymptotic", for "skce" only: by the limit law of the statistic: of a mean of
-        blocks for the estimators "linear" and "block", bootstrapped for "unbiased".
-        "distribution-free", for "skce" only: by bounds that hold for every sample size and are
-        very loose. "consistency": by predictions drawn from the predictions, and labels drawn from
+        exact. "asymptotic", for "skce" only: by the limit law of the statistic, which is that of a
+        mean of blocks for the estimators "linear" and "block", and is bootstrapped for "unbiased".
+        "distribution-free", for "skce" only: by bounds that hold for every sample size and are very
+        loose. "consistency": by predictions drawn from the predictions, and labels drawn from
         these; for comparison only, as with binned errors it rejects calibrated models nearly
-        always (and with `sample_weight` draws them with their weights).
+        always. A prediction that is drawn keeps its `sample_weight`.
 
     kernel : str or callable, default="total-variation"
         Kernel of the "skce" statistic, as in
@@ -143,7 +143,8 @@ class CalibrationTest(HypothesisTest):
     :math:`t > 0`, and 1 if :math:`t \le 0`; in blocks, :math:`\lfloor n/2 \rfloor` becomes the
     number of disjoint pairs within blocks.
 
-    The last two methods need equal weights, except the normal law.
+    "asymptotic" and "distribution-free" need equal weights, except "asymptotic" with the estimators
+    "linear" and "block".
 
     References
     ----------
@@ -283,7 +284,7 @@ class CalibrationTest(HypothesisTest):
 
 
 def _of_redrawn_outcomes(statistic, data, order, size, seed):
-    """Outcomes are drawn in the canonical order, in which the data are already if it is None."""
+    """Values for outcomes drawn in the canonical order; if `order` is None, the data are in it."""
     generator = np.random.default_rng(seed)
     if order is None:
         return statistic(data.redraw(generator, size))

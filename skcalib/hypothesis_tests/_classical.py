@@ -24,7 +24,7 @@ _N_ANGLES = 1000
 
 
 class _ClassicalTest(HypothesisTest):
-    """Of more than two classes, the confidence and whether it was right are tested."""
+    """With more than two classes, the confidence is tested against whether it was right."""
 
     _parameter_constraints: dict = {"labels": ["array-like", None]}
 
@@ -393,7 +393,7 @@ class CoxTest(_ClassicalTest):
 
 def _z_scores(gaps, variances):
     """Gaps in standard deviations; where nothing can vary, 0 if there is no gap, else infinite."""
-    # the square of what predictions next to 0 leave where their variance underflows is 0 too
+    # where the variance of predictions next to 0 underflows, the square of their gap is 0 too
     impossible = np.where(np.square(gaps) > 0, np.copysign(np.inf, gaps), 0.0)
     return np.divide(gaps, np.sqrt(variances), out=impossible, where=variances > 0)
 
@@ -402,9 +402,9 @@ def _logistic_fit(x, label, weight):
     """Intercept, slope and linear predictor (n,) of the likeliest logistic regression on x (n,).
 
     Where the likelihood has no maximum, the linear predictor is that of its supremum, infinite
-    where the outcome becomes certain. What is not determined is NaN: the intercept beside an
-    infinite slope, and the slope if all x, for which it is then taken as 1, or all labels are
-    equal.
+    where the outcome becomes certain. What the data do not determine is NaN: the intercept if the
+    slope is infinite, and the slope if all x or all labels are equal. If all x are equal, the
+    intercept is that for a slope of 1.
     """
     if x.min() == x.max():
         log_odds = _log_odds(label, weight)
@@ -422,9 +422,9 @@ def _logistic_fit(x, label, weight):
 
 
 def _newton_fit(x, label, weight):
-    """The same by Newton's method, if the maximum exists."""
+    """`_logistic_fit` by Newton's method, if the maximum exists."""
     centre = float(weight @ x)
-    x = x - centre  # keeps every digit of nearly equal ones
+    x = x - centre  # keeps every digit if all x are nearly equal
     design = np.column_stack([np.ones(len(x)), x])
     mass = weight * np.stack([1 - label, label])
     fit = logistic_fit(design, mass, np.zeros(2), _MOST_STEPS)
@@ -468,7 +468,7 @@ def _two_squares_sf(value, spread):
 
 
 def check_degrees_of_freedom(n_groups, ddof):
-    """Of a chi-squared distribution over groups whose outcomes can vary."""
+    """A positive `ddof` must leave the chi-squared distribution a degree of freedom."""
     if 0 < ddof >= n_groups:
         raise ValueError(
             f"ddof must be less than the number of groups whose outcomes can vary; found ddof="

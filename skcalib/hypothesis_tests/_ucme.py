@@ -20,11 +20,12 @@ from .._sklearn import fit_context
 from .._types import RandomState
 from ._base import HypothesisTest, as_p_value
 
-# In a direction whose variance is below this share of the sum of squares the deviations count as
-# constant, and their mean must be 0.
+# If the variance of the deviations in a direction is below this share of the sum of squares, they
+# count as constant in it, and their mean must be 0.
 _RANK = 1e-10
 
-# There a squared mean above this multiple of that smallest variance is more than rounding.
+# In such a direction, a squared mean is more than rounding if it exceeds the smallest variance that
+# counts by this factor.
 _IMPOSSIBLE = 1e4
 
 
@@ -33,8 +34,8 @@ class UCMETest(HypothesisTest):
 
     The residuals of single classes, weighted by a kernel around each location, have mean 0 if the
     model is calibrated. Their mean is compared with its covariance, so the test is linear in the
-    number of samples. It holds asymptotically: for many samples, unless predictions crowd at the
-    corners for few.
+    number of samples. It holds asymptotically; a few samples are enough unless predictions crowd at
+    the corners.
 
     Parameters
     ----------
@@ -102,12 +103,12 @@ class UCMETest(HypothesisTest):
     and :math:`m^\top C^{-1} m` is asymptotically :math:`\chi^2` with as many degrees of freedom as
     locations. (In [1]_ the sample covariance of the deviations takes the place of C; that
     converges much more slowly, as the deviations at different locations are nearly collinear.)
-    Directions in which the deviations cannot vary are left out, but a mean that differs from 0
-    there is impossible, and the statistic infinite. With ten locations, calibrated predictions
-    that are uniform on the simplex are rejected at the level 0.05 at a rate of 0.05 for 11 and
-    0.04 for 300 samples of five classes, and of 0.06 for 300 and for 3000 of two; of 0.08 for 300
-    of two classes that crowd at the corners (Dirichlet with parameter 0.01). The cost is
-    :math:`O(n m (K + m))`.
+    Directions in which the deviations cannot vary are left out. If the mean differs from 0 in such
+    a direction, the data are impossible under the hypothesis, and the statistic is infinite. With
+    ten locations, calibrated predictions that are uniform on the simplex are rejected at the level
+    0.05 at a rate of 0.05 for 11 and 0.04 for 300 samples of five classes, and of 0.06 for 300 and
+    for 3000 of two; of 0.08 for 300 of two classes that crowd at the corners (Dirichlet with
+    parameter 0.01). The cost is :math:`O(n m (K + m))`.
 
     References
     ----------

@@ -43,7 +43,10 @@ def _bins(predictions, n_bins, strategy, min_bin_size):
 
 
 def _binned_residuals(predictions, bins, n_bins):
-    """Share of each bin times its gap, half the L1 norm of mean one-hot label minus mean, (B,)."""
+    """Share of each bin times its gap, (B,).
+
+    The gap is half the L1 norm of the mean one-hot label minus the mean prediction.
+    """
     if predictions.is_binary:
         return np.abs(binned_sums(bins, predictions.signed_mass, n_bins))
     label, weight = predictions.label, predictions.weight
@@ -79,7 +82,7 @@ def _expected_calibration_error(
     if debias:
         variance = mean_variances(bins, predictions.label, weight, n_bins)[filled]
         if np.isnan(variance).all():
-            return np.nan  # no bin tells of its noise
+            return np.nan  # the noise is known in no bin
         square = np.where(np.isnan(variance), 0.0, square - variance)
     return float(np.sqrt(max(share[filled] @ square, 0.0)))
 
@@ -223,9 +226,9 @@ def expected_calibration_error(
         g_j = \frac{1}{2 P_j} \sum_{k=1}^K
         \Big| \sum_{i \in B_j} w_i (\mathbf{1}[y_i = k] - p_{ik}) \Big|.
 
-    Uniform bins are products of the uniform intervals of all classes. Of these :math:`B^K` only
-    those that hold samples are formed, at :math:`O(n (K \log B + \log n))`. With more than a few
-    classes most samples are alone in theirs, and a calibrated model's error is far from 0.
+    Uniform bins are products of the uniform intervals of all classes. Only those of the :math:`B^K`
+    products that hold samples are formed, at :math:`O(n (K \log B + \log n))`. With more than a few
+    classes most samples are alone in their bins, and a calibrated model's error is far from 0.
 
     Median-variance bins start as one bin of all samples. A bin is split along the class whose
     probabilities have the largest variance in it (the first of several; with two classes the
@@ -234,8 +237,8 @@ def expected_calibration_error(
     Variances that differ by less than 1e-9 of the largest count as equal, and so do two places
     where the shares of the weight below differ by less than 1e-9 in their distance to half. So
     equal predictions are never separated, fewer than twice `min_bin_size` samples make one bin, and
-    whole weights are repetitions only if `min_bin_size` is 1. The cost is about :math:`O(n (K +
-    \log n) \log n)`.
+    a weight of 2 is the same as a sample that occurs twice only if `min_bin_size` is 1. The cost is
+    about :math:`O(n (K + \log n) \log n)`.
 
     With `debias` [4]_ [5]_ [6]_, :math:`g_j^2` becomes
 

@@ -96,7 +96,10 @@ def _conditional_kernel_calibration_error(
 
 
 def _nystroem(kernel, points, vectors, weight, regularization, most):
-    """With E of trace e left out of the Gram matrix the value changes by at most 3 e Σ w‖r‖²/λ²."""
+    """The value from pivots of the Gram matrix, as many as its accuracy needs.
+
+    Leaving out a part of the Gram matrix with trace e changes the value by at most 3 e Σ w‖r‖²/λ².
+    """
     squares = float(np.sum(weight * np.sum(vectors(slice(None)) ** 2, axis=1)))
     factor = 3 * squares / regularization**2
     tolerance = 1e-3
@@ -252,11 +255,11 @@ def conditional_kernel_calibration_error(
     :math:`w_i`.
 
     "exact" solves with a Cholesky factor: :math:`O(n^3)` time, and memory for two n × n matrices.
-    "fourier" has d = K + 2D features for D frequencies, of which blocks of rows are summed:
-    :math:`O(n d^2 + d^3)` time and :math:`O(d^2)` memory beside the data. The error of the value
-    falls like :math:`D^{-1/2}`. "nystroem" has d chosen predictions (pivots of a Cholesky
-    factorisation), :math:`O(n d^2)` time and :math:`O(n d)` memory. If e is the mean of what they
-    leave of k(p, p), the value is wrong by at most :math:`3 e \sum_i w_i \|r_i\|^2 / \lambda^2`;
+    "fourier" has d = K + 2D features for D frequencies and sums over blocks of rows: :math:`O(n d^2
+    + d^3)` time and :math:`O(d^2)` memory beside the data. The error of the value falls like
+    :math:`D^{-1/2}`. "nystroem" has d chosen predictions (pivots of a Cholesky factorisation),
+    :math:`O(n d^2)` time and :math:`O(n d)` memory. If e is the mean of the part of k(p, p) that
+    they do not explain, the value is wrong by at most :math:`3 e \sum_i w_i \|r_i\|^2 / \lambda^2`;
     predictions are chosen until that is a thousandth of the value, or there are `n_components`.
     Ties need no special treatment, nor do probabilities 0 and 1.
 
@@ -375,10 +378,10 @@ def joint_kernel_calibration_error(
 
     Notes
     -----
-    With the Kronecker kernel on the labels, the unbiased
-    :func:`squared_kernel_calibration_error`: weights, cost and ties are as there, with
-    :math:`O(n^2 K)` for the kernels with a linear part. With "top-label" the value of a class that
-    is predicted for one sample only is NaN, and the average is taken over the other classes.
+    This is the unbiased :func:`squared_kernel_calibration_error`, with the Kronecker kernel on the
+    labels. Weights, cost and ties are as there; the kernels with a linear part cost :math:`O(n^2
+    K)`. With "top-label" the value of a class that is predicted for one sample only is NaN, and the
+    average is taken over the other classes.
 
     References
     ----------

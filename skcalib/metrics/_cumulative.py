@@ -110,8 +110,8 @@ def cumulative_calibration_error(
     As tests, the statistics are divided by :math:`\sigma = (\sum_i w_i^2 p_i (1 - p_i))^{1/2}`,
     since :math:`F / \sigma` is then close to a Brownian motion if the model is calibrated. MAPIE's
     ``kolmogorov_smirnov_statistic`` is that quotient, of order 1, not the error itself; its
-    ``kuiper_statistic`` also leaves out :math:`F_0`. To test calibration by this measure without
-    an approximation see :class:`~skcalib.hypothesis_tests.CalibrationTest`.
+    ``kuiper_statistic`` also leaves out :math:`F_0`. To test calibration by this measure without an
+    approximation, see :class:`~skcalib.hypothesis_tests.CalibrationTest`.
 
     References
     ----------

@@ -129,11 +129,11 @@ def lower_distance_to_calibration(
     r"""Lower distance to calibration: the least change of the predictions that calibrates them.
 
     It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
-    a calibrated model it is positive, of order :math:`n^{-1/2}`, so it is biased upwards. The best
-    lower bound on the distance to the nearest perfectly calibrated predictor that predictions and
-    labels alone allow [1]_: equal predictions may be changed in different ways, as predictors that
-    know more might. With two classes it concerns the probability of the positive class, not the
-    confidence max(p, 1 − p).
+    a calibrated model it is positive, of order :math:`n^{-1/2}`, so it is biased upwards. It is the
+    best lower bound on the distance to the nearest perfectly calibrated predictor that predictions
+    and labels alone allow [1]_. Equal predictions may be changed in different ways, as a predictor
+    that knows more might change them. With two classes it concerns the probability of the positive
+    class, not the confidence max(p, 1 − p).
 
     Parameters
     ----------

@@ -26,8 +26,8 @@ from ._reductions import average_over_reductions
 # The surrogate takes the widths 2^−k. The search begins at this k, as the best is often near it.
 _USUAL = 6
 
-# No width is narrower than that of this k: the sums would suffer from rounding, and there is at
-# most the width itself to be gained.
+# The largest k. The sums for narrower intervals would suffer from rounding, and the error could
+# fall by no more than this width.
 _NARROWEST = 24
 
 
@@ -68,7 +68,7 @@ def _drawn_surrogate_interval_calibration_error(
 
 
 def _limit_of_narrow_intervals(mass: np.ndarray, precision: float | None) -> float:
-    """Every prediction is alone, at no width; a precision above 0 ends before this limit."""
+    """The error if every prediction is an interval; a precision above 0 excludes this limit."""
     return np.inf if precision else float(np.abs(mass).sum())
 
 
@@ -157,8 +157,8 @@ def interval_calibration_error(
         predictions, the work of a second or two, and takes 2e-5 for more (for 120 000 predictions
         of a calibrated model that raised the value by 1 %). For "surrogate", the
         :math:`\varepsilon` of Theorem 6.12 of [1]_: the narrowest width lies in
-        :math:`(\varepsilon/4, \varepsilon/2]`; None and 0 take all widths (those below 6e-8, by
-        which they could lower the value, excepted).
+        :math:`(\varepsilon/4, \varepsilon/2]`; None and 0 take all widths down to 6e-8; narrower
+        ones could lower the value by no more than that.
 
     width : float in (0, 1], default=None
         For "random-grid", the width :math:`\varepsilon` of the intervals.
@@ -260,7 +260,7 @@ _WITHOUT_DRAWS = {
 
 
 def check_grid(method, precision, width, n_draws):
-    """Whether the options are those of the method."""
+    """Each method has options of its own."""
     if method == "random-grid" and width is None:
         raise ValueError(
             "width must be given for method='random-grid'; found None. Pass the width of the "

@@ -28,7 +28,7 @@ def _squared_kernel_calibration_error(predictions, **options):
 
 
 def _least_samples(estimator, block_size):
-    """Number of samples without which the estimator has no pairs."""
+    """The least number of samples for which the estimator has a pair."""
     if estimator == "biased":
         return 1
     return block_size if estimator == "block" and block_size is not None else 2
@@ -107,10 +107,11 @@ def squared_kernel_calibration_error(
         to compare their errors.
 
     estimator : {"unbiased", "biased", "linear", "block"}, default="unbiased"
-        Which pairs of samples are averaged: all pairs of different samples; these and each sample
-        with itself; the first with the second, the third with the fourth, and so on; or all pairs
-        of different samples within blocks. "linear" and "block" depend on the order of the samples;
-        samples beyond the last whole pair or block are not used.
+        Which pairs of samples are averaged. "unbiased": all pairs of different samples. "biased":
+        these, and each sample with itself. "linear": the first with the second, the third with the
+        fourth, and so on. "block": all pairs of different samples within blocks. "linear" and
+        "block" depend on the order of the samples; samples beyond the last whole pair or block are
+        not used.
 
     block_size : int, default=None
         Number of consecutive samples in a block of the estimator "block"; None means
@@ -167,8 +168,8 @@ def squared_kernel_calibration_error(
 
     (Table 1 of [1]_); "linear" and "block" are the same quotient over fewer pairs. With a class
     kernel M, :math:`h_{ij} = k(p_i, p_j) \, r_i^\top M r_j`. Weights say how much a sample counts.
-    For the unbiased estimator a whole weight is not the same as so many rows, because copies of a
-    row are no independent samples.
+    For the unbiased estimator a weight of 2 is not the same as a sample that occurs twice, because
+    copies are not independent samples.
 
     With "top-label" each class has the samples for which it is predicted. A class with fewer than
     two of them, or than a block, cannot be measured but by the biased estimator: its value is NaN,

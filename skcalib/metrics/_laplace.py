@@ -155,8 +155,8 @@ def laplace_kernel_calibration_error(
         ten times the number of samples for "subsample", otherwise 100.
 
     squared : bool, default=False
-        Return the square, of which the random estimates are unbiased; that of "subsample" can be
-        negative, in which case the root is given as 0.
+        Whether to return the square, for which the random estimates are unbiased. The square of
+        "subsample" can be negative; its root is then given as 0.
 
     random_state : int, RandomState instance or None, default=None
         Seed of the random estimators.
@@ -190,7 +190,7 @@ def laplace_kernel_calibration_error(
 
     .. math:: \mathrm{kCE}^2 = \sum_{i,j} c_i c_j e^{-|p_i - p_j|/h}
 
-    (Definition 8.1 and equation 28 of [1]_; MMCE [2]_ takes the same of the confidence with h =
+    (Definition 8.1 and equation 28 of [1]_; MMCE [2]_ is the same for the confidence, with h =
     0.4). Equal pairs i = j are included: this is the biased estimate, half of
     :func:`squared_kernel_calibration_error` with ``estimator="biased"``, whose residuals are
     vectors. The Gaussian kernel does not give a consistent measure (Theorem 8.6 of [1]_).

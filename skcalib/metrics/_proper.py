@@ -20,7 +20,7 @@ from ._reductions import average_over_reductions
 class ScoreDecomposition:
     """A mean score and its parts: score = miscalibration − discrimination + uncertainty.
 
-    Each is a number, or an array of shape (n_classes,) of those of single classes.
+    Each part is a number, or an array of shape (n_classes,) with one number for each class.
 
     Parameters
     ----------
@@ -168,12 +168,12 @@ def score_decomposition(
     matter. The cost is :math:`O(n \log n)`.
 
     With two classes the score is that of :func:`sklearn.metrics.brier_score_loss` or
-    :func:`sklearn.metrics.log_loss`. For the log loss (there of double precision), all three kinds
-    of prediction are clipped as there, to [ε, 1 − ε] with ε the machine epsilon of double
-    precision, 2.2e-16; among clipped predictions the clipped :math:`\hat p` is still best. So
-    nothing is infinite, and a certain but wrong prediction costs 36. With K > 2 classes the parts
-    are averaged like the score. K times the macro average of the "classwise" Brier scores is the
-    multi-class score of scikit-learn.
+    :func:`sklearn.metrics.log_loss`. For the log loss, all three kinds of prediction are clipped to
+    [ε, 1 − ε], with ε the machine epsilon of double precision, 2.2e-16, as scikit-learn does with
+    predictions in double precision. Among clipped predictions the clipped :math:`\hat p` is still
+    best. So nothing is infinite, and a certain but wrong prediction costs 36. With K > 2 classes
+    the parts are averaged like the score. K times the macro average of the "classwise" Brier scores
+    is the multi-class score of scikit-learn.
 
     References
     ----------

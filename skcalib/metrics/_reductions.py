@@ -1,4 +1,4 @@
-"""How a binary measure is taken of more than two classes."""
+"""How a binary measure is applied to more than two classes."""
 
 from typing import NamedTuple
 
@@ -9,10 +9,10 @@ from .._warnings import warn
 
 
 def over_reductions(function, predictions, multi_class):
-    """A function of two classes; for more, a list of its values for single classes.
+    """The value of a function of two classes; for more classes, a list with its value for each.
 
-    It is None for a class that is never predicted. With "confidence" there is one problem, so its
-    value stands alone.
+    The value of a class that is never predicted is None. With "confidence" there is only one
+    problem, and its value is returned without a list.
     """
     if predictions.is_binary:
         return function(predictions)
@@ -33,11 +33,11 @@ _ENOUGH = Needs("enough samples", "collect more samples")
 
 
 def average_over_reductions(measure, predictions, multi_class, average, needs=_ENOUGH):
-    """Value of a binary measure, for more than two classes through the reduction `multi_class`.
+    """Value of a binary measure; more than two classes are reduced to two as `multi_class` says.
 
-    A measure that sees all classes at once takes them as they are: "canonical". The measure may
-    also return several values (C,) at once, which are averaged one by one. It returns NaN for a
-    class whose samples do not suffice, which the average leaves out.
+    With "canonical" nothing is reduced: the measure sees all classes at once. A measure may return
+    several values (C,), which are averaged one by one. If it returns NaN for a class, whose samples
+    do not suffice, the average leaves out that class.
     """
     if predictions.is_binary or multi_class == "canonical":
         return measure(predictions)

@@ -1,4 +1,4 @@
-"""What metrics there are: one entry each, from which all other lists derive."""
+"""The metrics: one entry each, from which all other lists derive."""
 
 import inspect
 from collections.abc import Callable
@@ -27,9 +27,9 @@ class Metric:
 
     function: Callable
     cost: str  # growth with the number of samples n
-    takes: frozenset[str] = frozenset({"classes"})  # what is predicted
-    response_method: str | tuple[str, ...] = "predict_proba"  # whose output a scorer takes
-    is_mean: bool = False  # over the samples
+    takes: frozenset[str] = frozenset({"classes"})  # kinds of predictions
+    response_method: str | tuple[str, ...] = "predict_proba"  # of an estimator, for scorers
+    is_mean: bool = False  # whether it is a mean over the samples
     rate: float = 1 / 2  # the estimate of a calibrated model falls like n^-rate
     statistic: type[SquaredKernelError] | None = None  # takes batches of outcomes
     in_report: bool = False
@@ -82,7 +82,9 @@ def takes_classes(metric) -> bool:
 
 
 def with_classes(metric, classes):
-    """The metric told the classes if it takes them: some of the samples may lack a class."""
+    """The metric with its argument `labels` fixed, if it has one: a part of the data may lack a
+    class.
+    """
     return partial(metric, labels=classes) if takes_classes(metric) else metric
 
 

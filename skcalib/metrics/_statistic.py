@@ -15,14 +15,14 @@ class MetricStatistic:
     probabilities in one column or in several, and weights if there were any.
     """
 
-    # a draw takes long enough for jobs to share, and for progress to be shown
+    # enough batches for jobs to share, and for progress to be shown
     least_batches = 64
-    depends_on_order = True  # of the samples, for all that is known
+    depends_on_order = True  # on that of the samples, unless known otherwise
 
     def __init__(self, data, metric: str | Callable, *, as_matrix, weighted) -> None:
         self.data = data
         self.options = {"metric": metric, "as_matrix": as_matrix, "weighted": weighted}
-        # scikit-learn's metrics warn of rows that sum to 1 in single precision only
+        # scikit-learn's metrics warn if rows sum to 1 in single precision only
         rows = "matrix" if _is_own(metric) else "simplex"
         proba = getattr(data, rows if as_matrix else "proba")
         self.proba = proba.view()

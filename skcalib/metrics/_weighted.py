@@ -52,7 +52,7 @@ def _solve(problem, function_class):
     """Solve the problem, or say why that is impossible."""
     import cvxpy
 
-    # with a linear objective, what CVXPY calls a quadratic program is a linear one
+    # with a linear objective, a program that CVXPY calls quadratic is linear
     is_linear = problem.is_qp() and "HIGHS" in cvxpy.installed_solvers()
     options = {"solver": "HIGHS", **HIGHS_OPTIONS} if is_linear else {"solver": "CLARABEL"}
     with warnings.catch_warnings():
@@ -223,7 +223,7 @@ def check_constraints(constraints, function_class):
 
 
 def check_function_class(function_class):
-    """The type itself has the method `constraints` too, but no parameters."""
+    """The type has the method `constraints`, too, but only an instance has parameters."""
     if isinstance(function_class, type):
         name = function_class.__name__
         raise TypeError(

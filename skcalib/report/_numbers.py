@@ -17,7 +17,7 @@ _DRAWS = 3e8
 
 
 def _reductions(predictions):
-    """How binary measures are taken, by the ending that their names get."""
+    """The reductions of binary measures, by the suffix that they add to the names."""
     if predictions.is_binary:
         return {"": "confidence"}
     return {"_confidence": "confidence", "_classwise": "classwise"}
@@ -57,7 +57,7 @@ def measure(predictions):
 
 
 def run_test(predictions, random_state):
-    """The calibration test's numbers; of a random part of the samples if all would take minutes."""
+    """The numbers of the calibration test, on a random part of the samples if all take minutes."""
     test = CalibrationTest(labels=np.arange(len(predictions.classes)), random_state=random_state)
     if predictions.is_binary:
         affordable = _DRAWS / test.n_resamples

@@ -74,9 +74,9 @@ def calibration_report(
     -----
     The p-value is that of ``CalibrationTest()``. With many samples (300 000 for two classes,
     fewer for more) the test and its statistic use a random part of them, so that the report takes
-    seconds; it says of how many. The bandwidth of that statistic is the median for the predictions
-    at hand, so its values for two models are not comparable. The log loss is scikit-learn's, which
-    keeps probabilities 2.2e-16 away from 0 and 1 and so is finite.
+    seconds; the report says how many. The bandwidth of that statistic is the median for the
+    predictions at hand, so its values for two models are not comparable. The log loss is
+    scikit-learn's, which keeps probabilities 2.2e-16 away from 0 and 1 and so is finite.
 
     Examples
     --------

@@ -50,7 +50,7 @@ _TITLES = {
 
 
 def _title(key):
-    """What a number is called, None if it has no line of its own.
+    """The title of a number; None if it has no line of its own.
 
     For more than two classes the key of a binary measure ends in the reduction.
     """

@@ -142,7 +142,7 @@ def compare(
     difference: the normal one with the jackknife, right for miscalibrated models, and subsampling,
     right also for calibrated ones, whose errors are due to chance but not equally large where one
     model's predictions are spread more widely. The p-value is the larger one of the two methods,
-    doubled for the two sides; of the subsamples it is :math:`(1 + \#\{\sqrt{b/n}\,\Delta_b \ge
+    doubled for the two sides; from the subsamples it is :math:`(1 + \#\{\sqrt{b/n}\,\Delta_b \ge
     \Delta_n\}) / (1 + B)`. So 0 lies outside of the interval if and only if the p-value is at most
     1 − `confidence_level` (up to interpolation where that times (`n_resamples` + 1)/2 is not a
     whole number). The convexity that makes the interval for one model safe between the two cases

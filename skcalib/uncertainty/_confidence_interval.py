@@ -137,8 +137,9 @@ def confidence_interval(
     convexity shows what is valid. Let :math:`f^*` attain the supremum for P.
 
     - *Upper end.* As :math:`T - T_n \le (P - P_n) f^*`, :math:`T_n + t \hat\sigma` is one whether T
-      is 0 or not: t the Student quantile, :math:`\hat\sigma` the delete-a-group jackknife (100
-      groups, or single samples if n is smaller), which follows the maximiser of the sample.
+      is 0 or not. Here t is the Student quantile, and :math:`\hat\sigma` comes from the
+      delete-a-group jackknife (100 groups, or single samples if n is smaller), which follows the
+      maximiser of the sample.
     - *Lower end.* With the Gaussian limit G of :math:`\sqrt{n} (P_n - P)`, the law of
       :math:`\sqrt{n} (T_n - T)` is about that of :math:`\sup_f (G f + \sqrt{n}\, \mathrm{E}_P f) -
       \sqrt{n}\, T`, which decreases in n for every G. So the law of :math:`\sqrt{b} (T_b - T)` over
@@ -197,7 +198,7 @@ def confidence_interval(
 
 
 def _check_unweighted(sample_weight):
-    """Weights may depend on the samples; nothing of this kind is known then."""
+    """Weights may depend on the samples, and then no radius is known."""
     if sample_weight is not None:
         raise ValueError(
             "method='finite-sample' needs sample_weight=None; found weights. Use "

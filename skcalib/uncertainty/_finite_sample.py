@@ -7,14 +7,15 @@ from typing import NamedTuple
 from .._kernels.functions import KERNELS
 from .._sklearn import Interval, StrOptions, validate_params
 
-# √n times the mean of sup |F_n − F| and of sup (F_n − F), from the bounds of Massart (1990): the
-# integral of min(1, 2 exp(−2x²)), and that of exp(−2x²) or, up to where it is 1/2, of 1.
+# Bounds on √n times the mean of sup |F_n − F| (the gap) and of sup (F_n − F) (the rise), from
+# Massart (1990). The gap is bounded by the integral of min(1, 2 exp(−2x²)), the rise by that of
+# exp(−2x²), where values above 1/2 are replaced by 1.
 _THRESHOLD = math.sqrt(math.log(2) / 2)
 _TAIL = math.sqrt(math.pi / 8) * math.erfc(math.sqrt(math.log(2)))
 _LARGEST_GAP = _THRESHOLD + 2 * _TAIL
 _LARGEST_RISE = _THRESHOLD + _TAIL
 
-# The surrogate interval error takes no widths below 2^−24 but that of single predictions.
+# The largest k of the widths 2^−k of the surrogate interval error, apart from single predictions.
 _NARROWEST = 24
 
 
@@ -161,12 +162,12 @@ def finite_sample_radius(
     :math:`R_k`, the error of the grid of width :math:`2^{-k}`, does not decrease in k. *Above*: the
     first K + 1 of the :math:`R_k(P)` exceed :math:`R_k(P_n)` by at most :math:`u_K = \sqrt{2
     \log((K + 1) / \delta_a) / n}`, with probability :math:`1 - \delta_a`. If the sample's minimum
-    is at a larger k, :math:`T(P) \le R_K(P) + 2^{-K} \le T(P_n) + u_K + 2^{-K}`. So above is the
-    least of :math:`u_K + 2^{-K}` over K; with a `precision`, there is no larger k for the last K,
-    and :math:`2^{-K}` falls away. *Below*: if the minimum for P is at l, any :math:`k \le l` gives
-    :math:`\mathrm{E}\, T(P_n) \le T(P) + \sqrt{(2^k + 1) / n} + 2^{-k} - 2^{-l}`. The least over k
-    and the largest over l, of order :math:`n^{-1/3}`, is the bound on the bias, to which :math:`2
-    \sqrt{\log(1 / \delta_b) / (2n)}` is added.
+    is at a larger k, :math:`T(P) \le R_K(P) + 2^{-K} \le T(P_n) + u_K + 2^{-K}`. So *above* is the
+    least of :math:`u_K + 2^{-K}` over K. With a `precision`, k has a largest value; for K at that
+    value, :math:`2^{-K}` falls away. *Below*: if the minimum for P is at l, any :math:`k \le l`
+    gives :math:`\mathrm{E}\, T(P_n) \le T(P) + \sqrt{(2^k + 1) / n} + 2^{-k} - 2^{-l}`. The least
+    over k and the largest over l, of order :math:`n^{-1/3}`, is the bound on the bias, to which
+    :math:`2 \sqrt{\log(1 / \delta_b) / (2n)}` is added.
 
     **More than two classes.** "confidence" is a problem of two classes. For the mean over classes
     ("classwise" with "macro") R and B are the means of those of the classes, so the same radius
@@ -254,7 +255,7 @@ def _surrogate_radius(n, error, precision):
     if precision:
         last = min(math.ceil(1 - math.log2(precision)), _NARROWEST)
     widths = [2.0**-k for k in range(last + 1)]
-    ends = last if precision else math.inf  # the k after which there is none
+    ends = last if precision else math.inf  # there is no width after this k
     above = min(
         math.sqrt(2 * math.log((k + 1) / error) / n) + (0.0 if k == ends else width)
         for k, width in enumerate(widths)
@@ -272,7 +273,7 @@ def _surrogate_radius(n, error, precision):
 
 
 def check_has_radius(metric, metric_params):
-    """Whether anything is known of the metric and of its arguments."""
+    """The metric, and the names of its arguments, must be among those with a known radius."""
     if metric not in _PARAMETERS:
         raise ValueError(
             f"metric must be one with a known radius: {sorted(_PARAMETERS)}; found {metric!r}. "
@@ -288,7 +289,7 @@ def check_has_radius(metric, metric_params):
 
 
 def check_parameters_have_radius(metric, params):
-    """Whether the radius is known for these values of the arguments."""
+    """The radius must be known for these values of the arguments."""
     method = params.get("method")
     if metric == "interval_calibration_error" and method == "exact":
         raise ValueError(

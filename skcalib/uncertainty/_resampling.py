@@ -18,13 +18,13 @@ from .._types import RandomState
 from ..metrics._registry import METRICS, entry_of, with_params
 from ..metrics._statistic import MetricStatistic
 
-# Samples in a subsample, in units of √n: few of all, but enough for 15 bins where n is 100.
+# Samples in a subsample, in units of √n: a small part of all, but enough for 15 bins if n is 100.
 _SUBSAMPLE = 3
 
 # The number of groups of which the jackknife leaves out one at a time.
 _GROUPS = 100
 
-# How fast the estimate of a calibrated model falls, if nothing else is known of the metric.
+# The estimate of a calibrated model is taken to fall like n^-`_RATE` if the metric is unknown.
 _RATE = 1 / 2
 
 RESAMPLING_CONSTRAINTS = METRIC_CONSTRAINTS | {
@@ -67,7 +67,7 @@ class Estimates:
             predictions = check_predictions(
                 y_true, y_proba, sample_weight=sample_weight, labels=labels, names=("y_true", name)
             )
-            labels = predictions.classes  # one model's classes are those of the next
+            labels = predictions.classes  # the classes of the first model hold for the next
             self.statistics.append(
                 MetricStatistic(
                     predictions,
@@ -122,7 +122,7 @@ def hull(value, subsamples, jackknife, shrinkage, confidence_level):
     """The smallest interval that contains the normal one and that of the subsamples."""
     tail = (1 - confidence_level) / 2
     margin = stats.t.isf(tail, len(jackknife) - 1) * _jackknife_deviation(jackknife)
-    # of these order statistics, (1 + #{more extreme}) / (1 + B) is the tail
+    # for these order statistics, (1 + #{more extreme}) / (1 + B) equals the tail
     quantiles = np.quantile(subsamples, [1 - tail, tail], method="weibull")
     low, high = (value - shrinkage * quantiles) / (1 - shrinkage)
     return min(value - margin, low), max(value + margin, high)
