@@ -5,15 +5,14 @@ any metric or test then measures. If the predictions are canonically calibrated,
 through every lens; the reverse does not hold. Rows stay in their order, so weights fit both.
 """
 
-from numbers import Integral
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ._inputs.arrays import listed
 from ._inputs.checks import check_predictions
+from ._inputs.constraints import IntegerInterval
 from ._inputs.labels import check_labels
-from ._sklearn import Interval, validate_params
+from ._sklearn import validate_params
 
 __all__ = ["class_groups", "top_k"]
 
@@ -25,7 +24,7 @@ _LENS_CONSTRAINTS: dict = {
 
 
 @validate_params(
-    _LENS_CONSTRAINTS | {"k": [Interval(Integral, 1, None, closed="left")]},
+    _LENS_CONSTRAINTS | {"k": [IntegerInterval(1)]},
     prefer_skip_nested_validation=True,
 )
 def top_k(

@@ -1,19 +1,20 @@
 """One overconfident model, for inputs that shift."""
 
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 from scipy.special import expit
 from scipy.stats import truncnorm
 from sklearn.utils import check_random_state
 
+from .._inputs.constraints import IntegerInterval
 from .._sklearn import Interval, validate_params
 from .._types import RandomState
 
 
 @validate_params(
     {
-        "n_samples": [Interval(Integral, 1, None, closed="left")],
+        "n_samples": [IntegerInterval(1)],
         "location": [Interval(Real, -1, 1, closed="both")],
         "return_true_proba": ["boolean"],
         "random_state": ["random_state"],

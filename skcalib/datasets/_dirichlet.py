@@ -1,19 +1,18 @@
 """Models with predictions from a Dirichlet distribution."""
 
-from numbers import Integral
-
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .._inputs.constraints import IntegerInterval
 from .._redraw import draw_labels
-from .._sklearn import Interval, StrOptions, validate_params
+from .._sklearn import StrOptions, validate_params
 from .._types import RandomState
 
 
 @validate_params(
     {
-        "n_samples": [Interval(Integral, 1, None, closed="left")],
-        "n_classes": [Interval(Integral, 2, None, closed="left")],
+        "n_samples": [IntegerInterval(1)],
+        "n_classes": [IntegerInterval(2)],
         "model": [StrOptions({"M1", "M2", "M3"})],
         "return_true_proba": ["boolean"],
         "random_state": ["random_state"],

@@ -1,17 +1,18 @@
 """A calibrated model's predictions at another temperature."""
 
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .._inputs.constraints import IntegerInterval
 from .._sklearn import Interval, validate_params
 from .._types import RandomState
 
 
 @validate_params(
     {
-        "n_samples": [Interval(Integral, 1, None, closed="left")],
+        "n_samples": [IntegerInterval(1)],
         "inverse_temperature": [Interval(Real, 0, None, closed="left")],
         "return_true_proba": ["boolean"],
         "random_state": ["random_state"],

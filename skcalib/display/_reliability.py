@@ -1,6 +1,6 @@
 """The reliability diagram."""
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -9,9 +9,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import METRIC_CONSTRAINTS
+from .._inputs.constraints import METRIC_CONSTRAINTS, IntegerInterval
 from .._numerics.isotonic import isotonic_fit
-from .._redraw import draw_labels
 from .._sklearn import Interval, check_matplotlib_support, validate_params
 from .._types import Label, RandomState
 from ..metrics import smooth_calibration_error
@@ -181,8 +180,8 @@ class ReliabilityDisplay:
         METRIC_CONSTRAINTS
         | {
             "confidence_level": [Interval(Real, 0, 1, closed="neither"), None],
-            "n_resamples": [Interval(Integral, 1, None, closed="left")],
-            "n_bins": [Interval(Integral, 1, None, closed="left")],
+            "n_resamples": [IntegerInterval(1)],
+            "n_bins": [IntegerInterval(1)],
             "random_state": ["random_state"],
             "name": [str, None],
             "ax": "no_validation",
@@ -335,7 +334,7 @@ def _consistency_band(predictions, confidence_level, n_resamples, random_state):
     within = _GRID[(proba.min() <= _GRID) & (proba.max() >= _GRID)]
     grid = np.concatenate([[proba.min()], within, [proba.max()]])
     curves = [
-        np.interp(grid, *isotonic_fit(proba, draw_labels(proba, 1, generator)[0], weight))
+        np.interp(grid, *isotonic_fit(proba, predictions.redraw(generator, 1)[0], weight))
         for _ in range(n_resamples)
     ]
     tail = (1 - confidence_level) / 2

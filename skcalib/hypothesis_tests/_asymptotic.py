@@ -5,7 +5,7 @@ from scipy.stats import t as student
 from sklearn.utils import check_random_state
 
 from .._kernels.gram import gram_diagonal, gram_quadratic_forms
-from .._kernels.squared_error import SquaredKernelError, check_class_kernel
+from .._kernels.squared_error import check_class_kernel
 from ._base import as_p_value, monte_carlo_p_value
 
 # Entries of the matrix of resampled counts that are held at once (128 MB).
@@ -25,7 +25,7 @@ def distribution_free(error, statistic, test):
     """The bound on the p-value that holds for every number of samples; nothing is drawn."""
     bound = largest_term(error.options["class_kernel"], len(error.predictions.classes))
     n = len(error.predictions.weight)
-    return distribution_free_p_value(statistic, test.estimator, n, error.block_size, bound), None
+    return distribution_free_p_value(statistic, error.estimator, n, error.block_size, bound), None
 
 
 LAWS = {"asymptotic": asymptotic, "distribution-free": distribution_free}
@@ -33,17 +33,18 @@ LAWS = {"asymptotic": asymptotic, "distribution-free": distribution_free}
 
 def check_law(test, statistic):
     """Laws and bounds are known for the kernel statistic only, and most for equal weights only."""
-    if not isinstance(statistic, SquaredKernelError):
+    if not statistic.has_known_law:
         raise ValueError(
             f"method={test.method!r} needs statistic='skce', whose law is known; found "
             f"statistic={test.statistic!r}. Use method='conditional', which takes any statistic."
         )
-    if test.method == "distribution-free" and callable(test.kernel):
+    kernel, estimator = statistic.options["kernel"], statistic.estimator
+    if test.method == "distribution-free" and callable(kernel):
         raise ValueError(
             "method='distribution-free' needs a named kernel, which is at most 1; found a "
-            f"callable, {test.kernel!r}. Use method='conditional'."
+            f"callable, {kernel!r}. Use method='conditional'."
         )
-    if test.method == "asymptotic" and test.estimator == "biased":
+    if test.method == "asymptotic" and estimator == "biased":
         raise ValueError(
             "method='asymptotic' needs an unbiased estimator; found estimator='biased'. Use "
             "'unbiased', or method='conditional'."
@@ -52,12 +53,12 @@ def check_law(test, statistic):
     is_mean_of_blocks = test.method == "asymptotic" and block_size is not None
     if not is_mean_of_blocks and np.ptp(weight) > 0:
         raise ValueError(
-            f"method={test.method!r} with estimator={test.estimator!r} needs equal weights; found "
+            f"method={test.method!r} with estimator={estimator!r} needs equal weights; found "
             "a sample_weight that varies. Use method='conditional'."
         )
     if is_mean_of_blocks and len(weight) < 2 * block_size:
         raise ValueError(
-            f"method='asymptotic' with estimator={test.estimator!r} needs at least two blocks, "
+            f"method='asymptotic' with estimator={estimator!r} needs at least two blocks, "
             f"that is {2 * block_size} samples; found {len(weight)}. Use smaller blocks, or "
             "method='conditional'."
         )

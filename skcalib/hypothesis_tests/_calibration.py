@@ -9,11 +9,12 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
+from .._inputs.constraints import IntegerInterval
 from .._inputs.estimators import check_fit_input
 from .._kernels.functions import KERNEL_CONSTRAINTS
 from .._kernels.squared_error import ESTIMATOR_CONSTRAINTS
 from .._redraw import seeded_batches
-from .._sklearn import Interval, StrOptions, fit_context
+from .._sklearn import StrOptions, fit_context
 from .._types import RandomState
 from ..metrics._registry import METRICS, with_params
 from ..metrics._statistic import MetricStatistic
@@ -174,7 +175,7 @@ class CalibrationTest(HypothesisTest):
         "statistic": [StrOptions(set(_STATISTICS)), callable],
         "method": [StrOptions({"conditional", "consistency", *LAWS})],
         "metric_params": [dict, None],
-        "n_resamples": [Interval(Integral, 1, None, closed="left")],
+        "n_resamples": [IntegerInterval(1)],
         "labels": ["array-like", None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -254,7 +255,7 @@ class CalibrationTest(HypothesisTest):
         if batched and params.keys() <= set(batched.parameter_constraints):
             return batched.from_options(data, **(own | params))
         defaults = type(self)().get_params()
-        chosen = {name: value for name, value in own.items() if value is not defaults[name]}
+        chosen = {name: value for name, value in own.items() if value != defaults[name]}
         return MetricStatistic(
             data,
             with_params(metric.function if metric else self.statistic, chosen | params),

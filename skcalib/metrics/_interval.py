@@ -2,7 +2,7 @@
 
 import math
 from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 from typing import cast
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
+from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS, IntegerInterval
 from .._inputs.predictions import Predictions
 from .._numerics.interval import (
     _ROUNDING,
@@ -93,7 +93,7 @@ def _random_grid_calibration_error(
         "method": [StrOptions({"exact", "surrogate", "random-grid"})],
         "precision": [Interval(Real, 0, 1, closed="both"), None],
         "width": [Interval(Real, 0, 1, closed="right"), None],
-        "n_draws": [Interval(Integral, 1, None, closed="left"), None],
+        "n_draws": [IntegerInterval(1), None],
         "random_state": ["random_state"],
     },
     prefer_skip_nested_validation=True,

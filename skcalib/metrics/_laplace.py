@@ -1,14 +1,14 @@
 """The calibration error of the Laplace kernel on the line."""
 
 from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
+from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS, IntegerInterval
 from .._inputs.predictions import Predictions
 from .._kernels.functions import SMALLEST_BANDWIDTH
 from .._numerics.laplace import laplace_pair_sum
@@ -92,7 +92,7 @@ def _laplace_kernel_calibration_error(
     | {
         "bandwidth": [Interval(Real, 0, None, closed="neither")],
         "method": [StrOptions({"exact", *_ESTIMATORS})],
-        "n_draws": [Interval(Integral, 1, None, closed="left"), None],
+        "n_draws": [IntegerInterval(1), None],
         "squared": ["boolean"],
         "random_state": ["random_state"],
     },

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.parallel import Parallel, delayed
 
+from .._inputs.constraints import IntegerInterval
 from .._inputs.predictions import Predictions
 from .._numerics.proper import PROPER_LOSSES
-from .._sklearn import Interval, StrOptions
+from .._sklearn import StrOptions
 from ._base import Recalibrator, clone_for
 from ._cross_fitting import aligned_proba
 from ._identity import IdentityRecalibrator
@@ -120,7 +121,7 @@ class AutoRecalibrator(Recalibrator):
         **Recalibrator._parameter_constraints,
         "candidates": [list, tuple, None],
         "scoring": [StrOptions(set(PROPER_LOSSES))],
-        "n_folds": [Interval(Integral, 2, None, closed="left")],
+        "n_folds": [IntegerInterval(2)],
         "n_jobs": [Integral, None],
     }
 

@@ -1,13 +1,14 @@
 """Recalibration by the mean outcome of intervals."""
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from .._inputs.constraints import IntegerInterval
 from .._inputs.predictions import Predictions
 from .._numerics.bins import quantile_bins
 from .._numerics.interval import optimal_partition, partition_errors
@@ -194,7 +195,7 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
     _parameter_constraints: dict = {
         **Recalibrator._parameter_constraints,
         "strategy": [StrOptions({"optimal", "uniform", "quantile"})],
-        "n_bins": [Interval(Integral, 1, None, closed="left")],
+        "n_bins": [IntegerInterval(1)],
         "random_shift": ["boolean"],
         "random_state": ["random_state"],
         "pseudo_count": [Interval(Real, 0, None, closed="left")],

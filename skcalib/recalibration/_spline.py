@@ -1,12 +1,13 @@
 """A smooth curve on the logit scale."""
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from .._inputs.constraints import IntegerInterval
 from .._inputs.predictions import Predictions
 from .._numerics.logits import clipped, log_odds, smallest_probability
 from .._numerics.spline import evaluate_spline, logistic_spline, quantile_knots
@@ -121,7 +122,7 @@ class SplineRecalibrator(OneVsRestRecalibrator):
     _parameter_constraints: dict = {
         **OneVsRestRecalibrator._parameter_constraints,
         **PRIOR_CONSTRAINTS,
-        "n_knots": [Interval(Integral, 2, None, closed="left")],
+        "n_knots": [IntegerInterval(2)],
         "smoothing": [Interval(Real, 0, None, closed="left"), None],
     }
 

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import METRIC_CONSTRAINTS
+from .._inputs.constraints import METRIC_CONSTRAINTS, IntegerInterval
 from .._redraw import seeded_batches
 from .._sklearn import Interval, StrOptions
 from .._types import RandomState
@@ -31,7 +31,7 @@ RESAMPLING_CONSTRAINTS = METRIC_CONSTRAINTS | {
     "metric": [StrOptions(set(METRICS)), callable],
     "metric_params": [dict, None],
     "confidence_level": [Interval(Real, 0, 1, closed="neither")],
-    "n_resamples": [Interval(Integral, 1, None, closed="left")],
+    "n_resamples": [IntegerInterval(1)],
     "random_state": ["random_state"],
     "n_jobs": [Integral, None],
 }

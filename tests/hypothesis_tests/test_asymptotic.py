@@ -1,5 +1,7 @@
 """The distribution-free bounds and the asymptotic laws equal their formulas."""
 
+import pickle
+
 import numpy as np
 import pytest
 from oracles import kernel_value, skce_by_loops
@@ -271,3 +273,26 @@ def test_unequal_weights_need_another_method(method):
         test.fit(proba, label, sample_weight=np.arange(1.0, 41.0))
     linear = CalibrationTest(method="asymptotic", estimator="linear")
     assert 0 < linear.fit(proba, label, sample_weight=np.arange(1.0, 41.0)).p_value_ <= 1
+
+
+def test_laws_are_those_of_the_options_that_count():
+    # `metric_params` may name the estimator and the kernel, too
+    label, proba = random_problem(np.random.default_rng(0), 40, 3)
+    with pytest.raises(ValueError, match="needs an unbiased estimator; found estimator='biased'"):
+        CalibrationTest(method="asymptotic", metric_params={"estimator": "biased"}).fit(
+            proba, label
+        )
+    options = {"method": "distribution-free", "bandwidth": 0.5}
+    direct = CalibrationTest(estimator="biased", **options).fit(proba, label)
+    by_params = CalibrationTest(metric_params={"estimator": "biased"}, **options).fit(proba, label)
+    assert by_params.p_value_ == direct.p_value_
+    with pytest.raises(ValueError, match="needs a named kernel"):
+        CalibrationTest(metric_params={"kernel": RBF()}, **options).fit(proba, label)
+
+
+def test_defaults_survive_pickling():
+    # equal strings need not be the same object
+    label, proba = random_problem(np.random.default_rng(0), 40)
+    test = CalibrationTest("smooth_calibration_error", n_resamples=9, random_state=0)
+    copy = pickle.loads(pickle.dumps(test)).set_params(kernel="".join(["total-", "variation"]))
+    assert copy.fit(proba, label).p_value_ == test.fit(proba, label).p_value_
