@@ -1,7 +1,9 @@
 """How loose the radius is that holds at every number of samples.
 
-pip install . && python docs/benchmarks/finite_sample_radius.py
+pip install . && python docs/benchmarks/finite_sample_radius.py [--quick]
 """
+
+import sys
 
 import numpy as np
 
@@ -33,24 +35,26 @@ def whole(metric, params, chance):
     return metric(y_true, np.tile(points, 2), sample_weight=weight, **params)
 
 
-def errors(metric, params, chance, n):
-    """Estimates from N_REPETITIONS samples."""
-    for seed in range(N_REPETITIONS[n]):
+def errors(metric, params, chance, n, n_repetitions):
+    """Estimates from as many samples."""
+    for seed in range(n_repetitions):
         rng = np.random.default_rng(seed)
         proba = rng.random(n)
         outcome = (rng.random(n) < chance(proba)).astype(int)
         yield metric(outcome, proba, labels=[0, 1], **params)
 
 
-def main():
+def main(quick=False):
+    sizes = {100: 5} if quick else N_REPETITIONS
     for law, chance in LAWS.items():
-        heads = ["metric", "value", *(f"n = {n:,}" for n in N_REPETITIONS)]
+        heads = ["metric", "value", *(f"n = {n:,}" for n in sizes)]
         print(f"\n{law}\n\n| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
         for name, (metric, params) in METRICS.items():
             truth = whole(metric, params, chance)
             cells = []
-            for n in N_REPETITIONS:
-                deviation = np.array(list(errors(metric, params, chance, n))) - truth
+            for n, n_repetitions in sizes.items():
+                estimates = list(errors(metric, params, chance, n, n_repetitions))
+                deviation = np.array(estimates) - truth
                 actual = np.quantile(np.abs(deviation), 0.95)
                 below, above = finite_sample_radius(metric.__name__, n, metric_params=params)
                 covered = np.mean((deviation <= below) & (deviation >= -above))
@@ -61,4 +65,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(quick="--quick" in sys.argv)

@@ -310,3 +310,15 @@ def test_a_search_that_finds_no_lower_loss_ends():
     )
     assert point.lower(point.gradient, promise=1.0) is None  # uphill
     assert point.lower(np.full_like(point.gradient, np.nan), promise=1.0) is None
+
+
+@all_designs
+def test_preconditioners_scale_with_the_curvature(design):
+    """Where predictions are almost certain, the curvature is tiny; no ridge may outweigh it."""
+    rng = np.random.default_rng(0)
+    shape, tiny = identity(design, 3).shape, 2.0**-40
+    inputs, spread, penalty = rng.normal(size=(20, 3)), rng.random((20, 3)), rng.random(shape)
+    residual = rng.normal(size=shape)
+    expected = design.preconditioner(spread, inputs, penalty)(residual)
+    solve = design.preconditioner(tiny * spread, inputs, tiny * penalty)
+    np.testing.assert_allclose(tiny * solve(residual), expected, rtol=1e-9)
