@@ -1,7 +1,7 @@
 """The only importer of private scikit-learn names."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sklearn.base import _fit_context
 from sklearn.metrics._scorer import _Scorer as Scorer
@@ -25,6 +25,7 @@ __all__ = [
     "check_feature_names",
     "check_matplotlib_support",
     "check_method_params",
+    "constraints_of",
     "fit_context",
     "safe_split",
     "validate_parameter_constraints",
@@ -46,3 +47,8 @@ def validate_params(
     return _validate_params(
         constraints, prefer_skip_nested_validation=prefer_skip_nested_validation
     )
+
+
+def constraints_of(function: Any) -> dict:
+    """The constraints of the parameters of a function that `validate_params` decorates."""
+    return function._skl_parameter_constraints

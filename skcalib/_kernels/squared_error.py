@@ -92,7 +92,9 @@ class SquaredKernelError:
     @classmethod
     def from_options(cls, predictions, **options):
         """The error with a user's options, which are judged here."""
-        validate_parameter_constraints(cls.parameter_constraints, options, caller_name=cls.__name__)
+        validate_parameter_constraints(
+            cls.parameter_constraints, options, caller_name="CalibrationTest"
+        )
         options = {"estimator": "unbiased", "block_size": None} | options
         check_enough_for_estimator(predictions, options["estimator"], options["block_size"])
         return cls(predictions, **options)

@@ -20,6 +20,9 @@ from .sorting import pool_ties
 # The least bandwidth: for a smaller one the integral would take more than `_MOST_STEPS` steps.
 SMALLEST_BANDWIDTH = 1e-5
 
+# For larger ones the smoothed mass is constant, and their squares would overflow.
+_LARGEST_BANDWIDTH = 1e10
+
 # Numbers of cells that are tried until one resolves the bandwidth sought. They do not depend on the
 # number of samples, so that a weight of 2 is the same as a sample that occurs twice.
 _GRIDS = tuple(2**power for power in (12, 16, 19, 22))
@@ -51,6 +54,7 @@ def smoothed_absolute_mass(points: np.ndarray, mass: np.ndarray, bandwidth: floa
 
     Cost O(n + s log s) with s = 1/σ.
     """
+    bandwidth = min(bandwidth, _LARGEST_BANDWIDTH)
     n_cells = next(size for size in _GRIDS if bandwidth * size >= _CELLS_PER_BANDWIDTH)
     return _absolute_integral(bandwidth, cosine_coefficients(points, mass, n_cells))
 

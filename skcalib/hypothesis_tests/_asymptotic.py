@@ -35,8 +35,9 @@ def check_law(test, statistic):
     """Laws and bounds are known for the kernel statistic only, and most for equal weights only."""
     if not statistic.has_known_law:
         raise ValueError(
-            f"method={test.method!r} needs statistic='skce', whose law is known; found "
-            f"statistic={test.statistic!r}. Use method='conditional', which takes any statistic."
+            f"method={test.method!r} needs statistic='skce' of all classes at once, whose law is "
+            f"known; found statistic={test.statistic!r} with metric_params={test.metric_params!r}. "
+            "Use method='conditional', which takes any statistic."
         )
     kernel, estimator = statistic.options["kernel"], statistic.estimator
     if test.method == "distribution-free" and callable(kernel):
@@ -97,7 +98,7 @@ def blocks_p_value(sums, pair_weight):
     n_blocks = len(sums)
     deviation = np.sqrt(np.sum((sums - mean * pair_weight) ** 2) * n_blocks / (n_blocks - 1))
     if deviation == 0:  # all blocks are alike
-        return 0.5**n_blocks if mean > 0 else 1.0
+        return as_p_value(0.5**n_blocks) if mean > 0 else 1.0
     return as_p_value(student.sf(sums.sum() / deviation, n_blocks - 1))
 
 

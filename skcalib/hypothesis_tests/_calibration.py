@@ -21,6 +21,9 @@ from ..metrics._statistic import MetricStatistic
 from ._asymptotic import LAWS, check_law
 from ._base import HypothesisTest, monte_carlo_p_value
 
+# What the test hands to a statistic itself; labels are drawn for the classes in their order.
+_OWN = ("y_true", "y_proba", "sample_weight", "labels", "pos_label")
+
 _STATISTICS = METRICS | {"skce": METRICS["squared_kernel_calibration_error"]}
 
 
@@ -209,7 +212,7 @@ class CalibrationTest(HypothesisTest):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @fit_context(prefer_skip_nested_validation=True)
+    @fit_context(prefer_skip_nested_validation=False)  # the metric judges its `metric_params`
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Find the null distribution and compute the p-value.
 
@@ -258,7 +261,7 @@ class CalibrationTest(HypothesisTest):
         chosen = {name: value for name, value in own.items() if value != defaults[name]}
         return MetricStatistic(
             data,
-            with_params(metric.function if metric else self.statistic, chosen | params),
+            with_params(metric.function if metric else self.statistic, chosen | params, _OWN),
             as_matrix=self.n_features_in_ > 1,
             weighted=weighted,
         )

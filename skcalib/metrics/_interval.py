@@ -23,6 +23,9 @@ from .._sklearn import Interval, StrOptions, validate_params
 from .._types import Label, RandomState
 from ._reductions import average_over_reductions
 
+# Narrower intervals of a random grid lose digits to rounding.
+_SMALLEST_WIDTH = 1e-6
+
 # The surrogate takes the widths 2^−k. The search begins at this k, as the best is often near it.
 _USUAL = 6
 
@@ -92,7 +95,7 @@ def _random_grid_calibration_error(
     | {
         "method": [StrOptions({"exact", "surrogate", "random-grid"})],
         "precision": [Interval(Real, 0, 1, closed="both"), None],
-        "width": [Interval(Real, 0, 1, closed="right"), None],
+        "width": [Interval(Real, _SMALLEST_WIDTH, 1, closed="both"), None],
         "n_draws": [IntegerInterval(1), None],
         "random_state": ["random_state"],
     },
@@ -160,8 +163,9 @@ def interval_calibration_error(
         :math:`(\varepsilon/4, \varepsilon/2]`; None and 0 take all widths down to 6e-8; narrower
         ones could lower the value by no more than that.
 
-    width : float in (0, 1], default=None
-        For "random-grid", the width :math:`\varepsilon` of the intervals.
+    width : float in [1e-6, 1], default=None
+        For "random-grid", the width :math:`\varepsilon` of the intervals. The sum loses the digits
+        of narrower ones; :func:`level_set_calibration_error` is their limit.
 
     n_draws : int, default=None
         For "surrogate" and "random-grid", the number of shifts that are drawn for each width, as in

@@ -88,16 +88,25 @@ def with_classes(metric, classes):
     return partial(metric, labels=classes) if takes_classes(metric) else metric
 
 
-def with_params(metric, params):
-    """The metric with a user's `metric_params` fixed; those that it does not take are refused."""
+def with_params(metric, params, own=()):
+    """The metric with a user's `metric_params` fixed.
+
+    Those that it does not take are refused, and so are those that the caller fills in: its `own`.
+    """
     parameters = _open_parameters(metric)
     takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
-    for name in params:
-        if name not in parameters and not takes_any:
+    name = getattr(metric, "__name__", "the metric")
+    for param in params:
+        if param in own:
+            raise ValueError(
+                f"metric_params must not hold {', '.join(own)}, which come from elsewhere; found "
+                f"{param!r}. Pass it to the function or to fit instead, if that takes it."
+            )
+        if param not in parameters and not takes_any:
             raise TypeError(
-                f"metric_params must be arguments of the metric; found {name!r}, while "
-                f"{getattr(metric, '__name__', 'the metric')} takes {', '.join(parameters)}. "
-                "Leave it out."
+                f"metric_params must be arguments of the metric; found {param!r}, while {name} "
+                f"takes {', '.join(parameters)}. Leave it out (a CalibrationTest also hands on a "
+                "kernel, bandwidth or estimator that is not the default)."
             )
     return partial(metric, **params)
 
@@ -108,5 +117,8 @@ def _open_parameters(metric):
     while isinstance(metric, partial):
         fixed |= metric.keywords.keys()
         metric = metric.func
-    parameters = inspect.signature(metric).parameters
+    try:
+        parameters = inspect.signature(metric).parameters
+    except ValueError:  # some functions written in C do not tell
+        return {}
     return {name: one for name, one in parameters.items() if name not in fixed}

@@ -262,7 +262,8 @@ class MatrixScalingRecalibrator(AffineRecalibrator):
     order of the parameters. :math:`\beta = 1/T` is held back by the prior alone. Between 30 and 120
     the strengths hardly matter. Where a penalty is infinite, the fit is that of the restricted
     model, and large penalties approach it: with all three infinite it is the
-    :class:`TemperatureRecalibrator` of the same `prior_weight`.
+    :class:`TemperatureRecalibrator` of the same `prior_weight`, but for β below 0, which turns
+    predictions round, while a temperature ends at infinity.
 
     The objective is convex. Newton's method, started at the identity, has each step solved by
     conjugate gradients, whose products cost :math:`O(n K^2)`; memory is :math:`O(n K + K^2)`. With

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._sklearn import StrOptions, validate_params
 from .._types import RandomState
+from ..metrics._registry import entry_of
 from ._finite_sample import finite_sample_radius
 from ._resampling import RESAMPLING_CONSTRAINTS, Estimates, Result, hull
 
@@ -183,7 +183,7 @@ def confidence_interval(
     if method == "finite-sample":
         _check_unweighted(sample_weight)
         radius = finite_sample_radius(
-            cast(str, metric),
+            _name(metric),
             estimate.n_samples,
             metric_params=metric_params,
             confidence_level=confidence_level,
@@ -204,3 +204,9 @@ def _check_unweighted(sample_weight):
             "method='finite-sample' needs sample_weight=None; found weights. Use "
             "method='resampling', which takes them."
         )
+
+
+def _name(metric):
+    """The name of a metric of ours, or what is not the name of one."""
+    entry = entry_of(metric) if callable(metric) else None
+    return entry.name if entry else str(metric)

@@ -5,7 +5,14 @@ from numbers import Real
 from typing import NamedTuple
 
 from .._kernels.functions import KERNELS
-from .._sklearn import Interval, StrOptions, validate_params
+from .._sklearn import (
+    Interval,
+    StrOptions,
+    constraints_of,
+    validate_parameter_constraints,
+    validate_params,
+)
+from ..metrics._registry import METRICS
 
 # Bounds on √n times the mean of sup |F_n − F| (the gap) and of sup (F_n − F) (the rise), from
 # Massart (1990). The gap is bounded by the integral of min(1, 2 exp(−2x²)), the rise by that of
@@ -201,6 +208,9 @@ def finite_sample_radius(
     """
     metric_params = metric_params or {}
     check_has_radius(metric, metric_params)
+    validate_parameter_constraints(
+        constraints_of(METRICS[metric].function), metric_params, caller_name=metric
+    )
     params = _COMMON | _PARAMETERS[metric] | metric_params
     n = n_samples
     check_parameters_have_radius(metric, params)
@@ -291,6 +301,11 @@ def check_has_radius(metric, metric_params):
 def check_parameters_have_radius(metric, params):
     """The radius must be known for these values of the arguments."""
     method = params.get("method")
+    if method == "random-grid" and params["width"] is None:
+        raise ValueError(
+            "metric_params must hold the width of method='random-grid'; found none. Pass "
+            "{'method': 'random-grid', 'width': 0.1}, for instance."
+        )
     if metric == "interval_calibration_error" and method == "exact":
         raise ValueError(
             "method must be 'surrogate' or 'random-grid' for the radius of "

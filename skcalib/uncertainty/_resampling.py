@@ -60,7 +60,9 @@ class Estimates:
     ) -> None:
         entry = entry_of(metric)
         function = with_params(
-            METRICS[metric].function if isinstance(metric, str) else metric, metric_params or {}
+            METRICS[metric].function if isinstance(metric, str) else metric,
+            metric_params or {},
+            own=("y_true", "y_proba", "sample_weight", "labels"),
         )
         self.statistics = []
         for name, y_proba in probas.items():
@@ -77,7 +79,6 @@ class Estimates:
                 )
             )
         self.n_samples = len(predictions.weight)
-        check_enough_to_resample(self.n_samples)
         self.is_error = entry is not None
         self.size = min(int(np.ceil(_SUBSAMPLE * np.sqrt(self.n_samples))), self.n_samples // 2)
         self.shrinkage = (self.size / self.n_samples) ** (entry.rate if entry else _RATE)
@@ -100,6 +101,7 @@ class Estimates:
 
     def resample(self, n_resamples: int, random_state: RandomState, n_jobs: int | None):
         """Values (C,) of C models, (B, C) of subsamples and (G, C) without one of the groups."""
+        check_enough_to_resample(self.n_samples)
         values = check_metric_values([self.of_data()])[0]
         rng = check_random_state(random_state)
         n_groups = min(self.n_samples, _GROUPS)

@@ -286,3 +286,28 @@ def test_names_of_metrics_and_partial_callables_agree():
         proba, label
     )
     np.testing.assert_array_equal(by_name.null_distribution_, by_callable.null_distribution_)
+
+
+@pytest.mark.parametrize(
+    ("statistic", "params", "match"),
+    [
+        ("expected_calibration_error", {"strategy": "foo"}, "'strategy' parameter"),
+        ("expected_calibration_error", {"n_bins": 0}, "'n_bins' parameter"),
+        ("interval_calibration_error", {"precision": -1}, "'precision' parameter"),
+        ("laplace_kernel_calibration_error", {"bandwidth": 0}, "'bandwidth' parameter"),
+        ("skce", {"class_kernel": 3}, "'class_kernel' parameter"),
+        ("smooth_calibration_error", {"pos_label": 0}, "metric_params must not hold"),
+        (smooth_calibration_error, {"sample_weight": [1] * 20}, "metric_params must not hold"),
+    ],
+)
+def test_arguments_of_the_metric_are_judged(statistic, params, match):
+    label, proba = random_problem(np.random.default_rng(0), 20)
+    with pytest.raises(ValueError, match=match):
+        CalibrationTest(statistic, metric_params=params, n_resamples=5).fit(proba, label)
+
+
+def test_p_values_do_not_underflow():
+    test = CalibrationTest(method="asymptotic", estimator="linear", bandwidth=0.1)
+    p_value = test.fit(np.full(40_000, 0.999), np.zeros(40_000, dtype=int)).p_value_
+    assert type(p_value) is float
+    assert 0 < p_value < 1e-300

@@ -208,3 +208,10 @@ def test_classes_by_hand():
 def test_bad_bandwidth(bandwidth):
     with pytest.raises(ValueError, match=r"'bandwidth' .* must be a float in the range \[1e-05"):
         smooth_expected_calibration_error([0, 1], [0.2, 0.7], bandwidth=bandwidth)
+
+
+def test_huge_bandwidths_leave_the_mean_residual():
+    y, proba = [0, 1, 1], [0.2, 0.7, 0.9]
+    for bandwidth in (1e12, 1.7e308):
+        error = smooth_expected_calibration_error(y, proba, bandwidth=bandwidth)
+        assert error == pytest.approx(0.2 / 3, abs=1e-15)

@@ -288,3 +288,28 @@ def test_confidence_interval_without_a_known_radius():
             sample_weight=np.ones(200),
             method="finite-sample",
         )
+
+
+@pytest.mark.parametrize(
+    ("metric", "params"),
+    [
+        ("lower_distance_to_calibration", {"tol": -3}),
+        ("laplace_kernel_calibration_error", {"bandwidth": 0}),
+        ("cumulative_calibration_error", {"kind": "foo"}),
+        ("interval_calibration_error", {"method": "random-grid"}),
+        ("interval_calibration_error", {"method": "random-grid", "width": 0}),
+        ("interval_calibration_error", {"method": "surrogate", "precision": -1}),
+    ],
+)
+def test_arguments_of_the_metric_are_judged(metric, params):
+    with pytest.raises(ValueError, match=list(params)[-1] if len(params) > 1 else "met|width|par"):
+        finite_sample_radius(metric, 100, metric_params=params)
+
+
+def test_few_samples_and_functions_are_taken():
+    y, proba = [0, 1, 1], [0.2, 0.7, 0.6]
+    by_name = confidence_interval("smooth_calibration_error", y, proba, method="finite-sample")
+    assert by_name.low == 0
+    assert by_name == confidence_interval(
+        smooth_calibration_error, y, proba, method="finite-sample"
+    )
