@@ -35,7 +35,7 @@ def draw_labels(
     Parameters: proba (n,) for the second of two classes, or (n, K). Returns (n_draws, n) of int32.
     A class of probability 0 is never drawn.
     """
-    uniform = generator.random(size=(n_draws, len(proba)))
+    uniform = generator.random((n_draws, len(proba)))
     if proba.ndim == 1:
         return (uniform < proba).astype(np.int32)
     cumulative = np.cumsum(proba, axis=1)
