@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from problems import random_problem
+from sklearn.datasets import load_digits
 
 from skcalib._cli import main
 from skcalib._cli.tables import read_predictions
@@ -187,7 +188,10 @@ def test_command_line_without_arguments_shows_usage():
     assert "usage: python -m skcalib" in done.stderr
 
 
-def test_demo(tmp_path, capsys):
+def test_demo(tmp_path, capsys, monkeypatch):
+    # three of the ten digits take a fraction of the time
+    digits = load_digits(n_class=3)
+    monkeypatch.setattr("skcalib._cli.demo.load_digits", lambda: digits)
     path = tmp_path / "demo.png"
     status, out, _ = run(capsys, "demo", "--output", str(path))
     assert status == 0
