@@ -104,11 +104,14 @@ def check_column_order(y_proba: Any, classes: np.ndarray, name: str) -> None:
     """Columns that are named after the classes must be in the order of the classes.
 
     A column is named after a class if both are written alike. Files and polars know column names
-    as text only, so a column "1" or "1.0" is named after the class 1, and "true" after True.
+    as text only, so a column "1" or "1.0" is named after the class 1, and "true" after True. All
+    names may begin alike up to a separator, as "proba_0" and "proba_1" do.
     """
     columns, known = column_names(y_proba), classes.tolist()
-    as_written = [_as_written(name) for name in columns], [_as_written(name) for name in known]
-    for found, expected in ((columns, known), as_written):
+    written = [_as_written(name) for name in known]
+    as_written = [_as_written(name) for name in columns], written
+    shortened = [_as_written(name) for name in _without_prefix(columns)], written
+    for found, expected in ((columns, known), as_written, shortened):
         if found != expected and set(found) == set(expected):
             in_order = [known[expected.index(column)] for column in found]
             raise ValueError(
@@ -116,6 +119,16 @@ def check_column_order(y_proba: Any, classes: np.ndarray, name: str) -> None:
                 f"found columns named {listed(columns)}. Pass labels in the order of the columns, "
                 f"{listed(in_order)}, or reorder the columns."
             )
+
+
+def _without_prefix(names: list) -> list:
+    """The names without the beginning that all of them share, if that ends in a separator."""
+    if not all(isinstance(name, str) for name in names):
+        return names
+    shared = names[0] if names else ""
+    while shared and (shared[-1].isalnum() or not all(name.startswith(shared) for name in names)):
+        shared = shared[:-1]
+    return [name[len(shared) :] for name in names]
 
 
 def _as_written(value: Any) -> str:

@@ -69,3 +69,16 @@ def test_the_order_is_also_judged_after_fit():
         pytest.raises(ValueError, match="columns of X must be in the order"),
     ):
         fitted.predict_proba(pd.DataFrame(PROBA, columns=["1", "0"]))
+
+
+def test_names_may_share_a_beginning():
+    frame = pd.DataFrame(PROBA, columns=["proba_0", "proba_1"])
+    assert smooth_calibration_error([0, 1, 1], frame) == smooth_calibration_error([0, 1, 1], PROBA)
+    with pytest.raises(ValueError, match="must be in the order of the classes"):
+        smooth_calibration_error([0, 1, 1], frame[["proba_1", "proba_0"]])
+    fitted = (
+        TemperatureRecalibrator().set_output(transform="pandas").fit(PROBA, ["no", "yes", "yes"])
+    )
+    calibrated = fitted.transform(PROBA)
+    with pytest.raises(ValueError, match="must be in the order of the classes"):
+        smooth_calibration_error(["no", "yes", "yes"], calibrated[["proba_yes", "proba_no"]])
