@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from sklearn.gaussian_process.kernels import DotProduct, WhiteKernel
 
-from skcalib._kernels.checks import check_semidefinite
+from skcalib._kernels.checks import check_kernel, check_semidefinite
 from skcalib._kernels.squared_error import check_class_kernel
 
 
@@ -22,3 +23,10 @@ def test_a_class_kernel_must_tell_classes_apart_even_if_an_entry_is_0(scale):
     part = scale * np.array([0.0, 0.1, 0.7])
     with pytest.raises(ValueError, match="must tell classes apart"):
         check_class_kernel(part[:, None] + part, 3)
+
+
+def test_the_two_values_of_a_white_kernel_belong_to_one_sample():
+    points = np.array([[0.5, 0.5], [0.1, 0.9], [1.0, 0.0]])
+    kernel = DotProduct(sigma_0=0) + WhiteKernel(0.25)
+    with pytest.raises(ValueError, match=r"found 0\.75 and 0\.5,"):
+        check_kernel(kernel, points)

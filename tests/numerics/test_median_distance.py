@@ -170,3 +170,10 @@ def test_permutations_of_one_vector_still_make_a_subset(monkeypatch):
     whole = median_distance(points, np.ones(24), "cityblock")
     monkeypatch.setattr(module, "MOST_POINTS", 12)
     assert median_distance(points, np.ones(24), "cityblock") == pytest.approx(whole, rel=0.5)
+
+
+def test_a_subset_holds_no_more_points_than_are_looked_at(monkeypatch):
+    monkeypatch.setattr(module, "MOST_POINTS", 50)
+    points = np.random.default_rng(0).dirichlet(np.ones(3), size=80)
+    subset, mass, _ = module._subset(points, np.ones(80))
+    assert len(subset) == len(mass) == 50
