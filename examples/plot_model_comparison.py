@@ -87,7 +87,13 @@ measure, parameters = measures["CKCE"]
 ranking = sorted(classifiers, key=values["CKCE", "as it is"].get)
 for better, worse in pairwise(ranking):
     result = compare(
-        measure, y_test, proba[worse], proba[better], n_resamples=199, random_state=0, **parameters
+        measure,
+        y_test,
+        proba[worse],
+        proba[better],
+        metric_params=parameters,
+        n_resamples=199,
+        random_state=0,
     )
     print(
         f"{worse} − {better}: {result.difference:.4f} in [{result.low:.4f}, {result.high:.4f}], "
