@@ -78,9 +78,15 @@ def p_value(metric, params, scene, n, betas, seed):
     y_true, a, b = two_models(scene, n, betas, seed)
     with config_context(skip_parameter_validation=True):
         return compare(
-            metric, y_true, a, b, labels=[0, 1], n_resamples=N_RESAMPLES, random_state=seed,
-            **params,
-        ).p_value  # fmt: skip
+            metric,
+            y_true,
+            a,
+            b,
+            labels=[0, 1],
+            metric_params=params,
+            n_resamples=N_RESAMPLES,
+            random_state=seed,
+        ).p_value
 
 
 def print_coverage(parallel, chosen, sizes, betas):
