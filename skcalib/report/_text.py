@@ -73,5 +73,5 @@ def format_report(numbers):
     lines = [f"Calibration of {n_samples} predictions, {numbers['n_classes']} classes", ""]
     lines += [format_row(key, value) for key, value in numbers.items() if _title(key)]
     if n_tested < n_samples:
-        lines.append(f"(the last two of {n_tested} of the samples, chosen at random)")
+        lines.append(f"(the last two numbers are of {n_tested} samples, chosen at random)")
     return "\n".join([*lines, "", textwrap.fill(numbers["advice"], width=76)])

@@ -111,7 +111,7 @@ def test_large_problems_are_tested_on_a_part(monkeypatch):
     label, proba = random_problem(np.random.default_rng(0), 200, 3)
     numbers = calibration_report(label, proba, random_state=0, output_dict=True)
     assert numbers["n_tested"] == 50
-    assert "(the last two of 50 of the samples, chosen at random)" in calibration_report(
+    assert "(the last two numbers are of 50 samples, chosen at random)" in calibration_report(
         label, proba, random_state=0
     )
 
