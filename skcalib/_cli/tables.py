@@ -10,14 +10,12 @@ from operator import itemgetter
 import numpy as np
 
 from .._inputs.arrays import listed
+from .._inputs.probabilities import SUM_TOLERANCE, divide_by_sums
 
 _MISSING = {"", "na", "n/a", "nan", "null", "<na>", "#n/a"}
 
 # Rows that are parsed at once: a few megabytes of text.
 _ROWS_AT_ONCE = 2**16
-
-# Rows whose sums miss 1 by no more than this are kept as they are, as everywhere in skcalib.
-_KEPT = 1e-5
 
 # A larger miss is refused. Rounding can cause one if there are many classes and few digits, but
 # dividing by the sum would not bring back what was rounded away.
@@ -167,9 +165,9 @@ def _summing_to_1(
     """Rows divided by their sums, which may miss 1 by what rounding to the digits makes."""
     total = proba.sum(axis=1)
     miss = np.abs(total - 1)
-    if miss.max() <= _KEPT:
+    if miss.max() <= SUM_TOLERANCE:
         return proba
-    tolerance = np.clip(_rounding(proba, texts).sum(axis=1), _KEPT, _LARGEST_MISS)
+    tolerance = np.clip(_rounding(proba, texts).sum(axis=1), SUM_TOLERANCE, _LARGEST_MISS)
     row = int(np.argmax(miss - tolerance))
     if miss[row] > tolerance[row] * (1 + 1e-9):
         raise ValueError(
@@ -178,8 +176,7 @@ def _summing_to_1(
             "columns of all classes, and write their values with more digits or divided by their "
             "sum."
         )
-    total[miss <= _KEPT] = 1.0
-    return proba / total[:, None]
+    return divide_by_sums(proba, total)
 
 
 def _rounding(proba: np.ndarray, texts: Sequence[Sequence[str]]) -> np.ndarray:

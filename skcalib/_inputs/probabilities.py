@@ -6,12 +6,12 @@ import numpy as np
 
 from .arrays import as_array, is_number, look_like_probabilities, numbers_of_objects
 
-# How far the sum of a row may be from 1, by the number of bytes of a probability; `_TOLERANCE` is
-# for double precision. A softmax in single precision misses 1 by up to 1.5e-6 for a thousand
+# How far the sum of a row may be from 1, by the number of bytes of a probability; the last is for
+# double precision. A softmax in single precision misses 1 by up to 1.5e-6 for a thousand
 # classes, and may come converted to double precision. Single precision gets scikit-learn's
 # tolerance, √ε. Half precision gets ten times the error that rounding each probability can make.
 _TOLERANCES = {2: 5e-3, 4: 3.5e-4}
-_TOLERANCE = 1e-5
+SUM_TOLERANCE = 1e-5
 
 
 def check_probabilities(
@@ -42,7 +42,7 @@ def check_probabilities(
             f"(shape={proba.shape}) while a minimum of 1 is required. Check the filter or the "
             "split that produced it."
         )
-    tolerance = _TOLERANCES.get(proba.dtype.itemsize, _TOLERANCE)
+    tolerance = _TOLERANCES.get(proba.dtype.itemsize, SUM_TOLERANCE)
     with np.errstate(over="ignore"):  # long doubles become infinite, which is refused
         proba = proba.astype(np.float64, copy=False)
     _check_range(proba, name)
@@ -93,7 +93,10 @@ def _check_row_sums(proba: np.ndarray, tolerance: float, name: str) -> np.ndarra
             f"{total[worst]:.10g} in row {worst}. Divide each row by its sum, or pass the columns "
             "of one-vs-rest scores one at a time."
         )
-    if miss[worst] <= _TOLERANCE:
-        return proba
-    total[miss <= _TOLERANCE] = 1.0
-    return proba / total[:, None]
+    return divide_by_sums(proba, total)
+
+
+def divide_by_sums(proba: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """Divide the rows by their sums; those that miss 1 by at most `SUM_TOLERANCE` stay as is."""
+    kept = np.abs(total - 1) <= SUM_TOLERANCE
+    return proba if kept.all() else proba / np.where(kept, 1.0, total)[:, None]

@@ -44,7 +44,7 @@ def _surrogate_interval_calibration_error(
 ) -> float:
     points, mass = predictions.pooled_mass()
     best = _limit_of_narrow_intervals(mass, precision)
-    narrowest = _narrowest(precision)
+    narrowest = largest_exponent(precision)
     first = min(_USUAL, narrowest)
     for k in range(first, narrowest + 1):
         error = shifted_partition_sum(points, mass, 2.0**-k)
@@ -64,7 +64,7 @@ def _drawn_surrogate_interval_calibration_error(
     """The estimator of Theorem 6.12: the surrogate with means over the shifts that were drawn."""
     points, mass = predictions.pooled_mass()
     best = _limit_of_narrow_intervals(mass, precision)
-    for k in range(_narrowest(precision) + 1):
+    for k in range(largest_exponent(precision) + 1):
         error = drawn_partition_sum(points, mass, 2.0**-k, rng.uniform(size=n_draws))
         best = min(best, error + 2.0**-k)
     return best
@@ -75,8 +75,8 @@ def _limit_of_narrow_intervals(mass: np.ndarray, precision: float | None) -> flo
     return np.inf if precision else float(np.abs(mass).sum())
 
 
-def _narrowest(precision: float | None) -> int:
-    """The k* of Theorem 6.12, with ε/4 < 2^−k* ≤ ε/2."""
+def largest_exponent(precision: float | None) -> int:
+    """The largest k of the widths 2^−k: k* of Theorem 6.12, with ε/4 < 2^−k* ≤ ε/2, or 24."""
     return min(math.ceil(1 - math.log2(max(precision or 0, _ROUNDING))), _NARROWEST)
 
 

@@ -12,6 +12,7 @@ from .._sklearn import (
     validate_parameter_constraints,
     validate_params,
 )
+from ..metrics._interval import largest_exponent
 from ..metrics._registry import METRICS
 
 # Bounds on √n times the mean of sup |F_n − F| (the gap) and of sup (F_n − F) (the rise), from
@@ -21,9 +22,6 @@ _THRESHOLD = math.sqrt(math.log(2) / 2)
 _TAIL = math.sqrt(math.pi / 8) * math.erfc(math.sqrt(math.log(2)))
 _LARGEST_GAP = _THRESHOLD + 2 * _TAIL
 _LARGEST_RISE = _THRESHOLD + _TAIL
-
-# The largest k of the widths 2^−k of the surrogate interval error, apart from single predictions.
-_NARROWEST = 24
 
 
 class FiniteSampleRadius(NamedTuple):
@@ -261,9 +259,7 @@ def _bounds(metric, params):
 
 
 def _surrogate_radius(n, error, precision):
-    last = _NARROWEST
-    if precision:
-        last = min(math.ceil(1 - math.log2(precision)), _NARROWEST)
+    last = largest_exponent(precision)
     widths = [2.0**-k for k in range(last + 1)]
     ends = last if precision else math.inf  # there is no width after this k
     above = min(
