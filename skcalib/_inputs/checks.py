@@ -12,7 +12,7 @@ from .probabilities import check_probabilities
 from .weights import check_sample_weight
 
 # A sample with a smaller share of the total weight is left out: squared, it would underflow.
-_SMALLEST_SHARE = 1e-150
+SMALLEST_SHARE = 1e-150
 
 
 def check_predictions(
@@ -44,7 +44,7 @@ def check_predictions(
         return Predictions(proba, label, np.broadcast_to(1.0 / len(label), len(label)), classes)
     weight = check_sample_weight(sample_weight, len(label))
     share = weight / weight.sum()
-    used = share > _SMALLEST_SHARE
+    used = share > SMALLEST_SHARE
     if not used.all():
         proba, label, share = proba[used], label[used], weight[used] / weight[used].sum()
     return Predictions(proba, label, share, classes)

@@ -1,0 +1,18 @@
+"""Predictive distributions of a number: normal, mixtures, ensembles, quantiles, any other."""
+
+from ._as_forecast import as_forecast
+from ._base import Components, Forecast
+from ._distribution import DistributionForecast
+from ._ensemble import EnsembleForecast, ResidualForecast
+from ._gaussian import GaussianForecast, GaussianMixtureForecast
+from ._quantile import QuantileForecast
+
+__all__ = [
+    "DistributionForecast",
+    "EnsembleForecast",
+    "GaussianForecast",
+    "GaussianMixtureForecast",
+    "QuantileForecast",
+    "ResidualForecast",
+    "as_forecast",
+]

@@ -1,0 +1,592 @@
+"""What all forecasts share."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple, NoReturn, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+
+from .._inputs.arrays import as_array, is_number
+from .._numerics.crps import crps_nodes, gauss_legendre, split_nodes
+from .._types import RandomState
+
+# Standard deviations below this share of their root mean square have the logarithm of that share.
+_LEAST_SPREAD = 1e-6
+
+
+class Components(NamedTuple):
+    """A forecast as a mixture of normals, Σ_k weight · N(location, variance), each (n, c)."""
+
+    location: np.ndarray
+    variance: np.ndarray
+    weight: np.ndarray
+
+
+class Forecast(ABC):
+    """Predictive distributions, one for each of n samples.
+
+    Subclasses define the methods with a leading underscore, which get arrays (n, m), m values for
+    each row. Whatever a distribution cannot know is refused by `_refuse`.
+    """
+
+    # Whether outcomes have probability 0 each. If not, PITs are intervals.
+    is_continuous: bool = True
+
+    # Whether outcomes are taken to be exchangeable with the members, rather than drawn from them.
+    is_exchangeable: bool = False
+
+    # Names of the attributes that hold something for each row, which rows are taken from.
+    _by_row: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    @abstractmethod
+    def _n_rows(self) -> int:
+        """Number of samples."""
+
+    @property
+    def shape(self) -> tuple[int]:
+        """``(n_samples,)``: with scikit-learn, forecasts behave like a one-dimensional array."""
+        return (self._n_rows,)
+
+    def __len__(self) -> int:
+        return self._n_rows
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(n_samples={len(self)})"
+
+    def __getitem__(self, rows: Any) -> Self:
+        return self._take(check_rows(rows, len(self)))
+
+    def _take(self, rows: np.ndarray) -> Self:
+        taken = object.__new__(type(self))
+        state = {k: v for k, v in vars(self).items() if not k.startswith("_cached")}
+        taken.__dict__.update(state | {name: _rows(state[name], rows) for name in self._by_row})
+        return taken
+
+    def cdf(self, y: ArrayLike) -> np.ndarray:
+        """The probability of at most y.
+
+        Parameters
+        ----------
+        y : float, or array-like of shape (n_samples,) or (n_samples, m)
+            One value for all rows, one for each row, or m for each row.
+
+        Returns
+        -------
+        probability : ndarray of shape (n_samples,) or (n_samples, m)
+            Values in [0, 1].
+        """
+        return self._evaluate(self._cdf, y)
+
+    def logcdf(self, y: ArrayLike) -> np.ndarray:
+        """The logarithm of the probability of at most y, accurate where that underflows.
+
+        Parameters
+        ----------
+        y : float, or array-like of shape (n_samples,) or (n_samples, m)
+            One value for all rows, one for each row, or m for each row.
+
+        Returns
+        -------
+        log_probability : ndarray of shape (n_samples,) or (n_samples, m)
+            Values of at most 0.
+        """
+        return self._evaluate(self._logcdf, y)
+
+    def logsf(self, y: ArrayLike) -> np.ndarray:
+        """The logarithm of the probability of more than y, accurate where that underflows.
+
+        Parameters
+        ----------
+        y : float, or array-like of shape (n_samples,) or (n_samples, m)
+            One value for all rows, one for each row, or m for each row.
+
+        Returns
+        -------
+        log_probability : ndarray of shape (n_samples,) or (n_samples, m)
+            Values of at most 0.
+        """
+        return self._evaluate(self._logsf, y)
+
+    def logpdf(self, y: ArrayLike) -> np.ndarray:
+        """The logarithm of the density at y (of the probability, for discrete forecasts).
+
+        Parameters
+        ----------
+        y : float, or array-like of shape (n_samples,) or (n_samples, m)
+            One value for all rows, one for each row, or m for each row.
+
+        Returns
+        -------
+        log_density : ndarray of shape (n_samples,) or (n_samples, m)
+            Negative infinity where the density is 0.
+        """
+        return self._evaluate(self._logpdf, y)
+
+    def ppf(self, level: ArrayLike) -> np.ndarray:
+        """Quantiles: the least y whose cdf is at least the level.
+
+        Parameters
+        ----------
+        level : float, or array-like of shape (n_samples,) or (n_samples, m)
+            Probabilities in [0, 1]: one for all rows, one for each row, or m for each row.
+            :meth:`quantiles` takes the same levels for all rows.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, m)
+            Quantiles, in the units of the outcome.
+        """
+        return self._evaluate(self._ppf, check_levels(level, "level"), "level")
+
+    def quantiles(self, levels: ArrayLike) -> np.ndarray:
+        """Quantiles at the same levels for all rows.
+
+        Parameters
+        ----------
+        levels : array-like of shape (m,)
+            Probabilities in [0, 1].
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples, m)
+            Quantiles, in the units of the outcome.
+        """
+        levels = check_levels(levels, "levels")
+        if levels.ndim != 1:
+            raise ValueError(
+                f"levels must be 1-D, the same for all rows; found shape {levels.shape}. Use ppf "
+                "for levels that differ between rows."
+            )
+        return self._ppf(np.broadcast_to(levels, (len(self), len(levels))))
+
+    def interval(self, level: float) -> tuple[np.ndarray, np.ndarray]:
+        """Central prediction intervals.
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+            Probability of the interval. Half of the rest lies on either side.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n_samples,)
+            Ends of the intervals, in the units of the outcome.
+        """
+        if not is_number(level) or not 0 < level < 1:
+            raise ValueError(
+                f"level must be a number in (0, 1), the probability of the interval; found "
+                f"{level!r}. Pass 0.9 for 90 %."
+            )
+        low, high = self.quantiles([(1 - level) / 2, (1 + level) / 2]).T
+        return low, high
+
+    def mean(self) -> np.ndarray:
+        """Means, in the units of the outcome.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples,)
+            One for each row.
+        """
+        return self._mean()
+
+    def std(self) -> np.ndarray:
+        """Standard deviations, in the units of the outcome.
+
+        Returns
+        -------
+        std : ndarray of shape (n_samples,)
+            One for each row.
+        """
+        return self._std()
+
+    def entropy(self) -> np.ndarray:
+        """Differential entropy: minus the mean of the log density, in nats.
+
+        Returns
+        -------
+        entropy : ndarray of shape (n_samples,)
+            One for each row; smaller is sharper.
+        """
+        return self._entropy()
+
+    def sample(self, size: int | None = None, random_state: RandomState = None) -> np.ndarray:
+        """Independent draws from the forecasts.
+
+        Parameters
+        ----------
+        size : int, default=None
+            Number of draws for each row; None stands for one.
+
+        random_state : int, RandomState instance or None, default=None
+            Seed of the draws.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,) or (n_samples, size)
+            Draws; one-dimensional if `size` is None.
+        """
+        seed = check_random_state(random_state).randint(2**31 - 1)
+        draws = self._sample(np.random.default_rng(seed), 1 if size is None else size)
+        return draws[:, 0] if size is None else draws
+
+    def pit(self, y: ArrayLike, random_state: RandomState = None) -> np.ndarray:
+        """The probability integral transform: where the outcomes lie in their forecasts.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,)
+            Outcomes.
+
+        random_state : int, RandomState instance or None, default=None
+            Seed for outcomes of positive probability, whose transform is drawn uniformly from the
+            interval of :meth:`pit_bounds`.
+
+        Returns
+        -------
+        u : ndarray of shape (n_samples,)
+            Values in [0, 1]; uniform if the forecasts are calibrated.
+        """
+        lower, upper = self.pit_bounds(y)
+        if self.is_continuous:
+            return upper
+        uniform = check_random_state(random_state).uniform(size=len(self))
+        return lower + uniform * (upper - lower)
+
+    def pit_bounds(self, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """The probabilities of less than y and of at most y.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,)
+            Outcomes.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n_samples,)
+            Ends of the interval in which the transform of each outcome lies; equal where the
+            outcome has probability 0.
+        """
+        return self._pit_bounds(self._outcomes(y))
+
+    def log_odds(self, y: ArrayLike) -> np.ndarray:
+        """logcdf − logsf: increases with the transform of the outcome, but never reaches an end.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,)
+            Outcomes.
+
+        Returns
+        -------
+        log_odds : ndarray of shape (n_samples,)
+            In (−∞, ∞).
+        """
+        if not self.is_continuous:
+            self._refuse("log_odds", "has outcomes of positive probability", "Use pit_bounds.")
+        y = self._outcomes(y)[:, None]
+        return (self._logcdf(y) - self._logsf(y))[:, 0]
+
+    def at_threshold(self, threshold: ArrayLike) -> np.ndarray:
+        """The probability that the outcome exceeds a threshold.
+
+        It makes every measure of two classes one of forecasts:
+        ``smooth_calibration_error(y > t, forecast.at_threshold(t))``.
+
+        Parameters
+        ----------
+        threshold : float or array-like of shape (n_samples,)
+            Threshold in the units of the outcome.
+
+        Returns
+        -------
+        proba : ndarray of shape (n_samples,)
+            Probabilities in [0, 1].
+        """
+        return self._evaluate(self._sf, threshold, "threshold")
+
+    def crps(self, y: ArrayLike, estimator: str = "ecdf") -> np.ndarray:
+        """Continuous ranked probability score of each forecast.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,)
+            Outcomes.
+
+        estimator : {"ecdf", "fair"}, default="ecdf"
+            For ensembles: the score of the members' empirical distribution, or an unbiased estimate
+            of the score of the distribution that they were drawn from.
+
+        Returns
+        -------
+        score : ndarray of shape (n_samples,)
+            Scores in the units of the outcome; 0 is best.
+        """
+        if estimator != "ecdf":
+            self._refuse(f"estimator={estimator!r}", "has no members", "Use estimator='ecdf'.")
+        return self._crps(self._outcomes(y))
+
+    def components(self, n_nodes: int = 64) -> Components:
+        """The forecasts as mixtures of normals, which may have the variance 0.
+
+        Parameters
+        ----------
+        n_nodes : int, default=64
+            Number of Gauss–Legendre nodes, for distributions that are not such a mixture.
+
+        Returns
+        -------
+        components : Components
+            Arrays `location`, `variance` and `weight` of shape (n_samples, n_components).
+        """
+        node, weight = gauss_legendre(n_nodes)
+        location = self.quantiles(node)
+        return Components(
+            location, np.zeros_like(location), np.broadcast_to(weight, location.shape)
+        )
+
+    def parameters(self) -> np.ndarray:
+        """What calibration given the forecast conditions on.
+
+        Returns
+        -------
+        parameters : ndarray of shape (n_samples, n_parameters)
+            Mean and logarithm of the standard deviation; the quantiles of a quantile forecast.
+        """
+        mean, std = self.mean(), self.std()
+        if not (np.isfinite(mean).all() and np.isfinite(std).all()):
+            self._refuse(
+                "parameters", "has no finite mean and standard deviation", "Pass given=[...]."
+            )
+        least = _LEAST_SPREAD * np.sqrt(np.mean(std**2)) or 1.0
+        return np.column_stack([mean, np.log(np.maximum(std, least))])
+
+    def match_scale(self, y: np.ndarray) -> np.ndarray:
+        """Outcomes on the scale of :meth:`components`.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_samples,)
+            Outcomes.
+
+        Returns
+        -------
+        value : ndarray of shape (n_samples,)
+            The outcomes themselves; for quantile forecasts the middle of their level intervals.
+        """
+        return y
+
+    def redraw(self, generator: np.random.Generator, size: int) -> np.ndarray:
+        """Outcomes drawn from the forecasts, as tests need them.
+
+        Parameters
+        ----------
+        generator : numpy.random.Generator
+            Source of randomness.
+
+        size : int
+            Number of outcomes for each row.
+
+        Returns
+        -------
+        y : ndarray of shape (size, n_samples)
+            Independent draws.
+        """
+        return np.ascontiguousarray(self._sample(generator, size).T)
+
+    def exchange(self, y: np.ndarray, place: np.ndarray) -> "tuple[np.ndarray, Forecast]":
+        """Let the outcomes change places with members, if they are exchangeable.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_samples,)
+            Outcomes.
+
+        place : ndarray of shape (n_samples,)
+            0 for an outcome that stays, k for one that changes places with the k-th member.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            The new outcomes.
+
+        forecast : Forecast
+            The forecasts with the new members.
+        """
+        self._refuse("exchange", "has no members", "Use redraw.")
+
+    def check_outcomes(self, y: np.ndarray, name: str) -> None:
+        """Raise an error for outcomes that the forecasts hold to be impossible.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_samples,)
+            Outcomes.
+
+        name : str
+            Their name in messages.
+        """
+
+    def sort_keys(self) -> list[np.ndarray]:
+        """Columns that tell the forecasts apart, from which an order of the rows can be made.
+
+        Returns
+        -------
+        keys : list of ndarray of shape (n_samples,)
+            One or more columns.
+        """
+        return list(self.quantiles([0.1, 0.5, 0.9]).T)
+
+    def _evaluate(self, method: Any, values: ArrayLike, name: str = "y") -> np.ndarray:
+        array = number_or_array(values, name)
+        if np.isnan(array).any():
+            raise ValueError(f"{name} must not be NaN; found NaN. Remove the samples.")
+        if array.ndim > 2 or (array.ndim > 0 and len(array) != len(self)):
+            raise ValueError(
+                f"{name} must be a number, or have one row for each of the {len(self)} forecasts; "
+                f"found shape {array.shape}. Pass (n_samples,), one value for each forecast, or "
+                "(n_samples, m)."
+            )
+        if array.ndim == 2:
+            return method(array)
+        return method(np.broadcast_to(array, (len(self),))[:, None])[:, 0]
+
+    def _outcomes(self, y: ArrayLike) -> np.ndarray:
+        return check_outcome_values(y, len(self), "y")
+
+    def _refuse(self, what: str, why: str, remedy: str) -> NoReturn:
+        name = type(self).__name__
+        raise ValueError(f"{what} is not known for this forecast: {name} {why}. {remedy}")
+
+    @abstractmethod
+    def _cdf(self, y: np.ndarray) -> np.ndarray:
+        """(n, m) to (n, m)."""
+
+    @abstractmethod
+    def _ppf(self, level: np.ndarray) -> np.ndarray:
+        """(n, m) to (n, m)."""
+
+    def _sf(self, y: np.ndarray) -> np.ndarray:
+        return np.exp(self._logsf(y))
+
+    def _logcdf(self, y: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            return np.log(self._cdf(y))
+
+    def _logsf(self, y: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            return np.log1p(-self._cdf(y))
+
+    def _logpdf(self, y: np.ndarray) -> np.ndarray:
+        self._refuse("logpdf", "has no density", "Use a proper score such as crps.")
+
+    def _mean(self) -> np.ndarray:
+        self._refuse("mean", "has none", "Use ppf(0.5).")
+
+    def _std(self) -> np.ndarray:
+        self._refuse("std", "has none", "Use interval.")
+
+    def _entropy(self) -> np.ndarray:
+        self._refuse("entropy", "has no closed form of it", "Use std or interval.")
+
+    def _sample(self, generator: np.random.Generator, size: int) -> np.ndarray:
+        """(n, size)."""
+        return self._ppf(generator.random((len(self), size)))
+
+    def _pit_bounds(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        upper = self._cdf(y[:, None])[:, 0]
+        return upper, upper
+
+    def _crps(self, y: np.ndarray) -> np.ndarray:
+        level, weight = split_nodes(self._cdf(y[:, None])[:, 0])
+        return crps_nodes(y, self._ppf(level), level, weight)
+
+
+def _rows(values: Any, rows: np.ndarray) -> Any:
+    return values[rows]
+
+
+def check_rows(rows: Any, n: int) -> np.ndarray:
+    """Indices of rows from what may stand in brackets; `[rows, ...]` is the same as `[rows]`."""
+    if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
+        rows = rows[0]
+    if isinstance(rows, slice):
+        return np.arange(n)[rows]
+    array = np.asarray(rows)
+    if array.size == 0 and array.ndim == 1:
+        array = array.astype(np.intp)
+    if array.ndim != 1 or array.dtype.kind not in "biu":
+        raise IndexError(
+            "Forecasts must be indexed by a slice, a list of row numbers or a mask of shape "
+            f"({n},); found {rows!r:.80}. Pass forecast[[i]] for a single row."
+        )
+    if array.dtype.kind == "b":
+        if len(array) != n:
+            raise IndexError(
+                f"A mask must have one value for each of the {n} forecasts; found {len(array)}. "
+                "Build it from the same rows."
+            )
+        return np.flatnonzero(array)
+    if array.size and not (-n <= array.min() and array.max() < n):
+        row = array[(array < -n) | (array >= n)][0]
+        raise IndexError(
+            f"Row numbers must lie between 0 and {n - 1}, as there are {n} forecasts; found {row}. "
+            "Make the forecasts and the outcomes of the same rows."
+        )
+    return array
+
+
+def number_or_array(values: Any, name: str) -> np.ndarray:
+    """Doubles, without dimensions for a single number."""
+    return check_numbers(
+        np.asarray(values) if np.ndim(values) == 0 else as_array(values, name), name
+    )
+
+
+def check_numbers(array: np.ndarray, name: str) -> np.ndarray:
+    """Real numbers as doubles."""
+    if array.dtype.kind == "O":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError):
+            pass
+    if array.dtype.kind not in "iuf":
+        raise ValueError(
+            f"{name} must hold numbers; found type {array.dtype}. Convert it, or remove what is "
+            "not a number."
+        )
+    return array.astype(np.float64)
+
+
+def check_outcome_values(y: ArrayLike, n: int, name: str) -> np.ndarray:
+    """Outcomes as doubles (n,)."""
+    values = as_array(y, name)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    values = check_numbers(values, name)
+    if values.shape != (n,):
+        raise ValueError(
+            f"{name} must be 1-D, with one outcome for each of the {n} forecasts; found shape "
+            f"{values.shape}, inconsistent numbers of samples. Pass outcomes and forecasts of the "
+            "same rows."
+        )
+    if not np.isfinite(values).all():
+        row = int(np.argmin(np.isfinite(values)))
+        raise ValueError(
+            f"{name} must be finite; found {values[row]} (NaN or infinity) in row {row}. Remove "
+            "the sample."
+        )
+    return values
+
+
+def check_levels(levels: ArrayLike, name: str) -> np.ndarray:
+    """Probabilities in [0, 1]."""
+    array = number_or_array(levels, name)
+    if not ((array >= 0) & (array <= 1)).all():
+        raise ValueError(
+            f"{name} must lie in [0, 1]; found {array[~((array >= 0) & (array <= 1))][0]}. Pass "
+            "0.05 for 5 %."
+        )
+    return array

@@ -1,0 +1,138 @@
+"""Forecasts and outcomes together, once they have been checked."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .._inputs.arrays import as_array, check_same_length
+from .._inputs.checks import SMALLEST_SHARE
+from .._inputs.weights import check_sample_weight
+from ._as_forecast import as_forecast
+from ._base import Forecast, check_numbers, check_outcome_values
+
+
+@dataclass(frozen=True)
+class ForecastData:
+    """Checked forecasts, outcomes and weights: what `Predictions` is for classes."""
+
+    forecast: Forecast
+    value: np.ndarray  # (n,), the outcomes
+    weight: np.ndarray  # (n,), positive, sums to 1
+    given: np.ndarray | None = None  # (n, d), or (n,) codes of groups: conditioned on
+
+    @property
+    def n_samples(self) -> int:
+        return len(self.value)
+
+    @property
+    def share_of_one_sample(self) -> float:
+        """Σ w_i², one over the effective number of samples; 1/n for equal weights."""
+        return float(self.weight @ self.weight)
+
+    @property
+    def outcome(self) -> np.ndarray:
+        """What was observed, and what `redraw` draws anew, (n,).
+
+        For an ensemble without weights it is the position of the outcome among the outcome and the
+        members, which is 0.
+        """
+        if self.forecast.is_exchangeable:
+            return np.zeros(len(self.value), dtype=np.intp)
+        return self.value
+
+    def take(self, rows: np.ndarray | slice) -> "ForecastData":
+        """Some of the samples, possibly repeated; their weights sum to 1 again."""
+        weight = self.weight[rows]
+        return replace(
+            self,
+            forecast=self.forecast[rows],
+            value=self.value[rows],
+            weight=weight / weight.sum(),
+            given=None if self.given is None else self.given[rows],
+        )
+
+    def redraw(self, generator: np.random.Generator, size: int) -> np.ndarray:
+        """Independent outcomes drawn from the forecasts, (size, n).
+
+        For an ensemble without weights these are positions: all are equally likely if the outcome
+        is exchangeable with the members.
+        """
+        if self.forecast.is_exchangeable:
+            n_values = self.pooled().shape[1]
+            return generator.integers(n_values, size=(size, len(self.value)))
+        return self.forecast.redraw(generator, size)
+
+    def pooled(self) -> np.ndarray:
+        """The outcome and the members of each ensemble, (n, s + 1)."""
+        return np.column_stack([self.value, self.forecast.components().location])
+
+    def values_of(self, outcomes: np.ndarray) -> np.ndarray:
+        """The values that redrawn outcomes (R, n) stand for."""
+        if not self.forecast.is_exchangeable:
+            return outcomes
+        return np.take_along_axis(self.pooled(), outcomes.T, axis=1).T
+
+    def arguments(self, outcome: np.ndarray) -> tuple[np.ndarray, Forecast]:
+        """What a metric gets for one vector of outcomes (n,): values and forecasts.
+
+        A member that changes places with the outcome changes the forecast as well.
+        """
+        if not self.forecast.is_exchangeable:
+            return outcome, self.forecast
+        return self.forecast.exchange(self.value, outcome)
+
+    def canonical_order(self) -> np.ndarray:
+        """Indices (n,) that sort the samples by their forecasts, in whatever order they came."""
+        keys = self.forecast.sort_keys()
+        if self.given is not None:
+            keys = [*keys, *self.given.reshape(len(self.value), -1).T]
+        return np.lexsort((self.weight, *keys))
+
+
+def check_forecasts(
+    y_true: Any,
+    y_forecast: Any,
+    *,
+    sample_weight: Any = None,
+    given: Any = None,
+    names: tuple[str, str] = ("y_true", "y_forecast"),
+) -> ForecastData:
+    """Outcomes, forecasts and weights as `ForecastData`; rows of weight 0 are left out.
+
+    `names` are the names of the first two arguments in error messages.
+    """
+    forecast = as_forecast(y_forecast, name=names[1])
+    value = check_outcome_values(y_true, len(forecast), names[0])
+    forecast.check_outcomes(value, names[0])
+    given = None if given is None else check_given(given, len(value))
+    n = len(value)
+    if sample_weight is None:
+        return ForecastData(forecast, value, np.broadcast_to(1.0 / n, n), given)
+    weight = check_sample_weight(sample_weight, n)
+    share = weight / weight.sum()
+    used = share > SMALLEST_SHARE
+    if not used.all():
+        forecast, value = forecast[used], value[used]
+        given = None if given is None else given[used]
+        share = weight[used] / weight[used].sum()
+    return ForecastData(forecast, value, share, given)
+
+
+def check_given(given: Any, n: int) -> np.ndarray:
+    """Features (n, d), or labels of groups (n,) of any type."""
+    array = as_array(given, "given")
+    check_same_length({"y_true": n, "given": len(array)})
+    if array.dtype.kind in "OUSMmb" and array.ndim == 1:
+        try:
+            return check_numbers(array, "given")[:, None] if array.dtype.kind == "O" else array
+        except ValueError:
+            return array
+    array = check_numbers(array, "given")
+    if not np.isfinite(array).all():
+        row = int(np.argmin(np.isfinite(array).reshape(n, -1).all(axis=1)))
+        raise ValueError(
+            f"given must be finite; found NaN or infinity in row {row}. Remove the sample, or "
+            "impute the value."
+        )
+    return array

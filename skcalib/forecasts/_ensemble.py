@@ -1,0 +1,260 @@
+"""Forecasts by members: ensembles, and a location with a shared sample of residuals."""
+
+from functools import cached_property
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._numerics.crps import crps_ensemble
+from .._numerics.ensemble import ensemble_cdf, ensemble_quantiles
+from ._base import Components, Forecast
+from ._checks import check_matrix, check_member_weights, check_vector
+
+
+class EnsembleForecast(Forecast):
+    """Ensembles: several possible outcomes for each sample.
+
+    Parameters
+    ----------
+    members : array-like of shape (n_samples, n_members)
+        Possible outcomes, in the units of the outcome; at least two.
+
+    weights : array-like of shape (n_members,) or (n_samples, n_members), default=None
+        Weights of the members, not negative. They are divided by their sum. With weights, the
+        forecast is the weighted distribution of the members. Without, the members are a sample of
+        a distribution that is not known otherwise (see Notes).
+
+    Attributes
+    ----------
+    members : ndarray of shape (n_samples, n_members)
+        The members.
+
+    weights : ndarray of shape (n_samples, n_members)
+        The weights of the members; rows sum to 1.
+
+    See Also
+    --------
+    ResidualForecast : Members that are the same for all samples, but for their location.
+
+    Notes
+    -----
+    An ensemble without weights is calibrated if the outcome is exchangeable with the members:
+    together they are like a sample of s + 1 values. So :meth:`pit_bounds` gives the interval of the
+    outcome's rank among all of them, [#{<}, #{<} + #{=} + 1] / (s + 1), and tests exchange the
+    outcome with members. (A calibrated outcome is no draw from the members themselves: it lies
+    outside of all of them with probability 2 / (s + 1).) With weights, also equal ones, the outcome
+    is held to be drawn from the members.
+
+    `cdf`, `ppf`, :meth:`mean`, :meth:`std` and :meth:`crps` are always those of the members'
+    weighted distribution; `crps` with ``estimator="fair"`` is unbiased for the distribution that
+    the members were drawn from.
+
+    Examples
+    --------
+    >>> from skcalib.forecasts import EnsembleForecast
+    >>> forecast = EnsembleForecast([[1.0, 2.0, 4.0]])
+    >>> forecast.cdf(2.0).round(3), forecast.crps([2.0]).round(3)
+    (array([0.667]), array([0.333]))
+    >>> forecast.pit_bounds([3.0])
+    (array([0.5]), array([0.75]))
+    """
+
+    is_continuous = False
+
+    _by_row: ClassVar[tuple[str, ...]] = ("members", "weights")
+
+    def __init__(self, members: ArrayLike, weights: ArrayLike | None = None) -> None:
+        self.members = check_matrix(members, "members")
+        if self.members.shape[1] < 2:
+            raise ValueError(
+                "members must have at least 2 columns, one for each member; found 1. A single "
+                "prediction is no distribution: RecalibratedRegressor makes one of its residuals."
+            )
+        self.weights = check_member_weights(weights, "weights", self.members.shape)
+        self.is_exchangeable = weights is None
+
+    @property
+    def _n_rows(self) -> int:
+        return len(self.members)
+
+    @cached_property
+    def _cached_order(self) -> tuple[np.ndarray, np.ndarray]:
+        """Sorted members and their weights."""
+        order = np.argsort(self.members, axis=1, kind="stable")
+        members = np.take_along_axis(self.members, order, axis=1)
+        return members, np.take_along_axis(self.weights, order, axis=1)
+
+    def _cdf(self, y: np.ndarray) -> np.ndarray:
+        return ensemble_cdf(y, self.members, self.weights)
+
+    def _sf(self, y: np.ndarray) -> np.ndarray:
+        return ensemble_cdf(-y, -self.members, self.weights, strict=True)
+
+    def _logsf(self, y: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            return np.log(self._sf(y))
+
+    def _ppf(self, level: np.ndarray) -> np.ndarray:
+        return ensemble_quantiles(level, *self._cached_order)
+
+    def _mean(self) -> np.ndarray:
+        return np.einsum("ns,ns->n", self.weights, self.members)
+
+    def _std(self) -> np.ndarray:
+        centred = self.members - self._mean()[:, None]
+        return np.sqrt(np.einsum("ns,ns->n", self.weights, centred**2))
+
+    def _pit_bounds(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if not self.is_exchangeable:
+            lower = ensemble_cdf(y[:, None], self.members, self.weights, strict=True)
+            return lower[:, 0], self._cdf(y[:, None])[:, 0]
+        size = self.members.shape[1]
+        below = (self.members < y[:, None]).sum(axis=1)
+        equal = (self.members == y[:, None]).sum(axis=1)
+        return below / (size + 1), (below + equal + 1) / (size + 1)
+
+    def crps(self, y: ArrayLike, estimator: str = "ecdf") -> np.ndarray:
+        fair = estimator == "fair"
+        if fair and not self.is_exchangeable:
+            self._refuse("estimator='fair'", "has weights", "Use estimator='ecdf'.")
+        return crps_ensemble(self._outcomes(y), *self._cached_order, fair=fair)
+
+    def components(self, n_nodes: int = 64) -> Components:
+        return Components(self.members, np.zeros_like(self.members), self.weights)
+
+    def sort_keys(self) -> list[np.ndarray]:
+        members, weights = self._cached_order
+        return [*members.T] if self.is_exchangeable else [*members.T, *weights.T]
+
+    def exchange(self, y: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, "EnsembleForecast"]:
+        members = self.members.copy()
+        rows = np.flatnonzero(place)
+        value = y.copy()
+        value[rows] = members[rows, place[rows] - 1]
+        members[rows, place[rows] - 1] = y[rows]
+        return value, EnsembleForecast(members)
+
+
+class ResidualForecast(Forecast):
+    """A location for each sample, plus residuals that all samples share.
+
+    This is the forecast of a model that only predicts a number: the prediction, plus the residuals
+    that the model left on other samples.
+
+    Parameters
+    ----------
+    location : array-like of shape (n_samples,)
+        Predicted outcomes.
+
+    residuals : array-like of shape (n_residuals,)
+        Outcomes minus predictions, of samples that the model was not fitted on; at least two.
+
+    weights : array-like of shape (n_residuals,), default=None
+        Weights of the residuals, not negative. By default all are equal.
+
+    Attributes
+    ----------
+    location : ndarray of shape (n_samples,)
+        The predicted outcomes.
+
+    residuals : ndarray of shape (n_residuals,)
+        The residuals, sorted.
+
+    weights : ndarray of shape (n_residuals,)
+        The weights of the residuals; their sum is 1.
+
+    See Also
+    --------
+    EnsembleForecast : Members of their own for each sample.
+
+    Notes
+    -----
+    The forecast is the distribution that draws one of the residuals. It takes O(n + m) memory for n
+    samples and m residuals, and each value of `cdf` takes O(log m) time.
+
+    Examples
+    --------
+    >>> from skcalib.forecasts import ResidualForecast
+    >>> forecast = ResidualForecast([10.0, 20.0], [-1.0, 0.0, 2.0])
+    >>> forecast.ppf(0.9)
+    array([12., 22.])
+    """
+
+    is_continuous = False
+
+    _by_row: ClassVar[tuple[str, ...]] = ("location",)
+
+    def __init__(
+        self, location: ArrayLike, residuals: ArrayLike, weights: ArrayLike | None = None
+    ) -> None:
+        self.location = check_vector(location, "location")
+        residuals = check_vector(residuals, "residuals")
+        if len(residuals) < 2:
+            raise ValueError(
+                "residuals must hold at least 2 values; found 1. Collect the residuals of more "
+                "samples."
+            )
+        shape = (1, len(residuals))
+        order = np.argsort(residuals, kind="stable")
+        self.residuals = residuals[order]
+        self.weights = check_member_weights(weights, "weights", shape)[0][order]
+
+    @property
+    def _n_rows(self) -> int:
+        return len(self.location)
+
+    @property
+    def _cumulative(self) -> np.ndarray:
+        """Probability of less than each residual, then 1, (m + 1,)."""
+        total = np.concatenate([[0.0], np.cumsum(self.weights)])
+        return total / total[-1]
+
+    def _at(self, y: np.ndarray, side: Literal["left", "right"]) -> np.ndarray:
+        place = np.searchsorted(self.residuals, y - self.location[:, None], side=side)
+        return self._cumulative[place]
+
+    def _cdf(self, y: np.ndarray) -> np.ndarray:
+        return self._at(y, "right")
+
+    def _sf(self, y: np.ndarray) -> np.ndarray:
+        place = np.searchsorted(self.residuals, y - self.location[:, None], side="right")
+        above = np.concatenate([[0.0], np.cumsum(self.weights[::-1])])[::-1]
+        return (above / above[0])[place]
+
+    def _logsf(self, y: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            return np.log(self._sf(y))
+
+    def _ppf(self, level: np.ndarray) -> np.ndarray:
+        flat = ensemble_quantiles(level.reshape(1, -1), self.residuals[None], self.weights[None])
+        return self.location[:, None] + flat.reshape(level.shape)
+
+    def _mean(self) -> np.ndarray:
+        return self.location + self.weights @ self.residuals
+
+    def _std(self) -> np.ndarray:
+        centred = self.residuals - self.weights @ self.residuals
+        return np.full(len(self), np.sqrt(self.weights @ centred**2))
+
+    def _pit_bounds(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        column = y[:, None]
+        return self._at(column, "left")[:, 0], self._at(column, "right")[:, 0]
+
+    def _crps(self, y: np.ndarray) -> np.ndarray:
+        # Σ w |x − d| = d (2F − 1) + mean − 2 Σ_{x ≤ d} w x, from running sums of the residuals
+        gap = y - self.location
+        place = np.searchsorted(self.residuals, gap, side="right")
+        partial = np.concatenate([[0.0], np.cumsum(self.weights * self.residuals)])
+        below = self._cumulative[place]
+        error = gap * (2 * below - 1) + partial[-1] - 2 * partial[place]
+        inner = self._cumulative[1:-1]
+        return error - (inner * (1 - inner)) @ np.diff(self.residuals)
+
+    def components(self, n_nodes: int = 64) -> Components:
+        location = self.location[:, None] + self.residuals
+        weight = np.broadcast_to(self.weights, location.shape)
+        return Components(location, np.zeros_like(location), weight)
+
+    def sort_keys(self) -> list[np.ndarray]:
+        return [self.location]

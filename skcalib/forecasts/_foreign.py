@@ -1,0 +1,279 @@
+"""How distributions of other packages are called, without importing these packages."""
+
+from typing import Any
+
+import numpy as np
+
+from ._base import check_numbers
+
+# What a method is called, in order of preference.
+_NAMES = {
+    "cdf": ("cdf",),
+    "ppf": ("ppf", "icdf", "quantile"),
+    "sf": ("sf", "ccdf"),
+    "logcdf": ("logcdf", "log_cdf"),
+    "logsf": ("logsf", "logccdf", "log_sf"),
+    "logpdf": ("logpdf", "log_pdf", "log_prob"),
+    "mean": ("mean",),
+    "std": ("std", "standard_deviation", "stddev"),
+    "entropy": ("entropy",),
+}
+
+
+class Foreign:
+    """A distribution whose methods broadcast against (n_rows,).
+
+    Rows are not taken from its parameters, whose names differ between packages. Values are put
+    where their row is, in as many copies of all rows as the most frequent row needs.
+    """
+
+    has_whole_numbers = False
+
+    def __init__(self, dist: Any, n_rows: int, rows: np.ndarray | None = None) -> None:
+        self.dist = dist
+        self.n_all = n_rows
+        self.rows = np.arange(n_rows) if rows is None else rows
+        self.is_continuous = self._is_continuous()
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, rows: np.ndarray) -> "Foreign":
+        return type(self)(self.dist, self.n_all, self.rows[rows])
+
+    def _is_continuous(self) -> bool:
+        kinds = {kind.__name__ for kind in type(self.dist).__mro__}
+        return bool(getattr(self.dist, "is_continuous", "DiscreteDistribution" not in kinds))
+
+    def _method(self, name: str) -> Any:
+        found = (getattr(self.dist, alias, None) for alias in _NAMES[name])
+        return next((method for method in found if method is not None), None)
+
+    def has(self, name: str) -> bool:
+        """Whether the distribution has the method."""
+        return self._method(name) is not None
+
+    def call(self, name: str, values: np.ndarray) -> np.ndarray:
+        """The method for values (n, m) of the rows."""
+        n_values = values.shape[1]
+        copy = _number_of_repetition(self.rows)
+        filled = np.full((n_values * (copy.max(initial=0) + 1), self.n_all), _fill(values))
+        places = copy[:, None] * n_values + np.arange(n_values)
+        filled[places, self.rows[:, None]] = values
+        return self._array(self._method(name)(self._argument(filled)))[places, self.rows[:, None]]
+
+    def moment(self, name: str) -> np.ndarray:
+        """A property of each row, (n,)."""
+        value = self._method(name)
+        value = self._array(value() if callable(value) else value)
+        return np.broadcast_to(value, self.n_all)[self.rows].copy()
+
+    def support(self) -> tuple[Any, Any]:
+        """The least and the largest possible outcome of each row, if they are known."""
+        support = getattr(self.dist, "support", None)
+        if not callable(support):
+            return -np.inf, np.inf
+        low, high = (np.broadcast_to(end, self.n_all)[self.rows] for end in support())
+        return low, high
+
+    def _argument(self, values: np.ndarray) -> Any:
+        return values
+
+    def _array(self, values: Any) -> np.ndarray:
+        return np.asarray(values, dtype=np.float64)
+
+
+class ScipyFrozen(Foreign):
+    """A frozen distribution of scipy.stats, whose parameters are arrays."""
+
+    def _is_continuous(self) -> bool:
+        return not hasattr(self.dist.dist, "pmf")
+
+    @property
+    def has_whole_numbers(self) -> bool:  # type: ignore[override]
+        return not self.is_continuous
+
+    def _method(self, name: str) -> Any:
+        if name == "logpdf" and not self.is_continuous:
+            return self.dist.logpmf
+        return super()._method(name)
+
+    def __getitem__(self, rows: np.ndarray) -> "ScipyFrozen":
+        def take(values):
+            values = np.asarray(values)
+            return values if values.ndim == 0 else np.broadcast_to(values, self.n_all)[rows]
+
+        kwds = {name: take(value) for name, value in self.dist.kwds.items()}
+        args = tuple(take(value) for value in self.dist.args)
+        return ScipyFrozen(self.dist.dist(*args, **kwds), len(rows))
+
+    def call(self, name: str, values: np.ndarray) -> np.ndarray:
+        return self._array(self._method(name)(values.T)).T
+
+
+class Skpro(Foreign):
+    """A distribution of skpro, which holds a table of one column and takes such tables."""
+
+    def _is_continuous(self) -> bool:
+        return self.dist.get_tag("distr:measuretype", "continuous") == "continuous"
+
+    def _method(self, name: str) -> Any:
+        if name == "logpdf" and not self.is_continuous:
+            return self.dist.log_pmf
+        if name == "std":
+            return lambda: np.sqrt(self._array(self.dist.var()))
+        return None if name in ("sf", "entropy") else super()._method(name)
+
+    def __getitem__(self, rows: np.ndarray) -> "Skpro":
+        return Skpro(self.dist.iloc[rows, :], len(rows))
+
+    def call(self, name: str, values: np.ndarray) -> np.ndarray:
+        method = self._method(name)
+        columns = [self._array(method(column[:, None])) for column in values.T]
+        return np.column_stack(columns)
+
+    def support(self) -> tuple[Any, Any]:
+        return -np.inf, np.inf
+
+    def moment(self, name: str) -> np.ndarray:
+        return self._array(self._method(name)()).reshape(-1)
+
+    def _array(self, values: Any) -> np.ndarray:
+        values = np.asarray(values, dtype=np.float64)
+        return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+
+
+class Torch(Foreign):
+    """A distribution of torch, which takes tensors of its own type."""
+
+    def _is_continuous(self) -> bool:
+        return not self.dist.support.is_discrete
+
+    def support(self) -> tuple[Any, Any]:
+        return -np.inf, np.inf
+
+    def has(self, name: str) -> bool:
+        # torch declares methods for all distributions that only some of them define
+        if name in ("cdf", "ppf"):
+            declared = getattr(type(self.dist), {"ppf": "icdf"}.get(name, name))
+            return declared.__qualname__.partition(".")[0] != "Distribution"
+        return name in ("logpdf", "mean", "std")
+
+    def _argument(self, values: np.ndarray) -> Any:
+        parameter = next(getattr(self.dist, name) for name in self.dist.arg_constraints)
+        return parameter.new_tensor(values)
+
+    def _array(self, values: Any) -> np.ndarray:
+        return np.asarray(values.detach().cpu().numpy(), dtype=np.float64)
+
+
+def _fill(values: np.ndarray) -> float:
+    """A value that the method takes, for places that nobody asks for."""
+    return float(values.flat[0]) if values.size else 0.5
+
+
+def _number_of_repetition(rows: np.ndarray) -> np.ndarray:
+    """How often each entry has occurred before, (n,)."""
+    order = np.argsort(rows, kind="stable")
+    in_order = rows[order]
+    starts = np.flatnonzero(np.concatenate([[True], in_order[1:] != in_order[:-1]]))
+    before = np.arange(len(rows)) - np.repeat(starts, np.diff(np.append(starts, len(rows))))
+    repetition = np.empty(len(rows), dtype=np.intp)
+    repetition[order] = before
+    return repetition
+
+
+def is_scipy_frozen(dist: Any) -> bool:
+    return all(hasattr(dist, name) for name in ("dist", "args", "kwds"))
+
+
+def is_torch(dist: Any) -> bool:
+    return all(hasattr(dist, name) for name in ("log_prob", "batch_shape", "arg_constraints"))
+
+
+def is_skpro(dist: Any) -> bool:
+    return all(hasattr(dist, name) for name in ("log_pdf", "iloc", "get_tag"))
+
+
+def is_distribution(dist: Any) -> bool:
+    """Whether an object has the methods of a distribution."""
+    return callable(getattr(dist, "cdf", None)) and not isinstance(dist, type)
+
+
+def unwrapped(dist: Any) -> Any:
+    """The distribution of scipy within one of NGBoost."""
+    inner = getattr(dist, "dist", None)
+    return inner if inner is not None and is_scipy_frozen(inner) else dist
+
+
+def wrap(dist: Any) -> Foreign:
+    """A distribution with the calls that all of them share."""
+    dist = unwrapped(dist)
+    if not is_distribution(dist):
+        raise TypeError(
+            f"dist must have the methods of a distribution, cdf among them; found "
+            f"{type(dist).__name__}. Pass a frozen distribution of scipy.stats, or an object with "
+            "cdf and ppf."
+        )
+    if is_scipy_frozen(dist):
+        return ScipyFrozen(dist, _rows_of_shape(_shape_of_parameters(dist)))
+    if is_torch(dist):
+        wrapped = Torch(dist, _rows_of_shape(tuple(dist.batch_shape)))
+        if not (wrapped.has("cdf") and wrapped.has("ppf")):
+            raise ValueError(
+                f"dist must know its cdf and icdf; found {type(dist).__name__} of torch, which "
+                "does not. Use GaussianMixtureForecast for a mixture of normals, or draw samples "
+                "for an EnsembleForecast."
+            )
+        return wrapped
+    if is_skpro(dist):
+        shape = tuple(dist.shape)
+        return Skpro(dist, _rows_of_shape(shape[:1] if shape[1:] == (1,) else shape))
+    method = next((getattr(dist, name) for name in _NAMES["ppf"] if hasattr(dist, name)), None)
+    if method is None:
+        raise ValueError(
+            f"dist must have the method ppf (or icdf), which gives its quantiles; found "
+            f"{type(dist).__name__} without it. Draw samples for an EnsembleForecast."
+        )
+    return Foreign(dist, _rows_of_shape(np.shape(method(0.5))))
+
+
+def _shape_of_parameters(dist: Any) -> tuple[int, ...]:
+    return np.broadcast_shapes(*(np.shape(value) for value in (*dist.args, *dist.kwds.values())))
+
+
+def _rows_of_shape(shape: tuple[int, ...]) -> int:
+    if len(shape) != 1:
+        raise ValueError(
+            "dist must hold one distribution for each sample, with parameters of shape "
+            f"(n_samples,); found shape {shape}. Pass arrays as parameters, "
+            "for instance norm(loc=mean, scale=std)."
+        )
+    return shape[0]
+
+
+def normal_parameters(dist: Any) -> tuple[Any, Any] | None:
+    """Means and standard deviations (n,) of normal distributions, None for all others."""
+    dist = unwrapped(dist)
+    if is_scipy_frozen(dist):
+        if getattr(dist.dist, "name", "") != "norm":
+            return None
+        return np.broadcast_to(dist.mean(), _shape_of_parameters(dist)), dist.std()
+    if type(dist).__name__ != "Normal":
+        return None
+    for mean, std in (("loc", "scale"), ("mu", "sigma")):
+        if hasattr(dist, mean) and hasattr(dist, std):
+            values = tuple(_detached(getattr(dist, name)) for name in (mean, std))
+            shape = np.broadcast_shapes(*(value.shape for value in values))
+            if is_skpro(dist):
+                shape = (dist.shape[0],)
+                values = tuple(v[:, 0] if v.ndim == 2 else v for v in values)
+            loc, scale = (np.broadcast_to(value, shape) for value in values)
+            return loc, scale
+    return None
+
+
+def _detached(values: Any) -> np.ndarray:
+    values = values.detach().cpu().numpy() if hasattr(values, "detach") else np.asarray(values)
+    return check_numbers(values, "dist")

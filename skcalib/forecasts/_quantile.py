@@ -1,0 +1,213 @@
+"""Forecasts by quantiles at given levels."""
+
+from typing import ClassVar, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._inputs.arrays import listed
+from .._numerics.crps import crps_quantiles
+from ._base import Components, Forecast, check_levels
+from ._checks import check_matrix
+
+
+class QuantileForecast(Forecast):
+    r"""Quantiles at the same levels for all samples.
+
+    Parameters
+    ----------
+    quantiles : array-like of shape (n_samples, n_levels)
+        Quantiles in the units of the outcome, none lower than the one before it.
+
+    levels : array-like of shape (n_levels,)
+        Their levels in (0, 1), increasing.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_samples, n_levels)
+        The quantiles.
+
+    levels : ndarray of shape (n_levels,)
+        Their levels.
+
+    See Also
+    --------
+    EnsembleForecast : Members instead of quantiles.
+
+    Notes
+    -----
+    Quantiles :math:`q_1 \le \dots \le q_K` at the levels :math:`\alpha_k` tell the probability
+    :math:`\alpha_{k+1} - \alpha_k` of each cell :math:`(q_k, q_{k+1}]`, and nothing about how it
+    is spread within the cell, or how far the outer cells reach. So there is no density, mean or
+    standard deviation, and no drawing. Where one value is needed within a cell, `cdf` and `ppf`
+    interpolate linearly between neighbouring quantiles; beyond the outer ones they are refused.
+    :meth:`pit_bounds` gives the levels around the outcome's cell.
+
+    The score :meth:`crps` is the trapezoidal rule over the levels, :math:`\sum_k (\alpha_{k+1} -
+    \alpha_{k-1}) \rho_k` with the pinball losses :math:`\rho_k`, :math:`\alpha_0 = 0` and
+    :math:`\alpha_{K+1} = 1`.
+
+    Examples
+    --------
+    >>> from skcalib.forecasts import QuantileForecast
+    >>> forecast = QuantileForecast([[1.0, 2.0, 4.0]], [0.1, 0.5, 0.9])
+    >>> forecast.interval(0.8)
+    (array([1.]), array([4.]))
+    >>> forecast.pit_bounds([3.0])
+    (array([0.5]), array([0.9]))
+    """
+
+    is_continuous = False
+
+    _by_row: ClassVar[tuple[str, ...]] = ("values",)
+
+    def __init__(self, quantiles: ArrayLike, levels: ArrayLike) -> None:
+        self.values = check_matrix(quantiles, "quantiles")
+        self.levels = check_grid(levels, self.values.shape[1])
+        check_order(self.values, self.levels)
+
+    @property
+    def _n_rows(self) -> int:
+        return len(self.values)
+
+    @property
+    def _bounds(self) -> np.ndarray:
+        """The levels with 0 and 1, (K + 2,)."""
+        return np.concatenate([[0.0], self.levels, [1.0]])
+
+    def _cells(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of quantiles below y, and at most y, for y (n,)."""
+        below = (self.values < y[:, None]).sum(axis=1)
+        return below, (self.values <= y[:, None]).sum(axis=1)
+
+    def _pit_bounds(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        below, up_to = self._cells(y)
+        return self._bounds[below], self._bounds[np.maximum(up_to, below + 1)]
+
+    def _cdf(self, y: np.ndarray) -> np.ndarray:
+        probability = np.empty(y.shape)
+        rows = np.arange(len(self))
+        for j, column in enumerate(y.T):
+            place = self._cells(column)[1]
+            outside = (place == 0) | ((place == len(self.levels)) & (column > self.values[:, -1]))
+            if outside.any():
+                row = int(np.argmax(outside))
+                self._refuse(
+                    "cdf",
+                    f"says nothing beyond its outer quantiles, and {column[row]:.6g} in row {row} "
+                    f"lies outside of [{self.values[row, 0]:.6g}, {self.values[row, -1]:.6g}]",
+                    "Use pit_bounds, or forecast quantiles at more extreme levels.",
+                )
+            after = np.minimum(place, len(self.levels) - 1)
+            low, high = self.values[rows, place - 1], self.values[rows, after]
+            share = np.divide(column - low, high - low, out=np.zeros(len(self)), where=high > low)
+            step = self.levels[after] - self.levels[place - 1]
+            probability[:, j] = self.levels[place - 1] + share * step
+        return probability
+
+    def _sf(self, y: np.ndarray) -> np.ndarray:
+        return np.maximum(1.0 - self._cdf(y), 0.0)
+
+    def _ppf(self, level: np.ndarray) -> np.ndarray:
+        first, last = self.levels[0], self.levels[-1]
+        slack = 1e-12
+        if (level < first - slack).any() or (level > last + slack).any():
+            outside = level[(level < first - slack) | (level > last + slack)][0]
+            self._refuse(
+                "ppf",
+                f"has levels from {first:.6g} to {last:.6g} and no tails; found the level "
+                f"{outside:.6g}",
+                "Forecast quantiles at more extreme levels.",
+            )
+        level = np.clip(level, first, last)
+        after = np.clip(np.searchsorted(self.levels, level - slack), 1, len(self.levels) - 1)
+        if len(self.levels) == 1:
+            return np.broadcast_to(self.values, level.shape).copy()
+        low, high = self.levels[after - 1], self.levels[after]
+        share = np.clip((level - low) / (high - low), 0.0, 1.0)
+        share = np.where(np.abs(level - high) <= slack, 1.0, share)
+        share = np.where(np.abs(level - low) <= slack, 0.0, share)
+        start = np.take_along_axis(self.values, after - 1, axis=1)
+        return start + share * (np.take_along_axis(self.values, after, axis=1) - start)
+
+    def _no_tails(self, what: str, remedy: str) -> NoReturn:
+        self._refuse(what, "has quantiles only, and no tails", remedy)
+
+    def _logpdf(self, y: np.ndarray) -> np.ndarray:
+        self._no_tails("logpdf", "Use a proper score such as crps.")
+
+    def _mean(self) -> np.ndarray:
+        self._no_tails("mean", "Use ppf(0.5).")
+
+    def _std(self) -> np.ndarray:
+        self._no_tails("std", "Use interval.")
+
+    def _entropy(self) -> np.ndarray:
+        self._no_tails("entropy", "Use interval.")
+
+    def _sample(self, generator: np.random.Generator, size: int) -> np.ndarray:
+        self._no_tails("sample", "Use an EnsembleForecast.")
+
+    def _crps(self, y: np.ndarray) -> np.ndarray:
+        return crps_quantiles(y, self.values, self.levels)
+
+    def components(self, n_nodes: int = 64) -> Components:
+        bounds = self._bounds
+        shape = (len(self), len(self.levels) + 1)
+        location = np.broadcast_to((bounds[1:] + bounds[:-1]) / 2, shape)
+        return Components(location, np.zeros(shape), np.broadcast_to(np.diff(bounds), shape))
+
+    def parameters(self) -> np.ndarray:
+        return self.values.copy()
+
+    def match_scale(self, y: np.ndarray) -> np.ndarray:
+        lower, upper = self._pit_bounds(y)
+        return (lower + upper) / 2
+
+    def redraw(self, generator: np.random.Generator, size: int) -> np.ndarray:
+        cell = np.searchsorted(self.levels, generator.random((size, len(self))), side="left")
+        return np.take_along_axis(self._inside_cells(), cell.T, axis=1).T.copy()
+
+    def _inside_cells(self) -> np.ndarray:
+        """One value inside of each cell, (n, K + 1)."""
+        outer = np.maximum(np.ptp(self.values, axis=1), np.abs(self.values).max(axis=1) + 1)
+        between = (self.values[:, 1:] + self.values[:, :-1]) / 2
+        first, last = self.values[:, 0] - outer, self.values[:, -1] + outer
+        return np.column_stack([first, between, last])
+
+    def sort_keys(self) -> list[np.ndarray]:
+        return [*self.values.T]
+
+
+def check_grid(levels: ArrayLike, n_columns: int) -> np.ndarray:
+    """Increasing levels in (0, 1), one for each column."""
+    array = check_levels(levels, "levels")
+    if array.shape != (n_columns,):
+        raise ValueError(
+            f"levels must hold one level for each of the {n_columns} columns of quantiles; found "
+            f"shape {array.shape}. Pass the levels in the order of the columns."
+        )
+    if not ((array > 0) & (array < 1)).all():
+        raise ValueError(
+            f"levels must lie in (0, 1); found {listed(array)}. Leave out the least and the "
+            "largest outcome."
+        )
+    if not (np.diff(array) > 0).all():
+        raise ValueError(
+            f"levels must increase; found {listed(array)}. Sort them, and the columns of quantiles "
+            "with them."
+        )
+    return array
+
+
+def check_order(values: np.ndarray, levels: np.ndarray) -> None:
+    """Quantiles must not cross."""
+    crossing = np.diff(values, axis=1) < 0
+    if crossing.any():
+        row, column = np.argwhere(crossing)[0]
+        raise ValueError(
+            f"quantiles must not decrease from level to level; found {values[row, column]:.6g} at "
+            f"{levels[column]:.6g} and {values[row, column + 1]:.6g} at "
+            f"{levels[column + 1]:.6g} in row {row}. Sort each row (np.sort(quantiles, axis=1)), "
+            "which is never less accurate."
+        )
