@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 _SUBMODULES = [
     "datasets",
     "display",
+    "forecasts",
     "function_classes",
     "hypothesis_tests",
     "lenses",

@@ -21,6 +21,7 @@ MODULES = [
     "skcalib.display",
     "skcalib.report",
     "skcalib.datasets",
+    "skcalib.forecasts",
     "skcalib.function_classes",
     "skcalib.lenses",
     "skcalib.uncertainty",

@@ -15,6 +15,7 @@ LAYERS = [
     ["_numerics", "_sklearn"],
     ["_redraw"],
     ["_inputs"],
+    ["forecasts"],
     ["_kernels"],
     ["datasets", "function_classes", "lenses"],
     ["metrics"],

@@ -67,6 +67,10 @@ class Predictions:
         """Independent outcomes drawn from the predictions, (size, n)."""
         return draw_labels(self.proba, size, generator)
 
+    def arguments(self, outcome: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What a metric gets for one vector of outcomes (n,): labels and probabilities."""
+        return self.classes[outcome], self.proba
+
     def canonical_order(self) -> np.ndarray:
         """Indices (n,) that sort the samples by their values, in whatever order they came."""
         columns = self.proba.reshape(len(self.proba), -1)

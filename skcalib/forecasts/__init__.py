@@ -4,15 +4,19 @@ from ._as_forecast import as_forecast
 from ._base import Components, Forecast
 from ._distribution import DistributionForecast
 from ._ensemble import EnsembleForecast, ResidualForecast
+from ._estimators import forecast_of
 from ._gaussian import GaussianForecast, GaussianMixtureForecast
 from ._quantile import QuantileForecast
 
 __all__ = [
+    "Components",
     "DistributionForecast",
     "EnsembleForecast",
+    "Forecast",
     "GaussianForecast",
     "GaussianMixtureForecast",
     "QuantileForecast",
     "ResidualForecast",
     "as_forecast",
+    "forecast_of",
 ]

@@ -7,16 +7,39 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from .._inputs.arrays import as_array, is_number
+from .._inputs.arrays import is_number
 from .._numerics.crps import crps_nodes, gauss_legendre, split_nodes
 from .._types import RandomState
+from ._checks import check_levels, check_outcome_values, check_rows, number_or_array
 
 # Standard deviations below this share of their root mean square have the logarithm of that share.
 _LEAST_SPREAD = 1e-6
 
 
 class Components(NamedTuple):
-    """A forecast as a mixture of normals, Σ_k weight · N(location, variance), each (n, c)."""
+    """Forecasts as mixtures of normal distributions.
+
+    Parameters
+    ----------
+    location : ndarray of shape (n_samples, n_components)
+        Means of the components.
+
+    variance : ndarray of shape (n_samples, n_components)
+        Variances of the components, 0 for a single value.
+
+    weight : ndarray of shape (n_samples, n_components)
+        Weights of the components; rows sum to 1.
+
+    See Also
+    --------
+    Forecast.components : The method that returns it.
+
+    Examples
+    --------
+    >>> from skcalib.forecasts import EnsembleForecast
+    >>> EnsembleForecast([[1.0, 2.0]]).components().weight
+    array([[0.5, 0.5]])
+    """
 
     location: np.ndarray
     variance: np.ndarray
@@ -24,11 +47,36 @@ class Components(NamedTuple):
 
 
 class Forecast(ABC):
-    """Predictive distributions, one for each of n samples.
+    """Predictive distributions, one for each sample: what all kinds of forecasts share.
 
-    Subclasses define the methods with a leading underscore, which get arrays (n, m), m values for
-    each row. Whatever a distribution cannot know is refused by `_refuse`.
+    A forecast behaves like a one-dimensional array of distributions: it has a length and a shape,
+    and rows are taken with brackets. So it goes through scikit-learn's
+    :func:`~sklearn.model_selection.cross_val_score` and searches as X. What a kind of forecast
+    cannot know is refused with an error that names the remedy.
+
+    Attributes
+    ----------
+    is_continuous : bool
+        Whether every single outcome has probability 0.
+
+    is_exchangeable : bool
+        Whether the outcome is compared with the members as with a sample that it belongs to (see
+        :class:`EnsembleForecast`).
+
+    See Also
+    --------
+    as_forecast : Makes forecasts of what models return.
+
+    Examples
+    --------
+    >>> from skcalib.forecasts import Forecast, GaussianForecast
+    >>> forecast = GaussianForecast([0.0, 1.0, 2.0], 1.0)
+    >>> isinstance(forecast, Forecast), len(forecast), forecast[[0, 2]].shape
+    (True, 3, (2,))
     """
+
+    # Subclasses define the methods with a leading underscore, which get arrays (n, m): m values
+    # for each row.
 
     # Whether outcomes have probability 0 each. If not, PITs are intervals.
     is_continuous: bool = True
@@ -61,7 +109,7 @@ class Forecast(ABC):
     def _take(self, rows: np.ndarray) -> Self:
         taken = object.__new__(type(self))
         state = {k: v for k, v in vars(self).items() if not k.startswith("_cached")}
-        taken.__dict__.update(state | {name: _rows(state[name], rows) for name in self._by_row})
+        taken.__dict__.update(state | {name: state[name][rows] for name in self._by_row})
         return taken
 
     def cdf(self, y: ArrayLike) -> np.ndarray:
@@ -272,7 +320,7 @@ class Forecast(ABC):
         return self._pit_bounds(self._outcomes(y))
 
     def log_odds(self, y: ArrayLike) -> np.ndarray:
-        """logcdf − logsf: increases with the transform of the outcome, but never reaches an end.
+        """Log odds of the transform of the outcome, which do not saturate: logcdf − logsf.
 
         Parameters
         ----------
@@ -417,7 +465,7 @@ class Forecast(ABC):
         """
         self._refuse("exchange", "has no members", "Use redraw.")
 
-    def check_outcomes(self, y: np.ndarray, name: str) -> None:
+    def check_outcomes(self, y: np.ndarray, name: str) -> None:  # noqa: B027
         """Raise an error for outcomes that the forecasts hold to be impossible.
 
         Parameters
@@ -502,91 +550,3 @@ class Forecast(ABC):
     def _crps(self, y: np.ndarray) -> np.ndarray:
         level, weight = split_nodes(self._cdf(y[:, None])[:, 0])
         return crps_nodes(y, self._ppf(level), level, weight)
-
-
-def _rows(values: Any, rows: np.ndarray) -> Any:
-    return values[rows]
-
-
-def check_rows(rows: Any, n: int) -> np.ndarray:
-    """Indices of rows from what may stand in brackets; `[rows, ...]` is the same as `[rows]`."""
-    if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
-        rows = rows[0]
-    if isinstance(rows, slice):
-        return np.arange(n)[rows]
-    array = np.asarray(rows)
-    if array.size == 0 and array.ndim == 1:
-        array = array.astype(np.intp)
-    if array.ndim != 1 or array.dtype.kind not in "biu":
-        raise IndexError(
-            "Forecasts must be indexed by a slice, a list of row numbers or a mask of shape "
-            f"({n},); found {rows!r:.80}. Pass forecast[[i]] for a single row."
-        )
-    if array.dtype.kind == "b":
-        if len(array) != n:
-            raise IndexError(
-                f"A mask must have one value for each of the {n} forecasts; found {len(array)}. "
-                "Build it from the same rows."
-            )
-        return np.flatnonzero(array)
-    if array.size and not (-n <= array.min() and array.max() < n):
-        row = array[(array < -n) | (array >= n)][0]
-        raise IndexError(
-            f"Row numbers must lie between 0 and {n - 1}, as there are {n} forecasts; found {row}. "
-            "Make the forecasts and the outcomes of the same rows."
-        )
-    return array
-
-
-def number_or_array(values: Any, name: str) -> np.ndarray:
-    """Doubles, without dimensions for a single number."""
-    return check_numbers(
-        np.asarray(values) if np.ndim(values) == 0 else as_array(values, name), name
-    )
-
-
-def check_numbers(array: np.ndarray, name: str) -> np.ndarray:
-    """Real numbers as doubles."""
-    if array.dtype.kind == "O":
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError):
-            pass
-    if array.dtype.kind not in "iuf":
-        raise ValueError(
-            f"{name} must hold numbers; found type {array.dtype}. Convert it, or remove what is "
-            "not a number."
-        )
-    return array.astype(np.float64)
-
-
-def check_outcome_values(y: ArrayLike, n: int, name: str) -> np.ndarray:
-    """Outcomes as doubles (n,)."""
-    values = as_array(y, name)
-    if values.ndim == 2 and values.shape[1] == 1:
-        values = values[:, 0]
-    values = check_numbers(values, name)
-    if values.shape != (n,):
-        raise ValueError(
-            f"{name} must be 1-D, with one outcome for each of the {n} forecasts; found shape "
-            f"{values.shape}, inconsistent numbers of samples. Pass outcomes and forecasts of the "
-            "same rows."
-        )
-    if not np.isfinite(values).all():
-        row = int(np.argmin(np.isfinite(values)))
-        raise ValueError(
-            f"{name} must be finite; found {values[row]} (NaN or infinity) in row {row}. Remove "
-            "the sample."
-        )
-    return values
-
-
-def check_levels(levels: ArrayLike, name: str) -> np.ndarray:
-    """Probabilities in [0, 1]."""
-    array = number_or_array(levels, name)
-    if not ((array >= 0) & (array <= 1)).all():
-        raise ValueError(
-            f"{name} must lie in [0, 1]; found {array[~((array >= 0) & (array <= 1))][0]}. Pass "
-            "0.05 for 5 %."
-        )
-    return array

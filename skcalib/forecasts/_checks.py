@@ -1,11 +1,12 @@
 """Checks of the arrays that forecasts are made of."""
 
+import contextlib
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .._inputs.arrays import as_array
-from ._base import check_numbers, number_or_array
 
 
 def check_vector(values: Any, name: str) -> np.ndarray:
@@ -83,3 +84,85 @@ def check_member_weights(weights: Any, name: str, shape: tuple[int, int]) -> np.
             f"as the least and {total[row, 0]:.6g} as the sum in row {row}. Repair the weights."
         )
     return array / total
+
+
+def check_rows(rows: Any, n: int) -> np.ndarray:
+    """Indices of rows from what may stand in brackets; `[rows, ...]` is the same as `[rows]`."""
+    if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
+        rows = rows[0]
+    if isinstance(rows, slice):
+        return np.arange(n)[rows]
+    array = np.asarray(rows)
+    if array.size == 0 and array.ndim == 1:
+        array = array.astype(np.intp)
+    if array.ndim != 1 or array.dtype.kind not in "biu":
+        raise IndexError(
+            "Forecasts must be indexed by a slice, a list of row numbers or a mask of shape "
+            f"({n},); found {rows!r:.80}. Pass forecast[[i]] for a single row."
+        )
+    if array.dtype.kind == "b":
+        if len(array) != n:
+            raise IndexError(
+                f"A mask must have one value for each of the {n} forecasts; found {len(array)}. "
+                "Build it from the same rows."
+            )
+        return np.flatnonzero(array)
+    if array.size and not (-n <= array.min() and array.max() < n):
+        row = array[(array < -n) | (array >= n)][0]
+        raise IndexError(
+            f"Row numbers must lie between 0 and {n - 1}, as there are {n} forecasts; found {row}. "
+            "Make the forecasts and the outcomes of the same rows."
+        )
+    return array
+
+
+def number_or_array(values: Any, name: str) -> np.ndarray:
+    """Doubles, without dimensions for a single number."""
+    return check_numbers(
+        np.asarray(values) if np.ndim(values) == 0 else as_array(values, name), name
+    )
+
+
+def check_numbers(array: np.ndarray, name: str) -> np.ndarray:
+    """Real numbers as doubles."""
+    if array.dtype.kind == "O":
+        with contextlib.suppress(TypeError, ValueError):
+            array = array.astype(np.float64)
+    if array.dtype.kind not in "iuf":
+        raise ValueError(
+            f"{name} must hold numbers; found type {array.dtype}. Convert it, or remove what is "
+            "not a number."
+        )
+    return array.astype(np.float64)
+
+
+def check_outcome_values(y: ArrayLike, n: int, name: str) -> np.ndarray:
+    """Outcomes as doubles (n,)."""
+    values = as_array(y, name)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    values = check_numbers(values, name)
+    if values.shape != (n,):
+        raise ValueError(
+            f"{name} must be 1-D, with one outcome for each of the {n} forecasts; found shape "
+            f"{values.shape}, inconsistent numbers of samples. Pass outcomes and forecasts of the "
+            "same rows."
+        )
+    if not np.isfinite(values).all():
+        row = int(np.argmin(np.isfinite(values)))
+        raise ValueError(
+            f"{name} must be finite; found {values[row]} (NaN or infinity) in row {row}. Remove "
+            "the sample."
+        )
+    return values
+
+
+def check_levels(levels: ArrayLike, name: str) -> np.ndarray:
+    """Probabilities in [0, 1]."""
+    array = number_or_array(levels, name)
+    if not ((array >= 0) & (array <= 1)).all():
+        raise ValueError(
+            f"{name} must lie in [0, 1]; found {array[~((array >= 0) & (array <= 1))][0]}. Pass "
+            "0.05 for 5 %."
+        )
+    return array

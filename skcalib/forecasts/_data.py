@@ -9,7 +9,8 @@ from .._inputs.arrays import as_array, check_same_length
 from .._inputs.checks import SMALLEST_SHARE
 from .._inputs.weights import check_sample_weight
 from ._as_forecast import as_forecast
-from ._base import Forecast, check_numbers, check_outcome_values
+from ._base import Forecast
+from ._checks import check_numbers, check_outcome_values
 
 
 @dataclass(frozen=True)

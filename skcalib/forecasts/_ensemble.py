@@ -127,13 +127,28 @@ class EnsembleForecast(Forecast):
         members, weights = self._cached_order
         return [*members.T] if self.is_exchangeable else [*members.T, *weights.T]
 
+    def with_members(self, members: np.ndarray) -> "EnsembleForecast":
+        """Put other members in the place of these.
+
+        Parameters
+        ----------
+        members : ndarray of shape (n_samples, n_members)
+            The new members.
+
+        Returns
+        -------
+        forecast : EnsembleForecast
+            With the same weights.
+        """
+        return EnsembleForecast(members, None if self.is_exchangeable else self.weights)
+
     def exchange(self, y: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, "EnsembleForecast"]:
         members = self.members.copy()
         rows = np.flatnonzero(place)
         value = y.copy()
         value[rows] = members[rows, place[rows] - 1]
         members[rows, place[rows] - 1] = y[rows]
-        return value, EnsembleForecast(members)
+        return value, self.with_members(members)
 
 
 class ResidualForecast(Forecast):

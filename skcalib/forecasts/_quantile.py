@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike
 
 from .._inputs.arrays import listed
 from .._numerics.crps import crps_quantiles
-from ._base import Components, Forecast, check_levels
-from ._checks import check_matrix
+from ._base import Components, Forecast
+from ._checks import check_levels, check_matrix
 
 
 class QuantileForecast(Forecast):
