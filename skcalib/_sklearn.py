@@ -22,6 +22,7 @@ __all__ = [
     "Interval",
     "Scorer",
     "StrOptions",
+    "cache_of",
     "check_feature_names",
     "check_matplotlib_support",
     "check_method_params",
@@ -47,6 +48,12 @@ def validate_params(
     return _validate_params(
         constraints, prefer_skip_nested_validation=prefer_skip_nested_validation
     )
+
+
+def cache_of(method_caller: Callable) -> dict:
+    """What the scorers of one evaluation share, of what scikit-learn hands to each of them."""
+    cache = next(iter(getattr(method_caller, "args", ())), None)
+    return {} if cache is None else cache
 
 
 def constraints_of(function: Any) -> dict:

@@ -12,9 +12,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ._base import Forecast
 from ._as_forecast import as_forecast
-
+from ._base import Forecast
 
 
 def forecast_of(estimator: Any, X: Any) -> Forecast:
@@ -118,8 +117,8 @@ def _forecast_method(estimator: Any) -> Callable | None:
 
 def check_search(search: Any) -> None:
     """A search knows its best estimator once it is fitted, and if it refits that."""
-    check_is_fitted(search)
     if not hasattr(search, "best_estimator_"):
+        check_is_fitted(search)
         raise TypeError(
             f"estimator must keep its best estimator; found {type(search).__name__} with refit="
             f"{search.refit!r}. Pass refit=True, or the name of a metric."

@@ -28,7 +28,6 @@ class Metric:
     function: Callable
     cost: str  # growth with the number of samples n
     takes: frozenset[str] = frozenset({"classes"})  # kinds of predictions
-    response_method: str | tuple[str, ...] = "predict_proba"  # of an estimator, for scorers
     is_mean: bool = False  # whether it is a mean over the samples
     rate: float = 1 / 2  # the estimate of a calibrated model falls like n^-rate
     statistic: type[SquaredKernelError] | None = None  # takes batches of outcomes
@@ -64,6 +63,12 @@ METRICS = {
 }
 
 
+# The metrics of forecasts.
+FORECAST_METRICS: dict[str, Metric] = {metric.name: metric for metric in ()}
+
+ALL_METRICS = METRICS | FORECAST_METRICS
+
+
 def entry_of(metric) -> Metric | None:
     """The entry of a metric given by name, as the function, or with some arguments fixed.
 
@@ -72,13 +77,19 @@ def entry_of(metric) -> Metric | None:
     while isinstance(metric, partial):
         metric = metric.func
     if isinstance(metric, str):
-        return METRICS[metric]
-    return next((entry for entry in METRICS.values() if entry.function is metric), None)
+        return ALL_METRICS[metric]
+    return next((entry for entry in ALL_METRICS.values() if entry.function is metric), None)
 
 
 def takes_classes(metric) -> bool:
     """Whether a function has an argument `labels` that is not fixed yet."""
     return "labels" in _open_parameters(metric)
+
+
+def requires(metric, name) -> bool:
+    """Whether a function has an argument of this name without a default, that is not fixed yet."""
+    parameter = _open_parameters(metric).get(name)
+    return parameter is not None and parameter.default is parameter.empty
 
 
 def with_classes(metric, classes):

@@ -4,8 +4,12 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
-from .._sklearn import Scorer
-from ._registry import METRICS, takes_classes
+from .._sklearn import Scorer, cache_of
+from ..forecasts import forecast_of
+from ._registry import ALL_METRICS, entry_of, requires, takes_classes
+
+# The methods that may hold a forecast, as scikit-learn wants to be told them.
+_OF_FORECASTS = ("predict_forecast", "predict_proba", "predict")
 
 
 class _ClassAwareScorer(Scorer):
@@ -22,26 +26,46 @@ class _ClassAwareScorer(Scorer):
         return super()._score(method_caller, estimator, X, y_true, **kwargs)
 
 
+class _ForecastScorer(_ClassAwareScorer):
+    """A scorer of forecasts, or of a classifier's probabilities if the metric takes these, too."""
+
+    def _score(self, method_caller, estimator, X, y_true, **kwargs):
+        entry = entry_of(self._score_func)
+        if entry is not None and "classes" in entry.takes and hasattr(estimator, "classes_"):
+            return super()._score(method_caller, estimator, X, y_true, **kwargs)
+        self._warn_overlap("Arguments of make_scorer are also passed as metadata.", kwargs)
+        cache = cache_of(method_caller)
+        if "forecast" not in cache:
+            cache["forecast"] = forecast_of(estimator, X)
+        features = {"given": X} if requires(self._score_func, "given") else {}
+        arguments = features | self._kwargs | kwargs
+        return self._sign * self._score_func(y_true, cache["forecast"], **arguments)
+
+
 def make_scorer(
     score_func: Callable,
     *,
-    response_method: str | list[str] | tuple[str, ...] = "predict_proba",
+    response_method: str | list[str] | tuple[str, ...] | None = None,
     greater_is_better: bool = False,
     **kwargs: Any,
 ) -> Scorer:
-    """Make a scorer from a metric of probabilities.
+    """Make a scorer from a metric of probabilities or forecasts.
 
     The same as :func:`sklearn.metrics.make_scorer`, with the two defaults that calibration errors
     need. A metric that takes `labels` gets the classes of the estimator, so that a test set need
-    not contain all of them.
+    not contain all of them. A metric of forecasts gets what
+    :func:`skcalib.forecasts.forecast_of` finds in the estimator, and one that requires `given`
+    gets the features for it, unless others are passed.
 
     Parameters
     ----------
     score_func : callable
-        A function ``score_func(y_true, y_proba, **kwargs) -> float``.
+        A function ``score_func(y_true, y_proba, **kwargs) -> float``, or one of forecasts.
 
-    response_method : str or sequence of str, default="predict_proba"
-        The method of the estimator whose output is passed to `score_func`.
+    response_method : str or sequence of str, default=None
+        The method of the estimator whose output is passed to `score_func`. None stands for
+        "predict_forecast" if that is a metric of forecasts in :mod:`skcalib.metrics`, else for
+        "predict_proba". "predict_forecast" stands for all ways to a forecast.
 
     greater_is_better : bool, default=False
         Whether larger values are better. If not, the scorer returns the negative value.
@@ -69,13 +93,16 @@ def make_scorer(
     (5,)
     """
     sign = 1 if greater_is_better else -1
+    entry = entry_of(score_func)
+    if response_method is None:
+        takes_forecasts = entry is not None and "forecasts" in entry.takes
+        response_method = "predict_forecast" if takes_forecasts else "predict_proba"
+    if response_method == "predict_forecast":
+        return _ForecastScorer(score_func, sign, kwargs, _OF_FORECASTS)
     return _ClassAwareScorer(score_func, sign, kwargs, response_method)
 
 
-_SCORERS = {
-    f"neg_{name}": make_scorer(entry.function, response_method=entry.response_method)
-    for name, entry in METRICS.items()
-}
+_SCORERS = {f"neg_{name}": make_scorer(entry.function) for name, entry in ALL_METRICS.items()}
 
 
 def get_scorer(scoring: str) -> Scorer:

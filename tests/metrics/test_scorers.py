@@ -3,13 +3,26 @@
 import numpy as np
 import pytest
 from sklearn import config_context
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.linear_model import BayesianRidge, LinearRegression
 from sklearn.metrics import make_scorer as sklearn_make_scorer
-from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_validate
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_validate
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skcalib import metrics
+from skcalib.forecasts import QuantileForecast, forecast_of
 from skcalib.metrics import get_scorer, get_scorer_names, make_scorer, smooth_calibration_error
+from skcalib.metrics._registry import FORECAST_METRICS, METRICS
+
+NAMES = [f"neg_{name}" for name in METRICS]
+OF_FORECASTS = [f"neg_{name}" for name in FORECAST_METRICS]
+
+
+def test_names_are_those_of_the_metrics():
+    assert get_scorer_names() == sorted(NAMES + OF_FORECASTS)
 
 
 @pytest.fixture(params=["binary", "strings", "three classes"])
@@ -18,7 +31,7 @@ def data(request):
     return X, np.array(["no", "yes"])[y] if request.param == "strings" else y
 
 
-@pytest.mark.parametrize("name", get_scorer_names())
+@pytest.mark.parametrize("name", NAMES)
 def test_scorers_equal_their_metrics(name, data):
     X, y = data
     model = GaussianNB().fit(X, y)
@@ -42,13 +55,13 @@ def test_scorer_with_positive_label():
 
 
 def test_cross_validate_with_several_metrics(data):
-    scoring = {name: get_scorer(name) for name in get_scorer_names()}
+    scoring = {name: get_scorer(name) for name in NAMES}
     result = cross_validate(GaussianNB(), *data, scoring=scoring, error_score="raise")
     for name in scoring:
         assert np.isfinite(result[f"test_{name}"]).all()
 
 
-@pytest.mark.parametrize("name", get_scorer_names())
+@pytest.mark.parametrize("name", NAMES)
 def test_test_sets_may_lack_classes(name):
     X, y = load_breast_cancer(return_X_y=True)
     metric = getattr(metrics, name.removeprefix("neg_"))
@@ -104,3 +117,136 @@ def test_get_scorer_returns_a_copy():
         get_scorer("neg_smooth_calibration_error").set_score_request(sample_weight=True)
         request = get_scorer("neg_smooth_calibration_error").get_metadata_routing()
         assert request.score.requests.get("sample_weight") is not True
+
+
+def mean_width(y_true, y_forecast, *, sample_weight=None, level=0.5):
+    """A metric that is not registered, and that a normal forecast would change."""
+    low, high = y_forecast.interval(level)
+    return float(np.average((high - low) * (y_true > 100), weights=sample_weight))
+
+
+class Forecaster(RegressorMixin, BaseEstimator):
+    """Its forecast is not the normal one of its mean and standard deviation."""
+
+    n_calls = 0
+
+    def __init__(self, width=1.0):
+        self.width = width
+
+    def fit(self, X, y):
+        self.inner_ = BayesianRidge().fit(X, y)
+        return self
+
+    def predict(self, X, return_std=False):
+        return self.inner_.predict(X, return_std=return_std)
+
+    def predict_forecast(self, X):
+        type(self).n_calls += 1
+        step = self.width * np.arange(-4.0, 5.0)
+        return QuantileForecast(self.predict(X)[:, None] + step, np.linspace(0.1, 0.9, 9))
+
+
+@pytest.fixture(scope="module")
+def regression():
+    X, y = load_diabetes(return_X_y=True)
+    return X[:120], y[:120]
+
+
+@pytest.mark.parametrize("name", OF_FORECASTS)
+def test_scorers_of_forecasts_equal_their_metrics(name, regression):
+    X, y = regression
+    X = X[:, :2]
+    metric = getattr(metrics, name.removeprefix("neg_"))
+    inner = make_pipeline(StandardScaler(), BayesianRidge()).fit(X, y)
+    model = GridSearchCV(inner, {}, cv=2).fit(X, y)
+    try:
+        expected = -metric(y, inner.predict(X, return_std=True))
+    except TypeError:  # it takes the features as well
+        expected = -metric(y, inner.predict(X, return_std=True), given=X)
+    assert get_scorer(name)(model, X, y) == expected
+    assert make_scorer(metric)(model, X, y) == expected
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Forecaster(),
+        make_pipeline(StandardScaler(), Forecaster()),
+        GridSearchCV(make_pipeline(StandardScaler(), Forecaster()), {}, cv=2),
+    ],
+    ids=["itself", "pipeline", "search"],
+)
+def test_a_forecast_is_not_replaced_by_a_normal_one(model, regression):
+    X, y = regression
+    model = model.fit(X, y)
+    scorer = make_scorer(mean_width, response_method="predict_forecast", level=0.6)
+    assert scorer(model, X, y) == -mean_width(y, forecast_of(model, X), level=0.6)
+    assert scorer(model, X, y) == pytest.approx(-6 * np.mean(y > 100))
+
+
+def test_searches_by_a_score_of_forecasts(regression):
+    scorer = make_scorer(mean_width, response_method="predict_forecast", greater_is_better=True)
+    model = make_pipeline(StandardScaler(), Forecaster())
+    search = GridSearchCV(model, {"forecaster__width": [1.0, 3.0, 2.0]}, scoring=scorer, cv=3)
+    assert search.fit(*regression).best_params_ == {"forecaster__width": 3.0}
+
+
+def test_several_scores_share_one_forecast(regression, monkeypatch):
+    monkeypatch.setattr(Forecaster, "n_calls", 0)
+    scoring = {
+        f"level {level}": make_scorer(mean_width, response_method="predict_forecast", level=level)
+        for level in (0.2, 0.4, 0.6)
+    }
+    scoring["predict"] = "neg_mean_absolute_error"  # which must not get a forecast
+    model = make_pipeline(StandardScaler(), Forecaster())
+    result = cross_validate(model, *regression, scoring=scoring, cv=3, error_score="raise")
+    assert Forecaster.n_calls == 3
+    share = result["test_level 0.2"] / -2
+    for level in (0.2, 0.4, 0.6):
+        np.testing.assert_allclose(result[f"test_level {level}"], -10 * level * share)
+    assert (result["test_predict"] < -10).all()
+
+
+def test_sample_weight_is_routed_to_scores_of_forecasts(regression):
+    X, y = regression
+    weight = np.random.default_rng(0).random(len(y))
+    with config_context(enable_metadata_routing=True):
+        scorer = make_scorer(mean_width, response_method="predict_forecast")
+        scorer.set_score_request(sample_weight=True)
+        result = cross_validate(
+            Forecaster(), X, y, scoring=scorer, cv=KFold(3), params={"sample_weight": weight}
+        )
+    expected = []
+    for train, test in KFold(3).split(X):
+        forecast = Forecaster().fit(X[train], y[train]).predict_forecast(X[test])
+        expected.append(-mean_width(y[test], forecast, sample_weight=weight[test]))
+    np.testing.assert_allclose(result["test_score"], expected)
+
+
+def test_metrics_that_require_given_get_the_features(regression):
+    def gap(y_true, y_forecast, *, given, sample_weight=None):
+        return float(np.max(given) + len(y_forecast))
+
+    X, y = regression
+    model = Forecaster().fit(X, y)
+    scorer = make_scorer(gap, response_method="predict_forecast")
+    assert scorer(model, X, y) == -X.max() - len(y)
+    with config_context(enable_metadata_routing=True):
+        scorer = scorer.set_score_request(given=True)
+        assert scorer(model, X, y, given=np.full(len(y), 7.0)) == -7 - len(y)
+    fixed = make_scorer(gap, response_method="predict_forecast", given=[5.0])
+    assert fixed(model, X, y) == -5 - len(y)
+
+
+def test_estimators_without_forecasts_are_refused_by_scores_of_forecasts(regression):
+    model = LinearRegression().fit(*regression)
+    with pytest.raises(TypeError, match=r"must have a forecast.*found LinearRegression"):
+        make_scorer(mean_width, response_method="predict_forecast")(model, *regression)
+
+
+def test_scorers_of_forecasts_show_where_they_look():
+    scorer = make_scorer(mean_width, response_method="predict_forecast")
+    assert repr(scorer) == (
+        "make_scorer(mean_width, greater_is_better=False, "
+        "response_method=('predict_forecast', 'predict_proba', 'predict'))"
+    )
