@@ -300,7 +300,9 @@ class Forecast(ABC):
         lower, upper = self.pit_bounds(y)
         if self.is_continuous:
             return upper
-        uniform = check_random_state(random_state).uniform(size=len(self))
+        # another stream than that of a generator which may have drawn the outcomes from this seed
+        seed = check_random_state(random_state).randint(2**31 - 1)
+        uniform = np.random.default_rng(seed).random(len(self))
         return lower + uniform * (upper - lower)
 
     def pit_bounds(self, y: ArrayLike) -> tuple[np.ndarray, np.ndarray]:

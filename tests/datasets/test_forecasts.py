@@ -1,0 +1,202 @@
+"""The simulated forecasts have the laws that their documentation says."""
+
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import kstest, norm
+
+from skcalib.datasets import (
+    make_count_forecasts,
+    make_ensemble_forecasts,
+    make_forecaster_family,
+    make_gaussian_forecasts,
+    make_spatial_forecasts,
+    make_zero_inflated_forecasts,
+)
+
+N = 20_000
+
+CALIBRATED = {
+    "gaussian": make_gaussian_forecasts,
+    "ideal": make_forecaster_family,
+    "climatological": partial(make_forecaster_family, forecaster="climatological"),
+    "unfocused": partial(make_forecaster_family, forecaster="unfocused"),
+    "spatial": lambda n, random_state: make_spatial_forecasts(n, random_state=random_state)[:2],
+    "two waves": lambda n, random_state: make_spatial_forecasts(
+        n, n_waves=2, local_bias=0.95, random_state=random_state
+    )[:2],
+    "ensemble": make_ensemble_forecasts,
+    "two members": partial(make_ensemble_forecasts, n_members=2),
+    "poisson": make_count_forecasts,
+    "negative binomial": partial(make_count_forecasts, overdispersion=0.5),
+    "zero-inflated": make_zero_inflated_forecasts,
+}
+
+MISCALIBRATED = {
+    "too narrow": partial(make_gaussian_forecasts, dispersion=0.8),
+    "too wide": partial(make_gaussian_forecasts, dispersion=1.25),
+    "biased": partial(make_gaussian_forecasts, bias=0.3),
+    "sign-reversed": partial(make_forecaster_family, forecaster="sign-reversed"),
+    "narrow ensemble": partial(make_ensemble_forecasts, dispersion=0.5),
+    "biased ensemble": partial(make_ensemble_forecasts, bias=1),
+    "poisson": partial(make_count_forecasts, overdispersion=0.5, forecast_overdispersion=0),
+    "narrow zero-inflated": partial(make_zero_inflated_forecasts, dispersion=0.7),
+    "biased zero-inflated": partial(make_zero_inflated_forecasts, bias=0.5),
+}
+
+
+@pytest.mark.parametrize("make", CALIBRATED.values(), ids=CALIBRATED)
+def test_pits_are_uniform_where_promised(make):
+    y, forecast = make(N, random_state=1)
+    assert y.shape == forecast.shape == (N,)
+    assert y.dtype == np.float64
+    assert kstest(forecast.pit(y, random_state=1), "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("make", MISCALIBRATED.values(), ids=MISCALIBRATED)
+def test_pits_are_not_uniform_elsewhere(make):
+    y, forecast = make(N, random_state=1)
+    assert kstest(forecast.pit(y, random_state=1), "uniform").pvalue < 1e-6
+
+
+@pytest.mark.parametrize(("dispersion", "bias"), [(1, 0), (0.5, 0), (2, -1)])
+def test_standardised_errors(dispersion, bias):
+    y, forecast, truth = make_gaussian_forecasts(
+        N, dispersion=dispersion, bias=bias, return_true_forecast=True, random_state=0
+    )
+    z = (y - forecast.mean()) / forecast.std()
+    assert kstest(z, norm(-bias / dispersion, 1 / dispersion).cdf).pvalue > 1e-3
+    np.testing.assert_allclose(forecast.std(), dispersion * truth.std(), rtol=1e-14)
+    np.testing.assert_allclose(forecast.mean() - truth.mean(), bias * truth.std(), atol=1e-14)
+    assert kstest(truth.mean(), "norm").pvalue > 1e-3
+    assert kstest(np.log(truth.std()) / -math.log(4), "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("dispersion", [0.5, 1, 3])
+def test_quantile_calibration_error_of_the_notes(dispersion):
+    def gap(level):
+        return abs(norm.cdf(dispersion * norm.ppf(level)) - level)
+
+    expected = 2 * quad(gap, 0, 0.5)[0]
+    assert abs(1 / 4 - math.atan(dispersion) / math.pi) == pytest.approx(expected, abs=1e-9)
+
+
+def test_outcomes_do_not_depend_on_what_the_forecasts_do():
+    for make in (make_gaussian_forecasts, make_ensemble_forecasts, make_zero_inflated_forecasts):
+        expected = make(50, random_state=3)[0]
+        found = make(50, dispersion=2, bias=1, random_state=3)[0]
+        np.testing.assert_array_equal(found, expected)
+    names = ("ideal", "climatological", "unfocused", "sign-reversed")
+    first, *others = (make_forecaster_family(50, forecaster=n, random_state=3)[0] for n in names)
+    for other in others:
+        np.testing.assert_array_equal(other, first)
+
+
+@pytest.mark.parametrize(
+    ("forecaster", "marginal", "given"),
+    [
+        ("ideal", True, True),
+        ("climatological", True, True),
+        ("unfocused", False, False),
+        ("sign-reversed", True, False),
+    ],
+)
+def test_kinds_of_calibration(forecaster, marginal, given):
+    y, forecast = make_forecaster_family(N, forecaster=forecaster, random_state=0)
+    # mean distribution of the forecasts at some points, against that of the outcomes, N(0, 2)
+    points = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
+    mean = forecast.cdf(np.tile(points, (N, 1))).mean(axis=0)
+    gap = np.abs(mean - norm.cdf(points, scale=math.sqrt(2))).max()
+    assert (gap < 4 * 0.5 / math.sqrt(N)) == marginal
+    # errors given the forecast: their mean where the forecast's mean is above 1, and where below −1
+    error = y - forecast.mean()
+    share = np.array([(error * (s * forecast.mean() > 1)).mean() for s in (-1, 1)])
+    noise = 4 * error.std() / math.sqrt(N)
+    assert (np.abs(share).max() < noise) == given
+
+
+def test_places():
+    beta = 0.7
+    y, forecast, positions, truth = make_spatial_forecasts(
+        N, local_bias=beta, n_waves=2, return_true_forecast=True, random_state=0
+    )
+    assert positions.shape == (N, 2)
+    for column in positions.T:
+        assert kstest(column, "uniform").pvalue > 1e-3
+    assert kstest((y - truth.mean()) / truth.std(), "norm").pvalue > 1e-3
+    bias = (truth.mean() - forecast.mean()) / forecast.std()
+    assert kstest(bias, norm(scale=beta).cdf).pvalue > 1e-3
+    np.testing.assert_allclose(truth.std(), math.sqrt(1 - beta**2) * forecast.std(), rtol=1e-12)
+    # up and down, twice: highest at 1/4 and 3/4 of the way
+    wave = 1 - np.abs(1 - (4 * positions) % 2)
+    np.testing.assert_allclose(bias, beta / math.sqrt(2) * norm.ppf(wave).sum(axis=1), atol=1e-8)
+    # uniform given what the forecasts say
+    wide = forecast.std() > 0.5
+    assert kstest(forecast.pit(y)[wide], "uniform").pvalue > 1e-3
+    assert make_spatial_forecasts(30, local_bias=0, return_true_forecast=True)[1].shape == (30,)
+
+
+@pytest.mark.parametrize("n_members", [2, 5])
+def test_ranks_of_exchangeable_outcomes(n_members):
+    y, ensemble = make_ensemble_forecasts(N, n_members=n_members, random_state=0)
+    assert ensemble.members.shape == (N, n_members)
+    rank = (ensemble.members < y[:, None]).sum(axis=1)
+    share = np.bincount(rank, minlength=n_members + 1) / N
+    p = 1 / (n_members + 1)
+    np.testing.assert_allclose(share, p, atol=4 * math.sqrt(p / N))
+
+
+@pytest.mark.parametrize("alpha", [0, 0.5, 2])
+def test_moments_of_counts(alpha):
+    y, forecast = make_count_forecasts(N, overdispersion=alpha, random_state=0)
+    mean = forecast.mean()
+    assert kstest(np.log10(mean), "uniform").pvalue > 1e-3
+    np.testing.assert_allclose(forecast.std() ** 2, mean + alpha * mean**2, rtol=1e-10)
+    z = (y - mean) / forecast.std()
+    assert z.mean() == pytest.approx(0, abs=4 / math.sqrt(N))
+    assert np.mean(z**2) == pytest.approx(1, abs=4 * np.std(z**2) / math.sqrt(N))
+    assert (y == y.astype(int)).all()
+
+
+def test_point_mass_at_zero():
+    y, forecast = make_zero_inflated_forecasts(200, random_state=0)
+    lower, upper = forecast.pit_bounds(y)
+    assert (lower[y == 0] == 0).all()
+    np.testing.assert_allclose(upper[y == 0], forecast.cdf(0.0)[y == 0])
+    np.testing.assert_allclose(lower[y > 0], upper[y > 0], rtol=0, atol=1e-9)
+    one = forecast[:1]
+    loc, scale = one.dist.loc[0], one.dist.scale[0]
+    for power, expected in ((1, one.mean()[0]), (2, one.std()[0] ** 2 + one.mean()[0] ** 2)):
+        found = quad(lambda t, k=power: t**k * norm.pdf(t, loc, scale), 0, loc + 12 * scale)[0]
+        assert found == pytest.approx(expected, rel=1e-8)
+    draws = forecast.sample(2000, random_state=0)
+    zero = (draws == 0).mean(axis=1) - forecast.cdf(0.0)
+    assert np.abs(zero).max() < 5 * 0.5 / math.sqrt(2000)
+
+
+@pytest.mark.parametrize("make", {*CALIBRATED.values()} | {*MISCALIBRATED.values()})
+def test_seeds(make):
+    y, forecast = make(5, random_state=7)
+    again, same = make(5, random_state=7)
+    other, _ = make(5, random_state=8)
+    np.testing.assert_array_equal(y, again)
+    np.testing.assert_array_equal(forecast.quantiles([0.3, 0.9]), same.quantiles([0.3, 0.9]))
+    assert (y != other).any()
+
+
+def test_bad_parameters():
+    for make, name, value in (
+        (make_gaussian_forecasts, "dispersion", 0.0),
+        (make_gaussian_forecasts, "bias", np.inf),
+        (make_forecaster_family, "forecaster", "honest"),
+        (make_spatial_forecasts, "local_bias", 1.0),
+        (make_spatial_forecasts, "n_waves", 0),
+        (make_ensemble_forecasts, "n_members", 1),
+        (make_count_forecasts, "overdispersion", -1.0),
+        (make_zero_inflated_forecasts, "n_samples", 0),
+    ):
+        with pytest.raises(ValueError, match=f"The '{name}' parameter"):
+            make(**{name: value})
