@@ -45,7 +45,7 @@ def _quantiles(
         high[active] = np.where(excess < 0, high[active], x[active])
         with np.errstate(divide="ignore", invalid="ignore"):
             step = x[active] - excess / slope
-        inside = (step > low[active]) & (step < high[active])
+        inside = (step >= low[active]) & (step <= high[active])
         new = np.where(inside, step, (low[active] + high[active]) / 2)
         moved = np.abs(new - x[active]) > 4e-16 * np.abs(new)
         x[active] = new
