@@ -3,6 +3,9 @@
 All scores are in the units of the outcome, and 0 is best. Outcomes are (n,), and so are the scores.
 """
 
+import itertools
+from collections.abc import Callable
+
 import numpy as np
 from scipy.special import ndtr
 
@@ -85,16 +88,104 @@ def pinball(gap: np.ndarray, level: np.ndarray) -> np.ndarray:
     return np.maximum(level * gap, (level - 1) * gap)
 
 
+def quantile_nodes(n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """Levels and weights (n_nodes,) for integrals of quantile functions over [0, 1].
+
+    They are Gauss–Legendre nodes in t with the level s(t) = 10 t³ − 15 t⁴ + 6 t⁵, which crowds them
+    at both ends, where quantile functions may be infinite. For the mean of a Gaussian kernel of a
+    normal variable, 64 nodes are right to 6e-11, where those without s are to 3e-5.
+    """
+    t, weight = gauss_legendre(n_nodes)
+    return t**3 * (10 - 15 * t + 6 * t**2), 30 * (t * (1 - t)) ** 2 * weight
+
+
 def split_nodes(level: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Gauss–Legendre nodes and weights on [0, level] and [level, 1], (n, 64) for levels (n,)."""
-    node, weight = gauss_legendre(_NODES_PER_SIDE)
-    below, above = level[:, None] * node, level[:, None] + (1 - level[:, None]) * node
-    weights = [level[:, None] * weight, (1 - level[:, None]) * weight]
-    return np.hstack([below, above]), np.hstack(weights)
+    """Nodes and weights for integrals over [0, level] and [level, 1], (n, 64) for levels (n,)."""
+    share, weight = quantile_nodes(_NODES_PER_SIDE)
+    below, above = level[:, None], 1 - level[:, None]
+    nodes = np.hstack([below * share, 1 - above * share])
+    return nodes, np.hstack([below * weight, above * weight])
 
 
 def crps_nodes(
     y: np.ndarray, quantiles: np.ndarray, level: np.ndarray, weight: np.ndarray
 ) -> np.ndarray:
-    """2 Σ_k π_k ρ_(u_k)(y − F⁻¹(u_k)) for nodes u (n, m) with weights π and quantiles F⁻¹(u)."""
-    return 2 * np.einsum("nm,nm->n", weight, pinball(y[:, None] - quantiles, level))
+    """2 Σ_k π_k ρ_(u_k)(y − F⁻¹(u_k)) for nodes u (n, m) with weights π and quantiles F⁻¹(u).
+
+    Nodes that rounding has moved to 0 or 1, where quantiles may be infinite, contribute nothing:
+    the loss tends to 0 there.
+    """
+    is_inner = (level > 0) & (level < 1)
+    gap = np.where(is_inner, y[:, None] - np.where(is_inner, quantiles, 0.0), 0.0)
+    return 2 * np.einsum("nm,nm->n", weight, pinball(gap, level))
+
+
+# Beyond this many standard deviations a normal distribution function is 0 or 1.
+_FARTHEST = 9.0
+
+
+def crps_gaussian_between(
+    y: np.ndarray, mean: np.ndarray, std: np.ndarray, low: float, high: float
+) -> np.ndarray:
+    """∫ (F(t) − 1[y ≤ t])² dt over t from low to high, which may be infinite."""
+    z, first, last = (
+        (np.clip(end, low, high) - mean) / std for end in (y, np.full(1, low), np.full(1, high))
+    )
+    below = _squared_cdf_integral(z) - _squared_cdf_integral(first)
+    above = _squared_cdf_integral(-z) - _squared_cdf_integral(-last)
+    return std * (below + above)
+
+
+def _squared_cdf_integral(z: np.ndarray) -> np.ndarray:
+    """∫ Φ(x)² dx over x from −∞ to z: z Φ(z)² + 2 φ(z) Φ(z) − Φ(√2 z)/√π, and 0 for z = −∞."""
+    z = np.maximum(z, -40.0)  # where it underflows
+    below = ndtr(z)
+    return z * below**2 + 2 * normal_density(z) * below - ndtr(np.sqrt(2) * z) / _SQRT_PI
+
+
+def crps_mixture_between(
+    y: np.ndarray, mean: np.ndarray, std: np.ndarray, weight: np.ndarray, low: float, high: float
+) -> np.ndarray:
+    """`crps_gaussian_between` for mixtures of normals; mean, std and weight (n, c).
+
+    Gauss–Legendre quadrature with 16 nodes on pieces of at most 2 standard deviations of any
+    component that varies there: right to 1e-12. Cost O(n c²).
+    """
+    steps = np.linspace(-_FARTHEST, _FARTHEST, 10)
+    ends = (mean[:, :, None] + std[:, :, None] * steps).reshape(len(mean), -1)
+    ends = np.sort(np.clip(np.column_stack([ends, y]), low, high), axis=1)  # (n, 10 c + 1)
+    node, node_weight = gauss_legendre(16)
+    score = np.zeros(len(y))
+    for first, last in itertools.pairwise(ends.T):
+        t = first[:, None] + (last - first)[:, None] * node  # (n, 16)
+        sign = np.where(first >= y, -1.0, 1.0)  # to the right of y it is the survival function
+        part = np.zeros_like(t)
+        for m, s, w in zip(mean.T, std.T, weight.T, strict=True):
+            part += w[:, None] * ndtr((sign / s)[:, None] * (t - m[:, None]))
+        score += (last - first) * (part**2 @ node_weight)
+    return score
+
+
+def crps_ppf_between(
+    y: np.ndarray,
+    ppf: Callable[[np.ndarray], np.ndarray],
+    levels: np.ndarray,
+    low: float,
+    high: float,
+) -> np.ndarray:
+    """The same for a continuous quantile function, from (n, m) levels to (n, m).
+
+    The law of min(max(Y, low), high) has quantiles clipped in the same way, which have kinks at
+    the levels F(low) and F(high); the pinball loss has one at F(y). So `levels` (n, 3) are these
+    three, and the quadrature has 32 nodes on each of the four pieces between them.
+    """
+    ends = np.sort(levels, axis=1)
+    ends = np.column_stack([np.zeros(len(y)), ends, np.ones(len(y))])
+    node, node_weight = gauss_legendre(_NODES_PER_SIDE)
+    y = np.clip(y, low, high)
+    score = np.zeros(len(y))
+    for first, last in itertools.pairwise(ends.T):
+        level = first[:, None] + (last - first)[:, None] * node
+        quantile = np.clip(ppf(level), low, high)
+        score += crps_nodes(y, quantile, level, (last - first)[:, None] * node_weight)
+    return score

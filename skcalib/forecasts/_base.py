@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._inputs.arrays import is_number
-from .._numerics.crps import crps_nodes, gauss_legendre, split_nodes
+from .._numerics.crps import crps_nodes, quantile_nodes, split_nodes
 from .._types import RandomState
 from ._checks import check_levels, check_outcome_values, check_rows, number_or_array
 
@@ -384,15 +384,15 @@ class Forecast(ABC):
         Parameters
         ----------
         n_nodes : int, default=64
-            Number of Gauss–Legendre nodes, for distributions that are not such a mixture.
+            Number of quadrature nodes, for distributions that are not such a mixture.
 
         Returns
         -------
         components : Components
             Arrays `location`, `variance` and `weight` of shape (n_samples, n_components).
         """
-        node, weight = gauss_legendre(n_nodes)
-        location = self.quantiles(node)
+        level, weight = quantile_nodes(n_nodes)
+        location = self.quantiles(level)
         return Components(
             location, np.zeros_like(location), np.broadcast_to(weight, location.shape)
         )

@@ -41,10 +41,10 @@ class DistributionForecast(Forecast):
     -----
     Without `logcdf` and `logsf`, the log odds of an outcome whose `cdf` is 0 or 1 in double
     precision are refused, not guessed. Where moments of transformed outcomes have no closed form,
-    :meth:`components` stands for the distribution by 64 Gauss–Legendre nodes of its quantile
+    :meth:`components` stands for the distribution by 64 quadrature nodes of its quantile
     function, or by all likely values of a discrete one (up to 512 of them). The score :meth:`crps`
-    is 64-point quadrature of the quantile function on either side of the outcome, right to about
-    six digits, or more for smooth ones.
+    is found by quadrature of the quantile function, with 32 nodes on either side of the outcome; it
+    is right to about eight digits.
 
     Examples
     --------

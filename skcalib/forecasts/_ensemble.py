@@ -11,6 +11,9 @@ from .._numerics.ensemble import ensemble_cdf, ensemble_quantiles
 from ._base import Components, Forecast
 from ._checks import check_matrix, check_member_weights, check_vector
 
+# A location plus a residual misses their sum by less than this share.
+_ROUNDING = 4e-16
+
 
 class EnsembleForecast(Forecast):
     """Ensembles: several possible outcomes for each sample.
@@ -225,15 +228,21 @@ class ResidualForecast(Forecast):
         total = np.concatenate([[0.0], np.cumsum(self.weights)])
         return total / total[-1]
 
+    def _place(self, y: np.ndarray, side: Literal["left", "right"]) -> np.ndarray:
+        """The number of residuals below y − location, or at most that. Rounding breaks no tie."""
+        location = self.location[:, None]
+        slack = _ROUNDING * (np.abs(y) + np.abs(location))
+        gap = y - location + (slack if side == "right" else -slack)
+        return np.searchsorted(self.residuals, gap, side=side)
+
     def _at(self, y: np.ndarray, side: Literal["left", "right"]) -> np.ndarray:
-        place = np.searchsorted(self.residuals, y - self.location[:, None], side=side)
-        return self._cumulative[place]
+        return self._cumulative[self._place(y, side)]
 
     def _cdf(self, y: np.ndarray) -> np.ndarray:
         return self._at(y, "right")
 
     def _sf(self, y: np.ndarray) -> np.ndarray:
-        place = np.searchsorted(self.residuals, y - self.location[:, None], side="right")
+        place = self._place(y, "right")
         above = np.concatenate([[0.0], np.cumsum(self.weights[::-1])])[::-1]
         return (above / above[0])[place]
 

@@ -1,0 +1,398 @@
+"""The kinds of forecasts against SciPy, loops and quadrature."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import integrate, special, stats
+
+from skcalib.forecasts import (
+    DistributionForecast,
+    EnsembleForecast,
+    GaussianForecast,
+    GaussianMixtureForecast,
+    QuantileForecast,
+    ResidualForecast,
+)
+
+RNG = np.random.default_rng(0)
+N = 7
+MEAN, STD = RNG.normal(size=(N, 3)), RNG.uniform(0.2, 2.0, size=(N, 3))
+WEIGHTS = RNG.dirichlet([1, 1, 1], size=N)
+MEMBERS = np.round(RNG.normal(size=(N, 6)), 1)
+MEMBER_WEIGHTS = RNG.dirichlet(np.ones(6), size=N)
+LEVELS = np.array([0.1, 0.25, 0.5, 0.9])
+
+FORECASTS = {
+    "Gaussian": GaussianForecast(MEAN[:, 0], STD[:, 0]),
+    "mixture": GaussianMixtureForecast(MEAN, STD, WEIGHTS),
+    "ensemble": EnsembleForecast(MEMBERS),
+    "weighted ensemble": EnsembleForecast(MEMBERS, MEMBER_WEIGHTS),
+    "residual": ResidualForecast(MEAN[:, 0], MEMBERS[0], MEMBER_WEIGHTS[0]),
+    "quantile": QuantileForecast(np.sort(MEMBERS[:, :4], axis=1), LEVELS),
+    "gamma": DistributionForecast(stats.gamma(STD[:, 0] + 0.5, scale=STD[:, 1])),
+    "Poisson": DistributionForecast(stats.poisson(3 * STD[:, 0])),
+    "new style": DistributionForecast(stats.make_distribution(stats.gamma)(a=STD[:, 0] + 0.5)),
+}
+KNOWN_EVERYWHERE = {k: v for k, v in FORECASTS.items() if k != "quantile"}
+
+all_forecasts = pytest.mark.parametrize("forecast", FORECASTS.values(), ids=FORECASTS)
+known_everywhere = pytest.mark.parametrize(
+    "forecast", KNOWN_EVERYWHERE.values(), ids=KNOWN_EVERYWHERE
+)
+
+
+def outcomes_of(forecast):
+    """Possible outcomes: some of positive probability, where there are any."""
+    return forecast.ppf(np.linspace(0.15, 0.85, len(forecast)))
+
+
+def mixture_law(row):
+    parts = list(zip(WEIGHTS[row], MEAN[row], STD[row], strict=True))
+    return lambda y: sum(w * stats.norm(m, s).cdf(y) for w, m, s in parts)
+
+
+def test_gaussian_is_scipys_normal():
+    forecast, law = FORECASTS["Gaussian"], stats.norm(MEAN[:, 0], STD[:, 0])
+    y = MEAN[:, 0] + STD[:, 0] * np.array([-40, -9, -1, 0, 1, 9, 40])
+    for name in ("cdf", "logcdf", "logsf", "logpdf"):
+        np.testing.assert_allclose(getattr(forecast, name)(y), getattr(law, name)(y), rtol=1e-13)
+    np.testing.assert_allclose(forecast.at_threshold(y), law.sf(y), rtol=1e-12)
+    np.testing.assert_allclose(forecast.entropy(), law.entropy(), rtol=1e-14)
+    np.testing.assert_allclose(forecast.interval(0.8), law.interval(0.8), rtol=1e-13)
+    np.testing.assert_allclose(forecast.mean(), law.mean())
+    np.testing.assert_allclose(forecast.std(), law.std())
+
+
+def test_mixture_is_the_sum_of_its_components():
+    forecast = FORECASTS["mixture"]
+    for row in range(N):
+        law = mixture_law(row)
+        for y in (-3.0, 0.1, 2.0):
+            assert forecast.cdf(y)[row] == pytest.approx(law(y), rel=1e-13)
+            density = sum(WEIGHTS[row] * stats.norm(MEAN[row], STD[row]).pdf(y))
+            assert forecast.logpdf(y)[row] == pytest.approx(np.log(density), rel=1e-12)
+        mean = WEIGHTS[row] @ MEAN[row]
+        second = WEIGHTS[row] @ (MEAN[row] ** 2 + STD[row] ** 2)
+        assert forecast.mean()[row] == pytest.approx(mean)
+        assert forecast.std()[row] == pytest.approx(np.sqrt(second - mean**2))
+
+
+def test_mixtures_are_accurate_in_the_tails():
+    forecast = FORECASTS["mixture"]
+    y = np.array([-60.0, 60.0])
+    for row in range(N):
+        z = (y[:, None] - MEAN[row]) / STD[row]
+        below = np.logaddexp.reduce(np.log(WEIGHTS[row]) + stats.norm.logcdf(z), axis=1)
+        above = np.logaddexp.reduce(np.log(WEIGHTS[row]) + stats.norm.logsf(z), axis=1)
+        np.testing.assert_allclose(
+            forecast[[row]].logcdf(y[None])[0], below, rtol=1e-12, atol=1e-15
+        )
+        np.testing.assert_allclose(forecast[[row]].logsf(y[None])[0], above, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("mean", "std"), [([0.0, 0.0], [1.0, 1.0]), ([0.0, 1e6], [1e-3, 1.0]), ([-1, 1], [1e-9, 1e-9])]
+)
+def test_quantiles_of_mixtures_invert_the_cdf(mean, std):
+    forecast = GaussianMixtureForecast([mean], [std], [0.3, 0.7])
+    levels = np.array([1e-300, 1e-12, 0.1, 0.299, 0.301, 0.5, 0.9, 1 - 1e-12])
+    quantiles = forecast.quantiles(levels)[0]
+    assert (np.diff(quantiles) >= 0).all()
+    np.testing.assert_allclose(
+        forecast.logcdf(quantiles[None])[0, :7], np.log(levels[:7]), rtol=1e-6
+    )
+    np.testing.assert_allclose(forecast.at_threshold(quantiles[-1:]), 1 - levels[-1], rtol=1e-3)
+    assert forecast.quantiles([0.0, 1.0]).tolist() == [[-np.inf, np.inf]]
+
+
+def test_ensembles_by_hand():
+    forecast = EnsembleForecast([[3.0, 1.0, 2.0, 2.0]])
+    assert forecast.cdf([[0.0, 1.0, 2.0, 2.5, 3.0]]).tolist() == [[0, 0.25, 0.75, 0.75, 1]]
+    assert forecast.ppf([[0.0, 0.25, 0.26, 0.75, 0.76, 1.0]]).tolist() == [[1, 1, 2, 2, 3, 3]]
+    assert forecast.pit_bounds([2.0]) == (pytest.approx([0.2]), pytest.approx([0.8]))
+    assert forecast.pit_bounds([9.0]) == (pytest.approx([0.8]), pytest.approx([1.0]))
+    assert forecast.at_threshold(2.0).tolist() == [0.25]
+    weighted = EnsembleForecast([[3.0, 1.0, 2.0, 2.0]], [0.0, 1.0, 1.0, 2.0])
+    assert weighted.cdf([[0.5, 1.0, 2.0]]).tolist() == [[0, 0.25, 1]]
+    assert weighted.pit_bounds([2.0]) == (pytest.approx([0.25]), pytest.approx([1.0]))
+    assert weighted.quantiles([0.0, 1.0]).tolist() == [[1.0, 2.0]]
+
+
+def test_residuals_are_an_ensemble_around_each_location():
+    shared, weight = MEMBERS[0], MEMBER_WEIGHTS[0]
+    forecast = FORECASTS["residual"]
+    twin = EnsembleForecast(MEAN[:, :1] + shared, weight)
+    y = outcomes_of(twin)
+    y[0] += 0.01
+    levels = np.linspace(0, 1, N)
+    for name, argument in (("cdf", y), ("ppf", levels), ("at_threshold", y), ("crps", y)):
+        np.testing.assert_allclose(
+            getattr(forecast, name)(argument), getattr(twin, name)(argument), atol=1e-12
+        )
+    for mine, other in zip(forecast.pit_bounds(y + 1e-9), twin.pit_bounds(y + 1e-9), strict=True):
+        np.testing.assert_allclose(mine, other, atol=1e-12)
+    np.testing.assert_allclose(forecast.mean(), twin.mean())
+    np.testing.assert_allclose(forecast.std(), twin.std())
+    location = np.sort(forecast.components().location, axis=1)
+    np.testing.assert_allclose(location, np.sort(twin.components().location, axis=1))
+
+
+def test_quantile_grid_by_hand():
+    forecast = QuantileForecast([[0.0, 1.0, 1.0, 3.0]], LEVELS)
+    bounds = {
+        -1: (0, 0.1),
+        0: (0, 0.1),
+        0.5: (0.1, 0.25),
+        1: (0.1, 0.5),
+        2: (0.5, 0.9),
+        9: (0.9, 1),
+    }
+    for y, (low, high) in bounds.items():
+        assert forecast.pit_bounds([y]) == (pytest.approx([low]), pytest.approx([high])), y
+        assert forecast.match_scale(np.array([float(y)])) == pytest.approx([(low + high) / 2])
+    assert forecast.cdf([[0.0, 0.5, 1.0, 2.0, 3.0]])[0] == pytest.approx(
+        [0.1, 0.175, 0.5, 0.7, 0.9]
+    )
+    assert forecast.ppf([[0.1, 0.175, 0.25, 0.5, 0.7, 0.9]])[0] == pytest.approx(
+        [0, 0.5, 1, 1, 2, 3]
+    )
+    # by hand: weights (.25, .4, .65, .5) times the pinball losses at y = 2
+    losses = np.array([0.1 * 2, 0.25 * 1, 0.5 * 1, 0.1 * 1])
+    assert forecast.crps([2.0]) == pytest.approx([np.dot([0.25, 0.4, 0.65, 0.5], losses)])
+
+
+def test_a_quantile_grid_has_no_tails():
+    forecast = FORECASTS["quantile"]
+    for name, argument in (
+        ("cdf", [-99.0] * N),
+        ("ppf", 0.05),
+        ("at_threshold", 99.0),
+        ("logpdf", [0.0] * N),
+        ("interval", 0.95),
+    ):
+        with pytest.raises(ValueError, match="not known for this forecast: QuantileForecast"):
+            getattr(forecast, name)(argument)
+    for name in ("mean", "std", "entropy", "sample"):
+        with pytest.raises(ValueError, match=f"{name} is not known"):
+            getattr(forecast, name)()
+
+
+def test_draws_fall_into_the_cells_of_a_quantile_grid():
+    forecast = FORECASTS["quantile"][[0] * 4000]
+    forecast = QuantileForecast(np.tile([0.0, 1.0, 2.0, 3.0], (4000, 1)), LEVELS)
+    lower, upper = forecast.pit_bounds(forecast.redraw(np.random.default_rng(0), 1)[0])
+    for low, high in zip([0, *LEVELS], [*LEVELS, 1], strict=True):
+        share = np.mean((lower == low) & (upper == high))
+        assert abs(share - (high - low)) < 4 * np.sqrt(0.25 / 4000)
+
+
+@pytest.mark.parametrize("name", ["gamma", "Poisson", "new style"])
+def test_distributions_of_scipy(name):
+    forecast = FORECASTS[name]
+    laws = {
+        "gamma": [stats.gamma(a + 0.5, scale=b) for a, b, _ in STD],
+        "Poisson": [stats.poisson(3 * a) for a, _, _ in STD],
+        "new style": [stats.gamma(a + 0.5) for a, _, _ in STD],
+    }[name]
+    y = outcomes_of(forecast)
+    for method in ("cdf", "logcdf", "logsf"):
+        expected = [getattr(law, method)(value) for law, value in zip(laws, y, strict=True)]
+        np.testing.assert_allclose(getattr(forecast, method)(y), expected, rtol=1e-10)
+    log_density = "logpmf" if name == "Poisson" else "logpdf"
+    expected = [getattr(law, log_density)(value) for law, value in zip(laws, y, strict=True)]
+    np.testing.assert_allclose(forecast.logpdf(y), expected, rtol=1e-10)
+    np.testing.assert_allclose(forecast.mean(), [law.mean() for law in laws])
+    np.testing.assert_allclose(forecast.std(), [law.std() for law in laws])
+    lower, upper = forecast.pit_bounds(y)
+    mass = [law.pmf(v) if name == "Poisson" else 0 for law, v in zip(laws, y, strict=True)]
+    np.testing.assert_allclose(upper - lower, mass, atol=1e-13)
+
+
+def crps_by_quadrature(forecast, row, y):
+    """∫ (F(t) − 1[y ≤ t])² dt, over pieces on which a forecast with atoms is constant."""
+    one = forecast[[row]]
+    low, high = one.quantiles([1e-13, 1 - 1e-13])[0]
+    inner = one.quantiles(np.linspace(0.01, 0.99, 60))[0]
+    if not forecast.is_continuous:
+        inner = np.arange(min(low, y), max(high, y) + 1)
+    points = np.unique([low, y, high, *inner])
+    total = 0.0
+    for a, b in itertools.pairwise(points):
+        if forecast.is_continuous:
+            total += integrate.quad(lambda t: (one.cdf(t)[0] - (y <= t)) ** 2, a, b)[0]
+        else:
+            total += (one.cdf(a)[0] - (y <= a)) ** 2 * (b - a)
+    return total
+
+
+@pytest.mark.parametrize(
+    ("name", "accuracy"),
+    [("Gaussian", 1e-9), ("mixture", 1e-9), ("Poisson", 1e-9)],
+)
+def test_crps_is_the_integral(name, accuracy):
+    forecast = FORECASTS[name]
+    y = outcomes_of(forecast)
+    y[:2] = forecast.ppf([0.001, 0.999] + [0.5] * (N - 2))[:2]
+    for row in range(3):
+        expected = crps_by_quadrature(forecast, row, y[row])
+        assert forecast.crps(y)[row] == pytest.approx(expected, rel=accuracy)
+
+
+@pytest.mark.parametrize("level", [1e-4, 0.2, 0.999])
+@pytest.mark.parametrize("shape", [0.3, 2.3])
+def test_crps_of_any_distribution_is_right_to_eight_digits(shape, level):
+    # closed form: Scheuerer and Möller (2015), https://doi.org/10.1214/15-AOAS843
+    law = stats.gamma(shape)
+    y = law.ppf(level)
+    spread = 2 * stats.gamma(shape + 1).cdf(y) - 1
+    exact = y * (2 * law.cdf(y) - 1) - shape * spread - 1 / special.beta(0.5, shape)
+    forecast = DistributionForecast(stats.gamma(np.array([shape])))
+    assert forecast.crps([y])[0] == pytest.approx(exact, rel=2e-8)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_crps_of_ensembles_is_the_double_sum(weighted):
+    forecast = FORECASTS["weighted ensemble" if weighted else "ensemble"]
+    y = MEMBERS[:, 0]
+    for row in range(N):
+        x, w = forecast.members[row], forecast.weights[row]
+        apart = np.abs(x[:, None] - x)
+        expected = w @ np.abs(x - y[row]) - w @ apart @ w / 2
+        assert forecast.crps(y)[row] == pytest.approx(expected, abs=1e-14)
+        if not weighted:
+            fair = w @ np.abs(x - y[row]) - apart.sum() / (2 * 6 * 5)
+            assert forecast.crps(y, estimator="fair")[row] == pytest.approx(fair, abs=1e-14)
+
+
+def test_kinds_agree_on_the_same_distribution():
+    mean, std, y = MEAN[:, 0], STD[:, 0], MEAN[:, 1]
+    gaussian = GaussianForecast(mean, std)
+    mixture = GaussianMixtureForecast(np.tile(mean[:, None], 2), np.tile(std[:, None], 2))
+
+    class Shifted:  # a normal distribution that is not recognised
+        def __init__(self):
+            self.law = stats.norm(mean, std)
+
+        def __getattr__(self, name):
+            if name.startswith("__"):
+                raise AttributeError(name)
+            return getattr(self.law, name)
+
+    class NotFrozen(Shifted):
+        args = None
+
+        def __getattribute__(self, name):
+            if name in ("dist", "kwds", "args"):
+                raise AttributeError(name)
+            return object.__getattribute__(self, name)
+
+    other = DistributionForecast(NotFrozen())
+    for twin, tolerance in ((mixture, 1e-12), (other, 1e-5)):
+        np.testing.assert_allclose(twin.cdf(y), gaussian.cdf(y), rtol=1e-12)
+        np.testing.assert_allclose(twin.ppf(0.3), gaussian.ppf(0.3), rtol=1e-9)
+        np.testing.assert_allclose(twin.log_odds(y), gaussian.log_odds(y), rtol=1e-9)
+        np.testing.assert_allclose(twin.crps(y), gaussian.crps(y), rtol=tolerance)
+    members = EnsembleForecast(gaussian.sample(100_000, random_state=0))
+    np.testing.assert_allclose(members.crps(y), gaussian.crps(y), atol=0.02)
+
+
+@known_everywhere
+def test_ppf_is_the_inverse_of_cdf(forecast):
+    levels = np.array([0.013, 0.2, 0.5, 0.77, 0.99])
+    quantiles = forecast.quantiles(levels)
+    assert (forecast.cdf(quantiles) >= levels - 1e-9).all()
+    below = np.nextafter(quantiles, -np.inf) - 1e-9 * np.abs(quantiles)
+    assert (forecast.cdf(below) <= levels + 1e-9).all()
+
+
+@known_everywhere
+def test_draws_have_the_distribution(forecast):
+    draws = forecast.sample(4000, random_state=0)
+    assert draws.shape == (N, 4000)
+    assert forecast.sample(random_state=0).shape == (N,)
+    np.testing.assert_array_equal(draws, forecast.sample(4000, random_state=0))
+    error = forecast.std() / np.sqrt(4000)
+    assert (np.abs(draws.mean(axis=1) - forecast.mean()) < 5 * error).all()
+    redrawn = forecast.redraw(np.random.default_rng(0), 500)
+    assert redrawn.shape == (500, N)
+    lower = np.mean([forecast.at_threshold(y) for y in redrawn])
+    assert 0.2 < lower < 0.7
+
+
+@all_forecasts
+def test_forecasts_are_indexed_like_arrays(forecast):
+    assert forecast.shape == (N,) == (len(forecast),)
+    mask = np.arange(N) % 2 == 0
+    y = outcomes_of(forecast)
+    expected = forecast.crps(y)
+    for rows in (slice(2, 5), [0, 0, 3], np.array([-1, 2]), mask):
+        np.testing.assert_allclose(forecast[rows].crps(y[rows]), expected[rows])
+        assert forecast[rows, ...].shape == y[rows].shape
+    again = forecast[[3, 1, 3, 3, 0]][[1, 1, 3]]
+    np.testing.assert_allclose(again.crps(y[[1, 1, 3]]), expected[[1, 1, 3]])
+    assert len(forecast[[]]) == 0
+    for rows in ([N], [-N - 1]):
+        with pytest.raises(IndexError, match=f"there are {N} forecasts; found"):
+            forecast[rows]
+    for rows in (0, (slice(None), 0), mask[:3], [0.5]):
+        with pytest.raises(IndexError, match="must"):
+            forecast[rows]
+
+
+@pytest.mark.parametrize("name", [name for name in FORECASTS if name != "new style"])
+def test_forecasts_are_pickled(name):
+    forecast = FORECASTS[name]
+    forecast.crps(outcomes_of(forecast))
+    y = outcomes_of(forecast)
+    again = pickle.loads(pickle.dumps(forecast))
+    np.testing.assert_array_equal(again.crps(y), forecast.crps(y))
+
+
+@all_forecasts
+def test_values_pair_with_rows_or_have_columns(forecast):
+    y = outcomes_of(forecast)
+    if isinstance(forecast, QuantileForecast):
+        y = forecast.ppf(0.5)
+    table = np.column_stack([y, y])
+    np.testing.assert_array_equal(forecast.cdf(table), np.column_stack([forecast.cdf(y)] * 2))
+    np.testing.assert_array_equal(forecast.cdf(pd.Series(y, index=y)), forecast.cdf(y))
+    assert forecast.ppf(0.5).shape == (N,)
+    assert forecast.ppf(np.full((N, 3), 0.5)).shape == (N, 3)
+    for values in (y[:2], np.zeros((N, 2, 2)), np.full(N, np.nan), ["a"] * N):
+        with pytest.raises(ValueError, match=r"^y must"):
+            forecast.cdf(values)
+
+
+def test_log_odds_do_not_saturate():
+    z = np.array([-50.0, -30.0, 30.0, 50.0])
+    forecast = GaussianForecast(np.zeros(4), 1.0)
+    odds = forecast.log_odds(z)
+    assert np.isfinite(odds).all()
+    assert (np.diff(odds) > 0).all()
+    np.testing.assert_allclose(odds, -odds[::-1])
+    assert odds[0] == pytest.approx(stats.norm.logcdf(-50))
+    for kind in ("ensemble", "Poisson", "quantile"):
+        with pytest.raises(ValueError, match="outcomes of positive probability"):
+            FORECASTS[kind].log_odds(outcomes_of(FORECASTS[kind]))
+
+
+def test_pit_of_atoms_is_randomised_between_its_bounds():
+    forecast = FORECASTS["Poisson"]
+    y = outcomes_of(forecast)
+    lower, upper = forecast.pit_bounds(y)
+    pit = forecast.pit(y, random_state=0)
+    assert ((lower < pit) & (pit < upper)).all()
+    np.testing.assert_array_equal(pit, forecast.pit(y, random_state=0))
+    assert (pit != forecast.pit(y, random_state=1)).all()
+
+
+def test_parameters_are_mean_and_log_std():
+    expected = np.column_stack([MEAN[:, 0], np.log(STD[:, 0])])
+    np.testing.assert_allclose(FORECASTS["Gaussian"].parameters(), expected)
+    certain = EnsembleForecast([[1.0, 1.0], [0.0, 2.0]]).parameters()
+    assert np.isfinite(certain).all()
+    with pytest.raises(ValueError, match="given="):
+        DistributionForecast(stats.cauchy(MEAN[:, 0])).parameters()
