@@ -181,7 +181,7 @@ def crps_ppf_between(
     """
     ends = np.sort(levels, axis=1)
     ends = np.column_stack([np.zeros(len(y)), ends, np.ones(len(y))])
-    node, node_weight = gauss_legendre(_NODES_PER_SIDE)
+    node, node_weight = quantile_nodes(_NODES_PER_SIDE)
     y = np.clip(y, low, high)
     score = np.zeros(len(y))
     for first, last in itertools.pairwise(ends.T):

@@ -8,11 +8,20 @@ from ._distance import (
     calibration_distance_bounds,
     lower_distance_to_calibration,
 )
+from ._forecast_scores import (
+    Sharpness,
+    continuous_ranked_probability_loss,
+    interval_loss,
+    log_density_loss,
+    sharpness,
+)
 from ._interval import interval_calibration_error
 from ._kernel import kernel_calibration_error, squared_kernel_calibration_error
 from ._laplace import laplace_kernel_calibration_error
 from ._level_set import level_set_calibration_error
+from ._local import LocalCalibration, local_calibration, local_calibration_error
 from ._proper import ScoreDecomposition, score_decomposition
+from ._quantile import quantile_calibration_error
 from ._scorers import get_scorer, get_scorer_names, make_scorer
 from ._smooth import smooth_calibration_error, smooth_calibration_witness
 from ._smooth_expected import smooth_expected_calibration_error
@@ -20,21 +29,30 @@ from ._weighted import weighted_calibration_error
 
 __all__ = [
     "DistanceCertificate",
+    "LocalCalibration",
     "ScoreDecomposition",
+    "Sharpness",
     "calibration_distance_bounds",
     "conditional_kernel_calibration_error",
+    "continuous_ranked_probability_loss",
     "cumulative_calibration_error",
     "expected_calibration_error",
     "get_scorer",
     "get_scorer_names",
     "interval_calibration_error",
+    "interval_loss",
     "joint_kernel_calibration_error",
     "kernel_calibration_error",
     "laplace_kernel_calibration_error",
     "level_set_calibration_error",
+    "local_calibration",
+    "local_calibration_error",
+    "log_density_loss",
     "lower_distance_to_calibration",
     "make_scorer",
+    "quantile_calibration_error",
     "score_decomposition",
+    "sharpness",
     "smooth_calibration_error",
     "smooth_calibration_witness",
     "smooth_expected_calibration_error",

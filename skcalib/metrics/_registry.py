@@ -13,10 +13,17 @@ from ._conditional import (
 )
 from ._cumulative import cumulative_calibration_error
 from ._distance import lower_distance_to_calibration
+from ._forecast_scores import (
+    continuous_ranked_probability_loss,
+    interval_loss,
+    log_density_loss,
+)
 from ._interval import interval_calibration_error
 from ._kernel import kernel_calibration_error, squared_kernel_calibration_error
 from ._laplace import laplace_kernel_calibration_error
 from ._level_set import level_set_calibration_error
+from ._local import local_calibration_error
+from ._quantile import quantile_calibration_error
 from ._smooth import smooth_calibration_error
 from ._smooth_expected import smooth_expected_calibration_error
 
@@ -63,8 +70,19 @@ METRICS = {
 }
 
 
+_FORECASTS = frozenset({"forecasts"})
+
 # The metrics of forecasts.
-FORECAST_METRICS: dict[str, Metric] = {metric.name: metric for metric in ()}
+FORECAST_METRICS: dict[str, Metric] = {
+    metric.name: metric
+    for metric in (
+        Metric(quantile_calibration_error, "n log n", _FORECASTS, in_report=True),
+        Metric(local_calibration_error, "n²", _FORECASTS),
+        Metric(continuous_ranked_probability_loss, "n", _FORECASTS, is_mean=True, in_report=True),
+        Metric(interval_loss, "n", _FORECASTS, is_mean=True),
+        Metric(log_density_loss, "n", _FORECASTS, is_mean=True),
+    )
+}
 
 ALL_METRICS = METRICS | FORECAST_METRICS
 

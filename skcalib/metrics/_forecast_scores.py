@@ -1,0 +1,480 @@
+"""Proper losses of forecasts, and how sharp forecasts are."""
+
+from dataclasses import dataclass
+from functools import singledispatch
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._inputs.arrays import is_number
+from .._inputs.weights import check_sample_weight
+from .._numerics.crps import (
+    crps_ensemble,
+    crps_gaussian_between,
+    crps_mixture_between,
+    crps_ppf_between,
+    crps_quantiles,
+)
+from .._sklearn import Interval, StrOptions, validate_params
+from ..forecasts import (
+    EnsembleForecast,
+    Forecast,
+    GaussianForecast,
+    GaussianMixtureForecast,
+    QuantileForecast,
+    ResidualForecast,
+    as_forecast,
+)
+from ..forecasts._data import ForecastData, check_forecasts
+from ._quantile import known_levels
+
+# Numbers in one block of rows (8 MB).
+_BLOCK = 2**20
+
+# The levels at which widths are reported.
+_LEVELS = (0.5, 0.8, 0.95)
+
+_LOSS_CONSTRAINTS: dict = {
+    "y_true": "no_validation",
+    "y_forecast": "no_validation",
+    "sample_weight": "no_validation",
+    "average": [StrOptions({"mean"}), None],
+}
+
+
+def _checked(y_true, y_forecast, sample_weight, average) -> ForecastData:
+    """The data; with average=None of all samples, also those of weight 0."""
+    data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight)
+    if average is None and sample_weight is not None:
+        return check_forecasts(y_true, y_forecast)
+    return data
+
+
+def _averaged(data, loss, average):
+    """The mean of the losses (n,), or all of them."""
+    return loss if average is None else float(data.weight @ loss)
+
+
+@validate_params(
+    _LOSS_CONSTRAINTS
+    | {"estimator": [StrOptions({"ecdf", "fair"})], "thresholds": [tuple, list, None]},
+    prefer_skip_nested_validation=True,
+)
+def continuous_ranked_probability_loss(
+    y_true: ArrayLike,
+    y_forecast: Any,
+    *,
+    sample_weight: ArrayLike | None = None,
+    estimator: str = "ecdf",
+    thresholds: tuple[float, float] | None = None,
+    average: str | None = "mean",
+) -> float | np.ndarray:
+    r"""Continuous ranked probability score (CRPS), the mean absolute error of forecasts.
+
+    It is 0 if the forecasts are certain and right. It is proper: on average the true distribution
+    has the smallest loss. For forecasts that are single numbers it is the mean absolute error.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Outcomes.
+
+    y_forecast : forecast
+        A forecast of :mod:`skcalib.forecasts`, or whatever
+        :func:`~skcalib.forecasts.as_forecast` takes, such as the tuple (mean, std).
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    estimator : {"ecdf", "fair"}, default="ecdf"
+        For ensembles: the loss of the members' own distribution, or an unbiased estimate of the
+        loss of the distribution that they were drawn from.
+
+    thresholds : tuple of two floats, default=None
+        Lower and upper threshold, in the units of the outcome; either may be infinite. Only what is
+        forecast about thresholds between them counts.
+
+    average : {"mean"} or None, default="mean"
+        Whether to return the weighted mean, or the losses of all samples.
+
+    Returns
+    -------
+    loss : float or ndarray of shape (n_samples,)
+        In the units of the outcome; 0 is best. "fair" can be negative.
+
+    See Also
+    --------
+    score_decomposition : What of the loss is miscalibration.
+    interval_loss : The loss of a single prediction interval.
+
+    Notes
+    -----
+    For a forecast with the distribution function F [1]_,
+
+    .. math:: \ell(F, y) = \int (F(t) - 1[y \le t])^2 dt = E|Y - y| - \tfrac12 E|Y - Y'|,
+
+    with independent :math:`Y, Y' \sim F`. It has a closed form for normal forecasts, and for
+    mixtures of c normals, at :math:`O(c^2)`. For an ensemble of s members it takes :math:`O(s \log
+    s)`; with "fair" the mean distance between members is taken over pairs of different ones [2]_.
+    For quantiles :math:`q_k` at the levels :math:`\alpha_1 < \dots < \alpha_K` it is
+    :math:`\sum_k (\alpha_{k+1} - \alpha_{k-1}) \rho_k(y - q_k)` with the pinball losses
+    :math:`\rho_k`, :math:`\alpha_0 = 0` and :math:`\alpha_{K+1} = 1`. For any other distribution it
+    is twice the integral of the pinball loss over the levels, by 32 Gauss–Legendre nodes on either
+    side of F(y).
+
+    With `thresholds` the integral runs from the lower to the upper one (threshold-weighted CRPS
+    [3]_). This is the loss if outcome and forecast are moved to the nearest value between the
+    thresholds, and so it is proper as well. It is exact for normal forecasts, ensembles and
+    residuals; by quadrature to 1e-12 for mixtures of normals; and of the same accuracy as without
+    thresholds for all others.
+
+    References
+    ----------
+    .. [1] T. Gneiting and A. E. Raftery (2007). Strictly Proper Scoring Rules, Prediction, and
+       Estimation. Journal of the American Statistical Association 102, 359–378.
+       :doi:`10.1198/016214506000001437`
+    .. [2] C. A. T. Ferro (2014). Fair scores for ensemble forecasts. Quarterly Journal of the Royal
+       Meteorological Society 140, 1917–1923. :doi:`10.1002/qj.2270`
+    .. [3] T. Gneiting and R. Ranjan (2011). Comparing Density Forecasts Using Threshold- and
+       Quantile-Weighted Scoring Rules. Journal of Business & Economic Statistics 29, 411–422.
+       :doi:`10.1198/jbes.2010.08110`
+
+    Examples
+    --------
+    >>> from skcalib.forecasts import EnsembleForecast
+    >>> from skcalib.metrics import continuous_ranked_probability_loss
+    >>> forecast = EnsembleForecast([[0.0, 2.0], [1.0, 3.0]])
+    >>> continuous_ranked_probability_loss([1.0, 3.0], forecast)
+    0.5
+    >>> continuous_ranked_probability_loss([1.0, 3.0], forecast, average=None)
+    array([0.5, 0.5])
+    >>> round(continuous_ranked_probability_loss([0.0], ([0.0], [1.0])), 4)
+    0.2337
+    """
+    data = _checked(y_true, y_forecast, sample_weight, average)
+    if thresholds is None:
+        loss = data.forecast.crps(data.value, estimator=estimator)
+    else:
+        low, high = check_thresholds(thresholds)
+        check_estimator(data.forecast, data.value, estimator)
+        loss = losses_between(data.forecast, data.value, low, high, estimator == "fair")
+    return _averaged(data, loss, average)
+
+
+def check_thresholds(thresholds):
+    """Two numbers, the smaller one first."""
+    is_pair = len(thresholds) == 2 and all(is_number(value) for value in thresholds)
+    if not is_pair or not thresholds[0] < thresholds[1]:
+        raise ValueError(
+            "thresholds must be two numbers, the lower one first; found "
+            f"{thresholds!r:.80}. Pass (c, np.inf) for thresholds above c."
+        )
+    return float(thresholds[0]), float(thresholds[1])
+
+
+def check_estimator(forecast, value, estimator):
+    """Forecasts refuse an estimator that they do not know."""
+    if estimator != "ecdf":
+        forecast[:1].crps(value[:1], estimator=estimator)
+
+
+@singledispatch
+def losses_between(
+    forecast: Forecast, y: np.ndarray, low: float, high: float, fair: bool = False
+) -> np.ndarray:
+    """∫ (F(t) − 1[y ≤ t])² dt over t from low to high, (n,)."""
+    if not forecast.is_continuous:
+        return _of_members(forecast, y, low, high, fair)
+    ends = np.column_stack([y, np.full(len(y), low), np.full(len(y), high)])
+    return crps_ppf_between(y, forecast.ppf, forecast.cdf(ends), low, high)
+
+
+@losses_between.register
+def _(
+    forecast: GaussianForecast, y: np.ndarray, low: float, high: float, fair: bool = False
+) -> np.ndarray:
+    return crps_gaussian_between(y, forecast.loc, forecast.scale, low, high)
+
+
+@losses_between.register
+def _(
+    forecast: GaussianMixtureForecast, y: np.ndarray, low: float, high: float, fair: bool = False
+) -> np.ndarray:
+    of = forecast.loc, forecast.scale, forecast.weights
+    return crps_mixture_between(y, *of, low, high)
+
+
+@losses_between.register
+def _(
+    forecast: QuantileForecast, y: np.ndarray, low: float, high: float, fair: bool = False
+) -> np.ndarray:
+    values = np.clip(forecast.values, low, high)
+    return crps_quantiles(np.clip(y, low, high), values, forecast.levels)
+
+
+@losses_between.register(EnsembleForecast)
+@losses_between.register(ResidualForecast)
+def _of_members(forecast, y, low, high, fair=False):
+    """The loss of members and outcomes that are moved to the nearest value in [low, high]."""
+    parts = []
+    size = forecast[:1].components().location.shape[1]
+    rows = max(1, _BLOCK // size)
+    for first in range(0, len(y), rows):
+        block = slice(first, first + rows)
+        location, _, weight = forecast[block].components()
+        order = np.argsort(location, axis=1, kind="stable")
+        members = np.clip(np.take_along_axis(location, order, axis=1), low, high)
+        weight = np.take_along_axis(weight, order, axis=1)
+        parts.append(crps_ensemble(np.clip(y[block], low, high), members, weight, fair=fair))
+    return np.concatenate(parts)
+
+
+@validate_params(
+    _LOSS_CONSTRAINTS | {"level": [Interval(Real, 0, 1, closed="neither")]},
+    prefer_skip_nested_validation=True,
+)
+def interval_loss(
+    y_true: ArrayLike,
+    y_forecast: Any,
+    *,
+    sample_weight: ArrayLike | None = None,
+    level: float = 0.9,
+    average: str | None = "mean",
+) -> float | np.ndarray:
+    r"""Interval score (Winkler score): width of a prediction interval, plus penalties for misses.
+
+    It is small if the central intervals are narrow and yet hold the outcomes. It is proper: on
+    average no other interval has a smaller loss than the central one of the true distribution.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Outcomes.
+
+    y_forecast : forecast
+        A forecast of :mod:`skcalib.forecasts`, or whatever
+        :func:`~skcalib.forecasts.as_forecast` takes, such as the tuple (mean, std).
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    level : float, default=0.9
+        Probability of the central interval, in (0, 1). Half of the rest lies on either side.
+
+    average : {"mean"} or None, default="mean"
+        Whether to return the weighted mean, or the losses of all samples.
+
+    Returns
+    -------
+    loss : float or ndarray of shape (n_samples,)
+        In the units of the outcome; not negative, 0 is best.
+
+    See Also
+    --------
+    continuous_ranked_probability_loss : The loss of all intervals together.
+    sharpness : The width alone.
+
+    Notes
+    -----
+    For the interval [l, u] of probability :math:`1 - \alpha` the loss is [1]_
+
+    .. math:: (u - l) + \frac{2}{\alpha} \big[(l - y)_+ + (y - u)_+\big].
+
+    It is :math:`2/\alpha` times the sum of the pinball losses of l and u, at the levels
+    :math:`\alpha/2` and :math:`1 - \alpha/2`. MAPIE's ``regression_mwi_score`` is the same.
+
+    References
+    ----------
+    .. [1] T. Gneiting and A. E. Raftery (2007). Strictly Proper Scoring Rules, Prediction, and
+       Estimation. Journal of the American Statistical Association 102, 359–378.
+       :doi:`10.1198/016214506000001437`
+
+    Examples
+    --------
+    The interval from 0 to 2 misses the second outcome by 1, which costs 2/0.2.
+
+    >>> from skcalib.forecasts import QuantileForecast
+    >>> from skcalib.metrics import interval_loss
+    >>> forecast = QuantileForecast([[0.0, 2.0], [0.0, 2.0]], levels=[0.1, 0.9])
+    >>> interval_loss([1.0, 3.0], forecast, level=0.8, average=None).round(9)
+    array([ 2., 12.])
+    """
+    data = _checked(y_true, y_forecast, sample_weight, average)
+    low, high = data.forecast.interval(level)
+    miss = np.maximum(low - data.value, 0.0) + np.maximum(data.value - high, 0.0)
+    return _averaged(data, (high - low) + 2 / (1 - level) * miss, average)
+
+
+@validate_params(_LOSS_CONSTRAINTS, prefer_skip_nested_validation=True)
+def log_density_loss(
+    y_true: ArrayLike,
+    y_forecast: Any,
+    *,
+    sample_weight: ArrayLike | None = None,
+    average: str | None = "mean",
+) -> float | np.ndarray:
+    r"""Logarithmic score: minus the logarithm of the density of the outcome, in nats.
+
+    It is proper: on average the true distribution has the smallest loss. It is the negative log
+    likelihood of the forecasts, and hard on outcomes that are held to be all but impossible.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Outcomes.
+
+    y_forecast : forecast
+        A forecast of :mod:`skcalib.forecasts`, or whatever
+        :func:`~skcalib.forecasts.as_forecast` takes, such as the tuple (mean, std). Ensembles and
+        quantiles have no density and are refused.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    average : {"mean"} or None, default="mean"
+        Whether to return the weighted mean, or the losses of all samples.
+
+    Returns
+    -------
+    loss : float or ndarray of shape (n_samples,)
+        Any number, since densities may exceed 1, and depending on the units of the outcome; smaller
+        is better. Infinite if an outcome has density 0.
+
+    See Also
+    --------
+    continuous_ranked_probability_loss : A loss that needs no density.
+
+    Notes
+    -----
+    The loss of a sample is :math:`-\log f_i(y_i)` with the density :math:`f_i`, or the probability
+    of the outcome for discrete forecasts. It is computed from the logarithm of the density, so it
+    is right also where the density underflows.
+
+    References
+    ----------
+    .. [1] I. J. Good (1952). Rational Decisions. Journal of the Royal Statistical Society B 14,
+       107–114. :doi:`10.1111/j.2517-6161.1952.tb00104.x`
+
+    Examples
+    --------
+    >>> from skcalib.metrics import log_density_loss
+    >>> round(log_density_loss([0.0, 40.0], ([0.0, 0.0], [1.0, 1.0])), 3)
+    400.919
+    """
+    data = _checked(y_true, y_forecast, sample_weight, average)
+    return _averaged(data, -data.forecast.logpdf(data.value), average)
+
+
+@dataclass(frozen=True, eq=False)
+class Sharpness:
+    """How concentrated forecasts are, on average: what :func:`sharpness` returns.
+
+    Parameters
+    ----------
+    levels : ndarray of shape (n_levels,)
+        Probabilities of central intervals.
+
+    width : ndarray of shape (n_levels,)
+        Mean widths of these intervals, in the units of the outcome.
+
+    std : float
+        Mean standard deviation, in the units of the outcome; NaN if the forecasts have none.
+
+    entropy : float
+        Mean differential entropy, in nats; NaN if the forecasts have none in closed form.
+
+    See Also
+    --------
+    sharpness : The function that returns it.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import sharpness
+    >>> sharpness(([0.0, 1.0], [1.0, 3.0])).std
+    2.0
+    """
+
+    levels: np.ndarray
+    width: np.ndarray
+    std: float
+    entropy: float
+
+
+@validate_params(
+    {
+        "y_forecast": "no_validation",
+        "sample_weight": "no_validation",
+        "levels": ["array-like", None],
+    },
+    prefer_skip_nested_validation=True,
+)
+def sharpness(
+    y_forecast: Any,
+    *,
+    sample_weight: ArrayLike | None = None,
+    levels: ArrayLike | None = None,
+) -> Sharpness:
+    """How sharp forecasts are: mean width of intervals, standard deviation and entropy.
+
+    Sharpness is a property of the forecasts alone. Among calibrated forecasts, sharper ones are
+    better; a forecast that is too sure is sharp as well.
+
+    Parameters
+    ----------
+    y_forecast : forecast
+        A forecast of :mod:`skcalib.forecasts`, or whatever
+        :func:`~skcalib.forecasts.as_forecast` takes, such as the tuple (mean, std).
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    levels : array-like of shape (n_levels,), default=None
+        Probabilities of central intervals, in (0, 1). By default 0.5, 0.8 and 0.95; for a
+        :class:`~skcalib.forecasts.QuantileForecast` those of its own intervals.
+
+    Returns
+    -------
+    sharpness : Sharpness
+        With the numbers `std` and `entropy`, NaN where the forecasts do not know them, and the
+        arrays `levels` and `width`. Smaller is sharper.
+
+    See Also
+    --------
+    quantile_calibration_error : Whether forecasts are right, sharp or not.
+
+    Notes
+    -----
+    Standard deviations are averaged, not variances.
+
+    References
+    ----------
+    .. [1] T. Gneiting, F. Balabdaoui and A. E. Raftery (2007). Probabilistic forecasts, calibration
+       and sharpness. Journal of the Royal Statistical Society B 69, 243–268.
+       :doi:`10.1111/j.1467-9868.2007.00587.x`
+
+    Examples
+    --------
+    >>> from skcalib.metrics import sharpness
+    >>> of_forecast = sharpness(([0.0, 1.0], [1.0, 3.0]))
+    >>> of_forecast.std, of_forecast.width.round(2)
+    (2.0, array([2.7 , 5.13, 7.84]))
+    """
+    forecast = as_forecast(y_forecast)
+    weight = None
+    if sample_weight is not None:
+        weight = check_sample_weight(sample_weight, len(forecast))
+    known = known_levels(forecast, "interval", levels)
+    known = np.array(_LEVELS) if known is None else known
+    width = [np.average(np.subtract(*forecast.interval(p)[::-1]), weights=weight) for p in known]
+    std, entropy = (_mean_or_nan(of, weight) for of in (forecast.std, forecast.entropy))
+    return Sharpness(known, np.array(width), std, entropy)
+
+
+def _mean_or_nan(method, weight):
+    """The mean over the rows; NaN if the forecast refuses, as it cannot know."""
+    try:
+        return float(np.average(method(), weights=weight))
+    except ValueError:
+        return float("nan")

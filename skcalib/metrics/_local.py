@@ -1,0 +1,480 @@
+"""Local calibration: quantile calibration among samples with similar features."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+
+from .._inputs.arrays import as_array, numbers_of_objects
+from .._inputs.constraints import IntegerInterval
+from .._kernels.functions import (
+    KERNEL_CONSTRAINTS,
+    KERNELS,
+    Kernel,
+    kernel_values,
+    median_bandwidth,
+)
+from .._numerics.pit import (
+    PitLaw,
+    gap_square_integral,
+    laws_at,
+    own_squares,
+    pit_curve,
+    pit_laws,
+)
+from .._sklearn import StrOptions, validate_params
+from .._types import RandomState
+from ..forecasts._data import ForecastData, check_forecasts
+from ._quantile import known_levels
+
+# Numbers in the curves of one block of query points (8 MB).
+_BLOCK = 2**20
+
+# A feature that varies by less than this share of its mean is constant but for rounding.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class LocalCalibration:
+    """Calibration around points: what :func:`local_calibration` returns.
+
+    All arrays have shape (n_points,), and are NaN where no sample is near.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_points, n_features)
+        The points, in the units of the features.
+
+    error : ndarray of shape (n_points,)
+        Root mean square gap over the levels of the quantiles, not debiased.
+
+    squared_error : ndarray of shape (n_points,)
+        Mean square gap, debiased: unbiased, and possibly negative. NaN where one sample has all of
+        the weight.
+
+    bias : ndarray of shape (n_points,)
+        Mean PIT − 1/2; positive where outcomes are higher than forecast.
+
+    spread : ndarray of shape (n_points,)
+        Variance of the PITs in units of the uniform distribution's, minus 1; positive where
+        forecasts are too narrow. NaN where one sample has all of the weight.
+
+    effective_sample_size : ndarray of shape (n_points,)
+        Number of equally weighted samples that would tell as much: from 1 to n_samples, and 0 where
+        no sample is near.
+
+    p_value : ndarray of shape (n_points,), default=None
+        Share of outcomes drawn from the forecasts whose `squared_error` is at least as large. None
+        if none were drawn.
+
+    See Also
+    --------
+    local_calibration : The function that returns it.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import local_calibration
+    >>> around = local_calibration([0.5, 1.0], ([0.0, 0.0], 1.0), given=[0.0, 1.0])
+    >>> around.bias.round(2)
+    array([0.25, 0.28])
+    """
+
+    points: np.ndarray
+    error: np.ndarray
+    squared_error: np.ndarray
+    bias: np.ndarray
+    spread: np.ndarray
+    effective_sample_size: np.ndarray
+    p_value: np.ndarray | None = None
+
+
+class Places(NamedTuple):
+    """Points around which calibration is measured, and the samples in the same units."""
+
+    raw: np.ndarray  # (m, d), the points in the user's units
+    query: np.ndarray  # (m, d), in those of the kernel
+    points: np.ndarray  # (n, d)
+    kernel: Kernel
+
+
+class _Gaps:
+    """The mean square gap of quantiles for weights of the samples, at all levels or on a grid."""
+
+    def __init__(self, law: PitLaw, levels: np.ndarray | None) -> None:
+        self.law, self.levels = law, levels
+        if levels is None:
+            self.own = own_squares(law)  # (n,)
+            self.width = 2 * len(law.stop) + 2
+        else:
+            self.gaps = np.column_stack([laws_at(law, level) - level for level in levels])  # (n, K)
+            self.own = np.mean(self.gaps**2, axis=1)
+            self.width = len(levels)
+
+    def squares(self, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The mean square gap for each row of weights (B, n), and its debiased value, (B,)."""
+        if self.levels is None:
+            square = gap_square_integral(pit_curve(self.law, weight))
+        else:
+            square = np.mean((weight @ self.gaps) ** 2, axis=1)
+        share = np.square(weight)
+        return square, _quotient(square - share @ self.own, 1 - share.sum(axis=1))
+
+
+def _quotient(numerator: np.ndarray, rest: np.ndarray) -> np.ndarray:
+    """Divided by 1 − Σ w²; NaN if one sample has all of the weight."""
+    out = np.full(numerator.shape, np.nan)
+    return np.divide(numerator, rest, out=out, where=rest > 1e-12)
+
+
+def _local_weights(kernel: Kernel, query, points, weight) -> np.ndarray:
+    """Weights (B, n) of the samples around each query point; NaN where no sample is near."""
+    local = np.asarray(kernel(query, points), dtype=np.float64) * weight
+    total = local.sum(axis=1, keepdims=True)
+    return np.divide(local, total, out=np.full(local.shape, np.nan), where=total > 0)
+
+
+def _local_calibration(data: ForecastData, places: Places, drawn: list[PitLaw]) -> np.ndarray:
+    """Error, squared error, bias, spread, effective sample size and p-value, (6, m)."""
+    law, levels = pit_laws(*data.forecast.pit_bounds(data.value)), known_levels(data.forecast)
+    order = np.argsort(law.stop)  # so that each block finds them sorted
+    law, weight = PitLaw(*(x[order] for x in law)), data.weight[order]
+    query, points, kernel = places.query, places.points[order], places.kernel
+    null = [_Gaps(PitLaw(*(x[order] for x in one)), levels) for one in drawn]
+    gaps = _Gaps(law, levels)
+    mean = (law.start + law.stop) / 2
+    width = law.stop - law.start
+    rows = max(1, _BLOCK // max(gaps.width, len(weight)))
+    parts = []
+    for first in range(0, len(query), rows):
+        local = _local_weights(kernel, query[first : first + rows], points, weight)
+        square, debiased = gaps.squares(local)
+        share = np.square(local).sum(axis=1)
+        centre = local @ mean
+        between = _quotient(local @ mean**2 - centre**2, 1 - share)
+        spread = local @ width**2 + 12 * between - 1
+        exceeds = sum((one.squares(local)[1] >= debiased).astype(float) for one in null)
+        p_value = np.where(np.isnan(debiased), np.nan, (1 + exceeds) / (1 + len(null)))
+        size = np.where(np.isnan(share), 0.0, 1 / share)
+        parts.append([np.sqrt(square), debiased, centre - 0.5, spread, size, p_value])
+    return np.concatenate(parts, axis=1)
+
+
+_LOCAL_CONSTRAINTS: dict = {
+    "y_true": "no_validation",
+    "y_forecast": "no_validation",
+    "given": "no_validation",
+    "query": "no_validation",
+    "sample_weight": "no_validation",
+    "kernel": [StrOptions({"rbf", "laplacian", "exponential"}), callable],
+    "bandwidth": KERNEL_CONSTRAINTS["bandwidth"],
+}
+
+
+@validate_params(
+    _LOCAL_CONSTRAINTS | {"n_resamples": [IntegerInterval(0)], "random_state": ["random_state"]},
+    prefer_skip_nested_validation=True,
+)
+def local_calibration(
+    y_true: ArrayLike,
+    y_forecast: Any,
+    *,
+    given: ArrayLike,
+    query: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    kernel: str | Kernel = "rbf",
+    bandwidth: float | str = "median",
+    n_resamples: int = 0,
+    random_state: RandomState = None,
+) -> LocalCalibration:
+    r"""Calibration around points in the space of the features: error, bias and spread.
+
+    Where forecasts are calibrated among similar samples, the bias, the spread and the squared error
+    are 0 on average. The error itself is positive on a finite sample.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Outcomes.
+
+    y_forecast : forecast
+        A forecast of :mod:`skcalib.forecasts`, or whatever
+        :func:`~skcalib.forecasts.as_forecast` takes, such as the tuple (mean, std).
+
+    given : array-like of shape (n_samples,) or (n_samples, n_features)
+        Features in which samples are similar.
+
+    query : array-like of shape (n_points,) or (n_points, n_features), default=None
+        The points, in the units of `given`. By default the samples' own features.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    kernel : {"rbf", "laplacian", "exponential"} or callable, default="rbf"
+        Weight of a sample by its distance to a point: exp(−d²/(2ν²)) with the Euclidean distance d,
+        exp(−d/ν) with the sum of the absolute differences of the features ("laplacian"), or with
+        the Euclidean distance ("exponential"). A callable ``kernel(query, given)`` returns the
+        weights of all pairs, as an array of shape (n_points, n_samples).
+
+    bandwidth : float or "median", default="median"
+        The ν of a named kernel. A number is in the units of the features as they are. With
+        "median" the features are standardised first, and ν is the median distance between samples.
+
+    n_resamples : int, default=0
+        Number of times that outcomes are drawn from the forecasts, for `p_value`.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draws.
+
+    Returns
+    -------
+    around : LocalCalibration
+        With the arrays `points`, `error`, `squared_error`, `bias`, `spread`,
+        `effective_sample_size`, and `p_value` if outcomes are drawn.
+
+    See Also
+    --------
+    local_calibration_error : The error at the points, or its mean, as one metric.
+
+    Notes
+    -----
+    The formulas of `error` and `squared_error` are those of :func:`local_calibration_error`. With
+    the local weights :math:`\omega_i`, which sum to 1, and the PITs :math:`u_i`, the bias is
+    :math:`\bar u - 1/2`, :math:`\bar u = \sum_i \omega_i u_i`, and the spread
+
+    .. math:: 12 \Big[\sum_i \omega_i (u_i - \bar u)^2 \Big/ \Big(1 - \sum_i \omega_i^2\Big)\Big] -
+        1.
+
+    An outcome of positive probability has an interval of PITs of width :math:`h_i`: then
+    :math:`u_i` is its middle, and :math:`\sum_i \omega_i h_i^2` is added. The effective sample size
+    is :math:`1 / \sum_i \omega_i^2`.
+
+    A p-value is the share (1 + #) / (1 + `n_resamples`) of draws, itself counted, and exact for a
+    single point if outcomes are independent given the forecasts. Among many points, some are small
+    by chance.
+
+    The cost for n samples and m points is :math:`O(m n)`, and as much again for each resample;
+    memory is :math:`O(n)`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.metrics import local_calibration
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.uniform(-1, 1, size=1000)
+    >>> y = rng.normal(scale=np.where(x < 0, 2.0, 0.5))  # but 1.0 is forecast
+    >>> around = local_calibration(y, (np.zeros(1000), 1.0), given=x, query=[-0.5, 0.5])
+    >>> (around.spread > 0).tolist()
+    [True, False]
+    """
+    data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight, given=given)
+    places = _places(data, query, kernel, bandwidth)
+    drawn = _drawn_laws(data, n_resamples, random_state)
+    error, squared, bias, spread, size, p_value = _local_calibration(data, places, drawn)
+    p_values = p_value if n_resamples else None
+    return LocalCalibration(places.raw, error, squared, bias, spread, size, p_values)
+
+
+@validate_params(
+    _LOCAL_CONSTRAINTS
+    | {"debias": ["boolean"], "average": [StrOptions({"mean", "root-mean-square"}), None]},
+    prefer_skip_nested_validation=True,
+)
+def local_calibration_error(
+    y_true: ArrayLike,
+    y_forecast: Any,
+    *,
+    given: ArrayLike,
+    query: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    kernel: str | Kernel = "rbf",
+    bandwidth: float | str = "median",
+    debias: bool = False,
+    average: str | None = "mean",
+) -> float | np.ndarray:
+    r"""Local calibration error: the quantile calibration error among samples with similar features.
+
+    It is 0 if, around every point, quantiles of all levels cover as they say. On a finite sample of
+    a calibrated forecast it is positive, so it is biased upwards, the more so the smaller the
+    bandwidth (see `debias`). With a large bandwidth it is the quantile calibration error, "l2".
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Outcomes.
+
+    y_forecast : forecast
+        A forecast of :mod:`skcalib.forecasts`, or whatever
+        :func:`~skcalib.forecasts.as_forecast` takes, such as the tuple (mean, std).
+
+    given : array-like of shape (n_samples,) or (n_samples, n_features)
+        Features in which samples are similar.
+
+    query : array-like of shape (n_points,) or (n_points, n_features), default=None
+        The points, in the units of `given`. By default the samples' own features.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    kernel : {"rbf", "laplacian", "exponential"} or callable, default="rbf"
+        Weight of a sample by its distance to a point: exp(−d²/(2ν²)) with the Euclidean distance d,
+        exp(−d/ν) with the sum of the absolute differences of the features ("laplacian"), or with
+        the Euclidean distance ("exponential"). A callable ``kernel(query, given)`` returns the
+        weights of all pairs, as an array of shape (n_points, n_samples).
+
+    bandwidth : float or "median", default="median"
+        The ν of a named kernel. A number is in the units of the features as they are. With
+        "median" the features are standardised first, and ν is the median distance between samples.
+
+    debias : bool, default=False
+        Whether to subtract from the mean square gap around each point what the finite sample adds
+        to it. `sample_weight` then holds importance weights: a weight of 2 is not the same as a
+        sample that occurs twice.
+
+    average : {"mean", "root-mean-square"} or None, default="mean"
+        How the errors at the points are averaged: over the samples, by their weights, if `query` is
+        None, and evenly over the points of `query`. None returns the errors of all points.
+
+    Returns
+    -------
+    error : float or ndarray of shape (n_points,)
+        Between 0 and 3^(−1/2); 0 is best. NaN at a point that no sample is near, or, with
+        `debias`, where one sample has all of the weight. Averages leave these out.
+
+    See Also
+    --------
+    local_calibration : Bias, spread, effective sample size and p-values around the points.
+    quantile_calibration_error : The same for all samples at once.
+
+    Notes
+    -----
+    With weights :math:`w_i`, PITs :math:`u_i = F_i(y_i)`, features :math:`x_i` and a kernel k, the
+    samples have the weights :math:`\omega_i \propto w_i k(x_i, x)` around a point x, which sum to
+    1. The error there is [1]_
+
+    .. math:: \Big(\int_0^1 \Big(\sum_i \omega_i 1[u_i \le p] - p\Big)^2 dp\Big)^{1/2},
+
+    the exact :func:`quantile_calibration_error` with `norm="l2"` and these weights. PITs of
+    outcomes of positive probability, the levels of quantile forecasts, and `debias` are those of
+    that function: the mean square gap becomes
+
+    .. math:: \Big(\int d^2 dp - \sum_i \omega_i^2 \int (G_i(p) - p)^2 dp\Big) \Big/
+        \Big(1 - \sum_i \omega_i^2\Big)
+
+    with :math:`G_i(p) = 1[u_i \le p]`, clipped at 0 before the root is taken. "root-mean-square"
+    averages the squares and clips only their mean, so that its square is all but unbiased; the
+    "mean" of clipped roots is not. At the samples' own features the sample itself is among its
+    neighbours.
+
+    The cost for n samples and m points is :math:`O(m n)`, the memory :math:`O(n)`.
+
+    References
+    ----------
+    .. [1] C. Marx, S. Zalouk and S. Ermon (2023). Calibration by Distribution Matching: Trainable
+       Kernel Calibration Metrics. NeurIPS 2023. :arxiv:`2310.20211`
+    .. [2] R. Luo, A. Bhatnagar, Y. Bai, S. Zhao, H. Wang, C. Xiong, S. Savarese, S. Ermon, E.
+       Schmerling and M. Pavone (2022). Local Calibration: Metrics and Recalibration. UAI 2022.
+       :arxiv:`2102.10809`
+
+    Examples
+    --------
+    Half of the forecasts are too high, half are too low; all of them together are calibrated.
+
+    >>> from scipy.stats import norm
+    >>> from skcalib.metrics import local_calibration_error, quantile_calibration_error
+    >>> y, x = norm.ppf([0.125, 0.375, 0.625, 0.875]), [0, 0, 1, 1]
+    >>> forecast = ([0.0, 0.0, 0.0, 0.0], 1.0)
+    >>> round(quantile_calibration_error(y, forecast, norm="l2"), 3)
+    0.072
+    >>> round(local_calibration_error(y, forecast, given=x, bandwidth=0.1), 3)
+    0.315
+    """
+    data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight, given=given)
+    places = _places(data, query, kernel, bandwidth)
+    root, debiased, *_ = _local_calibration(data, places, [])
+    square = debiased if debias else root**2
+    if average is None:
+        return np.sqrt(np.maximum(square, 0.0))
+    share = data.weight if query is None else np.ones(len(square))
+    return _average(square, share, average)
+
+
+def _average(square, share, average):
+    """The mean over the points where the error is known."""
+    known = ~np.isnan(square)
+    if not known.any():
+        return float("nan")
+    square, share = square[known], share[known] / share[known].sum()
+    if average == "mean":
+        return float(share @ np.sqrt(np.maximum(square, 0.0)))
+    return float(np.sqrt(max(share @ square, 0.0)))
+
+
+def _drawn_laws(data, n_resamples, random_state):
+    """The laws of the PITs of outcomes drawn from the forecasts."""
+    seed = check_random_state(random_state).randint(2**31 - 1)
+    laws = []
+    for outcome in data.redraw(np.random.default_rng(seed), n_resamples):
+        value, forecast = data.arguments(outcome)
+        laws.append(pit_laws(*forecast.pit_bounds(value)))
+    return laws
+
+
+def _places(data, query, kernel, bandwidth):
+    """The points and the samples as the kernel sees them."""
+    points = _features(data.given, "given")
+    raw = points if query is None else _features(as_array(query, "query"), "query")
+    if raw.shape[1] != points.shape[1]:
+        raise ValueError(
+            f"query must have the {points.shape[1]} feature(s) of given; found {raw.shape[1]}. "
+            "Pass one column for each feature, in the same order."
+        )
+    if callable(kernel):
+        return Places(raw, raw, points, partial(_judged, kernel))
+    seen, family = raw, KERNELS[kernel]
+    if bandwidth == "median":
+        centre = data.weight @ points
+        scale = np.sqrt(data.weight @ (points - centre) ** 2)
+        scale[scale <= _ROUNDING * np.abs(centre)] = 1.0  # a constant feature
+        points, seen = (points - centre) / scale, (raw - centre) / scale
+        on_a_line = points[:, 0] if points.shape[1] == 1 else points
+        bandwidth = median_bandwidth(on_a_line, data.weight, family.metric, family.scale)
+    return Places(raw, seen, points, partial(kernel_values, family=family, bandwidth=bandwidth))
+
+
+def _features(values, name):
+    """Finite numbers (m, d)."""
+    if values.dtype.kind == "O":
+        values = numbers_of_objects(values)
+    if values.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} must hold numbers, the features in which samples are similar; found type "
+            f"{values.dtype}. Encode categories, or measure each group alone."
+        )
+    values = values.astype(np.float64).reshape(len(values), -1)
+    if not np.isfinite(values).all():
+        row = int(np.argmin(np.isfinite(values).all(axis=1)))
+        raise ValueError(
+            f"{name} must be finite; found NaN or infinity in row {row}. Remove the row, or impute "
+            "the value."
+        )
+    return values
+
+
+def _judged(kernel, query, points):
+    """The values of a user's kernel, which are weights."""
+    values = np.asarray(kernel(query, points))
+    expected = (len(query), len(points))
+    if values.shape != expected or values.dtype.kind not in "biuf":
+        raise ValueError(
+            f"kernel must return the weights of all pairs, of shape {expected} here; found shape "
+            f"{values.shape} and type {values.dtype}. Return one row for each point of query."
+        )
+    if not (np.isfinite(values).all() and (values >= 0).all()):
+        raise ValueError(
+            "kernel must return finite weights, none of them negative; found "
+            f"{values[~(np.isfinite(values) & (values >= 0))][0]}. Choose another kernel."
+        )
+    return values

@@ -1,0 +1,267 @@
+"""Quantile calibration: whether outcomes fall below quantiles as often as forecast."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._inputs.arrays import as_array, listed, numbers_of_objects
+from .._numerics.pit import (
+    PitLaw,
+    gap_integral,
+    gap_square_integral,
+    largest_gap,
+    laws_at,
+    own_squares,
+    pit_curve,
+    pit_laws,
+)
+from .._sklearn import StrOptions, validate_params
+from ..forecasts._data import ForecastData, check_forecasts
+
+# Levels that are the same differ by less than this through rounding.
+_ROUNDING = 1e-9
+
+
+def _quantile_calibration_error(
+    data: ForecastData,
+    norm: str,
+    kind: str,
+    levels: np.ndarray | None,
+    debias: bool,
+    squared: bool,
+) -> float:
+    bounds = data.forecast.pit_bounds(data.value)
+    law, weight = pit_laws(*bounds, folded=kind == "interval"), data.weight
+    if levels is None:
+        curve = pit_curve(law, weight)
+        if norm != "l2":
+            return gap_integral(curve) if norm == "l1" else largest_gap(curve)
+        square = float(gap_square_integral(curve))
+        own = weight**2 @ own_squares(law) if debias else 0.0
+    else:
+        gap, noise = _gaps_at(law, weight, levels)
+        if norm != "l2":
+            return float(np.abs(gap).mean() if norm == "l1" else np.abs(gap).max())
+        square, own = float(np.mean(gap**2)), float(noise.mean())
+    if debias:
+        square = (square - own) / (1 - data.share_of_one_sample)
+    return float(square) if squared else float(np.sqrt(max(square, 0.0)))
+
+
+def _gaps_at(law: PitLaw, weight: np.ndarray, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """F̂(p) − p at the levels p, (m,), and Σ_i w_i² (G_i(p) − p)², (m,)."""
+    gaps = []
+    for level in levels:
+        own = laws_at(law, level) - level
+        gaps.append((weight @ own, weight**2 @ own**2))
+    gap, noise = np.array(gaps).T
+    return gap, noise
+
+
+@validate_params(
+    {
+        "y_true": "no_validation",
+        "y_forecast": "no_validation",
+        "sample_weight": "no_validation",
+        "norm": [StrOptions({"l1", "l2", "max"})],
+        "kind": [StrOptions({"quantile", "interval"})],
+        "levels": ["array-like", None],
+        "debias": ["boolean"],
+        "squared": ["boolean"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def quantile_calibration_error(
+    y_true: ArrayLike,
+    y_forecast: Any,
+    *,
+    sample_weight: ArrayLike | None = None,
+    norm: str = "l1",
+    kind: str = "quantile",
+    levels: ArrayLike | None = None,
+    debias: bool = False,
+    squared: bool = False,
+) -> float:
+    r"""Quantile calibration error: how far quantiles and intervals are from covering as they say.
+
+    It is 0 if, at every level p, a share p of the outcomes lies below the quantile of that level.
+    On a finite sample of a calibrated forecast it is positive, of order :math:`n^{-1/2}`, so it is
+    biased upwards (see `debias`). It says nothing about single samples: a forecast that is too wide
+    for some samples and too narrow for others can have an error of 0.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Outcomes.
+
+    y_forecast : forecast
+        A forecast of :mod:`skcalib.forecasts`, or whatever
+        :func:`~skcalib.forecasts.as_forecast` takes, such as the tuple (mean, std).
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    norm : {"l1", "l2", "max"}, default="l1"
+        Mean absolute gap, root mean square gap, or largest gap over the levels.
+
+    kind : {"quantile", "interval"}, default="quantile"
+        Whether the levels are those of quantiles, or of central intervals.
+
+    levels : array-like of shape (n_levels,), default=None
+        Levels in [0, 1], which count equally. By default all levels between 0 and 1, exactly; for a
+        :class:`~skcalib.forecasts.QuantileForecast` the levels that it has.
+
+    debias : bool, default=False
+        Whether to subtract from the mean square gap what the finite sample adds to it. For
+        `norm="l2"` only. `sample_weight` then holds importance weights: a weight of 2 is not the
+        same as a sample that occurs twice.
+
+    squared : bool, default=False
+        Whether to return the mean square gap itself, which is unbiased with `debias`, and may be
+        negative. For `norm="l2"` only.
+
+    Returns
+    -------
+    error : float
+        Between 0 and 1; 0 is best. For all levels at most 1/2 ("l1"), 3^(−1/2) ("l2") and 1
+        ("max"). Negative only if it is debiased and squared.
+
+    See Also
+    --------
+    local_calibration_error : The same among samples with similar features.
+    skcalib.hypothesis_tests.CalibrationTest : Tests whether the error is more than chance.
+
+    Notes
+    -----
+    The PIT (probability integral transform) of an outcome is :math:`u_i = F_i(y_i)`. With weights
+    :math:`w_i` that sum to 1, the share of outcomes below their quantiles of level p is
+    :math:`\hat F(p) = \sum_i w_i 1[u_i \le p]`, and the gap is :math:`d(p) = \hat F(p) - p` [1]_.
+    The error is
+
+    .. math:: \int_0^1 |d(p)| dp, \qquad \Big(\int_0^1 d(p)^2 dp\Big)^{1/2}, \qquad
+        \sup_p |d(p)|,
+
+    computed exactly, not on a grid, at :math:`O(n \log n)`. "l2" is the statistic of
+    Cramér–von Mises, and "max" that of Kolmogorov–Smirnov. With `levels` the integral is the mean
+    over m levels, and the supremum the largest gap, at :math:`O(n m)`.
+
+    With "interval" :math:`u_i` becomes :math:`|2 u_i - 1|`, the level of the smallest central
+    interval that holds the outcome. A forecast that is too narrow at one end and too wide at the
+    other can then have an error of 0.
+
+    An outcome of positive probability has an interval of PITs, from the probability of less than y
+    to that of at most y, and :math:`1[u_i \le p]` becomes the share of the interval below p. So
+    nothing is drawn at random. For an ensemble without weights the interval is that of the ranks
+    which the outcome may have among the s members, of length 1/(s + 1) without ties. PITs of 0 and
+    1, of outcomes far outside of a forecast, are no special case.
+
+    For quantiles at given levels the PIT is known up to two neighbouring levels. At the levels
+    themselves :math:`\hat F` is known all the same: it is the share of outcomes that are not above
+    the quantile. Other levels are refused. For "interval" the levels are those of
+    intervals between two of the quantiles, such as 0.8 of those at 0.1 and 0.9.
+
+    With `debias` the mean square gap becomes
+
+    .. math:: \Big(\int d^2 dp - \sum_i w_i^2 \int (G_i(p) - p)^2 dp\Big) \Big/
+        \Big(1 - \sum_i w_i^2\Big),
+
+    where :math:`G_i(p)` is :math:`1[u_i \le p]` or its average. The integral is :math:`(u_i^3 + (1
+    - u_i)^3)/3` for a single :math:`u_i`. The mean of this over samples is what an infinite sample
+    would give, whether the forecast is calibrated or not. It is clipped at 0 before the root is
+    taken, so for a calibrated forecast the error is often exactly 0, and still biased upwards.
+
+    uncertainty-toolbox's ``mean_absolute_calibration_error`` is `norm="l1"` at the levels
+    :math:`0, 1/99, \dots, 1`, with quantiles (`prop_type="quantile"`) or intervals.
+
+    References
+    ----------
+    .. [1] V. Kuleshov, N. Fenner and S. Ermon (2018). Accurate Uncertainties for Deep Learning
+       Using Calibrated Regression. ICML 2018. :arxiv:`1807.00263`
+    .. [2] C. Czado, T. Gneiting and L. Held (2009). Predictive Model Assessment for Count Data.
+       Biometrics 65, 1254–1261. :doi:`10.1111/j.1541-0420.2009.01191.x`
+
+    Examples
+    --------
+    Two outcomes at the median of their forecasts: no outcome is below the quantiles of lower
+    levels, and all are below those of higher levels.
+
+    >>> from skcalib.metrics import quantile_calibration_error
+    >>> quantile_calibration_error([0.0, 2.0], ([0.0, 2.0], [1.0, 3.0]))
+    0.25
+    >>> quantile_calibration_error([0.0, 2.0], ([0.0, 2.0], [1.0, 3.0]), norm="max")
+    0.5
+    """
+    check_gap_options(norm, debias, squared)
+    data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight)
+    if debias:
+        check_debiasable(data)
+    known = known_levels(data.forecast, kind, levels)
+    return _quantile_calibration_error(data, norm, kind, known, debias, squared)
+
+
+def check_gap_options(norm, debias, squared):
+    """The bias is known for squared gaps only."""
+    name = "debias" if debias else "squared"
+    if norm != "l2" and (debias or squared):
+        raise ValueError(
+            f"{name}=True needs norm='l2': it concerns the mean square gap; found norm={norm!r}. "
+            f"Pass norm='l2', or {name}=False."
+        )
+
+
+def check_debiasable(data):
+    """One sample tells nothing of its own noise."""
+    if data.n_samples == 1:
+        raise ValueError(
+            "debias=True needs at least 2 samples; found 1 that carries weight. Collect more "
+            "samples, or pass debias=False."
+        )
+
+
+def known_levels(forecast, kind="quantile", levels=None):
+    """The levels as an array (m,), or None for all; those of the grid if there is one."""
+    if levels is not None:
+        levels = check_levels_of_gaps(levels)
+    grid = getattr(forecast, "levels", None)
+    if grid is None:
+        return levels
+    known = grid if kind == "quantile" else _interval_levels(grid)
+    if len(known) == 0:
+        raise ValueError(
+            "kind='interval' needs quantiles at two levels that sum to 1, the ends of a central "
+            f"interval; found the levels {listed(grid)}. Pass kind='quantile'."
+        )
+    if levels is None:
+        return known
+    nearest = known[np.abs(levels[:, None] - known).argmin(axis=1)]
+    unknown = np.abs(levels - nearest) > _ROUNDING
+    if unknown.any():
+        raise ValueError(
+            f"levels must be among those that the forecast has, {listed(known)} for "
+            f"kind={kind!r}; found {levels[unknown][0]:.6g}. Leave levels out, or forecast "
+            "quantiles at more levels."
+        )
+    return nearest
+
+
+def _interval_levels(grid):
+    """The levels of the central intervals between two levels of the grid, increasing."""
+    lower, upper = np.nonzero(np.abs(grid[:, None] + grid - 1) < _ROUNDING)
+    return np.sort((grid[upper] - grid[lower])[upper > lower])
+
+
+def check_levels_of_gaps(levels):
+    """Levels in [0, 1], (m,)."""
+    array = numbers_of_objects(as_array(levels, "levels"))
+    if array.ndim != 1 or array.dtype.kind not in "iuf" or len(array) == 0:
+        raise ValueError(
+            f"levels must be a list of numbers; found shape {array.shape} and type {array.dtype}. "
+            "Pass a list such as [0.1, 0.5, 0.9]."
+        )
+    inside = (array >= 0) & (array <= 1)
+    if not inside.all():
+        raise ValueError(
+            f"levels must lie in [0, 1]; found {array[~inside][0]}. Pass 0.05 for 5 %."
+        )
+    return array.astype(np.float64)
