@@ -3,9 +3,14 @@
 from ._auto import AutoRecalibrator
 from ._binning import IntervalBinningRecalibrator, IntervalCertificate
 from ._classifier import RecalibratedClassifier
+from ._forecast_auto import AutoForecastRecalibrator
+from ._forecast_base import IdentityForecastRecalibrator
+from ._forecast_quantile import QuantileRecalibrator
 from ._identity import IdentityRecalibrator
 from ._isotonic import IsotonicRecalibrator
+from ._location_scale import LocationScaleRecalibrator
 from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
+from ._pit import PITRecalibrator
 from ._predict_proba import PredictProba
 from ._scaling import DirichletRecalibrator, MatrixScalingRecalibrator, VectorScalingRecalibrator
 from ._spline import SplineRecalibrator
@@ -13,16 +18,21 @@ from ._temperature import TemperatureRecalibrator
 from ._venn_abers import VennAbersRecalibrator
 
 __all__ = [
+    "AutoForecastRecalibrator",
     "AutoRecalibrator",
     "BetaRecalibrator",
     "DirichletRecalibrator",
+    "IdentityForecastRecalibrator",
     "IdentityRecalibrator",
     "IntervalBinningRecalibrator",
     "IntervalCertificate",
     "IsotonicRecalibrator",
+    "LocationScaleRecalibrator",
     "MatrixScalingRecalibrator",
+    "PITRecalibrator",
     "PredictProba",
     "QuadraticRecalibrator",
+    "QuantileRecalibrator",
     "RecalibratedClassifier",
     "SigmoidRecalibrator",
     "SplineRecalibrator",

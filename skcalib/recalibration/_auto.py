@@ -1,6 +1,7 @@
 """The choice among recalibrators by cross-validation."""
 
 import reprlib
+from functools import partial
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -148,18 +149,10 @@ class AutoRecalibrator(Recalibrator):
         candidates = {"none": IdentityRecalibrator(), **check_candidates(given)}
         data = _data(predictions)
         fold = _folds(predictions, self.n_folds)
-        loss = self._out_of_fold_losses(data, fold, candidates.values())  # (c, n)
-        gain = loss[0] - loss
-        weight = predictions.weight
-        mean_gain = gain @ weight
-        gain_error = np.sqrt((gain - mean_gain[:, None]) ** 2 @ weight**2)
-        self.results_ = {
-            "name": list(candidates),
-            "loss": loss @ weight,
-            "gain": mean_gain,
-            "gain_error": gain_error,
-        }
-        self.best_name_ = list(candidates)[np.argmax(mean_gain - gain_error)]
+        task = partial(_losses_of_fold, data=data, scoring=self.scoring)
+        loss = out_of_fold_losses(task, candidates.values(), fold, self.n_jobs)
+        self.results_, best = results_of(list(candidates), loss, predictions.weight)
+        self.best_name_ = list(candidates)[best]
         self.best_recalibrator_ = _fitted(candidates[self.best_name_], data)
 
     def _map(self, proba: np.ndarray) -> np.ndarray:
@@ -167,19 +160,32 @@ class AutoRecalibrator(Recalibrator):
             proba = np.column_stack([1 - proba, proba])
         return aligned_proba(self.best_recalibrator_, proba, self.classes_)
 
-    def _out_of_fold_losses(self, data: "_Data", fold: np.ndarray, candidates: Any) -> np.ndarray:
-        """The loss of each sample under each candidate, fitted without its fold, (c, n)."""
-        n_folds = fold.max() + 1
-        parts = Parallel(n_jobs=self.n_jobs)(
-            delayed(_losses_of_fold)(candidate, data, fold == k, self.scoring)
-            for candidate in candidates
-            for k in range(n_folds)
-        )
-        losses = np.empty((len(candidates), len(fold)))
-        for place, part in enumerate(parts):
-            row, k = divmod(place, n_folds)
-            losses[row, fold == k] = part
-        return losses
+
+def out_of_fold_losses(task: Any, candidates: Any, fold: np.ndarray, n_jobs: int | None) -> Any:
+    """The loss of each sample under each candidate, fitted without its fold, (c, n).
+
+    The task gets a candidate and the mask of the samples to score, and returns their losses.
+    """
+    n_folds = fold.max() + 1
+    parts = Parallel(n_jobs=n_jobs)(
+        delayed(task)(candidate, is_test=fold == k)
+        for candidate in candidates
+        for k in range(n_folds)
+    )
+    losses = np.empty((len(candidates), len(fold)))
+    for place, part in enumerate(parts):
+        row, k = divmod(place, n_folds)
+        losses[row, fold == k] = part
+    return losses
+
+
+def results_of(names: list[str], loss: np.ndarray, weight: np.ndarray) -> tuple[dict, int]:
+    """The table of losses (c, n) and gains over the first candidate, and the surest gain."""
+    gain = loss[0] - loss
+    mean_gain = gain @ weight
+    gain_error = np.sqrt((gain - mean_gain[:, None]) ** 2 @ weight**2)
+    results = {"name": names, "loss": loss @ weight, "gain": mean_gain, "gain_error": gain_error}
+    return results, int(np.argmax(mean_gain - gain_error))
 
 
 class _Data(NamedTuple):
@@ -205,7 +211,7 @@ def _fitted(recalibrator: Any, data: _Data, rows: Any = slice(None)) -> Any:
 
 
 def _losses_of_fold(
-    recalibrator: Any, data: _Data, is_test: np.ndarray, scoring: str
+    recalibrator: Any, *, data: _Data, is_test: np.ndarray, scoring: str
 ) -> np.ndarray:
     fitted = _fitted(recalibrator, data, ~is_test)
     proba = aligned_proba(fitted, data.X[is_test], data.classes)
@@ -225,9 +231,13 @@ def _folds(predictions: Predictions, n_folds: int) -> np.ndarray:
     return fold
 
 
-def check_candidates(candidates: Any) -> Any:
-    """Names and recalibrators as a dictionary."""
-    example = "Pass a list such as [('temperature', TemperatureRecalibrator())]."
+def check_candidates(
+    candidates: Any,
+    method: str = "predict_proba",
+    such_as: str = "('temperature', TemperatureRecalibrator())",
+) -> Any:
+    """Names and recalibrators, which are asked for `fit` and the method, as a dictionary."""
+    example = f"Pass a list such as [{such_as}]."
     checked = {}
     for item in candidates:
         if not (isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[0], str)):
@@ -236,10 +246,10 @@ def check_candidates(candidates: Any) -> Any:
                 f"{reprlib.repr(item)}. {example}"
             )
         name, recalibrator = item
-        is_estimator = hasattr(recalibrator, "fit") and hasattr(recalibrator, "predict_proba")
+        is_estimator = hasattr(recalibrator, "fit") and hasattr(recalibrator, method)
         if isinstance(recalibrator, type) or not is_estimator:
             raise ValueError(
-                "candidates must be objects with the methods fit and predict_proba; found "
+                f"candidates must be objects with the methods fit and {method}; found "
                 f"{reprlib.repr(recalibrator)} under the name {name!r}. {example}"
             )
         if name == "none" or name in checked:

@@ -1,0 +1,222 @@
+"""Maps R of the probability integral transform u, which make the forecast R∘F of F.
+
+They take z = log u − log(1 − u), the log-odds of u, in place of u: u itself rounds to 0 or 1 for
+outcomes that are far out, and z tells these apart.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit
+
+# Steps of Newton's method, which converges from one side as the function is convex or concave.
+_MOST_STEPS = 100
+
+# log a and log b stay within ±_WIDEST; only separated data reach that.
+_WIDEST = 8.0
+
+_ROUNDING = 8 * np.finfo(float).eps
+
+
+@dataclass(frozen=True, eq=False)
+class ConformalMap:
+    """R(u_(k)) = k/(n + 1) at the sorted transforms of n outcomes.
+
+    Between them R is linear in z. Beyond them u and 1 − u are multiplied by a number, so that the
+    tails are those of the base forecast.
+    """
+
+    rank_point: np.ndarray  # (n,), sorted log-odds z_(k)
+    rank_level: np.ndarray  # (n,), R at each, increasing and below 1
+    point: np.ndarray  # (m,), the distinct finite ones
+    level: np.ndarray  # (m,)
+
+    has_density = False
+
+    def log_cdf(self, z: np.ndarray) -> np.ndarray:
+        """log R(u)."""
+        below = np.log(self.level[0]) + log_expit(z) - log_expit(self.point[0])
+        above = np.log1p(-np.exp(self._log_above(z)))
+        inside = np.log(np.interp(z, self.point, self.level))
+        return np.where(z < self.point[0], below, np.where(z > self.point[-1], above, inside))
+
+    def log_sf(self, z: np.ndarray) -> np.ndarray:
+        """log(1 − R(u))."""
+        inside = np.log1p(-np.interp(z, self.point, self.level))
+        lower = np.log1p(-np.exp(np.minimum(self.log_cdf(z), 0.0)))
+        upper = self._log_above(z)
+        return np.where(z < self.point[0], lower, np.where(z > self.point[-1], upper, inside))
+
+    def _log_above(self, z: np.ndarray) -> np.ndarray:
+        """log(1 − R(u)) in the upper tail; its end for smaller z, where it is not used."""
+        z = np.maximum(z, self.point[-1])
+        return np.log1p(-self.level[-1]) + log_expit(-z) - log_expit(-self.point[-1])
+
+    def inverse(self, log_level: np.ndarray, log_rest: np.ndarray) -> np.ndarray:
+        """The z at which R is the level, from the logarithms of it and of one minus it."""
+        level = np.exp(log_level)
+        log_below = log_level - np.log(self.level[0]) + log_expit(self.point[0])
+        log_above = log_rest - np.log1p(-self.level[-1]) + log_expit(-self.point[-1])
+        inside = np.interp(level, self.level, self.point)
+        return np.where(
+            level < self.level[0],
+            _log_odds(log_below),
+            np.where(level > self.level[-1], -_log_odds(log_above), inside),
+        )
+
+    def rank(self, level: np.ndarray) -> np.ndarray:
+        """The least z_(k) with R(u_(k)) ≥ level; infinity if there is none."""
+        return least_rank(self.rank_point, self.rank_level, level)
+
+    def central(self, level: float) -> np.ndarray:
+        """The largest z_(k) with R ≤ (1 − level)/2, and the least with R ≥ (1 + level)/2, (2,)."""
+        half = (1 - level) / 2
+        up_to = np.searchsorted(self.rank_level, half * (1 + _ROUNDING), side="right")
+        low = _at(self.rank_point, up_to - 1)
+        return np.array([low, self.rank(np.asarray(1 - half))])
+
+
+def least_rank(point: np.ndarray, rank_level: np.ndarray, level: Any) -> np.ndarray:
+    """The least sorted point (n,) whose level (n,) is at least `level`; infinity if there is none.
+
+    Levels that equal k/(n + 1) but for rounding have rank k.
+    """
+    return _at(point, np.searchsorted(rank_level, np.asarray(level) * (1 - _ROUNDING)))
+
+
+def _at(values: np.ndarray, index: Any) -> np.ndarray:
+    """Sorted values, continued by −∞ before the first and ∞ after the last."""
+    return np.concatenate([[-np.inf], values, [np.inf]])[index + 1]
+
+
+def _log_odds(log_u: np.ndarray) -> np.ndarray:
+    """log u − log(1 − u) from log u ≤ 0."""
+    log_u = np.minimum(log_u, 0.0)
+    with np.errstate(divide="ignore"):
+        return log_u - np.log(-np.expm1(log_u))
+
+
+def rank_levels(weight: np.ndarray) -> np.ndarray:
+    """Σ_{i ≤ k} w_i/(1 + Σ_i w_i²) for weights (n,) that sum to 1: k/(n + 1) if they are equal."""
+    if (weight == weight[0]).all():
+        return np.arange(1, len(weight) + 1) / (len(weight) + 1)
+    return np.cumsum(weight) / (1 + weight @ weight)
+
+
+def fit_conformal(z: np.ndarray, weight: np.ndarray) -> ConformalMap:
+    """The map whose ranks are those of the log-odds (n,)."""
+    order = np.argsort(z, kind="stable")
+    rank_point, rank_level = z[order], rank_levels(weight[order])
+    last = np.append(rank_point[1:] != rank_point[:-1], True) & np.isfinite(rank_point)
+    if not last.any():  # outcomes at the ends of the support only
+        return ConformalMap(rank_point, rank_level, np.zeros(1), np.full(1, 0.5))
+    return ConformalMap(rank_point, rank_level, rank_point[last], rank_level[last])
+
+
+@dataclass(frozen=True, eq=False)
+class BetaMap:
+    """logit R(u) = a log u − b log(1 − u) + c with a, b > 0."""
+
+    a: float
+    b: float
+    c: float
+
+    has_density = True
+
+    def odds(self, z: np.ndarray) -> np.ndarray:
+        """logit R(u)."""
+        return self.a * log_expit(z) - self.b * log_expit(-z) + self.c
+
+    def log_cdf(self, z: np.ndarray) -> np.ndarray:
+        """log R(u)."""
+        return log_expit(self.odds(z))
+
+    def log_sf(self, z: np.ndarray) -> np.ndarray:
+        """log(1 − R(u))."""
+        return log_expit(-self.odds(z))
+
+    def log_slope(self, z: np.ndarray) -> np.ndarray:
+        """log R'(u), from R' = R (1 − R) (a/u + b/(1 − u))."""
+        odds = self.odds(z)
+        slope = np.logaddexp(np.log(self.a) - log_expit(z), np.log(self.b) - log_expit(-z))
+        return log_expit(odds) + log_expit(-odds) + slope
+
+    def inverse(self, log_level: np.ndarray, log_rest: np.ndarray) -> np.ndarray:
+        """The z at which R is the level, from the logarithms of it and of one minus it."""
+        target = log_level - log_rest - self.c
+        finite = np.where(np.isfinite(target), target, 0.0)
+        z = np.where(finite < 0, finite / self.a, finite / self.b)
+        for _ in range(_MOST_STEPS):
+            excess = self.a * log_expit(z) - self.b * log_expit(-z) - finite
+            step = excess / (self.a * expit(-z) + self.b * expit(z))
+            z = z - step
+            if (np.abs(step) <= 4e-16 * (1 + np.abs(z))).all():
+                break
+        return np.where(np.isfinite(target), z, target)
+
+
+def fit_beta(z: np.ndarray, weight: np.ndarray) -> tuple[BetaMap, bool]:
+    """Maximum likelihood of R'(u) for log-odds z (n,), and whether the solver converged."""
+    log_u, log_v = log_expit(z), log_expit(-z)
+
+    def negative(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+        log_a, log_b, c = parameters
+        a, b = np.exp(log_a), np.exp(log_b)
+        odds = a * log_u - b * log_v + c
+        share = expit(log_a - log_b + log_v - log_u)  # of a/u in a/u + b/(1 − u)
+        slope = np.logaddexp(log_a - log_u, log_b - log_v)
+        value = weight @ (log_expit(odds) + log_expit(-odds) + slope)
+        by_odds = 1 - 2 * expit(odds)
+        gradient = [
+            weight @ (by_odds * a * log_u + share),
+            weight @ (-by_odds * b * log_v + 1 - share),
+            weight @ by_odds,
+        ]
+        return -value, -np.array(gradient)
+
+    return _minimized(negative)
+
+
+def fit_beta_to_intervals(
+    lower: np.ndarray, upper: np.ndarray, weight: np.ndarray
+) -> tuple[BetaMap, bool]:
+    """Maximum likelihood of R(upper) − R(lower) for intervals of positive length, each (n,)."""
+    logs = [_logs_of(u) for u in (lower, upper)]
+
+    def negative(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+        a, b = np.exp(parameters[:2])
+        ends, slopes = [], []
+        for (log_u, log_v, inner), outside in zip(logs, (0.0, 1.0), strict=True):
+            odds = a * log_u - b * log_v + parameters[2]
+            at = np.where(inner, expit(odds), outside)
+            density = np.where(inner, expit(odds) * expit(-odds), 0.0)
+            ends.append(at)
+            slopes.append(density * np.stack([a * log_u, -b * log_v, np.ones_like(log_u)]))
+        mass = np.maximum(ends[1] - ends[0], np.finfo(float).tiny)
+        return -(weight @ np.log(mass)), -(((slopes[1] - slopes[0]) / mass) @ weight)
+
+    return _minimized(negative)
+
+
+def _logs_of(u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """log u, log(1 − u), and whether 0 < u < 1 (if not, the logarithms are those of 1/2)."""
+    inner = (u > 0) & (u < 1)
+    u = np.where(inner, u, 0.5)
+    return np.log(u), np.log1p(-u), inner
+
+
+def _minimized(negative: Any) -> tuple[BetaMap, bool]:
+    bounds = [(-_WIDEST, _WIDEST)] * 2 + [(None, None)]
+    result = minimize(
+        negative,
+        np.zeros(3),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxiter": 1000, "ftol": 1e-15, "gtol": 1e-10},
+    )
+    a, b = np.exp(result.x[:2])
+    inside = bool((np.abs(result.x[:2]) < _WIDEST).all() and np.isfinite(result.x[2]))
+    return BetaMap(float(a), float(b), float(result.x[2])), inside
