@@ -1,6 +1,7 @@
 """The data every measure, test and recalibrator works on, once it has been checked."""
 
 from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +21,8 @@ class Predictions:
     by construction, and saves half the memory. The reductions of K classes to two are such
     `Predictions` again.
     """
+
+    kind: ClassVar[str] = "classes"
 
     proba: np.ndarray  # (n,) for two classes, else (n, K)
     label: np.ndarray  # (n,), index into classes
@@ -67,9 +70,26 @@ class Predictions:
         """Independent outcomes drawn from the predictions, (size, n)."""
         return draw_labels(self.proba, size, generator)
 
-    def arguments(self, outcome: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What a metric gets for one vector of outcomes (n,): labels and probabilities."""
-        return self.classes[outcome], self.proba
+    def arguments(
+        self, outcome: np.ndarray, proba: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What a metric gets for one vector of outcomes (n,): labels and probabilities.
+
+        These are `proba`, or those of the predictions, if they were made ready by `shown`.
+        """
+        return self.classes[outcome], self.proba if proba is None else proba
+
+    def shown(self, *, as_matrix: bool, as_simplex: bool) -> tuple[np.ndarray]:
+        """The probabilities for `arguments`, in one column or several, that none may change."""
+        rows = "simplex" if as_simplex else "matrix"
+        proba = getattr(self, rows if as_matrix else "proba").view()
+        proba.flags.writeable = False  # it may be the caller's
+        return (proba,)
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """Further arguments of metrics, by their names."""
+        return {"labels": self.classes}
 
     def canonical_order(self) -> np.ndarray:
         """Indices (n,) that sort the samples by their values, in whatever order they came."""

@@ -1,7 +1,7 @@
 """Forecasts and outcomes together, once they have been checked."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from ._checks import check_numbers, check_outcome_values
 @dataclass(frozen=True)
 class ForecastData:
     """Checked forecasts, outcomes and weights: what `Predictions` is for classes."""
+
+    kind: ClassVar[str] = "forecasts"
 
     forecast: Forecast
     value: np.ndarray  # (n,), the outcomes
@@ -83,9 +85,23 @@ class ForecastData:
             return outcome, self.forecast
         return self.forecast.exchange(self.value, outcome)
 
+    def shown(self, **options: Any) -> tuple:
+        """Nothing: metrics get forecasts as they are, however they came."""
+        return ()
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """Further arguments of metrics, by their names."""
+        return {} if self.given is None else {"given": self.given}
+
     def canonical_order(self) -> np.ndarray:
-        """Indices (n,) that sort the samples by their forecasts, in whatever order they came."""
+        """Indices (n,) that sort the samples by their forecasts, in whatever order they came.
+
+        The outcome that changes places with members is one of what a sample is sorted by.
+        """
         keys = self.forecast.sort_keys()
+        if self.forecast.is_exchangeable:
+            keys = [*keys, self.value]
         if self.given is not None:
             keys = [*keys, *self.given.reshape(len(self.value), -1).T]
         return np.lexsort((self.weight, *keys))

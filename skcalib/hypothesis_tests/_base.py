@@ -6,18 +6,42 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 
+from .._inputs.estimators import check_fit_input
+from .._inputs.predictions import Predictions
+from ..forecasts._as_forecast import is_forecast
+from ..forecasts._data import ForecastData, check_forecasts
+
 # Values of the statistic that differ only by rounding count as tied.
 _TIE = 1e-12
 
 
 class HypothesisTest(BaseEstimator):
-    """An estimator of probabilities and labels."""
+    """An estimator of probabilities and labels, or of forecasts and outcomes."""
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         tags.target_tags.required = True
         return tags
+
+
+def check_test_input(test, X, y, sample_weight, given) -> Predictions | ForecastData:
+    """The arguments of `fit` of a test that takes probabilities or forecasts.
+
+    Sets what scikit-learn's estimators know of X, and the classes if there are any.
+    """
+    if not is_forecast(X):
+        check_not_given(given)
+        predictions = check_fit_input(test, X, y, sample_weight)
+        test.classes_ = predictions.classes
+        return predictions
+    check_no_labels(test.labels)
+    data = check_forecasts(y, X, sample_weight=sample_weight, given=given, names=("y", "X"))
+    for name in ("classes_", "feature_names_in_"):
+        if hasattr(test, name):
+            delattr(test, name)
+    test.n_features_in_ = 1  # as for a one-dimensional array
+    return data
 
 
 def as_p_value(probability):
@@ -37,3 +61,21 @@ def monte_carlo_p_value(statistic, null):
         )
     slack = _TIE * np.abs(values).max()
     return (1 + int(np.sum(null >= statistic - slack))) / (1 + len(null))
+
+
+def check_not_given(given):
+    """Tests of classes condition on the predictions."""
+    if given is not None:
+        raise ValueError(
+            "given must be None for probabilities of classes, which are tested given themselves; "
+            "found one. Leave it out, or pass forecasts of a number as X."
+        )
+
+
+def check_no_labels(labels):
+    """Forecasts of a number have no classes."""
+    if labels is not None:
+        raise ValueError(
+            "labels must be None for forecasts of a number, which have no classes; found "
+            f"{labels!r}. Leave it out."
+        )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from numbers import Integral
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,21 +10,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._inputs.constraints import IntegerInterval
-from .._inputs.estimators import check_fit_input
-from .._kernels.functions import KERNEL_CONSTRAINTS
+from .._kernels.functions import KERNEL_CONSTRAINTS, KERNELS
 from .._kernels.squared_error import ESTIMATOR_CONSTRAINTS
 from .._redraw import seeded_batches
 from .._sklearn import StrOptions, fit_context
 from .._types import RandomState
-from ..metrics._registry import METRICS, with_params
 from ..metrics._statistic import MetricStatistic
 from ._asymptotic import LAWS, check_law
-from ._base import HypothesisTest, monte_carlo_p_value
-
-# What the test hands to a statistic itself; labels are drawn for the classes in their order.
-_OWN = ("y_true", "y_proba", "sample_weight", "labels", "pos_label")
-
-_STATISTICS = METRICS | {"skce": METRICS["squared_kernel_calibration_error"]}
+from ._base import HypothesisTest, check_test_input, monte_carlo_p_value
+from ._statistics import STATISTICS, statistic_of
 
 
 class CalibrationTest(HypothesisTest):
@@ -33,22 +27,24 @@ class CalibrationTest(HypothesisTest):
     If the model is calibrated, the labels are independent given the predictions, each drawn from
     its own prediction. Labels drawn in this way, with the predictions held fixed, give the exact
     null distribution of any statistic, and a p-value that is valid for every number of samples and
-    classes. That is the default method; the others are those of the literature.
+    classes. That is the default method; the others are those of the literature. Forecasts of a
+    number are tested in the same way, by outcomes drawn from them.
 
     Parameters
     ----------
     statistic : str or callable, default="skce"
         What measures miscalibration; large values speak against the hypothesis. "skce" is
-        :func:`skcalib.metrics.squared_kernel_calibration_error`. Otherwise the name of a metric of
-        :mod:`skcalib.metrics`, or a callable ``statistic(y_true, y_proba) -> float``. A callable
-        gets resampled labels of the same type, and the probabilities in one column or in several as
-        `fit` got them. Not every class need occur among the labels: if the callable has an argument
-        `labels`, it gets the classes. If `fit` gets weights, so does the callable, as
-        `sample_weight`.
+        :func:`skcalib.metrics.squared_kernel_calibration_error` for classes, and
+        :func:`skcalib.metrics.distribution_matching_error` for forecasts. Otherwise the name of a
+        metric of :mod:`skcalib.metrics`, or a callable ``statistic(y_true, y_proba) -> float``. A
+        callable gets resampled labels of the same type, and the probabilities in one column or in
+        several as `fit` got them. Not every class need occur among the labels: if the callable has
+        an argument `labels`, it gets the classes. For forecasts it gets resampled outcomes and
+        the forecasts. If `fit` gets weights, so does the callable, as `sample_weight`.
 
     method : {"conditional", "asymptotic", "distribution-free", "consistency"}, \
             default="conditional"
-        How the p-value is found. "conditional": by labels drawn from the predictions as they are;
+        How the p-value is found. "conditional": by outcomes drawn from the predictions as they are;
         exact. "asymptotic", for "skce" only: by the limit law of the statistic, which is that of a
         mean of blocks for the estimators "linear" and "block", and is bootstrapped for "unbiased".
         "distribution-free", for "skce" only: by bounds that hold for every sample size and are very
@@ -59,7 +55,9 @@ class CalibrationTest(HypothesisTest):
     kernel : str or callable, default="total-variation"
         Kernel of the "skce" statistic, as in
         :func:`skcalib.metrics.squared_kernel_calibration_error`. Another statistic gets it too if
-        it is not the default, and raises an error if it has no kernel.
+        it is not the default, and raises an error if it has no kernel. For forecasts the default
+        stands for "rbf", and others are those of
+        :func:`skcalib.metrics.distribution_matching_error`.
 
     bandwidth : "median" or float, default="median"
         Bandwidth of the "skce" statistic, handed on like `kernel`.
@@ -70,15 +68,16 @@ class CalibrationTest(HypothesisTest):
 
     metric_params : dict, default=None
         Further arguments of the statistic, as the metric of that name takes them: `block_size` and
-        `class_kernel` of "skce", `n_bins` of "expected_calibration_error". A callable gets them as
-        keyword arguments.
+        `class_kernel` of "skce", `n_bins` of "expected_calibration_error", `calibration` of
+        "skce" for forecasts. A callable gets them as keyword arguments.
 
     n_resamples : int, default=999
-        Number of label vectors or bootstrap samples drawn. The smallest possible p-value is then
-        ``1 / (n_resamples + 1)``.
+        Number of vectors of labels or outcomes, or of bootstrap samples, that are drawn. The
+        smallest possible p-value is then ``1 / (n_resamples + 1)``.
 
     labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`. None
+        for forecasts.
 
     random_state : int, RandomState instance or None, default=None
         Seed of the draws. The result does not depend on `n_jobs` nor, for a statistic that does
@@ -104,10 +103,10 @@ class CalibrationTest(HypothesisTest):
         "asymptotic" for the estimators "linear" and "block".
 
     classes_ : ndarray of shape (n_classes,)
-        The classes.
+        The classes. Not for forecasts.
 
     n_features_in_ : int
-        Number of columns of `X` (1 if one-dimensional).
+        Number of columns of `X` (1 if one-dimensional, as forecasts are).
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the columns of `X`, if they are strings.
@@ -115,7 +114,8 @@ class CalibrationTest(HypothesisTest):
     See Also
     --------
     UCMETest : A test in linear time, for many samples.
-    skcalib.metrics.squared_kernel_calibration_error : The default statistic.
+    skcalib.metrics.squared_kernel_calibration_error : The default statistic for classes.
+    skcalib.metrics.distribution_matching_error : The default statistic for forecasts.
 
     Notes
     -----
@@ -127,6 +127,25 @@ class CalibrationTest(HypothesisTest):
     (except with the kernel "rbf" or a callable, or in blocks) at :math:`O(n (B + \log n))`,
     otherwise :math:`O(n^2 K B)`, or n times the size of a block; memory is :math:`O(n K)` and a
     few times 32 MB for each job.
+
+    **Which hypothesis is tested, for forecasts.** The draws are from the forecast :math:`Q_i` of
+    each sample, independently: the hypothesis is auto-calibration, :math:`y_i \mid Q_i \sim Q_i`
+    (and :math:`y_i \mid x_i \sim Q_i` if that is what is `given`). It is tested exactly at every
+    number of samples, with any statistic. What the statistic measures decides which departures are
+    found, not what is assumed. For quantile and local calibration the test is exact under the
+    weaker hypothesis as well, that PITs are uniform (given the features). Marginal, group,
+    decision and threshold calibration may hold while auto-calibration does not, and then the test
+    rejects too often: :math:`N(-x, \sigma^2)` forecast for :math:`N(x, \sigma^2)` is marginally
+    calibrated, and is rejected at the level 0.05 with probability 0.167. The method "asymptotic"
+    serves these weaker hypotheses.
+
+    An ensemble without weights is calibrated if its outcome is exchangeable with the members. Then
+    it is swapped with one of the s + 1 values that is drawn uniformly, itself included, which
+    changes the forecast as well. An outcome that was drawn from the members themselves would never
+    lie outside of them, and calibrated ensembles would be rejected nearly always. With weights the
+    outcome is drawn from the members. For a quantile grid a cell is drawn, and a value inside.
+    Whatever a statistic takes from the data, such as a bandwidth, it takes from each draw anew.
+    Outcomes must be independent given the forecasts; those of a time series seldom are.
 
     **Consistency resampling** [2]_ also redraws the predictions. Repeated ones share their bins,
     which lowers a binned error: its null distribution lies too low, and calibrated models are
@@ -148,7 +167,8 @@ class CalibrationTest(HypothesisTest):
     number of disjoint pairs within blocks.
 
     "asymptotic" and "distribution-free" need equal weights, except "asymptotic" with the estimators
-    "linear" and "block".
+    "linear" and "block". For forecasts b is 2 with a kernel between 0 and 1, such as "rbf", and
+    "energy" has no bound.
 
     References
     ----------
@@ -168,14 +188,24 @@ class CalibrationTest(HypothesisTest):
     >>> y = rng.random(500) < proba**2
     >>> CalibrationTest(random_state=0).fit(proba, y).p_value_
     0.001
+
+    A normal forecast that is too narrow:
+
+    >>> from skcalib.forecasts import GaussianForecast
+    >>> mean = rng.normal(size=100)
+    >>> y = rng.normal(mean, 1.0)
+    >>> test = CalibrationTest("quantile_calibration_error", random_state=0)
+    >>> test.fit(GaussianForecast(mean, 0.5), y).p_value_
+    0.001
     """
 
     null_distribution_: np.ndarray
 
     _parameter_constraints: dict = {
         **KERNEL_CONSTRAINTS,
+        "kernel": [StrOptions({*KERNELS, "energy"}), callable],
         "estimator": ESTIMATOR_CONSTRAINTS["estimator"],
-        "statistic": [StrOptions(set(_STATISTICS)), callable],
+        "statistic": [StrOptions(STATISTICS), callable],
         "method": [StrOptions({"conditional", "consistency", *LAWS})],
         "metric_params": [dict, None],
         "n_resamples": [IntegerInterval(1)],
@@ -213,30 +243,41 @@ class CalibrationTest(HypothesisTest):
         self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=False)  # the metric judges its `metric_params`
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        given: ArrayLike | None = None,
+    ) -> Self:
         """Find the null distribution and compute the p-value.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples,) or (n_samples, n_classes)
-            Predicted probabilities; one-dimensional ones are of the last class.
+        X : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+            Predicted probabilities; one-dimensional ones are of the last class. Or a forecast of
+            a number, as :func:`skcalib.forecasts.as_forecast` takes it.
 
         y : array-like of shape (n_samples,)
-            Labels.
+            Labels, or outcomes.
 
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples in the statistic.
+
+        given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
+            What calibration of forecasts is conditioned on, for a statistic that has an argument
+            of this name: groups, or features.
 
         Returns
         -------
         self : object
             The fitted test.
         """
-        data = check_fit_input(self, X, y, sample_weight)
-        statistic = self._prepare(data, weighted=sample_weight is not None)
+        data = check_test_input(self, X, y, sample_weight, given)
+        statistic = statistic_of(self, data, weighted=sample_weight is not None)
         if self.method in LAWS:
             check_law(self, statistic)
-        self.classes_ = data.classes
         self.statistic_ = float(check_statistic_values(statistic(data.outcome[None]))[0])
         if self.method in LAWS:
             self.p_value_, null = LAWS[self.method](statistic, self.statistic_, self)
@@ -248,23 +289,6 @@ class CalibrationTest(HypothesisTest):
         if null is not None:
             self.null_distribution_ = null
         return self
-
-    def _prepare(self, data, weighted):
-        """What is measured, as an object that takes batches of outcomes."""
-        own = {name: getattr(self, name) for name in ("kernel", "bandwidth", "estimator")}
-        params = self.metric_params or {}
-        metric = _STATISTICS.get(self.statistic) if isinstance(self.statistic, str) else None
-        batched = metric.statistic if metric else None
-        if batched and params.keys() <= set(batched.parameter_constraints):
-            return batched.from_options(data, **(own | params))
-        defaults = type(self)().get_params()
-        chosen = {name: value for name, value in own.items() if value != defaults[name]}
-        return MetricStatistic(
-            data,
-            with_params(metric.function if metric else self.statistic, chosen | params, _OWN),
-            as_matrix=self.n_features_in_ > 1,
-            weighted=weighted,
-        )
 
     def _redraw(self, data, statistic):
         """The statistic of outcomes drawn from the predictions, (n_resamples,)."""

@@ -99,22 +99,24 @@ def entry_of(metric) -> Metric | None:
     return next((entry for entry in ALL_METRICS.values() if entry.function is metric), None)
 
 
-def takes_classes(metric) -> bool:
-    """Whether a function has an argument `labels` that is not fixed yet."""
-    return "labels" in _open_parameters(metric)
+def takes(metric, name) -> bool:
+    """Whether a function has an argument of this name that is not fixed yet."""
+    return name in _open_parameters(metric)
 
 
 def requires(metric, name) -> bool:
-    """Whether a function has an argument of this name without a default, that is not fixed yet."""
+    """The same, if the argument has no default."""
     parameter = _open_parameters(metric).get(name)
     return parameter is not None and parameter.default is parameter.empty
 
 
-def with_classes(metric, classes):
-    """The metric with its argument `labels` fixed, if it has one: a part of the data may lack a
-    class.
+def with_known(metric, known):
+    """The metric with those arguments fixed that it takes of what the data know, such as `labels`:
+    a part of the data may lack a class.
     """
-    return partial(metric, labels=classes) if takes_classes(metric) else metric
+    parameters = _open_parameters(metric)
+    taken = {name: value for name, value in known.items() if name in parameters}
+    return partial(metric, **taken) if taken else metric
 
 
 def with_params(metric, params, own=()):

@@ -6,7 +6,7 @@ from typing import Any
 
 from .._sklearn import Scorer, cache_of
 from ..forecasts import forecast_of
-from ._registry import ALL_METRICS, entry_of, requires, takes_classes
+from ._registry import ALL_METRICS, entry_of, requires, takes
 
 # The methods that may hold a forecast, as scikit-learn wants to be told them.
 _OF_FORECASTS = ("predict_forecast", "predict_proba", "predict")
@@ -18,7 +18,7 @@ class _ClassAwareScorer(Scorer):
     def _score(self, method_caller, estimator, X, y_true, **kwargs):
         given = self._kwargs.keys() | kwargs.keys()
         if (
-            takes_classes(self._score_func)
+            takes(self._score_func, "labels")
             and not given & {"labels", "pos_label"}
             and hasattr(estimator, "classes_")
         ):

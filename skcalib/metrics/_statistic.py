@@ -1,18 +1,20 @@
 """A metric of given predictions as a function of what is observed."""
 
+import math
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
-from ._registry import with_classes
+from ._registry import with_known
 
 
 class MetricStatistic:
     """Any metric, evaluated for one vector of outcomes at a time.
 
     The metric gets labels and probabilities as the user passed them: labels of the same type, the
-    probabilities in one column or in several, and weights if there were any.
+    probabilities in one column or in several, and weights if there were any. For forecasts it gets
+    outcomes and forecasts, and what these are conditioned on if it takes that.
     """
 
     # enough batches for jobs to share, and for progress to be shown
@@ -24,17 +26,14 @@ class MetricStatistic:
         self.data = data
         self.options = {"metric": metric, "as_matrix": as_matrix, "weighted": weighted}
         # scikit-learn's metrics warn if rows sum to 1 in single precision only
-        rows = "matrix" if _is_own(metric) else "simplex"
-        proba = getattr(data, rows if as_matrix else "proba")
-        self.proba = proba.view()
-        self.proba.flags.writeable = False  # it may be the caller's
-        self.metric = with_classes(metric, data.classes)
+        self.shown = data.shown(as_matrix=as_matrix, as_simplex=not _is_own(metric))
+        self.metric = with_known(metric, data.known)
         if weighted:
             self.metric = partial(self.metric, sample_weight=data.weight)
 
     @property
     def numbers_per_draw(self):
-        return self.proba.size
+        return math.prod(self.data.arguments(self.data.outcome, *self.shown)[1].shape)
 
     def on(self, data):
         """The same statistic of other data."""
@@ -42,7 +41,10 @@ class MetricStatistic:
 
     def __call__(self, outcomes):
         """One value for each vector of outcomes (R, n)."""
-        return np.array([self.metric(self.data.classes[row], self.proba) for row in outcomes])
+        outcomes = outcomes.view()
+        outcomes.flags.writeable = False  # they may be those of the data
+        arguments = (self.data.arguments(row, *self.shown) for row in outcomes)
+        return np.array([self.metric(*pair) for pair in arguments])
 
 
 def _is_own(metric):
