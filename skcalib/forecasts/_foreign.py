@@ -157,7 +157,7 @@ class Torch(Foreign):
         # torch declares methods for all distributions that only some of them define
         if name in ("cdf", "ppf"):
             declared = getattr(type(self.dist), {"ppf": "icdf"}.get(name, name))
-            return declared.__qualname__.partition(".")[0] != "Distribution"
+            return declared.__qualname__.split(".")[-2] != "Distribution"
         return name in ("logpdf", "mean", "std")
 
     def _argument(self, values: np.ndarray) -> Any:

@@ -1,0 +1,274 @@
+"""The door of forecasts: what it recognises, and what it refuses."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+from skcalib.forecasts import (
+    DistributionForecast,
+    EnsembleForecast,
+    GaussianForecast,
+    GaussianMixtureForecast,
+    QuantileForecast,
+    ResidualForecast,
+    as_forecast,
+)
+from skcalib.forecasts._as_forecast import is_forecast
+from skcalib.forecasts._data import check_forecasts
+
+MEAN, STD = np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 0.5])
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        (MEAN, STD),
+        (pd.Series(MEAN, index=[5, 6, 7]), pd.Series(STD, index=[7, 6, 5])),
+        (MEAN.tolist(), STD.tolist()),
+        (MEAN[:, None], STD[:, None]),
+        stats.norm(MEAN, STD),
+        stats.norm(loc=MEAN, scale=STD),
+        stats.Normal(mu=MEAN, sigma=STD),
+        GaussianForecast(MEAN, STD),
+        GaussianForecast(MEAN.astype(np.float32), STD.astype(np.float32)),
+    ],
+)
+def test_normal_distributions_are_recognised(made):
+    forecast = as_forecast(made)
+    assert isinstance(forecast, GaussianForecast)
+    np.testing.assert_array_equal(forecast.loc, MEAN)
+    np.testing.assert_array_equal(forecast.scale, STD)
+
+
+def test_one_parameter_may_be_the_same_for_all():
+    for made in (stats.norm(MEAN), stats.norm(0, STD), (MEAN, 1.0), stats.Normal(mu=MEAN)):
+        assert len(as_forecast(made)) == 3
+
+
+class TorchLike:
+    """What a distribution of torch looks like from outside, with arrays for tensors."""
+
+    class Tensor(np.ndarray):
+        def new_tensor(self, values):
+            return np.asarray(values, dtype=np.float64).view(TorchLike.Tensor)
+
+        def detach(self):
+            return self
+
+        def cpu(self):
+            return self
+
+        def numpy(self):
+            return np.asarray(self)
+
+    class Distribution:
+        def cdf(self, y):
+            raise RuntimeError
+
+        def icdf(self, y):
+            raise RuntimeError
+
+
+class Exponential(TorchLike.Distribution):
+    arg_constraints = ("rate",)
+    batch_shape = (3,)
+    support = type("Positive", (), {"is_discrete": False})
+
+    def __init__(self):
+        self.rate = STD.copy().view(TorchLike.Tensor)
+        self.mean = 1 / self.rate
+        self.stddev = 1 / self.rate
+
+    def cdf(self, y):
+        return 1 - np.exp(-self.rate * y)
+
+    def icdf(self, u):
+        return -np.log1p(-u) / self.rate
+
+    def log_prob(self, y):
+        return np.log(self.rate) - self.rate * y
+
+
+def test_tensors_come_and_go():
+    forecast, twin = as_forecast(Exponential()), stats.expon(scale=1 / STD)
+    y = np.array([0.1, 1.0, 3.0])
+    np.testing.assert_allclose(forecast.cdf(y), twin.cdf(y))
+    np.testing.assert_allclose(forecast.ppf(0.3), twin.ppf(0.3))
+    np.testing.assert_allclose(forecast.logpdf(y), twin.logpdf(y))
+    np.testing.assert_allclose(forecast.mean(), twin.mean())
+    rows = [2, 2, 0]
+    np.testing.assert_allclose(forecast[rows].cdf(y), stats.expon(scale=1 / STD[rows]).cdf(y))
+
+
+class Gamma(Exponential):
+    cdf = TorchLike.Distribution.cdf
+    icdf = TorchLike.Distribution.icdf
+
+
+def test_a_distribution_that_only_declares_its_cdf_is_refused():
+    with pytest.raises(ValueError, match="must know its cdf and icdf; found Gamma of torch"):
+        as_forecast(Gamma())
+
+
+def test_saturated_transforms_are_refused_where_nothing_else_is_known():
+    class OnlyCdf:
+        def cdf(self, y):
+            return stats.logistic(MEAN, STD).cdf(y)
+
+        def ppf(self, level):
+            return stats.logistic(MEAN, STD).ppf(level)
+
+    forecast, exact = DistributionForecast(OnlyCdf()), stats.logistic(MEAN, STD)
+    y = np.array([0.5, -3.0, 3.0])
+    expected = exact.logcdf(y) - exact.logsf(y)
+    np.testing.assert_allclose(forecast.log_odds(y), expected, rtol=1e-10)
+    for method in ("logpdf", "entropy"):
+        with pytest.raises(ValueError, match=f"{method} is not known"):
+            getattr(forecast, method)(*([y] if method == "logpdf" else []))
+    np.testing.assert_allclose(forecast.mean(), MEAN, atol=1e-6)
+    np.testing.assert_allclose(forecast.std(), exact.std(), rtol=1e-5)
+    with pytest.raises(ValueError, match=r"outcome 99 in row 1 is impossible.*logcdf and logsf"):
+        forecast.log_odds([0.0, 99.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (np.zeros((3, 2)), "an array of shape (3, 2).*look alike.*EnsembleForecast(members)"),
+        (pd.DataFrame({"mean": MEAN, "std": STD}), "an array of shape (3, 2).*look alike"),
+        (MEAN, "an array of shape (3,), which does not say what it holds"),
+        (MEAN.tolist(), "an array of shape (3,)"),
+        ((MEAN, STD, STD), "a tuple of 3 values"),
+        (stats.norm, "parameters of shape (n_samples,); found shape ()"),
+        (GaussianForecast, "the class GaussianForecast itself"),
+        ("normal", "found str"),
+        (None, "found NoneType"),
+        (stats.norm(0, 1), "(n_samples,); found shape ()"),
+        (stats.norm(np.zeros((3, 2)), 1), "found shape (3, 2)"),
+    ],
+)
+def test_what_is_no_forecast_is_refused(wrong, message):
+    pattern = ".*".join(map(re.escape, message.split(".*")))
+    with pytest.raises((TypeError, ValueError), match=pattern):
+        as_forecast(wrong)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: GaussianForecast(MEAN, [1, 0, 1]), "std must be positive; found 0 in row 1"),
+        (lambda: GaussianForecast(MEAN, -1.0), "std must be positive; found -1 in row 0"),
+        (lambda: GaussianForecast(MEAN, [1, np.nan, 1]), "std must be finite; found NaN"),
+        (lambda: GaussianForecast([0, np.inf], 1.0), "mean must be finite.*row 1"),
+        (lambda: GaussianForecast(MEAN, [1, 2]), "std must have the same shape.*found shape (2,)"),
+        (lambda: GaussianForecast(["a"], 1.0), "mean must hold numbers; found type"),
+        (lambda: GaussianForecast([], 1.0), "mean must be 1-D.*at least one value"),
+        (lambda: GaussianForecast(np.zeros((3, 2)), 1.0), "mean must be 1-D"),
+        (lambda: GaussianMixtureForecast([[0, 1]], 1.0, [1, -1]), "not be negative.*found -1"),
+        (lambda: GaussianMixtureForecast([[0, 1]], 1.0, [0, 0]), "not all be 0"),
+        (lambda: GaussianMixtureForecast([[0, 1]], 1.0, [1]), "shape (2,) or (1, 2)"),
+        (lambda: GaussianMixtureForecast(MEAN, 1.0), "mean must be 2-D"),
+        (lambda: EnsembleForecast([[1.0], [2.0]]), "at least 2 columns.*found 1"),
+        (lambda: EnsembleForecast([[1.0, np.nan]]), "members must be finite"),
+        (lambda: ResidualForecast(MEAN, [1.0]), "residuals must hold at least 2 values"),
+        (lambda: QuantileForecast([[1, 2]], [0.1, 1.0]), "levels must lie in (0, 1)"),
+        (lambda: QuantileForecast([[1, 2]], [0.1, 1.2]), "levels must lie in [0, 1]; found 1.2"),
+        (lambda: QuantileForecast([[1, 2]], [0.9, 0.1]), "levels must increase"),
+        (lambda: QuantileForecast([[1, 2]], [0.5, 0.5]), "levels must increase"),
+        (lambda: QuantileForecast([[1, 2]], [0.5]), "one level for each of the 2 columns"),
+        (
+            lambda: QuantileForecast([[1, 2], [3, 2]], [0.1, 0.9]),
+            "found 3 at 0.1 and 2 at 0.9 in row",
+        ),
+        (lambda: DistributionForecast(3), "must have the methods of a distribution"),
+        (lambda: GaussianForecast(MEAN, STD).ppf(1.5), "level must lie in [0, 1]; found 1.5"),
+        (lambda: GaussianForecast(MEAN, STD).interval(90), "level must be a number in (0, 1)"),
+        (lambda: GaussianForecast(MEAN, STD).quantiles(np.zeros((3, 2))), "levels must be 1-D"),
+        (lambda: GaussianForecast(MEAN, STD).crps(MEAN, estimator="fair"), "has no members"),
+        (
+            lambda: EnsembleForecast([[1, 2]], [1, 1]).crps([1.0], estimator="fair"),
+            "estimator='fair' is not known.*has weights",
+        ),
+    ],
+)
+def test_bad_forecasts_are_refused(make, message):
+    pattern = ".*".join(map(re.escape, message.split(".*")))
+    with pytest.raises((ValueError, TypeError), match=pattern):
+        make()
+
+
+def test_outcomes_are_judged():
+    forecast = GaussianForecast(MEAN, STD)
+    for y, message in (
+        ([0.0, 1.0], "one outcome for each of the 3 forecasts; found shape (2,)"),
+        ([0.0, np.nan, 1.0], "y_true must be finite; found nan"),
+        (["a", "b", "c"], "y_true must hold numbers"),
+        (np.zeros((3, 2)), "y_true must be 1-D"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            check_forecasts(y, forecast)
+    gamma = stats.gamma(STD)
+    with pytest.raises(ValueError, match=r"support of its forecast; found -1 in row 2.*from 0 to"):
+        check_forecasts([1.0, 1.0, -1.0], gamma)
+
+
+def test_rows_of_weight_zero_are_left_out():
+    data = check_forecasts(MEAN, (MEAN, STD), sample_weight=[1, 0, 3], given=[[1], [2], [3]])
+    np.testing.assert_array_equal(data.value, MEAN[[0, 2]])
+    np.testing.assert_array_equal(data.forecast.scale, STD[[0, 2]])
+    np.testing.assert_array_equal(data.weight, [0.25, 0.75])
+    np.testing.assert_array_equal(data.given, [[1], [3]])
+
+
+def test_an_exchanged_outcome_changes_the_forecast():
+    members = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    data = check_forecasts([10.0, 20.0, 30.0], EnsembleForecast(members))
+    assert data.outcome.tolist() == [0, 0, 0]
+    y, forecast = data.arguments(np.array([0, 1, 2]))
+    assert y.tolist() == [10.0, 3.0, 6.0]
+    assert forecast.members.tolist() == [[1, 2], [20, 4], [5, 30]]
+    assert data.values_of(np.array([[0, 1, 2], [2, 0, 0]])).tolist() == [[10, 3, 6], [2, 20, 30]]
+    drawn = data.redraw(np.random.default_rng(0), 3000)
+    assert (np.abs([np.mean(drawn == k) for k in range(3)] - np.full(3, 1 / 3)) < 0.02).all()
+    weighted = check_forecasts([1.0, 3.0, 5.0], EnsembleForecast(members, [1, 1]))
+    assert np.isin(weighted.redraw(np.random.default_rng(0), 5), members).all()
+
+
+def test_probabilities_are_no_forecasts():
+    for proba in ([0.1, 0.9], np.zeros((3, 2)), pd.DataFrame(np.zeros((3, 2))), ((0.1, 0.9),) * 2):
+        assert not is_forecast(proba)
+    for forecast in ((MEAN, STD), stats.norm(MEAN, STD), GaussianForecast(MEAN, STD)):
+        assert is_forecast(forecast)
+
+
+class Shift(BaseEstimator):
+    """An estimator of forecasts: it subtracts a number from the outcomes."""
+
+    def __init__(self, shift=0.0):
+        self.shift = shift
+
+    def fit(self, X, y):
+        return self
+
+    def score(self, X, y):
+        return -X.crps(np.asarray(y) - self.shift).mean()
+
+
+@pytest.mark.parametrize("kind", ["Gaussian", "ensemble", "gamma"])
+def test_forecasts_go_through_model_selection_as_x(kind):
+    rng = np.random.default_rng(0)
+    mean = rng.normal(size=60)
+    forecast = {
+        "Gaussian": GaussianForecast(mean, 1.0),
+        "ensemble": EnsembleForecast(mean[:, None] + rng.normal(size=(60, 20))),
+        "gamma": DistributionForecast(stats.gamma(mean**2 + 3, loc=mean - 3)),
+    }[kind]
+    y = pd.Series(mean + 5 + rng.normal(size=60), index=np.arange(60) + 7)
+    assert cross_val_score(Shift(), forecast, y, cv=3).shape == (3,)
+    search = GridSearchCV(Shift(), {"shift": [0.0, 5.0]}, cv=3).fit(forecast, y)
+    assert search.best_params_ == {"shift": 5.0}
