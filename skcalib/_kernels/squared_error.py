@@ -105,6 +105,13 @@ class SquaredKernelError:
         return self.block_size is not None
 
     @property
+    def largest_term(self) -> float | None:
+        """The largest |h_ij|; None for a callable kernel, which may take any value."""
+        if callable(self.options["kernel"]):
+            return None
+        return largest_term(self.options["class_kernel"], len(self.predictions.classes))
+
+    @property
     def numbers_per_draw(self):
         return self.predictions.proba.size
 
@@ -132,6 +139,14 @@ class SquaredKernelError:
         sums = gram_block_sums(self.kernel, self.predictions.matrix, mass, self.block_size)
         check_finite_kernel(sums)
         return sums
+
+    def gram_terms(self):
+        """The kernel k, points and masses with w_i w_j h_ij = k(point_i, point_j) ⟨mass_i, mass_j⟩,
+        of the labels that were observed.
+        """
+        predictions = self.predictions
+        mass = self.weighted_residuals(predictions.label[None])[:, 0]
+        return self.kernel, predictions.matrix, mass
 
     def weighted_residuals(self, labels):
         """w_i L r_i for R label vectors (R, n): (n, R, K)."""
@@ -168,6 +183,15 @@ class SquaredKernelError:
         direction = np.array([-1.0, 1.0])
         root = np.eye(2) if self.root is None else self.root
         return residual, np.sum((direction @ root) ** 2)
+
+
+def largest_term(class_kernel, n_classes):
+    """max rᵀ M r' over residuals r and r', for a kernel of at most 1: reached by e_i − e_j."""
+    if class_kernel is None:
+        return 2.0
+    matrix = check_class_kernel(class_kernel, n_classes)
+    diagonal = np.diagonal(matrix)
+    return float(np.max(diagonal[:, None] + diagonal - 2 * matrix))
 
 
 def _block_size(estimator, block_size, n):

@@ -1,11 +1,10 @@
-"""Known laws and bounds of the squared kernel calibration error."""
+"""Known laws and bounds of kernel errors: of classes, and of forecasts."""
 
 import numpy as np
 from scipy.stats import t as student
 from sklearn.utils import check_random_state
 
 from .._kernels.gram import gram_diagonal, gram_quadratic_forms
-from .._kernels.squared_error import check_class_kernel
 from ._base import as_p_value, monte_carlo_p_value
 
 # Entries of the matrix of resampled counts that are held at once (128 MB).
@@ -17,34 +16,34 @@ def asymptotic(error, statistic, test):
     if error.block_size is None:
         null = bootstrap_null(error, test.n_resamples, check_random_state(test.random_state))
         return monte_carlo_p_value(statistic, null), null
-    sums = error.block_sums(error.predictions.label[None])[:, 0]
+    sums = error.block_sums(error.predictions.outcome[None])[:, 0]
     return blocks_p_value(sums, error.pair_weight), None
 
 
 def distribution_free(error, statistic, test):
     """The bound on the p-value that holds for every number of samples; nothing is drawn."""
-    bound = largest_term(error.options["class_kernel"], len(error.predictions.classes))
     n = len(error.predictions.weight)
-    return distribution_free_p_value(statistic, error.estimator, n, error.block_size, bound), None
+    p_value = distribution_free_p_value(
+        statistic, error.estimator, n, error.block_size, error.largest_term
+    )
+    return p_value, None
 
 
 LAWS = {"asymptotic": asymptotic, "distribution-free": distribution_free}
 
 
 def check_law(test, statistic):
-    """Laws and bounds are known for the kernel statistic only, and most for equal weights only."""
+    """Laws and bounds are known for kernel statistics only, and most for equal weights only."""
     if not statistic.has_known_law:
         raise ValueError(
-            f"method={test.method!r} needs statistic='skce' of all classes at once, whose law is "
-            f"known; found statistic={test.statistic!r} with metric_params={test.metric_params!r}. "
-            "Use method='conditional', which takes any statistic."
+            f"method={test.method!r} needs statistic='skce', of all classes at once or with the "
+            f"exact method, whose law is known; found statistic={test.statistic!r} with "
+            f"metric_params={test.metric_params!r}. Use method='conditional', which takes any "
+            "statistic."
         )
-    kernel, estimator = statistic.options["kernel"], statistic.estimator
-    if test.method == "distribution-free" and callable(kernel):
-        raise ValueError(
-            "method='distribution-free' needs a named kernel, which is at most 1; found a "
-            f"callable, {kernel!r}. Use method='conditional'."
-        )
+    estimator = statistic.estimator
+    if test.method == "distribution-free":
+        check_is_bounded(statistic)
     if test.method == "asymptotic" and estimator == "biased":
         raise ValueError(
             "method='asymptotic' needs an unbiased estimator; found estimator='biased'. Use "
@@ -65,6 +64,21 @@ def check_law(test, statistic):
         )
 
 
+def check_is_bounded(statistic):
+    """The bounds are for terms that are bounded, and do not depend on each other's outcomes."""
+    options = statistic.options
+    if statistic.largest_term is None:
+        raise ValueError(
+            "method='distribution-free' needs a named kernel, which is at most 1; found kernel="
+            f"{options['kernel']!r}. Use method='conditional'."
+        )
+    if options["bandwidth"] == "median":  # of the outcomes: one of predictions is a number by now
+        raise ValueError(
+            "method='distribution-free' needs a bandwidth that does not follow the outcomes; found "
+            "'median'. Pass a number, or use method='conditional'."
+        )
+
+
 def bootstrap_null(error, n_resamples, random_state):
     """Bootstrap values of the unbiased estimate, a degenerate U-statistic (Arcones and Giné 1992).
 
@@ -74,19 +88,17 @@ def bootstrap_null(error, n_resamples, random_state):
 
     for a times the unbiased estimate. Its projection on single samples is subtracted.
     """
-    predictions = error.predictions
-    label, order = predictions.label, predictions.canonical_order()
-    n = len(label)
-    points = predictions.matrix
-    mass = error.weighted_residuals(label[None])[:, 0]  # r_i / n, (n, K)
-    diagonal = gram_diagonal(error.kernel, points) * np.einsum("nk,nk->n", mass, mass)
+    order = error.predictions.canonical_order()
+    n = len(order)
+    kernel, points, mass = error.gram_terms()
+    diagonal = gram_diagonal(kernel, points) * np.einsum("nk,nk->n", mass, mass)
     scale = n / (n - 1)
     null = []
     for start in range(0, n_resamples, max(1, _COUNTS // n)):
         size = min(max(1, _COUNTS // n), n_resamples - start)
         counts = np.empty((n, size))
         counts[order] = random_state.multinomial(n, np.full(n, 1 / n), size=size).T
-        forms, row_sums = gram_quadratic_forms(error.kernel, points, mass, counts)
+        forms, row_sums = gram_quadratic_forms(kernel, points, mass, counts)
         projected = 2 * row_sums + scale * diagonal
         null.append((scale * forms - projected @ counts + row_sums.sum()) / scale)
     return np.concatenate(null)
@@ -111,12 +123,3 @@ def distribution_free_p_value(statistic, estimator, n, block_size, bound):
     n_pairs = n // 2 if block_size is None else (n // block_size) * (block_size // 2)
     excess = max(statistic, 0.0)
     return as_p_value(np.exp(-n_pairs * (excess / bound) ** 2 / 2))
-
-
-def largest_term(class_kernel, n_classes):
-    """max rᵀ M r' over residuals r and r', for a kernel of at most 1: reached by e_i − e_j."""
-    if class_kernel is None:
-        return 2.0
-    matrix = check_class_kernel(class_kernel, n_classes)
-    diagonal = np.diagonal(matrix)
-    return float(np.max(diagonal[:, None] + diagonal - 2 * matrix))

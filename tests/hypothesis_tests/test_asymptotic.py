@@ -9,6 +9,7 @@ from problems import random_problem, two_columns
 from scipy.stats import ttest_1samp
 from sklearn.gaussian_process.kernels import RBF
 
+from skcalib._kernels.squared_error import largest_term
 from skcalib._numerics.median_distance import median_distance
 from skcalib.hypothesis_tests import CalibrationTest, _asymptotic
 from skcalib.metrics import (
@@ -75,12 +76,12 @@ def test_bound_of_the_terms_with_a_class_kernel():
     rng = np.random.default_rng(0)
     root = rng.normal(size=(4, 4))
     matrix = root @ root.T
-    bound = _asymptotic.largest_term(matrix, 4)
+    bound = largest_term(matrix, 4)
     proba = rng.dirichlet(np.full(4, 0.05), size=3000)
     residual = np.eye(4)[rng.integers(0, 4, size=3000)] - proba
     values = np.einsum("nk,kl,nl->n", residual, matrix, residual)
     assert 0.9 * bound < values.max() <= bound + 1e-12
-    assert _asymptotic.largest_term(None, 4) == _asymptotic.largest_term(np.eye(4), 4) == 2
+    assert largest_term(None, 4) == largest_term(np.eye(4), 4) == 2
 
 
 def test_p_value_of_blocks_is_that_of_their_mean():
