@@ -150,15 +150,16 @@ METRIC_CASES = {
     ),
 }
 
+
+def parts_of(decomposition):
+    return [value for value in vars(decomposition).values() if value is not None]
+
+
 # Measures with several values, which are no scorers.
 COMPOSITE_CASES = {
-    "decomposition": lambda y, proba, **options: list(
-        vars(score_decomposition(y, proba, **options)).values()
-    ),
-    "decomposition, log loss": lambda y, proba, **options: list(
-        vars(
-            score_decomposition(y, proba, score="log_loss", multi_class="classwise", **options)
-        ).values()
+    "decomposition": lambda y, proba, **options: parts_of(score_decomposition(y, proba, **options)),
+    "decomposition, log loss": lambda y, proba, **options: parts_of(
+        score_decomposition(y, proba, score="log_loss", multi_class="classwise", **options)
     ),
     "bounds": partial(calibration_distance_bounds, multi_class="top-label"),
     "witness": smooth_calibration_witness,

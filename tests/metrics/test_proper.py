@@ -231,7 +231,8 @@ def test_a_class_that_is_never_predicted_does_not_count():
 
 def test_decompositions_are_numbers_that_read_well():
     parts = score_decomposition([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9])
-    assert all(type(value) is float for value in vars(parts).values())
+    assert all(type(getattr(parts, part)) is float for part in PARTS)
+    assert parts.expected_miscalibration is None
     assert parts == ScoreDecomposition(**vars(parts))
     assert repr(parts) == (
         "ScoreDecomposition(miscalibration=0.06, discrimination=0.125, uncertainty=0.25, "

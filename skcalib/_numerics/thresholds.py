@@ -1,0 +1,46 @@
+"""Scores of forecasts as integrals over thresholds: at each, an outcome exceeds it or not."""
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from .sorting import pool_ties
+
+# Up to this many distinct outcomes, all of them are edges of cells.
+_MOST_EDGES = 2048
+
+
+def threshold_cells(
+    points: np.ndarray, mass: np.ndarray, n_cells: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Midpoints and widths of cells between the least and the greatest outcome, (m,) each.
+
+    Parameters: sorted distinct outcomes, and the weight of each. Half of the cells' edges follow
+    the weight, and half are evenly spaced: no cell is wide, or holds much weight. Few outcomes are
+    edges themselves, so that whether they exceed a threshold is constant within cells.
+    """
+    share = np.cumsum(mass) - mass / 2
+    share = (share - share[0]) / (share[-1] - share[0])
+    even = (points - points[0]) / (points[-1] - points[0])
+    edges = np.interp(np.linspace(0, 1, n_cells + 1), (share + even) / 2, points)
+    if len(points) <= _MOST_EDGES:
+        edges = np.concatenate([edges, points])
+    edges = np.unique(edges)
+    return edges[:-1] + np.diff(edges) / 2, np.diff(edges)
+
+
+def recalibrated_brier(proba: np.ndarray, event: np.ndarray, weight: np.ndarray) -> float:
+    """The least weighted Brier score of all nondecreasing functions of the probability (n,).
+
+    In a block of equal values v of the isotonic fit, v is the mean of the events, so that the
+    score is that of v(1 − v).
+    """
+    _, mass = pool_ties(proba, np.stack([weight, weight * event]))
+    value = np.clip(isotonic_regression(mass[1] / mass[0], weights=mass[0]).x, 0.0, 1.0)
+    return float(mass[0] @ (value * (1 - value)))
+
+
+def mean_half_distance(points: np.ndarray, mass: np.ndarray) -> float:
+    """½ Σ_{i,j} w_i w_j |y_i − y_j| of sorted outcomes, the integral of F̂(1 − F̂)."""
+    below = np.cumsum(mass)[:-1]
+    above = np.cumsum(mass[::-1])[::-1][1:]
+    return float((below * above) @ np.diff(points))
