@@ -340,7 +340,7 @@ def log_density_loss(
     -------
     loss : float or ndarray of shape (n_samples,)
         Any number, since densities may exceed 1, and depending on the units of the outcome; smaller
-        is better. Infinite if an outcome has density 0.
+        is better. Infinite if an outcome has density 0. An infinite density is refused.
 
     See Also
     --------
@@ -364,7 +364,19 @@ def log_density_loss(
     400.919
     """
     data = _checked(y_true, y_forecast, sample_weight, average)
-    return _averaged(data, -data.forecast.logpdf(data.value), average)
+    loss = check_density(-data.forecast.logpdf(data.value))
+    return _averaged(data, loss, average)
+
+
+def check_density(loss):
+    """A single outcome of infinite density would outweigh all others."""
+    if (loss == -np.inf).any():
+        row = int(np.argmax(loss == -np.inf))
+        raise ValueError(
+            f"y_forecast must have a finite density at the outcomes; found an infinite one in row "
+            f"{row}. Use continuous_ranked_probability_loss, which needs no density."
+        )
+    return loss
 
 
 @dataclass(frozen=True, eq=False)
