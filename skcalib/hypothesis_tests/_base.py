@@ -10,6 +10,7 @@ from .._inputs.estimators import check_fit_input
 from .._inputs.predictions import Predictions
 from ..forecasts._as_forecast import is_forecast
 from ..forecasts._data import ForecastData, check_forecasts
+from ..forecasts._either import check_no_labels, check_not_given
 
 # Values of the statistic that differ only by rounding count as tied.
 _TIE = 1e-12
@@ -61,21 +62,3 @@ def monte_carlo_p_value(statistic, null):
         )
     slack = _TIE * np.abs(values).max()
     return (1 + int(np.sum(null >= statistic - slack))) / (1 + len(null))
-
-
-def check_not_given(given):
-    """Tests of classes condition on the predictions."""
-    if given is not None:
-        raise ValueError(
-            "given must be None for probabilities of classes, which are tested given themselves; "
-            "found one. Leave it out, or pass forecasts of a number as X."
-        )
-
-
-def check_no_labels(labels):
-    """Forecasts of a number have no classes."""
-    if labels is not None:
-        raise ValueError(
-            "labels must be None for forecasts of a number, which have no classes; found "
-            f"{labels!r}. Leave it out."
-        )

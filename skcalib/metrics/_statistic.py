@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from ._registry import with_known
+from ._registry import ALL_METRICS, Metric, requires, takes, with_known
 
 
 class MetricStatistic:
@@ -51,3 +51,33 @@ def _is_own(metric):
     while isinstance(metric, partial):
         metric = metric.func
     return getattr(metric, "__module__", "").startswith("skcalib.")
+
+
+def check_takes_kind(metric: Metric, kind: str, name: str) -> None:
+    """Metrics of classes take no forecasts, and most metrics of forecasts no classes."""
+    if kind in metric.takes:
+        return
+    known = sorted(one for one, entry in ALL_METRICS.items() if kind in entry.takes)
+    remedy = {
+        "forecasts": "A metric of classes takes y > t and forecast.at_threshold(t).",
+        "classes": "Forecasts of a number are made with skcalib.forecasts.",
+    }
+    raise ValueError(
+        f"{name} must be a metric of {kind}, which is what the predictions are; found "
+        f"{metric.name!r}. Choose one of {known}. {remedy[kind]}"
+    )
+
+
+def check_takes_given(metric: Callable, data) -> None:
+    """Nothing that is given may be ignored, and nothing that is required be missing."""
+    name = getattr(metric, "__name__", "the metric")
+    if "given" in data.known and not takes(metric, "given"):
+        raise ValueError(
+            f"given must be None unless the metric has an argument of this name; found one, while "
+            f"{name} has none. Leave it out, or choose another metric."
+        )
+    if "given" not in data.known and requires(metric, "given"):
+        raise ValueError(
+            f"given must hold what {name} conditions on; found None. Pass the features of the "
+            "samples, given=X."
+        )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -67,11 +68,12 @@ class Comparison(Result):
 def compare(
     metric: str | Callable,
     y_true: ArrayLike,
-    y_proba_a: ArrayLike,
-    y_proba_b: ArrayLike,
+    y_proba_a: Any,
+    y_proba_b: Any,
     *,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
+    given: ArrayLike | None = None,
     metric_params: dict | None = None,
     confidence_level: float = 0.95,
     n_resamples: int = 999,
@@ -93,14 +95,16 @@ def compare(
         if it takes an argument `labels`.
 
     y_true : array-like of shape (n_samples,)
-        True labels: strings, integers or booleans.
+        True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
-    y_proba_a : array-like of shape (n_samples,) or (n_samples, n_classes)
+    y_proba_a : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
         Probabilities of model A in [0, 1]. One-dimensional: of the positive class.
-        Two-dimensional: one column for each class in the order of `labels`; rows sum to 1.
+        Two-dimensional: one column for each class in the order of `labels`; rows sum to 1. Or its
+        forecast of a number, as :func:`skcalib.forecasts.as_forecast` takes it, for a metric of
+        forecasts.
 
-    y_proba_b : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities of model B for the same samples.
+    y_proba_b : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+        Probabilities or forecast of model B for the same samples.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -108,7 +112,11 @@ def compare(
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of the probabilities. By default the sorted labels
         in `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
-        {−1, 1} or {False, True} is supplied.
+        {−1, 1} or {False, True} is supplied. None for forecasts.
+
+    given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
+        What calibration of forecasts is conditioned on, for a metric that has an argument of this
+        name: groups, or features.
 
     metric_params : dict, default=None
         Further arguments of `metric`, for instance `n_bins`, `multi_class` or `pos_label`.
@@ -149,6 +157,9 @@ def compare(
     says less about a difference; the rate of false alarms that was measured is in
     ``docs/benchmarks/uncertainty_coverage.md``.
 
+    Metrics of :mod:`skcalib.metrics` that are means over the samples need no subsamples: interval
+    and p-value are the normal ones.
+
     Fix parameters that would otherwise follow the predictions, such as the `bandwidth` of a kernel
     error, so that both models are measured with the same yardstick.
 
@@ -172,6 +183,7 @@ def compare(
         {"y_proba_a": y_proba_a, "y_proba_b": y_proba_b},
         sample_weight,
         labels,
+        given,
         metric_params,
     )
     values, subsamples, jackknife = estimates.resample(n_resamples, random_state, n_jobs)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,10 +57,11 @@ class ConfidenceInterval(Result):
 def confidence_interval(
     metric: str | Callable,
     y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_proba: Any,
     *,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
+    given: ArrayLike | None = None,
     metric_params: dict | None = None,
     confidence_level: float = 0.95,
     method: str = "resampling",
@@ -81,11 +83,12 @@ def confidence_interval(
         if it takes an argument `labels`.
 
     y_true : array-like of shape (n_samples,)
-        True labels: strings, integers or booleans.
+        True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
-    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
         Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
-        column for each class in the order of `labels`; rows sum to 1.
+        column for each class in the order of `labels`; rows sum to 1. Or a forecast of a number,
+        as :func:`skcalib.forecasts.as_forecast` takes it, for a metric of forecasts.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -93,7 +96,11 @@ def confidence_interval(
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `y_proba`. By default the sorted labels in
         `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
-        {−1, 1} or {False, True} is supplied.
+        {−1, 1} or {False, True} is supplied. None for forecasts.
+
+    given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
+        What calibration of forecasts is conditioned on, for a metric that has an argument of this
+        name: groups, or features.
 
     metric_params : dict, default=None
         Further arguments of `metric`, for instance `n_bins`, `multi_class` or `pos_label`.
@@ -120,7 +127,8 @@ def confidence_interval(
     -------
     interval : ConfidenceInterval
         The `estimate`, and the ends `low` and `high` of the interval. For a metric of
-        :mod:`skcalib.metrics` they are not negative (an unbiased estimate may be).
+        :mod:`skcalib.metrics` they are not negative (an unbiased estimate may be), unless it is
+        a mean over the samples.
 
     See Also
     --------
@@ -157,6 +165,9 @@ def confidence_interval(
     estimates, nor where bins or a bandwidth follow the data. The coverage that was measured is in
     ``docs/benchmarks/uncertainty_coverage.md``.
 
+    Metrics of :mod:`skcalib.metrics` that are means over the samples, such as the continuous ranked
+    probability loss, need no subsamples. Their interval is the normal one with the jackknife.
+
     A metric that depends on the order of the samples or draws random numbers makes the interval
     wider than need be. Samples, with their weights, are taken for independent draws. Cost: 101
     values of the metric of all samples, and `n_resamples` of b of them.
@@ -179,7 +190,9 @@ def confidence_interval(
     >>> confidence_interval("smooth_calibration_error", y_true, y_proba, random_state=0)
     ConfidenceInterval(estimate=0.055..., low=0.02..., high=0.07..., confidence_level=0.95)
     """
-    estimate = Estimates(metric, y_true, {"y_proba": y_proba}, sample_weight, labels, metric_params)
+    estimate = Estimates(
+        metric, y_true, {"y_proba": y_proba}, sample_weight, labels, given, metric_params
+    )
     if method == "finite-sample":
         _check_unweighted(sample_weight)
         radius = finite_sample_radius(

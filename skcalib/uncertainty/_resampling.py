@@ -10,13 +10,14 @@ from scipy import stats
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS, IntegerInterval
 from .._redraw import seeded_batches
 from .._sklearn import Interval, StrOptions
 from .._types import RandomState
-from ..metrics._registry import METRICS, entry_of, with_params
-from ..metrics._statistic import MetricStatistic
+from ..forecasts._as_forecast import is_forecast
+from ..forecasts._either import check_either
+from ..metrics._registry import ALL_METRICS, entry_of, with_params
+from ..metrics._statistic import MetricStatistic, check_takes_given, check_takes_kind
 
 # Samples in a subsample, in units of √n: a small part of all, but enough for 15 bins if n is 100.
 _SUBSAMPLE = 3
@@ -28,7 +29,8 @@ _GROUPS = 100
 _RATE = 1 / 2
 
 RESAMPLING_CONSTRAINTS = METRIC_CONSTRAINTS | {
-    "metric": [StrOptions(set(METRICS)), callable],
+    "metric": [StrOptions(set(ALL_METRICS)), callable],
+    "given": "no_validation",
     "metric_params": [dict, None],
     "confidence_level": [Interval(Real, 0, 1, closed="neither")],
     "n_resamples": [IntegerInterval(1)],
@@ -56,30 +58,41 @@ class Estimates:
         probas,
         sample_weight: ArrayLike | None,
         labels: ArrayLike | None,
+        given: ArrayLike | None,
         metric_params: dict | None,
     ) -> None:
         entry = entry_of(metric)
         function = with_params(
-            METRICS[metric].function if isinstance(metric, str) else metric,
+            ALL_METRICS[metric].function if isinstance(metric, str) else metric,
             metric_params or {},
-            own=("y_true", "y_proba", "sample_weight", "labels"),
+            own=("y_true", "y_proba", "y_forecast", "sample_weight", "labels", "given"),
         )
+        check_same_kind(probas)
         self.statistics = []
         for name, y_proba in probas.items():
-            predictions = check_predictions(
-                y_true, y_proba, sample_weight=sample_weight, labels=labels, names=("y_true", name)
+            data = check_either(
+                y_true,
+                y_proba,
+                sample_weight=sample_weight,
+                labels=labels,
+                given=given,
+                names=("y_true", name),
             )
-            labels = predictions.classes  # the classes of the first model hold for the next
+            labels = data.known.get("labels")  # the classes of the first model hold for the next
+            if entry is not None:
+                check_takes_kind(entry, data.kind, "metric")
+            check_takes_given(function, data)
             self.statistics.append(
                 MetricStatistic(
-                    predictions,
+                    data,
                     function,
-                    as_matrix=np.ndim(y_proba) == 2 and np.shape(y_proba)[1] > 1,
+                    as_matrix=_n_columns(y_proba) > 1,
                     weighted=sample_weight is not None,
                 )
             )
-        self.n_samples = len(predictions.weight)
-        self.is_error = entry is not None
+        self.n_samples = len(data.weight)
+        self.is_mean = entry is not None and entry.is_mean
+        self.is_error = entry is not None and not entry.is_mean  # a mean loss may be negative
         self.size = min(int(np.ceil(_SUBSAMPLE * np.sqrt(self.n_samples))), self.n_samples // 2)
         self.shrinkage = (self.size / self.n_samples) ** (entry.rate if entry else _RATE)
 
@@ -106,7 +119,9 @@ class Estimates:
         rng = check_random_state(random_state)
         n_groups = min(self.n_samples, _GROUPS)
         group = rng.permutation(self.n_samples) % n_groups
-        batches = seeded_batches(n_resamples, 1, MetricStatistic.least_batches, rng)
+        batches = []
+        if not self.is_mean:  # the limit of a mean is normal in any case
+            batches = seeded_batches(n_resamples, 1, MetricStatistic.least_batches, rng)
         tasks = [delayed(self.without_group)(group, k) for k in range(n_groups)]
         tasks += [delayed(self.of_subsamples)(*batch) for batch in batches]
         resampled = check_metric_values(
@@ -120,10 +135,17 @@ def _jackknife_deviation(jackknife):
     return np.sqrt((len(jackknife) - 1) * np.var(jackknife))
 
 
+def _n_columns(y_proba):
+    shape = y_proba.shape if hasattr(y_proba, "shape") else np.shape(y_proba)
+    return shape[1] if len(shape) == 2 else 1
+
+
 def hull(value, subsamples, jackknife, shrinkage, confidence_level):
-    """The smallest interval that contains the normal one and that of the subsamples."""
+    """The smallest interval that contains the normal one and that of the subsamples, if any."""
     tail = (1 - confidence_level) / 2
     margin = stats.t.isf(tail, len(jackknife) - 1) * _jackknife_deviation(jackknife)
+    if len(subsamples) == 0:
+        return value - margin, value + margin
     # for these order statistics, (1 + #{more extreme}) / (1 + B) equals the tail
     quantiles = np.quantile(subsamples, [1 - tail, tail], method="weibull")
     low, high = (value - shrinkage * quantiles) / (1 - shrinkage)
@@ -134,18 +156,26 @@ def two_sided_p_value(value, subsamples, jackknife, shrinkage):
     """Two-sided p-value of the value 0, by both methods of `hull`."""
     deviation = max(_jackknife_deviation(jackknife), np.finfo(np.float64).tiny)
     null = shrinkage * subsamples
-    one_sided = [
-        max(
-            (1 + np.sum(sign * null >= sign * value)) / (1 + len(null)),
-            stats.t.sf(sign * value / deviation, len(jackknife) - 1),
-        )
-        for sign in (1, -1)
-    ]
+    one_sided = []
+    for sign in (1, -1):
+        normal = stats.t.sf(sign * value / deviation, len(jackknife) - 1)
+        exceeding = (1 + np.sum(sign * null >= sign * value)) / (1 + len(null))
+        one_sided.append(max(exceeding, normal) if len(null) else normal)
     return float(min(1.0, 2 * min(one_sided)))
 
 
 # Fewer samples say nothing about how the estimate varies.
 _FEWEST_TO_RESAMPLE = 10
+
+
+def check_same_kind(probas):
+    """Two models are compared on the same outcomes."""
+    kinds = ["a forecast" if is_forecast(one) else "probabilities" for one in probas.values()]
+    if len(set(kinds)) > 1:
+        raise ValueError(
+            f"{' and '.join(probas)} must be of the same kind; found {' and '.join(kinds)}. "
+            "Compare forecasts with forecasts, and probabilities with probabilities."
+        )
 
 
 def check_enough_to_resample(n):

@@ -7,7 +7,7 @@ import pytest
 from problems import random_problem
 
 from skcalib._inputs.checks import check_predictions
-from skcalib._kernels.squared_error import SquaredKernelError
+from skcalib._kernels.squared_error import SquaredKernelError, largest_term
 from skcalib.datasets import make_dirichlet_family
 from skcalib.hypothesis_tests import CalibrationTest, UCMETest, _asymptotic
 from skcalib.metrics import (
@@ -130,7 +130,7 @@ def test_number_of_locations_is_a_whole_number(value):
 def test_distribution_free_bounds_do_not_depend_on_the_scale_of_the_class_kernel(scale):
     label, proba = random_problem(np.random.default_rng(0), 30, 3)
     error = SquaredKernelError(check_predictions(label, proba), class_kernel=scale * np.eye(3))
-    bound = _asymptotic.largest_term(scale * np.eye(3), 3)
+    bound = largest_term(scale * np.eye(3), 3)
     for size in (0.01, 0.3):
         scaled = _asymptotic.distribution_free_p_value(size * scale, "unbiased", 30, None, bound)
         expected = _asymptotic.distribution_free_p_value(size, "unbiased", 30, None, 2.0)
