@@ -86,7 +86,7 @@ class LocationScaleProblem:
 def fit_location_scale(
     problem: LocationScaleProblem, *, scale_only: bool
 ) -> tuple[np.ndarray, bool]:
-    """(a, b, c, d) of the least mean score, and whether that is inside of the bounds.
+    """(a, b, c, d) of the least mean score, and whether it leaves the forecasts some spread.
 
     The free parameters are a, b, c² and d², so that c = 0 is no saddle point.
     """
@@ -113,7 +113,7 @@ def fit_location_scale(
         )
         parameters = first.copy()
         parameters[free] = result.x
-        is_inside = bool(parameters[3] > _LEAST_FACTOR**2)
+        is_inside = bool(parameters[2] > 0 or parameters[3] > _LEAST_FACTOR**2)
         found.append((float(result.fun), parameters * units, is_inside))
     _, (a, b, added, factor), is_inside = min(found, key=lambda one: one[0])
     a = problem.unit * a + (1 - b) * problem.centre

@@ -1,4 +1,4 @@
-"""Recalibrators as scikit-learn transformers, and what joins them to a classifier."""
+"""Recalibrators as scikit-learn transformers, and what joins them to a classifier or regressor."""
 
 from ._auto import AutoRecalibrator
 from ._binning import IntervalBinningRecalibrator, IntervalCertificate
@@ -12,6 +12,7 @@ from ._location_scale import LocationScaleRecalibrator
 from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
 from ._pit import PITRecalibrator
 from ._predict_proba import PredictProba
+from ._regressor import RecalibratedRegressor
 from ._scaling import DirichletRecalibrator, MatrixScalingRecalibrator, VectorScalingRecalibrator
 from ._spline import SplineRecalibrator
 from ._temperature import TemperatureRecalibrator
@@ -34,6 +35,7 @@ __all__ = [
     "QuadraticRecalibrator",
     "QuantileRecalibrator",
     "RecalibratedClassifier",
+    "RecalibratedRegressor",
     "SigmoidRecalibrator",
     "SplineRecalibrator",
     "TemperatureRecalibrator",

@@ -5,12 +5,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn import get_config
 from sklearn.base import ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import listed
 from .._inputs.weights import check_sample_weight
@@ -205,21 +204,6 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
     def scales_(self) -> list[float | None]:
         """For each pair the scale of the decision scores of its classifier, or None."""
         return [classifier.scale for classifier, _ in self._fitted]
-
-    def _takes_weights(self) -> bool:
-        """Whether the classifier is offered the weights."""
-        if get_config()["enable_metadata_routing"]:
-            return True
-        if isinstance(self.estimator, FrozenEstimator):
-            return True  # they count in the scale of its scores
-        takes_weights = has_fit_parameter(self.estimator, "sample_weight")
-        if not takes_weights:
-            warn(
-                f"{type(self.estimator).__name__} takes no sample_weight: the weights are used for "
-                "the recalibrator only. With metadata routing, what is inside a pipeline or a "
-                "search can request them.",
-            )
-        return takes_weights
 
     def _check_calibration_sets(self, tests: list[np.ndarray], y: Any, sample_weight: Any) -> None:
         """A recalibrator knows nothing of a class that its fold lacks."""

@@ -1,4 +1,4 @@
-"""Cross-fitting: probabilities of samples that the classifier was not fitted on."""
+"""Cross-fitting: predictions of samples that the estimator was not fitted on."""
 
 import numbers
 from copy import copy
@@ -17,11 +17,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import Bunch, Tags, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import has_fit_parameter
 
 from .._inputs.arrays import as_array, listed
 from .._inputs.labels import check_labels
 from .._inputs.probabilities import check_probabilities
 from .._sklearn import HasMethods, StrOptions, check_method_params, safe_split
+from .._warnings import warn
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,25 +41,20 @@ class FittedClassifier:
         return _aligned(_proba_of_scores(scores, self.scale), self.estimator, classes)
 
 
-class CrossFittingMetaEstimator(MetaEstimatorMixin, BaseEstimator):
-    """Holds a classifier, and fits it with whatever metadata it asks for."""
+class CrossFitting(MetaEstimatorMixin, BaseEstimator):
+    """Holds an estimator and folds, and hands on whatever metadata they ask for."""
 
     _parameter_constraints: dict = {
         "estimator": [HasMethods(["fit"])],
-        "response_method": [StrOptions({"predict_proba", "decision_function"})],
         "cv": ["cv_object"],
         "n_jobs": [Integral, None],
     }
 
-    def _check_data(self, X: Any, y: Any) -> Any:
-        """Features that can be indexed, labels as an array of one type, and the classes."""
-        check_response(self.estimator, self.response_method, fitted=False)
-        X, y = indexable(X, column_or_1d(y, warn=True))
-        classes, code = check_labels(y, name="y", partner="X")
-        return X, classes[code], classes
+    # Whether folds should hold the same share of each class.
+    _is_stratified = False
 
     def _route(self, method: str, params: Any) -> Any:
-        """Which parameters go to the classifier's fit and which to the splitter."""
+        """Which parameters go to the estimator's fit and which to the splitter."""
         if get_config()["enable_metadata_routing"]:
             # before 1.9 scikit-learn copies what routes, and an iterator of splits has no copy
             router = copy(self)
@@ -67,16 +64,62 @@ class CrossFittingMetaEstimator(MetaEstimatorMixin, BaseEstimator):
         fit = {name: value for name, value in params.items() if name != "groups"}
         return Bunch(estimator=Bunch(fit=fit), splitter=Bunch(split=split))
 
+    def _takes_weights(self) -> bool:
+        """Whether the estimator is offered the weights."""
+        if get_config()["enable_metadata_routing"]:
+            return True
+        if isinstance(self.estimator, FrozenEstimator):
+            return True  # they count in the scale of a classifier's scores
+        takes_weights = has_fit_parameter(self.estimator, "sample_weight")
+        if not takes_weights:
+            warn(
+                f"{type(self.estimator).__name__} takes no sample_weight: the weights are used for "
+                "the recalibrator only. With metadata routing, what is inside a pipeline or a "
+                "search can request them.",
+            )
+        return takes_weights
+
+    def _folds(self, X: Any, y: Any, routed: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+        check_enough_samples(self.cv, len(y))
+        cv = check_cv(self.cv, y, classifier=self._is_stratified)
+        return check_folds(list(cv.split(X, y, **routed.splitter.split)))
+
+    def _adopt_features(self, fitted: Any) -> None:
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(fitted, name):
+                setattr(self, name, getattr(fitted, name))
+            elif hasattr(self, name):
+                delattr(self, name)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags
+        tags.target_tags.required = True
+        return tags
+
+
+class CrossFittingMetaEstimator(CrossFitting):
+    """Holds a classifier, and fits it with whatever metadata it asks for."""
+
+    _parameter_constraints: dict = {
+        **CrossFitting._parameter_constraints,
+        "response_method": [StrOptions({"predict_proba", "decision_function"})],
+    }
+
+    _is_stratified = True
+
+    def _check_data(self, X: Any, y: Any) -> Any:
+        """Features that can be indexed, labels as an array of one type, and the classes."""
+        check_response(self.estimator, self.response_method, fitted=False)
+        X, y = indexable(X, column_or_1d(y, warn=True))
+        classes, code = check_labels(y, name="y", partner="X")
+        return X, classes[code], classes
+
     def _fit_whole(self, X: Any, y: Any, routed: Any) -> FittedClassifier:
         """The `FittedClassifier` of all samples."""
         return _fit_classifier(
             clone(self.estimator), self.response_method, X, y, routed.estimator.fit
         )
-
-    def _folds(self, X: Any, y: Any, routed: Any) -> list[tuple[np.ndarray, np.ndarray]]:
-        check_enough_samples(self.cv, len(y))
-        cv = check_cv(self.cv, y, classifier=True)
-        return check_folds(list(cv.split(X, y, **routed.splitter.split)))
 
     def _cross_fit(
         self, task: Any, X: Any, y: Any, folds: Any, routed: Any, classes: np.ndarray
@@ -116,19 +159,6 @@ class CrossFittingMetaEstimator(MetaEstimatorMixin, BaseEstimator):
             return fitted, fitted.proba(X, classes)
         proba = self._cross_fit(predict_fold, X, y, folds, routed, classes)
         return fitted, np.concatenate(proba)[rows]
-
-    def _adopt_features(self, fitted: Any) -> None:
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(fitted, name):
-                setattr(self, name, getattr(fitted, name))
-            elif hasattr(self, name):
-                delattr(self, name)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags = get_tags(self.estimator).input_tags
-        tags.target_tags.required = True
-        return tags
 
 
 def _fit_classifier(
@@ -294,14 +324,18 @@ def check_folds(folds: Any) -> list[tuple[np.ndarray, np.ndarray]]:
     return checked
 
 
-def check_partition(tests: list[np.ndarray], n: int) -> np.ndarray:
+def check_partition(
+    tests: list[np.ndarray],
+    n: int,
+    what: str = "probabilities",
+    alternative: str = "; a RecalibratedClassifier with ensemble=True takes any",
+) -> np.ndarray:
     """Positions of the samples 0..n−1 in the concatenated test sets, which must hold each once."""
     order = np.concatenate(tests)
     if len(order) != n or not np.array_equal(np.sort(order), np.arange(n)):
         raise ValueError(
-            "cv must put every sample into exactly one test set, for out-of-fold probabilities of "
-            f"all; found {len(order)} test samples, {len(np.unique(order))} of them distinct, for "
-            f"{n} samples. Choose a splitter such as KFold; a RecalibratedClassifier with "
-            "ensemble=True takes any."
+            f"cv must put every sample into exactly one test set, for out-of-fold {what} of all; "
+            f"found {len(order)} test samples, {len(np.unique(order))} of them distinct, for {n} "
+            f"samples. Choose a splitter such as KFold{alternative}."
         )
     return np.argsort(order)

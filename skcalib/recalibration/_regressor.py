@@ -1,0 +1,342 @@
+"""A regressor whose forecasts are recalibrated."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import column_or_1d, indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted
+
+from .._inputs.weights import check_sample_weight
+from .._sklearn import HasMethods, check_method_params, fit_context, safe_split
+from ..forecasts import Forecast, QuantileForecast, ResidualForecast, forecast_of
+from ..forecasts._base import check_outcome_values
+from ..forecasts._concatenate import concatenate
+from ..forecasts._estimators import has_forecast
+from ._cross_fitting import CrossFitting, check_partition
+from ._forecast_auto import AutoForecastRecalibrator
+
+
+class RecalibratedRegressor(RegressorMixin, CrossFitting):
+    """A regressor whose forecasts are recalibrated by cross-fitting.
+
+    Any regressor will do. It is asked for a forecast, a distribution of the outcome, by the method
+    that tells the most (:func:`skcalib.forecasts.forecast_of`); to one that only predicts a number,
+    its out-of-fold residuals are added.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A regressor. A :class:`sklearn.frozen.FrozenEstimator` is used as it is; the recalibrator is
+        then fitted on all data passed to :meth:`fit`.
+
+    recalibrator : estimator, default=None
+        Any recalibrator of forecasts: it is fitted on forecasts and outcomes, and transforms
+        forecasts. None stands for an :class:`AutoForecastRecalibrator`, which chooses one.
+
+    cv : int, cross-validation generator or iterable, default=5
+        The folds whose forecasts the recalibrator is fitted on: a number of folds, or a splitter
+        whose test sets are a partition of the samples; `groups` are passed to :meth:`fit`.
+
+    n_jobs : int, default=None
+        Number of jobs that fit the folds; None means 1 unless in a :obj:`joblib.parallel_backend`
+        context.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The regressor, fitted on all samples.
+
+    recalibrator_ : estimator
+        The recalibrator, fitted on the out-of-fold forecasts.
+
+    residuals_ : ndarray of shape (n_samples,) or None
+        Out-of-fold residuals of a regressor that only predicts a number.
+
+    n_features_in_ : int
+        Number of features, if the regressor knows it.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if the regressor knows them.
+
+    See Also
+    --------
+    RecalibratedClassifier : The same for classifiers.
+
+    Notes
+    -----
+    The regressor is fitted once for each fold, and once more on all samples; the recalibrator is
+    fitted once, on the out-of-fold forecasts of all samples.
+
+    What :meth:`predict_interval` and :meth:`predict_quantiles` guarantee:
+
+    - With a frozen regressor and ``PITRecalibrator()`` (of continuous forecasts) or a
+      :class:`QuantileRecalibrator`, coverage is at least what is asked for, and at most 1/(n + 1)
+      more for a quantile, if the samples given to :meth:`fit` and new ones are exchangeable
+      and none of them was used to fit the regressor.
+    - With cross-fitting no such bound holds: the regressor that predicts is not the one
+      whose forecasts were ranked. Coverage is mostly close to what is asked for, and above as the
+      regressor of all samples is the better one. The bound :math:`1 - 2α` of [1]_ is
+      that of intervals which put together the regressors of all folds (CV+); it does not carry over
+      to this single one.
+    - With the default recalibrator, or any step before the conformal one that is fitted on the same
+      samples, nothing is guaranteed either. That is the price of a scale that is learnt.
+
+    All these are statements on average over samples. A map of levels cannot mend standard
+    deviations that are many times too small; the default also tries to move the scale first.
+
+    The residuals of a regressor that only predicts a number are its forecast for all samples,
+    these included. For that forecast there is little left to calibrate.
+
+    References
+    ----------
+    .. [1] Barber, Candès, Ramdas and Tibshirani (2021). Predictive inference with the jackknife+.
+       :doi:`10.1214/20-AOS1965`
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import BayesianRidge
+    >>> from skcalib.recalibration import RecalibratedRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = RecalibratedRegressor(BayesianRidge()).fit(X[:300], y[:300])
+    >>> low, high = model.predict_interval(X[300:], 0.9)
+    >>> print(f"{((y[300:] >= low) & (y[300:] <= high)).mean():.2f}")
+    0.91
+
+    Guaranteed intervals, from samples that a frozen regressor has not seen:
+
+    >>> from sklearn.frozen import FrozenEstimator
+    >>> from skcalib.recalibration import PITRecalibrator
+    >>> frozen = FrozenEstimator(BayesianRidge().fit(X[:150], y[:150]))
+    >>> model = RecalibratedRegressor(frozen, PITRecalibrator()).fit(X[150:300], y[150:300])
+    >>> model.predict_quantiles(X[300:302], [0.1, 0.9]).round(-1)
+    array([[150., 300.],
+           [ 50., 200.]])
+    """
+
+    _parameter_constraints: dict = {
+        **CrossFitting._parameter_constraints,
+        "recalibrator": [HasMethods(["fit", "transform"]), None],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        recalibrator: Any = None,
+        *,
+        cv: Any = 5,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.recalibrator = recalibrator
+        self.cv = cv
+        self.n_jobs = n_jobs
+
+    @fit_context(prefer_skip_nested_validation=False)
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
+        """Fit the regressor and the recalibrator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        y : array-like of shape (n_samples,)
+            Outcomes.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights, for the recalibrator and, if it takes them (with metadata routing:
+            requests them), for the regressor.
+
+        **params : dict
+            Passed to the regressor's `fit`, but `groups` to the splitter; with metadata routing,
+            to whatever requests them.
+
+        Returns
+        -------
+        self : object
+            The fitted regressor.
+        """
+        y = column_or_1d(y, warn=True)
+        X, y = indexable(X, check_outcome_values(y, len(y), "y"))
+        if sample_weight is not None:
+            sample_weight = check_sample_weight(sample_weight, len(y))
+            if self._takes_weights():
+                params["sample_weight"] = sample_weight
+        routed = self._route("fit", params)
+        fitted, predicted = self._fit_out_of_fold(X, y, routed)
+        if not has_forecast(self.estimator):
+            # each sample's own residual is among them: without it, rows would need other samples
+            fitted = _Fitted(fitted.estimator, y - predicted, sample_weight)
+            predicted = ResidualForecast(predicted, y - predicted, sample_weight)
+        chosen = AutoForecastRecalibrator() if self.recalibrator is None else self.recalibrator
+        weight = {} if sample_weight is None else {"sample_weight": sample_weight}
+        self.recalibrator_ = clone(chosen).fit(predicted, y, **weight)
+        self._fitted = fitted
+        self._adopt_features(fitted.estimator)
+        return self
+
+    @property
+    def estimator_(self) -> Any:
+        """The regressor, fitted on all samples."""
+        return self._fitted.estimator
+
+    @property
+    def residuals_(self) -> np.ndarray | None:
+        """Out-of-fold residuals of a regressor that only predicts a number."""
+        return self._fitted.residuals
+
+    def _fit_out_of_fold(self, X: Any, y: Any, routed: Any) -> tuple["_Fitted", Any]:
+        """The regressor of all samples, and what regressors fitted without it say of each."""
+        respond = forecast_of if has_forecast(self.estimator) else _numbers
+        if isinstance(self.estimator, FrozenEstimator):
+            check_is_fitted(self.estimator)
+            return _Fitted(self.estimator), respond(self.estimator, X)
+        folds = self._folds(X, y, routed)
+        rows = check_partition([test for _, test in folds], len(y), "forecasts", "")
+        whole = clone(self.estimator).fit(X, y, **routed.estimator.fit)
+        parts = Parallel(n_jobs=self.n_jobs)(
+            delayed(_predict_fold)(
+                clone(self.estimator), respond, X, y, train, test, routed.estimator.fit
+            )
+            for train, test in folds
+        )
+        join = concatenate if has_forecast(self.estimator) else np.concatenate
+        return _Fitted(whole), join(parts)[rows]
+
+    def predict_forecast(self, X: ArrayLike) -> Forecast:
+        """Recalibrated forecasts.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        Returns
+        -------
+        forecast : Forecast
+            A distribution of the outcome for each sample.
+        """
+        check_is_fitted(self)
+        return self.recalibrator_.transform(self._fitted.forecast(X))
+
+    def predict(
+        self, X: ArrayLike, return_std: bool = False
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """Means of the recalibrated forecasts, or medians where only quantiles are known.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        return_std : bool, default=False
+            Whether to return the standard deviations as well.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Predicted outcomes.
+
+        std : ndarray of shape (n_samples,)
+            Standard deviations of the forecasts, if asked for.
+        """
+        forecast = self.predict_forecast(X)
+        if return_std:
+            return forecast.mean(), forecast.std()
+        return forecast.ppf(0.5) if isinstance(forecast, QuantileForecast) else forecast.mean()
+
+    def predict_quantiles(self, X: ArrayLike, levels: ArrayLike) -> np.ndarray:
+        """Quantiles of the recalibrated forecasts.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        levels : array-like of shape (n_levels,)
+            Probabilities in [0, 1].
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples, n_levels)
+            Quantiles, in the units of the outcome; those of ranks if the recalibrator is conformal.
+        """
+        return self.predict_forecast(X).quantiles(levels)
+
+    def predict_interval(
+        self, X: ArrayLike, coverage: float = 0.9
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Central prediction intervals of the recalibrated forecasts.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        coverage : float, default=0.9
+            Probability of the intervals, in (0, 1).
+
+        Returns
+        -------
+        low, high : ndarray of shape (n_samples,)
+            Ends of the intervals; infinite where a conformal recalibrator has too few samples.
+        """
+        return self.predict_forecast(X).interval(coverage)
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Get the metadata routing of this object.
+
+        Returns
+        -------
+        routing : MetadataRouter
+            What the recalibrator uses (`sample_weight`), and what is passed on to the regressor
+            and the splitter.
+        """
+        return (
+            MetadataRouter(owner=self)
+            .add_self_request(self)
+            .add(
+                estimator=self.estimator,
+                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+            )
+            .add(
+                splitter=self.cv,
+                method_mapping=MethodMapping().add(caller="fit", callee="split"),
+            )
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    """A fitted regressor, and its residuals if it only predicts a number."""
+
+    estimator: Any
+    residuals: np.ndarray | None = None
+    weight: np.ndarray | None = None
+
+    def forecast(self, X: Any) -> Forecast:
+        if self.residuals is None:
+            return forecast_of(self.estimator, X)
+        return ResidualForecast(_numbers(self.estimator, X), self.residuals, self.weight)
+
+
+def _numbers(estimator: Any, X: Any) -> np.ndarray:
+    """The predictions of a regressor, (n,)."""
+    return column_or_1d(estimator.predict(X))
+
+
+def _predict_fold(
+    estimator: Any, respond: Any, X: Any, y: Any, train: Any, test: Any, fit_params: Any
+) -> Any:
+    """What the regressor fitted on the other folds says of this one."""
+    fit_params = check_method_params(X, fit_params, indices=train)
+    X_train, y_train = safe_split(estimator, X, y, train)
+    X_test, _ = safe_split(estimator, X, y, test, train)
+    return respond(estimator.fit(X_train, y_train, **fit_params), X_test)
