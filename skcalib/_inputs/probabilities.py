@@ -23,6 +23,7 @@ def check_probabilities(
     Rows that miss it by at most 1e-5 are kept as they are: divided by their sums, probabilities
     that are tied in single precision would differ in the last digits. The others are divided.
     """
+    check_no_forecast(hasattr(y_proba, "at_threshold"), y_proba, name)
     proba = as_array(y_proba, name)
     if proba.dtype.kind == "O":
         proba = numbers_of_objects(proba)
@@ -47,6 +48,16 @@ def check_probabilities(
         proba = proba.astype(np.float64, copy=False)
     _check_range(proba, name)
     return proba if proba.ndim == 1 else _check_row_sums(proba, tolerance, name)
+
+
+def check_no_forecast(is_forecast: bool, y_proba: Any, name: str) -> None:
+    """Forecasts of a number hold no probabilities of classes."""
+    if is_forecast:
+        raise ValueError(
+            f"{name} must hold probabilities of classes; found a forecast of a number, "
+            f"{type(y_proba).__name__}. Use a metric or test of forecasts, or the probability that "
+            "the outcome y exceeds a number t: the labels y > t with forecast.at_threshold(t)."
+        )
 
 
 def _refuse_type(proba: np.ndarray, name: str, partner: str, partner_values: Any) -> None:

@@ -8,6 +8,7 @@ from sklearn.utils import Tags
 
 from .._inputs.estimators import check_fit_input
 from .._inputs.predictions import Predictions
+from .._inputs.probabilities import check_no_forecast
 from ..forecasts._as_forecast import is_forecast
 from ..forecasts._data import ForecastData, check_forecasts
 from ..forecasts._either import check_no_labels, check_not_given
@@ -43,6 +44,12 @@ def check_test_input(test, X, y, sample_weight, given) -> Predictions | Forecast
             delattr(test, name)
     test.n_features_in_ = 1  # as for a one-dimensional array
     return data
+
+
+def check_class_input(test, X, y, sample_weight) -> Predictions:
+    """The arguments of `fit` of a test that takes probabilities of classes only."""
+    check_no_forecast(is_forecast(X), X, "X")
+    return check_fit_input(test, X, y, sample_weight)
 
 
 def as_p_value(probability):

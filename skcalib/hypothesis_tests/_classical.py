@@ -9,13 +9,12 @@ from scipy.stats import chi2, norm
 from sklearn.exceptions import ConvergenceWarning
 
 from .._inputs.constraints import IntegerInterval
-from .._inputs.estimators import check_fit_input
 from .._numerics.bins import binned_sums, quantile_bins
 from .._numerics.logistic import logistic_fit
 from .._numerics.logits import log_odds
 from .._sklearn import fit_context
 from .._warnings import warn
-from ._base import HypothesisTest, as_p_value
+from ._base import HypothesisTest, as_p_value, check_class_input
 
 _MOST_STEPS = 200
 
@@ -49,7 +48,7 @@ class _ClassicalTest(HypothesisTest):
         self : object
             The fitted test.
         """
-        predictions = check_fit_input(self, X, y, sample_weight)
+        predictions = check_class_input(self, X, y, sample_weight)
         self.classes_ = predictions.classes
         p_value = self._test(predictions if predictions.is_binary else predictions.confidence())
         self.p_value_ = as_p_value(p_value)

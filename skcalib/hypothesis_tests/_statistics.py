@@ -22,16 +22,14 @@ def statistic_of(test, data, *, weighted):
     own = {name: getattr(test, name) for name in ("kernel", "bandwidth", "estimator")}
     chosen = {name: value for name, value in own.items() if value != defaults[name]}
     chosen |= test.metric_params or {}
-    check_takes_given(metric.function if metric else test.statistic, data)
+    function = metric.function if metric else test.statistic
     batched = metric.statistic if metric else None
     if batched and chosen.keys() <= set(batched.parameter_constraints):
+        check_takes_given(function, data)
         return batched.from_options(data, **chosen)
-    return MetricStatistic(
-        data,
-        with_params(metric.function if metric else test.statistic, chosen, _OWN),
-        as_matrix=test.n_features_in_ > 1,
-        weighted=weighted,
-    )
+    function = with_params(function, chosen, _OWN)
+    check_takes_given(function, data)
+    return MetricStatistic(data, function, as_matrix=test.n_features_in_ > 1, weighted=weighted)
 
 
 def _metric_of(statistic, kind):

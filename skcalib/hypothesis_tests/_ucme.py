@@ -11,14 +11,13 @@ from sklearn.utils import check_random_state
 from .._inputs.arrays import check_same_length
 from .._inputs.checks import recode
 from .._inputs.constraints import IntegerInterval
-from .._inputs.estimators import check_fit_input
 from .._inputs.labels import check_labels
 from .._inputs.probabilities import check_probabilities
 from .._kernels.checks import check_finite_kernel
 from .._kernels.functions import KERNEL_CONSTRAINTS, kernel_function
 from .._sklearn import fit_context
 from .._types import RandomState
-from ._base import HypothesisTest, as_p_value
+from ._base import HypothesisTest, as_p_value, check_class_input
 
 # If the variance of the deviations in a direction is below this share of the sum of squares, they
 # count as constant in it, and their mean must be 0.
@@ -171,7 +170,7 @@ class UCMETest(HypothesisTest):
         self : object
             The fitted test.
         """
-        predictions = check_fit_input(self, X, y, sample_weight)
+        predictions = check_class_input(self, X, y, sample_weight)
         n_classes = len(predictions.classes)
         if self.locations is None:
             random_state = check_random_state(self.random_state)
