@@ -1,0 +1,390 @@
+"""Maps of calibration over two features."""
+
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial import KDTree
+
+from .._inputs.arrays import as_array, column_names
+from .._inputs.constraints import IntegerInterval
+from .._sklearn import Interval, StrOptions, check_matplotlib_support, validate_params
+from .._types import RandomState
+from ..forecasts import forecast_of
+from ..forecasts._data import check_forecasts
+from ..metrics import local_calibration
+
+_LABELS = {
+    "bias": "mean PIT − 1/2\nabove 0: outcomes higher than forecast",
+    "spread": "12 × variance of PITs − 1\nabove 0: forecasts too narrow",
+    "error": "local calibration error\n0: calibrated",
+}
+
+
+class LocalCalibrationDisplay:
+    """Map of calibration: where in the plane of two features forecasts are wrong.
+
+    Use :meth:`from_estimator` or :meth:`from_predictions` to create one. Each cell shows the
+    calibration of the samples around its centre. A cell is grey if calibrated forecasts would often
+    look as wrong there, and empty if no sample is within one bandwidth.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n_cells + 1,)
+        Edges of the cells along the first feature.
+
+    y : ndarray of shape (n_cells + 1,)
+        Edges of the cells along the second feature.
+
+    value : ndarray of shape (n_cells, n_cells)
+        What is shown; rows are along the second feature. NaN in empty cells.
+
+    is_chance : ndarray of shape (n_cells, n_cells)
+        Whether a cell is grey.
+
+    kind : {"bias", "spread", "error"}, default="bias"
+        What the values are.
+
+    feature_names : tuple of two str, default=("feature 0", "feature 1")
+        Labels of the axes.
+
+    name : str, default=None
+        Name of the model, for the title.
+
+    Attributes
+    ----------
+    mesh_ : matplotlib QuadMesh
+        The coloured cells.
+
+    colorbar_ : matplotlib Colorbar
+        The colour bar.
+
+    ax_ : matplotlib Axes
+        The axes.
+
+    figure_ : matplotlib Figure
+        The figure.
+
+    See Also
+    --------
+    skcalib.metrics.local_calibration : The numbers, also for other numbers of features.
+
+    Notes
+    -----
+    The values are the `bias`, the `spread` and the root of the `squared_error` (0 where it is
+    negative) of :func:`~skcalib.metrics.local_calibration`, with a Gaussian kernel and both
+    features divided by their ranges. A cell is grey if its `p_value` is above 1 minus the
+    confidence level: a single cell of calibrated forecasts has a colour with at most that
+    probability. Among many cells some do, mostly next to each other.
+
+    The cost for n samples is :math:`O(n_{\\text{cells}}^2 \\, n)`, and as much for each resample:
+    some seconds for 1000 samples.
+
+    Examples
+    --------
+    >>> from skcalib.datasets import make_spatial_forecasts
+    >>> from skcalib.display import LocalCalibrationDisplay
+    >>> y, forecast, positions = make_spatial_forecasts(random_state=0)
+    >>> display = LocalCalibrationDisplay.from_predictions(
+    ...     y, forecast, given=positions, n_cells=3, n_resamples=19, random_state=0
+    ... )
+    >>> display.value.round(1)  # outcomes are higher than forecast in the middle
+    array([[-0.1,  0.1, -0.2],
+           [ 0.1,  0.3,  0.1],
+           [-0.1,  0.1, -0.2]])
+    """
+
+    def __init__(
+        self,
+        x: np.ndarray,
+        y: np.ndarray,
+        value: np.ndarray,
+        is_chance: np.ndarray,
+        *,
+        kind: str = "bias",
+        feature_names: tuple[str, str] = ("feature 0", "feature 1"),
+        name: str | None = None,
+    ) -> None:
+        self.x = x
+        self.y = y
+        self.value = value
+        self.is_chance = is_chance
+        self.kind = kind
+        self.feature_names = feature_names
+        self.name = name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        given: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        kind: str = "bias",
+        bandwidth: float = 0.1,
+        n_cells: int = 20,
+        confidence_level: float = 0.95,
+        n_resamples: int = 99,
+        random_state: RandomState = None,
+        name: str | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Create and draw the map of a fitted regressor.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted regressor with a forecast: with `predict_forecast`, with ``predict(X,
+            return_std=True)``, or of skpro or NGBoost.
+
+        X : array-like of shape (n_samples, n_features)
+            Features of data that the regressor was not fitted on.
+
+        y : array-like of shape (n_samples,)
+            Outcomes.
+
+        given : array-like of shape (n_samples, 2), default=None
+            The two features of the map. By default `X`.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+
+        kind : {"bias", "spread", "error"}, default="bias"
+            What the colours show: whether outcomes are higher or lower than forecast, whether
+            forecasts are too narrow or too wide, or how large the quantile calibration error is.
+
+        bandwidth : float, default=0.1
+            Width of the Gaussian kernel around the centre of a cell, as a share of the range of
+            each feature.
+
+        n_cells : int, default=20
+            Number of cells along each feature.
+
+        confidence_level : float in (0, 1), default=0.95
+            A single cell of calibrated forecasts is grey with at least this probability.
+
+        n_resamples : int, default=99
+            Number of times that outcomes are drawn from the forecasts, to see what is chance.
+
+        random_state : int, RandomState instance or None, default=None
+            Seed of the draws.
+
+        name : str, default=None
+            Name of the model, for the title, by default that of its class.
+
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+
+        **kwargs : dict
+            Passed to matplotlib's `pcolormesh`.
+
+        Returns
+        -------
+        display : LocalCalibrationDisplay
+            The display, drawn.
+        """
+        return cls.from_predictions(
+            y,
+            forecast_of(estimator, X),
+            given=X if given is None else given,
+            sample_weight=sample_weight,
+            kind=kind,
+            bandwidth=bandwidth,
+            n_cells=n_cells,
+            confidence_level=confidence_level,
+            n_resamples=n_resamples,
+            random_state=random_state,
+            name=type(estimator).__name__ if name is None else name,
+            ax=ax,
+            **kwargs,
+        )
+
+    @classmethod
+    @validate_params(
+        {
+            "y_true": "no_validation",
+            "y_forecast": "no_validation",
+            "given": "no_validation",
+            "sample_weight": "no_validation",
+            "kind": [StrOptions({"bias", "spread", "error"})],
+            "bandwidth": [Interval(Real, 0, None, closed="neither")],
+            "n_cells": [IntegerInterval(1)],
+            "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+            "n_resamples": [IntegerInterval(1)],
+            "random_state": ["random_state"],
+            "name": [str, None],
+            "ax": "no_validation",
+        },
+        prefer_skip_nested_validation=True,
+    )
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_forecast: Any,
+        *,
+        given: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        kind: str = "bias",
+        bandwidth: float = 0.1,
+        n_cells: int = 20,
+        confidence_level: float = 0.95,
+        n_resamples: int = 99,
+        random_state: RandomState = None,
+        name: str | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Create and draw the map of outcomes and forecasts.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            Outcomes.
+
+        y_forecast : forecast
+            A forecast of :mod:`skcalib.forecasts`, or whatever
+            :func:`~skcalib.forecasts.as_forecast` takes, such as the tuple (mean, std).
+
+        given : array-like of shape (n_samples, 2)
+            The two features of the map.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+
+        kind : {"bias", "spread", "error"}, default="bias"
+            What the colours show: whether outcomes are higher or lower than forecast, whether
+            forecasts are too narrow or too wide, or how large the quantile calibration error is.
+
+        bandwidth : float, default=0.1
+            Width of the Gaussian kernel around the centre of a cell, as a share of the range of
+            each feature.
+
+        n_cells : int, default=20
+            Number of cells along each feature.
+
+        confidence_level : float in (0, 1), default=0.95
+            A single cell of calibrated forecasts is grey with at least this probability.
+
+        n_resamples : int, default=99
+            Number of times that outcomes are drawn from the forecasts, to see what is chance.
+
+        random_state : int, RandomState instance or None, default=None
+            Seed of the draws.
+
+        name : str, default=None
+            Name of the model, for the title.
+
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+
+        **kwargs : dict
+            Passed to matplotlib's `pcolormesh`.
+
+        Returns
+        -------
+        display : LocalCalibrationDisplay
+            The display, drawn.
+        """
+        check_matplotlib_support("LocalCalibrationDisplay")
+        first, second = list(map(str, column_names(given))) or ("feature 0", "feature 1")
+        given = check_plane(given)
+        data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight, given=given)
+        positions = np.asarray(data.given)
+        low, span = positions.min(axis=0), check_ranges(np.ptp(positions, axis=0))
+        scaled = (positions - low) / span
+        centre = (np.arange(n_cells) + 0.5) / n_cells
+        query = np.column_stack([c.ravel() for c in np.meshgrid(centre, centre)])
+        around = local_calibration(
+            data.value,
+            data.forecast,
+            sample_weight=data.weight,
+            given=scaled,
+            query=query,
+            bandwidth=bandwidth,
+            n_resamples=n_resamples,
+            random_state=random_state,
+        )
+        value = np.sqrt(np.maximum(around.squared_error, 0.0))
+        if kind != "error":
+            value = getattr(around, kind)
+        value[KDTree(scaled).query(query)[0] > bandwidth] = np.nan
+        is_chance = np.asarray(around.p_value) > 1 - confidence_level
+        x, y = (low + span * np.linspace(0, 1, n_cells + 1)[:, None]).T
+        shape = (n_cells, n_cells)
+        display = cls(
+            x,
+            y,
+            value.reshape(shape),
+            is_chance.reshape(shape),
+            kind=kind,
+            feature_names=(first, second),
+            name=name,
+        )
+        return display.plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
+        """Draw the map.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+
+        name : str, default=None
+            Name of the model, for the title; by default that of the display.
+
+        **kwargs : dict
+            Passed to matplotlib's `pcolormesh`.
+
+        Returns
+        -------
+        display : LocalCalibrationDisplay
+            This object, with `ax_`, `figure_`, `mesh_` and `colorbar_`.
+        """
+        check_matplotlib_support("LocalCalibrationDisplay")
+        import matplotlib.pyplot as plt
+        from matplotlib.colors import ListedColormap
+
+        if ax is None:
+            _, ax = plt.subplots(figsize=(5.5, 4.5), layout="constrained")
+        shown = np.ma.masked_where(self.is_chance | np.isnan(self.value), self.value)
+        chance = np.ma.masked_where(~self.is_chance | np.isnan(self.value), self.value)
+        ax.pcolormesh(self.x, self.y, chance, cmap=ListedColormap(["0.85"]))
+        largest = float(np.abs(shown).max()) if shown.count() else 1.0
+        style = {"cmap": "viridis", "vmin": 0.0, "vmax": largest}
+        if self.kind != "error":
+            style = {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest}
+        self.mesh_ = ax.pcolormesh(self.x, self.y, shown, **(style | kwargs))
+        self.colorbar_ = ax.figure.colorbar(self.mesh_, ax=ax)
+        self.colorbar_.set_label(f"{_LABELS[self.kind]}, grey: chance", fontsize="small")
+        ax.set(xlabel=self.feature_names[0], ylabel=self.feature_names[1])
+        title = name or self.name
+        if title:
+            ax.set_title(title)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def check_plane(given: Any) -> np.ndarray:
+    """Features (n, 2)."""
+    array = as_array(given, "given")
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise ValueError(
+            f"given must have two columns, the features of the map; found shape {array.shape}. "
+            "Pass two of the features, or use skcalib.metrics.local_calibration for others."
+        )
+    return array
+
+
+def check_ranges(span: np.ndarray) -> np.ndarray:
+    """Ranges of the two features, which must not be constant."""
+    if (span == 0).any():
+        raise ValueError(
+            f"given must not have a constant column; found one in column {int(np.argmin(span))}. "
+            "Pass two features that vary."
+        )
+    return span
