@@ -424,6 +424,11 @@ def _drawn_laws(data, n_resamples, random_state):
 
 def _places(data, query, kernel, bandwidth):
     """The points and the samples as the kernel sees them."""
+    if data.given is None:
+        raise ValueError(
+            "given must hold the features in which samples are similar; found None. Pass a column "
+            "for each feature."
+        )
     points = _features(data.given, "given")
     raw = points if query is None else _features(as_array(query, "query"), "query")
     if raw.shape[1] != points.shape[1]:
