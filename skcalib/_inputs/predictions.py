@@ -28,6 +28,7 @@ class Predictions:
     label: np.ndarray  # (n,), index into classes
     weight: np.ndarray  # (n,), positive, sums to 1
     classes: np.ndarray  # (K,)
+    given: np.ndarray | None = None  # (n, d), or (n,) labels of groups: conditioned on
 
     @property
     def is_binary(self) -> bool:
@@ -64,6 +65,7 @@ class Predictions:
             proba=self.proba[rows],
             label=self.label[rows],
             weight=weight / weight.sum(),
+            given=None if self.given is None else self.given[rows],
         )
 
     def redraw(self, generator: np.random.Generator, size: int) -> np.ndarray:
@@ -89,12 +91,15 @@ class Predictions:
     @property
     def known(self) -> dict[str, Any]:
         """Further arguments of metrics, by their names."""
-        return {"labels": self.classes}
+        given = {} if self.given is None else {"given": self.given}
+        return {"labels": self.classes} | given
 
     def canonical_order(self) -> np.ndarray:
         """Indices (n,) that sort the samples by their values, in whatever order they came."""
-        columns = self.proba.reshape(len(self.proba), -1)
-        return np.lexsort((self.weight, *columns.T))
+        columns = [*self.proba.reshape(len(self.proba), -1).T]
+        if self.given is not None:
+            columns += [*self.given.reshape(len(self.given), -1).T]
+        return np.lexsort((self.weight, *columns))
 
     @property
     def signed_mass(self) -> np.ndarray:

@@ -40,6 +40,8 @@ class SquaredKernelError:
     r_j⟩; all estimators and tests are sums of such terms, taken by :mod:`skcalib._kernels.gram`.
     """
 
+    kind = "classes"
+
     has_known_law = True  # see `skcalib.hypothesis_tests`
 
     least_batches = 1  # all draws of a batch are evaluated at once

@@ -1,11 +1,13 @@
 """Probabilities of classes, or forecasts of a number: whichever was passed."""
 
+from dataclasses import replace
 from typing import Any
 
-from .._inputs.checks import check_predictions
+from .._inputs.checks import SMALLEST_SHARE, check_predictions
 from .._inputs.predictions import Predictions
+from .._inputs.weights import check_sample_weight
 from ._as_forecast import is_forecast
-from ._data import ForecastData, check_forecasts
+from ._data import ForecastData, check_forecasts, check_given
 
 
 def check_either(
@@ -23,10 +25,23 @@ def check_either(
         return check_forecasts(
             y_true, y_proba, sample_weight=sample_weight, given=given, names=names
         )
-    check_not_given(given)
-    return check_predictions(
+    predictions = check_predictions(
         y_true, y_proba, sample_weight=sample_weight, labels=labels, names=names
     )
+    return with_given(predictions, y_true, given, sample_weight)
+
+
+def with_given(
+    predictions: Predictions, y_true: Any, given: Any, sample_weight: Any
+) -> Predictions:
+    """The predictions with what they are conditioned on; rows of weight 0 are left out."""
+    if given is None:
+        return predictions
+    given = check_given(given, len(y_true))
+    if sample_weight is not None:
+        weight = check_sample_weight(sample_weight, len(y_true))
+        given = given[weight / weight.sum() > SMALLEST_SHARE]
+    return replace(predictions, given=given)
 
 
 def check_no_labels(labels: Any) -> None:
@@ -35,13 +50,4 @@ def check_no_labels(labels: Any) -> None:
         raise ValueError(
             f"labels must be None for forecasts of a number, which have no classes; found "
             f"{labels!r:.80}. Leave it out."
-        )
-
-
-def check_not_given(given: Any) -> None:
-    """Measures of classes condition on the predictions."""
-    if given is not None:
-        raise ValueError(
-            "given must be None for probabilities of classes, which are conditioned on themselves; "
-            f"found {type(given).__name__}. Leave it out, or pass a forecast of a number."
         )

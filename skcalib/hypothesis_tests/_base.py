@@ -11,7 +11,7 @@ from .._inputs.predictions import Predictions
 from .._inputs.probabilities import check_no_forecast
 from ..forecasts._as_forecast import is_forecast
 from ..forecasts._data import ForecastData, check_forecasts
-from ..forecasts._either import check_no_labels, check_not_given
+from ..forecasts._either import check_no_labels, with_given
 
 # Values of the statistic that differ only by rounding count as tied.
 _TIE = 1e-12
@@ -33,8 +33,9 @@ def check_test_input(test, X, y, sample_weight, given) -> Predictions | Forecast
     Sets what scikit-learn's estimators know of X, and the classes if there are any.
     """
     if not is_forecast(X):
-        check_not_given(given)
-        predictions = check_fit_input(test, X, y, sample_weight)
+        predictions = with_given(
+            check_fit_input(test, X, y, sample_weight), y, given, sample_weight
+        )
         test.classes_ = predictions.classes
         return predictions
     check_no_labels(test.labels)

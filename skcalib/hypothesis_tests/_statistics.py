@@ -24,7 +24,11 @@ def statistic_of(test, data, *, weighted):
     chosen |= test.metric_params or {}
     function = metric.function if metric else test.statistic
     batched = metric.statistic if metric else None
-    if batched and chosen.keys() <= set(batched.parameter_constraints):
+    if (
+        batched
+        and batched.kind == data.kind
+        and chosen.keys() <= set(batched.parameter_constraints)
+    ):
         check_takes_given(function, data)
         return batched.from_options(data, **chosen)
     function = with_params(function, chosen, _OWN)

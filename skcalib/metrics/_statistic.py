@@ -47,10 +47,14 @@ class MetricStatistic:
         return np.array([self.metric(*pair) for pair in arguments])
 
 
-def _is_own(metric):
+def _unwrapped(metric):
     while isinstance(metric, partial):
         metric = metric.func
-    return getattr(metric, "__module__", "").startswith("skcalib.")
+    return metric
+
+
+def _is_own(metric):
+    return getattr(_unwrapped(metric), "__module__", "").startswith("skcalib.")
 
 
 def check_takes_kind(metric: Metric, kind: str, name: str) -> None:
@@ -70,7 +74,7 @@ def check_takes_kind(metric: Metric, kind: str, name: str) -> None:
 
 def check_takes_given(metric: Callable, data) -> None:
     """Nothing that is given may be ignored, and nothing that is required be missing."""
-    name = getattr(metric, "__name__", "the metric")
+    name = getattr(_unwrapped(metric), "__name__", "the metric")
     if "given" in data.known and not takes(metric, "given"):
         raise ValueError(
             f"given must be None unless the metric has an argument of this name; found one, while "
