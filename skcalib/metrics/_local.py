@@ -25,6 +25,7 @@ from .._numerics.pit import (
     pit_curve,
     pit_laws,
 )
+from .._numerics.sorting import first_of_ties
 from .._sklearn import StrOptions, validate_params
 from .._types import RandomState
 from ..forecasts._data import ForecastData, check_forecasts
@@ -104,10 +105,13 @@ class _Gaps:
     """The mean square gap of quantiles for weights of the samples, at all levels or on a grid."""
 
     def __init__(self, law: PitLaw, levels: np.ndarray | None) -> None:
-        self.law, self.levels = law, levels
+        self.levels = levels
         if levels is None:
             self.own = own_squares(law)  # (n,)
-            self.width = 2 * len(law.stop) + 2
+            # neighbours with the same law are one, as there are many among ranks
+            self.first = np.flatnonzero(first_of_ties(law.start) | first_of_ties(law.stop))
+            self.law = PitLaw(*(x[self.first] for x in law))
+            self.width = 2 * len(self.first) + 2
         else:
             self.gaps = np.column_stack([laws_at(law, level) - level for level in levels])  # (n, K)
             self.own = np.mean(self.gaps**2, axis=1)
@@ -116,7 +120,11 @@ class _Gaps:
     def squares(self, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The mean square gap for each row of weights (B, n), and its debiased value, (B,)."""
         if self.levels is None:
-            square = gap_square_integral(pit_curve(self.law, weight))
+            if len(self.first) < weight.shape[1]:
+                pooled = np.add.reduceat(weight, self.first, axis=1)
+            else:
+                pooled = weight
+            square = gap_square_integral(pit_curve(self.law, pooled))
         else:
             square = np.mean((weight @ self.gaps) ** 2, axis=1)
         share = np.square(weight)
@@ -139,7 +147,7 @@ def _local_weights(kernel: Kernel, query, points, weight) -> np.ndarray:
 def _local_calibration(data: ForecastData, places: Places, drawn: list[PitLaw]) -> np.ndarray:
     """Error, squared error, bias, spread, effective sample size and p-value, (6, m)."""
     law, levels = pit_laws(*data.forecast.pit_bounds(data.value)), known_levels(data.forecast)
-    order = np.argsort(law.stop)  # so that each block finds them sorted
+    order = np.lexsort((law.start, law.stop))  # so that each block finds them sorted
     law, weight = PitLaw(*(x[order] for x in law)), data.weight[order]
     query, points, kernel = places.query, places.points[order], places.kernel
     null = [_Gaps(PitLaw(*(x[order] for x in one)), levels) for one in drawn]
