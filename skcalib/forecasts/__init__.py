@@ -5,6 +5,12 @@ from ._base import Components, Forecast
 from ._distribution import DistributionForecast
 from ._ensemble import EnsembleForecast, ResidualForecast
 from ._estimators import forecast_of
+from ._forecasters import (
+    EnsembleForecaster,
+    ForestForecaster,
+    QuantileForecaster,
+    ResidualForecaster,
+)
 from ._gaussian import GaussianForecast, GaussianMixtureForecast
 from ._quantile import QuantileForecast
 
@@ -12,11 +18,15 @@ __all__ = [
     "Components",
     "DistributionForecast",
     "EnsembleForecast",
+    "EnsembleForecaster",
     "Forecast",
+    "ForestForecaster",
     "GaussianForecast",
     "GaussianMixtureForecast",
     "QuantileForecast",
+    "QuantileForecaster",
     "ResidualForecast",
+    "ResidualForecaster",
     "as_forecast",
     "forecast_of",
 ]

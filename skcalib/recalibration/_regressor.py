@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import RegressorMixin, clone
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import column_or_1d, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
@@ -14,15 +14,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.weights import check_sample_weight
 from .._sklearn import HasMethods, check_method_params, fit_context, safe_split
-from ..forecasts import Forecast, QuantileForecast, ResidualForecast, forecast_of
+from ..forecasts import Forecast, ResidualForecast, forecast_of
 from ..forecasts._base import check_outcome_values
 from ..forecasts._concatenate import concatenate
 from ..forecasts._estimators import has_forecast
+from ..forecasts._forecaster_base import ForecastingRegressor
 from ._cross_fitting import CrossFitting, check_partition
 from ._forecast_auto import AutoForecastRecalibrator
 
 
-class RecalibratedRegressor(RegressorMixin, CrossFitting):
+class RecalibratedRegressor(ForecastingRegressor, CrossFitting):
     """A regressor whose forecasts are recalibrated by cross-fitting.
 
     Any regressor will do. It is asked for a forecast, a distribution of the outcome, by the method
@@ -225,70 +226,6 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
         """
         check_is_fitted(self)
         return self.recalibrator_.transform(self._fitted.forecast(X))
-
-    def predict(
-        self, X: ArrayLike, return_std: bool = False
-    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
-        """Means of the recalibrated forecasts, or medians where only quantiles are known.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        return_std : bool, default=False
-            Whether to return the standard deviations as well.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            Predicted outcomes.
-
-        std : ndarray of shape (n_samples,)
-            Standard deviations of the forecasts, if asked for.
-        """
-        forecast = self.predict_forecast(X)
-        if return_std:
-            return forecast.mean(), forecast.std()
-        return forecast.ppf(0.5) if isinstance(forecast, QuantileForecast) else forecast.mean()
-
-    def predict_quantiles(self, X: ArrayLike, levels: ArrayLike) -> np.ndarray:
-        """Quantiles of the recalibrated forecasts.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        levels : array-like of shape (n_levels,)
-            Probabilities in [0, 1].
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples, n_levels)
-            Quantiles, in the units of the outcome; those of ranks if the recalibrator is conformal.
-        """
-        return self.predict_forecast(X).quantiles(levels)
-
-    def predict_interval(
-        self, X: ArrayLike, coverage: float = 0.9
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Central prediction intervals of the recalibrated forecasts.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Features.
-
-        coverage : float, default=0.9
-            Probability of the intervals, in (0, 1).
-
-        Returns
-        -------
-        low, high : ndarray of shape (n_samples,)
-            Ends of the intervals; infinite where a conformal recalibrator has too few samples.
-        """
-        return self.predict_forecast(X).interval(coverage)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Get the metadata routing of this object.
