@@ -1,0 +1,255 @@
+"""Losses of forecasts: definitions, agreement of the carriers, weights, and bad input."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import gamma, norm, poisson
+from scipy.stats import t as student
+from sklearn.metrics import mean_pinball_loss
+
+from skcalib.forecasts import (
+    DistributionForecast,
+    EnsembleForecast,
+    GaussianForecast,
+    GaussianMixtureForecast,
+    QuantileForecast,
+    ResidualForecast,
+)
+from skcalib.metrics import (
+    continuous_ranked_probability_loss,
+    interval_loss,
+    log_density_loss,
+    sharpness,
+)
+
+LOSSES = [continuous_ranked_probability_loss, interval_loss, log_density_loss]
+every_loss = pytest.mark.parametrize("loss", LOSSES)
+
+
+def gaussian_case(seed=0, n=12):
+    rng = np.random.default_rng(seed)
+    mean, std = rng.normal(size=n), rng.uniform(0.5, 2, size=n)
+    return mean + std * rng.normal(size=n), mean, std, rng.choice([0.0, 0.5, 1.0, 3.0], size=n)
+
+
+def carriers(mean, std):
+    """The same normal forecasts, in all forms that hold them exactly or nearly so."""
+    level = (np.arange(20_000) + 0.5) / 20_000
+    members = mean[:, None] + std[:, None] * norm.ppf(level)
+    two = np.ones((len(mean), 2))
+    return {
+        "tuple": (mean, std),
+        "mixture": GaussianMixtureForecast(mean[:, None] * two, std[:, None] * two, [0.3, 0.7]),
+        "SciPy": DistributionForecast(norm(mean, std)),
+        "ensemble": EnsembleForecast(members, np.ones(20_000)),
+        "quantiles": QuantileForecast(members, level),
+    }
+
+
+@pytest.mark.parametrize("thresholds", [None, (-0.5, 1.0), (0.3, np.inf)])
+def test_carriers_agree(thresholds):
+    y, mean, std, _ = gaussian_case()
+    y[:2] = 30, -30
+    options = {"thresholds": thresholds, "average": None}
+    expected = continuous_ranked_probability_loss(y, GaussianForecast(mean, std), **options)
+    accuracy = {"tuple": 0, "mixture": 1e-12, "SciPy": 1e-6, "ensemble": 2e-4, "quantiles": 1e-3}
+    for name, forecast in carriers(mean, std).items():
+        found = continuous_ranked_probability_loss(y, forecast, **options)
+        np.testing.assert_allclose(found, expected, atol=accuracy[name], err_msg=name)
+
+
+def test_thresholds_cut_the_score_into_parts():
+    y, mean, std, _ = gaussian_case()
+    rng = np.random.default_rng(0)
+    forecasts = [
+        *carriers(mean, std).values(),
+        DistributionForecast(student(5, mean, std)),
+        DistributionForecast(poisson(np.exp(mean))),
+        EnsembleForecast(rng.normal(size=(12, 5))),
+        ResidualForecast(mean, rng.normal(size=7)),
+    ]
+    for forecast in forecasts:
+        outcome = np.round(np.abs(y)) if "Distribution" in repr(forecast) else y
+        whole = continuous_ranked_probability_loss(outcome, forecast, average=None)
+        parts = [
+            continuous_ranked_probability_loss(outcome, forecast, thresholds=pair, average=None)
+            for pair in [(-np.inf, -0.2), (-0.2, 0.9), (0.9, np.inf)]
+        ]
+        for part in parts:
+            assert (part >= -1e-9).all()
+        np.testing.assert_allclose(np.sum(parts, axis=0), whole, rtol=1e-5, atol=1e-7)
+
+
+def test_fair_scores():
+    forecast = EnsembleForecast([[0.0, 2.0], [1.0, 3.0]])
+    y = [1.0, 3.0]
+    assert continuous_ranked_probability_loss(y, forecast, estimator="fair") == 0
+    # members between the thresholds 1 and 2.5: (1, 2) and (1, 2.5)
+    fair = continuous_ranked_probability_loss(
+        y, forecast, estimator="fair", thresholds=(1.0, 2.5), average=None
+    )
+    np.testing.assert_allclose(fair, [0.5 - 0.5, 0.75 - 0.75])
+    for thresholds in (None, (0.0, 1.0)):
+        with pytest.raises(ValueError, match="estimator='fair' is not known for this forecast"):
+            continuous_ranked_probability_loss(
+                y, (np.zeros(2), 1.0), estimator="fair", thresholds=thresholds
+            )
+        with pytest.raises(ValueError, match=r"estimator='fair' is not known .* has weights"):
+            continuous_ranked_probability_loss(
+                y, EnsembleForecast(np.eye(2), [1, 1]), estimator="fair", thresholds=thresholds
+            )
+
+
+def test_residuals_are_the_ensemble_that_they_make():
+    rng = np.random.default_rng(0)
+    location, residuals, weights = rng.normal(size=5), rng.normal(size=4), rng.random(4)
+    y = rng.normal(size=5)
+    shared = ResidualForecast(location, residuals, weights)
+    own = EnsembleForecast(location[:, None] + residuals, weights)
+    for options in ({}, {"thresholds": (-0.3, 0.4)}):
+        np.testing.assert_allclose(
+            continuous_ranked_probability_loss(y, shared, average=None, **options),
+            continuous_ranked_probability_loss(y, own, average=None, **options),
+            atol=1e-13,
+        )
+
+
+def test_the_interval_loss_is_a_sum_of_pinball_losses():
+    y, mean, std, weight = gaussian_case()
+    for level in (0.5, 0.9, 0.99):
+        alpha = 1 - level
+        expected = sum(
+            mean_pinball_loss(y, norm.ppf(p, mean, std), alpha=p, sample_weight=weight)
+            for p in (alpha / 2, 1 - alpha / 2)
+        )
+        found = interval_loss(y, (mean, std), level=level, sample_weight=weight)
+        assert found == pytest.approx(2 / alpha * expected, rel=1e-12)
+
+
+def test_the_crps_is_the_mean_of_all_interval_losses():
+    # 2 ∫ ρ_u du over (0, 1) = ∫ α/2 · (interval loss of probability 1 − α) dα
+    y, mean, std, _ = gaussian_case()
+    node, weight = np.polynomial.legendre.leggauss(400)
+    total = sum(
+        w / 2 * (1 - p) / 2 * interval_loss(y, (mean, std), level=p, average=None)
+        for p, w in zip((node + 1) / 2, weight, strict=True)
+    )
+    crps = continuous_ranked_probability_loss(y, (mean, std), average=None)
+    np.testing.assert_allclose(total, crps, rtol=1e-4)
+
+
+def test_log_densities():
+    y, mean, std, weight = gaussian_case()
+    expected = -norm.logpdf(y, mean, std)
+    np.testing.assert_allclose(log_density_loss(y, (mean, std), average=None), expected, atol=1e-13)
+    mean_loss = log_density_loss(y, (mean, std), sample_weight=weight)
+    assert mean_loss == pytest.approx(np.average(expected, weights=weight), abs=1e-13)
+    far = log_density_loss([40.0], ([0.0], [1.0]))
+    assert far == pytest.approx(800 + np.log(2 * np.pi) / 2, rel=1e-15)
+    counts = DistributionForecast(poisson([2.0, 3.0]))
+    found = log_density_loss([1, 4], counts, average=None)
+    np.testing.assert_allclose(found, -poisson.logpmf([1, 4], [2.0, 3.0]))
+    members = np.arange(4.0).reshape(2, 2)
+    for forecast in (EnsembleForecast(members), QuantileForecast(members, [0.2, 0.8])):
+        with pytest.raises(ValueError, match="logpdf is not known for this forecast"):
+            log_density_loss([0.0, 1.0], forecast)
+
+
+@every_loss
+def test_weights_and_single_losses(loss):
+    y, mean, std, weight = gaussian_case()
+    single = loss(y, (mean, std), average=None)
+    assert single.shape == (12,)
+    assert type(loss(y, (mean, std))) is float
+    assert loss(y, (mean, std)) == pytest.approx(single.mean(), abs=1e-14)
+    weighted = loss(y, (mean, std), sample_weight=weight)
+    assert weighted == pytest.approx(np.average(single, weights=weight), abs=1e-14)
+    # one loss for each sample, also for those of weight 0
+    all_of_them = loss(y, (mean, std), sample_weight=weight, average=None)
+    np.testing.assert_array_equal(all_of_them, single)
+    frame = loss(pd.Series(y), (pd.Series(mean), pd.Series(std)), sample_weight=pd.Series(weight))
+    assert frame == weighted
+    as_single = loss(*(np.float32(y), (np.float32(mean), np.float32(std))))
+    assert as_single == pytest.approx(single.mean(), rel=1e-5)
+
+
+@every_loss
+def test_units(loss):
+    y, mean, std, _ = gaussian_case()
+    before = loss(y, (mean, std))
+    moved = loss(-3 * y + 7, (-3 * mean + 7, 3 * std))
+    expected = before + np.log(3) if loss is log_density_loss else 3 * before
+    assert moved == pytest.approx(expected, rel=1e-12)
+
+
+@every_loss
+def test_the_truth_has_the_least_loss(loss):
+    # on average over the truth N(0, 1), by quadrature over its outcomes
+    y = norm.ppf((np.arange(2000) + 0.5) / 2000)
+    best = loss(y, (np.zeros(2000), 1.0))
+    for mean, std in [(0.2, 1.0), (-0.2, 1.0), (0.0, 1.3), (0.0, 0.8)]:
+        assert loss(y, (np.full(2000, mean), std)) > best + 1e-3
+
+
+def test_constant_forecasts_and_one_sample():
+    assert continuous_ranked_probability_loss([3.0], EnsembleForecast([[1.0, 1.0]])) == 2
+    assert interval_loss([3.0], EnsembleForecast([[1.0, 1.0]]), level=0.5) == pytest.approx(8)
+    one = continuous_ranked_probability_loss([0.0], ([0.0], [1.0]))
+    assert one == pytest.approx((np.sqrt(2) - 1) / np.sqrt(np.pi))
+
+
+def test_heavy_tails():
+    # gamma(½) far out: F(y) is 1 in double precision
+    y = np.array([60.0, 0.1])
+    forecast = DistributionForecast(gamma([0.5, 0.5]))
+    expected = [60 - 0.5 - 1 / np.pi]
+    found = continuous_ranked_probability_loss(y, forecast, average=None)
+    np.testing.assert_allclose(found[:1], expected, rtol=1e-7)
+
+
+def test_sharpness():
+    mean, std = np.zeros(3), np.array([1.0, 2.0, 6.0])
+    found = sharpness((mean, std))
+    assert found.std == 3
+    assert found.entropy == pytest.approx(np.mean(norm.entropy(0, std)), abs=1e-14)
+    np.testing.assert_array_equal(found.levels, [0.5, 0.8, 0.95])
+    np.testing.assert_allclose(found.width, 6 * norm.ppf([0.75, 0.9, 0.975]))
+    weighted = sharpness((mean, std), sample_weight=[1, 1, 0], levels=[0.9])
+    assert weighted.std == 1.5
+    np.testing.assert_allclose(weighted.width, [3 * norm.ppf(0.95)])
+    ensemble = sharpness(EnsembleForecast([[0.0, 2.0]]))
+    assert ensemble.std == 1
+    assert np.isnan(ensemble.entropy)
+    grid = sharpness(QuantileForecast([[0.0, 1.0, 2.0, 5.0]], [0.1, 0.25, 0.75, 0.9]))
+    np.testing.assert_allclose(grid.levels, [0.5, 0.8])
+    np.testing.assert_allclose(grid.width, [1.0, 5.0])
+    assert np.isnan(grid.std)
+    with pytest.raises(ValueError, match="levels must be among"):
+        sharpness(QuantileForecast([[0.0, 1.0]], [0.1, 0.9]), levels=[0.5])
+
+
+@pytest.mark.parametrize("thresholds", [(1.0,), (2.0, 1.0), (0.0, 0.0), ("a", "b"), (0, np.nan)])
+def test_bad_thresholds(thresholds):
+    with pytest.raises(ValueError, match="thresholds must be two numbers, the lower one first"):
+        continuous_ranked_probability_loss([0.0], ([0.0], [1.0]), thresholds=thresholds)
+
+
+@every_loss
+def test_bad_input(loss):
+    call = ([0.0, 1.0], (np.zeros(2), 1.0))
+    with pytest.raises(ValueError, match="'average' parameter"):
+        loss(*call, average="macro")
+    with pytest.raises(ValueError, match="sample_weight must not be negative"):
+        loss(*call, sample_weight=[1, -1], average=None)
+    with pytest.raises(ValueError, match="y_true must be finite"):
+        loss([np.nan, 1.0], call[1])
+    with pytest.raises((TypeError, ValueError), match="y_forecast must be a forecast"):
+        loss(call[0], np.zeros((2, 2)))
+    with pytest.raises(ValueError, match="y_true"):
+        loss([0.0], call[1])
+
+
+def test_bad_levels():
+    for level in (0, 1, 95):
+        with pytest.raises(ValueError, match="'level' parameter"):
+            interval_loss([0.0], ([0.0], [1.0]), level=level)
