@@ -4,10 +4,12 @@ from ._local_calibration import LocalCalibrationDisplay
 from ._pit_histogram import PITHistogramDisplay
 from ._quantile_reliability import QuantileReliabilityDisplay
 from ._reliability import ReliabilityDisplay
+from ._score_decomposition import ScoreDecompositionDisplay
 
 __all__ = [
     "LocalCalibrationDisplay",
     "PITHistogramDisplay",
     "QuantileReliabilityDisplay",
     "ReliabilityDisplay",
+    "ScoreDecompositionDisplay",
 ]

@@ -1,0 +1,292 @@
+"""What a proper score is made of."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from .._inputs.constraints import METRIC_CONSTRAINTS, IntegerInterval
+from .._sklearn import StrOptions, check_matplotlib_support, validate_params
+from .._types import Label, RandomState
+from ..forecasts import forecast_of
+from ..forecasts._as_forecast import is_forecast
+from ..metrics import ScoreDecomposition, score_decomposition
+
+# Attributes of a decomposition, with their colours, from top to bottom.
+_PARTS = {"miscalibration": "C3", "discrimination": "C2", "uncertainty": "0.6"}
+
+_CHANCE = "miscalibration of a calibrated model"
+
+_TITLES = {"brier": "Brier score", "log_loss": "log loss", "crps": "CRPS"}
+
+
+class ScoreDecompositionDisplay:
+    """Bars of what a proper score is made of: miscalibration, discrimination and uncertainty.
+
+    Use :meth:`from_estimator` or :meth:`from_predictions` to create one. The score is the
+    miscalibration minus the discrimination plus the uncertainty. The miscalibration is what
+    recalibration could remove, and should be compared with the line across its bar: that is what
+    a calibrated model would show on such a sample, on average. The discrimination is what
+    predictions know beyond the mean of the outcomes. The uncertainty concerns the outcomes alone.
+
+    Parameters
+    ----------
+    decomposition : ScoreDecomposition
+        The parts.
+
+    score : {"brier", "log_loss", "crps"}, default="crps"
+        Which score was decomposed.
+
+    name : str, default=None
+        Name of the model, for the axis.
+
+    Attributes
+    ----------
+    bars_ : matplotlib BarContainer
+        The bars.
+
+    ax_ : matplotlib Axes
+        The axes.
+
+    figure_ : matplotlib Figure
+        The figure.
+
+    See Also
+    --------
+    skcalib.metrics.score_decomposition : The numbers.
+
+    Examples
+    --------
+    >>> from skcalib.datasets import make_gaussian_forecasts
+    >>> from skcalib.display import ScoreDecompositionDisplay
+    >>> y, forecast = make_gaussian_forecasts(200, dispersion=0.5, random_state=0)  # too narrow
+    >>> display = ScoreDecompositionDisplay.from_predictions(y, forecast, random_state=0)
+    >>> parts = display.decomposition
+    >>> round(parts.miscalibration, 2), round(parts.expected_miscalibration, 2)
+    (0.08, 0.04)
+    """
+
+    def __init__(
+        self, decomposition: ScoreDecomposition, *, score: str = "crps", name: str | None = None
+    ) -> None:
+        self.decomposition = decomposition
+        self.score = score
+        self.name = name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        pos_label: Label | None = None,
+        score: str = "auto",
+        n_resamples: int = 10,
+        random_state: RandomState = None,
+        name: str | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Create and draw the bars of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted classifier with `predict_proba`, or a fitted regressor with a forecast: with
+            `predict_forecast`, with ``predict(X, return_std=True)``, or of skpro or NGBoost.
+
+        X : array-like of shape (n_samples, n_features)
+            Features of data that the estimator was not fitted on.
+
+        y : array-like of shape (n_samples,)
+            Labels or outcomes.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+
+        pos_label : int, float, bool or str, default=None
+            With two classes, the one whose probability is scored. By default the last.
+
+        score : {"auto", "brier", "log_loss", "crps"}, default="auto"
+            The score. "auto" is "crps" for forecasts, and "brier" for classes.
+
+        n_resamples : int, default=10
+            Number of times that outcomes are drawn from the predictions, for the miscalibration of
+            a calibrated model; 0 leaves it out.
+
+        random_state : int, RandomState instance or None, default=None
+            Seed of the draws.
+
+        name : str, default=None
+            Name of the model, for the axis, by default that of its class.
+
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default. Displays of several models can share it.
+
+        **kwargs : dict
+            Passed to matplotlib's `barh`.
+
+        Returns
+        -------
+        display : ScoreDecompositionDisplay
+            The display, drawn.
+        """
+        classes = getattr(estimator, "classes_", None)
+        if classes is None:
+            predicted: Any = forecast_of(estimator, X)
+        else:
+            check_is_fitted(estimator)
+            predicted = estimator.predict_proba(X)
+        return cls.from_predictions(
+            y,
+            predicted,
+            sample_weight=sample_weight,
+            pos_label=pos_label,
+            labels=classes,
+            score=score,
+            n_resamples=n_resamples,
+            random_state=random_state,
+            name=type(estimator).__name__ if name is None else name,
+            ax=ax,
+            **kwargs,
+        )
+
+    @classmethod
+    @validate_params(
+        METRIC_CONSTRAINTS
+        | {
+            "score": [StrOptions({"auto", *_TITLES})],
+            "n_resamples": [IntegerInterval(0)],
+            "random_state": ["random_state"],
+            "name": [str, None],
+            "ax": "no_validation",
+        },
+        prefer_skip_nested_validation=True,
+    )
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_proba: Any,
+        *,
+        sample_weight: ArrayLike | None = None,
+        pos_label: Label | None = None,
+        labels: ArrayLike | None = None,
+        score: str = "auto",
+        n_resamples: int = 10,
+        random_state: RandomState = None,
+        name: str | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Create and draw the bars of labels and probabilities, or of outcomes and forecasts.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            True labels, or outcomes.
+
+        y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+            Probabilities, as for the metrics, or a forecast of a number, as
+            :func:`~skcalib.forecasts.as_forecast` takes it.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+
+        pos_label : int, float, bool or str, default=None
+            With two classes, the one whose probability is scored. By default the last of `labels`.
+
+        labels : array-like of shape (n_classes,), default=None
+            The classes, in the order of the columns of `y_proba`.
+
+        score : {"auto", "brier", "log_loss", "crps"}, default="auto"
+            The score. "auto" is "crps" for forecasts, and "brier" for classes.
+
+        n_resamples : int, default=10
+            Number of times that outcomes are drawn from the predictions, for the miscalibration of
+            a calibrated model; 0 leaves it out.
+
+        random_state : int, RandomState instance or None, default=None
+            Seed of the draws.
+
+        name : str, default=None
+            Name of the model, for the axis.
+
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default. Displays of several models can share it.
+
+        **kwargs : dict
+            Passed to matplotlib's `barh`.
+
+        Returns
+        -------
+        display : ScoreDecompositionDisplay
+            The display, drawn.
+        """
+        check_matplotlib_support("ScoreDecompositionDisplay")
+        if score == "auto":
+            score = "crps" if is_forecast(y_proba) else "brier"
+        decomposition = score_decomposition(
+            y_true,
+            y_proba,
+            sample_weight=sample_weight,
+            pos_label=pos_label,
+            labels=labels,
+            score=score,
+            n_resamples=n_resamples,
+            random_state=random_state,
+        )
+        return cls(decomposition, score=score, name=name).plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
+        """Draw the bars.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default. Displays of several models can share it.
+
+        name : str, default=None
+            Name of the model, for the axis; by default that of the display.
+
+        **kwargs : dict
+            Passed to matplotlib's `barh`.
+
+        Returns
+        -------
+        display : ScoreDecompositionDisplay
+            This object, with `ax_`, `figure_` and `bars_`.
+        """
+        check_matplotlib_support("ScoreDecompositionDisplay")
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            _, ax = plt.subplots(figsize=(5.5, 3), layout="constrained")
+        rows = [text.get_text() for text in ax.get_yticklabels()] if ax.containers else []
+        parts = self.decomposition
+        value = np.array([getattr(parts, part) for part in _PARTS])
+        place = len(rows) + np.array([-0.25, 0.0, 0.25])
+        labels = list(_PARTS) if not rows else [f"_{part}" for part in _PARTS]
+        style = {"color": list(_PARTS.values()), "label": labels, "height": 0.23} | kwargs
+        self.bars_ = ax.barh(place, value, **style)
+        texts = [f"{v:.3g}" if v > 1e-3 * value.max() else "0" for v in value]
+        ax.bar_label(self.bars_, texts, padding=3, fontsize="small")
+        if parts.expected_miscalibration is not None:
+            label = None if _CHANCE in ax.get_legend_handles_labels()[1] else _CHANCE
+            where = (parts.expected_miscalibration, place[0] - 0.14, place[0] + 0.14)
+            ax.vlines(*where, color="black", linewidth=1.5, label=label)
+        title = _TITLES[self.score]
+        rows.append("\n".join([*filter(None, [name or self.name]), f"{title} {parts.score:.3g}"]))
+        ax.set_yticks(range(len(rows)), rows)
+        ax.set(
+            ylim=(len(rows) - 0.5, -0.5),
+            xlim=(0, 1.15 * ax.dataLim.x1),
+        )
+        ax.set_xlabel(f"{title} = miscalibration − discrimination + uncertainty", fontsize="small")
+        ax.legend(
+            loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False, fontsize="small"
+        )
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
