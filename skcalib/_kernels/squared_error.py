@@ -44,6 +44,8 @@ class SquaredKernelError:
 
     has_known_law = True  # see `skcalib.hypothesis_tests`
 
+    resolution = 0.0  # values that differ by less are equal
+
     least_batches = 1  # all draws of a batch are evaluated at once
 
     parameter_constraints: ClassVar[dict] = {

@@ -487,7 +487,11 @@ class Forecast(ABC):
         keys : list of ndarray of shape (n_samples,)
             One or more columns.
         """
-        return list(self.quantiles([0.1, 0.5, 0.9]).T)
+        quantiles = self.quantiles([0.1, 0.5, 0.9])
+        if self.is_continuous:
+            return list(quantiles.T)
+        # discrete forecasts that differ may share quantiles
+        return [*quantiles.T, self.cdf(np.median(quantiles))]
 
     def _evaluate(self, method: Any, values: ArrayLike, name: str = "y") -> np.ndarray:
         array = number_or_array(values, name)

@@ -58,8 +58,11 @@ def as_p_value(probability):
     return max(float(probability), sys.float_info.min)
 
 
-def monte_carlo_p_value(statistic, null):
-    """(1 + #{T* ≥ T}) / (1 + B) for the statistic T of the data and B drawn values T*."""
+def monte_carlo_p_value(statistic, null, resolution=0.0):
+    """(1 + #{T* ≥ T}) / (1 + B) for the statistic T of the data and B drawn values T*.
+
+    Values that differ by at most the `resolution` count as equal, too.
+    """
     values = np.append(null, statistic)
     if not np.isfinite(values).all():
         raise ValueError(
@@ -68,5 +71,5 @@ def monte_carlo_p_value(statistic, null):
             "ones. If it fails where a class does not occur among the labels, let it take an "
             "argument `labels`, in which it gets the classes."
         )
-    slack = _TIE * np.abs(values).max()
+    slack = max(_TIE * np.abs(values).max(), resolution)
     return (1 + int(np.sum(null >= statistic - slack))) / (1 + len(null))

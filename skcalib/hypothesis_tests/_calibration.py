@@ -283,7 +283,7 @@ class CalibrationTest(HypothesisTest):
             self.p_value_, null = LAWS[self.method](statistic, self.statistic_, self)
         else:
             null = self._redraw(data, statistic)
-            self.p_value_ = monte_carlo_p_value(self.statistic_, null)
+            self.p_value_ = monte_carlo_p_value(self.statistic_, null, statistic.resolution)
         if hasattr(self, "null_distribution_"):
             del self.null_distribution_
         if null is not None:

@@ -20,6 +20,7 @@ class MetricStatistic:
     # enough batches for jobs to share, and for progress to be shown
     least_batches = 64
     has_known_law = False
+    resolution = 0.0  # values that differ by less are equal
     depends_on_order = True  # on that of the samples, unless known otherwise
 
     def __init__(self, data, metric: str | Callable, *, as_matrix, weighted) -> None:
