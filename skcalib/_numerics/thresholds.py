@@ -5,26 +5,27 @@ from scipy.optimize import isotonic_regression
 
 from .sorting import pool_ties
 
-# Up to this many distinct outcomes, all of them are edges of cells.
+# Up to this many distinct outcomes, or steps of forecasts, all of them are edges of cells.
 _MOST_EDGES = 2048
 
 
 def threshold_cells(
-    points: np.ndarray, mass: np.ndarray, n_cells: int
+    points: np.ndarray, mass: np.ndarray, steps: np.ndarray, n_cells: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Midpoints and widths of cells between the least and the greatest outcome, (m,) each.
 
-    Parameters: sorted distinct outcomes, and the weight of each. Half of the cells' edges follow
-    the weight, and half are evenly spaced: no cell is wide, or holds much weight. Few outcomes are
-    edges themselves, so that whether they exceed a threshold is constant within cells.
+    Parameters: sorted distinct outcomes, and the weight of each; where the forecasts have steps.
+    Half of the cells' edges follow the weight, and half are evenly spaced: no cell is wide, or
+    holds much weight. Few outcomes and steps are edges themselves, so that nothing jumps within
+    cells.
     """
     share = np.cumsum(mass) - mass / 2
     share = (share - share[0]) / (share[-1] - share[0])
     even = (points - points[0]) / (points[-1] - points[0])
     edges = np.interp(np.linspace(0, 1, n_cells + 1), (share + even) / 2, points)
-    if len(points) <= _MOST_EDGES:
-        edges = np.concatenate([edges, points])
-    edges = np.unique(edges)
+    steps = np.unique(steps[(steps > points[0]) & (steps < points[-1])])
+    jumps = [values for values in (points, steps) if len(values) <= _MOST_EDGES]
+    edges = np.unique(np.concatenate([edges, *jumps]))
     return edges[:-1] + np.diff(edges) / 2, np.diff(edges)
 
 

@@ -172,7 +172,7 @@ def quantile_calibration_error(
     taken, so for a calibrated forecast the error is often exactly 0, and still biased upwards.
 
     uncertainty-toolbox's ``mean_absolute_calibration_error`` is `norm="l1"` at the levels
-    :math:`0, 1/99, \dots, 1`, with quantiles (`prop_type="quantile"`) or intervals.
+    :math:`0, 1/99, \dots, 1`, by default of intervals; its ``prop_type`` is our `kind`.
 
     References
     ----------

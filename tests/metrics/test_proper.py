@@ -1,11 +1,24 @@
 """The decomposition of proper scores equals loops and pool-adjacent-violators."""
 
+import itertools
+
 import numpy as np
 import pytest
 from oracles import brier_score, normalised
+from scipy.stats import norm, poisson
 from sklearn.metrics import brier_score_loss, log_loss
 
-from skcalib.metrics import ScoreDecomposition, score_decomposition
+from skcalib.forecasts import (
+    DistributionForecast,
+    EnsembleForecast,
+    GaussianForecast,
+    QuantileForecast,
+)
+from skcalib.metrics import (
+    ScoreDecomposition,
+    continuous_ranked_probability_loss,
+    score_decomposition,
+)
 
 LOSS = {
     "brier": lambda y, p: (y - p) ** 2,
@@ -257,3 +270,170 @@ def test_decompositions_of_several_classes_can_be_compared():
     assert parts == score_decomposition(y_true, y_proba, **options)
     assert parts != score_decomposition(y_true, y_proba[::-1], **options)
     assert parts != 1
+
+
+# Forecasts of numbers
+
+
+def normal_case(seed, n=15):
+    rng = np.random.default_rng(seed)
+    mean, std = rng.normal(size=n), rng.uniform(0.5, 2, size=n)
+    weight = None if seed % 2 else rng.choice([0.5, 1.0, 3.0], size=n)
+    return mean + std * rng.normal(size=n), GaussianForecast(mean, std), weight
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_crps_is_decomposed_at_every_threshold(seed):
+    # pool-adjacent-violators at many thresholds, one at a time
+    y, forecast, weight = normal_case(seed)
+    weight = normalised(weight, len(y))
+    edges = np.sort(np.concatenate([y, np.linspace(y.min(), y.max(), 3000)]))
+    recalibrated = uncertainty = 0.0
+    for low, high in itertools.pairwise(edges):
+        t = (low + high) / 2
+        proba, event = norm.sf(t, forecast.loc, forecast.scale), (y > t).astype(float)
+        fit = np.array(pool_adjacent_violators(proba, event, weight))
+        recalibrated += (high - low) * (weight @ (fit - event) ** 2)
+        uncertainty += (high - low) * (weight @ (weight @ event - event) ** 2)
+    parts = score_decomposition(y, forecast, sample_weight=weight, score="crps")
+    score = continuous_ranked_probability_loss(y, forecast, sample_weight=weight)
+    expected = [score - recalibrated, uncertainty - recalibrated, uncertainty, score]
+    np.testing.assert_allclose(values_of(parts), expected, atol=2e-4 * score)
+    assert parts.score == pytest.approx(score, rel=1e-14)
+    assert parts.uncertainty == pytest.approx(uncertainty, rel=1e-12)
+
+
+def test_crps_of_ensembles_is_decomposed_exactly():
+    # nothing changes between neighbours among outcomes and members
+    rng = np.random.default_rng(0)
+    members, y = rng.normal(size=(12, 4)), rng.normal(size=12)
+    weight = normalised(None, 12)
+    recalibrated = 0.0
+    for low, high in itertools.pairwise(np.unique(np.append(members, y))):
+        if y.min() <= low < y.max():
+            t = (low + high) / 2
+            event = (y > t).astype(float)
+            fit = np.array(pool_adjacent_violators((members > t).mean(axis=1), event, weight))
+            recalibrated += (high - low) * np.mean((fit - event) ** 2)
+    parts = score_decomposition(y, EnsembleForecast(members), score="crps")
+    assert parts.score - parts.miscalibration == pytest.approx(recalibrated, abs=1e-13)
+
+
+def test_parts_of_the_crps_add_up_and_are_not_negative():
+    rng = np.random.default_rng(0)
+    forecasts = {
+        "constant": (np.zeros(6), 1.0),
+        "far": (np.full(6, 40.0), 0.1),
+        "counts": DistributionForecast(poisson([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])),
+        "members": EnsembleForecast(rng.integers(0, 6, size=(6, 3)).astype(float)),
+        "certain": EnsembleForecast(np.arange(6.0)[:, None] * [1, 1]),
+    }
+    for name, forecast in forecasts.items():
+        for y in (np.arange(6.0), np.array([2.0, 2, 2, 5, 5, 0]), np.full(6, 3.0)):
+            parts = score_decomposition(y, forecast, score="crps")
+            assert min(values_of(parts)) >= 0, name
+            total = parts.miscalibration - parts.discrimination + parts.uncertainty
+            assert total == pytest.approx(parts.score, abs=1e-14)
+            uncertainty = np.abs(y[:, None] - y).mean() / 2
+            assert parts.uncertainty == pytest.approx(uncertainty, abs=1e-14)
+    parts = score_decomposition(np.arange(6.0), forecasts["certain"], score="crps")
+    assert parts.miscalibration == pytest.approx(0, abs=1e-14)
+    assert parts.discrimination == pytest.approx(parts.uncertainty, abs=1e-14)
+    constant = score_decomposition(np.arange(6.0), forecasts["constant"], score="crps")
+    assert constant.discrimination == pytest.approx(0, abs=1e-4)
+
+
+def test_crps_of_one_sample():
+    parts = score_decomposition([1.0], ([0.0], [1.0]), score="crps")
+    assert parts.uncertainty == 0
+    assert parts.miscalibration == parts.score
+
+
+def test_the_mean_forecast_of_all_outcomes_is_calibrated():
+    # each row forecasts the outcomes' own distribution: all of the score is uncertainty
+    y = np.random.default_rng(0).normal(size=30)
+    forecast = EnsembleForecast(np.tile(y, (30, 1)), np.ones(30))
+    parts = score_decomposition(y, forecast, score="crps")
+    np.testing.assert_allclose(
+        values_of(parts), [0, 0, parts.uncertainty, parts.uncertainty], atol=1e-13
+    )
+
+
+def test_crps_laws():
+    y, forecast, weight = normal_case(2)
+    mean, std = forecast.loc, forecast.scale
+
+    def parts(y, mean, std, weight):
+        return values_of(score_decomposition(y, (mean, std), sample_weight=weight, score="crps"))
+
+    expected = parts(y, mean, std, weight)
+    order = np.random.default_rng(0).permutation(len(y))
+    permuted = parts(y[order], mean[order], std[order], weight[order])
+    np.testing.assert_allclose(permuted, expected, atol=1e-13)
+    twice = np.repeat(np.arange(len(y)), (2 * weight).astype(int))
+    np.testing.assert_allclose(parts(y[twice], mean[twice], std[twice], None), expected, atol=1e-12)
+    np.testing.assert_allclose(parts(3 * y + 7, 3 * mean + 7, 3 * std, weight), 3 * expected)
+
+
+def test_a_larger_sample_uses_cells_that_hold_several_outcomes(monkeypatch):
+    y, forecast, weight = normal_case(4, n=300)
+    options = {"sample_weight": weight, "score": "crps"}
+    fine = values_of(score_decomposition(y, forecast, **options))
+    monkeypatch.setattr("skcalib._numerics.thresholds._MOST_EDGES", 10)
+    coarse = values_of(score_decomposition(y, forecast, **options))
+    np.testing.assert_allclose(coarse, fine, atol=3e-4 * fine[3])
+    np.testing.assert_array_equal(coarse[2:], fine[2:])
+
+
+def test_the_null_mean_of_the_miscalibration():
+    y, forecast, _ = normal_case(1, n=20)
+    options = {"score": "crps", "random_state": 0}
+    parts = score_decomposition(y, forecast, n_resamples=10, **options)
+    assert parts == score_decomposition(y, forecast, n_resamples=10, **options)
+    assert "expected_miscalibration=0." in repr(parts)
+    # by hand, from other draws
+    rng = np.random.default_rng(1)
+    null = [
+        score_decomposition(
+            forecast.loc + forecast.scale * rng.normal(size=20), forecast, score="crps"
+        ).miscalibration
+        for _ in range(20)
+    ]
+    error = np.std(null) * np.sqrt(1 / 10 + 1 / 20)
+    assert parts.expected_miscalibration == pytest.approx(np.mean(null), abs=4 * error)
+    narrow = GaussianForecast(forecast.loc, forecast.scale / 5)
+    parts = score_decomposition(y, narrow, n_resamples=5, **options)
+    assert parts.miscalibration > 2 * parts.expected_miscalibration
+    # a member changes places with the outcome
+    members = EnsembleForecast(rng.normal(size=(20, 4)))
+    parts = score_decomposition(rng.normal(size=20), members, n_resamples=5, **options)
+    assert 0 < parts.expected_miscalibration < parts.score
+
+
+def test_the_null_mean_of_probabilities():
+    label, proba, weight = several_classes()
+    options = {"sample_weight": weight, "n_resamples": 40, "random_state": 0}
+    parts = score_decomposition(label, proba, multi_class="classwise", average=None, **options)
+    assert parts.expected_miscalibration.shape == (3,)
+    assert (parts.expected_miscalibration < parts.miscalibration).any()
+    rng = np.random.default_rng(0)
+    p = rng.random(100)
+    drawn = [
+        score_decomposition(rng.random(100) < p, p, labels=[False, True]).miscalibration
+        for _ in range(80)
+    ]
+    parts = score_decomposition(rng.random(100) < p, p, n_resamples=80, random_state=0)
+    error = np.std(drawn) * np.sqrt(2 / 80)
+    assert parts.expected_miscalibration == pytest.approx(np.mean(drawn), abs=4 * error)
+
+
+def test_forecasts_and_probabilities_have_their_own_scores():
+    with pytest.raises(ValueError, match="score='brier' is for probabilities of classes"):
+        score_decomposition([0.0, 1.0], GaussianForecast([0.0, 0.0], 1.0))
+    with pytest.raises(TypeError, match="y_proba must be a forecast"):
+        score_decomposition([0, 1], [0.2, 0.8], score="crps")
+    with pytest.raises(ValueError, match="labels is for classes; found score='crps'"):
+        score_decomposition([0.0], ([0.0], [1.0]), labels=[0, 1], score="crps")
+    grid = QuantileForecast([[0.0, 1.0]], [0.2, 0.8])
+    with pytest.raises(ValueError, match="found quantiles at 2 levels"):
+        score_decomposition([0.0], grid, score="crps")
