@@ -97,7 +97,7 @@ def continuous_ranked_probability_loss(
         forecast about thresholds between them counts.
 
     average : {"mean"} or None, default="mean"
-        Whether to return the weighted mean, or the losses of all samples.
+        How the values are averaged, by the weights of the samples. None returns all of them.
 
     Returns
     -------
@@ -264,7 +264,7 @@ def interval_loss(
         Probability of the central interval, in (0, 1). Half of the rest lies on either side.
 
     average : {"mean"} or None, default="mean"
-        Whether to return the weighted mean, or the losses of all samples.
+        How the values are averaged, by the weights of the samples. None returns all of them.
 
     Returns
     -------
@@ -319,6 +319,7 @@ def log_density_loss(
 
     It is proper: on average the true distribution has the smallest loss. It is the negative log
     likelihood of the forecasts, and hard on outcomes that are held to be all but impossible.
+    Ensembles and quantiles have no density and are refused.
 
     Parameters
     ----------
@@ -327,14 +328,13 @@ def log_density_loss(
 
     y_forecast : forecast
         A forecast of :mod:`skcalib.forecasts`, or whatever
-        :func:`~skcalib.forecasts.as_forecast` takes, such as the tuple (mean, std). Ensembles and
-        quantiles have no density and are refused.
+        :func:`~skcalib.forecasts.as_forecast` takes, such as the tuple (mean, std).
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
 
     average : {"mean"} or None, default="mean"
-        Whether to return the weighted mean, or the losses of all samples.
+        How the values are averaged, by the weights of the samples. None returns all of them.
 
     Returns
     -------

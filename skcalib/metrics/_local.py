@@ -342,8 +342,7 @@ def local_calibration_error(
         sample that occurs twice.
 
     average : {"mean", "root-mean-square"} or None, default="mean"
-        How the errors at the points are averaged: over the samples, by their weights, if `query` is
-        None, and evenly over the points of `query`. None returns the errors of all points.
+        How the values are averaged, by the weights of the samples. None returns all of them.
 
     Returns
     -------
@@ -373,8 +372,8 @@ def local_calibration_error(
 
     with :math:`G_i(p) = 1[u_i \le p]`, clipped at 0 before the root is taken. "root-mean-square"
     averages the squares and clips only their mean, so that its square is all but unbiased; the
-    "mean" of clipped roots is not. At the samples' own features the sample itself is among its
-    neighbours.
+    "mean" of clipped roots is not. The points of a `query` count equally. At the samples' own
+    features the sample itself is among its neighbours.
 
     The cost for n samples and m points is :math:`O(m n)`, the memory :math:`O(n)`.
 
