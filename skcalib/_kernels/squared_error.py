@@ -71,7 +71,7 @@ class SquaredKernelError:
         if self.block_size is not None:
             n_blocks = len(weight) // self.block_size
             weight = weight[: n_blocks * self.block_size].reshape(n_blocks, self.block_size)
-        self.pair_weight = _pair_weight(weight)  # of each block, if there are blocks
+        self.pair_weight = pair_weight(weight)  # of each block, if there are blocks
         self.root = None if class_kernel is None else _root(class_kernel, predictions)
         bandwidth = resolved_bandwidth(predictions, kernel, bandwidth)
         self.options = {
@@ -205,7 +205,7 @@ def _block_size(estimator, block_size, n):
     return 2 if estimator == "linear" else None
 
 
-def _pair_weight(weight):
+def pair_weight(weight):
     """Σ_{i≠j} w_i w_j along the last axis.
 
     It avoids the cancellation in (Σ w_i)² − Σ w_i² where one weight is almost everything.

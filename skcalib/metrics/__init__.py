@@ -20,6 +20,7 @@ from ._kernel import kernel_calibration_error, squared_kernel_calibration_error
 from ._laplace import laplace_kernel_calibration_error
 from ._level_set import level_set_calibration_error
 from ._local import LocalCalibration, local_calibration, local_calibration_error
+from ._matching import distribution_matching_error
 from ._proper import ScoreDecomposition, score_decomposition
 from ._quantile import quantile_calibration_error
 from ._scorers import get_scorer, get_scorer_names, make_scorer
@@ -36,6 +37,7 @@ __all__ = [
     "conditional_kernel_calibration_error",
     "continuous_ranked_probability_loss",
     "cumulative_calibration_error",
+    "distribution_matching_error",
     "expected_calibration_error",
     "get_scorer",
     "get_scorer_names",

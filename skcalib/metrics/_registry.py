@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from .._kernels.matching import MatchingError
 from .._kernels.squared_error import SquaredKernelError
 from ._binned import expected_calibration_error
 from ._conditional import (
@@ -23,6 +24,7 @@ from ._kernel import kernel_calibration_error, squared_kernel_calibration_error
 from ._laplace import laplace_kernel_calibration_error
 from ._level_set import level_set_calibration_error
 from ._local import local_calibration_error
+from ._matching import distribution_matching_error
 from ._quantile import quantile_calibration_error
 from ._smooth import smooth_calibration_error
 from ._smooth_expected import smooth_expected_calibration_error
@@ -37,7 +39,7 @@ class Metric:
     takes: frozenset[str] = frozenset({"classes"})  # kinds of predictions
     is_mean: bool = False  # whether it is a mean over the samples
     rate: float = 1 / 2  # the estimate of a calibrated model falls like n^-rate
-    statistic: type[SquaredKernelError] | None = None  # takes batches of outcomes
+    statistic: type[SquaredKernelError | MatchingError] | None = None  # takes batches of outcomes
     in_report: bool = False
 
     @property
@@ -78,6 +80,7 @@ FORECAST_METRICS: dict[str, Metric] = {
     for metric in (
         Metric(quantile_calibration_error, "n log n", _FORECASTS, in_report=True),
         Metric(local_calibration_error, "n²", _FORECASTS),
+        Metric(distribution_matching_error, "n²", _FORECASTS, statistic=MatchingError),
         Metric(continuous_ranked_probability_loss, "n", _FORECASTS, is_mean=True, in_report=True),
         Metric(interval_loss, "n", _FORECASTS, is_mean=True),
         Metric(log_density_loss, "n", _FORECASTS, is_mean=True),

@@ -1,0 +1,420 @@
+"""The distribution matching error as a function of the outcomes."""
+
+import math
+from collections.abc import Callable
+from copy import copy
+from functools import cached_property, partial
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from .._inputs.constraints import IntegerInterval
+from .._numerics.matching import distance_pair_sum
+from .._sklearn import Interval, StrOptions, validate_parameter_constraints
+from ..forecasts import EnsembleForecast
+from .checks import check_finite_kernel
+from .functions import KERNELS, kernel_values
+from .gram import gram_diagonal, gram_pair_sum
+from .matching_checks import check_forecast_loss, check_options
+from .matching_given import (
+    Given,
+    median_of,
+    near_on_average,
+    near_points,
+    near_thresholds,
+    nothing,
+    random_frequencies,
+    same_group,
+    standardized,
+    threshold_probabilities,
+    wasserstein_points,
+)
+from .matching_losses import actions
+from .matching_target import (
+    MOST_FEATURES,
+    OutcomePairs,
+    OutcomeWaves,
+    RandomWaves,
+    UniformPairs,
+    UniformWaves,
+    outcome_bandwidth,
+)
+from .squared_error import check_not_negative, pair_weight
+
+# Forms that compare PITs with the uniform distribution.
+PIT_FORMS = {"quantile", "threshold", "local"}
+
+FORMS = PIT_FORMS | {"marginal", "decision", "group", "distribution", "individual"}
+
+# The bandwidth for PITs: exp(−d²/0.1) in the parametrisation of Marx et al. (2023).
+PIT_BANDWIDTH = math.sqrt(0.05)
+
+MATCHING_CONSTRAINTS: dict = {
+    "kernel": [StrOptions({"rbf", "laplacian", "energy"}), callable],
+    "bandwidth": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
+    "given_kernel": [StrOptions({*KERNELS, "wasserstein"}), callable],
+    "given_bandwidth": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
+    "loss": "no_validation",
+    "estimator": [StrOptions({"unbiased", "biased"})],
+    "method": [StrOptions({"exact", "fourier"})],
+    "n_components": [IntegerInterval(1)],
+    "random_state": ["random_state"],
+}
+
+# Several times the largest error of a term that comes from features, which depends on the batch.
+_RESOLUTION = 1e-9
+
+# Features of this many entries are computed at once (4 MB).
+_ENTRIES = 2**19
+
+# Up to this many samples the threshold kernel is evaluated for pairs.
+_FEW = 2000
+
+# Features per sample that are still faster than pairs of ensembles or nodes with many members.
+_MANY_FEATURES = 4000
+
+
+class MatchingError:
+    """The distribution matching error as a function of the outcomes of given forecasts.
+
+    What does not depend on the outcomes is prepared once: a test evaluates many vectors of
+    outcomes. An ensemble without weights is replaced by the law of all s + 1 values, of which the
+    outcome is one: a(y) − Σ a(x_k)/s is (s + 1)/s times the difference from its mean. So all that
+    is held fixed stays the same when the outcome changes places with a member.
+    """
+
+    kind = "forecasts"
+
+    kind = "forecasts"  # of predictions
+
+    depends_on_order = False
+
+    block_size = None
+
+    parameter_constraints: ClassVar[dict] = MATCHING_CONSTRAINTS | {
+        "calibration": [StrOptions(FORMS)],
+    }
+
+    def __init__(
+        self,
+        data,
+        *,
+        calibration="distribution",
+        loss=None,
+        kernel="rbf",
+        bandwidth="median",
+        given_kernel="rbf",
+        given_bandwidth="median",
+        estimator="unbiased",
+        method="exact",
+        n_components=200,
+        seed=None,
+    ):
+        self.data = self.predictions = data
+        self.estimator = estimator
+        self.weight = data.weight
+        self.pair_weight = pair_weight(data.weight)
+        self.is_of_pits = calibration in PIT_FORMS
+        self.has_known_law = method == "exact"  # see `skcalib.hypothesis_tests`
+        self.forecast, self.scale = self._forecast_held_fixed()
+        if self.is_of_pits and bandwidth == "median":
+            bandwidth = PIT_BANDWIDTH
+        self.options: dict[str, Any] = {
+            "calibration": calibration,
+            "loss": loss,
+            "kernel": kernel,
+            "bandwidth": bandwidth,
+            "given_kernel": given_kernel,
+            "given_bandwidth": given_bandwidth,
+            "estimator": estimator,
+            "method": method,
+            "n_components": n_components,
+            "seed": seed,
+        }
+        self.thresholds = None
+        self.given = self._given()
+        self.points, self.kernel = self.given.points, self.given.kernel
+        self.waves, self.pairs = self._target()
+        self.least_batches = 1 if self.waves else 16  # batches of pairs are not faster
+
+    @classmethod
+    def from_options(cls, data, **options):
+        """The error with a user's options, which are judged here."""
+        validate_parameter_constraints(
+            cls.parameter_constraints, options, caller_name="CalibrationTest"
+        )
+        random_state = check_random_state(options.pop("random_state", None))
+        seed = random_state.randint(2**31 - 1) if options.get("method") == "fourier" else None
+        check_options(data, **options)
+        check_forecast_loss(options.get("loss"))
+        return cls(data, seed=seed, **options)
+
+    def on(self, data):
+        """The same statistic of other data."""
+        return type(self)(data, **self.options)
+
+    @property
+    def resolution(self) -> float:
+        """Values that differ by less are equal but for the error of the features."""
+        return _RESOLUTION * self.scale**2 if self.waves else 0.0
+
+    @property
+    def largest_term(self) -> float | None:
+        """A bound on the terms h_ij, if one is known."""
+        is_bounded = self.options["kernel"] in ("rbf", "laplacian")
+        known = is_bounded and not callable(self.options["given_kernel"])
+        return 2.0 * self.scale**2 if known else None
+
+    @property
+    def numbers_per_draw(self) -> int:
+        n_features = 1 if self.waves is None else self._n_features
+        return len(self.weight) * n_features
+
+    def _forecast_held_fixed(self):
+        """The forecast that does not change with the outcome, and the factor of the residuals."""
+        forecast = self.data.forecast
+        if not forecast.is_exchangeable:
+            return forecast, 1.0
+        pooled = self.data.pooled()
+        size = pooled.shape[1] - 1
+        return EnsembleForecast(pooled, np.ones(size + 1)), (size + 1) / size
+
+    # What is conditioned on
+
+    def _given(self) -> Given:
+        form, n = self.options["calibration"], len(self.weight)
+        if form in ("quantile", "marginal"):
+            return nothing(n)
+        if form == "group":
+            return same_group(group_codes(self.data.given))
+        if form == "decision":
+            return same_group(actions(self.options["loss"], self.forecast))
+        if form == "threshold":
+            self.thresholds = threshold_probabilities(self.forecast)
+            return near_thresholds(self.thresholds)
+        return self._near_points()
+
+    def _near_points(self):
+        kernel, bandwidth = self.options["given_kernel"], self.options["given_bandwidth"]
+        points = self._points(is_standard=bandwidth == "median" and kernel != "wasserstein")
+        if kernel == "wasserstein":
+            kernel = "exponential"
+        if bandwidth == "median" and not callable(kernel):
+            bandwidth = median_of(points, self.weight, kernel)
+        self.given_bandwidth = bandwidth
+        if self.options["method"] == "fourier" and self.options["kernel"] == "rbf":
+            size, seed = self.options["n_components"], self.options["seed"]
+            return near_on_average(points, kernel, bandwidth, size, seed)
+        if self.options["method"] == "fourier":
+            family = "exponential" if kernel == "wasserstein" else kernel
+            near = partial(kernel_values, family=KERNELS[family], bandwidth=bandwidth)
+            return nothing(len(points))._replace(points=points, kernel=near)
+        return near_points(points, self.weight, kernel, bandwidth)
+
+    def _points(self, is_standard):
+        given = self.data.given
+        if given is not None:
+            given = given.reshape(len(given), -1)
+        elif self.options["given_kernel"] == "wasserstein":
+            return wasserstein_points(self.forecast)
+        else:
+            given = self.forecast.parameters()
+        return standardized(given, self.weight) if is_standard else given
+
+    # What is matched
+
+    def _target(self):
+        """Features, or None and terms of pairs."""
+        kernel, bandwidth = self.options["kernel"], self.options["bandwidth"]
+        if self.options["method"] == "fourier" and kernel == "laplacian":
+            return self._random_waves(), None
+        values = self.values_of(self.data.outcome[None])
+        if kernel == "rbf":
+            waves, most = self._waves(bandwidth)
+            self._n_features = waves.n_features(values)
+            if self._n_features <= most:
+                return waves, None
+        if self.is_of_pits:
+            return None, UniformPairs(self.forecast, kernel, bandwidth)
+        if self.has_own_bandwidths:
+            return None, None
+        return None, OutcomePairs(self.forecast, kernel, bandwidth, self.scale)
+
+    @property
+    def has_own_bandwidths(self):
+        """Whether each vector of outcomes has a bandwidth of its own, in a sum over pairs."""
+        has_median = self.options["bandwidth"] == "median" and not self.is_of_pits
+        return has_median and self.options["kernel"] in ("rbf", "laplacian")
+
+    def _waves(self, bandwidth):
+        """The features of the rbf kernel, and their number up to which they are faster."""
+        if self.is_of_pits:
+            return UniformWaves(self.forecast, self.weight, bandwidth), _MANY_FEATURES
+        is_rough = self.options["method"] == "fourier"
+        waves = OutcomeWaves(self.forecast, self.weight, bandwidth, self.scale, is_rough=is_rough)
+        parts = waves.components
+        is_simple = parts is not None and parts.location.shape[1] == 1
+        return waves, MOST_FEATURES if is_simple else _MANY_FEATURES
+
+    def _random_waves(self):
+        size, generator = self.options["n_components"], np.random.default_rng(self.options["seed"])
+        kernel, n = self.options["given_kernel"], len(self.weight)
+        frequency = generator.standard_cauchy(size)
+        turns = np.zeros((size, n))
+        if self.options["calibration"] in ("distribution", "individual"):
+            family = KERNELS["exponential" if kernel == "wasserstein" else kernel]
+            shape = (size, self.points.shape[1])
+            chosen = random_frequencies(family, self.given_bandwidth, shape, generator)
+            turns = chosen / (2 * np.pi) @ self.points.T
+        self._n_features = 2 * size
+        bandwidth = self.options["bandwidth"]
+        return RandomWaves(self.forecast, self.weight, bandwidth, self.scale, frequency, turns)
+
+    # Values
+
+    def values_of(self, outcomes: np.ndarray) -> np.ndarray:
+        """Outcomes on the scale of the forecast's components, (R, n)."""
+        values = self.data.values_of(outcomes)
+        if self.is_of_pits:
+            return values
+        return np.array([self.forecast.match_scale(value) for value in values])
+
+    def __call__(self, outcomes: np.ndarray) -> np.ndarray:
+        """Values (R,) for R vectors of outcomes (R, n)."""
+        values = self.values_of(outcomes)
+        sums, diagonal = self._sums(values)
+        is_biased = self.estimator == "biased"
+        result = sums + diagonal if is_biased else sums / self.pair_weight
+        check_finite_kernel(result)
+        if is_biased:
+            check_not_negative(result, len(self.weight) * diagonal)
+            result = np.maximum(result, 0.0)
+        return result
+
+    def _sums(self, values):
+        """Σ_{i≠j} w_i w_j h_ij and Σ_i w_i² h_ii, each (R,)."""
+        if self.waves is None:
+            return self._sums_of_pairs(values)
+        rows_of = self.waves.prepare(values)
+        if self.given.features is not None:
+            return self._linear_sums(rows_of, len(values), self.given.features)
+        mass = self._mass(rows_of, values)
+        diagonal = np.einsum("rcn,rcn,n->r", mass, mass, self.given.diagonal)
+        if self.thresholds is not None and len(self.weight) > _FEW:
+            total = np.sum(mass.sum(axis=2) ** 2, axis=1)
+            distances = [
+                np.mean([distance_pair_sum(column, one) for column in self.thresholds.T])
+                for one in mass
+            ]
+            return total - distances - diagonal, diagonal
+        pairs = gram_pair_sum(self.given.kernel, self.given.points, mass.transpose(2, 0, 1))
+        return pairs, diagonal
+
+    def _blocks(self, n_draws):
+        size = max(64, _ENTRIES // (self._n_features * n_draws))
+        for start in range(0, len(self.weight), size):
+            yield slice(start, min(start + size, len(self.weight)))
+
+    def _mass(self, rows_of, values):
+        """w_i ρ_i for all draws, (R, C, n)."""
+        return np.concatenate([rows_of(rows) for rows in self._blocks(len(values))], axis=2)
+
+    def _linear_sums(self, rows_of, n_draws, features_of):
+        total, diagonal = 0.0, 0.0
+        for rows in self._blocks(n_draws):
+            mass = rows_of(rows)
+            features = features_of(rows)  # (b, d)
+            flat = mass.reshape(-1, mass.shape[2]).astype(features.dtype, copy=False)
+            total = total + (features.T @ flat.T).reshape(-1, *mass.shape[:2])
+            diagonal = diagonal + np.einsum("rcn,rcn,n->r", mass, mass, self.given.diagonal[rows])
+        return np.einsum("drc,drc->r", total, total) - diagonal, diagonal
+
+    def _sums_of_pairs(self, values):
+        """The same, from the terms of pairs."""
+        if self.has_own_bandwidths:
+            each = [self._sums_of(self._all_terms(value)) for value in values]
+            return tuple(np.transpose(each))
+        if self.is_of_pits:
+            values = self.pairs.intervals(values)
+        each = [self._sums_of(partial(self.pairs.outcome_pairs, value)) for value in values]
+        return tuple(np.transpose(each) + np.array(self._sums_of_forecasts)[:, None])
+
+    @cached_property
+    def _sums_of_forecasts(self):
+        """The part of the sums that does not depend on the outcomes."""
+        return self._sums_of(self.pairs.forecast_pairs)
+
+    def _sums_of(self, terms):
+        """Σ_{i≠j} w_i w_j k_ij t_ij and Σ_i w_i² k_ii t_ii for the terms t of pairs of indices."""
+        index, mass = np.arange(len(self.weight))[:, None], self.weight[:, None, None]
+        kernel = self._times_given(terms)
+        return gram_pair_sum(kernel, index, mass)[0], self.weight**2 @ gram_diagonal(kernel, index)
+
+    def _times_given(self, terms):
+        def kernel(rows, columns):
+            i, j = rows[:, 0], columns[:, 0]
+            return terms(i, j) * self.given.kernel(self.given.points[i], self.given.points[j])
+
+        return kernel
+
+    def _all_terms(self, value):
+        """ℓ(y_i, y_j) − e_i(y_j) − e_j(y_i) + c_ij as a function of indices."""
+        pairs = self._pairs_for(value)
+        if self.is_of_pits:
+            value = pairs.intervals(value[None])[0]
+        return lambda i, j: pairs.outcome_pairs(value, i, j) + pairs.forecast_pairs(i, j)
+
+    def _pairs_for(self, value):
+        """The target, whose bandwidth may depend on the outcomes (n,)."""
+        if self.pairs is not None:
+            return self.pairs
+        bandwidth = outcome_bandwidth(value, self.weight, self.forecast)
+        return OutcomePairs(self.forecast, self.options["kernel"], bandwidth, self.scale)
+
+    def gram_terms(self) -> tuple[Callable, np.ndarray, np.ndarray]:
+        """A kernel, points (n, d) and mass (n, C) with w_i w_j h_ij = k(i, j) ⟨mass_i, mass_j⟩.
+
+        These are the terms for the outcomes that were observed.
+        """
+        values = self.values_of(self.data.outcome[None])
+        if self.waves is not None:
+            mass = self._mass(self.waves.prepare(values), values)[0].T
+            return self.given.kernel, self.given.points, mass
+        kernel = self._times_given(self._all_terms(values[0]))
+        return kernel, np.arange(len(self.weight))[:, None], self.weight[:, None]
+
+    def at_rows(self, rows: np.ndarray) -> "MatchingError":
+        """The statistic of some samples, with all bandwidths as they are."""
+        part = copy(self)
+        vars(part).pop("_sums_of_forecasts", None)
+        part.data = self.data.take(rows)
+        part.weight = part.data.weight
+        part.given = self.given._replace(points=self.given.points[rows], features=None)
+        part.options = self.options | {"method": "exact"}
+        if self.forecast is not None:
+            part.forecast = self.forecast[rows]
+            if self.options["bandwidth"] == "median":
+                value = self.values_of(self.data.outcome[None])[0]
+                bandwidth = outcome_bandwidth(value, self.weight, self.forecast)
+                part.options["bandwidth"] = bandwidth
+        part.waves, part.pairs = part._target()
+        return part
+
+    def term_matrices(self, outcomes: np.ndarray) -> np.ndarray:
+        """w_i w_j h_ij for R vectors of outcomes (R, n), (R, n, n)."""
+        values = self.values_of(outcomes)
+        near = self.given.kernel(self.given.points, self.given.points)
+        if self.waves is not None:
+            mass = self._mass(self.waves.prepare(values), values)
+            return near * (mass.transpose(0, 2, 1) @ mass)
+        index = np.arange(len(self.weight))
+        terms = np.array([self._all_terms(value)(index, index) for value in values])
+        return near * np.outer(self.weight, self.weight) * terms
+
+
+def group_codes(given: np.ndarray) -> np.ndarray:
+    """Numbers 0, 1, … of the groups, (n, 1)."""
+    _, codes = np.unique(given, axis=0 if given.ndim > 1 else None, return_inverse=True)
+    return codes.reshape(-1, 1)

@@ -1,0 +1,127 @@
+"""What the options of the distribution matching error must satisfy."""
+
+import math
+from numbers import Real
+
+import numpy as np
+
+from .checks import check_kernel
+
+NEEDS_GIVEN = {"group", "individual", "local"}
+
+TAKES_GIVEN = NEEDS_GIVEN | {"distribution"}
+
+
+def check_options(
+    data,
+    *,
+    calibration="distribution",
+    loss=None,
+    kernel="rbf",
+    bandwidth="median",
+    given_kernel="rbf",
+    given_bandwidth="median",
+    estimator="unbiased",
+    method="exact",
+    n_components=200,
+):
+    """Options that fit each other and the data."""
+    check_given_of_form(calibration, data.given, given_kernel)
+    check_loss(calibration, loss)
+    n = len(data.weight)
+    if estimator == "unbiased" and n < 2:
+        raise ValueError(
+            "estimator='unbiased' needs at least 2 samples of positive weight; found 1. Use "
+            "estimator='biased'."
+        )
+    if kernel == "energy" and bandwidth != "median":
+        raise ValueError(
+            f"bandwidth must be left at 'median' with kernel='energy', which has none; found "
+            f"{bandwidth!r}. Leave it out."
+        )
+    if callable(kernel):
+        check_kernel(kernel, data.value[:, None])
+    if method == "fourier":
+        check_fourier(calibration, kernel, given_kernel)
+
+
+def check_given_of_form(calibration, given, given_kernel):
+    """Each form is conditioned on its own, and some on an array that is passed."""
+    if given is None and calibration in NEEDS_GIVEN:
+        what = "the group of each sample" if calibration == "group" else "features (n_samples, d)"
+        raise ValueError(
+            f"given must hold {what} for calibration={calibration!r}; found None. Pass it, or "
+            "choose calibration='distribution', which is conditioned on the forecast."
+        )
+    if given is None:
+        return
+    if calibration not in TAKES_GIVEN:
+        raise ValueError(
+            f"given must be None for calibration={calibration!r}, which has a condition of "
+            f"its own; found an array of shape {given.shape}. Choose calibration='group', "
+            "'individual' or 'local'."
+        )
+    if calibration != "group" and given.dtype.kind not in "biuf":
+        raise ValueError(
+            f"given must hold numbers for calibration={calibration!r}; found type {given.dtype}. "
+            "Use calibration='group' for labels of groups."
+        )
+    if given_kernel == "wasserstein":
+        raise ValueError(
+            "given_kernel='wasserstein' compares forecasts; found an array `given`. Leave one of "
+            "the two out."
+        )
+
+
+def check_loss(calibration, loss):
+    if (loss is None) == (calibration == "decision"):
+        raise ValueError(
+            "loss must be given for calibration='decision', and for no other form; found "
+            f"loss={loss!r} for calibration={calibration!r}. A number c stands for the decision "
+            "whether the outcome exceeds c."
+        )
+    losses = loss if isinstance(loss, list | tuple) else [loss]
+    if calibration == "decision" and not losses:
+        raise ValueError("loss must hold at least one loss; found an empty list. Pass a number.")
+
+
+def check_forecast_loss(loss):
+    losses = loss if isinstance(loss, list | tuple) else [loss]
+    for one in losses:
+        is_number = isinstance(one, Real) and not isinstance(one, bool) and math.isfinite(one)
+        if one is not None and not callable(one) and not is_number:
+            raise ValueError(
+                "loss must be a finite number (a threshold), a callable that returns the losses of "
+                f"all actions, or a list of these; found {one!r:.80}. Pass the threshold."
+            )
+
+
+def check_class_losses(loss, n_classes):
+    losses = loss if isinstance(loss, list | tuple) else [loss]
+    for one in losses:
+        matrix = np.asarray(one)
+        is_matrix = matrix.dtype.kind in "biuf" and matrix.ndim == 2
+        if not is_matrix or matrix.shape[1] != n_classes or not np.isfinite(matrix).all():
+            raise ValueError(
+                "loss must be a finite matrix with one row for each action and one column for each "
+                f"of the {n_classes} classes, or a list of such arrays; found shape {matrix.shape} "
+                f"and type {matrix.dtype}. Use np.array([[...], [...]])."
+            )
+
+
+def check_fourier(calibration, kernel, given_kernel):
+    """Random frequencies are known for some kernels only."""
+    is_known = kernel == "rbf" or (kernel == "laplacian" and calibration not in _OF_PITS)
+    if not is_known:
+        raise ValueError(
+            "method='fourier' needs kernel='rbf', or 'laplacian' for forms that do not compare "
+            f"PITs; found kernel={kernel!r} with calibration={calibration!r}. Use method='exact'."
+        )
+    if callable(given_kernel) or calibration == "threshold":
+        raise ValueError(
+            "method='fourier' needs a named given_kernel, whose frequencies are known; found "
+            f"given_kernel={given_kernel!r} with calibration={calibration!r}. Use method='exact'."
+        )
+
+
+_OF_PITS = {"quantile", "threshold", "local"}

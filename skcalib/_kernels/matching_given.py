@@ -1,0 +1,202 @@
+"""What a calibration is conditioned on: points for all samples, and a kernel on them."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.spatial.distance import cdist
+
+from .._numerics.crps import gauss_legendre
+from .._numerics.median_distance import median_distance
+from ..forecasts import EnsembleForecast, Forecast, GaussianForecast, QuantileForecast
+from .checks import check_kernel
+from .features import pivoted_cholesky
+from .functions import KERNELS, SMALLEST_BANDWIDTH, Kernel, KernelFamily, kernel_values
+from .gram import gram_diagonal
+
+# A kernel matrix is replaced by the products of at most this many features per sample …
+_MOST_FEATURES = 256
+
+# … if the weighted trace of what is left out is at most this, next to which 1 is the whole.
+_TOLERANCE = 1e-12
+
+# Points in more dimensions need more features than that.
+_FEW_DIMENSIONS = 3
+
+# Features of this many entries are held at once (128 MB).
+_ENTRIES = 2**24
+
+# Thresholds of threshold calibration, and levels of each forecast that is represented by quantiles.
+N_THRESHOLDS = 64
+
+# Quantiles of all forecasts that are pooled to find the thresholds.
+_POOLED = 2**20
+
+# A column of points is constant if it varies by less than this share of its largest entry.
+_ROUNDING = 1e-12
+
+
+class Given(NamedTuple):
+    """Points (n, d) and the kernel k on them.
+
+    `features(rows)` are vectors (b, m) whose inner products are k, exactly or on average: with
+    them sums over all pairs of samples take linear time. They are None if there are none.
+    """
+
+    points: np.ndarray
+    kernel: Kernel
+    diagonal: np.ndarray  # k_ii, or the squared norms of the features
+    features: Callable[[slice], Any] | None = None
+
+
+def nothing(n: int) -> Given:
+    """k = 1."""
+    return Given(np.zeros((n, 1)), _ones, np.ones(n), lambda rows: np.ones((n, 1))[rows])
+
+
+def _ones(s: np.ndarray, t: np.ndarray) -> np.ndarray:
+    return np.ones((len(s), len(t)))
+
+
+def same_group(codes: np.ndarray) -> Given:
+    """The share of the columns of codes (n, L) in which two samples agree; codes are 0, 1, …"""
+    n, n_columns = codes.shape
+    size = codes.max(axis=0) + 1
+    columns = codes + np.concatenate([[0], np.cumsum(size)[:-1]])
+    value = np.full(columns.size, 1 / np.sqrt(n_columns))
+    features = csr_array(
+        (value, columns.ravel(), np.arange(0, columns.size + 1, n_columns)), shape=(n, size.sum())
+    )
+    return Given(codes.astype(np.float64), _agreement, np.ones(n), lambda rows: features[rows])
+
+
+def _agreement(s: np.ndarray, t: np.ndarray) -> np.ndarray:
+    return 1 - cdist(s, t, "hamming")
+
+
+def near_thresholds(probability: np.ndarray) -> Given:
+    """1 − the mean of |F_i(t) − F_j(t)| over thresholds t, from F (n, T)."""
+    return Given(probability, _mean_agreement, np.ones(len(probability)))
+
+
+def _mean_agreement(s: np.ndarray, t: np.ndarray) -> np.ndarray:
+    return 1 - cdist(s, t, "cityblock") / s.shape[1]
+
+
+def near_points(points: np.ndarray, weight: np.ndarray, kernel, bandwidth: float) -> Given:
+    """A named or callable kernel on points (n, d)."""
+    if callable(kernel):
+        check_kernel(kernel, points)
+        return Given(points, kernel, gram_diagonal(kernel, points))
+    family = KERNELS[kernel]
+    function = partial(kernel_values, family=family, bandwidth=bandwidth)
+    given = Given(points, function, np.ones(len(points)))
+    most = min(_MOST_FEATURES, len(points) // 2)
+    has_few = family.is_gaussian and points.shape[1] <= _FEW_DIMENSIONS
+    if not has_few or len(points) * most > _ENTRIES:
+        return given
+    features, error = pivoted_cholesky(function, points, weight, most, _TOLERANCE)
+    if error > _TOLERANCE:
+        return given
+    diagonal = np.einsum("nd,nd->n", features, features)
+    return given._replace(features=lambda rows: features[rows], diagonal=diagonal)
+
+
+def near_on_average(
+    points: np.ndarray, kernel: str, bandwidth: float, n_components: int, seed: int
+) -> Given:
+    """A named kernel by random Fourier features, of `n_components` frequencies."""
+    generator = np.random.default_rng(seed)
+    shape = (n_components, points.shape[1])
+    frequencies = random_frequencies(KERNELS[kernel], bandwidth, shape, generator)
+    features = partial(_waves_of_rows, points, frequencies)
+    if 2 * n_components * len(points) <= _ENTRIES:  # so that tests compute them once
+        held = features(slice(None))
+        features = partial(_rows_of, held)
+    function = partial(kernel_values, family=KERNELS[kernel], bandwidth=bandwidth)
+    return Given(points, function, np.ones(len(points)), features)
+
+
+def _rows_of(held: np.ndarray, rows: slice) -> np.ndarray:
+    return held[rows]
+
+
+def _waves_of_rows(points: np.ndarray, frequencies: np.ndarray, rows: slice) -> np.ndarray:
+    """[cos, sin]/√D, (b, 2D), in single precision, whose error the randomness hides by far."""
+    turns = points[rows] @ (frequencies.T / (2 * np.pi))
+    turns -= np.rint(turns)  # in double precision, as there may be many
+    phase = turns.astype(np.float32)
+    phase *= np.float32(2 * np.pi)
+    n_components = len(frequencies)
+    wave = np.empty((len(phase), 2 * n_components), dtype=np.float32)
+    np.cos(phase, out=wave[:, :n_components])
+    np.sin(phase, out=wave[:, n_components:])
+    wave *= np.float32(1 / np.sqrt(n_components))
+    return wave
+
+
+def random_frequencies(
+    family: KernelFamily, bandwidth: float, shape: tuple[int, int], generator: np.random.Generator
+) -> np.ndarray:
+    """Frequencies (D, d) whose waves have the kernel as their mean product (Bochner)."""
+    if family.metric == "cityblock":
+        direction = generator.standard_cauchy(shape)
+    else:
+        direction = generator.standard_normal(shape)
+        if not family.is_gaussian:  # the Cauchy distribution in d dimensions
+            direction /= np.abs(generator.standard_normal((shape[0], 1)))
+    return direction * (family.scale / max(bandwidth, SMALLEST_BANDWIDTH))
+
+
+# Points
+
+
+def standardized(points: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Columns of mean 0 and standard deviation 1; 0 for those that are constant."""
+    centred = points - weight @ points
+    spread = np.sqrt(weight @ centred**2)
+    varies = spread > _ROUNDING * np.abs(points).max(axis=0)
+    return np.divide(centred, spread, out=np.zeros_like(centred), where=varies)
+
+
+def median_of(points: np.ndarray, weight: np.ndarray, kernel: str) -> float:
+    """The median distance of points in any units; 1 if all are equal."""
+    family = KERNELS[kernel]
+    shifted = points - points.min(axis=0)
+    if shifted.shape[1] == 1:
+        shifted = shifted[:, 0]
+    return family.scale * median_distance(shifted, weight, family.metric) or 1.0
+
+
+def wasserstein_points(forecast: Forecast) -> np.ndarray:
+    """Points (n, d) whose Euclidean distances are Wasserstein distances of order 2.
+
+    Exact for normal forecasts, and for ensembles of equal weights; otherwise by quantiles.
+    """
+    if isinstance(forecast, GaussianForecast):
+        return np.column_stack([forecast.loc, forecast.scale])
+    if isinstance(forecast, EnsembleForecast) and np.ptp(forecast.weights) == 0:
+        return np.sort(forecast.members, axis=1) / np.sqrt(forecast.members.shape[1])
+    if isinstance(forecast, QuantileForecast):
+        bounds = np.concatenate([[0.0], forecast.levels, [1.0]])
+        share = (bounds[2:] - bounds[:-2]) / np.sum(bounds[2:] - bounds[:-2])
+        return forecast.values * np.sqrt(share)
+    node, share = gauss_legendre(N_THRESHOLDS)
+    return forecast.quantiles(node) * np.sqrt(share)
+
+
+def threshold_probabilities(forecast: Forecast) -> np.ndarray:
+    """F_i(t) at 64 quantiles t of all forecasts pooled, (n, 64)."""
+    if isinstance(forecast, QuantileForecast):
+        pooled = forecast.values
+    else:
+        n_levels = int(np.clip(_POOLED // len(forecast), 4, N_THRESHOLDS))
+        pooled = forecast.quantiles((np.arange(n_levels) + 0.5) / n_levels)
+    levels = (np.arange(N_THRESHOLDS) + 0.5) / N_THRESHOLDS
+    thresholds = np.quantile(pooled, levels)
+    if isinstance(forecast, QuantileForecast):  # nothing is known within cells and beyond them
+        n = len(forecast)
+        return np.column_stack([forecast.match_scale(np.full(n, t)) for t in thresholds])
+    return forecast.cdf(np.broadcast_to(thresholds, (len(forecast), N_THRESHOLDS)))

@@ -1,0 +1,381 @@
+"""Distribution matching: forecasts and outcomes compared by a kernel."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+
+from .._inputs.arrays import as_array
+from .._inputs.checks import SMALLEST_SHARE, check_predictions
+from .._inputs.constraints import METRIC_CONSTRAINTS
+from .._inputs.predictions import Predictions
+from .._inputs.weights import check_sample_weight
+from .._kernels.matching import FORMS, MATCHING_CONSTRAINTS, MatchingError
+from .._kernels.matching_checks import (
+    check_class_losses,
+    check_forecast_loss,
+    check_given_of_form,
+    check_loss,
+    check_options,
+)
+from .._kernels.matching_classes import (
+    CLASS_FORMS,
+    ClassMatchingError,
+    MeanOfClasses,
+    OneError,
+    TopLabelError,
+)
+from .._kernels.matching_null import null_deviation
+from .._kernels.squared_error import check_enough_for_estimator
+from .._sklearn import StrOptions, validate_params
+from .._types import Label, RandomState
+from ..forecasts._as_forecast import is_forecast
+from ..forecasts._data import ForecastData, check_forecasts, check_given
+
+
+@validate_params(
+    METRIC_CONSTRAINTS
+    | MATCHING_CONSTRAINTS
+    | {
+        "calibration": [StrOptions(FORMS | CLASS_FORMS)],
+        "given": "no_validation",
+        "standardize": ["boolean"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def distribution_matching_error(
+    y_true: ArrayLike,
+    y_proba: Any,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+    calibration: str = "distribution",
+    given: ArrayLike | None = None,
+    loss: Any = None,
+    kernel: str | Callable = "rbf",
+    bandwidth: float | str = "median",
+    given_kernel: str | Callable = "rbf",
+    given_bandwidth: float | str = "median",
+    estimator: str = "unbiased",
+    standardize: bool = False,
+    method: str = "exact",
+    n_components: int = 200,
+    random_state: RandomState = None,
+) -> float:
+    r"""Distribution matching error: how far outcomes and forecasts are apart, by a kernel.
+
+    The squared maximum mean discrepancy between the outcomes and draws from the forecasts, given
+    what a form of calibration is conditioned on [1]_. Its expectation is 0 exactly if the forecasts
+    are calibrated in that form, for characteristic kernels such as the defaults. The unbiased
+    estimate scatters around 0 for calibrated forecasts and can be negative; the biased one is never
+    negative. The number has no natural scale: ``standardize=True`` divides it by its standard
+    deviation under calibration, and :class:`skcalib.hypothesis_tests.CalibrationTest` gives the
+    p-value.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: strings, integers or booleans. Or outcomes, for forecasts of a number.
+
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
+        column for each class in the order of `labels`; rows sum to 1. Or a forecast of a number,
+        as :func:`skcalib.forecasts.as_forecast` takes it.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    pos_label : int, float, bool or str, default=None
+        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        `labels`.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
+        {−1, 1} or {False, True} is supplied.
+
+    calibration : {"distribution", "quantile", "threshold", "marginal", "decision", "group", \
+            "individual", "local", "canonical", "top-label"}, default="distribution"
+        The form of calibration; see the notes. "canonical" and "top-label" are for classes only,
+        "quantile", "threshold" and "local" for forecasts only.
+
+    given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
+        What is conditioned on. Required for "group" (labels of any type), "individual" and
+        "local" (features). With "distribution" it takes the place of the forecast's parameters.
+
+    loss : float, callable, array-like, or list of these, default=None
+        The losses of "decision". For forecasts, a number c stands for the decision whether the
+        outcome exceeds c, with loss 1 if that is wrong; a callable takes outcomes of shape (m,) and
+        returns the losses of all actions, of shape (m, n_actions). For classes, a matrix of shape
+        (n_actions, n_classes). For a list, the kernel is averaged over the losses.
+
+    kernel : {"rbf", "laplacian", "energy"} or callable, default="rbf"
+        Kernel on the outcomes, or on their probability integral transforms (PITs): exp(−d²/(2ν²)),
+        exp(−d/ν) or −d of the distance d. A callable takes arrays of shapes (a, 1) and (b, 1) and
+        returns values of shape (a, b). Labels of classes have the kernel 1 if they are equal, and 0
+        if not.
+
+    bandwidth : "median" or float, default="median"
+        The ν of `kernel`, in the units of the outcomes. "median" takes their median distance over
+        all pairs; for PITs it is 0.2236. The kernel exp(−d²/b) of [1]_ has :math:`b = 2 \nu^2`.
+
+    given_kernel : {"rbf", "laplacian", "exponential", "total-variation", "wasserstein"} or \
+            callable, default="rbf"
+        Kernel on what is conditioned on, if that is numbers: the names of
+        :func:`squared_kernel_calibration_error`, or "wasserstein" for exp(−W/ν) of the Wasserstein
+        distance W of order 2 between forecasts. A callable takes arrays of shapes (a, d) and (b,
+        d).
+
+    given_bandwidth : "median" or float, default="median"
+        The ν of `given_kernel`. "median" first divides each column by its standard deviation, and
+        takes the median distance. With a number the columns are taken as they are. In many
+        dimensions a small number is a trap: the kernel then is 0 for all pairs, and nothing is
+        compared. The squared distances between rows of 100 standardized features are about 200.
+
+    estimator : {"unbiased", "biased"}, default="unbiased"
+        Whether the average is over all pairs of different samples, or also over each sample with
+        itself.
+
+    standardize : bool, default=False
+        Divide the unbiased estimate by its standard deviation if outcomes are drawn from the
+        forecasts. That is estimated from some draws, to about 1 %. Values above 2 are rare under
+        calibration, but less rare than for a normal distribution.
+
+    method : {"exact", "fourier"}, default="exact"
+        "fourier" uses random Fourier features of the kernel on what is conditioned on, if that is
+        numbers, in time proportional to n. Its expectation is that of "exact".
+
+    n_components : int, default=200
+        Number of random frequencies of "fourier".
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of "fourier", and of the draws for `standardize`.
+
+    Returns
+    -------
+    error : float
+        In units of the kernel, which is at most 1 unless it is "energy" (units of the outcomes) or
+        a callable: then at most 2. Smaller is better, and 0 is expected under calibration. If
+        `standardize` is true, in standard deviations.
+
+    See Also
+    --------
+    distribution_matching_witness : Where outcomes and forecasts differ.
+    squared_kernel_calibration_error : The same for classes, with more estimators.
+    quantile_calibration_error : The distance of PITs from uniformity, in units of probability.
+    skcalib.hypothesis_tests.CalibrationTest : The p-value.
+
+    Notes
+    -----
+    The forms compare something with its forecast, given something else (Tables 1 and 2 of [1]_):
+
+    ============== ==================== ========================================================
+    calibration    compared             given
+    ============== ==================== ========================================================
+    quantile       PITs and uniform     nothing
+    threshold      PITs and uniform     whether F(t) ≤ α, for all thresholds t and levels α
+    marginal       outcomes             nothing (for classes: each class's probability)
+    decision       outcomes             the action with the least expected loss
+    group          outcomes             the group
+    distribution   outcomes             the forecast: its mean and log standard deviation
+    individual     outcomes             features
+    local          PITs and uniform     features
+    canonical      labels               all class probabilities
+    top-label      predicted class      its probability
+    ============== ==================== ========================================================
+
+    With weights :math:`w_i` that sum to 1, forecasts :math:`Q_i`, the kernels k on what is given
+    and :math:`\ell` on outcomes, and independent :math:`Y_i \sim Q_i`,
+
+    .. math::
+        h_{ij} = k(z_i, z_j) \, [\ell(y_i, y_j) - E \ell(Y_i, y_j) - E \ell(y_i, Y_j)
+        + E \ell(Y_i, Y_j')], \quad
+        \mathrm{unbiased} = \frac{\sum_{i \ne j} w_i w_j h_{ij}}{\sum_{i \ne j} w_i w_j},
+        \quad \mathrm{biased} = \sum_{i,j} w_i w_j h_{ij}
+
+    (equations 1 to 3 of [1]_, with the forecast's randomness integrated out). With "energy",
+    :math:`h_{ii}` is twice the continuous ranked probability score. For labels :math:`h_{ij} = k
+    \langle r_i, r_j \rangle` with the residual vectors of :func:`squared_kernel_calibration_error`;
+    for one class against the rest that is :math:`2 k r_i r_j`.
+
+    Expectations are closed forms for normal forecasts and mixtures, sums for ensembles and
+    residuals, and otherwise by 64 Gauss–Legendre nodes of the quantile function. A quantile
+    forecast tells the probabilities of its cells and no more: outcomes are compared as cells, on
+    the scale of levels. PITs of outcomes with positive probability are averaged over their
+    interval. Given the forecast, a quantile forecast is described by its quantiles.
+
+    An ensemble without weights is calibrated if the outcome is exchangeable with its s members. So
+    what is taken from the forecast in order to condition on it is taken from all s + 1 values, and
+    then the expectation is 0. (Given the members alone it would not be: they are a sample, whose
+    mean and standard deviation miss those of the distribution.) With weights, outcomes are held to
+    be drawn from the members.
+
+    "threshold" has the kernel :math:`1 - |F_i(t) - F_j(t)|`, averaged over 64 quantiles t of all
+    forecasts pooled. It contains "quantile".
+
+    The draws of :class:`skcalib.hypothesis_tests.CalibrationTest` are exact for forecasts that are
+    calibrated given themselves, and "quantile", "local" and "top-label" also need no more than what
+    the form says. Forecasts that satisfy only "marginal", "group", "decision" or "threshold" can be
+    rejected; ``method="asymptotic"`` of the test is for them.
+
+    The kernel "rbf" on outcomes is a sum of r products of cosines and sines, to 1e-10, with r about
+    2.1 (R/ν + 7) for the range R of outcomes and forecasts. Then the sums over pairs cost
+    :math:`O(n r)` if nothing or groups are given; :math:`O(n d (d + r))` with "rbf" on one to three
+    parameters, for a number d of features (at most 256) that represents the kernel to 1e-12;
+    :math:`O(n D r)` with "fourier"; and else :math:`O(n^2 r)` in matrix products over tiles. Other
+    kernels and very small bandwidths take :math:`O(n^2)` times the square of the number of
+    components of a forecast (times s log s for s members or nodes). Memory is never :math:`O(n^2)`.
+    "fourier" with "laplacian" draws the frequencies of both kernels.
+
+    References
+    ----------
+    .. [1] C. Marx, S. Zalouk and S. Ermon (2023). Calibration by Distribution Matching: Trainable
+       Kernel Calibration Metrics. NeurIPS 2023. :arxiv:`2310.20211`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.metrics import distribution_matching_error
+    >>> rng = np.random.default_rng(0)
+    >>> mean = rng.normal(size=500)
+    >>> y = mean + rng.normal(size=500)
+    >>> forecast = mean, np.full(500, 0.5)  # half the true standard deviation
+    >>> distribution_matching_error(y, forecast)
+    0.009...
+    >>> distribution_matching_error(y, forecast, standardize=True, random_state=0)
+    1...
+    """
+    options: dict[str, Any] = {
+        "calibration": calibration,
+        "loss": loss,
+        "kernel": kernel,
+        "bandwidth": bandwidth,
+        "given_kernel": given_kernel,
+        "given_bandwidth": given_bandwidth,
+        "estimator": estimator,
+        "method": method,
+        "n_components": n_components,
+    }
+    check_standardize(standardize, estimator)
+    seeds = check_random_state(random_state)
+    data: ForecastData | Predictions
+    error: Any
+    if _holds_forecasts(y_true, y_proba):
+        check_no_classes(pos_label, labels, calibration)
+        data = check_forecasts(
+            y_true, y_proba, sample_weight=sample_weight, given=given, names=("y_true", "y_proba")
+        )
+        error = _forecast_error(data, options, seeds)
+    else:
+        data = check_predictions(
+            y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+        )
+        check_class_options(options)
+        given = _given_of_classes(given, y_true, sample_weight)
+        error = _class_error(data, given, options)
+    value = float(error(data.outcome[None])[0])
+    return value / _null_deviation(error, seeds) if standardize else value
+
+
+def _holds_forecasts(y_true, y_proba):
+    """Whether the arguments are outcomes and forecasts, rather than labels and probabilities.
+
+    Fractions are no labels; and two columns in a tuple are the mean and the standard deviation.
+    """
+    if is_forecast(y_proba):
+        return True
+    if isinstance(y_proba, tuple) and len(y_proba) == 2 and len(y_true) != 2:
+        return True
+    values = as_array(y_true, "y_true")
+    return values.dtype.kind == "f" and not np.array_equal(values, np.rint(values), equal_nan=True)
+
+
+def _forecast_error(data, options, seeds):
+    check_options(data, **options)
+    check_forecast_loss(options["loss"])
+    seed = seeds.randint(2**31 - 1) if options["method"] == "fourier" else None
+    return MatchingError(data, **options, seed=seed)
+
+
+def _null_deviation(error, seeds):
+    return null_deviation(error, np.random.default_rng(seeds.randint(2**31 - 1)))
+
+
+def _class_error(predictions, given, options):
+    """What measures the form, for classes."""
+    form, estimator = options["calibration"], options["estimator"]
+    check_given_of_form(form, given, options["given_kernel"])
+    check_loss(form, options["loss"])
+    check_enough_for_estimator(predictions, estimator)
+    shared = {"estimator": estimator}
+    if form in ("group", "individual", "decision"):
+        if form == "decision":
+            check_class_losses(options["loss"], len(predictions.classes))
+        names = ("calibration", "loss", "given_kernel", "given_bandwidth")
+        shared |= {name: options[name] for name in names}
+        return ClassMatchingError(predictions, given, **shared)
+    shared |= {"kernel": options["given_kernel"], "bandwidth": options["given_bandwidth"]}
+    if predictions.is_binary or form in ("canonical", "distribution"):
+        return OneError(predictions, **shared)
+    if form == "marginal":
+        return MeanOfClasses(predictions, **shared)
+    return TopLabelError(predictions, **shared)
+
+
+def _given_of_classes(given, y_true, sample_weight):
+    """What is conditioned on, for the samples of positive weight."""
+    if given is None:
+        return None
+    given = check_given(given, len(y_true))
+    if sample_weight is None:
+        return given
+    weight = check_sample_weight(sample_weight, len(y_true))
+    return given[weight / weight.sum() > SMALLEST_SHARE]
+
+
+def check_standardize(standardize, estimator):
+    if standardize and estimator != "unbiased":
+        raise ValueError(
+            "standardize=True needs estimator='unbiased', whose mean is 0 for calibrated "
+            f"forecasts; found {estimator!r}. Leave the estimator out."
+        )
+
+
+def check_no_classes(pos_label, labels, calibration):
+    """Forecasts of a number have no classes."""
+    for name, value in (("pos_label", pos_label), ("labels", labels)):
+        if value is not None:
+            raise ValueError(
+                f"{name} must be None for forecasts of a number; found {value!r:.80}. Leave it out."
+            )
+    if calibration not in FORMS:
+        raise ValueError(
+            f"calibration={calibration!r} is for classes; found forecasts of a number. Choose "
+            f"among {', '.join(map(repr, sorted(FORMS)))}."
+        )
+
+
+def check_class_options(options):
+    """For labels there is one kernel, and the sums are exact."""
+    if options["calibration"] not in CLASS_FORMS:
+        raise ValueError(
+            f"calibration={options['calibration']!r} is for forecasts of a number; found class "
+            f"probabilities. Choose among {', '.join(map(repr, sorted(CLASS_FORMS)))}, or pass a "
+            "forecast (see skcalib.forecasts.as_forecast)."
+        )
+    own = {"kernel": "rbf", "bandwidth": "median", "method": "exact"}
+    for name, default in own.items():
+        if options[name] != default:
+            raise ValueError(
+                f"{name} must be left out for class probabilities, where equal labels have the "
+                f"kernel 1 and others 0; found {options[name]!r}. The kernel on what is "
+                "conditioned on is given_kernel."
+            )
+    if options["given_kernel"] == "wasserstein":
+        raise ValueError(
+            "given_kernel='wasserstein' is for forecasts of a number; found class probabilities. "
+            "Use 'total-variation'."
+        )
