@@ -185,10 +185,14 @@ def losses_between(
     forecast: Forecast, y: np.ndarray, low: float, high: float, fair: bool = False
 ) -> np.ndarray:
     """∫ (F(t) − 1[y ≤ t])² dt over t from low to high, (n,)."""
-    if not forecast.is_continuous:
-        return _of_members(forecast, y, low, high, fair)
-    ends = np.column_stack([y, np.full(len(y), low), np.full(len(y), high)])
-    return crps_ppf_between(y, forecast.ppf, forecast.cdf(ends), low, high)
+    if not forecast.is_continuous and forecast.components(n_nodes=1).location.shape[1] > 1:
+        return _of_members(forecast, y, low, high, fair)  # it has members, not nodes
+    of_y = forecast.cdf(y)
+    ends = (
+        np.full(len(y), float(end > 0)) if np.isinf(end) else forecast.cdf(end)
+        for end in (low, high)
+    )
+    return crps_ppf_between(y, forecast.ppf, np.column_stack([of_y, *ends]), low, high)
 
 
 @losses_between.register

@@ -80,6 +80,17 @@ def test_thresholds_cut_the_score_into_parts():
         np.testing.assert_allclose(np.sum(parts, axis=0), whole, rtol=1e-5, atol=1e-7)
 
 
+def test_thresholds_of_counts_with_too_many_values_to_list():
+    forecast = DistributionForecast(poisson(np.full(3, 1e6)))
+    y = np.array([999_000.0, 1_000_500.0, 1_004_000.0])
+    normal = GaussianForecast(np.full(3, 1e6 - 0.5), 1e3)
+    for thresholds in (None, (999_500.0, 1_001_000.0), (1_000_000.0, np.inf)):
+        options = {"thresholds": thresholds, "average": None}
+        found = continuous_ranked_probability_loss(y, forecast, **options)
+        expected = continuous_ranked_probability_loss(y, normal, **options)
+        np.testing.assert_allclose(found, expected, atol=0.5)
+
+
 def test_fair_scores():
     forecast = EnsembleForecast([[0.0, 2.0], [1.0, 3.0]])
     y = [1.0, 3.0]
