@@ -9,11 +9,9 @@ from ._distance import (
     lower_distance_to_calibration,
 )
 from ._forecast_scores import (
-    Sharpness,
     continuous_ranked_probability_loss,
     interval_loss,
     log_density_loss,
-    sharpness,
 )
 from ._interval import interval_calibration_error
 from ._kernel import kernel_calibration_error, squared_kernel_calibration_error
@@ -24,6 +22,7 @@ from ._matching import distribution_matching_error
 from ._proper import ScoreDecomposition, score_decomposition
 from ._quantile import quantile_calibration_error
 from ._scorers import get_scorer, get_scorer_names, make_scorer
+from ._sharpness import Sharpness, sharpness
 from ._smooth import smooth_calibration_error, smooth_calibration_witness
 from ._smooth_expected import smooth_expected_calibration_error
 from ._weighted import weighted_calibration_error
