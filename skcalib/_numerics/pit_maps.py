@@ -17,6 +17,12 @@ _MOST_STEPS = 100
 # log a and log b stay within ±_WIDEST; only separated data reach that.
 _WIDEST = 8.0
 
+# Pieces of the levels between the outermost ranks, for integrals, and those of single ranks.
+_N_PIECES, _N_OUTER = 192, 24
+
+# Ends of the pieces beyond the outermost ranks, as shares of the probability there.
+_TAIL = np.concatenate([[0.0], 10.0 ** np.arange(-10, -1), np.linspace(0.1, 1, 10)])
+
 _ROUNDING = 8 * np.finfo(float).eps
 
 
@@ -37,20 +43,28 @@ class ConformalMap:
 
     def log_cdf(self, z: np.ndarray) -> np.ndarray:
         """log R(u)."""
-        below = np.log(self.level[0]) + log_expit(z) - log_expit(self.point[0])
         above = np.log1p(-np.exp(self._log_above(z)))
         inside = np.log(np.interp(z, self.point, self.level))
-        return np.where(z < self.point[0], below, np.where(z > self.point[-1], above, inside))
+        return self._by_part(z, self._log_below(z), inside, above)
 
     def log_sf(self, z: np.ndarray) -> np.ndarray:
         """log(1 − R(u))."""
+        below = np.log1p(-np.exp(self._log_below(z)))
         inside = np.log1p(-np.interp(z, self.point, self.level))
-        lower = np.log1p(-np.exp(np.minimum(self.log_cdf(z), 0.0)))
-        upper = self._log_above(z)
-        return np.where(z < self.point[0], lower, np.where(z > self.point[-1], upper, inside))
+        return self._by_part(z, below, inside, self._log_above(z))
+
+    def _by_part(
+        self, z: np.ndarray, below: np.ndarray, inside: np.ndarray, above: np.ndarray
+    ) -> np.ndarray:
+        return np.where(z < self.point[0], below, np.where(z > self.point[-1], above, inside))
+
+    def _log_below(self, z: np.ndarray) -> np.ndarray:
+        """log R(u) in the lower tail; its end for larger z."""
+        z = np.minimum(z, self.point[0])
+        return np.log(self.level[0]) + log_expit(z) - log_expit(self.point[0])
 
     def _log_above(self, z: np.ndarray) -> np.ndarray:
-        """log(1 − R(u)) in the upper tail; its end for smaller z, where it is not used."""
+        """log(1 − R(u)) in the upper tail; its end for smaller z."""
         z = np.maximum(z, self.point[-1])
         return np.log1p(-self.level[-1]) + log_expit(-z) - log_expit(-self.point[-1])
 
@@ -66,6 +80,30 @@ class ConformalMap:
             np.where(level > self.level[-1], -_log_odds(log_above), inside),
         )
 
+    def nodes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Nodes z, their levels and weights, each (m,), for integrals from kink to kink of R.
+
+        Of more than _N_PIECES kinks, only the outermost are told apart: those between are small.
+        """
+        last = len(self.level) - 1
+        if last <= _N_PIECES:  # pieces in equal parts
+            n_parts = -(-_N_PIECES // (last + 1))
+            place = np.arange(last * n_parts + 1) / n_parts
+        else:
+            inner = np.linspace(_N_OUTER, last - _N_OUTER, _N_PIECES - 2 * _N_OUTER).round()
+            outer = np.arange(_N_OUTER)
+            place = np.concatenate([outer, inner, last - outer[::-1]])
+        ends = np.interp(place, np.arange(last + 1), self.level)
+        level, weight = _gauss_legendre(ends)
+        below, below_weight = _gauss_legendre(self.level[0] * _TAIL)
+        above, above_weight = _gauss_legendre((1 - self.level[-1]) * _TAIL)
+        above, above_weight = above[::-1], above_weight[::-1]
+        log_level = np.concatenate([np.log(below), np.log(level), np.log1p(-above)])
+        log_rest = np.concatenate([np.log1p(-below), np.log1p(-level), np.log(above)])
+        z = self.inverse(log_level, log_rest)
+        weight = np.concatenate([below_weight, weight, above_weight])
+        return z, np.exp(log_level), weight
+
     def rank(self, level: np.ndarray) -> np.ndarray:
         """The least z_(k) with R(u_(k)) ≥ level; infinity if there is none."""
         return least_rank(self.rank_point, self.rank_level, level)
@@ -76,6 +114,13 @@ class ConformalMap:
         up_to = np.searchsorted(self.rank_level, half * (1 + _ROUNDING), side="right")
         low = _at(self.rank_point, up_to - 1)
         return np.array([low, self.rank(np.asarray(1 - half))])
+
+
+def _gauss_legendre(ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two nodes and weights in each piece between neighbouring ends, both (2 (m − 1),)."""
+    node, weight = np.polynomial.legendre.leggauss(2)
+    width = np.diff(ends)[:, None]
+    return (ends[:-1, None] + width * (node + 1) / 2).ravel(), (width * weight / 2).ravel()
 
 
 def least_rank(point: np.ndarray, rank_level: np.ndarray, level: Any) -> np.ndarray:
@@ -142,6 +187,13 @@ class BetaMap:
         odds = self.odds(z)
         slope = np.logaddexp(np.log(self.a) - log_expit(z), np.log(self.b) - log_expit(-z))
         return log_expit(odds) + log_expit(-odds) + slope
+
+    def nodes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Nodes z, their levels and weights, each (m,): the trapezoidal rule in logit R(u)."""
+        odds = np.arange(-38.0, 38.5, 0.5)
+        weight = expit(odds) * expit(-odds)
+        z = self.inverse(log_expit(odds), log_expit(-odds))
+        return z, expit(odds), weight / weight.sum()
 
     def inverse(self, log_level: np.ndarray, log_rest: np.ndarray) -> np.ndarray:
         """The z at which R is the level, from the logarithms of it and of one minus it."""

@@ -6,13 +6,11 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit, log_expit, logit, ndtri, ndtri_exp
 
+from .._numerics.crps import crps_nodes
 from ._base import Forecast
 from ._ensemble import EnsembleForecast, ResidualForecast
 from ._gaussian import GaussianForecast, GaussianMixtureForecast
 from ._quantile import QuantileForecast
-
-# Steps of the logit of the level, for moments of R∘F: exact to rounding for a smooth R.
-_LOGIT_NODES = np.arange(-38.0, 38.5, 0.5)
 
 # Between these log-odds a level can be inverted: above, one minus it has too few digits, and below
 # it underflows.
@@ -134,11 +132,8 @@ class RecalibratedForecast(Forecast):
 
     def _ppf(self, level: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore"):
-            return self._at_logs(np.log(level), np.log1p(-level))
-
-    def _at_logs(self, log_level: np.ndarray, log_rest: np.ndarray) -> np.ndarray:
-        """Quantiles from the logarithms of the levels and of one minus them."""
-        return at_log_odds(self.base, self.level_map.inverse(log_level, log_rest))
+            z = self.level_map.inverse(np.log(level), np.log1p(-level))
+        return at_log_odds(self.base, z)
 
     def quantiles(self, levels: Any) -> np.ndarray:
         """Quantiles at the same levels for all rows; those of ranks for a conformal map.
@@ -182,19 +177,24 @@ class RecalibratedForecast(Forecast):
         return at_log_odds(self.base, np.broadcast_to(z, (len(self), len(z))))
 
     @cached_property
-    def _cached_nodes(self) -> tuple[np.ndarray, np.ndarray]:
-        """Quantiles at nodes (n, m), and the weights (m,) of the nodes."""
-        nodes = np.broadcast_to(_LOGIT_NODES, (len(self), len(_LOGIT_NODES)))
-        weight = expit(_LOGIT_NODES) * expit(-_LOGIT_NODES)
-        return self._at_logs(log_expit(nodes), log_expit(-nodes)), weight / weight.sum()
+    def _cached_nodes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Quantiles at nodes (n, m), and the levels (m,) and weights (m,) of the nodes."""
+        z, level, weight = self.level_map.nodes()
+        return self._at_points(z), level, weight
 
     def _mean(self) -> np.ndarray:
-        nodes, weight = self._cached_nodes
+        nodes, _, weight = self._cached_nodes
         return nodes @ weight
 
     def _std(self) -> np.ndarray:
-        nodes, weight = self._cached_nodes
+        nodes, _, weight = self._cached_nodes
         return np.sqrt((nodes - (nodes @ weight)[:, None]) ** 2 @ weight)
+
+    def _crps(self, y: np.ndarray) -> np.ndarray:
+        if self.level_map.has_density:
+            return super()._crps(y)
+        nodes, level, weight = self._cached_nodes
+        return crps_nodes(y, nodes, level, np.broadcast_to(weight, nodes.shape))
 
     def _pit_bounds(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if self.is_continuous:

@@ -1,0 +1,237 @@
+"""LocationScaleRecalibrator minimises the mean score, and moves forecasts of every kind."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+from skcalib._numerics.location_scale import LocationScaleProblem
+from skcalib.forecasts import (
+    DistributionForecast,
+    EnsembleForecast,
+    GaussianForecast,
+    GaussianMixtureForecast,
+    QuantileForecast,
+    ResidualForecast,
+)
+from skcalib.recalibration import LocationScaleRecalibrator, PITRecalibrator
+
+rng = np.random.default_rng(0)
+N = 80
+MEAN, STD = 3 * rng.normal(size=N), rng.uniform(0.5, 2.0, N)
+Y = 1 + 0.5 * MEAN + np.sqrt(0.3**2 + (2 * STD) ** 2) * rng.normal(size=N)
+GAUSSIAN = GaussianForecast(MEAN, STD)
+GRID = np.arange(1, 10) / 10
+KINDS = {
+    "gaussian": GAUSSIAN,
+    "mixture": GaussianMixtureForecast(np.c_[MEAN - STD, MEAN + STD], np.c_[STD, STD / 2]),
+    "ensemble": EnsembleForecast(MEAN[:, None] + STD[:, None] * rng.normal(size=(N, 9))),
+    "quantiles": QuantileForecast(GAUSSIAN.quantiles(GRID), GRID),
+    "residual": ResidualForecast(MEAN, rng.normal(size=30)),
+    "t": DistributionForecast(stats.t(5, loc=MEAN, scale=STD)),
+}
+all_kinds = pytest.mark.parametrize("forecast", KINDS.values(), ids=KINDS)
+
+
+def mean_loss(recalibrator, forecast, y, weight=None):
+    moved = recalibrator.transform(forecast)
+    losses = moved.crps(y) if recalibrator.scoring == "crps" else -moved.logpdf(y)
+    return np.average(losses, weights=weight)
+
+
+def nearby(recalibrator, names, step):
+    for name in names:
+        for sign in (-1, 1):
+            other = clone(recalibrator)
+            other.__dict__.update(vars(recalibrator))
+            value = getattr(recalibrator, name)
+            if name == "added_std_" and value + sign * step < 0:
+                continue
+            setattr(other, name, value + sign * step)
+            yield other
+
+
+@pytest.mark.parametrize("scoring", ["crps", "log"])
+@all_kinds
+def test_no_parameters_nearby_score_better(forecast, scoring):
+    if scoring == "log" and not forecast.is_continuous:
+        pytest.skip("it has no density")
+    weight = np.random.default_rng(1).random(N)
+    fitted = LocationScaleRecalibrator(scoring).fit(forecast, Y, sample_weight=weight)
+    least = mean_loss(fitted, forecast, Y, weight)
+    assert least < mean_loss(LocationScaleRecalibrator(scoring).fit(forecast, Y), forecast, Y) + 1
+    for step in (1e-3, 0.05):
+        for other in nearby(fitted, ("shift_", "slope_", "added_std_", "factor_"), step):
+            assert mean_loss(other, forecast, Y, weight) >= least - 1e-9
+
+
+@pytest.mark.parametrize("is_log", [False, True])
+def test_gradients_are_those_of_finite_differences(is_log):
+    forecast = KINDS["mixture"]
+
+    def score(y):
+        if not is_log:
+            return forecast.crps(y), 2 * forecast.cdf(y) - 1
+        slope = (forecast.logpdf(y - 1e-6) - forecast.logpdf(y + 1e-6)) / 2e-6
+        return -forecast.logpdf(y), slope
+
+    weight = np.random.default_rng(1).dirichlet(np.ones(N))
+    problem = LocationScaleProblem(Y, forecast.mean(), forecast.std(), weight, score, is_log)
+    at = np.array([0.2, 0.7, 0.3, 1.6])
+    _, gradient = problem.loss(at)
+    for k, step in enumerate(np.eye(4) * 1e-5):
+        slope = (problem.loss(at + step)[0] - problem.loss(at - step)[0]) / 2e-5
+        assert gradient[k] == pytest.approx(slope, rel=1e-6, abs=1e-8)
+
+
+def test_scale_of_the_log_score_is_the_root_mean_square():
+    weight = np.random.default_rng(2).random(N)
+    fitted = LocationScaleRecalibrator("log", scale_only=True).fit(GAUSSIAN, Y, weight)
+    expected = np.sqrt(np.average(((Y - MEAN) / STD) ** 2, weights=weight))
+    assert fitted.factor_ == pytest.approx(expected, rel=1e-8)
+    assert (fitted.shift_, fitted.slope_, fitted.added_std_) == (0, 1, 0)
+    np.testing.assert_array_equal(fitted.transform(GAUSSIAN).mean(), MEAN)
+
+
+def test_formula_by_hand():
+    fitted = LocationScaleRecalibrator().fit(GAUSSIAN, Y)
+    moved = fitted.transform(GaussianForecast([2.0], [3.0]))
+    assert moved.mean()[0] == pytest.approx(fitted.shift_ + 2 * fitted.slope_, rel=1e-12)
+    variance = fitted.added_std_**2 + 9 * fitted.factor_**2
+    assert moved.std()[0] ** 2 == pytest.approx(variance, rel=1e-12)
+
+
+def test_finds_the_truth():
+    generator = np.random.default_rng(3)
+    mean, std = generator.normal(size=20000) * 3, generator.uniform(0.1, 3, 20000)
+    y = generator.normal(1 + 0.5 * mean, np.sqrt(0.8**2 + (2 * std) ** 2))
+    for scoring in ("crps", "log"):
+        fitted = LocationScaleRecalibrator(scoring).fit((mean, std), y)
+        found = [fitted.shift_, fitted.slope_, fitted.added_std_, fitted.factor_]
+        np.testing.assert_allclose(found, [1, 0.5, 0.8, 2], atol=0.08)
+
+
+def test_standard_deviations_six_times_too_small():
+    generator = np.random.default_rng(4)
+    mean, std = generator.normal(size=2000), generator.uniform(0.5, 2, 2000)
+    forecast = GaussianForecast(mean, std / 30)
+    y = generator.normal(mean, std)
+    fitted = LocationScaleRecalibrator().fit(forecast, y)
+    assert np.hypot(fitted.factor_ / 30, 0) == pytest.approx(1, abs=0.1)
+    truth = GaussianForecast(mean, std).crps(y).mean()
+    assert fitted.transform(forecast).crps(y).mean() == pytest.approx(truth, rel=0.01)
+
+
+@all_kinds
+def test_moved_forecasts_are_those_of_a_moved_outcome(forecast):
+    fitted = LocationScaleRecalibrator().fit(forecast, Y)
+    moved = fitted.transform(forecast)
+    if isinstance(forecast, QuantileForecast):
+        centre, spread = forecast.ppf(0.5), np.ptp(forecast.values, axis=1)
+        spread = spread / (stats.norm.ppf(0.9) - stats.norm.ppf(0.1))
+    else:
+        centre, spread = forecast.mean(), forecast.std()
+        np.testing.assert_allclose(moved.mean(), fitted.shift_ + fitted.slope_ * centre)
+    factor = np.sqrt(fitted.added_std_**2 + fitted.factor_**2 * spread**2) / spread
+    shift = fitted.shift_ + fitted.slope_ * centre
+    # the residuals of all rows, and so their quantiles, hold rounding apart from them
+    levels = [0.21, 0.5, 0.77]
+    expected = shift[:, None] + factor[:, None] * (forecast.quantiles(levels) - centre[:, None])
+    np.testing.assert_allclose(moved.quantiles(levels), expected, atol=1e-9)
+    np.testing.assert_allclose(
+        moved.crps(Y), factor * forecast.crps(centre + (Y - shift) / factor), atol=1e-9
+    )
+    if not isinstance(forecast, DistributionForecast):
+        assert type(moved) is type(forecast)
+
+
+def test_other_distributions_agree_with_scipy():
+    forecast = KINDS["t"]
+    fitted = LocationScaleRecalibrator().fit(forecast, Y)
+    moved = fitted.transform(forecast)
+    scale = moved.std() / stats.t(5).std()
+    expected = DistributionForecast(stats.t(5, loc=moved.mean(), scale=scale))
+    at = np.array([-9.0, 0.0, 2.0])
+    at = np.broadcast_to(at, (N, 3))
+    for name in ("cdf", "logcdf", "logsf", "logpdf"):
+        actual = getattr(moved, name)(at)
+        np.testing.assert_allclose(actual, getattr(expected, name)(at), rtol=1e-10)
+    np.testing.assert_allclose(moved.entropy(), expected.entropy(), rtol=1e-12)
+    np.testing.assert_allclose(moved.at_threshold(1.0), expected.at_threshold(1.0), rtol=1e-10)
+    np.testing.assert_allclose(moved.log_odds(Y), expected.log_odds(Y), rtol=1e-10)
+    np.testing.assert_allclose(moved[3:5].ppf(0.3), expected.ppf(0.3)[3:5], rtol=1e-10)
+    sample = moved.sample(4000, random_state=0)
+    np.testing.assert_allclose(sample.mean(axis=1), moved.mean(), atol=0.6)
+
+
+@all_kinds
+def test_units_and_order_do_not_matter(forecast):
+    fitted = LocationScaleRecalibrator().fit(forecast, Y)
+    order = np.random.default_rng(5).permutation(N)
+    same = LocationScaleRecalibrator().fit(forecast[order], Y[order])
+    assert same.factor_ == pytest.approx(fitted.factor_, rel=1e-4)
+    unit = LocationScaleRecalibrator()
+    if isinstance(forecast, GaussianForecast):
+        unit.fit((100 + 7 * MEAN, 7 * STD), 100 + 7 * Y)
+        assert unit.factor_ == pytest.approx(fitted.factor_, rel=1e-5)
+        assert unit.slope_ == pytest.approx(fitted.slope_, rel=1e-5)
+        assert unit.added_std_ == pytest.approx(7 * fitted.added_std_, rel=1e-4)
+
+
+def test_weights_are_repetitions():
+    count = np.random.default_rng(6).integers(0, 3, size=N)
+    weighted = LocationScaleRecalibrator().fit(GAUSSIAN, Y, sample_weight=count)
+    rows = np.repeat(np.arange(N), count)
+    repeated = LocationScaleRecalibrator().fit(GAUSSIAN[rows], Y[rows])
+    assert weighted.slope_ == pytest.approx(repeated.slope_, rel=1e-6)
+    assert weighted.factor_ == pytest.approx(repeated.factor_, rel=1e-6)
+
+
+def test_members_that_agree_stay_together():
+    members = KINDS["ensemble"].members.copy()
+    members[0] = 2.0
+    forecast = EnsembleForecast(members)
+    fitted = LocationScaleRecalibrator().fit(forecast, Y)
+    moved = fitted.transform(forecast)
+    np.testing.assert_allclose(moved.members[0], fitted.shift_ + 2 * fitted.slope_)
+    assert moved.is_exchangeable
+
+
+def test_in_pipelines_and_grid_searches():
+    pipeline = make_pipeline(LocationScaleRecalibrator(), PITRecalibrator("beta"))
+    grid = {"locationscalerecalibrator__scale_only": [False, True]}
+    search = GridSearchCV(pipeline, grid, error_score="raise").fit(GAUSSIAN, Y)
+    assert search.best_params_["locationscalerecalibrator__scale_only"] is False
+    assert search.best_score_ == search.cv_results_["mean_test_score"].max()
+    fitted = search.best_estimator_[0]
+    copy = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(
+        copy.transform(GAUSSIAN).mean(), fitted.transform(GAUSSIAN).mean()
+    )
+    assert fitted.score(GAUSSIAN, Y) == pytest.approx(-fitted.transform(GAUSSIAN).crps(Y).mean())
+
+
+def test_bad_input():
+    recalibrator = LocationScaleRecalibrator("log")
+    with pytest.raises(ValueError, match="scoring must be 'crps' for forecasts without a density"):
+        recalibrator.fit(KINDS["ensemble"], Y)
+    with pytest.raises(ValueError, match="y must be 1-D, with one outcome for each of the 80"):
+        recalibrator.fit(GAUSSIAN, Y[:-1])
+    with pytest.raises(TypeError, match="X must be a forecast; found an array of shape"):
+        recalibrator.fit(np.c_[MEAN, STD], Y)
+    with pytest.raises(NotFittedError):
+        recalibrator.transform(GAUSSIAN)
+    with pytest.raises(ValueError, match=r"at least 2 outcomes .* found 1"):
+        recalibrator.fit(GAUSSIAN[:1], Y[:1])
+    with pytest.raises(ValueError, match="'scoring' parameter"):
+        LocationScaleRecalibrator("rmse").fit(GAUSSIAN, Y)
+
+
+def test_forecasts_that_hit_every_outcome_are_warned_about():
+    with pytest.warns(UserWarning, match="has no optimum"):
+        LocationScaleRecalibrator("log").fit(GaussianForecast(MEAN + 1, 1.0), MEAN)
