@@ -115,9 +115,11 @@ def test_every_metric_is_registered():
     others = {
         "DistanceCertificate",
         "LocalCalibration",
+        "MatchingWitness",
         "ScoreDecomposition",
         "Sharpness",
         "calibration_distance_bounds",
+        "distribution_matching_witness",
         "get_scorer",
         "get_scorer_names",
         "local_calibration",

@@ -214,14 +214,16 @@ class MatchingError:
         return near_points(points, self.weight, kernel, bandwidth)
 
     def _points(self, is_standard):
-        given = self.data.given
-        if given is not None:
-            given = given.reshape(len(given), -1)
-        elif self.options["given_kernel"] == "wasserstein":
-            return wasserstein_points(self.forecast)
-        else:
-            given = self.forecast.parameters()
+        given = self.raw_points()
         return standardized(given, self.weight) if is_standard else given
+
+    def raw_points(self) -> np.ndarray:
+        """What is conditioned on, as it came, (n, d)."""
+        if self.data.given is not None:
+            return self.data.given.reshape(len(self.weight), -1)
+        if self.options["given_kernel"] == "wasserstein":
+            return wasserstein_points(self.forecast)
+        return self.forecast.parameters()
 
     # What is matched
 

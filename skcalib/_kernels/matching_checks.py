@@ -9,6 +9,10 @@ from .checks import check_kernel
 
 NEEDS_GIVEN = {"group", "individual", "local"}
 
+_OF_PITS = {"quantile", "threshold", "local"}
+
+_SOME_PITS = np.linspace(0, 1, 11)
+
 TAKES_GIVEN = NEEDS_GIVEN | {"distribution"}
 
 
@@ -40,7 +44,8 @@ def check_options(
             f"{bandwidth!r}. Leave it out."
         )
     if callable(kernel):
-        check_kernel(kernel, data.value[:, None])
+        is_of_pits = calibration in _OF_PITS
+        check_kernel(kernel, (_SOME_PITS if is_of_pits else data.value)[:, None])
     if method == "fourier":
         check_fourier(calibration, kernel, given_kernel)
 
@@ -122,6 +127,3 @@ def check_fourier(calibration, kernel, given_kernel):
             "method='fourier' needs a named given_kernel, whose frequencies are known; found "
             f"given_kernel={given_kernel!r} with calibration={calibration!r}. Use method='exact'."
         )
-
-
-_OF_PITS = {"quantile", "threshold", "local"}

@@ -5,7 +5,7 @@ from copy import copy
 import numpy as np
 
 from .matching import MatchingError, group_codes
-from .matching_given import same_group, standardized
+from .matching_given import same_group
 from .matching_losses import class_actions
 from .matching_target import Residuals
 from .squared_error import SquaredKernelError
@@ -50,9 +50,8 @@ class ClassMatchingError(MatchingError):
             return same_group(class_actions(self.options["loss"], self.data.matrix))
         return self._near_points()
 
-    def _points(self, is_standard):
-        given = self.values_given.reshape(len(self.values_given), -1)
-        return standardized(given, self.weight) if is_standard else given
+    def raw_points(self) -> np.ndarray:
+        return self.values_given.reshape(len(self.values_given), -1)
 
     def _target(self):
         self._n_features = len(self.data.classes)

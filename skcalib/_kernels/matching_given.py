@@ -153,11 +153,17 @@ def random_frequencies(
 # Points
 
 
-def standardized(points: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Columns of mean 0 and standard deviation 1; 0 for those that are constant."""
-    centred = points - weight @ points
-    spread = np.sqrt(weight @ centred**2)
+def standardized(
+    points: np.ndarray, weight: np.ndarray, others: np.ndarray | None = None
+) -> np.ndarray:
+    """Columns of mean 0 and standard deviation 1; 0 for those that are constant.
+
+    `others` are moved and scaled in the same way in place of the points.
+    """
+    centre = weight @ points
+    spread = np.sqrt(weight @ (points - centre) ** 2)
     varies = spread > _ROUNDING * np.abs(points).max(axis=0)
+    centred = (points if others is None else others) - centre
     return np.divide(centred, spread, out=np.zeros_like(centred), where=varies)
 
 

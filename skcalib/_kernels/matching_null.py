@@ -9,6 +9,7 @@ _MOST_SAMPLES = 1024
 
 # Outcomes that are drawn: their number times that of the samples is at least this.
 _DRAWN = 2**14
+_DRAWN_FOR_PAIRS = 2**12  # where terms are computed pair by pair
 
 # Entries of the matrices of terms that are held at once.
 _ENTRIES = 2**20
@@ -25,11 +26,12 @@ def null_deviation(error, generator: np.random.Generator) -> float:
     m = min(n, _MOST_SAMPLES)
     rows = np.sort(generator.choice(n, m, replace=False)) if m < n else np.arange(n)
     part = error.at_rows(rows)
-    n_draws, size = -(-_DRAWN // m), max(1, _ENTRIES // m**2)
+    n_draws = max(1, (_DRAWN if getattr(part, "waves", True) else _DRAWN_FOR_PAIRS) // m)
+    size = max(1, _ENTRIES // m**2)
     squares = 0.0
     for start in range(0, n_draws, size):
         outcomes = part.data.redraw(generator, min(size, n_draws - start))
         terms = part.term_matrices(outcomes)
         squares += np.sum(terms**2) - np.sum(np.einsum("rii->ri", terms) ** 2)
     of_all_pairs = n * (n - 1) / (m * (m - 1)) * weight[rows].sum() ** 4
-    return float(np.sqrt(2 * of_all_pairs * squares / n_draws)) / pair_weight(weight)
+    return float(np.sqrt(2 * of_all_pairs * squares / n_draws) / pair_weight(weight))

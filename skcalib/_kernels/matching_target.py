@@ -263,6 +263,15 @@ class OutcomePairs:
             value += np.einsum("acb,ac->ab", values, parts.weight[:, some])
         return value
 
+    def gaps(self, value: np.ndarray, rows: np.ndarray, grid: np.ndarray) -> np.ndarray:
+        """ℓ(y_i, t) − e_i(t) at the points t of a grid, (a, b)."""
+        own = value[rows]
+        if callable(self.kernel):
+            values = np.array(self.kernel(own[:, None], grid[:, None]), dtype=np.float64)
+        else:
+            values = smoothed_kernel(self.kernel, own[:, None] - grid, np.zeros(1), self.bandwidth)
+        return np.sqrt(self.factor) * (values - self._means(rows, grid))
+
     def outcome_pairs(self, value: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """ℓ(y_i, y_j) − e_i(y_j) − e_j(y_i), (a, b)."""
         own, other = value[rows], value[columns]
@@ -300,6 +309,16 @@ class UniformPairs:
         if callable(self.kernel):
             return self.kernel((low + high)[:, None] / 2, self.node[:, None]) @ self.share
         return interval_mean(self.kernel, self.bandwidth, low, high, np.zeros(1), np.ones(1))
+
+    def gaps(self, value: np.ndarray, rows: np.ndarray, grid: np.ndarray) -> np.ndarray:
+        """ℓ(u_i, t) − E ℓ(U, t) at the points t of a grid, (a, b)."""
+        low, high = value[rows].T
+        if callable(self.kernel):
+            values = self.kernel((low + high)[:, None] / 2, grid[:, None])
+        else:
+            ends = low[:, None], high[:, None]
+            values = interval_mean(self.kernel, self.bandwidth, *ends, grid, grid)
+        return values - self._means(grid, grid)
 
     def outcome_pairs(self, value: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         low, high = value[rows].T

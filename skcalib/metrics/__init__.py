@@ -19,6 +19,7 @@ from ._laplace import laplace_kernel_calibration_error
 from ._level_set import level_set_calibration_error
 from ._local import LocalCalibration, local_calibration, local_calibration_error
 from ._matching import distribution_matching_error
+from ._matching_witness import MatchingWitness, distribution_matching_witness
 from ._proper import ScoreDecomposition, score_decomposition
 from ._quantile import quantile_calibration_error
 from ._scorers import get_scorer, get_scorer_names, make_scorer
@@ -30,6 +31,7 @@ from ._weighted import weighted_calibration_error
 __all__ = [
     "DistanceCertificate",
     "LocalCalibration",
+    "MatchingWitness",
     "ScoreDecomposition",
     "Sharpness",
     "calibration_distance_bounds",
@@ -37,6 +39,7 @@ __all__ = [
     "continuous_ranked_probability_loss",
     "cumulative_calibration_error",
     "distribution_matching_error",
+    "distribution_matching_witness",
     "expected_calibration_error",
     "get_scorer",
     "get_scorer_names",

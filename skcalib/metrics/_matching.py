@@ -246,7 +246,7 @@ def distribution_matching_error(
     >>> distribution_matching_error(y, forecast)
     0.009...
     >>> distribution_matching_error(y, forecast, standardize=True, random_state=0)
-    1...
+    5...
     """
     options: dict[str, Any] = {
         "calibration": calibration,
@@ -277,7 +277,7 @@ def distribution_matching_error(
         given = _given_of_classes(given, y_true, sample_weight)
         error = _class_error(data, given, options)
     value = float(error(data.outcome[None])[0])
-    return value / _null_deviation(error, seeds) if standardize else value
+    return _standardized(value, error, seeds) if standardize else value
 
 
 def _holds_forecasts(y_true, y_proba):
@@ -300,8 +300,10 @@ def _forecast_error(data, options, seeds):
     return MatchingError(data, **options, seed=seed)
 
 
-def _null_deviation(error, seeds):
-    return null_deviation(error, np.random.default_rng(seeds.randint(2**31 - 1)))
+def _standardized(value, error, seeds):
+    """The value over its standard deviation under calibration; 0 if no pairs are compared."""
+    deviation = null_deviation(error, np.random.default_rng(seeds.randint(2**31 - 1)))
+    return value / deviation if deviation > 0 else 0.0
 
 
 def _class_error(predictions, given, options):

@@ -1,0 +1,243 @@
+"""Where outcomes and forecasts differ most."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._inputs.arrays import as_array
+from .._kernels.matching import FORMS, MATCHING_CONSTRAINTS, MatchingError
+from .._kernels.matching_checks import check_forecast_loss, check_options
+from .._kernels.matching_witness import scaled_places, witness_values
+from .._sklearn import StrOptions, validate_params
+from ..forecasts import QuantileForecast
+from ..forecasts._data import check_forecasts
+
+# Points of the grids if none are passed.
+_OUTCOMES, _PLACES = 101, 50
+
+_OWN = ("kernel", "bandwidth", "given_kernel", "given_bandwidth", "loss")
+
+
+@dataclass(frozen=True)
+class MatchingWitness:
+    """The witness function of a distribution matching error, on a grid.
+
+    Parameters
+    ----------
+    y : ndarray of shape (n_points,)
+        Outcomes; probability integral transforms for "quantile" and "local", and levels for
+        quantile forecasts.
+
+    given : ndarray of shape (n_places, n_features) or (n_places,), or None
+        What is conditioned on: features, the parameters of the forecast, groups, or the numbers of
+        the actions. None if nothing is.
+
+    value : ndarray of shape (n_places, n_points)
+        The function: positive where there are more outcomes than forecast.
+
+    See Also
+    --------
+    distribution_matching_witness : The function that returns it.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import distribution_matching_witness
+    >>> witness = distribution_matching_witness(
+    ...     [2.0, 3.0], ([0.0, 0.5], [1.0, 1.0]), calibration="marginal", y_grid=[0.0, 2.5]
+    ... )
+    >>> witness.value.round(2)
+    array([[-0.61,  0.68]])
+    """
+
+    y: np.ndarray
+    given: np.ndarray | None
+    value: np.ndarray
+
+
+@validate_params(
+    {
+        "y_true": "no_validation",
+        "y_forecast": "no_validation",
+        "sample_weight": "no_validation",
+        "given": "no_validation",
+        "y_grid": ["array-like", None],
+        "given_grid": ["array-like", None],
+        "calibration": [StrOptions(FORMS - {"threshold"})],
+    }
+    | {name: MATCHING_CONSTRAINTS[name] for name in _OWN},
+    prefer_skip_nested_validation=True,
+)
+def distribution_matching_witness(
+    y_true: ArrayLike,
+    y_forecast: Any,
+    *,
+    sample_weight: ArrayLike | None = None,
+    calibration: str = "distribution",
+    given: ArrayLike | None = None,
+    loss: Any = None,
+    kernel: str | Callable = "rbf",
+    bandwidth: float | str = "median",
+    given_kernel: str | Callable = "rbf",
+    given_bandwidth: float | str = "median",
+    y_grid: ArrayLike | None = None,
+    given_grid: ArrayLike | None = None,
+) -> MatchingWitness:
+    r"""Where outcomes and forecasts differ most: the function behind the matching error.
+
+    Among all functions of what is given and of the outcome, with norm 1 in the space of the
+    kernels, this one (times a constant) has the largest gap between its mean over the outcomes and
+    its mean over draws from the forecasts. It is positive where there are more outcomes than
+    forecast, and negative where there are fewer.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        Outcomes.
+
+    y_forecast : forecast
+        A forecast of :mod:`skcalib.forecasts`, or whatever
+        :func:`~skcalib.forecasts.as_forecast` takes, such as the tuple (mean, std).
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    calibration : {"distribution", "quantile", "marginal", "decision", "group", "individual", \
+            "local"}, default="distribution"
+        The form of calibration, as in :func:`distribution_matching_error`.
+
+    given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
+        What is conditioned on, as in :func:`distribution_matching_error`.
+
+    loss : float, callable, or list of these, default=None
+        The losses of "decision".
+
+    kernel : {"rbf", "laplacian", "energy"} or callable, default="rbf"
+        Kernel on the outcomes, as in :func:`distribution_matching_error`.
+
+    bandwidth : "median" or float, default="median"
+        The ν of `kernel`.
+
+    given_kernel : {"rbf", "laplacian", "exponential", "total-variation", "wasserstein"} or \
+            callable, default="rbf"
+        Kernel on what is conditioned on.
+
+    given_bandwidth : "median" or float, default="median"
+        The ν of `given_kernel`.
+
+    y_grid : array-like of shape (n_points,), default=None
+        Outcomes (PITs for "quantile" and "local", levels for quantile forecasts) at which the
+        function is evaluated. By default 101 points from the least outcome to the largest, or from
+        0 to 1.
+
+    given_grid : array-like of shape (n_places, n_features) or (n_places,), default=None
+        Where it is evaluated: features, or the mean and the logarithm of the standard deviation of
+        a forecast. By default what is given for the samples; of more than 50 different ones, 50.
+        For groups, actions, and forms without a condition it must be None: all are evaluated.
+
+    Returns
+    -------
+    witness : MatchingWitness
+        Arrays `y`, `given` and `value`.
+
+    See Also
+    --------
+    distribution_matching_error : Its squared norm.
+    smooth_calibration_witness : The same for two classes.
+
+    Notes
+    -----
+    In the notation of :func:`distribution_matching_error`, the value is
+
+    .. math:: f(z, y) = \sum_i w_i \, k(z_i, z) \, [\ell(y_i, y) - E \ell(Y_i, y)]
+
+    (section 2 of [1]_), and the biased error is :math:`\sum_i w_i \, [f(z_i, y_i) - E f(z_i,
+    Y_i)]`. The cost for a grid of m outcomes and g places is :math:`O(n m (c + g))` for forecasts
+    with c components.
+
+    References
+    ----------
+    .. [1] A. Gretton, K. Borgwardt, M. Rasch, B. Schölkopf and A. Smola (2012). A Kernel Two-Sample
+       Test. JMLR 13. https://jmlr.org/papers/v13/gretton12a.html
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.metrics import distribution_matching_witness
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.normal(size=300)
+    >>> witness = distribution_matching_witness(
+    ...     y, (np.zeros(300), np.full(300, 2.0)), calibration="marginal"
+    ... )
+    >>> float(abs(witness.y[witness.value[0].argmax()])) < 0.3  # too many outcomes near 0
+    True
+    """
+    data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight, given=given)
+    options: dict[str, Any] = {
+        "calibration": calibration,
+        "loss": loss,
+        "kernel": kernel,
+        "bandwidth": bandwidth,
+        "given_kernel": given_kernel,
+        "given_bandwidth": given_bandwidth,
+    }
+    check_options(data, **options, estimator="biased")
+    check_forecast_loss(loss)
+    error = MatchingError(data, **options)
+    grid = _outcomes(error) if y_grid is None else check_grid(y_grid, "y_grid", 1)
+    shown, places = _places(error, given_grid)
+    return MatchingWitness(grid, shown, witness_values(error, grid, places))
+
+
+def _outcomes(error):
+    if error.is_of_pits or isinstance(error.forecast, QuantileForecast):
+        return np.linspace(0.0, 1.0, _OUTCOMES)
+    return np.linspace(error.data.value.min(), error.data.value.max(), _OUTCOMES)
+
+
+def _places(error, given_grid):
+    """What is shown of the places, and the places as the kernel takes them."""
+    form = error.options["calibration"]
+    if form in ("quantile", "marginal", "group", "decision"):
+        check_no_grid(given_grid, form)
+        codes, first = np.unique(error.given.points, axis=0, return_index=True)
+        if form == "group":
+            return error.data.given[first], codes
+        return (codes.astype(np.intp) if form == "decision" else None), codes
+    raw = error.raw_points()
+    if given_grid is None:
+        distinct = np.unique(raw, axis=0)
+        chosen = np.linspace(0, len(distinct) - 1, min(len(distinct), _PLACES)).round()
+        places = distinct[chosen.astype(np.intp)]
+    else:
+        places = check_grid(given_grid, "given_grid", 2, raw.shape[1])
+    return places, scaled_places(error, places)
+
+
+def check_grid(values, name, n_dimensions, n_columns=1):
+    """A finite grid of numbers with the right number of columns."""
+    array = as_array(values, name)
+    if n_dimensions == 2 and array.ndim == 1:
+        array = array[:, None]
+    if array.dtype.kind not in "biuf" or not np.isfinite(array.astype(np.float64)).all():
+        raise ValueError(
+            f"{name} must hold finite numbers; found type {array.dtype}, or NaN. Leave it out to "
+            "get one from the data."
+        )
+    if array.ndim != n_dimensions or len(array) == 0 or array.shape[1:] not in ((), (n_columns,)):
+        shape = "(n_points,)" if n_dimensions == 1 else f"(n_places, {n_columns})"
+        raise ValueError(
+            f"{name} must have the shape {shape}; found {array.shape}. Leave it out to get one "
+            "from the data."
+        )
+    return array.astype(np.float64)
+
+
+def check_no_grid(given_grid, form):
+    if given_grid is not None:
+        raise ValueError(
+            f"given_grid must be None for calibration={form!r}, where all groups or actions are "
+            "evaluated; found an array. Leave it out."
+        )
