@@ -176,8 +176,9 @@ def crps_ppf_between(
     """The same for a continuous quantile function, from (n, m) levels to (n, m).
 
     The law of min(max(Y, low), high) has quantiles clipped in the same way, which have kinks at
-    the levels F(low) and F(high); the pinball loss has one at F(y). So `levels` (n, 3) are these
-    three, and the quadrature has 32 nodes on each of the four pieces between them.
+    the levels F(low) and F(high); the pinball loss has one at F(y). So `levels` (n, k) are these,
+    as far as the thresholds are finite, and the quadrature has 32 nodes on each of the pieces
+    between them.
     """
     ends = np.sort(levels, axis=1)
     ends = np.column_stack([np.zeros(len(y)), ends, np.ones(len(y))])

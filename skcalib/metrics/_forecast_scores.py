@@ -180,12 +180,8 @@ def losses_between(
     """∫ (F(t) − 1[y ≤ t])² dt over t from low to high, (n,)."""
     if not forecast.is_continuous and forecast.components(n_nodes=1).location.shape[1] > 1:
         return _of_members(forecast, y, low, high, fair)  # it has members, not nodes
-    of_y = forecast.cdf(y)
-    ends = (
-        np.full(len(y), float(end > 0)) if np.isinf(end) else forecast.cdf(end)
-        for end in (low, high)
-    )
-    return crps_ppf_between(y, forecast.ppf, np.column_stack([of_y, *ends]), low, high)
+    kinks = [forecast.cdf(end) for end in (y, low, high) if np.isfinite(end).all()]
+    return crps_ppf_between(y, forecast.ppf, np.column_stack(kinks), low, high)
 
 
 @losses_between.register

@@ -44,7 +44,7 @@ def crps_parts(data: ForecastData, tolerance: float = _TOLERANCE) -> np.ndarray:
         recalibrated -= error
         if max(abs(error), abs(recalibrated - before)) <= tolerance * score:
             break
-    recalibrated = min(max(recalibrated, 0.0), inside, uncertainty, score)
+    recalibrated = min(max(recalibrated, 0.0), uncertainty, score)
     return np.array([score - recalibrated, uncertainty - recalibrated, uncertainty, score])
 
 

@@ -161,6 +161,12 @@ def test_p_values_of_a_single_point():
     assert local_calibration(y, grid, random_state=0, **options).p_value[0] > 0.05
 
 
+def test_draws_that_are_tied_with_the_data_count():
+    forecast = EnsembleForecast(np.ones((5, 2)), [1, 1])
+    around = local_calibration(np.ones(5), forecast, given=np.arange(5), n_resamples=9)
+    np.testing.assert_array_equal(around.p_value, 1)
+
+
 def test_p_values_are_ranks_among_draws():
     # the same draws by hand: the outcomes are normal, the PITs uniform
     y, forecast, x, weight = local_case(5)

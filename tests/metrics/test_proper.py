@@ -385,6 +385,18 @@ def test_a_larger_sample_uses_cells_that_hold_several_outcomes(monkeypatch):
     np.testing.assert_array_equal(coarse[2:], fine[2:])
 
 
+def test_the_error_of_few_cells_is_taken_off(monkeypatch):
+    rng = np.random.default_rng(0)
+    mean, std = rng.normal(size=2000), np.exp(0.5 * rng.normal(size=2000))
+    y = mean + std * rng.normal(size=2000)
+    fine = score_decomposition(y, (mean, std), score="crps")
+    monkeypatch.setattr("skcalib._numerics.thresholds._MOST_EDGES", 10)
+    monkeypatch.setattr("skcalib.metrics._threshold_scores._CELLS", (64,))
+    coarse = score_decomposition(y, (mean, std), score="crps")
+    # the error itself is 1.5e-3 of the score
+    assert coarse.miscalibration == pytest.approx(fine.miscalibration, abs=4e-4 * fine.score)
+
+
 def test_the_null_mean_of_the_miscalibration():
     y, forecast, _ = normal_case(1, n=20)
     options = {"score": "crps", "random_state": 0}

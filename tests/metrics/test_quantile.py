@@ -168,6 +168,13 @@ def test_quantile_forecasts_are_measured_at_their_levels():
         assert error == pytest.approx(abs(covered - 0.8), abs=1e-14)
 
 
+def test_levels_may_miss_by_rounding():
+    # 0.7 − 0.3 is not 0.4
+    forecast = QuantileForecast([[0.0, 1.0]], [0.3, 0.7])
+    error = quantile_calibration_error([0.5], forecast, kind="interval", levels=[0.4])
+    assert error == pytest.approx(0.6, abs=1e-15)
+
+
 def test_quantile_forecasts_know_no_other_levels():
     forecast = QuantileForecast([[0.0, 1.0]], [0.2, 0.5])
     with pytest.raises(ValueError, match=r"levels must be among .*\[0.2, 0.5\].* found 0.3"):
