@@ -92,8 +92,7 @@ class QuantileRecalibrator(ForecastRecalibrator):
 
     def _fit(self, data: ForecastData) -> None:
         self.levels_ = self._check_levels(data.forecast)
-        quantiles = data.forecast.quantiles(self.levels_)
-        gap = data.value[:, None] - quantiles  # (n, K)
+        gap = data.value[:, None] - _quantiles(data.forecast, self.levels_)  # (n, K)
         if self.method == "levels":
             targets, scores = self.levels_, gap
         else:
@@ -121,7 +120,7 @@ class QuantileRecalibrator(ForecastRecalibrator):
                 "X must have the levels that it had at fit, as their quantiles are moved; found "
                 "others. Forecast quantiles at the same levels."
             )
-        moved = forecast.quantiles(self.levels_) + self.offsets_
+        moved = _quantiles(forecast, self.levels_) + self.offsets_
         if self.method == "levels":
             return QuantileForecast(np.maximum.accumulate(moved, axis=1), self.levels_)
         return QuantileForecast(_nested(moved), self.levels_)
@@ -135,6 +134,13 @@ class QuantileRecalibrator(ForecastRecalibrator):
                 f"and {type(forecast).__name__} as X. Pass levels=[0.05, 0.5, 0.95]."
             )
         return forecast.levels
+
+
+def _quantiles(forecast: Forecast, levels: np.ndarray) -> np.ndarray:
+    """(n, K); those of a grid are not interpolated at its own levels, not even to the same."""
+    if isinstance(forecast, QuantileForecast) and np.array_equal(forecast.levels, levels):
+        return forecast.values
+    return forecast.quantiles(levels)
 
 
 def _ranked(score: np.ndarray, weight: np.ndarray, level: float) -> Any:

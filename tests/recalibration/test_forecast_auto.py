@@ -1,0 +1,142 @@
+"""AutoForecastRecalibrator scores its candidates as loops do, and keeps the surest gain."""
+
+import numpy as np
+import pytest
+
+from skcalib.forecasts import (
+    EnsembleForecast,
+    GaussianForecast,
+    QuantileForecast,
+    ResidualForecast,
+)
+from skcalib.forecasts._data import check_forecasts
+from skcalib.recalibration import (
+    AutoForecastRecalibrator,
+    IdentityForecastRecalibrator,
+    LocationScaleRecalibrator,
+    PITRecalibrator,
+)
+from skcalib.recalibration._forecast_auto import _folds
+from skcalib.recalibration._forecast_base import RecalibratorChain
+
+rng = np.random.default_rng(0)
+N = 120
+MEAN, STD = 3 * rng.normal(size=N), rng.uniform(0.5, 2.0, N)
+Y = MEAN + STD * rng.normal(size=N)
+CANDIDATES = [
+    ("scale", LocationScaleRecalibrator(scale_only=True)),
+    ("levels", PITRecalibrator("beta")),
+]
+
+
+@pytest.mark.parametrize("scoring", ["crps", "log"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_results_equal_loops(scoring, weighted):
+    forecast = GaussianForecast(MEAN, STD / 2)
+    weight = np.random.default_rng(1).random(N) if weighted else np.ones(N)
+    given = {"sample_weight": weight} if weighted else {}
+    auto = AutoForecastRecalibrator(CANDIDATES, scoring=scoring, n_folds=3)
+    auto.fit(forecast, Y, **given)
+    share = weight / weight.sum()
+    fold = _folds(check_forecasts(Y, forecast, sample_weight=weight if weighted else None), 3)
+    losses = []
+    for candidate in (
+        IdentityForecastRecalibrator(),
+        LocationScaleRecalibrator(scale_only=True),
+        PITRecalibrator("beta"),
+    ):
+        row = np.empty(N)
+        for k in range(3):
+            rest = fold != k
+            candidate.fit(forecast[rest], Y[rest], sample_weight=weight[rest])
+            new = candidate.transform(forecast[~rest])
+            row[~rest] = new.crps(Y[~rest]) if scoring == "crps" else -new.logpdf(Y[~rest])
+        losses.append(row)
+    gain = losses[0] - np.array(losses)
+    error = [np.sqrt(np.sum(share**2 * (g - g @ share) ** 2)) for g in gain]
+    assert auto.results_["name"] == ["none", "scale", "levels"]
+    np.testing.assert_allclose(auto.results_["loss"], np.array(losses) @ share, rtol=1e-6)
+    np.testing.assert_allclose(auto.results_["gain"], gain @ share, atol=1e-6)
+    np.testing.assert_allclose(auto.results_["gain_error"], error, atol=1e-6)
+    best = np.argmax(gain @ share - error)
+    assert auto.best_name_ == auto.results_["name"][best]
+
+
+def test_calibrated_forecasts_stay_as_they_are():
+    forecast = GaussianForecast(MEAN, STD)
+    auto = AutoForecastRecalibrator().fit(forecast, Y)
+    assert auto.best_name_ == "none"
+    assert auto.transform(forecast) is forecast
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "ensemble", "quantiles", "residual"])
+def test_standard_deviations_six_times_too_small(kind):
+    """Levels alone cannot mend them: the scale comes first."""
+    levels = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
+    narrow = GaussianForecast(MEAN, STD / 6)
+    forecast = {
+        "gaussian": narrow,
+        "ensemble": EnsembleForecast(
+            MEAN[:, None] + STD[:, None] / 6 * np.random.default_rng(2).normal(size=(N, 20))
+        ),
+        "quantiles": QuantileForecast(narrow.quantiles(levels), levels),
+        "residual": ResidualForecast(MEAN, np.random.default_rng(3).normal(size=30) / 5),
+    }[kind]
+    auto = AutoForecastRecalibrator().fit(forecast, Y)
+    table = dict(zip(auto.results_["name"], auto.results_["loss"], strict=True))
+    assert "scale" in auto.best_name_
+    if kind != "quantiles":  # which have no tails to run out of
+        assert table["scale"] < table["levels"] < table["none"]
+    assert type(auto.transform(forecast)) is type(forecast) or "levels" in auto.best_name_
+
+
+def test_the_order_of_rows_does_not_matter():
+    forecast = GaussianForecast(MEAN, STD / 2)
+    order = np.random.default_rng(4).permutation(N)
+    auto = AutoForecastRecalibrator(CANDIDATES).fit(forecast, Y)
+    same = AutoForecastRecalibrator(CANDIDATES).fit(forecast[order], Y[order])
+    np.testing.assert_allclose(same.results_["loss"], auto.results_["loss"], rtol=1e-6)
+
+
+def test_few_samples_try_less():
+    forecast = GaussianForecast(MEAN, STD)
+    names = {
+        n: AutoForecastRecalibrator().fit(forecast[:n], Y[:n]).results_["name"] for n in (6, 30)
+    }
+    assert names[6] == ["none", "scale"]
+    assert names[30] == [
+        "none",
+        "scale",
+        "location and scale",
+        "levels",
+        "location, scale and levels",
+    ]
+    grid = QuantileForecast(forecast.quantiles([0.02, 0.98]), [0.02, 0.98])
+    assert "levels" not in AutoForecastRecalibrator().fit(grid[:40], Y[:40]).results_["name"]
+    assert "levels" in AutoForecastRecalibrator().fit(grid[:80], Y[:80]).results_["name"]
+
+
+def test_both_steps_know_the_weights():
+    forecast, weight = GaussianForecast(MEAN, STD / 3), np.random.default_rng(5).random(N)
+    scale, levels = LocationScaleRecalibrator(), PITRecalibrator("beta")
+    chain = RecalibratorChain(scale, levels).fit(forecast, Y, sample_weight=weight)
+    first = scale.fit(forecast, Y, sample_weight=weight).transform(forecast)
+    second = levels.fit(first, Y, sample_weight=weight).transform(first)
+    np.testing.assert_allclose(chain.transform(forecast).ppf(0.3), second.ppf(0.3), rtol=1e-6)
+    np.testing.assert_allclose(chain.transform(forecast).logpdf(Y), second.logpdf(Y), rtol=1e-6)
+
+
+def test_bad_input():
+    forecast = GaussianForecast(MEAN, STD)
+    for candidates, message in (
+        ([("a", IdentityForecastRecalibrator)], "objects with the methods fit and transform"),
+        ([("none", IdentityForecastRecalibrator())], "different names, none of them 'none'"),
+        ([IdentityForecastRecalibrator()], "pairs of a name and a recalibrator"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            AutoForecastRecalibrator(candidates).fit(forecast, Y)
+    with pytest.raises(ValueError, match="at least 2 outcomes"):
+        AutoForecastRecalibrator().fit(forecast[:1], Y[:1])
+    ensemble = EnsembleForecast(np.random.default_rng(6).normal(size=(N, 4)))
+    with pytest.raises(ValueError, match="logpdf is not known"):
+        AutoForecastRecalibrator(scoring="log").fit(ensemble, Y)
