@@ -317,10 +317,12 @@ class PITHistogramDisplay:
         self.bars_ = ax.stairs(self.density, self.edges, **style)
         color = self.bars_.get_edgecolor()
         ax.stairs(self.density, self.edges, fill=True, color=color, alpha=0.2)
+        sharing = ax.get_shared_y_axes().get_siblings(ax)
+        highest = max(one.dataLim.y1 for one in sharing)  # −inf where nothing is drawn yet
         n_lines = "\n".join(ax.get_legend_handles_labels()[1]).count("\n") + 1
         ax.set(
             xlim=(0, 1),
-            ylim=(0, ax.dataLim.y1 * (1 + 0.06 * n_lines)),  # with room for the legend
+            ylim=(0, highest * (1 + 0.06 * n_lines)),  # with room for the legend
             xlabel="PIT: forecast probability of less than the outcome",
             ylabel="density",
         )

@@ -1,5 +1,7 @@
 """A report on calibration, in the manner of scikit-learn's `classification_report`."""
 
+from typing import Any
+
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
@@ -7,6 +9,10 @@ from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS
 from .._sklearn import validate_params
 from .._types import Label, RandomState
+from ..forecasts._as_forecast import is_forecast
+from ..forecasts._data import check_forecasts
+from ._forecast_numbers import diagnose, measure_forecasts, run_forecast_test
+from ._forecast_text import forecast_advice, format_forecast_report
 from ._numbers import measure, run_test
 from ._text import advice, format_report
 
@@ -17,7 +23,7 @@ from ._text import advice, format_report
 )
 def calibration_report(
     y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_proba: Any,
     *,
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
@@ -25,16 +31,17 @@ def calibration_report(
     random_state: RandomState = None,
     output_dict: bool = False,
 ) -> str | dict:
-    """Report how well predicted probabilities are calibrated, and whether that could be chance.
+    """Report how well probabilities or forecasts are calibrated, and whether that could be chance.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        True labels: strings, integers or booleans.
+        True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
-    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
         Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
-        column for each class in the order of `labels`; rows sum to 1.
+        column for each class in the order of `labels`; rows sum to 1. Or a forecast of a number,
+        as :func:`skcalib.forecasts.as_forecast` takes it.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -65,6 +72,15 @@ def calibration_report(
         "squared_kernel_calibration_error", "p_value", "n_tested" (the number of samples in the last
         two) and "advice".
 
+        For forecasts the keys are "n_samples", "continuous_ranked_probability_loss",
+        "quantile_calibration_error", "coverage_50", "coverage_80", "coverage_95" (shares of the
+        outcomes in central intervals), "mean_width_50", "mean_width_80", "mean_width_95",
+        "mean_std", "mean_z", "rms_z" (of standardised errors), "distribution_matching_error",
+        "distribution_matching_ratio" (to its standard deviation for calibrated forecasts),
+        "p_value", "quantile_p_value", "n_tested" (the number of samples in the last four) and
+        "advice". What forecasts cannot know is left out. Quantiles at given levels have the
+        intervals between these.
+
     See Also
     --------
     skcalib.metrics : The measures one by one.
@@ -78,6 +94,17 @@ def calibration_report(
     predictions at hand, so its values for two models are not comparable. The log loss is
     scikit-learn's, which keeps probabilities 2.2e-16 away from 0 and 1 and so is finite.
 
+    Of forecasts, at most 1000 samples are tested: by ``CalibrationTest()``, and for
+    "quantile_p_value" by ``CalibrationTest("quantile_calibration_error")``, which finds what is
+    wrong in the same way everywhere in fewer samples. The p-value in the advice is twice the
+    smaller of the two. Coverage counts PITs: outcomes of positive probability count in part, and
+    outcomes of an ensemble without weights by their rank, so it may differ from the share of
+    outcomes between the ends of the intervals. A standardised error is (outcome − mean) / standard
+    deviation. Errors of ensembles and discrete forecasts are divided by the root mean square
+    standard deviation instead. For s members without weights that is multiplied by
+    :math:`\\sqrt{(s + 1) / (s - 1)}`: so the mean square is 1 if the outcome is exchangeable with
+    the members.
+
     Examples
     --------
     >>> import numpy as np
@@ -88,10 +115,34 @@ def calibration_report(
     >>> print(calibration_report(y, proba, random_state=0))
     Calibration of 1000 predictions, 2 classes
     ...
+    >>> mean = rng.normal(size=200)
+    >>> y = rng.normal(mean, 1.0)
+    >>> forecast = mean, np.full(200, 0.4)
+    >>> calibration_report(y, forecast, random_state=0, output_dict=True)["advice"]
+    'Miscalibrated (p = 0.002); standard deviations are too small by a factor 2...'
     """
+    rng = check_random_state(random_state)
+    if is_forecast(y_proba):
+        check_no_classes(pos_label, labels)
+        names = ("y_true", "y_proba")
+        data = check_forecasts(y_true, y_proba, sample_weight=sample_weight, names=names)
+        numbers = measure_forecasts(data) | run_forecast_test(data, rng)
+        numbers["advice"] = forecast_advice(numbers, diagnose(data))
+        return numbers if output_dict else format_forecast_report(numbers)
     predictions = check_predictions(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
-    numbers = measure(predictions) | run_test(predictions, check_random_state(random_state))
+    numbers = measure(predictions) | run_test(predictions, rng)
     numbers["advice"] = advice(numbers, predictions)
     return numbers if output_dict else format_report(numbers)
+
+
+def check_no_classes(pos_label, labels):
+    """Outcomes that are numbers have no classes."""
+    given = {"pos_label": pos_label, "labels": labels}
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(
+                f"{name} is for probabilities of classes; found a forecast of a number. Leave it "
+                "out."
+            )

@@ -1,0 +1,136 @@
+"""The numbers of a report on forecasts."""
+
+import contextlib
+
+import numpy as np
+
+from .._numerics.pit import laws_at, pit_laws
+from ..forecasts._data import ForecastData
+from ..hypothesis_tests import CalibrationTest
+from ..metrics import sharpness
+from ..metrics._registry import FORECAST_METRICS
+
+# The test of more samples takes more than a few seconds.
+_MOST_TESTED = 1000
+
+# Deviations of less than this many standard errors are not reported.
+_CLEAR = 2.0
+
+
+def measure_forecasts(data: ForecastData) -> dict:
+    """Scores, errors, coverage and sharpness by name."""
+    numbers: dict = {"n_samples": data.n_samples}
+    for entry in FORECAST_METRICS.values():
+        if entry.in_report:
+            numbers[entry.name] = entry.function(
+                data.value, data.forecast, sample_weight=data.weight
+            )
+    with contextlib.suppress(ValueError):  # quantiles at levels that make no central interval
+        sharp = sharpness(data.forecast, sample_weight=data.weight)
+        coverage = coverage_of_intervals(data, sharp.levels)
+        names = [f"{100 * level:.4g}" for level in sharp.levels]
+        numbers |= {f"coverage_{n}": c for n, c in zip(names, coverage, strict=True)}
+        numbers |= {f"mean_width_{n}": w for n, w in zip(names, sharp.width.tolist(), strict=True)}
+        numbers["mean_std"] = sharp.std
+    moments = standardized_errors(data)
+    if moments is not None:
+        bias, square, _, _ = moments
+        numbers["mean_z"], numbers["rms_z"] = bias, float(np.sqrt(square))
+    return {name: number for name, number in numbers.items() if not np.isnan(number)}
+
+
+def coverage_of_intervals(data: ForecastData, levels: np.ndarray) -> list[float]:
+    """Share of the outcomes in central intervals of these levels."""
+    law = pit_laws(*data.forecast.pit_bounds(data.value), folded=True)
+    return [float(data.weight @ laws_at(law, level)) for level in levels]
+
+
+def standardized_errors(data: ForecastData) -> tuple[float, float, float, float] | None:
+    """Mean and mean square of (outcome − mean) / std, and the standard errors of both.
+
+    The standard errors are at least those of calibrated normal forecasts.
+    None for forecasts that have no finite mean and standard deviation. The forecasts of ensembles
+    and discrete outcomes may have a standard deviation of 0 in some rows, so these are divided by
+    the root mean square of all standard deviations. The mean of s exchangeable members errs by
+    (s + 1) / (s − 1) times the variance of the members, on average.
+    """
+    forecast, weight = data.forecast, data.weight
+    try:
+        error, std = data.value - forecast.mean(), forecast.std()
+    except ValueError:
+        return None
+    if not forecast.is_continuous:
+        std = np.full(len(std), np.sqrt(weight @ std**2))
+    if forecast.is_exchangeable:
+        n_members = forecast.components().location.shape[1]
+        std = std * np.sqrt((n_members + 1) / (n_members - 1))
+    if not (np.isfinite(error).all() and np.isfinite(std).all() and (std > 0).all()):
+        return None
+    z = error / std
+    mean, square = float(weight @ z), float(weight @ z**2)
+    variance = np.maximum([square - mean**2, float(weight @ z**4) - square**2], [1.0, 2.0])
+    noise, noise_of_square = np.sqrt(variance * data.share_of_one_sample).tolist()
+    return mean, square, noise, noise_of_square
+
+
+def diagnose(data: ForecastData) -> list[str]:
+    """What is clearly wrong with the forecasts on average, in words."""
+    moments = standardized_errors(data)
+    if moments is None:
+        return _diagnose_coverage(data)
+    mean, square, noise, noise_of_square = moments
+    found = []
+    variance = square - mean**2
+    if abs(variance - 1) > _CLEAR * noise_of_square:
+        factor = np.sqrt(variance)
+        size = "small" if factor > 1 else "large"
+        factor = max(factor, 1 / factor)
+        found.append(f"standard deviations are too {size} by a factor {factor:.2f}")
+    if abs(mean) > _CLEAR * noise:
+        direction = "higher" if mean > 0 else "lower"
+        found.append(
+            f"outcomes are {direction} than forecast, by {abs(mean):.2g} standard deviations on "
+            "average"
+        )
+    return found
+
+
+def _diagnose_coverage(data: ForecastData) -> list[str]:
+    with contextlib.suppress(ValueError):
+        levels = sharpness(data.forecast).levels
+        noise = np.sqrt(levels * (1 - levels) * data.share_of_one_sample)
+        gap = np.array(coverage_of_intervals(data, levels)) - levels
+        worst = int(np.argmax(np.abs(gap) / noise))
+        if abs(gap[worst]) > _CLEAR * noise[worst]:
+            kind = "narrow" if gap[worst] < 0 else "wide"
+            return [
+                f"intervals are too {kind}: those of {100 * levels[worst]:.4g} % hold "
+                f"{100 * (levels + gap)[worst]:.3g} % of the outcomes"
+            ]
+    return []
+
+
+def run_forecast_test(data: ForecastData, random_state: np.random.RandomState) -> dict:
+    """The numbers of two calibration tests, on a random part of the samples if they are many.
+
+    The default test compares samples with similar forecasts, and the test of quantiles all of them.
+    So it finds what is wrong everywhere alike in fewer samples.
+    """
+    n_tested = min(data.n_samples, _MOST_TESTED)
+    tested = data
+    if n_tested < data.n_samples:
+        tested = data.take(random_state.permutation(data.n_samples)[:n_tested])
+    test = CalibrationTest(random_state=random_state)
+    if n_tested == 1:
+        test.set_params(estimator="biased")
+    test.fit(tested.forecast, tested.value, sample_weight=tested.weight)
+    of_quantiles = CalibrationTest("quantile_calibration_error", random_state=random_state)
+    of_quantiles.fit(tested.forecast, tested.value, sample_weight=tested.weight)
+    chance = float(test.null_distribution_.std())
+    return {
+        "distribution_matching_error": test.statistic_,
+        "distribution_matching_ratio": test.statistic_ / chance if chance > 0 else 0.0,
+        "p_value": test.p_value_,
+        "quantile_p_value": of_quantiles.p_value_,
+        "n_tested": n_tested,
+    }

@@ -1,0 +1,56 @@
+"""The text of a report on forecasts."""
+
+import textwrap
+
+from ..metrics._registry import FORECAST_METRICS
+
+_LEVEL = 0.05
+
+_TITLES = {
+    **{name: entry.title for name, entry in FORECAST_METRICS.items() if entry.in_report},
+    "mean_z": "mean standardised error",
+    "rms_z": "root mean square standardised error",
+    "mean_std": "mean standard deviation",
+    "distribution_matching_error": "distribution matching error",
+    "distribution_matching_ratio": "the same over its standard deviation by chance",
+    "p_value": "p-value of the calibration test",
+    "quantile_p_value": "p-value of the test of quantiles",
+}
+
+
+def forecast_advice(numbers: dict, found: list[str]) -> str:
+    """A verdict by both p-values, what was found to be wrong, and a remedy."""
+    p_value = min(1.0, 2 * min(numbers["p_value"], numbers["quantile_p_value"]))
+    if p_value >= _LEVEL:
+        return (
+            f"No evidence of miscalibration (p = {p_value:.3g}): a calibrated forecast often "
+            "deviates as much. Few samples cannot show more."
+        )
+    kind = "; ".join(found) or (
+        "though spread and level agree with the outcomes on average, so the shape of the "
+        "distributions is wrong, or they are wrong for a part of the samples"
+    )
+    return (
+        f"Miscalibrated (p = {p_value:.3g}); {kind}. Recalibrate on data that the regressor was "
+        "not fitted on, for instance with RecalibratedRegressor."
+    )
+
+
+def _title(key: str) -> str | None:
+    """The title of a number; None if it has no line of its own."""
+    for start, title in (("coverage_", "coverage of the"), ("mean_width_", "mean width of the")):
+        if key.startswith(start):
+            return f"{title} {key.removeprefix(start)} % intervals"
+    return _TITLES.get(key)
+
+
+def format_forecast_report(numbers: dict) -> str:
+    n_samples, n_tested = numbers["n_samples"], numbers["n_tested"]
+    lines = [f"Calibration of {n_samples} forecasts", ""]
+    for key, value in numbers.items():
+        if (title := _title(key)) is not None:
+            digits = "9.1e" if key == "distribution_matching_error" else "9.4g"
+            lines.append(f"{title:<48}{value:{digits}}")
+    if n_tested < n_samples:
+        lines.append(f"(the last four numbers are of {n_tested} samples, chosen at random)")
+    return "\n".join([*lines, "", textwrap.fill(numbers["advice"], width=76)])
