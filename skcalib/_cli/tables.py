@@ -1,21 +1,16 @@
 """Labels and probabilities from a file of comma-separated values."""
 
 import contextlib
-import csv
 import re
-from collections.abc import Iterator, Sequence
-from itertools import islice
-from operator import itemgetter
+from collections.abc import Sequence
 
 import numpy as np
 
 from .._inputs.arrays import listed
 from .._inputs.probabilities import SUM_TOLERANCE, divide_by_sums
+from .files import as_numbers, columns_in_parts
 
 _MISSING = {"", "na", "n/a", "nan", "null", "<na>", "#n/a"}
-
-# Rows that are parsed at once: a few megabytes of text.
-_ROWS_AT_ONCE = 2**16
 
 # A larger miss is refused. Rounding can cause one if there are many classes and few digits, but
 # dividing by the sum would not bring back what was rounded away.
@@ -43,69 +38,18 @@ def read_predictions(
     labels: list[str] = []
     parts: list[np.ndarray] = []
     spellings = _Spellings()
-    records = _records(path, [label_column, *proba_columns])
-    while rows := list(islice(records, _ROWS_AT_ONCE)):
-        lines, label_texts, *texts = zip(*rows, strict=True)
+    for lines, label_texts, *texts in columns_in_parts(path, [label_column, *proba_columns]):
         labels += _labels(lines, label_texts, label_column, spellings)
         named = zip(proba_columns, texts, strict=True)
         columns = [_probabilities(lines, column, name) for name, column in named]
         many = len(columns) > 1
         parts.append(_summing_to_1(lines, np.column_stack(columns), texts) if many else columns[0])
-    if not labels:
-        raise ValueError(f"{path} must hold at least one row below the header; found none.")
     observed = sorted(set(labels))
     if len(proba_columns) == 1:
         classes = _two_classes(observed, positive)
     else:
         classes = _classes_of_columns(observed, proba_columns)
     return np.array(labels, dtype=object), np.concatenate(parts), classes
-
-
-def _records(path: str, wanted: Sequence[str]) -> Iterator[tuple]:
-    """For each row of the file the number of its line, and the texts of the columns."""
-    if len(set(wanted)) < len(wanted):
-        raise ValueError(f"Each column must be named once; found {listed(wanted)}.")
-    try:
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            rows = csv.reader(file)
-            header = [name.strip() for name in next((r for r in rows if not _is_blank(r)), [])]
-            _check_header(path, header, wanted)
-            pick = itemgetter(*(header.index(name) for name in wanted))
-            for row in rows:
-                if len(row) == len(header):
-                    yield rows.line_num, *pick(row)
-                elif not _is_blank(row):
-                    raise ValueError(
-                        f"Every row must have the {len(header)} columns of the header; found "
-                        f"{len(row)} in line {rows.line_num} of {path}."
-                    )
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}.") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(
-            f"{path} is not a text file of comma-separated values: {error}."
-        ) from error
-
-
-def _is_blank(row: list[str]) -> bool:
-    return len(row) < 2 and not "".join(row).strip()
-
-
-def _check_header(path: str, header: list[str], wanted: Sequence[str]) -> None:
-    if not header:
-        raise ValueError(f"{path} is empty; its first line must name the columns.")
-    missing = [name for name in wanted if name not in header]
-    if missing:
-        raise ValueError(
-            f"{path} has no column {', '.join(map(repr, missing))}; its columns are "
-            f"{listed(header)}. Values are separated by commas."
-        )
-    twice = [name for name in wanted if header.count(name) > 1]
-    if twice:
-        raise ValueError(
-            f"{path} must have one column of each name; found {header.count(twice[0])} named "
-            f"{twice[0]!r}. Rename them."
-        )
 
 
 class _Spellings(dict):
@@ -140,23 +84,7 @@ def _labels(
 
 
 def _probabilities(lines: Sequence[int], texts: Sequence[str], name: str) -> np.ndarray:
-    with contextlib.suppress(ValueError):
-        proba = np.array(list(map(float, texts)))
-        if proba.min() >= 0 and proba.max() <= 1 and "_" not in "".join(texts):
-            return proba
-    row = next(row for row, text in enumerate(texts) if not _is_probability(text))
-    found = repr(texts[row]) if texts[row].strip() else "nothing"
-    raise ValueError(
-        f"Column {name!r} must hold a probability in [0, 1] in every row; found {found} in line "
-        f"{lines[row]}. Remove or repair the row."
-    )
-
-
-def _is_probability(text: str) -> bool:
-    try:
-        return 0 <= float(text) <= 1 and "_" not in text  # Python allows 0.1_5
-    except ValueError:
-        return False
+    return as_numbers(lines, texts, name, "a probability in [0, 1]", lambda p: (p >= 0) & (p <= 1))
 
 
 def _summing_to_1(

@@ -323,10 +323,10 @@ def test_rows_are_read_in_parts(table, monkeypatch):
     label, proba = random_problem(np.random.default_rng(0), 100, 3)
     path, names = write_rows(table, "", label, proba)
     expected = read_predictions(path, "y", names)
-    monkeypatch.setattr("skcalib._cli.tables._ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("skcalib._cli.files._ROWS_AT_ONCE", 7)
     for found, one in zip(read_predictions(path, "y", names), expected, strict=True):
         np.testing.assert_array_equal(found, one)
-    monkeypatch.setattr("skcalib._cli.tables._ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("skcalib._cli.files._ROWS_AT_ONCE", 2)
     broken = table("y,p\n1,0.5\n0,0.5\n\n1,0.5\n0,x\n")
     with pytest.raises(ValueError, match="found 'x' in line 6"):
         read_predictions(broken, "y", ["p"])
