@@ -166,11 +166,13 @@ SAME_WORDS = {
 
 @pytest.mark.parametrize("parameter", SAME_WORDS)
 def test_the_same_parameter_has_the_same_words(parameter):
-    words = {"classes": {}, "forecasts": {}}
+    words = {"classes": {}, "forecasts": {}, "either": {}}
     for name in PUBLIC:
         if name.split(".")[1] in SAME_WORDS[parameter] and inspect.isfunction(load(name)):
             described_here = described(name)
             kind = "forecasts" if "y_forecast" in described_here else "classes"
+            if any("as_forecast" in d for n, d in described_here.items() if n[:7] == "y_proba"):
+                kind = "either"
             words[kind].setdefault(described_here.get(parameter), []).append(name)
     for of_kind in words.values():
         of_kind.pop(None, None)

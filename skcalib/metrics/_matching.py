@@ -78,7 +78,7 @@ def distribution_matching_error(
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        True labels: strings, integers or booleans. Or outcomes, for forecasts of a number.
+        True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
         Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one

@@ -88,7 +88,7 @@ def confidence_interval(
     y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
         Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
         column for each class in the order of `labels`; rows sum to 1. Or a forecast of a number,
-        as :func:`skcalib.forecasts.as_forecast` takes it, for a metric of forecasts.
+        as :func:`skcalib.forecasts.as_forecast` takes it.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
