@@ -1,0 +1,65 @@
+"""
+=============================================
+Do the quantiles of gradient boosting hold?
+=============================================
+
+Gradient boosting can predict quantiles, one model for each level. On few samples it learns the
+training outcomes too well: a tenth of new outcomes should be above the 90 % quantile, but many more
+are. Quantiles that are moved by what was seen on other samples hold.
+"""
+
+# %%
+# Quantiles as a forecast
+# -----------------------
+# `QuantileForecaster` fits one regressor for each level and returns a `QuantileForecast`. Nothing
+# is known beyond its quantiles, and nothing is made up.
+
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.model_selection import train_test_split
+
+from skcalib.display import QuantileReliabilityDisplay
+from skcalib.forecasts import QuantileForecaster, forecast_of
+from skcalib.metrics import continuous_ranked_probability_loss, interval_loss
+from skcalib.recalibration import QuantileRecalibrator, RecalibratedRegressor
+
+X, y = load_diabetes(return_X_y=True)
+X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
+boosting = QuantileForecaster(
+    HistGradientBoostingRegressor(loss="quantile", max_iter=50, random_state=0),
+    levels=[0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95],
+)
+models = {
+    "boosting": boosting,
+    "recalibrated": RecalibratedRegressor(boosting, QuantileRecalibrator(), cv=3),
+}
+forecasts = {name: forecast_of(m.fit(X_train, y_train), X_test) for name, m in models.items()}
+
+# %%
+# How often they hold
+# -------------------
+# To each quantile a number is added: the smallest that makes enough of the out-of-fold outcomes lie
+# below it. The grey bands show what chance does to calibrated quantiles.
+
+figure, axes = plt.subplots(1, 2, figsize=(9, 4.5), layout="constrained")
+for ax, kind in zip(axes, ("quantile", "interval"), strict=True):
+    for name, forecast in forecasts.items():
+        QuantileReliabilityDisplay.from_predictions(
+            y_test, forecast, kind=kind, ax=ax, name=name, random_state=0
+        )
+plt.show()
+
+# %%
+# Was it worth it?
+# ----------------
+# Wider intervals hold more outcomes, but say less. Proper scores weigh one against the other.
+
+for name, forecast in forecasts.items():
+    low, high = forecast.interval(0.9)
+    print(
+        f"{name:13} CRPS {continuous_ranked_probability_loss(y_test, forecast):.2f}, "
+        f"90 % intervals: width {(high - low).mean():.0f}, "
+        f"hold {((low <= y_test) & (y_test <= high)).mean():.0%}, "
+        f"interval loss {interval_loss(y_test, forecast, level=0.9):.0f}"
+    )
