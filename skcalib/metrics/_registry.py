@@ -73,14 +73,15 @@ METRICS = {
 
 
 _FORECASTS = frozenset({"forecasts"})
+_BOTH = frozenset({"classes", "forecasts"})
 
-# The metrics of forecasts.
+# The metrics of forecasts; some take probabilities of classes, too.
 FORECAST_METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
         Metric(quantile_calibration_error, "n log n", _FORECASTS, in_report=True),
         Metric(local_calibration_error, "n²", _FORECASTS),
-        Metric(distribution_matching_error, "n²", _FORECASTS, statistic=MatchingError),
+        Metric(distribution_matching_error, "n²", _BOTH, statistic=MatchingError),
         Metric(continuous_ranked_probability_loss, "n", _FORECASTS, is_mean=True, in_report=True),
         Metric(interval_loss, "n", _FORECASTS, is_mean=True),
         Metric(log_density_loss, "n", _FORECASTS, is_mean=True),

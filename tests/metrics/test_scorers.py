@@ -250,3 +250,15 @@ def test_scorers_of_forecasts_show_where_they_look():
         "make_scorer(mean_width, greater_is_better=False, "
         "response_method=('predict_forecast', 'predict_proba', 'predict'))"
     )
+
+
+def test_metrics_of_both_kinds_get_what_the_estimator_predicts(data, regression):
+    X, y = data
+    scorer = get_scorer("neg_distribution_matching_error")
+    model = make_pipeline(StandardScaler(), GaussianNB()).fit(X, y)
+    expected = -metrics.distribution_matching_error(y, model.predict_proba(X))
+    assert scorer(model, X, y) == pytest.approx(expected, rel=1e-12)
+    X, y = regression
+    model = make_pipeline(StandardScaler(), BayesianRidge()).fit(X, y)
+    expected = -metrics.distribution_matching_error(y, model.predict(X, return_std=True))
+    assert scorer(model, X, y) == pytest.approx(expected, rel=1e-12)

@@ -1,0 +1,629 @@
+"""CalibrationTest of forecasts: exact p-values, what a swap changes, weak hypotheses, size."""
+
+import pickle
+from functools import partial
+from itertools import product
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from scipy import stats
+from sklearn.base import clone
+
+from skcalib import metrics
+from skcalib.forecasts import (
+    DistributionForecast,
+    EnsembleForecast,
+    GaussianForecast,
+    GaussianMixtureForecast,
+    QuantileForecast,
+    ResidualForecast,
+)
+from skcalib.forecasts._data import check_forecasts
+from skcalib.hypothesis_tests import (
+    CalibrationTest,
+    CoxTest,
+    HosmerLemeshowTest,
+    SpiegelhalterTest,
+    UCMETest,
+)
+from skcalib.hypothesis_tests._statistics import statistic_of
+from skcalib.metrics import smooth_calibration_error
+
+LEVELS = [0.1, 0.25, 0.5, 0.75, 0.9]
+
+
+def normal(rng, n):
+    mean, std = rng.normal(size=n), np.exp(0.5 * rng.normal(size=n))
+    return GaussianForecast(mean, std), rng.normal(mean, std)
+
+
+def mixture(rng, n):
+    mean, std = rng.normal(size=(n, 2)), rng.uniform(0.3, 1, size=(n, 2))
+    chosen = (rng.random(n) < 0.7).astype(int)
+    rows = np.arange(n), chosen
+    return GaussianMixtureForecast(mean, std, [0.3, 0.7]), rng.normal(mean[rows], std[rows])
+
+
+def gamma(rng, n):
+    shape = np.exp(rng.normal(size=n))
+    return DistributionForecast(stats.gamma(shape, scale=2.0)), 2 * rng.gamma(shape)
+
+
+def poisson(rng, n):
+    mean = np.exp(rng.normal(size=n))
+    return DistributionForecast(stats.poisson(mean)), rng.poisson(mean).astype(float)
+
+
+def grid(rng, n):
+    forecast, y = normal(rng, n)
+    return QuantileForecast(forecast.quantiles(LEVELS), LEVELS), y
+
+
+def residuals(rng, n):
+    location, pool = rng.normal(size=n), rng.normal(size=30)
+    return ResidualForecast(location, pool), location + rng.choice(pool, size=n)
+
+
+def ensemble(rng, n, size=5):
+    mean, std = rng.normal(size=(n, 1)), np.exp(0.5 * rng.normal(size=(n, 1)))
+    values = rng.normal(mean, std, size=(n, size + 1))
+    return EnsembleForecast(values[:, 1:]), values[:, 0]
+
+
+def weighted_ensemble(rng, n):
+    members, weights = rng.normal(size=(n, 4)), rng.dirichlet(np.ones(4), size=n)
+    chosen = [rng.choice(row, p=weight) for row, weight in zip(members, weights, strict=True)]
+    return EnsembleForecast(members, weights), np.array(chosen)
+
+
+DRAWN = {
+    "normal": normal,
+    "mixture": mixture,
+    "gamma": gamma,
+    "poisson": poisson,
+    "grid": grid,
+    "residuals": residuals,
+    "weighted ensemble": weighted_ensemble,
+}
+SWAPPED = {
+    "2 members": partial(ensemble, size=2),
+    "5 members": ensemble,
+    "50 members": partial(ensemble, size=50),
+}
+CALIBRATED = DRAWN | SWAPPED
+
+
+def scaled_crps(y_true, y_forecast):
+    """A callable, whose scale follows the outcomes it gets."""
+    return float(np.mean(y_forecast.crps(y_true)) / (1 + np.ptp(y_true)))
+
+
+def options_of(statistic, **params):
+    return {"statistic": statistic, "metric_params": params or None}
+
+
+STATISTICS = {
+    "skce": options_of("skce"),
+    "skce, biased": {"statistic": "skce", "estimator": "biased"},
+    "skce, energy": {"statistic": "skce", "kernel": "energy"},
+    "skce, laplacian": {"statistic": "skce", "kernel": "laplacian"},
+    "skce, fixed": {"statistic": "skce", "bandwidth": 0.7},
+    "skce, wasserstein": options_of("skce", given_kernel="wasserstein"),
+    "skce, marginal": options_of("skce", calibration="marginal"),
+    "skce, threshold": options_of("skce", calibration="threshold"),
+    "skce, decision": options_of("skce", calibration="decision", loss=[0.0, 0.5]),
+    "skce, quantile": options_of("skce", calibration="quantile"),
+    "quantile": options_of("quantile_calibration_error"),
+    "quantile, l2": options_of("quantile_calibration_error", norm="l2"),
+    "quantile, max": options_of("quantile_calibration_error", norm="max"),
+    "crps": options_of("continuous_ranked_probability_loss"),
+    "callable": options_of(scaled_crps),
+}
+GIVEN_STATISTICS = {
+    "individual": options_of("skce", calibration="individual"),
+    "local": options_of("skce", calibration="local"),
+    "group": options_of("skce", calibration="group"),
+    "given": options_of("skce", calibration="distribution"),
+    "local error": options_of("local_calibration_error"),
+}
+
+
+def evaluator(options, forecast, y, given=None):
+    """The statistic that a test of these data uses, on vectors of outcomes."""
+    test = CalibrationTest(**options)
+    test.n_features_in_ = 1
+    return statistic_of(test, check_forecasts(y, forecast, given=given), weighted=False)
+
+
+# The draws
+
+
+@pytest.mark.parametrize("options", (STATISTICS | GIVEN_STATISTICS).values(), ids=str)
+@pytest.mark.parametrize("kind", [normal, mixture, grid, weighted_ensemble])
+def test_null_distribution_does_not_depend_on_the_outcomes_seen(kind, options):
+    # a bandwidth held at the median distance of the outcomes seen would show
+    rng = np.random.default_rng(0)
+    forecast, y = kind(rng, 6)
+    given = (
+        {"given": np.array([0.0, 1, 0, 1, 0, 1])} if options in GIVEN_STATISTICS.values() else {}
+    )
+    draws = forecast.redraw(rng, 5)
+    expected = evaluator(options, forecast, y, **given)(draws)
+    other = evaluator(options, forecast, draws[0], **given)(draws)
+    np.testing.assert_array_equal(other, expected)
+    seen = evaluator(options, forecast, y, **given)(y[None])
+    np.testing.assert_allclose(evaluator(options, forecast, draws[1], **given)(y[None]), seen)
+
+
+@pytest.mark.parametrize("options", (STATISTICS | GIVEN_STATISTICS).values(), ids=str)
+@pytest.mark.parametrize(("n", "size"), [(2, 2), (2, 3)])
+def test_every_swap_has_the_same_null_distribution(n, size, options):
+    # All assignments of the pooled values are equally likely if outcomes are exchangeable with
+    # members. The test is exact if they share one null distribution, so that the rank of the
+    # statistic in it is uniform. It fails if a bandwidth, a kernel on the forecasts or the
+    # forecast itself does not take part in the swap.
+    rng = np.random.default_rng(0)
+    pooled, given = rng.normal(size=(n, size + 1)), rng.integers(2, size=n).astype(float)
+    given = {"given": given} if options in GIVEN_STATISTICS.values() else {}
+    places = np.array(list(product(range(size + 1), repeat=n)))
+    observed, null = [], []
+    for place in places:
+        y = pooled[np.arange(n), place]
+        members = np.array([np.delete(row, k) for row, k in zip(pooled, place, strict=True)])
+        statistic = evaluator(options, EnsembleForecast(members), y, **given)
+        values = statistic(places)
+        observed.append(values[0])  # the first assignment leaves everything in place
+        null.append(np.sort(values))
+    np.testing.assert_allclose(null, np.broadcast_to(null[0], np.shape(null)), atol=1e-12)
+    np.testing.assert_allclose(np.sort(observed), null[0], atol=1e-12)
+
+
+def exact_p_value(values, probabilities):
+    """P(T* ≥ T) of the first value, from the values of all outcomes."""
+    return probabilities[values >= values[0] - 1e-12].sum()
+
+
+def close_to(p_value, expected, n_resamples):
+    return abs(p_value - expected) < 4 * np.sqrt(expected / n_resamples) + 1 / n_resamples
+
+
+@pytest.mark.parametrize("statistic", ["skce", "quantile_calibration_error", scaled_crps])
+def test_p_value_of_swaps_approaches_the_exact_one(statistic):
+    forecast, y = ensemble(np.random.default_rng(1), 4, 2)
+    places = np.array(list(product(range(3), repeat=4)))
+    values = evaluator({"statistic": statistic}, forecast, y)(places)
+    expected = exact_p_value(values, np.full(81, 1 / 81))
+    test = CalibrationTest(statistic, n_resamples=699, random_state=0).fit(forecast, y)
+    assert close_to(test.p_value_, expected, 699)
+    assert set(np.round(test.null_distribution_, 10)) == set(np.round(values, 10))
+
+
+@pytest.mark.parametrize("kind", ["weighted ensemble", "discrete"])
+@pytest.mark.parametrize("statistic", ["skce", scaled_crps])
+def test_p_value_of_draws_approaches_the_exact_one(kind, statistic):
+    proba = np.array([0.1, 0.4, 0.5, 0.8, 0.7])
+    if kind == "discrete":
+        values, forecast = np.tile([0.0, 1.0], (5, 1)), DistributionForecast(stats.bernoulli(proba))
+    else:
+        values = np.column_stack([np.zeros(5), np.arange(1.0, 6)])
+        forecast = EnsembleForecast(values, np.column_stack([1 - proba, proba]))
+    chosen = np.array(list(product(range(2), repeat=5)))
+    chosen = chosen[np.argsort((chosen != [0, 0, 0, 1, 0]).sum(axis=1), kind="stable")]
+    outcomes = values[np.arange(5), chosen]
+    weight = np.prod(np.where(chosen, proba, 1 - proba), axis=1)
+    expected = exact_p_value(
+        evaluator({"statistic": statistic}, forecast, outcomes[0])(outcomes), weight
+    )
+    test = CalibrationTest(statistic, n_resamples=699, random_state=0)
+    assert 0.05 < expected < 0.95
+    assert close_to(test.fit(forecast, outcomes[0]).p_value_, expected, 699)
+
+
+def test_p_value_of_draws_from_cells_approaches_the_exact_one():
+    forecast = QuantileForecast(np.tile([-1.0, 0.0, 2.0], (3, 1)), [0.2, 0.5, 0.9])
+    cells, share = np.array([-2.0, -0.5, 1.0, 3.0]), np.array([0.2, 0.3, 0.4, 0.1])
+    chosen = np.array(list(product(range(4), repeat=3)))
+    chosen = chosen[np.argsort((chosen != [3, 2, 3]).sum(axis=1), kind="stable")]
+    values = evaluator(options_of("quantile_calibration_error"), forecast, cells[chosen[0]])
+    expected = exact_p_value(values(cells[chosen]), np.prod(share[chosen], axis=1))
+    test = CalibrationTest("quantile_calibration_error", n_resamples=699, random_state=0)
+    assert close_to(test.fit(forecast, cells[chosen[0]]).p_value_, expected, 699)
+
+
+@pytest.mark.parametrize("kind", ["normal", "mixture", "gamma", "residuals"])
+def test_p_value_of_a_single_outcome_is_its_survival_function(kind):
+    forecast, y = CALIBRATED[kind](np.random.default_rng(3), 1)
+    test = CalibrationTest(lambda y, forecast: y[0], n_resamples=699, random_state=0)
+    expected = 1 - forecast.pit_bounds(y)[0][0]
+    assert close_to(test.fit(forecast, y).p_value_, expected, 699)
+
+
+# The statistic
+
+
+@pytest.mark.parametrize("kind", CALIBRATED.values(), ids=CALIBRATED)
+@pytest.mark.parametrize(
+    "options",
+    [
+        STATISTICS["skce"],
+        STATISTICS["skce, energy"],
+        STATISTICS["skce, threshold"],
+        STATISTICS["quantile, l2"],
+        STATISTICS["crps"],
+    ],
+    ids=str,
+)
+def test_statistic_is_the_metric(kind, options):
+    rng = np.random.default_rng(0)
+    forecast, y = kind(rng, 20)
+    name, params = options["statistic"], options.get("metric_params") or {}
+    metric = getattr(metrics, "distribution_matching_error" if name == "skce" else name)
+    chosen = {k: v for k, v in options.items() if k == "kernel"} | params
+    test = CalibrationTest(**options, n_resamples=3, random_state=0).fit(forecast, y)
+    assert test.statistic_ == pytest.approx(metric(y, forecast, **chosen), rel=1e-9, abs=1e-12)
+    weight = rng.random(20)
+    weight[:3] = 0
+    test.fit(forecast, y, sample_weight=weight)
+    expected = metric(y, forecast, sample_weight=weight, **chosen)
+    assert test.statistic_ == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["normal", "grid", "weighted ensemble", "5 members"])
+@pytest.mark.parametrize("estimator", ["unbiased", "biased"])
+def test_batches_equal_the_metric_of_each_draw(kind, estimator):
+    rng = np.random.default_rng(0)
+    forecast, y = CALIBRATED[kind](rng, 12)
+    data = check_forecasts(y, forecast)
+    draws = data.redraw(rng, 6)
+    statistic = evaluator({"statistic": "skce", "estimator": estimator}, forecast, y)
+    one_by_one = [
+        metrics.distribution_matching_error(*data.arguments(row), estimator=estimator)
+        for row in draws
+    ]
+    np.testing.assert_allclose(statistic(draws), one_by_one, rtol=1e-9, atol=1e-12)
+
+
+def test_skce_is_given_the_forecast_and_rbf():
+    forecast, y = normal(np.random.default_rng(0), 30)
+    test = CalibrationTest(n_resamples=3, random_state=0).fit(forecast, y)
+    expected = metrics.distribution_matching_error(
+        y, forecast, calibration="distribution", kernel="rbf", given_kernel="rbf"
+    )
+    assert test.statistic_ == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("options", GIVEN_STATISTICS.values(), ids=GIVEN_STATISTICS)
+def test_given_reaches_the_statistic(options):
+    rng = np.random.default_rng(0)
+    forecast, y = normal(rng, 30)
+    given, weight = rng.integers(3, size=(30, 1)).astype(float), rng.random(30)
+    given = given[:, 0] if options["metric_params"] == {"calibration": "group"} else given
+    weight[::4] = 0
+    test = CalibrationTest(**options, n_resamples=9, random_state=0)
+    test.fit(forecast, y, sample_weight=weight, given=given)
+    name = (
+        "distribution_matching_error"
+        if options["statistic"] == "skce"
+        else "local_calibration_error"
+    )
+    expected = getattr(metrics, name)(
+        y, forecast, sample_weight=weight, given=given, **(options["metric_params"] or {})
+    )
+    assert test.statistic_ == pytest.approx(expected, rel=1e-9)
+    assert 0 < test.p_value_ <= 1
+
+
+def test_callables_get_outcomes_forecasts_and_what_is_given():
+    seen = []
+
+    def statistic(y_true, y_forecast, *, given, sample_weight):
+        seen.append((y_true.dtype, type(y_forecast), len(y_forecast), given.shape))
+        np.testing.assert_allclose(sample_weight, np.arange(1, 9) / 36)
+        return float(given[:, 0] @ y_true)
+
+    forecast, y = normal(np.random.default_rng(0), 9)
+    test = CalibrationTest(statistic, n_resamples=5, random_state=0)
+    test.fit(forecast, y, sample_weight=np.arange(9), given=np.ones((9, 2)))
+    assert set(seen) == {(np.dtype(float), GaussianForecast, 8, (8, 2))}
+    assert test.statistic_ == pytest.approx(y[1:].sum())
+
+
+def test_callables_of_ensembles_get_what_the_swap_makes_of_them():
+    forecast, y = ensemble(np.random.default_rng(0), 6, 3)
+    pooled = np.sort(np.column_stack([y, forecast.members]), axis=1)
+    outcomes = []
+
+    def statistic(y_true, y_forecast):
+        values = np.column_stack([y_true, y_forecast.members])
+        np.testing.assert_array_equal(np.sort(values, axis=1), pooled)
+        outcomes.append(tuple(y_true))
+        return 0.0
+
+    CalibrationTest(statistic, n_resamples=200, random_state=0).fit(forecast, y)
+    assert outcomes[0] == tuple(y)
+    for row, values in zip(np.transpose(outcomes[1:]), pooled, strict=True):
+        counts = [np.sum(row == value) for value in values]
+        assert sum(counts) == 200
+        assert 50 - 4 * 6.2 < min(counts) <= max(counts) < 50 + 4 * 6.2
+
+
+def test_statistics_cannot_change_the_outcomes():
+    def sort(y_true, y_forecast):
+        y_true.sort()
+        return 0.0
+
+    forecast, y = normal(np.random.default_rng(0), 9)
+    with pytest.raises(ValueError, match="read-only"):
+        CalibrationTest(sort, n_resamples=5).fit(forecast, y)
+
+
+# Results
+
+
+@pytest.mark.parametrize("kind", CALIBRATED)
+@pytest.mark.parametrize("statistic", ["skce", "quantile_calibration_error"])
+def test_results_depend_neither_on_jobs_nor_on_the_order_of_samples(kind, statistic, monkeypatch):
+    monkeypatch.setattr("skcalib._redraw._BATCH", 1000)
+    rng = np.random.default_rng(0)
+    forecast, y = CALIBRATED[kind](rng, 12)
+    y[:2], rows = y[0], [0, 0, *range(2, 12)]
+    forecast = forecast[rows]  # the first two forecasts are equal
+    y[1] = y[2] if kind in SWAPPED else y[0]
+    options = {"n_resamples": 30, "random_state": 0}
+    one = CalibrationTest(statistic, **options).fit(forecast, y)
+    order = rng.permutation(12)
+    with parallel_config("threading"):
+        other = CalibrationTest(statistic, n_jobs=2, **options).fit(forecast[order], y[order])
+    assert other.statistic_ == pytest.approx(one.statistic_, rel=1e-9, abs=1e-12)
+    np.testing.assert_allclose(other.null_distribution_, one.null_distribution_, atol=1e-9)
+    assert len(set(one.null_distribution_)) > 5
+
+
+@pytest.mark.parametrize("random_state", [1, np.random.RandomState(1)])
+def test_random_state(random_state):
+    forecast, y = ensemble(np.random.default_rng(0), 9)
+    options = {"statistic": "quantile_calibration_error", "n_resamples": 9}
+    expected = CalibrationTest(**options, random_state=1).fit(forecast, y).null_distribution_
+    test = CalibrationTest(**options, random_state=random_state).fit(forecast, y)
+    np.testing.assert_array_equal(test.null_distribution_, expected)
+    other = CalibrationTest(**options, random_state=2).fit(forecast, y)
+    assert (other.null_distribution_ != expected).any()
+
+
+def test_whatever_becomes_a_forecast_is_tested_as_that():
+    forecast, y = normal(np.random.default_rng(0), 20)
+    mean, std = forecast.mean(), forecast.std()
+    test = CalibrationTest("quantile_calibration_error", n_resamples=19, random_state=0)
+    expected = test.fit(forecast, y).p_value_
+    for other in ((mean, std), stats.norm(mean, std)):
+        assert test.fit(other, y).p_value_ == expected
+
+
+def test_the_test_stays_an_estimator():
+    rng = np.random.default_rng(0)
+    forecast, y = normal(rng, 20)
+    proba = rng.random((20, 2))
+    proba /= proba.sum(axis=1, keepdims=True)
+    test = CalibrationTest("quantile_calibration_error", n_resamples=9, random_state=0)
+    classes = CalibrationTest(n_resamples=9, random_state=0).fit(proba, y > 0)
+    assert classes.n_features_in_ == 2
+    classes.set_params(**test.get_params()).fit(forecast, y)
+    assert classes.n_features_in_ == 1
+    assert not hasattr(classes, "classes_")
+    assert classes.p_value_ == clone(test).fit(forecast, y).p_value_
+    assert pickle.loads(pickle.dumps(classes)).p_value_ == classes.p_value_
+    again = classes.set_params(statistic="skce").fit(proba, y > 0)
+    assert (again.n_features_in_, *again.classes_) == (2, False, True)
+
+
+# The laws
+
+
+def h_by_loops(forecast, y, bandwidth, points, given_bandwidth):
+    """h_ij of normal forecasts with rbf kernels, spec 4.3."""
+
+    def mean(m, v):
+        total = bandwidth**2 + v
+        return bandwidth / np.sqrt(total) * np.exp(-(m**2) / (2 * total))
+
+    n, mu, var = len(y), forecast.mean(), forecast.std() ** 2
+    h = np.empty((n, n))
+    for i in range(n):
+        for j in range(n):
+            k = np.exp(-np.sum((points[i] - points[j]) ** 2) / (2 * given_bandwidth**2))
+            h[i, j] = k * (
+                mean(y[i] - y[j], 0)
+                - mean(mu[i] - y[j], var[i])
+                - mean(mu[j] - y[i], var[j])
+                + mean(mu[i] - mu[j], var[i] + var[j])
+            )
+    return h
+
+
+def test_bootstrap_and_bounds_equal_their_formulas():
+    rng = np.random.default_rng(0)
+    forecast, y = normal(rng, 20)
+    y, points = y + 1.5, rng.normal(size=(20, 2))
+    h = h_by_loops(forecast, y, 0.8, points, 1.3)
+    params = {"given_bandwidth": 1.3}
+    test = CalibrationTest(
+        method="asymptotic", bandwidth=0.8, metric_params=params, n_resamples=7, random_state=0
+    )
+    test.fit(forecast, y, given=points)
+    unbiased = (h.sum() - np.trace(h)) / (20 * 19)
+    assert test.statistic_ == pytest.approx(unbiased, rel=1e-8)
+    order = check_forecasts(y, forecast, given=points).canonical_order()
+    counts = np.random.RandomState(0).multinomial(20, np.full(20, 1 / 20), size=7)
+    for value, count in zip(test.null_distribution_, counts, strict=True):
+        c = np.empty(20)
+        c[order] = count
+        total = sum(
+            c[i] * (20 / 19 * (c[j] - (i == j)) - 2) * h[i, j] for i in range(20) for j in range(20)
+        )
+        assert value == pytest.approx((total / 400 + h.mean()) * 19 / 20, abs=1e-9)
+    test.set_params(method="distribution-free").fit(forecast, y, given=points)
+    assert test.p_value_ == pytest.approx(np.exp(-10 * unbiased**2 / 8), rel=1e-7)
+    assert not hasattr(test, "null_distribution_")
+    test.set_params(estimator="biased").fit(forecast, y, given=points)
+    root = np.sqrt(20 * h.mean() / 2)
+    assert test.p_value_ == pytest.approx(np.exp(-(max(0, root - 1) ** 2) / 2), rel=1e-7)
+
+
+def test_consistency_resampling_draws_forecasts_again():
+    seen = []
+
+    def statistic(y_true, y_forecast, given):
+        seen.append((tuple(np.sort(y_forecast.mean())), tuple(given - y_forecast.mean())))
+        return float(y_true.mean())
+
+    forecast, y = normal(np.random.default_rng(0), 4)
+    test = CalibrationTest(statistic, method="consistency", n_resamples=30, random_state=0)
+    test.fit(forecast, y, given=forecast.mean() + 3)
+    assert len({means for means, _ in seen}) > 10
+    np.testing.assert_allclose([gap for _, gap in seen], 3.0)
+    with_swaps = CalibrationTest(method="consistency", n_resamples=9, random_state=0)
+    assert with_swaps.fit(*ensemble(np.random.default_rng(0), 9)).null_distribution_.std() > 0
+
+
+# Errors
+
+BAD = {
+    "metric of classes": ({"statistic": "smooth_calibration_error"}, {}, "at_threshold"),
+    "no kernel": (
+        {"statistic": "quantile_calibration_error", "kernel": "rbf"},
+        {},
+        "metric_params",
+    ),
+    "not for forecasts": ({"kernel": "exponential"}, {}, "kernel"),
+    "unknown argument": ({"metric_params": {"n_bins": 3}}, {}, "metric_params must be arguments"),
+    "given as a param": (
+        {"statistic": "local_calibration_error", "metric_params": {"given": [1.0]}},
+        {},
+        "metric_params must not hold .*given",
+    ),
+    "nothing given": ({"statistic": "local_calibration_error"}, {}, "given must hold what local_"),
+    "nothing to condition on": (
+        {"statistic": "quantile_calibration_error"},
+        {"given": np.ones(9)},
+        "found one, while quantile_calibration_error has none",
+    ),
+    "groups of forms without": (
+        {"metric_params": {"calibration": "marginal"}},
+        {"given": np.ones(9)},
+        "given must be None for calibration='marginal'",
+    ),
+    "labels": ({"labels": [0, 1]}, {}, "labels must be None for forecasts"),
+    "law of a metric": (
+        {"statistic": "quantile_calibration_error", "method": "asymptotic"},
+        {},
+        "needs statistic='skce'",
+    ),
+    "law of the biased": ({"estimator": "biased", "method": "asymptotic"}, {}, "unbiased"),
+    "blocks": ({"estimator": "linear"}, {}, "'estimator' parameter"),
+    "bound of energy": ({"kernel": "energy", "method": "distribution-free"}, {}, "at most 1"),
+    "bound of the median": ({"method": "distribution-free"}, {}, "does not follow the outcomes"),
+    "weights": (
+        {"method": "asymptotic"},
+        {"sample_weight": np.arange(1.0, 10.0)},
+        "needs equal weights",
+    ),
+    "length of given": ({}, {"given": np.ones(8)}, "inconsistent numbers of samples"),
+    "length of weights": ({}, {"sample_weight": np.ones(8)}, "sample_weight"),
+}
+
+
+@pytest.mark.parametrize(("options", "fit_options", "match"), BAD.values(), ids=BAD)
+def test_bad_input(options, fit_options, match):
+    forecast, y = normal(np.random.default_rng(0), 9)
+    with pytest.raises((ValueError, TypeError), match=match):
+        CalibrationTest(**options, n_resamples=5).fit(forecast, y, **fit_options)
+
+
+@pytest.mark.parametrize("test", [UCMETest(), CoxTest(), SpiegelhalterTest(), HosmerLemeshowTest()])
+def test_tests_of_classes_refuse_forecasts(test):
+    forecast, y = normal(np.random.default_rng(0), 9)
+    for found in (forecast, (forecast.mean(), forecast.std()), stats.norm(forecast.mean())):
+        with pytest.raises(ValueError, match=r"X must hold probabilities of classes.*at_threshold"):
+            test.fit(found, y > 0)
+    test.fit(forecast.at_threshold(0.0), y > 0)
+    with pytest.raises(
+        ValueError, match=r"y_proba must hold probabilities of classes; found a fore"
+    ):
+        smooth_calibration_error(y > 0, forecast)
+
+
+def test_metrics_of_forecasts_refuse_classes():
+    with pytest.raises(ValueError, match="statistic must be a metric of classes"):
+        CalibrationTest("quantile_calibration_error").fit([0.1, 0.9], [0, 1])
+    with pytest.raises(ValueError, match=r"given must be None.*squared_kernel_calibration_error"):
+        CalibrationTest().fit([0.1, 0.9], [0, 1], given=[1.0, 2.0])
+
+
+# Size and power
+
+
+def rejections(kind, n, options, n_repetitions, level, change=lambda y: y, n_resamples=19):
+    """How often a test rejects at a level that its resamples meet exactly."""
+    count = 0
+    for seed in range(n_repetitions):
+        rng = np.random.default_rng(seed)
+        forecast, y = CALIBRATED[kind](rng, n)
+        test = CalibrationTest(**options, n_resamples=n_resamples, random_state=seed)
+        count += test.fit(forecast, change(y)).p_value_ <= level + 1e-9
+    return count / n_repetitions
+
+
+def within(rate, level, n_repetitions):
+    return abs(rate - level) < 4 * np.sqrt(level * (1 - level) / n_repetitions)
+
+
+@pytest.mark.parametrize("kind", ["normal", "2 members"])
+def test_size_and_power_at_a_glance(kind):
+    options = STATISTICS["skce"]
+    assert within(rejections(kind, 10, options, 60, 0.2), 0.2, 60)
+    assert rejections(kind, 60, options, 5, 0.05, lambda y: y + 3) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", ["skce", "quantile, l2"])
+@pytest.mark.parametrize("n", [5, 10, 50, 500])
+@pytest.mark.parametrize("kind", CALIBRATED)
+def test_size(kind, n, options):
+    n_repetitions = 400 if n < 500 else 150
+    rate = rejections(kind, n, STATISTICS[options], n_repetitions, 0.1)
+    ties = 0.1 if kind in ("poisson", "weighted ensemble", "2 members", "grid") and n < 50 else 0.0
+    assert rate < 0.1 + 4 * np.sqrt(0.09 / n_repetitions)
+    assert rate > 0.1 - ties - 4 * np.sqrt(0.09 / n_repetitions)
+
+
+def sign_reversed(rng, n, std=1.0):
+    """Marginally calibrated, as x and −x have the same distribution, and wrong for each x."""
+    x = rng.normal(size=n)
+    return GaussianForecast(-x, std), rng.normal(x, std)
+
+
+@pytest.mark.slow
+def test_marginal_calibration_needs_the_asymptotic_method():
+    params = {"calibration": "marginal"}
+    rates = {}
+    for method in ("conditional", "asymptotic"):
+        test = CalibrationTest(method=method, metric_params=params, n_resamples=99, random_state=0)
+        p_values = [
+            test.fit(*sign_reversed(np.random.default_rng(s), 200)).p_value_ for s in range(400)
+        ]
+        rates[method] = np.mean(np.array(p_values) <= 0.05)
+    assert rates["conditional"] > 0.1
+    assert within(rates["asymptotic"], 0.05, 400)
+
+
+@pytest.mark.slow
+def test_quantile_calibration_is_tested_under_the_weak_hypothesis():
+    # the PIT of N(0, 2) for N(x, 1) with x ~ N(0, 1) is uniform, and the forecast not ideal
+
+    def climatology(rng, n):
+        return GaussianForecast(np.zeros(n), np.sqrt(2.0)), rng.normal(rng.normal(size=n))
+
+    test = CalibrationTest("quantile_calibration_error", n_resamples=19, random_state=0)
+    p_values = [test.fit(*climatology(np.random.default_rng(s), 50)).p_value_ for s in range(400)]
+    assert within(np.mean(np.array(p_values) <= 0.1 + 1e-9), 0.1, 400)
