@@ -1,0 +1,137 @@
+"""Measures and tests of forecasts: numbers and time, beside other packages.
+
+All get the same normal forecasts, whose standard deviations are too small by a fifth. Run in an
+environment with the peers (those that are missing are left out):
+
+    pip install . scoringrules properscoring uncertainty-toolbox && \
+        python docs/benchmarks/forecast_metrics.py
+"""
+
+import resource
+import sys
+import time
+import warnings
+
+import numpy as np
+
+from skcalib.forecasts import EnsembleForecast, GaussianForecast
+from skcalib.hypothesis_tests import CalibrationTest
+from skcalib.metrics import (
+    continuous_ranked_probability_loss,
+    distribution_matching_error,
+    local_calibration_error,
+    quantile_calibration_error,
+    score_decomposition,
+)
+
+warnings.simplefilter("ignore")
+
+N_MEMBERS = 50
+
+
+def problem(n, seed=0):
+    """Outcomes, means and standard deviations, members and features."""
+    rng = np.random.default_rng(seed)
+    mean, std = rng.normal(size=n), rng.uniform(0.5, 2, size=n)
+    y = mean + std * rng.normal(size=n)
+    members = mean[:, None] + std[:, None] * rng.normal(size=(n, N_MEMBERS))
+    return y, mean, 0.8 * std, members, rng.normal(size=(n, 2))
+
+
+def scoringrules_normal(y, mean, std, members, x):
+    import scoringrules
+
+    return scoringrules.crps_normal(y, mean, std).mean()
+
+
+def scoringrules_ensemble(y, mean, std, members, x):
+    import scoringrules
+
+    return scoringrules.crps_ensemble(y, members).mean()
+
+
+def properscoring_ensemble(y, mean, std, members, x):
+    import properscoring
+
+    return properscoring.crps_ensemble(y, members).mean()
+
+
+def toolbox(y, mean, std, members, x):
+    import uncertainty_toolbox
+
+    return uncertainty_toolbox.mean_absolute_calibration_error(
+        mean, std, y, num_bins=100, prop_type="quantile"
+    )
+
+
+def matching(**options):
+    return lambda y, mean, std, members, x: distribution_matching_error(y, (mean, std), **options)
+
+
+def p_value(**params):
+    def run(y, mean, std, members, x):
+        test = CalibrationTest(random_state=0, metric_params=params)
+        return test.fit(GaussianForecast(mean, std), y).p_value_
+
+    return run
+
+
+# name: function, largest number of samples
+METHODS = {
+    "CRPS, normal": (
+        lambda y, mean, std, *_: continuous_ranked_probability_loss(y, (mean, std)),
+        10**6,
+    ),
+    "CRPS, normal, scoringrules": (scoringrules_normal, 10**6),
+    f"CRPS, {N_MEMBERS} members": (
+        lambda y, m, s, members, x: continuous_ranked_probability_loss(
+            y, EnsembleForecast(members)
+        ),
+        10**5,
+    ),
+    f"CRPS, {N_MEMBERS} members, scoringrules": (scoringrules_ensemble, 10**5),
+    f"CRPS, {N_MEMBERS} members, properscoring": (properscoring_ensemble, 10**5),
+    "CRPS decomposition": (
+        lambda y, mean, std, *_: score_decomposition(y, (mean, std), score="crps").miscalibration,
+        10**4,
+    ),
+    "quantile calibration error, all levels": (
+        lambda y, mean, std, *_: quantile_calibration_error(y, (mean, std)),
+        10**6,
+    ),
+    "quantile calibration error, 100 levels, uncertainty-toolbox": (toolbox, 10**6),
+    "local calibration error": (
+        lambda y, mean, std, members, x: local_calibration_error(y, (mean, std), given=x),
+        10**4,
+    ),
+    "matching error, exact": (matching(), 10**4),
+    "matching error, Fourier": (matching(method="fourier", random_state=0), 10**6),
+    "matching error, quantile": (matching(calibration="quantile"), 10**6),
+    "p-value, 999 draws, exact": (p_value(), 10**3),
+    "p-value, 999 draws, Fourier": (p_value(method="fourier", random_state=0), 10**4),
+}
+
+
+def main(quick=False):
+    sizes = [10**3] if quick else [10**3, 10**4, 10**5, 10**6]
+    print("| n | what | number | seconds |\n|---|---|---|---|")
+    for n in sizes:
+        data = problem(n)
+        for name, (function, largest) in METHODS.items():
+            if n > largest or (quick and name.startswith("p-value")):
+                continue
+            best, value = np.inf, np.nan
+            try:
+                for _ in range(1 if name.startswith("p-value") else 3):
+                    start = time.perf_counter()
+                    value = function(*data)
+                    best = min(best, time.perf_counter() - start)
+            except ImportError:
+                continue
+            print(f"| {n} | {name} | {value:.6g} | {best:.4f} |", flush=True)
+    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"\nLargest memory of the process: {largest:.0f} MB")
+
+
+if __name__ == "__main__":
+    main(quick="--quick" in sys.argv)

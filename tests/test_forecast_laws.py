@@ -1,0 +1,241 @@
+"""Laws that every metric of forecasts obeys."""
+
+import inspect
+import re
+from functools import cache, partial
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import stats
+
+from skcalib.forecasts import (
+    DistributionForecast,
+    EnsembleForecast,
+    GaussianForecast,
+    GaussianMixtureForecast,
+    QuantileForecast,
+)
+from skcalib.metrics import (
+    continuous_ranked_probability_loss,
+    distribution_matching_error,
+    local_calibration_error,
+    log_density_loss,
+    quantile_calibration_error,
+    score_decomposition,
+)
+from skcalib.metrics._registry import FORECAST_METRICS
+
+N = 30
+RNG = np.random.default_rng(0)
+MEAN, STD, X = RNG.normal(size=N), RNG.uniform(0.5, 2, size=N), RNG.normal(size=(N, 2))
+Y = MEAN + 1.5 * STD * RNG.normal(size=N)
+GROUP = np.array(["a", "b", "c"])[np.arange(N) % 3]
+
+matching = partial(distribution_matching_error, bandwidth=1.0)
+
+CASES = {
+    **{name: entry.function for name, entry in FORECAST_METRICS.items()},
+    "quantile, l2": partial(quantile_calibration_error, norm="l2"),
+    "quantile, max, interval": partial(quantile_calibration_error, norm="max", kind="interval"),
+    "quantile, levels": partial(quantile_calibration_error, levels=[0.1, 0.5, 0.8]),
+    "quantile, debiased": partial(quantile_calibration_error, norm="l2", debias=True, squared=True),
+    "local, debiased": partial(local_calibration_error, debias=True, average="root-mean-square"),
+    "matching, quantile": partial(distribution_matching_error, calibration="quantile"),
+    "matching, marginal": partial(distribution_matching_error, calibration="marginal"),
+    "matching, threshold": partial(distribution_matching_error, calibration="threshold"),
+    "matching, local": partial(distribution_matching_error, calibration="local"),
+    "matching, individual": partial(distribution_matching_error, calibration="individual"),
+    "matching, decision": partial(matching, calibration="decision", loss=0.3),
+    "matching, biased": partial(matching, estimator="biased", given_bandwidth=1.0),
+    "matching, laplacian": partial(distribution_matching_error, kernel="laplacian"),
+    "matching, energy": partial(distribution_matching_error, kernel="energy"),
+    "crps decomposition": lambda y, forecast, **options: score_decomposition(
+        y, forecast, score="crps", **options
+    ).miscalibration,
+}
+
+# A row of weight 2 makes no pair with itself, two equal rows do; debiased errors subtract it.
+REPEATABLE = {
+    "quantile_calibration_error",
+    "continuous_ranked_probability_loss",
+    "interval_loss",
+    "quantile, l2",
+    "quantile, max, interval",
+    "quantile, levels",
+    "matching, biased",
+}
+
+all_cases = pytest.mark.parametrize("name", CASES)
+
+
+def needs_features(name):
+    function = getattr(CASES[name], "func", CASES[name])
+    parameter = inspect.signature(function).parameters.get("given")
+    chosen = getattr(CASES[name], "keywords", {})
+    by_features = chosen.get("calibration") in ("local", "individual")
+    return parameter is not None and (parameter.default is parameter.empty or by_features)
+
+
+def measure(name, y=Y, forecast=(MEAN, STD), rows=slice(None), **options):
+    if needs_features(name):
+        options["given"] = X[rows]
+    return CASES[name](y, forecast, **options)
+
+
+@cache
+def reference(name):
+    return measure(name)
+
+
+def assert_same(actual, expected, tolerance=1e-11):
+    np.testing.assert_allclose(actual, expected, atol=tolerance, rtol=tolerance)
+
+
+def test_every_metric_is_among_the_cases():
+    assert set(FORECAST_METRICS) <= set(CASES)
+
+
+@all_cases
+def test_order_of_samples_does_not_matter(name):
+    order = RNG.permutation(N)
+    assert_same(measure(name, Y[order], (MEAN[order], STD[order]), order), reference(name))
+
+
+@all_cases
+def test_only_ratios_of_weights_matter(name):
+    assert_same(measure(name, sample_weight=np.full(N, 7)), reference(name))
+    weight = RNG.random(N)
+    assert_same(measure(name, sample_weight=1e6 * weight), measure(name, sample_weight=weight))
+
+
+@all_cases
+def test_a_weight_of_zero_removes_the_sample(name):
+    weight = RNG.random(N) * (np.arange(N) % 3 > 0)
+    rows = weight > 0
+    part = measure(name, Y[rows], (MEAN[rows], STD[rows]), rows, sample_weight=weight[rows])
+    assert_same(measure(name, sample_weight=weight), part)
+
+
+@pytest.mark.parametrize("name", sorted(REPEATABLE))
+def test_whole_weights_are_repetitions(name):
+    times = np.arange(N) % 4
+    rows = np.repeat(np.arange(N), times)
+    repeated = measure(name, Y[rows], (MEAN[rows], STD[rows]), rows)
+    assert_same(measure(name, sample_weight=times), repeated)
+
+
+@all_cases
+def test_containers_do_not_matter(name):
+    index = RNG.permutation(N) + 5
+    series = pd.Series(Y, index=index)
+    pair = pd.Series(MEAN, index=index[::-1]), pd.Series(STD, index=index)
+    assert_same(measure(name, series, pair, sample_weight=pd.Series(np.ones(N))), reference(name))
+    assert_same(measure(name, pl.Series(Y), (pl.Series(MEAN), pl.Series(STD))), reference(name))
+    assert_same(measure(name, Y.tolist(), (MEAN.tolist(), STD.tolist())), reference(name))
+    assert_same(measure(name, Y[:, None], (MEAN[:, None], STD[:, None])), reference(name))
+
+
+@all_cases
+def test_arguments_are_not_changed(name):
+    y, mean, std, weight = Y.copy(), MEAN.copy(), STD.copy(), np.ones(N)
+    measure(name, y, (mean, std), sample_weight=weight)
+    for actual, before in ((y, Y), (mean, MEAN), (std, STD), (weight, np.ones(N))):
+        np.testing.assert_array_equal(actual, before)
+
+
+SCALED = {
+    "continuous_ranked_probability_loss",
+    "interval_loss",
+    "crps decomposition",
+    "matching, energy",
+}
+IN_UNITS = {"log_density_loss", "matching, decision", "matching, biased"}
+
+
+@pytest.mark.parametrize("name", sorted(set(CASES) - IN_UNITS))
+@pytest.mark.parametrize(("shift", "scale"), [(100.0, 3.0), (0.0, 1e-3)])
+def test_units_of_the_outcome(name, shift, scale):
+    moved = measure(name, shift + scale * Y, (shift + scale * MEAN, scale * STD))
+    factor = scale if name in SCALED else 1.0
+    tolerance = 1e-4 if name == "crps decomposition" else 1e-8
+    np.testing.assert_allclose(moved, factor * reference(name), rtol=tolerance, atol=1e-12 * factor)
+
+
+@pytest.mark.parametrize(
+    ("forecast", "tolerance"),
+    [
+        (stats.norm(MEAN, STD), 0),
+        (GaussianMixtureForecast(MEAN[:, None], STD[:, None]), 1e-9),
+        (DistributionForecast(stats.norm(MEAN, STD)), 1e-6),
+    ],
+    ids=["recognised", "mixture", "quadrature"],
+)
+@all_cases
+def test_kinds_of_forecasts_agree(name, forecast, tolerance):
+    if name == "crps decomposition" and tolerance:
+        tolerance = 1e-3
+    if name in ("matching, laplacian", "matching, energy"):  # quadrature across a kink
+        tolerance = max(tolerance, 1e-4) if tolerance else 0
+    assert_same(measure(name, forecast=forecast), reference(name), tolerance)
+
+
+FORECASTS = {
+    "ensemble": EnsembleForecast(MEAN[:, None] + STD[:, None] * RNG.normal(size=(N, 9))),
+    "weighted": EnsembleForecast(RNG.normal(size=(N, 9)), np.arange(1, 10)),
+    "quantile": QuantileForecast(stats.norm(MEAN, STD).ppf(np.c_[[0.05, 0.5, 0.95]]).T, [0.05, 0.5, 0.95]),
+    "Poisson": DistributionForecast(stats.poisson(np.exp(MEAN))),
+    "gamma": DistributionForecast(stats.gamma(np.exp(MEAN))),
+}
+
+
+@all_cases
+@pytest.mark.parametrize("kind", FORECASTS)
+def test_every_metric_takes_every_forecast_or_says_why_not(name, kind):
+    forecast = FORECASTS[kind]
+    y = np.round(np.abs(Y))
+    try:
+        value = measure(name, y, forecast)
+    except ValueError as error:
+        assert re.search("not known for this forecast|levels|infinite one", str(error)), error
+        return
+    assert np.isfinite(value)
+    order = RNG.permutation(N)
+    assert_same(measure(name, y[order], forecast[order], order), value, 1e-9)
+
+
+@all_cases
+def test_bad_input_is_refused(name):
+    for y, forecast, message in (
+        (Y[:-1], (MEAN, STD), "inconsistent numbers of samples"),
+        (Y, np.column_stack([MEAN, STD]), "an array of shape"),
+        (np.where(np.arange(N) == 3, np.nan, Y), (MEAN, STD), "y_true must be finite"),
+        (Y, (MEAN, -STD), "std must be positive"),
+        (GROUP, (MEAN, STD), "y_true must hold numbers"),
+        ((MEAN, STD), Y, "an array of shape"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            measure(name, y, forecast)
+    with pytest.raises(ValueError, match="sample_weight must not be negative"):
+        measure(name, sample_weight=-np.ones(N))
+
+
+@all_cases
+def test_single_precision_is_enough(name):
+    y, mean, std = (values.astype(np.float32) for values in (Y, MEAN, STD))
+    assert_same(measure(name, y, (mean, std)), reference(name), 2e-3)
+
+
+def test_crps_of_a_certain_forecast_is_the_absolute_error():
+    value = continuous_ranked_probability_loss(Y, (MEAN, 1e-12))
+    assert value == pytest.approx(np.mean(np.abs(Y - MEAN)))
+    assert isinstance(as_float := value, float), as_float
+    assert GaussianForecast(MEAN, 1e-12).pit_bounds(MEAN)[0].tolist() == [0.5] * N
+
+
+def test_an_infinite_density_is_refused():
+    forecast = stats.gamma(np.array([0.5, 2.0]))
+    with pytest.raises(ValueError, match="finite density at the outcomes; found an infinite one"):
+        log_density_loss([0.0, 1.0], forecast)
+    assert log_density_loss([1.0, 0.0], forecast) == np.inf
