@@ -230,7 +230,7 @@ def score_decomposition(
     - y_j|`, are exact. The recalibrated score is an integral over cells of thresholds between the
     least and the greatest outcome. Their number is doubled, from 128 to at most 16384, until the
     Brier scores of the forecasts themselves integrate to their CRPS, and the recalibrated score
-    stays what it was, both within 1e-4 of the score (2e-3 for outcomes that are drawn). For up to
+    stays what it was, both within 1e-4 of the score (5e-3 for outcomes that are drawn). For up to
     2048 distinct members or counts it is exact. The cost is that of one isotonic regression for
     each cell.
 

@@ -11,7 +11,7 @@ from ._forecast_scores import losses_between
 _TOLERANCE = 1e-4
 
 # The same where a mean over many draws is wanted.
-DRAW_TOLERANCE = 2e-3
+DRAW_TOLERANCE = 5e-3
 
 # Up to this many values of discrete forecasts are looked at for steps.
 _MOST_VALUES = 2**20

@@ -30,7 +30,7 @@ def error_on_a_grid(u, weight, norm, kind, n_levels):
     weight = np.ones(len(u)) if weight is None else weight
     u = np.abs(2 * u - 1) if kind == "interval" else u
     p = (np.arange(n_levels) + 0.5) / n_levels
-    gap = np.array([np.average(u <= level, weights=weight) - level for level in p])
+    gap = np.average(u[:, None] <= p, axis=0, weights=weight) - p
     return {"l1": np.abs(gap).mean(), "l2": np.sqrt(np.mean(gap**2)), "max": np.abs(gap).max()}[
         norm
     ]
