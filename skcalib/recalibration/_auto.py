@@ -183,9 +183,11 @@ def results_of(names: list[str], loss: np.ndarray, weight: np.ndarray) -> tuple[
     """The table of losses (c, n) and gains over the first candidate, and the surest gain."""
     gain = loss[0] - loss
     mean_gain = gain @ weight
-    gain_error = np.sqrt((gain - mean_gain[:, None]) ** 2 @ weight**2)
+    with np.errstate(invalid="ignore"):  # an infinite loss
+        gain_error = np.sqrt((gain - mean_gain[:, None]) ** 2 @ weight**2)
     results = {"name": names, "loss": loss @ weight, "gain": mean_gain, "gain_error": gain_error}
-    return results, int(np.argmax(mean_gain - gain_error))
+    surest = mean_gain - gain_error
+    return results, int(np.argmax(np.where(np.isfinite(surest), surest, -np.inf)))
 
 
 class _Data(NamedTuple):

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._inputs.constraints import IntegerInterval
 from .._sklearn import StrOptions
-from ..forecasts import Forecast, QuantileForecast
+from ..forecasts import EnsembleForecast, Forecast, QuantileForecast, ResidualForecast
 from ..forecasts._data import ForecastData
 from ._auto import check_candidates, out_of_fold_losses, results_of
 from ._forecast_base import (
@@ -38,7 +38,8 @@ class AutoForecastRecalibrator(ForecastRecalibrator):
         the candidates. By default "scale", "location and scale"
         (:class:`LocationScaleRecalibrator`), "levels" (:class:`PITRecalibrator` with
         ``method="beta"``, so that forecasts with a density keep one), and "location, scale and
-        levels". For quantile forecasts the levels are moved by a :class:`QuantileRecalibrator`.
+        levels". For quantile forecasts the levels are moved by a :class:`QuantileRecalibrator`; for
+        discrete ones, only "levels" is tried.
 
     scoring : {"crps", "log"}, default="crps"
         The proper score that decides: the continuous ranked probability score, or minus the log
@@ -139,6 +140,9 @@ class AutoForecastRecalibrator(ForecastRecalibrator):
 
 def default_forecast_candidates(forecast: Forecast, n: int, scoring: str) -> dict[str, Any]:
     """What an `AutoForecastRecalibrator` tries by default, fitted on n samples, by name."""
+    has_members = isinstance(forecast, EnsembleForecast | ResidualForecast | QuantileForecast)
+    if not forecast.is_continuous and not has_members:  # counts stay whole numbers
+        return {"levels": PITRecalibrator("beta")} if n >= _FEWEST_TO_MOVE else {}
     scale = LocationScaleRecalibrator(scoring, scale_only=True)
     location_scale = LocationScaleRecalibrator(scoring)
     candidates: dict[str, Any] = {"scale": scale}

@@ -8,8 +8,11 @@ from .._numerics.pit_maps import fit_beta, fit_beta_to_intervals, fit_conformal
 from .._sklearn import StrOptions
 from ..forecasts import EnsembleForecast, Forecast, QuantileForecast, ResidualForecast
 from ..forecasts._data import ForecastData
-from ..forecasts._moved import remap
+from ..forecasts._moved import AffineForecast, remap
 from ._forecast_base import ForecastRecalibrator, check_enough_outcomes, warn_unless_inside
+
+# The log-odds of the least positive number.
+_FARTHEST = 744.0
 
 
 class PITRecalibrator(ForecastRecalibrator):
@@ -58,7 +61,7 @@ class PITRecalibrator(ForecastRecalibrator):
     beyond the outermost ones with the tails of the base forecast; the bounds are not theirs.
 
     **Beta** is :math:`\mathrm{logit}\, R(u) = a \log u - b \log(1 - u) + c` with a, b > 0, the map
-    of :class:`BetaRecalibrator`, by the largest mean of :math:`\log R'(u)`. The density is
+    of :class:`BetaRecalibrator` [2]_, by the largest mean of :math:`\log R'(u)`. The density is
     :math:`f R'(F)`. For ensembles and discrete forecasts the likelihood is that of the intervals in
     which the transforms lie; these of an ensemble whose weights have the effective size
     :math:`s = 1/\sum_k w_k^2` are :math:`[sF(y-), sF(y) + 1]/(s + 1)`.
@@ -133,6 +136,8 @@ def check_log_odds(data: ForecastData) -> np.ndarray:
     """The log-odds (n,) of the outcomes' levels, which must be finite."""
     check_continuous(data.forecast)
     z = data.forecast.log_odds(data.value)
+    if isinstance(data.forecast, AffineForecast):  # which may have moved the support
+        z = np.clip(z, -_FARTHEST, _FARTHEST)
     if not np.isfinite(z).all():
         row = int(np.argmin(np.isfinite(z)))
         raise ValueError(

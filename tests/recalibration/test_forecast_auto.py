@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from skcalib.forecasts import (
+    DistributionForecast,
     EnsembleForecast,
     GaussianForecast,
     QuantileForecast,
@@ -124,6 +126,32 @@ def test_both_steps_know_the_weights():
     second = levels.fit(first, Y, sample_weight=weight).transform(first)
     np.testing.assert_allclose(chain.transform(forecast).ppf(0.3), second.ppf(0.3), rtol=1e-6)
     np.testing.assert_allclose(chain.transform(forecast).logpdf(Y), second.logpdf(Y), rtol=1e-6)
+
+
+def test_outcomes_that_moving_makes_impossible():
+    """Gamma forecasts moved upwards hold small outcomes to be impossible; these lose."""
+    generator = np.random.default_rng(7)
+    shape = generator.uniform(1, 3, 150)
+    y = generator.gamma(shape) * 2
+    forecast = DistributionForecast(stats.gamma(shape))
+    for scoring in ("crps", "log"):
+        auto = AutoForecastRecalibrator(scoring=scoring).fit(forecast, y)
+        assert auto.best_name_ != "none"
+        assert np.isfinite(auto.transform(forecast).crps(y)).all()
+    shifted = y.copy()
+    shifted[:20] = 1e-8
+    assert AutoForecastRecalibrator(scoring="log").fit(forecast, shifted).best_name_ is not None
+
+
+def test_counts_stay_whole_numbers():
+    generator = np.random.default_rng(8)
+    rate = generator.uniform(2, 9, 150)
+    y = generator.negative_binomial(2, 2 / (2 + rate))
+    forecast = DistributionForecast(stats.poisson(rate))
+    auto = AutoForecastRecalibrator().fit(forecast, y)
+    assert auto.results_["name"] == ["none", "levels"]
+    assert auto.best_name_ == "levels"
+    assert (auto.transform(forecast).ppf(0.3) % 1 == 0).all()
 
 
 def test_bad_input():
