@@ -12,6 +12,9 @@ from scipy.special import ndtr
 _SQRT_PI = np.sqrt(np.pi)
 _SQRT_2_PI = np.sqrt(2 * np.pi)
 
+# So many standard deviations out, the normal density and its tail are 0 in double precision.
+_VANISHED = 40.0
+
 # Nodes of the quadrature on either side of the outcome.
 _NODES_PER_SIDE = 32
 
@@ -23,6 +26,7 @@ def gauss_legendre(n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def normal_density(z: np.ndarray) -> np.ndarray:
+    z = np.minimum(np.abs(z), _VANISHED)  # squares of huge numbers would overflow
     return np.exp(-(z**2) / 2) / _SQRT_2_PI
 
 
@@ -138,7 +142,7 @@ def crps_gaussian_between(
 
 def _squared_cdf_integral(z: np.ndarray) -> np.ndarray:
     """∫ Φ(x)² dx over x from −∞ to z: z Φ(z)² + 2 φ(z) Φ(z) − Φ(√2 z)/√π, and 0 for z = −∞."""
-    z = np.maximum(z, -40.0)  # where it underflows
+    z = np.maximum(z, -_VANISHED)
     below = ndtr(z)
     return z * below**2 + 2 * normal_density(z) * below - ndtr(np.sqrt(2) * z) / _SQRT_PI
 

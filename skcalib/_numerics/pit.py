@@ -63,9 +63,13 @@ def laws_at(law: PitLaw, level: float) -> np.ndarray:
 
 def _rise(level: float, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
     """The distribution function of the uniform law on [start, stop] at the level, (n,)."""
+    step = (stop <= level).astype(np.float64)
     width = stop - start
-    share = np.divide(level - start, width, out=np.zeros(start.shape), where=width >= _NARROWEST)
-    return np.where(width >= _NARROWEST, np.clip(share, 0.0, 1.0), stop <= level)
+    is_ramp = width >= _NARROWEST
+    if not is_ramp.any():
+        return step
+    share = np.divide(level - start, width, out=np.zeros(start.shape), where=is_ramp)
+    return np.where(is_ramp, np.clip(share, 0.0, 1.0), step)
 
 
 def own_squares(law: PitLaw) -> np.ndarray:

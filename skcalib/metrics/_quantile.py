@@ -54,7 +54,7 @@ def _gaps_at(law: PitLaw, weight: np.ndarray, levels: np.ndarray) -> tuple[np.nd
     gaps = []
     for level in levels:
         own = laws_at(law, level) - level
-        gaps.append((weight @ own, weight**2 @ own**2))
+        gaps.append((weight @ own, (weight * own) @ (weight * own)))
     gap, noise = np.array(gaps).T
     return gap, noise
 

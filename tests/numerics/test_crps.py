@@ -186,8 +186,10 @@ def test_quantile_functions(window):
 
 def test_outcomes_beyond_what_a_cdf_resolves():
     # F(y) is 0 or 1 in double precision, and the score all but a distance
-    y = np.array([40.0, -40.0, 1e6])
+    y = np.array([40.0, -40.0, 1e6, 1e300])
     expected = np.abs(y) - 1 / np.sqrt(np.pi)
-    np.testing.assert_allclose(crps_gaussian(y, np.zeros(3), np.ones(3)), expected, rtol=1e-15)
+    found = crps_mixture(y, np.zeros((4, 1)), np.ones((4, 1)), np.ones((4, 1)))
+    np.testing.assert_allclose(found, expected, rtol=1e-15)
+    np.testing.assert_allclose(crps_gaussian(y, np.zeros(4), np.ones(4)), expected, rtol=1e-15)
     level, weight = split_nodes(norm.cdf(y))
     np.testing.assert_allclose(crps_nodes(y, norm.ppf(level), level, weight), expected, rtol=1e-7)
