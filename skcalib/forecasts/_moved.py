@@ -125,7 +125,10 @@ class RecalibratedForecast(Forecast):
                 "Use crps, or PITRecalibrator(method='beta').",
             )
         if self.is_continuous:
-            return self.base._logpdf(y) + self.level_map.log_slope(log_odds_at(self.base, y))
+            log_density = self.base._logpdf(y)
+            with np.errstate(invalid="ignore"):  # the slope at the levels 0 and 1 may be infinite
+                slope = self.level_map.log_slope(log_odds_at(self.base, y))
+            return np.where(np.isneginf(log_density), -np.inf, log_density + slope)
         with np.errstate(divide="ignore"):
             bounds = [self._pit_bounds(column) for column in y.T]
             return np.log(np.column_stack([upper - lower for lower, upper in bounds]))

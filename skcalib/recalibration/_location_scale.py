@@ -14,6 +14,9 @@ from ._forecast_base import ForecastRecalibrator, check_enough_outcomes, warn_un
 # Step of the derivative of a log density, in standard deviations.
 _STEP = 1e-5
 
+# The loss of an outcome that a forecast, moved on the way to the optimum, holds to be impossible.
+_LARGEST_LOSS = 1e6
+
 
 class LocationScaleRecalibrator(ForecastRecalibrator):
     r"""Moves forecasts by a linear map of their mean, and of their variance.
@@ -139,7 +142,10 @@ def _log_score(forecast: Forecast, std: np.ndarray) -> Any:
     step = _STEP * std
 
     def score(y):
-        above, below = forecast.logpdf(y + step), forecast.logpdf(y - step)
-        return -forecast.logpdf(y), (below - above) / (2 * step)
+        loss = np.minimum(-forecast.logpdf(y), _LARGEST_LOSS)
+        above, below = (-forecast.logpdf(y + sign * step) for sign in (1, -1))
+        known = np.isfinite(above) & np.isfinite(below)
+        slope = np.subtract(above, below, out=np.zeros(len(y)), where=known)
+        return loss, slope / (2 * step)
 
     return score
