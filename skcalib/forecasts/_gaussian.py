@@ -78,7 +78,9 @@ class GaussianForecast(Forecast):
         return log_ndtr(-self._standardized(y))
 
     def _logpdf(self, y: np.ndarray) -> np.ndarray:
-        return -(self._standardized(y) ** 2) / 2 - np.log(self.scale)[:, None] - _LOG_SQRT_2_PI
+        with np.errstate(over="ignore"):  # the density underflows to 0
+            square = self._standardized(y) ** 2
+        return -square / 2 - np.log(self.scale)[:, None] - _LOG_SQRT_2_PI
 
     def _ppf(self, level: np.ndarray) -> np.ndarray:
         return self.loc[:, None] + self.scale[:, None] * ndtri(level)
