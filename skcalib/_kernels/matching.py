@@ -69,6 +69,9 @@ _RESOLUTION = 1e-9
 # Features of this many entries are computed at once (4 MB).
 _ENTRIES = 2**19
 
+# Fewer rows at once are not faster.
+_LEAST_ROWS = 64
+
 # Up to this many samples the threshold kernel is evaluated for pairs.
 _FEW = 2000
 
@@ -84,8 +87,6 @@ class MatchingError:
     outcome is one: a(y) − Σ a(x_k)/s is (s + 1)/s times the difference from its mean. So all that
     is held fixed stays the same when the outcome changes places with a member.
     """
-
-    kind = "forecasts"
 
     kind = "forecasts"  # of predictions
 
@@ -315,7 +316,7 @@ class MatchingError:
         return pairs, diagonal
 
     def _blocks(self, n_draws):
-        size = max(64, _ENTRIES // (self._n_features * n_draws))
+        size = max(_LEAST_ROWS, _ENTRIES // (self._n_features * n_draws))
         for start in range(0, len(self.weight), size):
             yield slice(start, min(start + size, len(self.weight)))
 

@@ -4,54 +4,34 @@ from copy import copy
 
 import numpy as np
 
-from .matching import MatchingError, group_codes
+from .matching import MatchingError
 from .matching_given import same_group
 from .matching_losses import class_actions
 from .matching_target import Residuals
 from .squared_error import SquaredKernelError
 
-# Forms whose samples are compared by their probabilities.
-KERNEL_FORMS = {"canonical", "distribution", "top-label", "marginal"}
-
-CLASS_FORMS = KERNEL_FORMS | {"group", "individual", "decision"}
+# Forms of calibration for classes.
+CLASS_FORMS = {
+    "canonical",
+    "decision",
+    "distribution",
+    "group",
+    "individual",
+    "marginal",
+    "top-label",
+}
 
 
 class ClassMatchingError(MatchingError):
     """Residual vectors of classes, given groups, features or decisions."""
 
-    def __init__(
-        self,
-        data,
-        given,
-        *,
-        calibration,
-        loss=None,
-        given_kernel="rbf",
-        given_bandwidth="median",
-        estimator="unbiased",
-    ):
-        self.values_given = given
-        super().__init__(
-            data,
-            calibration=calibration,
-            loss=loss,
-            given_kernel=given_kernel,
-            given_bandwidth=given_bandwidth,
-            estimator=estimator,
-        )
-
     def _forecast_held_fixed(self):
         return None, 1.0
 
     def _given(self):
-        if self.options["calibration"] == "group":
-            return same_group(group_codes(self.values_given))
         if self.options["calibration"] == "decision":
             return same_group(class_actions(self.options["loss"], self.data.matrix))
-        return self._near_points()
-
-    def raw_points(self) -> np.ndarray:
-        return self.values_given.reshape(len(self.values_given), -1)
+        return super()._given()
 
     def _target(self):
         self._n_features = len(self.data.classes)

@@ -4,10 +4,7 @@ from numbers import Real
 
 import numpy as np
 
-from .._numerics.crps import gauss_legendre
 from ..forecasts import Forecast, QuantileForecast
-
-_NODES = 64
 
 
 def actions(loss, forecast: Forecast) -> np.ndarray:
@@ -28,13 +25,10 @@ def _action(loss, forecast):
             "loss must be a number (a threshold), or a list of them, for a QuantileForecast, which "
             "knows no expected losses; found a callable. Pass thresholds, or an EnsembleForecast."
         )
-    parts = forecast.components(_NODES)
+    parts = forecast.components()
     if parts.variance.any():
-        node, share = gauss_legendre(_NODES)
-        location = forecast.quantiles(node)
-        weight = np.broadcast_to(share, location.shape)
-    else:
-        location, weight = parts.location, parts.weight
+        parts = Forecast.components(forecast)  # by nodes
+    location, weight = parts.location, parts.weight
     values = np.asarray(loss(location.ravel()), dtype=np.float64)
     if values.ndim != 2 or len(values) != location.size or not np.isfinite(values).all():
         raise ValueError(

@@ -237,9 +237,11 @@ class OutcomePairs:
         """c_ij, (a, b)."""
         other = Components(*(part[columns] for part in self.parts))
         value = np.zeros((len(rows), len(columns)))
-        for k in range(other.location.shape[1]):
-            weight = other.weight[:, k]
-            value += weight * self._means(rows, other.location[:, k], other.variance[:, k])
+        size = max(1, _ENTRIES // value.size)
+        for start in range(0, other.location.shape[1], size):
+            location, variance, weight = (part[:, start : start + size] for part in other)
+            means = self._means(rows, location.ravel(), variance.ravel())
+            value += np.einsum("abc,bc->ab", means.reshape(len(rows), *weight.shape), weight)
         return self.factor * value
 
     def _means(self, rows, location, variance=None):

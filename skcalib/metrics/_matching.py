@@ -8,10 +8,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._inputs.arrays import as_array
-from .._inputs.checks import SMALLEST_SHARE, check_predictions
+from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS
 from .._inputs.predictions import Predictions
-from .._inputs.weights import check_sample_weight
 from .._kernels.matching import FORMS, MATCHING_CONSTRAINTS, MatchingError
 from .._kernels.matching_checks import (
     check_class_losses,
@@ -32,7 +31,8 @@ from .._kernels.squared_error import check_enough_for_estimator
 from .._sklearn import StrOptions, validate_params
 from .._types import Label, RandomState
 from ..forecasts._as_forecast import is_forecast
-from ..forecasts._data import ForecastData, check_forecasts, check_given
+from ..forecasts._data import ForecastData, check_forecasts
+from ..forecasts._either import with_given
 
 
 @validate_params(
@@ -274,8 +274,8 @@ def distribution_matching_error(
             y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
         )
         check_class_options(options)
-        given = _given_of_classes(given, y_true, sample_weight)
-        error = _class_error(data, given, options)
+        data = with_given(data, y_true, given, sample_weight)
+        error = _class_error(data, options)
     value = float(error(data.outcome[None])[0])
     return _standardized(value, error, seeds) if standardize else value
 
@@ -306,36 +306,25 @@ def _standardized(value, error, seeds):
     return value / deviation if deviation > 0 else 0.0
 
 
-def _class_error(predictions, given, options):
+def _class_error(predictions, options):
     """What measures the form, for classes."""
     form, estimator = options["calibration"], options["estimator"]
-    check_given_of_form(form, given, options["given_kernel"])
+    check_given_of_form(form, predictions.given, options["given_kernel"])
     check_loss(form, options["loss"])
     check_enough_for_estimator(predictions, estimator)
     shared = {"estimator": estimator}
-    if form in ("group", "individual", "decision"):
+    if form == "decision" or predictions.given is not None:
         if form == "decision":
             check_class_losses(options["loss"], len(predictions.classes))
         names = ("calibration", "loss", "given_kernel", "given_bandwidth")
         shared |= {name: options[name] for name in names}
-        return ClassMatchingError(predictions, given, **shared)
+        return ClassMatchingError(predictions, **shared)
     shared |= {"kernel": options["given_kernel"], "bandwidth": options["given_bandwidth"]}
     if predictions.is_binary or form in ("canonical", "distribution"):
         return OneError(predictions, **shared)
     if form == "marginal":
         return MeanOfClasses(predictions, **shared)
     return TopLabelError(predictions, **shared)
-
-
-def _given_of_classes(given, y_true, sample_weight):
-    """What is conditioned on, for the samples of positive weight."""
-    if given is None:
-        return None
-    given = check_given(given, len(y_true))
-    if sample_weight is None:
-        return given
-    weight = check_sample_weight(sample_weight, len(y_true))
-    return given[weight / weight.sum() > SMALLEST_SHARE]
 
 
 def check_standardize(standardize, estimator):
