@@ -10,7 +10,13 @@ from sklearn.utils import check_random_state
 from .._inputs.arrays import is_number
 from .._numerics.crps import crps_nodes, quantile_nodes, split_nodes
 from .._types import RandomState
-from ._checks import check_levels, check_outcome_values, check_rows, number_or_array
+from ._checks import (
+    check_common_levels,
+    check_levels,
+    check_outcome_values,
+    check_rows,
+    number_or_array,
+)
 
 # Standard deviations below this share of their root mean square have the logarithm of that share.
 _LEAST_SPREAD = 1e-6
@@ -201,12 +207,7 @@ class Forecast(ABC):
         y : ndarray of shape (n_samples, m)
             Quantiles, in the units of the outcome.
         """
-        levels = check_levels(levels, "levels")
-        if levels.ndim != 1:
-            raise ValueError(
-                f"levels must be 1-D, the same for all rows; found shape {levels.shape}. Use ppf "
-                "for levels that differ between rows."
-            )
+        levels = check_common_levels(levels)
         return self._ppf(np.broadcast_to(levels, (len(self), len(levels))))
 
     def interval(self, level: float) -> tuple[np.ndarray, np.ndarray]:

@@ -157,6 +157,17 @@ def check_outcome_values(y: ArrayLike, n: int, name: str) -> np.ndarray:
     return values
 
 
+def check_common_levels(levels: ArrayLike) -> np.ndarray:
+    """Probabilities in [0, 1] that are the same for all rows, (m,)."""
+    array = check_levels(levels, "levels")
+    if array.ndim != 1:
+        raise ValueError(
+            f"levels must be 1-D, the same for all rows; found shape {array.shape}. Use ppf for "
+            "levels that differ between rows."
+        )
+    return array
+
+
 def check_levels(levels: ArrayLike, name: str) -> np.ndarray:
     """Probabilities in [0, 1]."""
     array = number_or_array(levels, name)

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ._base import Components, Forecast
+from ._derived import at_log_odds
 from ._ensemble import EnsembleForecast, ResidualForecast
 from ._gaussian import GaussianForecast, GaussianMixtureForecast
-from ._moved import at_log_odds
 from ._quantile import QuantileForecast
 
 

@@ -8,7 +8,8 @@ from .._numerics.pit_maps import fit_beta, fit_beta_to_intervals, fit_conformal
 from .._sklearn import StrOptions
 from ..forecasts import EnsembleForecast, Forecast, QuantileForecast, ResidualForecast
 from ..forecasts._data import ForecastData
-from ..forecasts._moved import AffineForecast, remap
+from ..forecasts._derived import AffineForecast
+from ..forecasts._moved import remap
 from ._forecast_base import ForecastRecalibrator, check_enough_outcomes, warn_unless_inside
 
 # The log-odds of the least positive number.

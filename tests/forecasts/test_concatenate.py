@@ -13,7 +13,7 @@ from skcalib.forecasts import (
     ResidualForecast,
 )
 from skcalib.forecasts._concatenate import ConcatenatedForecast, concatenate, mixture_of
-from skcalib.forecasts._moved import at_log_odds
+from skcalib.forecasts._derived import at_log_odds
 
 rng = np.random.default_rng(0)
 Y = rng.normal(size=5)

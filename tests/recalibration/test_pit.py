@@ -16,7 +16,7 @@ from skcalib.forecasts import (
     QuantileForecast,
     ResidualForecast,
 )
-from skcalib.forecasts._moved import at_log_odds, log_odds_at
+from skcalib.forecasts._derived import at_log_odds, log_odds_at
 from skcalib.recalibration import LocationScaleRecalibrator, PITRecalibrator
 
 rng = np.random.default_rng(0)

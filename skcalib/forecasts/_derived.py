@@ -1,0 +1,280 @@
+"""Forecasts of other forecasts: of a + b Y, and with the cdf R∘F."""
+
+from collections.abc import Callable
+from functools import singledispatch
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit, log_expit, logit, ndtri_exp
+
+from .._numerics.crps import crps_nodes
+from ._base import Forecast
+from ._checks import check_common_levels
+from ._gaussian import GaussianForecast
+
+# Quantiles that are held at once.
+_BLOCK = 2**22
+
+# Between these log-odds a level can be inverted: above, one minus it has too few digits, and below
+# it underflows.
+_LEAST_EXACT, _LARGEST_EXACT = -690.0, 16.0
+
+# From the quartiles to the largest number by doubling.
+_MOST_STEPS = 2100
+
+
+class AffineForecast(Forecast):
+    """The forecasts of a + b Y with b > 0, where Y has the base forecasts."""
+
+    _by_row: ClassVar[tuple[str, ...]] = ("base", "shift", "factor")
+
+    def __init__(self, base: Forecast, shift: np.ndarray, factor: np.ndarray) -> None:
+        self.base = base
+        self.shift = shift
+        self.factor = factor
+
+    @property
+    def is_continuous(self) -> bool:  # type: ignore[override]
+        return self.base.is_continuous
+
+    @property
+    def _n_rows(self) -> int:
+        return len(self.base)
+
+    def _back(self, y: np.ndarray) -> np.ndarray:
+        shape = (-1,) + (1,) * (y.ndim - 1)
+        return (y - self.shift.reshape(shape)) / self.factor.reshape(shape)
+
+    def _forth(self, y: np.ndarray) -> np.ndarray:
+        shape = (-1,) + (1,) * (y.ndim - 1)
+        return self.shift.reshape(shape) + self.factor.reshape(shape) * y
+
+    def _cdf(self, y: np.ndarray) -> np.ndarray:
+        return self.base._cdf(self._back(y))
+
+    def _sf(self, y: np.ndarray) -> np.ndarray:
+        return self.base._sf(self._back(y))
+
+    def _logcdf(self, y: np.ndarray) -> np.ndarray:
+        return self.base._logcdf(self._back(y))
+
+    def _logsf(self, y: np.ndarray) -> np.ndarray:
+        return self.base._logsf(self._back(y))
+
+    def _logpdf(self, y: np.ndarray) -> np.ndarray:
+        log_density = self.base._logpdf(self._back(y))
+        return log_density - np.log(self.factor)[:, None] * self.is_continuous
+
+    def _ppf(self, level: np.ndarray) -> np.ndarray:
+        return self._forth(self.base._ppf(level))
+
+    def quantiles(self, levels: ArrayLike) -> np.ndarray:
+        return self._forth(self.base.quantiles(levels))
+
+    def _mean(self) -> np.ndarray:
+        return self._forth(self.base.mean())
+
+    def _std(self) -> np.ndarray:
+        return self.factor * self.base.std()
+
+    def _entropy(self) -> np.ndarray:
+        return self.base.entropy() + np.log(self.factor)
+
+    def _sample(self, generator: np.random.Generator, size: int) -> np.ndarray:
+        return self._forth(self.base._sample(generator, size))
+
+    def _pit_bounds(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.base._pit_bounds(self._back(y))
+
+    def _crps(self, y: np.ndarray) -> np.ndarray:
+        return self.factor * self.base.crps(self._back(y))
+
+    def sort_keys(self) -> list[np.ndarray]:
+        return [*self.base.sort_keys(), self.shift, self.factor]
+
+
+class RecalibratedForecast(Forecast):
+    """The forecasts R∘F, where F are the cdfs of the base forecasts, and R is a map of levels.
+
+    :meth:`quantiles` and :meth:`interval` of a conformal map are those of ranks, for which the
+    statements on coverage hold; `cdf`, `ppf` and what follows from them interpolate.
+    """
+
+    _by_row: ClassVar[tuple[str, ...]] = ("base",)
+
+    def __init__(self, base: Forecast, level_map: Any) -> None:
+        self.base = base
+        self.level_map = level_map
+
+    @property
+    def is_continuous(self) -> bool:  # type: ignore[override]
+        return self.base.is_continuous
+
+    @property
+    def _n_rows(self) -> int:
+        return len(self.base)
+
+    def _cdf(self, y: np.ndarray) -> np.ndarray:
+        return np.exp(self._logcdf(y))
+
+    def _logcdf(self, y: np.ndarray) -> np.ndarray:
+        return self.level_map.log_cdf(log_odds_at(self.base, y))
+
+    def _logsf(self, y: np.ndarray) -> np.ndarray:
+        return self.level_map.log_sf(log_odds_at(self.base, y))
+
+    def _logpdf(self, y: np.ndarray) -> np.ndarray:
+        if not self.level_map.has_density:
+            self._refuse(
+                "logpdf",
+                "has no density, as its ranks are those of outcomes",
+                "Use crps, or PITRecalibrator(method='beta').",
+            )
+        if self.is_continuous:
+            log_density = self.base._logpdf(y)
+            with np.errstate(invalid="ignore"):  # the slope at the levels 0 and 1 may be infinite
+                slope = self.level_map.log_slope(log_odds_at(self.base, y))
+            return np.where(np.isneginf(log_density), -np.inf, log_density + slope)
+        with np.errstate(divide="ignore"):
+            bounds = [self._pit_bounds(column) for column in y.T]
+            return np.log(np.column_stack([upper - lower for lower, upper in bounds]))
+
+    def _ppf(self, level: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore"):
+            z = self.level_map.inverse(np.log(level), np.log1p(-level))
+        return at_log_odds(self.base, z)
+
+    def quantiles(self, levels: ArrayLike) -> np.ndarray:
+        """Quantiles at the same levels for all rows; those of ranks for a conformal map.
+
+        Parameters
+        ----------
+        levels : array-like of shape (m,)
+            Probabilities in [0, 1].
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples, m)
+            Quantiles, in the units of the outcome; infinite where there are too few ranks.
+        """
+        if self.level_map.has_density:
+            return super().quantiles(levels)
+        return self._at_points(self.level_map.rank(check_common_levels(levels)))
+
+    def interval(self, level: float) -> tuple[np.ndarray, np.ndarray]:
+        """Central prediction intervals; between ranks for a conformal map.
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+            Probability of the interval. Half of the rest lies on either side.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n_samples,)
+            Ends of the intervals, in the units of the outcome; infinite where there are too few
+            ranks.
+        """
+        ends = super().interval(level)
+        if self.level_map.has_density:
+            return ends
+        low, high = self._at_points(self.level_map.central(level)).T
+        return low, high
+
+    def _at_points(self, z: np.ndarray) -> np.ndarray:
+        return at_log_odds(self.base, np.broadcast_to(z, (len(self), len(z))))
+
+    def _integrated(self, summary: Callable) -> np.ndarray:
+        """What `summary` makes of the quantiles (b, m) at nodes, of their levels and weights (m,),
+        and of the slice of the rows, in blocks of rows, (n,)."""
+        z, level, weight = self.level_map.nodes()
+        size = max(1, _BLOCK // len(z))
+        blocks = [slice(start, start + size) for start in range(0, len(self), size)]
+        return np.concatenate(
+            [summary(self[rows]._at_points(z), level, weight, rows) for rows in blocks]
+        )
+
+    def _mean(self) -> np.ndarray:
+        return self._integrated(lambda values, level, weight, rows: values @ weight)
+
+    def _std(self) -> np.ndarray:
+        return self._integrated(
+            lambda values, level, weight, rows: np.sqrt(
+                (values - (values @ weight)[:, None]) ** 2 @ weight
+            )
+        )
+
+    def _crps(self, y: np.ndarray) -> np.ndarray:
+        if self.level_map.has_density:
+            return super()._crps(y)
+        return self._integrated(
+            lambda values, level, weight, rows: crps_nodes(
+                y[rows], values, level, np.broadcast_to(weight, values.shape)
+            )
+        )
+
+    def _pit_bounds(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if self.is_continuous:
+            return super()._pit_bounds(y)
+        lower, upper = self.base._pit_bounds(y)
+        with np.errstate(divide="ignore"):
+            return tuple(np.exp(self.level_map.log_cdf(logit(u))) for u in (lower, upper))
+
+    def check_outcomes(self, y: np.ndarray, name: str) -> None:
+        self.base.check_outcomes(y, name)
+
+    def sort_keys(self) -> list[np.ndarray]:
+        return self.base.sort_keys()
+
+
+def log_odds_at(forecast: Forecast, y: np.ndarray) -> np.ndarray:
+    """logcdf − logsf of y (n, m)."""
+    return forecast._logcdf(y) - forecast._logsf(y)
+
+
+@singledispatch
+def at_log_odds(forecast: Forecast, z: np.ndarray) -> np.ndarray:
+    """The outcomes (n, m) at which logcdf − logsf is z (n, m); also where the level rounds to 1."""
+    y = forecast._ppf(expit(np.where(np.isinf(z), z, np.clip(z, _LEAST_EXACT, _LARGEST_EXACT))))
+    far = ((z > _LARGEST_EXACT) | (z < _LEAST_EXACT)) & np.isfinite(z) & np.isfinite(y)
+    if not far.any() or not forecast.is_continuous:
+        return y
+    rows = np.flatnonzero(far.any(axis=1))
+    if len(rows) < len(forecast):
+        y[rows] = at_log_odds(forecast[rows], z[rows])
+        return y
+    quartiles = forecast._ppf(np.broadcast_to([0.25, 0.75], (len(forecast), 2)))
+    side = np.where(far, np.sign(z), 0.0)
+    step = np.where(far, np.diff(quartiles, axis=1), 0.0)
+    near = np.where(far, y, quartiles[:, :1])  # a place without use if it is not far
+    z = np.where(far, z, 0.0)
+    end = near + side * step
+    for _ in range(_MOST_STEPS):  # until the outcome lies between near and end
+        short = far & (side * (log_odds_at(forecast, end) - z) < 0)
+        if not short.any():
+            break
+        near = np.where(short, end, near)
+        step = np.where(short, 2 * step, step)
+        end = np.where(short, end + side * step, end)
+    for _ in range(_MOST_STEPS):
+        middle = (near + end) / 2
+        if ((middle == near) | (middle == end)).all():
+            break
+        short = side * (log_odds_at(forecast, middle) - z) < 0
+        near, end = np.where(short, middle, near), np.where(short, end, middle)
+    return np.where(far, end, y)
+
+
+@at_log_odds.register
+def _(forecast: GaussianForecast, z: np.ndarray) -> np.ndarray:
+    tail = log_expit(-np.abs(z))
+    deviation = np.where(np.isinf(z), -np.inf, ndtri_exp(tail))
+    return forecast.loc[:, None] - np.sign(z) * forecast.scale[:, None] * np.where(
+        z == 0, 0.0, deviation
+    )
+
+
+@at_log_odds.register
+def _(forecast: AffineForecast, z: np.ndarray) -> np.ndarray:
+    return forecast._forth(at_log_odds(forecast.base, z))
