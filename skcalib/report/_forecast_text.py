@@ -44,13 +44,20 @@ def _title(key: str) -> str | None:
     return _TITLES.get(key)
 
 
+def _digits(key: str) -> str:
+    """Four decimals of what lies in [0, 1], four digits of what has units."""
+    if key == "distribution_matching_error":
+        return "9.1e"
+    in_unit = key.startswith("coverage_") or key.endswith(("p_value", "calibration_error"))
+    return "9.4f" if in_unit else "#9.4g"
+
+
 def format_forecast_report(numbers: dict) -> str:
     n_samples, n_tested = numbers["n_samples"], numbers["n_tested"]
     lines = [f"Calibration of {n_samples} forecasts", ""]
     for key, value in numbers.items():
         if (title := _title(key)) is not None:
-            digits = "9.1e" if key == "distribution_matching_error" else "9.4g"
-            lines.append(f"{title:<48}{value:{digits}}")
+            lines.append(f"{title:<48}{value:{_digits(key)}}")
     if n_tested < n_samples:
         lines.append(f"(the last four numbers are of {n_tested} samples, chosen at random)")
     return "\n".join([*lines, "", textwrap.fill(numbers["advice"], width=76)])

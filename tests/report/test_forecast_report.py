@@ -1,8 +1,14 @@
 """The report on forecasts shows the numbers of the metrics and gives the advice they call for."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.stats import cauchy
+from sklearn.datasets import load_diabetes
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.model_selection import train_test_split
 
 from skcalib.datasets import (
     make_count_forecasts,
@@ -74,10 +80,10 @@ def test_text_shows_the_numbers():
     y, forecast = make_gaussian_forecasts(50, random_state=0)
     numbers = calibration_report(y, forecast, random_state=0, output_dict=True)
     text = calibration_report(y, (forecast.mean(), forecast.std()), random_state=0)
-    for key, value in numbers.items():
-        if isinstance(value, float):
-            digits = ".1e" if key == "distribution_matching_error" else ".4g"
-            assert format(value, digits) in text, key
+    shown = [float(line.split()[-1]) for line in text.split("\n\n")[1].split("\n")]
+    values = [value for value in numbers.values() if isinstance(value, float)]
+    np.testing.assert_allclose(shown, values, rtol=5e-4, atol=5e-5)
+    assert f"{numbers['distribution_matching_error']:.1e}\n" in text
     assert numbers["advice"].split() == text.split("\n\n")[-1].split()
     assert text.startswith("Calibration of 50 forecasts\n")
     assert "coverage of the 80 % intervals" in text
@@ -201,6 +207,18 @@ def test_large_problems_are_tested_on_a_part(monkeypatch):
     assert calibration_report(y, forecast, random_state=0, output_dict=True)["n_tested"] == 20
     text = calibration_report(y, forecast, random_state=0)
     assert "(the last four numbers are of 20 samples, chosen at random)" in text
+
+
+def test_readme_shows_lines_of_the_report():
+    X, y = load_diabetes(return_X_y=True)
+    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
+    regressor = GaussianProcessRegressor(alpha=0.5, normalize_y=True).fit(X_train, y_train)
+    forecast = regressor.predict(X_test, return_std=True)
+    report = calibration_report(y_test, forecast, random_state=0)
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"```text\n(Calibration of \d+ forecasts\n.*?)```", readme, re.DOTALL)
+    for line in shown.replace("...\n", "").rstrip("\n").split("\n"):
+        assert line in report.split("\n"), line
 
 
 def test_one_sample():
