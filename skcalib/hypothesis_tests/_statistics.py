@@ -1,6 +1,11 @@
 """What the test of calibration measures, by name."""
 
-from ..metrics._registry import ALL_METRICS, with_params
+from numbers import Integral
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from ..metrics._registry import ALL_METRICS, takes, with_params
 from ..metrics._statistic import MetricStatistic, check_takes_given, check_takes_kind
 
 # What the test hands to a statistic itself; labels are drawn for the classes in their order.
@@ -23,10 +28,12 @@ def statistic_of(test, data, *, weighted):
     chosen = {name: value for name, value in own.items() if value != defaults[name]}
     chosen |= test.metric_params or {}
     function = metric.function if metric else test.statistic
+    if data.kind == "forecasts" and takes(function, "random_state"):
+        chosen = {"random_state": _seed_apart(test.random_state)} | chosen
     batched = metric.statistic if metric else None
     if (
         batched
-        and batched.kind == data.kind
+        and batched.kind in (data.kind, None)
         and chosen.keys() <= set(batched.parameter_constraints)
     ):
         check_takes_given(function, data)
@@ -34,6 +41,13 @@ def statistic_of(test, data, *, weighted):
     function = with_params(function, chosen, _OWN)
     check_takes_given(function, data)
     return MetricStatistic(data, function, as_matrix=test.n_features_in_ > 1, weighted=weighted)
+
+
+def _seed_apart(random_state):
+    """A seed of what is random in the statistic, whose numbers are not those of the draws."""
+    if isinstance(random_state, Integral):
+        random_state = np.random.RandomState([int(random_state), 1])
+    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def _metric_of(statistic, kind):

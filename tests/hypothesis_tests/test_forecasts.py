@@ -391,6 +391,30 @@ def test_random_state(random_state):
     assert (other.null_distribution_ != expected).any()
 
 
+@pytest.mark.parametrize("options", [{"method": "fourier"}, {}], ids=str)
+def test_what_is_random_in_a_statistic_follows_the_seed(options):
+    forecast, y = normal(np.random.default_rng(0), 20)
+    options |= {"n_components": 5} if options else {}
+    test = CalibrationTest(metric_params=options, n_resamples=9, random_state=0)
+    one, again = clone(test).fit(forecast, y), clone(test).fit(forecast, y)
+    np.testing.assert_array_equal(one.null_distribution_, again.null_distribution_)
+    assert one.statistic_ == again.statistic_
+    params = options | {"random_state": 7}
+    with_seed = clone(test).set_params(metric_params=params).fit(forecast, y)
+    expected = metrics.distribution_matching_error(y, forecast, **params)
+    assert with_seed.statistic_ == pytest.approx(expected, rel=1e-9)
+    seen = []
+
+    def statistic(y_true, y_forecast, random_state):
+        seen.append(random_state)
+        return 0.0
+
+    CalibrationTest(statistic, n_resamples=9, random_state=0).fit(forecast, y)
+    assert len(set(seen)) == 1
+    draws = np.random.RandomState(0).randint(2**31 - 1, size=9)
+    assert seen[0] not in {0, *draws}
+
+
 def test_whatever_becomes_a_forecast_is_tested_as_that():
     forecast, y = normal(np.random.default_rng(0), 20)
     mean, std = forecast.mean(), forecast.std()
