@@ -35,7 +35,7 @@ CONTINUOUS = {
 continuous = pytest.mark.parametrize("forecast", CONTINUOUS.values(), ids=CONTINUOUS)
 both_methods = pytest.mark.parametrize("method", ["conformal", "beta"])
 
-LEVELS = (0.01, 0.07, 0.1, 0.25, 0.3, 0.5, 0.7, 0.9, 0.93, 0.99)
+LEVELS = (0.01, 0.07, 0.1, 0.25, 0.1 + 0.2, 0.5, 0.7, 0.9, 0.93, 0.99)
 
 
 def covered(n, level, spread):
