@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 
 _SUBMODULES = [
     "datasets",
+    "decisions",
     "display",
     "forecasts",
     "function_classes",

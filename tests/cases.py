@@ -14,6 +14,7 @@ from skcalib.metrics import (
     calibration_distance_bounds,
     conditional_kernel_calibration_error,
     cumulative_calibration_error,
+    decision_calibration_error,
     expected_calibration_error,
     interval_calibration_error,
     joint_kernel_calibration_error,
@@ -143,6 +144,8 @@ METRIC_CASES = {
     "smooth expected, bandwidth": partial(
         smooth_expected_calibration_error, bandwidth=0.05, multi_class="classwise"
     ),
+    "decision, given the action": partial(decision_calibration_error, given="action"),
+    "decision, chosen": partial(decision_calibration_error, actions="chosen"),
     "weighted": weighted_calibration_error,
     "weighted, classwise": partial(weighted_calibration_error, multi_class="classwise"),
     "weighted, monotone": partial(

@@ -21,6 +21,7 @@ MODULES = [
     "skcalib.display",
     "skcalib.report",
     "skcalib.datasets",
+    "skcalib.decisions",
     "skcalib.forecasts",
     "skcalib.function_classes",
     "skcalib.lenses",
@@ -113,12 +114,14 @@ def test_metrics_share_their_signature(metric):
 def test_every_metric_is_registered():
     # the registry drives the scorers, the laws and the statistics of the tests
     others = {
+        "DecisionCalibration",
         "DistanceCertificate",
         "LocalCalibration",
         "MatchingWitness",
         "ScoreDecomposition",
         "Sharpness",
         "calibration_distance_bounds",
+        "decision_calibration",
         "distribution_matching_witness",
         "get_scorer",
         "get_scorer_names",

@@ -19,6 +19,7 @@ from skcalib.forecasts import (
 )
 from skcalib.metrics import (
     continuous_ranked_probability_loss,
+    decision_calibration_error,
     distribution_matching_error,
     local_calibration_error,
     log_density_loss,
@@ -34,6 +35,11 @@ Y = MEAN + 1.5 * STD * RNG.normal(size=N)
 GROUP = np.array(["a", "b", "c"])[np.arange(N) % 3]
 
 matching = partial(distribution_matching_error, bandwidth=1.0)
+
+
+def squares(y):
+    return np.column_stack([(y - action) ** 2 for action in (-1, 0, 1)])
+
 
 CASES = {
     **{name: entry.function for name, entry in FORECAST_METRICS.items()},
@@ -51,9 +57,11 @@ CASES = {
     "matching, biased": partial(matching, estimator="biased", given_bandwidth=1.0),
     "matching, laplacian": partial(distribution_matching_error, kernel="laplacian"),
     "matching, energy": partial(distribution_matching_error, kernel="energy"),
-    "crps decomposition": lambda y, forecast, **options: score_decomposition(
-        y, forecast, score="crps", **options
-    ).miscalibration,
+    "decision": partial(decision_calibration_error, loss=0.3, given="action"),
+    "decision, squares": partial(decision_calibration_error, loss=squares, actions="chosen"),
+    "crps decomposition": lambda y, forecast, **options: (
+        score_decomposition(y, forecast, score="crps", **options).miscalibration
+    ),
 }
 
 # A row of weight 2 makes no pair with itself, two equal rows do; debiased errors subtract it.
@@ -65,6 +73,8 @@ REPEATABLE = {
     "quantile, max, interval",
     "quantile, levels",
     "matching, biased",
+    "decision",
+    "decision, squares",
 }
 
 all_cases = pytest.mark.parametrize("name", CASES)
@@ -151,7 +161,13 @@ SCALED = {
     "crps decomposition",
     "matching, energy",
 }
-IN_UNITS = {"log_density_loss", "matching, decision", "matching, biased"}
+IN_UNITS = {
+    "log_density_loss",
+    "decision",
+    "decision, squares",
+    "matching, decision",
+    "matching, biased",
+}
 
 
 @pytest.mark.parametrize("name", sorted(set(CASES) - IN_UNITS))
@@ -184,7 +200,9 @@ def test_kinds_of_forecasts_agree(name, forecast, tolerance):
 FORECASTS = {
     "ensemble": EnsembleForecast(MEAN[:, None] + STD[:, None] * RNG.normal(size=(N, 9))),
     "weighted": EnsembleForecast(RNG.normal(size=(N, 9)), np.arange(1, 10)),
-    "quantile": QuantileForecast(stats.norm(MEAN, STD).ppf(np.c_[[0.05, 0.5, 0.95]]).T, [0.05, 0.5, 0.95]),
+    "quantile": QuantileForecast(
+        stats.norm(MEAN, STD).ppf(np.c_[[0.05, 0.5, 0.95]]).T, [0.05, 0.5, 0.95]
+    ),
     "Poisson": DistributionForecast(stats.poisson(np.exp(MEAN))),
     "gamma": DistributionForecast(stats.gamma(np.exp(MEAN))),
 }
@@ -198,7 +216,9 @@ def test_every_metric_takes_every_forecast_or_says_why_not(name, kind):
     try:
         value = measure(name, y, forecast)
     except ValueError as error:
-        assert re.search("not known for this forecast|levels|infinite one", str(error)), error
+        assert re.search(
+            "not known for this forecast|levels|expected losses|infinite one", str(error)
+        ), error
         return
     assert np.isfinite(value)
     order = RNG.permutation(N)

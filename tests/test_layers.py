@@ -16,6 +16,7 @@ LAYERS = [
     ["_redraw"],
     ["_inputs"],
     ["forecasts"],
+    ["decisions"],
     ["_kernels"],
     ["datasets", "function_classes", "lenses"],
     ["metrics"],

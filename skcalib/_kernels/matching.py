@@ -31,7 +31,7 @@ from .matching_given import (
     threshold_probabilities,
     wasserstein_points,
 )
-from .matching_losses import actions
+from .matching_losses import actions, as_losses
 from .matching_target import (
     MOST_FEATURES,
     OutcomePairs,
@@ -191,7 +191,7 @@ class MatchingError:
         if form == "group":
             return same_group(group_codes(self.data.given))
         if form == "decision":
-            return same_group(actions(self.options["loss"], self.forecast))
+            return same_group(actions(as_losses(self.options["loss"]), self.forecast))
         if form == "threshold":
             self.thresholds = threshold_probabilities(self.forecast)
             return near_thresholds(self.thresholds)

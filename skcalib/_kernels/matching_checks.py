@@ -1,11 +1,9 @@
 """What the options of the distribution matching error must satisfy."""
 
-import math
-from numbers import Real
-
 import numpy as np
 
 from .checks import check_kernel
+from .matching_losses import as_losses
 
 NEEDS_GIVEN = {"group", "individual", "local"}
 
@@ -91,27 +89,15 @@ def check_loss(calibration, loss):
 
 
 def check_forecast_loss(loss):
-    losses = loss if isinstance(loss, list | tuple) else [loss]
-    for one in losses:
-        is_number = isinstance(one, Real) and not isinstance(one, bool) and math.isfinite(one)
-        if one is not None and not callable(one) and not is_number:
-            raise ValueError(
-                "loss must be a finite number (a threshold), a callable that returns the losses of "
-                f"all actions, or a list of these; found {one!r:.80}. Pass the threshold."
-            )
+    """Losses of outcomes that are numbers."""
+    for one in [] if loss is None else as_losses(loss):
+        one.check_is_of_numbers()
 
 
-def check_class_losses(loss, n_classes):
-    losses = loss if isinstance(loss, list | tuple) else [loss]
-    for one in losses:
-        matrix = np.asarray(one)
-        is_matrix = matrix.dtype.kind in "biuf" and matrix.ndim == 2
-        if not is_matrix or matrix.shape[1] != n_classes or not np.isfinite(matrix).all():
-            raise ValueError(
-                "loss must be a finite matrix with one row for each action and one column for each "
-                f"of the {n_classes} classes, or a list of such arrays; found shape {matrix.shape} "
-                f"and type {matrix.dtype}. Use np.array([[...], [...]])."
-            )
+def check_class_losses(loss, classes):
+    """Losses of these classes."""
+    for one in as_losses(loss):
+        one.of_classes(classes, len(classes))
 
 
 def check_fourier(calibration, kernel, given_kernel):

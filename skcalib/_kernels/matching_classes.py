@@ -6,7 +6,7 @@ import numpy as np
 
 from .matching import MatchingError
 from .matching_given import same_group
-from .matching_losses import class_actions
+from .matching_losses import as_losses, class_actions
 from .matching_target import Residuals
 from .squared_error import SquaredKernelError
 
@@ -30,7 +30,8 @@ class ClassMatchingError(MatchingError):
 
     def _given(self):
         if self.options["calibration"] == "decision":
-            return same_group(class_actions(self.options["loss"], self.data.matrix))
+            losses = as_losses(self.options["loss"])
+            return same_group(class_actions(losses, self.data.classes, self.data.matrix))
         return super()._given()
 
     def _target(self):

@@ -1,48 +1,27 @@
-"""Losses of decisions, and the actions that forecasts call for."""
+"""The actions that predictions call for, for one loss or several."""
 
-from numbers import Real
+from typing import Any
 
 import numpy as np
 
-from ..forecasts import Forecast, QuantileForecast
+from ..decisions._loss import DecisionLoss, as_loss, expected_of_classes, least
+from ..forecasts import Forecast
 
 
-def actions(loss, forecast: Forecast) -> np.ndarray:
-    """The Bayes action for each loss, (n, L)."""
-    losses = loss if isinstance(loss, list | tuple) else [loss]
-    return np.column_stack([_action(one, forecast) for one in losses])
+def as_losses(loss: Any) -> list[DecisionLoss]:
+    """One loss, or a list of them; the rows of a matrix are no list of losses."""
+    is_list = isinstance(loss, list | tuple) and not (len(loss) and np.ndim(loss[0]) == 1)
+    return [as_loss(one) for one in (loss if is_list else [loss])]
 
 
-def _action(loss, forecast):
-    """A number c is a threshold, with the loss 1[a ≠ 1[y > c]] of two actions.
-
-    The better action is 1 if P(Y > c) > ½, that is, if the median exceeds c.
-    """
-    if isinstance(loss, Real):
-        return (forecast.ppf(0.5) > loss).astype(np.intp)
-    if isinstance(forecast, QuantileForecast):
-        raise ValueError(
-            "loss must be a number (a threshold), or a list of them, for a QuantileForecast, which "
-            "knows no expected losses; found a callable. Pass thresholds, or an EnsembleForecast."
-        )
-    parts = forecast.components()
-    if parts.variance.any():
-        parts = Forecast.components(forecast)  # by nodes
-    location, weight = parts.location, parts.weight
-    values = np.asarray(loss(location.ravel()), dtype=np.float64)
-    if values.ndim != 2 or len(values) != location.size or not np.isfinite(values).all():
-        raise ValueError(
-            "loss must return the finite losses of all actions, of shape (m, n_actions) for "
-            f"outcomes of shape (m,); found shape {values.shape} for m = {location.size}, or NaN. "
-            "Use np.column_stack([loss_of_action_0(y), loss_of_action_1(y)])."
-        )
-    expected = np.einsum("nca,nc->na", values.reshape(*location.shape, -1), weight)
-    return expected.argmin(axis=1)
+def actions(losses: list[DecisionLoss], forecast: Forecast) -> np.ndarray:
+    """The best action for each loss, (n, L)."""
+    return np.column_stack([one.best_for(forecast) for one in losses])
 
 
-def class_actions(loss, matrix: np.ndarray) -> np.ndarray:
-    """The Bayes action for each loss matrix (n_actions, K) and probabilities (n, K), (n, L)."""
-    losses = loss if isinstance(loss, list | tuple) else [loss]
-    return np.column_stack(
-        [(matrix @ np.asarray(one, dtype=np.float64).T).argmin(axis=1) for one in losses]
-    )
+def class_actions(
+    losses: list[DecisionLoss], classes: np.ndarray, matrix: np.ndarray
+) -> np.ndarray:
+    """The best action for each loss and probabilities (n, K), (n, L)."""
+    tables = [one.of_classes(classes, len(classes)) for one in losses]
+    return np.column_stack([least(expected_of_classes(matrix, table)) for table in tables])

@@ -3,6 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from .._inputs.arrays import as_array
 from .._inputs.checks import SMALLEST_SHARE, check_predictions
 from .._inputs.predictions import Predictions
 from .._inputs.weights import check_sample_weight
@@ -29,6 +32,19 @@ def check_either(
         y_true, y_proba, sample_weight=sample_weight, labels=labels, names=names
     )
     return with_given(predictions, y_true, given, sample_weight)
+
+
+def holds_forecasts(y_true: Any, y_proba: Any) -> bool:
+    """Whether the arguments are outcomes and forecasts, rather than labels and probabilities.
+
+    Fractions are no labels; and two columns in a tuple are the mean and the standard deviation.
+    """
+    if is_forecast(y_proba):
+        return True
+    if isinstance(y_proba, tuple) and len(y_proba) == 2 and len(y_true) != 2:
+        return True
+    values = as_array(y_true, "y_true")
+    return values.dtype.kind == "f" and not np.array_equal(values, np.rint(values), equal_nan=True)
 
 
 def with_given(

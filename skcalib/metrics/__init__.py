@@ -3,6 +3,7 @@
 from ._binned import expected_calibration_error
 from ._conditional import conditional_kernel_calibration_error, joint_kernel_calibration_error
 from ._cumulative import cumulative_calibration_error
+from ._decisions import DecisionCalibration, decision_calibration, decision_calibration_error
 from ._distance import (
     DistanceCertificate,
     calibration_distance_bounds,
@@ -29,6 +30,7 @@ from ._smooth_expected import smooth_expected_calibration_error
 from ._weighted import weighted_calibration_error
 
 __all__ = [
+    "DecisionCalibration",
     "DistanceCertificate",
     "LocalCalibration",
     "MatchingWitness",
@@ -38,6 +40,8 @@ __all__ = [
     "conditional_kernel_calibration_error",
     "continuous_ranked_probability_loss",
     "cumulative_calibration_error",
+    "decision_calibration",
+    "decision_calibration_error",
     "distribution_matching_error",
     "distribution_matching_witness",
     "expected_calibration_error",

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from .._inputs.arrays import as_array
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS
 from .._inputs.predictions import Predictions
@@ -30,9 +29,8 @@ from .._kernels.matching_null import null_deviation
 from .._kernels.squared_error import check_enough_for_estimator
 from .._sklearn import StrOptions, validate_params
 from .._types import Label, RandomState
-from ..forecasts._as_forecast import is_forecast
 from ..forecasts._data import ForecastData, check_forecasts
-from ..forecasts._either import with_given
+from ..forecasts._either import holds_forecasts, with_given
 
 
 @validate_params(
@@ -263,7 +261,7 @@ def distribution_matching_error(
     seeds = check_random_state(random_state)
     data: ForecastData | Predictions
     error: Any
-    if _holds_forecasts(y_true, y_proba):
+    if holds_forecasts(y_true, y_proba):
         check_no_classes(pos_label, labels, calibration)
         data = check_forecasts(
             y_true, y_proba, sample_weight=sample_weight, given=given, names=("y_true", "y_proba")
@@ -278,19 +276,6 @@ def distribution_matching_error(
         error = _class_error(data, options)
     value = float(error(data.outcome[None])[0])
     return _standardized(value, error, seeds) if standardize else value
-
-
-def _holds_forecasts(y_true, y_proba):
-    """Whether the arguments are outcomes and forecasts, rather than labels and probabilities.
-
-    Fractions are no labels; and two columns in a tuple are the mean and the standard deviation.
-    """
-    if is_forecast(y_proba):
-        return True
-    if isinstance(y_proba, tuple) and len(y_proba) == 2 and len(y_true) != 2:
-        return True
-    values = as_array(y_true, "y_true")
-    return values.dtype.kind == "f" and not np.array_equal(values, np.rint(values), equal_nan=True)
 
 
 def _forecast_error(data, options, seeds):
@@ -315,7 +300,7 @@ def _class_error(predictions, options):
     shared = {"estimator": estimator}
     if form == "decision" or predictions.given is not None:
         if form == "decision":
-            check_class_losses(options["loss"], len(predictions.classes))
+            check_class_losses(options["loss"], predictions.classes)
         names = ("calibration", "loss", "given_kernel", "given_bandwidth")
         shared |= {name: options[name] for name in names}
         return ClassMatchingError(predictions, **shared)

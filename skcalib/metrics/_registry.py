@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from .._kernels.decisions import DecisionGaps
 from .._kernels.matching import MatchingError
 from .._kernels.squared_error import SquaredKernelError
 from ._binned import expected_calibration_error
@@ -13,6 +14,7 @@ from ._conditional import (
     joint_kernel_calibration_error,
 )
 from ._cumulative import cumulative_calibration_error
+from ._decisions import decision_calibration_error
 from ._distance import lower_distance_to_calibration
 from ._forecast_scores import (
     continuous_ranked_probability_loss,
@@ -39,7 +41,8 @@ class Metric:
     takes: frozenset[str] = frozenset({"classes"})  # kinds of predictions
     is_mean: bool = False  # whether it is a mean over the samples
     rate: float = 1 / 2  # the estimate of a calibrated model falls like n^-rate
-    statistic: type[SquaredKernelError | MatchingError] | None = None  # takes batches of outcomes
+    # what evaluates batches of outcomes
+    statistic: type[SquaredKernelError | MatchingError | DecisionGaps] | None = None
     in_report: bool = False
 
     @property
@@ -68,6 +71,12 @@ METRICS = {
         Metric(squared_kernel_calibration_error, "n²", statistic=SquaredKernelError),
         Metric(joint_kernel_calibration_error, "n²"),
         Metric(conditional_kernel_calibration_error, "n³"),
+        Metric(
+            decision_calibration_error,
+            "n",
+            frozenset({"classes", "forecasts"}),
+            statistic=DecisionGaps,
+        ),
     )
 }
 
@@ -131,8 +140,8 @@ def with_params(metric, params, own=()):
     parameters = _open_parameters(metric)
     takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
     name = getattr(metric, "__name__", "the metric")
-    for param in params:
-        if param in own:
+    for param, value in params.items():
+        if param in own and not (param == "given" and isinstance(value, str)):  # not data
             raise ValueError(
                 f"metric_params must not hold {', '.join(own)}, which come from elsewhere; found "
                 f"{param!r}. Pass it to the function or to fit instead, if that takes it."

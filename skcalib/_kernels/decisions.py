@@ -1,0 +1,167 @@
+"""The gaps between realised and expected losses of decisions, as a function of the outcomes."""
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._sklearn import StrOptions, validate_parameter_constraints
+from ..decisions._loss import DecisionLoss, as_loss, expected_of_classes, least
+
+# Entries of the matrix of resampled counts that are held at once (128 MB).
+_COUNTS = 2**24
+
+# Numbers in one block of rows and outcomes (32 MB).
+_BLOCK = 2**22
+
+
+class DecisionGaps:
+    r"""Mean gaps between realised and expected losses, for each group and action.
+
+    D_g(a) = Σ_i w_i 1[g_i = g] (ℓ(a, y_i) − E ℓ(a, Y_i)) with Y_i drawn from the i-th prediction.
+    The groups g are those that are given, or the actions of the least expected loss. With
+    actions="chosen" there is one gap for each group, that of the action taken.
+    """
+
+    kind = None  # of predictions: any
+
+    depends_on_order = False
+
+    has_known_law = False
+
+    laws = frozenset({"asymptotic"})  # see `skcalib.hypothesis_tests`
+
+    resolution = 0.0
+
+    least_batches = 1
+
+    parameter_constraints: ClassVar[dict] = {
+        "loss": "no_validation",
+        "given": [StrOptions({"action"}), None],
+        "actions": [StrOptions({"all", "chosen"})],
+    }
+
+    def __init__(
+        self,
+        data: Any,
+        *,
+        loss: Any = "zero-one",
+        given: str | None = None,
+        actions: str = "all",
+    ) -> None:
+        self.data = data
+        self.loss: DecisionLoss = as_loss(loss)
+        self.options: dict[str, Any] = {"loss": self.loss, "given": given, "actions": actions}
+        self.expected = self._expected()  # (n, A)
+        self.n_actions = self.expected.shape[1]
+        self.action = least(self.expected)  # (n,)
+        if given == "action":
+            groups = self.action
+        elif data.given is not None:
+            groups = data.given
+        else:
+            groups = np.zeros(len(self.action), dtype=np.intp)
+        self.groups, self.code = np.unique(
+            groups, axis=0 if groups.ndim > 1 else None, return_inverse=True
+        )
+        self.code = self.code.reshape(-1)
+        self._order = np.argsort(self.code, kind="stable")
+        self._starts = np.searchsorted(self.code[self._order], np.arange(len(self.groups)))
+
+    @classmethod
+    def from_options(cls, data, **options):
+        """The gaps with a user's options, which are judged here."""
+        validate_parameter_constraints(
+            cls.parameter_constraints, options, caller_name="CalibrationTest"
+        )
+        check_one_condition(data, options.get("given"))
+        return cls(data, **options)
+
+    def on(self, data):
+        """The same statistic of other data."""
+        return type(self)(data, **self.options)
+
+    @property
+    def numbers_per_draw(self):
+        return self.expected.size
+
+    def __call__(self, outcomes: np.ndarray) -> np.ndarray:
+        """The root of the sum of squared gaps for R vectors of outcomes (R, n), (R,)."""
+        if self._changes_forecasts:
+            return np.array([_norms(self._exchanged(row).gaps())[0] for row in outcomes])
+        size = max(1, _BLOCK // self.expected.size)
+        blocks = range(0, len(outcomes), size)
+        return np.concatenate([_norms(self.gaps(outcomes[i : i + size])) for i in blocks])
+
+    def gaps(self, outcomes: np.ndarray | None = None) -> np.ndarray:
+        """D_g(a) for R vectors of outcomes (R, n), by default those of the data; (R, G, A)."""
+        terms = self.data.weight[:, None] * self.terms(outcomes)
+        return np.add.reduceat(terms[:, self._order], self._starts, axis=1)
+
+    def terms(self, outcomes: np.ndarray | None = None) -> np.ndarray:
+        """ℓ(a, y_i) − E ℓ(a, Y_i) for all actions, or for the one taken; (R, n, A) or (R, n, 1)."""
+        return self.of_taken(self.realised(outcomes)) - self.of_taken(self.expected)
+
+    def of_taken(self, losses: np.ndarray) -> np.ndarray:
+        """The losses (…, n, A) of the actions that are compared."""
+        if self.options["actions"] == "all":
+            return losses
+        return losses[..., np.arange(len(self.action)), self.action, None]
+
+    def realised(self, outcomes: np.ndarray | None = None) -> np.ndarray:
+        """ℓ(a, y_i) for R vectors of outcomes (R, n), by default those of the data; (R, n, A)."""
+        if self.data.kind == "classes":
+            return self._of_classes[self.data.outcome[None] if outcomes is None else outcomes]
+        values = self.data.value[None] if outcomes is None else outcomes
+        return self.loss.at_outcomes(values.ravel()).reshape(*values.shape, -1)
+
+    @property
+    def _changes_forecasts(self):
+        """Whether outcomes are positions among the members, with which they change places."""
+        return self.data.kind == "forecasts" and self.data.forecast.is_exchangeable
+
+    def _exchanged(self, place):
+        value, forecast = self.data.arguments(place)
+        return self.on(replace(self.data, forecast=forecast, value=value))
+
+    def _expected(self):
+        if self.data.kind == "classes":
+            classes = self.data.classes
+            self._of_classes = self.loss.of_classes(classes, len(classes))  # (K, A)
+            return expected_of_classes(self.data.matrix, self._of_classes)
+        return self.loss.expected_of(self.data.forecast)
+
+    def resampled_null(self, n_resamples: int, random_state: np.random.RandomState) -> np.ndarray:
+        """The statistic of bootstrap samples whose gaps are centred at those of the data, (B,).
+
+        With multinomial counts C it is the norm of Σ_i (C_i − 1) w_i φ_i, where w_i φ_i are the
+        terms of the gaps.
+        """
+        order = self.data.canonical_order()
+        n = len(order)
+        terms = (self.data.weight[:, None] * self.terms()[0])[order]  # (n, A)
+        code = self.code[order]
+        null = []
+        for start in range(0, n_resamples, max(1, _COUNTS // n)):
+            size = min(max(1, _COUNTS // n), n_resamples - start)
+            counts = random_state.multinomial(n, np.full(n, 1 / n), size=size) - 1.0  # (B, n)
+            squares = sum(
+                np.sum((counts[:, code == g] @ terms[code == g]) ** 2, axis=1)
+                for g in range(len(self.groups))
+            )
+            null.append(np.sqrt(squares))
+        return np.concatenate(null)
+
+
+def _norms(gaps):
+    """Roots of the sums of squared gaps (R, G, A), (R,)."""
+    return np.sqrt(np.sum(gaps**2, axis=(1, 2)))
+
+
+def check_one_condition(data, given):
+    """Gaps are given the action, or given what is passed."""
+    if given is not None and data.given is not None:
+        raise ValueError(
+            "given must be 'action' or an array, not both; found both. To have groups and actions, "
+            "pass np.column_stack([groups, bayes_action(...)])."
+        )

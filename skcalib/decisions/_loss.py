@@ -1,0 +1,411 @@
+"""The losses of actions."""
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._inputs.arrays import as_array, listed, numbers_of_objects
+from .._inputs.labels import as_labels
+from .._numerics.crps import quantile_nodes
+from ..forecasts import Forecast, QuantileForecast
+
+# Quadrature nodes for each piece between two breakpoints.
+_NODES = 64
+
+# Numbers in one block of rows (8 MB).
+_BLOCK = 2**20
+
+# Expected losses that differ by less than this share of the largest one are equal.
+_TIE = 1e-12
+
+
+class DecisionLoss:
+    """The losses of some actions, for each outcome.
+
+    Every argument `loss` of skcalib also takes what this class takes as its first parameter. The
+    class itself gives names to actions, and makes losses of an action and an outcome.
+
+    Parameters
+    ----------
+    loss : array-like of shape (n_actions, n_classes), float, callable, or "zero-one"
+        An array holds the loss of each action for each class, in the order of `labels`. "zero-one"
+        has an action for each class, with loss 1 if it is another one. A number c has the actions 0
+        and 1, with loss 1 if action 1 is taken for an outcome of at most c, or action 0 for a
+        greater one. A callable is ``loss(y)``, the losses of all actions for m outcomes, of shape
+        (m, n_actions); with `actions` it is ``loss(action, y)`` of shape (m,).
+
+    actions : array-like of shape (n_actions,), default=None
+        The actions, as :func:`bayes_action` returns them. By default 0, 1, and so on.
+
+    breakpoints : array-like of shape (n_breakpoints,), default=None
+        Outcomes at which a callable has a step or a kink. The expected losses of continuous
+        forecasts are integrated between them, and more accurate.
+
+    See Also
+    --------
+    bayes_action : The action of the least expected loss.
+    expected_loss : What it is expected to cost.
+    skcalib.metrics.decision_calibration_error : Whether the expectation is right.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.decisions import DecisionLoss, bayes_action
+    >>> credit = DecisionLoss([[0, 5], [1, 0]], actions=["grant", "refuse"])
+    >>> bayes_action([0.1, 0.4], loss=credit)
+    array(['grant', 'refuse'], dtype=object)
+
+    How many to order, if one too many costs 1, and one too few costs 3:
+
+    >>> def cost(order, demand):
+    ...     return np.where(demand > order, 3.0, 1.0) * np.abs(demand - order)
+    >>> stock = np.arange(0, 20)
+    >>> order = DecisionLoss(cost, actions=stock, breakpoints=stock)
+    >>> bayes_action((np.array([8.0, 12.0]), 2.0 * np.ones(2)), loss=order)
+    array([ 9, 13])
+    """
+
+    def __init__(
+        self,
+        loss: Any,
+        actions: ArrayLike | None = None,
+        *,
+        breakpoints: ArrayLike | None = None,
+    ) -> None:
+        is_named = isinstance(loss, str)
+        is_known = is_named or callable(loss) or _is_real(loss)
+        self.loss: Any = loss if is_known else check_matrix(loss)
+        if is_named and loss != "zero-one":
+            raise ValueError(
+                f"loss must be 'zero-one', a matrix, a number or a callable; found {loss!r}. Pass "
+                "the losses as an array (n_actions, n_classes)."
+            )
+        if _is_real(loss) and not np.isfinite(loss):
+            raise ValueError(
+                f"loss must be a finite number (a threshold); found {loss!r}. Pass the threshold."
+            )
+        self.actions = None if actions is None else self._check_actions(actions)
+        self.breakpoints = np.empty(0)
+        if breakpoints is not None:
+            self.breakpoints = check_breakpoints(breakpoints)
+
+    def __repr__(self) -> str:
+        name = getattr(self.loss, "__name__", repr(self.loss))
+        return f"DecisionLoss({name})"
+
+    @property
+    def is_of_classes(self) -> bool:
+        """Whether it cannot be a loss of forecasts of a number."""
+        return not callable(self.loss) and not _is_real(self.loss)
+
+    def _check_actions(self, actions):
+        names = as_labels(actions, "actions")
+        known = names.tolist()
+        if names.ndim != 1 or not known or len(set(known)) < len(known):
+            raise ValueError(
+                f"actions must list each action once; found {listed(np.ravel(names))}. Pass one "
+                "name for each action."
+            )
+        if isinstance(self.loss, np.ndarray) or _is_real(self.loss):
+            n_losses = 2 if _is_real(self.loss) else len(self.loss)
+            if len(known) != n_losses:
+                raise ValueError(
+                    f"actions must name one action for each of the {n_losses} that have losses; "
+                    f"found {len(known)} actions. Add the losses that are missing, one row for "
+                    "each action, or leave actions out."
+                )
+        return names
+
+    def of_classes(self, classes: np.ndarray | None, n_classes: int) -> np.ndarray:
+        """Losses of all actions for each class.
+
+        Parameters
+        ----------
+        classes : ndarray of shape (n_classes,), or None
+            The classes; None if they are not known.
+
+        n_classes : int
+            Their number.
+
+        Returns
+        -------
+        losses : ndarray of shape (n_classes, n_actions)
+            One row for each class.
+        """
+        if isinstance(self.loss, str):
+            losses = 1 - np.eye(n_classes)
+        elif isinstance(self.loss, np.ndarray):
+            losses = self._matrix_of(n_classes)
+        elif classes is None:
+            raise ValueError(
+                "labels must be given for a loss that is a number or a callable, which need the "
+                "classes; found None. Pass the classes in the order of the columns."
+            )
+        elif _is_real(self.loss):
+            losses = _exceeding(_number_classes(classes, self.loss), self.loss)
+        else:
+            losses = self._called(classes)
+        if self.actions is not None and len(self.actions) != losses.shape[1]:
+            raise ValueError(
+                f"actions must name one action for each of the {losses.shape[1]} that have losses; "
+                f"found {len(self.actions)} actions. Name the others, or leave actions out."
+            )
+        return losses
+
+    def _matrix_of(self, n_classes):
+        if self.loss.shape[1] != n_classes:
+            raise ValueError(
+                "loss must be a finite matrix with one row for each action and one column for each "
+                f"of the {n_classes} classes; found shape {self.loss.shape}. Use "
+                "np.array([[...], [...]])."
+            )
+        return self.loss.T
+
+    def at_outcomes(self, y: np.ndarray) -> np.ndarray:
+        """Losses of all actions for each outcome.
+
+        Parameters
+        ----------
+        y : ndarray of shape (m,)
+            Outcomes of a forecast of a number.
+
+        Returns
+        -------
+        losses : ndarray of shape (m, n_actions)
+            One row for each outcome.
+        """
+        self.check_is_of_numbers()
+        return _exceeding(y, self.loss) if _is_real(self.loss) else self._called(y)
+
+    def expected_of(self, forecast: Forecast) -> np.ndarray:
+        """Expected losses of all actions for each forecast.
+
+        Parameters
+        ----------
+        forecast : Forecast
+            The forecasts of a number.
+
+        Returns
+        -------
+        losses : ndarray of shape (n_samples, n_actions)
+            One row for each forecast.
+        """
+        self.check_is_of_numbers()
+        if _is_real(self.loss):
+            return np.column_stack([forecast.at_threshold(self.loss), forecast.cdf(self.loss)])
+        if isinstance(forecast, QuantileForecast):
+            raise ValueError(
+                "loss must be a number (a threshold) for a QuantileForecast, which knows no "
+                "expected losses; found a callable. Pass a threshold, or an EnsembleForecast."
+            )
+        size = max(1, _BLOCK // (_NODES * (len(self.breakpoints) + 1)))
+        starts = range(0, len(forecast), size)
+        return np.concatenate([self._integrated(forecast[i : i + size]) for i in starts])
+
+    def _integrated(self, forecast):
+        """Sums over members, or over nodes of the quantile function between the breakpoints."""
+        if not forecast.is_continuous:
+            location, _, weight = forecast.components()
+        else:
+            location, weight = _split_nodes(forecast, self.breakpoints)
+        losses = self._called(location.ravel())
+        return np.einsum("nca,nc->na", losses.reshape(*location.shape, -1), weight)
+
+    def best_for(self, forecast: Forecast) -> np.ndarray:
+        """Numbers of the actions of the least expected loss.
+
+        Parameters
+        ----------
+        forecast : Forecast
+            The forecasts of a number.
+
+        Returns
+        -------
+        action : ndarray of shape (n_samples,)
+            From 0 to n_actions − 1; the first of several that are equally good.
+        """
+        if _is_real(self.loss) and isinstance(forecast, QuantileForecast):
+            return (forecast.ppf(0.5) > self.loss).astype(np.intp)  # known without tails
+        return least(self.expected_of(forecast))
+
+    def with_classes_reversed(self) -> "DecisionLoss":
+        """The same losses with the two classes in the other order.
+
+        Returns
+        -------
+        loss : DecisionLoss
+            Itself, unless the losses are those of an array.
+        """
+        if not isinstance(self.loss, np.ndarray):
+            return self
+        return DecisionLoss(self.loss[:, ::-1], self.actions)
+
+    def named(self, action: np.ndarray) -> np.ndarray:
+        """The actions of these numbers.
+
+        Parameters
+        ----------
+        action : ndarray of shape (n_samples,)
+            Numbers of actions.
+
+        Returns
+        -------
+        action : ndarray of shape (n_samples,)
+            The actions themselves, if they have names.
+        """
+        return action if self.actions is None else self.actions[action]
+
+    def numbered(self, action: Any, n_samples: int, n_actions: int) -> np.ndarray:
+        """The numbers of these actions.
+
+        Parameters
+        ----------
+        action : scalar or array-like of shape (n_samples,)
+            Actions as `bayes_action` returns them.
+
+        n_samples : int
+            Number of samples.
+
+        n_actions : int
+            Number of actions.
+
+        Returns
+        -------
+        action : ndarray of shape (n_samples,)
+            From 0 to n_actions − 1.
+        """
+        known = list(range(n_actions)) if self.actions is None else self.actions.tolist()
+        values = as_labels(action, "action") if np.ndim(action) else np.array([action])
+        if values.ndim != 1 or len(values) not in (1, n_samples):
+            raise ValueError(
+                f"action must be one action, or one for each of the {n_samples} samples; found "
+                f"shape {values.shape}. Pass what bayes_action returns."
+            )
+        place = {name: k for k, name in enumerate(known)}
+        unknown = [value for value in values.tolist() if value not in place]
+        if unknown:
+            raise ValueError(
+                f"action must be among those that have losses, {listed(known)}; found "
+                f"{unknown[0]!r}. Pass what bayes_action returns."
+            )
+        numbers = np.array([place[value] for value in values.tolist()], dtype=np.intp)
+        return np.broadcast_to(numbers, (n_samples,))
+
+    def _called(self, y):
+        """Losses (m, n_actions) of a callable, which are judged here."""
+        if self.actions is None:
+            values = np.asarray(self.loss(y), dtype=np.float64)
+            is_right = values.ndim == 2 and len(values) == len(y) and values.shape[1] > 0
+        else:
+            columns = [np.asarray(self.loss(a, y), dtype=np.float64) for a in self.actions]
+            is_right = all(column.shape in ((), (len(y),)) for column in columns)
+            values = np.empty((len(y), len(columns)))
+            if is_right:
+                for k, column in enumerate(columns):
+                    values[:, k] = column
+        if not is_right or not np.isfinite(values).all():
+            found = values.shape if self.actions is None else [column.shape for column in columns]
+            raise ValueError(
+                "loss must return the finite losses of all actions, of shape (m, n_actions) for "
+                "outcomes of shape (m,), or of one action, of shape (m,), if actions are given; "
+                f"found {found} for m = {len(y)}, or values that are not finite. Use "
+                "np.column_stack([loss_of_action_0(y), loss_of_action_1(y)])."
+            )
+        return values
+
+    def check_is_of_numbers(self) -> None:
+        """Raise an error for losses of classes."""
+        if self.is_of_classes:
+            raise ValueError(
+                "loss must be a finite number (a threshold) or a callable for forecasts of a "
+                f"number; found {self!r:.80}. A callable returns the losses of all actions, "
+                "(m, n_actions), for outcomes (m,)."
+            )
+
+
+def _is_real(loss):
+    return isinstance(loss, Real) and not isinstance(loss, bool | np.bool_)
+
+
+def _exceeding(y, threshold):
+    """Losses of the actions 0 and 1 if 1 is right above the threshold, (m, 2)."""
+    is_above = y > threshold
+    return np.column_stack([is_above, ~is_above]).astype(np.float64)
+
+
+def _number_classes(classes, threshold):
+    """Classes that are numbers on both sides of the threshold."""
+    values = numbers_of_objects(classes)
+    if values.dtype.kind not in "iuf" or not values.min() <= threshold < values.max():
+        raise ValueError(
+            "loss must be a number with classes on both sides of it, as it is held against the "
+            f"classes themselves; found {threshold!r} and the classes {listed(classes)}. To act "
+            "where the probability of the second class exceeds t, pass [[0, 1 - t], [t, 0]]."
+        )
+    return values
+
+
+def _split_nodes(forecast, breakpoints):
+    """Locations and weights (n, c) for integrals of the quantile function, in pieces."""
+    if not len(breakpoints):
+        parts = Forecast.components(forecast)
+        return parts.location, parts.weight
+    node, share = quantile_nodes(_NODES)
+    n = len(forecast)
+    level = np.column_stack(
+        [np.zeros(n), forecast.cdf(np.tile(breakpoints, (n, 1))), np.ones(n)]
+    )  # (n, b + 2)
+    width = np.diff(level, axis=1)[:, :, None]
+    levels = (level[:, :-1, None] + width * node).reshape(n, -1)
+    weight = (width * share).reshape(n, -1)
+    is_inner = (levels > 0) & (levels < 1)  # rounding may reach the ends, where nothing is left
+    location = forecast.ppf(np.where(is_inner, levels, 0.5))
+    return location, np.where(is_inner, weight, 0.0)
+
+
+def least(expected: np.ndarray) -> np.ndarray:
+    """The first of the actions with the least expected loss, (n,) from (n, n_actions)."""
+    slack = _TIE * np.abs(expected).max(axis=1, keepdims=True)
+    return np.argmax(expected <= expected.min(axis=1, keepdims=True) + slack, axis=1)
+
+
+def as_loss(loss: Any) -> DecisionLoss:
+    """A loss as a `DecisionLoss`, judged."""
+    return loss if isinstance(loss, DecisionLoss) else DecisionLoss(loss)
+
+
+def check_matrix(loss: Any) -> np.ndarray:
+    """Finite losses (n_actions, n_classes)."""
+    is_array = loss is not None and not isinstance(loss, bool)
+    values = numbers_of_objects(as_array(loss, "loss") if is_array else np.empty(0))
+    if values.ndim != 2 or values.size == 0 or values.dtype.kind not in "biuf":
+        raise ValueError(
+            "loss must be a finite matrix with one row for each action and one column for each "
+            "class, a finite number (a threshold), or a callable that returns the losses of all "
+            f"actions; found {loss!r:.80}. Use np.array([[...], [...]])."
+        )
+    if not np.isfinite(values).all():
+        action = int(np.argmin(np.isfinite(values).all(axis=1)))
+        raise ValueError(
+            f"loss must be a finite matrix; found NaN or infinity for action {action}. Use a large "
+            "number for what must not happen."
+        )
+    return values.astype(np.float64)
+
+
+def check_breakpoints(breakpoints: Any) -> np.ndarray:
+    """Sorted finite numbers."""
+    values = numbers_of_objects(as_array(breakpoints, "breakpoints"))
+    if values.ndim != 1 or values.dtype.kind not in "iuf" or not np.isfinite(values).all():
+        raise ValueError(
+            "breakpoints must be a list of finite numbers, in the units of the outcome; found "
+            f"{breakpoints!r:.80}. Leave it out for a smooth loss."
+        )
+    return np.unique(values.astype(np.float64))
+
+
+def expected_of_classes(matrix: np.ndarray, losses: np.ndarray) -> np.ndarray:
+    """Expected losses (n, n_actions) from probabilities (n, K) and losses (K, n_actions)."""
+    return np.einsum("nk,ka->na", matrix, losses)

@@ -1,0 +1,386 @@
+"""Calibration for decisions: whether losses are what the predictions announce."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._inputs.checks import check_predictions
+from .._inputs.constraints import METRIC_CONSTRAINTS
+from .._inputs.predictions import Predictions
+from .._kernels.decisions import DecisionGaps
+from .._sklearn import StrOptions, validate_params
+from .._types import Label
+from ..decisions._loss import DecisionLoss, as_loss
+from ..forecasts._as_forecast import is_forecast
+from ..forecasts._data import ForecastData, check_forecasts
+from ..forecasts._either import check_no_labels, holds_forecasts, with_given
+
+_CONSTRAINTS: dict = METRIC_CONSTRAINTS | {"loss": "no_validation"}
+
+
+@dataclass(frozen=True)
+class DecisionCalibration:
+    """Announced and realised losses of the actions that predictions call for.
+
+    Parameters
+    ----------
+    actions : ndarray of shape (n_actions,)
+        The actions.
+
+    share : ndarray of shape (n_actions,)
+        Share of the samples for which the action has the least expected loss.
+
+    announced : ndarray of shape (n_actions,)
+        Mean expected loss of the action among these samples; NaN if there are none.
+
+    realised : ndarray of shape (n_actions,)
+        Mean loss of the action among these samples.
+
+    standard_error : ndarray of shape (n_actions,)
+        Of the difference between the two; NaN for fewer than two samples.
+
+    gaps : ndarray of shape (n_actions, n_actions)
+        For the samples for which the action of the row is best: the mean over all samples of
+        realised minus expected loss of the action of the column, 0 for all other samples.
+
+    announced_loss : float
+        Mean expected loss of the best actions.
+
+    realised_loss : float
+        Mean loss of the best actions.
+
+    standard_error_of_loss : float
+        Of the difference between the two.
+
+    error : float
+        Root of the sum of the squared gaps: the decision calibration error given the action.
+
+    regret : float
+        What these samples would have gained, had another action been taken wherever one is best:
+        the most over all such replacements. Biased upwards.
+
+    regret_bound : float
+        Twice the sum over rows of the largest absolute gap. The regret is not larger.
+
+    See Also
+    --------
+    decision_calibration : The function that returns it.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import decision_calibration
+    >>> table = decision_calibration([0, 1, 1, 1], [0.1, 0.1, 0.8, 0.8], loss=[[0, 5], [1, 0]])
+    >>> table.announced.round(3).tolist(), table.realised.tolist()
+    ([0.5, 0.2], [2.5, 0.0])
+    """
+
+    actions: np.ndarray
+    share: np.ndarray
+    announced: np.ndarray
+    realised: np.ndarray
+    standard_error: np.ndarray
+    gaps: np.ndarray
+    announced_loss: float
+    realised_loss: float
+    standard_error_of_loss: float
+    error: float
+    regret: float
+    regret_bound: float
+
+
+def check_decision_data(
+    y_true: Any,
+    y_proba: Any,
+    loss: Any,
+    *,
+    sample_weight: Any = None,
+    pos_label: Any = None,
+    labels: Any = None,
+    given: Any = None,
+) -> tuple[Predictions | ForecastData, DecisionLoss]:
+    """The data, and the loss with its columns in the order of the classes of the data."""
+    decision = as_loss(loss)
+    may_be_numbers = not decision.is_of_classes and holds_forecasts(y_true, y_proba)
+    if is_forecast(y_proba) or may_be_numbers:
+        check_no_labels(labels)
+        check_no_positive(pos_label)
+        data = check_forecasts(
+            y_true, y_proba, sample_weight=sample_weight, given=given, names=("y_true", "y_proba")
+        )
+        return data, decision
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+    )
+    if pos_label is not None and _is_reversed(predictions.classes, labels):
+        decision = decision.with_classes_reversed()
+    return with_given(predictions, y_true, given, sample_weight), decision
+
+
+def _is_reversed(classes, labels):
+    """Whether the positive class is the first of the labels, or of the sorted ones."""
+    first, second = classes.tolist()
+    if labels is not None:
+        return np.asarray(labels).tolist()[0] != first
+    return first is not None and first > second
+
+
+@validate_params(
+    _CONSTRAINTS | {"given": "no_validation", "actions": [StrOptions({"all", "chosen"})]},
+    prefer_skip_nested_validation=True,
+)
+def decision_calibration_error(
+    y_true: ArrayLike,
+    y_proba: Any,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+    loss: Any = "zero-one",
+    given: str | ArrayLike | None = None,
+    actions: str = "all",
+) -> float:
+    r"""Decision calibration error: how far losses are from those that predictions announce.
+
+    It is 0 if the mean loss of every action is what the predictions expect. On a finite sample of
+    calibrated predictions it is positive, of order :math:`n^{-1/2}`, so it is biased upwards. Given
+    the action, it also bounds what could be gained by acting otherwise.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
+
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
+        column for each class in the order of `labels`; rows sum to 1. Or a forecast of a number,
+        as :func:`skcalib.forecasts.as_forecast` takes it.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    pos_label : int, float, bool or str, default=None
+        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        `labels`.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
+        {−1, 1} or {False, True} is supplied.
+
+    loss : array-like of shape (n_actions, n_classes), float, callable or DecisionLoss, \
+            default="zero-one"
+        The losses of the actions, as :class:`skcalib.decisions.DecisionLoss` takes them, with the
+        columns of an array in the order of `labels`. "zero-one" is for classes only. A number c
+        stands for the decision whether the outcome exceeds c, with loss 1 if that is wrong.
+
+    given : "action" or array-like of shape (n_samples,) or (n_samples, n_features), default=None
+        "action" compares losses for each action apart, among the samples for which it has the least
+        expected loss. An array does so for groups of equal values.
+
+    actions : {"all", "chosen"}, default="all"
+        Whether the losses of all actions are compared for every sample, or only that of the action
+        with the least expected loss. "chosen" is the gap between the loss announced and the loss
+        realised.
+
+    Returns
+    -------
+    error : float
+        In units of the loss; 0 is best.
+
+    See Also
+    --------
+    decision_calibration : The announced and realised loss of each action.
+    skcalib.decisions.expected_loss : The loss that is announced.
+    skcalib.recalibration.DecisionRecalibrator : Makes the error small for a given loss.
+    skcalib.hypothesis_tests.CalibrationTest : Whether the error is more than chance.
+
+    Notes
+    -----
+    With weights :math:`w_i` that sum to 1, :math:`Y_i` drawn from the i-th prediction, and groups
+    :math:`g_i` (one for all; the best action :math:`\delta_i`; or those given), the gaps are
+
+    .. math:: D_g(a) = \sum_i w_i 1[g_i = g] (\ell(a, y_i) - E \ell(a, Y_i)), \qquad
+        \mathrm{error} = \Big(\sum_g \sum_a D_g(a)^2\Big)^{1/2}.
+
+    Without `given` it is equation 19 of [1]_, with means over all samples. For a number c it is
+    then :math:`\sqrt 2` times the difference between the share of outcomes above c and the one
+    forecast, and so it says nothing about single decisions, nor about regret. Given the action
+    [2]_, no replacement of actions by others gains more than
+
+    .. math:: 2 \sum_{a'} \max_a |D_{a'}(a)| \le 2 \sqrt{A} \; \mathrm{error}
+
+    for A actions. With "chosen" the sum over a has one term, that of :math:`\delta_i`.
+
+    Expected losses are those of :func:`skcalib.decisions.expected_loss`. Ties go to the first of
+    the best actions. The losses expected of an ensemble are means over its members; few members
+    announce too little for the best action, even if they are exchangeable with the outcome.
+
+    The draws of :class:`skcalib.hypothesis_tests.CalibrationTest` are exact for predictions that
+    are calibrated given themselves. ``method="asymptotic"`` tests only that all gaps are 0.
+
+    Cost: :math:`O(n A)`, after the expected losses. The two actions of the decision whether a
+    probability exceeds t, as in decision curves, have the losses ``[[0, 1 - t], [t, 0]]``.
+
+    References
+    ----------
+    .. [1] C. Marx, S. Zalouk and S. Ermon (2023). Calibration by Distribution Matching: Trainable
+       Kernel Calibration Metrics. NeurIPS 2023. :arxiv:`2310.20211`
+    .. [2] S. Zhao, M. P. Kim, R. Sahoo, T. Ma and S. Ermon (2021). Calibrating Predictions to
+       Decisions: A Novel Approach to Multi-Class Calibration. NeurIPS 2021. :arxiv:`2107.05719`
+
+    Examples
+    --------
+    Four loans, granted (0) or refused (1). One in ten should have failed, and half of those granted
+    did:
+
+    >>> from skcalib.metrics import decision_calibration_error
+    >>> y, proba, loss = [0, 1, 1, 1], [0.1, 0.1, 0.8, 0.8], [[0, 5], [1, 0]]
+    >>> decision_calibration_error(y, proba, loss=loss, given="action")
+    1.140...
+    >>> decision_calibration_error(y, proba, loss=loss, actions="chosen")
+    0.89...
+    """
+    name, groups = (given, None) if isinstance(given, str) else (None, given)
+    check_given_name(name)
+    data, decision = check_decision_data(
+        y_true,
+        y_proba,
+        loss,
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+        labels=labels,
+        given=groups,
+    )
+    gaps = DecisionGaps(data, loss=decision, given=name, actions=actions)
+    return float(np.sqrt(np.sum(gaps.gaps() ** 2)))
+
+
+@validate_params(_CONSTRAINTS, prefer_skip_nested_validation=True)
+def decision_calibration(
+    y_true: ArrayLike,
+    y_proba: Any,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+    loss: Any = "zero-one",
+) -> DecisionCalibration:
+    """Announced and realised losses of each action.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
+
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
+        column for each class in the order of `labels`; rows sum to 1. Or a forecast of a number,
+        as :func:`skcalib.forecasts.as_forecast` takes it.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    pos_label : int, float, bool or str, default=None
+        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        `labels`.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
+        {−1, 1} or {False, True} is supplied.
+
+    loss : array-like of shape (n_actions, n_classes), float, callable or DecisionLoss, \
+            default="zero-one"
+        The losses of the actions, as :class:`skcalib.decisions.DecisionLoss` takes them, with the
+        columns of an array in the order of `labels`. "zero-one" is for classes only. A number c
+        stands for the decision whether the outcome exceeds c, with loss 1 if that is wrong.
+
+    Returns
+    -------
+    table : DecisionCalibration
+        One value for each action, and the totals.
+
+    See Also
+    --------
+    decision_calibration_error : One number, with its test and confidence interval.
+    skcalib.display.DecisionDisplay : The same as a figure.
+
+    Notes
+    -----
+    The formulas are those of :func:`decision_calibration_error`. The standard errors take the
+    samples for independent. For one group of samples, pass its rows.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import decision_calibration
+    >>> table = decision_calibration([0, 1, 1, 1], [0.1, 0.1, 0.8, 0.8], loss=[[0, 5], [1, 0]])
+    >>> table.announced_loss, table.realised_loss
+    (0.35, 1.25)
+    >>> table.regret, round(table.regret_bound, 2)
+    (1.0, 3.0)
+    """
+    data, decision = check_decision_data(
+        y_true, y_proba, loss, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+    )
+    return decision_table(DecisionGaps(data, loss=decision, given="action"))
+
+
+def decision_table(measure: DecisionGaps) -> DecisionCalibration:
+    """The table of gaps that are conditioned on the action."""
+    n_actions, weight, action = measure.n_actions, measure.data.weight, measure.action
+    rows = np.arange(len(action))
+    expected, realised = measure.expected, measure.realised()[0]
+    taken_expected, taken = expected[rows, action], realised[rows, action]
+    gaps = np.zeros((n_actions, n_actions))
+    gaps[measure.groups] = measure.gaps()[0]
+    share = np.bincount(action, weight, n_actions)
+    out = np.full((3, n_actions), np.nan)
+    mean_of_all = np.zeros((n_actions, n_actions))
+    for a in np.flatnonzero(share):
+        part = action == a
+        own = weight[part] / weight[part].sum()
+        out[:2, a] = own @ taken_expected[part], own @ taken[part]
+        out[2, a] = _standard_error(own, (taken - taken_expected)[part])
+        mean_of_all[a] = weight[part] @ realised[part]
+    regret = float(np.sum(np.diag(mean_of_all) - mean_of_all.min(axis=1)))
+    return DecisionCalibration(
+        actions=measure.loss.named(np.arange(n_actions)),
+        share=share,
+        announced=out[0],
+        realised=out[1],
+        standard_error=out[2],
+        gaps=gaps,
+        announced_loss=float(weight @ taken_expected),
+        realised_loss=float(weight @ taken),
+        standard_error_of_loss=_standard_error(weight, taken - taken_expected),
+        error=float(np.sqrt(np.sum(gaps**2))),
+        regret=regret,
+        regret_bound=float(2 * np.abs(gaps).max(axis=1).sum()),
+    )
+
+
+def _standard_error(weight, values):
+    """Of a weighted mean; the weights sum to 1."""
+    rest = 1 - weight @ weight
+    if rest <= np.finfo(np.float64).eps:
+        return np.nan
+    return float(np.sqrt(weight**2 @ (values - weight @ values) ** 2 / rest))
+
+
+def check_given_name(given):
+    """There is one condition that has a name."""
+    if given not in (None, "action"):
+        raise ValueError(
+            f"given must be None, 'action', or an array with the group of each sample; found "
+            f"{given!r}. Pass the column itself."
+        )
+
+
+def check_no_positive(pos_label):
+    """Forecasts of a number have no positive class."""
+    if pos_label is not None:
+        raise ValueError(
+            f"pos_label must be None for forecasts of a number; found {pos_label!r}. Leave it out."
+        )
