@@ -290,9 +290,9 @@ class LocalCalibrationDisplay:
             The display, drawn.
         """
         check_matplotlib_support("LocalCalibrationDisplay")
+        plane = check_plane(given)
         first, second = list(map(str, column_names(given))) or ("feature 0", "feature 1")
-        given = check_plane(given)
-        data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight, given=given)
+        data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight, given=plane)
         positions = np.asarray(data.given)
         low, span = positions.min(axis=0), check_ranges(np.ptp(positions, axis=0))
         scaled = (positions - low) / span

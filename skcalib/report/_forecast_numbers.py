@@ -120,17 +120,25 @@ def run_forecast_test(data: ForecastData, random_state: np.random.RandomState) -
     tested = data
     if n_tested < data.n_samples:
         tested = data.take(random_state.permutation(data.n_samples)[:n_tested])
-    test = CalibrationTest(random_state=random_state)
-    if n_tested == 1:
-        test.set_params(estimator="biased")
+    numbers: dict = {"n_tested": n_tested}
+    if _have_parameters(tested):
+        test = CalibrationTest(random_state=random_state)
+        if n_tested == 1:
+            test.set_params(estimator="biased")
+        test.fit(tested.forecast, tested.value, sample_weight=tested.weight)
+        chance = float(test.null_distribution_.std())
+        numbers["distribution_matching_error"] = test.statistic_
+        numbers["distribution_matching_ratio"] = test.statistic_ / chance if chance > 0 else 0.0
+        numbers["p_value"] = test.p_value_
+    test = CalibrationTest("quantile_calibration_error", random_state=random_state)
     test.fit(tested.forecast, tested.value, sample_weight=tested.weight)
-    of_quantiles = CalibrationTest("quantile_calibration_error", random_state=random_state)
-    of_quantiles.fit(tested.forecast, tested.value, sample_weight=tested.weight)
-    chance = float(test.null_distribution_.std())
-    return {
-        "distribution_matching_error": test.statistic_,
-        "distribution_matching_ratio": test.statistic_ / chance if chance > 0 else 0.0,
-        "p_value": test.p_value_,
-        "quantile_p_value": of_quantiles.p_value_,
-        "n_tested": n_tested,
-    }
+    return numbers | {"quantile_p_value": test.p_value_}
+
+
+def _have_parameters(data: ForecastData) -> bool:
+    """Whether the forecasts know by what they are similar: some have no finite mean."""
+    try:
+        data.forecast.parameters()
+    except ValueError:
+        return False
+    return True

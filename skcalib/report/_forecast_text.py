@@ -20,7 +20,8 @@ _TITLES = {
 
 def forecast_advice(numbers: dict, found: list[str]) -> str:
     """A verdict by both p-values, what was found to be wrong, and a remedy."""
-    p_value = min(1.0, 2 * min(numbers["p_value"], numbers["quantile_p_value"]))
+    p_values = [numbers[key] for key in ("p_value", "quantile_p_value") if key in numbers]
+    p_value = min(1.0, len(p_values) * min(p_values))
     if p_value >= _LEVEL:
         return (
             f"No evidence of miscalibration (p = {p_value:.3g}): a calibrated forecast often "
@@ -59,5 +60,5 @@ def format_forecast_report(numbers: dict) -> str:
         if (title := _title(key)) is not None:
             lines.append(f"{title:<48}{value:{_digits(key)}}")
     if n_tested < n_samples:
-        lines.append(f"(the last four numbers are of {n_tested} samples, chosen at random)")
+        lines.append(f"(tests, and the matching error, of {n_tested} samples chosen at random)")
     return "\n".join([*lines, "", textwrap.fill(numbers["advice"], width=76)])

@@ -77,7 +77,7 @@ def calibration_report(
         outcomes in central intervals), "mean_width_50", "mean_width_80", "mean_width_95",
         "mean_std", "mean_z", "rms_z" (of standardised errors), "distribution_matching_error",
         "distribution_matching_ratio" (to its standard deviation for calibrated forecasts),
-        "p_value", "quantile_p_value", "n_tested" (the number of samples in the last four) and
+        "p_value", "quantile_p_value", "n_tested" (the number of samples in these four) and
         "advice". What forecasts cannot know is left out. Quantiles at given levels have the
         intervals between these.
 
@@ -97,13 +97,14 @@ def calibration_report(
     Of forecasts, at most 1000 samples are tested: by ``CalibrationTest()``, and for
     "quantile_p_value" by ``CalibrationTest("quantile_calibration_error")``, which finds what is
     wrong in the same way everywhere in fewer samples. The p-value in the advice is twice the
-    smaller of the two. Coverage counts PITs: outcomes of positive probability count in part, and
-    outcomes of an ensemble without weights by their rank, so it may differ from the share of
-    outcomes between the ends of the intervals. A standardised error is (outcome − mean) / standard
-    deviation. Errors of ensembles and discrete forecasts are divided by the root mean square
-    standard deviation instead. For s members without weights that is multiplied by
-    :math:`\\sqrt{(s + 1) / (s - 1)}`: so the mean square is 1 if the outcome is exchangeable with
-    the members.
+    smaller of the two. Forecasts without a finite mean and standard deviation get the second only.
+
+    Coverage counts PITs: outcomes of positive probability count in part, and outcomes of an
+    ensemble without weights by their rank, so it may differ from the share of outcomes between the
+    ends of the intervals. A standardised error is (outcome − mean) / standard deviation. Errors of
+    ensembles and discrete forecasts are divided by the root mean square standard deviation instead.
+    For s members without weights that is multiplied by :math:`\\sqrt{(s + 1) / (s - 1)}`: so the
+    mean square is 1 if the outcome is exchangeable with the members.
 
     Examples
     --------

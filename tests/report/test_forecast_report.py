@@ -189,6 +189,9 @@ def test_what_forecasts_cannot_know_is_left_out():
     assert diagnose(data) == []
     data = check_forecasts(y, DistributionForecast(cauchy(y)))
     assert "rms_z" not in measure_forecasts(data)
+    numbers = calibration_report(y, data.forecast, random_state=0, output_dict=True)
+    assert "p_value" not in numbers
+    assert f"(p = {numbers['quantile_p_value']:.3g})" in numbers["advice"]
 
 
 def test_members_that_agree():
@@ -206,7 +209,7 @@ def test_large_problems_are_tested_on_a_part(monkeypatch):
     y, forecast = make_gaussian_forecasts(50, random_state=0)
     assert calibration_report(y, forecast, random_state=0, output_dict=True)["n_tested"] == 20
     text = calibration_report(y, forecast, random_state=0)
-    assert "(the last four numbers are of 20 samples, chosen at random)" in text
+    assert "(tests, and the matching error, of 20 samples chosen at random)" in text
 
 
 def test_readme_shows_lines_of_the_report():
