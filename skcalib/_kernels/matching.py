@@ -11,12 +11,10 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._inputs.constraints import IntegerInterval
-from .._numerics.matching import distance_pair_sum
 from .._sklearn import Interval, StrOptions, validate_parameter_constraints
 from ..forecasts import EnsembleForecast
 from .checks import check_finite_kernel
 from .functions import KERNELS, kernel_values
-from .gram import gram_diagonal, gram_pair_sum
 from .matching_checks import check_forecast_loss, check_options
 from .matching_given import (
     Given,
@@ -32,6 +30,7 @@ from .matching_given import (
     wasserstein_points,
 )
 from .matching_losses import actions, as_losses
+from .matching_sums import all_rows, feature_sums, term_sums, times_given
 from .matching_target import (
     MOST_FEATURES,
     OutcomePairs,
@@ -66,17 +65,11 @@ MATCHING_CONSTRAINTS: dict = {
 # Several times the largest error of a term that comes from features, which depends on the batch.
 _RESOLUTION = 1e-9
 
-# Features of this many entries are computed at once (4 MB).
-_ENTRIES = 2**19
-
-# Fewer rows at once are not faster.
-_LEAST_ROWS = 64
-
-# Up to this many samples the threshold kernel is evaluated for pairs.
-_FEW = 2000
-
 # Features per sample that are still faster than pairs of ensembles or nodes with many members.
 _MANY_FEATURES = 4000
+
+# A draw may need twice the number of features of what was observed, and this many more.
+_MORE_FEATURES = 64
 
 
 class MatchingError:
@@ -134,7 +127,6 @@ class MatchingError:
             "n_components": n_components,
             "seed": seed,
         }
-        self.thresholds = None
         self.given = self._given()
         self.points, self.kernel = self.given.points, self.given.kernel
         self.waves, self.pairs = self._target()
@@ -193,8 +185,7 @@ class MatchingError:
         if form == "decision":
             return same_group(actions(as_losses(self.options["loss"]), self.forecast))
         if form == "threshold":
-            self.thresholds = threshold_probabilities(self.forecast)
-            return near_thresholds(self.thresholds)
+            return near_thresholds(threshold_probabilities(self.forecast))
         return self._near_points()
 
     def _near_points(self):
@@ -236,7 +227,7 @@ class MatchingError:
         values = self.values_of(self.data.outcome[None])
         if kernel == "rbf":
             waves, most = self._waves(bandwidth)
-            self._n_features = waves.n_features(values)
+            self._n_features = waves.counts(values)[1]
             if self._n_features <= most:
                 return waves, None
         if self.is_of_pits:
@@ -300,49 +291,31 @@ class MatchingError:
         """Σ_{i≠j} w_i w_j h_ij and Σ_i w_i² h_ii, each (R,)."""
         if self.waves is None:
             return self._sums_of_pairs(values)
-        rows_of = self.waves.prepare(values)
-        if self.given.features is not None:
-            return self._linear_sums(rows_of, len(values), self.given.features)
-        mass = self._mass(rows_of, values)
-        diagonal = np.einsum("rcn,rcn,n->r", mass, mass, self.given.diagonal)
-        if self.thresholds is not None and len(self.weight) > _FEW:
-            total = np.sum(mass.sum(axis=2) ** 2, axis=1)
-            distances = [
-                np.mean([distance_pair_sum(column, one) for column in self.thresholds.T])
-                for one in mass
-            ]
-            return total - distances - diagonal, diagonal
-        pairs = gram_pair_sum(self.given.kernel, self.given.points, mass.transpose(2, 0, 1))
-        return pairs, diagonal
+        counts, together = self.waves.counts(values)
+        most = 2 * self._n_features + _MORE_FEATURES
+        if together <= most:
+            return self._sums_of_features(values)
+        if len(values) == 1:
+            return self._sums_of_pairs(values)
+        # some draws lie far out, or close together: a grid of frequencies for fewer of them
+        order = np.argsort(counts, kind="stable")
+        sums = np.empty((2, len(values)))
+        for part in np.array_split(order, 2):
+            sums[:, part] = self._sums(values[part])
+        return sums
 
-    def _blocks(self, n_draws):
-        size = max(_LEAST_ROWS, _ENTRIES // (self._n_features * n_draws))
-        for start in range(0, len(self.weight), size):
-            yield slice(start, min(start + size, len(self.weight)))
-
-    def _mass(self, rows_of, values):
-        """w_i ρ_i for all draws, (R, C, n)."""
-        return np.concatenate([rows_of(rows) for rows in self._blocks(len(values))], axis=2)
-
-    def _linear_sums(self, rows_of, n_draws, features_of):
-        total, diagonal = 0.0, 0.0
-        for rows in self._blocks(n_draws):
-            mass = rows_of(rows)
-            features = features_of(rows)  # (b, d)
-            flat = mass.reshape(-1, mass.shape[2]).astype(features.dtype, copy=False)
-            total = total + (features.T @ flat.T).reshape(-1, *mass.shape[:2])
-            diagonal = diagonal + np.einsum("rcn,rcn,n->r", mass, mass, self.given.diagonal[rows])
-        return np.einsum("drc,drc->r", total, total) - diagonal, diagonal
+    def _sums_of_features(self, values):
+        n_numbers = self._n_features * len(values)
+        return feature_sums(self.waves.prepare(values), self.given, n_numbers)
 
     def _sums_of_pairs(self, values):
         """The same, from the terms of pairs."""
-        if self.has_own_bandwidths:
-            each = [self._sums_of(self._all_terms(value)) for value in values]
-            return tuple(np.transpose(each))
+        if self.pairs is None:
+            return np.transpose([self._sums_of(self._all_terms(value)) for value in values])
         if self.is_of_pits:
             values = self.pairs.intervals(values)
         each = [self._sums_of(partial(self.pairs.outcome_pairs, value)) for value in values]
-        return tuple(np.transpose(each) + np.array(self._sums_of_forecasts)[:, None])
+        return np.transpose(each) + np.array(self._sums_of_forecasts)[:, None]
 
     @cached_property
     def _sums_of_forecasts(self):
@@ -350,17 +323,7 @@ class MatchingError:
         return self._sums_of(self.pairs.forecast_pairs)
 
     def _sums_of(self, terms):
-        """Σ_{i≠j} w_i w_j k_ij t_ij and Σ_i w_i² k_ii t_ii for the terms t of pairs of indices."""
-        index, mass = np.arange(len(self.weight))[:, None], self.weight[:, None, None]
-        kernel = self._times_given(terms)
-        return gram_pair_sum(kernel, index, mass)[0], self.weight**2 @ gram_diagonal(kernel, index)
-
-    def _times_given(self, terms):
-        def kernel(rows, columns):
-            i, j = rows[:, 0], columns[:, 0]
-            return terms(i, j) * self.given.kernel(self.given.points[i], self.given.points[j])
-
-        return kernel
+        return term_sums(terms, self.given, self.weight)
 
     def _all_terms(self, value):
         """ℓ(y_i, y_j) − e_i(y_j) − e_j(y_i) + c_ij as a function of indices."""
@@ -373,8 +336,15 @@ class MatchingError:
         """The target, whose bandwidth may depend on the outcomes (n,)."""
         if self.pairs is not None:
             return self.pairs
-        bandwidth = outcome_bandwidth(value, self.weight, self.forecast)
+        bandwidth = self.options["bandwidth"]
+        if bandwidth == "median":
+            bandwidth = outcome_bandwidth(value, self.weight, self.forecast)
         return OutcomePairs(self.forecast, self.options["kernel"], bandwidth, self.scale)
+
+    def _mass(self, values):
+        """w_i ρ_i for all draws, (R, C, n)."""
+        rows_of = self.waves.prepare(values)
+        return all_rows(rows_of, len(self.weight), self._n_features * len(values))
 
     def gram_terms(self) -> tuple[Callable, np.ndarray, np.ndarray]:
         """A kernel, points (n, d) and mass (n, C) with w_i w_j h_ij = k(i, j) ⟨mass_i, mass_j⟩.
@@ -383,9 +353,8 @@ class MatchingError:
         """
         values = self.values_of(self.data.outcome[None])
         if self.waves is not None:
-            mass = self._mass(self.waves.prepare(values), values)[0].T
-            return self.given.kernel, self.given.points, mass
-        kernel = self._times_given(self._all_terms(values[0]))
+            return self.given.kernel, self.given.points, self._mass(values)[0].T
+        kernel = times_given(self._all_terms(values[0]), self.given)
         return kernel, np.arange(len(self.weight))[:, None], self.weight[:, None]
 
     def at_rows(self, rows: np.ndarray) -> "MatchingError":
@@ -410,7 +379,7 @@ class MatchingError:
         values = self.values_of(outcomes)
         near = self.given.kernel(self.given.points, self.given.points)
         if self.waves is not None:
-            mass = self._mass(self.waves.prepare(values), values)
+            mass = self._mass(values)
             return near * (mass.transpose(0, 2, 1) @ mass)
         index = np.arange(len(self.weight))
         terms = np.array([self._all_terms(value)(index, index) for value in values])

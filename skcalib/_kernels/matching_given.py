@@ -49,6 +49,7 @@ class Given(NamedTuple):
     kernel: Kernel
     diagonal: np.ndarray  # k_ii, or the squared norms of the features
     features: Callable[[slice], Any] | None = None
+    is_of_thresholds: bool = False  # points are probabilities, and k is 1 − their mean distance
 
 
 def nothing(n: int) -> Given:
@@ -78,7 +79,8 @@ def _agreement(s: np.ndarray, t: np.ndarray) -> np.ndarray:
 
 def near_thresholds(probability: np.ndarray) -> Given:
     """1 − the mean of |F_i(t) − F_j(t)| over thresholds t, from F (n, T)."""
-    return Given(probability, _mean_agreement, np.ones(len(probability)))
+    diagonal = np.ones(len(probability))
+    return Given(probability, _mean_agreement, diagonal, is_of_thresholds=True)
 
 
 def _mean_agreement(s: np.ndarray, t: np.ndarray) -> np.ndarray:

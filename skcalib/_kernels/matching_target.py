@@ -47,6 +47,7 @@ class OutcomeWaves:
     ) -> None:
         self.forecast, self.weight, self.bandwidth, self.scale = forecast, weight, bandwidth, scale
         self.is_rough = is_rough
+        self.last: tuple[np.ndarray, np.ndarray] | None = None
         if isinstance(forecast, ResidualForecast):
             location, residuals = forecast.location, forecast.residuals
             self.components = None
@@ -62,7 +63,10 @@ class OutcomeWaves:
         """The bandwidth for each row of outcomes (R, n), (R,)."""
         if self.bandwidth != "median":
             return np.full(len(values), float(self.bandwidth))
-        return np.array([outcome_bandwidth(row, self.weight, self.forecast) for row in values])
+        if self.last is None or self.last[0] is not values:  # they are needed twice
+            bandwidth = [outcome_bandwidth(row, self.weight, self.forecast) for row in values]
+            self.last = values, np.array(bandwidth)
+        return self.last[1]
 
     def grid(self, values, bandwidth):
         low, high = min(values.min(), self.range[0]), max(values.max(), self.range[1])
@@ -71,9 +75,12 @@ class OutcomeWaves:
         )
         return (low + high) / 2, step, count
 
-    def n_features(self, values: np.ndarray) -> int:
-        """Number of features that outcomes (R, n) need."""
-        return 2 * self.grid(values, self.bandwidths(values))[2] + 1
+    def counts(self, values: np.ndarray) -> tuple[np.ndarray, int]:
+        """Number of features that each row of outcomes (R, n) needs, (R,), and that all need."""
+        bandwidth = self.bandwidths(values)
+        grids = (self.grid(values[r], bandwidth[r : r + 1]) for r in range(len(values)))
+        counts = np.array([2 * count + 1 for _, _, count in grids])
+        return counts, 2 * self.grid(values, bandwidth)[2] + 1
 
     def prepare(self, values: np.ndarray) -> Callable[[slice], np.ndarray]:
         """The features of some rows, (R, C, b), times the weights."""
@@ -110,8 +117,8 @@ class UniformWaves:
         whole = np.array([0.0]), np.array([1.0])
         self.mean = interval_waves(*whole, self.step, self.count)
 
-    def n_features(self, values: np.ndarray) -> int:
-        return 2 * self.count + 1
+    def counts(self, values: np.ndarray) -> tuple[np.ndarray, int]:
+        return _all(2 * self.count + 1, values)
 
     def prepare(self, values: np.ndarray) -> Callable[[slice], np.ndarray]:
         low, high = pit_intervals(self.forecast, values)
@@ -142,8 +149,8 @@ class RandomWaves:
         self.frequency = frequency  # (D,), of the bandwidth 1
         self.turns = turns  # (D, n), the phases of what is given over 2π
 
-    def n_features(self, values: np.ndarray) -> int:
-        return 2 * len(self.frequency)
+    def counts(self, values: np.ndarray) -> tuple[np.ndarray, int]:
+        return _all(2 * len(self.frequency), values)
 
     def prepare(self, values: np.ndarray) -> Callable[[slice], np.ndarray]:
         bandwidths = self.outcome.bandwidths(values)
@@ -182,8 +189,8 @@ class Residuals:
     def __init__(self, matrix: np.ndarray, weight: np.ndarray) -> None:
         self.matrix, self.weight = matrix, weight
 
-    def n_features(self, values: np.ndarray) -> int:
-        return self.matrix.shape[1]
+    def counts(self, values: np.ndarray) -> tuple[np.ndarray, int]:
+        return _all(self.matrix.shape[1], values)
 
     def prepare(self, values: np.ndarray) -> Callable[[slice], np.ndarray]:
         classes = np.arange(self.matrix.shape[1])[:, None]
@@ -194,6 +201,10 @@ class Residuals:
             return residual
 
         return rows_of
+
+
+def _all(count, values):
+    return np.full(len(values), count), count
 
 
 def outcome_bandwidth(value: np.ndarray, weight: np.ndarray, forecast: Forecast) -> float:

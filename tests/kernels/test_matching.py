@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from skcalib._kernels import matching, matching_given, matching_target
+from skcalib._kernels import matching, matching_given, matching_sums, matching_target
 from skcalib._kernels.functions import KERNELS, kernel_values
 from skcalib._kernels.matching import MatchingError
 from skcalib._kernels.matching_null import null_deviation
@@ -108,10 +108,23 @@ def test_blocks_of_rows_and_sorted_thresholds(monkeypatch):
         outcomes = data.redraw(np.random.default_rng(0), 2)
         expected = error(outcomes)
         with monkeypatch.context() as patch:
-            patch.setattr(matching, "_ENTRIES", 1)
-            patch.setattr(matching, "_LEAST_ROWS", 7)
-            patch.setattr(matching, "_FEW", 0)
+            patch.setattr(matching_sums, "_ENTRIES", 1)
+            patch.setattr(matching_sums, "_LEAST_ROWS", 7)
+            patch.setattr(matching_sums, "_FEW", 0)
             np.testing.assert_allclose(error(outcomes), expected, atol=1e-12)
+
+
+PAIR = np.array([0.0, 0.5]), np.array([1.0, 2.0])
+
+
+def test_draws_that_need_many_features_are_taken_by_pairs():
+    # two outcomes that all but agree have a tiny median distance
+    data = check_forecasts([0.0, 1.0], PAIR)
+    error = MatchingError(data)
+    outcomes = np.array([[0.0, 1.0], [0.3, 0.3 + 1e-9], [1e5, 2.0], [0.2, 3.0]])
+    expected = [distribution_matching_error(row, PAIR) for row in outcomes]
+    np.testing.assert_allclose(error(outcomes), expected, atol=1e-9)
+    np.testing.assert_allclose(error(outcomes[1:2]), expected[1], atol=1e-9)
 
 
 def test_pivots_stand_for_the_kernel_if_they_are_few():
