@@ -217,13 +217,15 @@ RECALIBRATOR_CASES = {
     "temperature, prior": TemperatureRecalibrator(prior_weight=2.0),
 }
 
-# A prior, or one sample more, has the weight of a sample; folds are dealt to rows.
+# A prior, or one sample more, has the weight of a sample; folds are dealt to rows, and what is
+# significant depends on their number.
 WITH_PRIOR_OR_FOLDS = {
     "Dirichlet",
     "Venn-Abers",
     "auto",
     "beta",
     "binning, shifted",
+    "decision",
     "isotonic",
     "matrix scaling",
     "quadratic",

@@ -3,6 +3,7 @@
 from ._auto import AutoRecalibrator
 from ._binning import IntervalBinningRecalibrator, IntervalCertificate
 from ._classifier import RecalibratedClassifier
+from ._decision import DecisionRecalibrator
 from ._forecast_auto import AutoForecastRecalibrator
 from ._forecast_base import IdentityForecastRecalibrator
 from ._forecast_quantile import QuantileRecalibrator
@@ -22,6 +23,7 @@ __all__ = [
     "AutoForecastRecalibrator",
     "AutoRecalibrator",
     "BetaRecalibrator",
+    "DecisionRecalibrator",
     "DirichletRecalibrator",
     "IdentityForecastRecalibrator",
     "IdentityRecalibrator",

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from ._base import Recalibrator
 from ._binning import IntervalBinningRecalibrator
+from ._decision import DecisionRecalibrator
 from ._identity import IdentityRecalibrator
 from ._isotonic import IsotonicRecalibrator
 from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
@@ -38,6 +39,7 @@ RECALIBRATORS = {
     "Dirichlet": Entry(DirichletRecalibrator(), for_more_classes=True),
     "binning": Entry(IntervalBinningRecalibrator()),
     "Venn-Abers": Entry(VennAbersRecalibrator()),
+    "decision": Entry(DecisionRecalibrator()),
     "identity": Entry(IdentityRecalibrator()),
 }
 

@@ -1,0 +1,199 @@
+"""Probabilities adjusted until losses are what they announce."""
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
+
+from .._inputs.constraints import IntegerInterval
+from .._inputs.predictions import Predictions
+from .._numerics.decisions import best_shift, loss_directions, onto_simplex
+from .._numerics.logits import clipped
+from .._sklearn import Interval
+from .._warnings import warn
+from ..decisions._loss import as_loss, expected_of_classes, least
+from ._base import Recalibrator
+
+# A smaller shift is rounding.
+_LEAST = 1e-9
+
+
+class DecisionRecalibrator(Recalibrator):
+    r"""Recalibration for a decision: shifts for each action, until its losses are as announced.
+
+    The samples for which one action is best get the same shift of their probabilities, by which
+    the mean losses of all actions among them become what they are on the calibration data. That
+    changes which actions are best, so it is repeated, until no shift is significant. Probabilities
+    that are calibrated for the decision stay as they are.
+
+    Parameters
+    ----------
+    loss : array-like of shape (n_actions, n_classes), float, callable or DecisionLoss, \
+            default="zero-one"
+        The losses of the actions, as :class:`skcalib.decisions.DecisionLoss` takes them. "zero-one"
+        stands for the decision which class it is.
+
+    level : float in (0, 1], default=0.05
+        Probability of any shift if the predictions are calibrated. 1 is no test: all shifts are
+        made, `max_rounds` times at most.
+
+    max_rounds : int, default=100
+        The largest number of rounds.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        Needed if a class does not occur in the calibration data.
+
+    Attributes
+    ----------
+    shifts_ : ndarray of shape (n_rounds_, n_actions, n_classes)
+        What is added in each round to the probabilities of the samples with each action. 0 where
+        nothing significant was left.
+
+    n_rounds_ : int
+        Number of rounds with a shift.
+
+    losses_ : ndarray of shape (n_classes, n_actions)
+        The losses.
+
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the columns of the result.
+
+    n_features_in_ : int
+        Number of columns of `X` at `fit` (1 if one-dimensional).
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, if they are strings.
+
+    See Also
+    --------
+    skcalib.metrics.decision_calibration_error : What is made small, given the action.
+    skcalib.decisions.bayes_action : The actions of the new probabilities.
+    TemperatureRecalibrator : One number for all decisions.
+
+    Notes
+    -----
+    This is the algorithm of [1]_ for one loss, with a test in place of a tolerance. In each round
+    let :math:`\delta_i` be the action of the least expected loss, and
+
+    .. math:: b_a = P \Big(\sum_{\delta_i = a} w_i (e_{y_i} - p_i) \Big/ \sum_{\delta_i = a} w_i
+        \Big),
+
+    where P projects on the directions in which expected losses change (at most the number of
+    actions). If :math:`b_a` is significant at `level` divided by the number of actions, the
+    samples with :math:`\delta_i = a` get the probabilities next to :math:`p_i + b_a`. The test is
+    that of :math:`\chi^2`, with the variance of labels that are drawn from the predictions, or from
+    the shifted ones if that is larger.
+
+    What holds. (1) Every round lowers the mean of :math:`\|e_{y_i} - p_i\|^2` on the calibration
+    data by at least :math:`\sum_a \mathrm{share}_a \|b_a\|^2`, so that rounds cannot repeat. (2) At
+    the end no action has a significant gap between announced and realised losses on the calibration
+    data, unless `max_rounds` is reached, which gives a warning. (3) Calibrated predictions are left
+    unchanged with a probability of at least 1 − `level`, for enough samples for each action. (4)
+    With `level=1`, if it ends before `max_rounds`, all gaps on the calibration data are 0 up to
+    rounding, and so is the regret: no replacement of actions by others would have been better.
+
+    Shifts are constant for each action, so differences between samples stay. A recalibrator of all
+    probabilities, such as :class:`AutoRecalibrator`, may come before it in a pipeline. Shifted
+    probabilities are kept at least the machine epsilon away from 0 and 1; they may come close to
+    these, and then the log loss of the result is large. It is made for decisions.
+
+    Cost: :math:`O(n K A)` for each round, of which there are a few.
+
+    References
+    ----------
+    .. [1] S. Zhao, M. P. Kim, R. Sahoo, T. Ma and S. Ermon (2021). Calibrating Predictions to
+       Decisions: A Novel Approach to Multi-Class Calibration. NeurIPS 2021. :arxiv:`2107.05719`
+
+    Examples
+    --------
+    Loans of which one in five fails, where one in twenty-five is predicted:
+
+    >>> import numpy as np
+    >>> from skcalib.decisions import bayes_action
+    >>> from skcalib.recalibration import DecisionRecalibrator
+    >>> proba, failed = np.full(200, 0.04), np.arange(200) % 5 == 0
+    >>> loss = [[0, 9], [1, 0]]  # grant or refuse
+    >>> recalibrator = DecisionRecalibrator(loss=loss).fit(proba, failed)
+    >>> recalibrator.predict_proba([0.04]).round(3)
+    array([[0.8, 0.2]])
+    >>> bayes_action([0.04], loss=loss), bayes_action(recalibrator.transform([0.04]), loss=loss)
+    (array([0]), array([1]))
+    """
+
+    _parameter_constraints: dict = {
+        **Recalibrator._parameter_constraints,
+        "loss": "no_validation",
+        "level": [Interval(Real, 0, 1, closed="right")],
+        "max_rounds": [IntegerInterval(1)],
+    }
+
+    def __init__(
+        self,
+        *,
+        loss: Any = "zero-one",
+        level: float = 0.05,
+        max_rounds: int = 100,
+        labels: ArrayLike | None = None,
+    ) -> None:
+        self.loss = loss
+        self.level = level
+        self.max_rounds = max_rounds
+        self.labels = labels
+
+    def _fit(self, predictions: Predictions) -> None:
+        classes = predictions.classes
+        self.losses_ = as_loss(self.loss).of_classes(classes, len(classes))
+        directions = loss_directions(self.losses_)
+        matrix = predictions.matrix
+        shifts: list[np.ndarray] = []
+        while len(shifts) <= self.max_rounds:
+            action = self._best(matrix)
+            shift = self._shifts(predictions, matrix, action, directions)
+            if not shift.any():
+                break
+            shifts.append(shift)
+            matrix = _shifted(matrix, shift[action])
+        else:
+            shifts.pop()
+            warn(
+                f"DecisionRecalibrator has not ended after max_rounds={self.max_rounds} rounds; "
+                "the shifts so far are kept. Set a larger max_rounds, or a smaller level.",
+                ConvergenceWarning,
+            )
+        self.shifts_ = np.array(shifts).reshape(-1, *self.losses_.T.shape)
+        self.n_rounds_ = len(shifts)
+
+    def _best(self, matrix):
+        return least(expected_of_classes(matrix, self.losses_))
+
+    def _shifts(self, predictions, matrix, action, directions):
+        """What to add for each action, (A, K); 0 where that is not significant."""
+        shifts = np.zeros(self.losses_.T.shape)
+        if directions.shape[1] == 0:  # all classes cost the same
+            return shifts
+        for a in np.unique(action):
+            rows = action == a
+            shift = best_shift(
+                matrix[rows], predictions.label[rows], predictions.weight[rows], directions
+            )
+            adjusted = min(shift.p_value * len(shifts), 1.0)  # Bonferroni
+            if adjusted <= self.level and np.abs(shift.vector).max() > _LEAST:
+                shifts[a] = shift.vector
+        return shifts
+
+    def _map(self, proba: np.ndarray) -> np.ndarray:
+        matrix = np.column_stack([1 - proba, proba]) if proba.ndim == 1 else proba
+        for shift in self.shifts_:
+            matrix = _shifted(matrix, shift[self._best(matrix)])
+        return matrix
+
+
+def _shifted(matrix, shift):
+    """Probabilities (n, K) next to those plus shifts (n, K); rows without a shift stay."""
+    moves = shift.any(axis=1)
+    out = matrix.copy()
+    out[moves] = clipped(onto_simplex(matrix[moves] + shift[moves]))
+    return out
