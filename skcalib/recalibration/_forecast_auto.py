@@ -1,10 +1,12 @@
 """The choice among recalibrators of forecasts by cross-validation."""
 
+import warnings
 from functools import partial
 from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from .._inputs.constraints import IntegerInterval
 from .._sklearn import StrOptions
@@ -166,7 +168,9 @@ _FEWEST_TO_MOVE = 8
 def _losses_of_fold(
     recalibrator: Any, *, data: ForecastData, is_test: np.ndarray, scoring: str
 ) -> np.ndarray:
-    fitted = fitted_on(recalibrator, data, ~is_test)
+    with warnings.catch_warnings():  # a fit without an optimum loses, or warns when it is chosen
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = fitted_on(recalibrator, data, ~is_test)
     forecast, y = fitted.transform(data.forecast[is_test]), data.value[is_test]
     return forecast.crps(y) if scoring == "crps" else -forecast.logpdf(y)
 

@@ -205,10 +205,10 @@ OF_BOOTSTRAP = dict.fromkeys(
 @pytest.mark.parametrize(
     ("model", "failing"),
     [
-        (ForestForecaster(RandomForestRegressor(20, bootstrap=False, random_state=0)), {}),
+        (ForestForecaster(RandomForestRegressor(8, bootstrap=False, random_state=0)), {}),
         (EnsembleForecaster(BaggingRegressor(max_features=0.8, random_state=0)), OF_BOOTSTRAP),
         (EnsembleForecaster(VotingRegressor([("a", Ridge()), ("b", LinearRegression())])), {}),
-        (QuantileForecaster(QuantileRegressor(alpha=0), levels=[0.1, 0.5, 0.9]), {}),
+        (QuantileForecaster(QuantileRegressor(alpha=0), levels=[0.5]), {}),
         (ResidualForecaster(Ridge()), {}),
     ],
     ids=["forest", "bagging", "voting", "quantiles", "residual"],
