@@ -447,6 +447,21 @@ class Forecast(ABC):
         """
         return np.ascontiguousarray(self._sample(generator, size).T)
 
+    def as_drawn(self, y: np.ndarray) -> np.ndarray:
+        """The draws that the forecasts cannot tell from these outcomes.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n_samples,)
+            Outcomes.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            The outcomes themselves; for quantile forecasts the value that stands for their cell.
+        """
+        return y
+
     def exchange(self, y: np.ndarray, place: np.ndarray) -> "tuple[np.ndarray, Forecast]":
         """Let the outcomes change places with members, if they are exchangeable.
 

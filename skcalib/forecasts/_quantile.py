@@ -168,6 +168,11 @@ class QuantileForecast(Forecast):
         cell = np.searchsorted(self.levels, generator.random((size, len(self))), side="left")
         return np.take_along_axis(self._inside_cells(), cell.T, axis=1).T.copy()
 
+    def as_drawn(self, y: np.ndarray) -> np.ndarray:
+        below, up_to = self._cells(y)
+        cell = np.maximum(up_to - 1, below)
+        return self._inside_cells()[np.arange(len(self)), cell]
+
     def _inside_cells(self) -> np.ndarray:
         """One value inside of each cell, (n, K + 1)."""
         outer = np.maximum(np.ptp(self.values, axis=1), np.abs(self.values).max(axis=1) + 1)

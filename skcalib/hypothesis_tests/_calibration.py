@@ -18,7 +18,7 @@ from .._types import RandomState
 from ..metrics._statistic import MetricStatistic
 from ._asymptotic import LAWS, check_law
 from ._base import HypothesisTest, check_test_input, monte_carlo_p_value
-from ._statistics import STATISTICS, statistic_of
+from ._statistics import STATISTICS, check_knows_draws, statistic_of
 
 
 class CalibrationTest(HypothesisTest):
@@ -143,7 +143,8 @@ class CalibrationTest(HypothesisTest):
     it is swapped with one of the s + 1 values that is drawn uniformly, itself included, which
     changes the forecast as well. An outcome that was drawn from the members themselves would never
     lie outside of them, and calibrated ensembles would be rejected nearly always. With weights the
-    outcome is drawn from the members. For a quantile grid a cell is drawn, and a value inside.
+    outcome is drawn from the members. For a quantile grid a cell between quantiles is drawn. A
+    statistic that depends on where in its cell an outcome lies, such as the CRPS, is refused.
     Whatever a statistic takes from the data, such as a bandwidth, it takes from each draw anew.
     Outcomes must be independent given the forecasts; those of a time series seldom are.
 
@@ -278,6 +279,8 @@ class CalibrationTest(HypothesisTest):
         statistic = statistic_of(self, data, weighted=sample_weight is not None)
         if self.method in LAWS:
             check_law(self, statistic)
+        else:
+            check_knows_draws(statistic, data, self.statistic)
         self.statistic_ = float(check_statistic_values(statistic(data.outcome[None]))[0])
         if self.method in LAWS:
             self.p_value_, null = LAWS[self.method](statistic, self.statistic_, self)

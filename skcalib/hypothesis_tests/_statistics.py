@@ -17,6 +17,9 @@ _KERNEL_ERRORS = {
     "forecasts": "distribution_matching_error",
 }
 
+# Values of a statistic that differ by less than this share are equal but for rounding.
+_ROUNDING = 1e-9
+
 STATISTICS = {"skce", *ALL_METRICS}
 
 
@@ -41,6 +44,21 @@ def statistic_of(test, data, *, weighted):
     function = with_params(function, chosen, _OWN)
     check_takes_given(function, data)
     return MetricStatistic(data, function, as_matrix=test.n_features_in_ > 1, weighted=weighted)
+
+
+def check_knows_draws(statistic, data, name):
+    """Draws from quantiles are cells, so the statistic must not see where in them outcomes lie."""
+    if data.kind == "classes" or data.forecast.as_drawn(data.value) is data.value:
+        return
+    outcomes = np.array([data.value, data.forecast.as_drawn(data.value)])
+    value, as_drawn = statistic(outcomes)
+    if abs(value - as_drawn) > max(statistic.resolution, _ROUNDING * abs(value)):
+        raise ValueError(
+            "statistic must depend on nothing but the cells between quantiles in which the "
+            "outcomes lie: a QuantileForecast knows no more of them, so that cells are what is "
+            f"drawn; found {name!r}, which depends on where in the cells they lie. Use 'skce' or "
+            "'quantile_calibration_error', or forecasts of another kind."
+        )
 
 
 def _seed_apart(random_state):
