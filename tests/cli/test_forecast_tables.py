@@ -50,20 +50,12 @@ def test_report_of_members(table, capsys):
     assert out == calibration_report(y, forecast, random_state=0) + "\n"
 
 
-@pytest.mark.parametrize(
-    ("names", "options"),
-    [
-        (["q0.05", "q0.5", "q0.95"], []),
-        (["p05", "p50", "p95"], []),
-        (["5%", "50%", "95 %"], []),
-        (["low", "middle", "high"], ["--levels", "0.05", "0.5", "0.95"]),
-    ],
-)
-def test_report_of_quantiles(names, options, table, capsys):
+def test_report_of_quantiles(table, capsys):
     y, forecast = make_gaussian_forecasts(20, random_state=0)
-    frame = pd.DataFrame(forecast.quantiles([0.05, 0.5, 0.95]), columns=names).assign(y=y)
-    path = table(frame)
-    status, out, _ = run(capsys, "report", path, "--label", "y", "--quantiles", *names, *options)
+    names, levels = ["low", "middle", "high"], [0.05, 0.5, 0.95]
+    path = table(pd.DataFrame(forecast.quantiles(levels), columns=names).assign(y=y))
+    options = ["--quantiles", *names, "--levels", *map(str, levels)]
+    status, out, _ = run(capsys, "report", path, "--label", "y", *options)
     assert status == 0
     assert "coverage of the 90 % intervals" in out
     assert "20 forecasts" in out

@@ -206,9 +206,7 @@ def test_members_that_agree():
 
 def test_large_problems_are_tested_on_a_part(monkeypatch):
     monkeypatch.setattr("skcalib.report._forecast_numbers._MOST_TESTED", 20)
-    y, forecast = make_gaussian_forecasts(50, random_state=0)
-    assert calibration_report(y, forecast, random_state=0, output_dict=True)["n_tested"] == 20
-    text = calibration_report(y, forecast, random_state=0)
+    text = calibration_report(*make_gaussian_forecasts(50, random_state=0), random_state=0)
     assert "(tests, and the matching error, of 20 samples chosen at random)" in text
 
 
