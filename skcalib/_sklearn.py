@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from sklearn.base import _fit_context
 from sklearn.metrics._scorer import _Scorer as Scorer
+from sklearn.utils import _safe_indexing
 from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils._param_validation import (
     HasMethods,
@@ -13,7 +14,7 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
 )
 from sklearn.utils._param_validation import validate_params as _validate_params
-from sklearn.utils.metaestimators import _safe_split as safe_split
+from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_feature_names as check_feature_names
 from sklearn.utils.validation import _check_method_params as check_method_params
 
@@ -54,6 +55,15 @@ def cache_of(method_caller: Callable) -> dict:
     """What the scorers of one evaluation share, of what scikit-learn hands to each of them."""
     cache = next(iter(getattr(method_caller, "args", ())), None)
     return {} if cache is None else cache
+
+
+def safe_split(
+    estimator: Any, X: Any, y: Any, indices: Any, train_indices: Any = None
+) -> tuple[Any, Any]:
+    """Rows of the data; those of kernel matrices for estimators that say that they take such."""
+    if hasattr(estimator, "__sklearn_tags__"):
+        return _safe_split(estimator, X, y, indices, train_indices)
+    return _safe_indexing(X, indices), _safe_indexing(y, indices)  # an estimator of skpro
 
 
 def constraints_of(function: Any) -> dict:

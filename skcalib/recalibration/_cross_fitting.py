@@ -93,7 +93,8 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags = get_tags(self.estimator).input_tags
+        if hasattr(self.estimator, "__sklearn_tags__"):  # not an estimator of skpro
+            tags.input_tags = get_tags(self.estimator).input_tags
         tags.target_tags.required = True
         return tags
 

@@ -5,8 +5,9 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from sklearn import config_context
-from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.base import BaseEstimator, RegressorMixin, clone, is_regressor
 from sklearn.datasets import load_diabetes
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.exceptions import NotFittedError
@@ -132,6 +133,26 @@ def test_any_regressor(regressor, kind):
     assert 0.6 < np.mean((y >= low) & (y <= high)) <= 1
     assert model.score(X, y) > 0.2
     np.testing.assert_allclose(model.predict(X[:7]), model.predict(X)[:7], rtol=1e-9)
+
+
+def test_estimators_without_tags():
+    """Those of skpro have none, and their `predict_proba` returns a distribution."""
+
+    class Foreign:
+        def get_params(self, deep=True):
+            return {}
+
+        def fit(self, X, y):
+            self.ridge = BayesianRidge().fit(X, y)
+            return self
+
+        def predict_proba(self, X):
+            return stats.norm(*self.ridge.predict(X, return_std=True))
+
+    model = RecalibratedRegressor(Foreign(), LocationScaleRecalibrator()).fit(X, y)
+    expected = RecalibratedRegressor(BayesianRidge(), LocationScaleRecalibrator()).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), expected.predict(X))
+    assert is_regressor(model)
 
 
 def test_medians_where_only_quantiles_are_known():
