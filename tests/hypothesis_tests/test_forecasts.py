@@ -127,6 +127,7 @@ GIVEN_STATISTICS = {
     "given": options_of("skce", calibration="distribution"),
     "local error": options_of("local_calibration_error"),
 }
+ALL_STATISTICS = STATISTICS | GIVEN_STATISTICS
 
 
 def evaluator(options, forecast, y, given=None):
@@ -139,7 +140,7 @@ def evaluator(options, forecast, y, given=None):
 # The draws
 
 
-@pytest.mark.parametrize("options", (STATISTICS | GIVEN_STATISTICS).values(), ids=str)
+@pytest.mark.parametrize("options", ALL_STATISTICS.values(), ids=ALL_STATISTICS)
 @pytest.mark.parametrize("kind", [normal, mixture, grid, weighted_ensemble])
 def test_null_distribution_does_not_depend_on_the_outcomes_seen(kind, options):
     # a bandwidth held at the median distance of the outcomes seen would show
@@ -156,7 +157,7 @@ def test_null_distribution_does_not_depend_on_the_outcomes_seen(kind, options):
     np.testing.assert_allclose(evaluator(options, forecast, draws[1], **given)(y[None]), seen)
 
 
-@pytest.mark.parametrize("options", (STATISTICS | GIVEN_STATISTICS).values(), ids=str)
+@pytest.mark.parametrize("options", ALL_STATISTICS.values(), ids=ALL_STATISTICS)
 @pytest.mark.parametrize(("n", "size"), [(2, 2), (2, 3)])
 def test_every_swap_has_the_same_null_distribution(n, size, options):
     # All assignments of the pooled values are equally likely if outcomes are exchangeable with
@@ -626,7 +627,7 @@ def test_size_and_power_at_a_glance(kind):
 @pytest.mark.parametrize("n", [5, 10, 50, 500])
 @pytest.mark.parametrize("kind", CALIBRATED)
 def test_size(kind, n, options):
-    n_repetitions = 400 if n < 500 else 150
+    n_repetitions = 100 if n < 500 else 30
     rate = rejections(kind, n, STATISTICS[options], n_repetitions, 0.1)
     ties = 0.1 if kind in ("poisson", "weighted ensemble", "2 members", "grid") and n < 50 else 0.0
     assert rate < 0.1 + 4 * np.sqrt(0.09 / n_repetitions)
@@ -646,11 +647,11 @@ def test_marginal_calibration_needs_the_asymptotic_method():
     for method in ("conditional", "asymptotic"):
         test = CalibrationTest(method=method, metric_params=params, n_resamples=99, random_state=0)
         p_values = [
-            test.fit(*sign_reversed(np.random.default_rng(s), 200)).p_value_ for s in range(400)
+            test.fit(*sign_reversed(np.random.default_rng(s), 200)).p_value_ for s in range(200)
         ]
         rates[method] = np.mean(np.array(p_values) <= 0.05)
     assert rates["conditional"] > 0.1
-    assert within(rates["asymptotic"], 0.05, 400)
+    assert within(rates["asymptotic"], 0.05, 200)
 
 
 @pytest.mark.slow
@@ -661,5 +662,5 @@ def test_quantile_calibration_is_tested_under_the_weak_hypothesis():
         return GaussianForecast(np.zeros(n), np.sqrt(2.0)), rng.normal(rng.normal(size=n))
 
     test = CalibrationTest("quantile_calibration_error", n_resamples=19, random_state=0)
-    p_values = [test.fit(*climatology(np.random.default_rng(s), 50)).p_value_ for s in range(400)]
-    assert within(np.mean(np.array(p_values) <= 0.1 + 1e-9), 0.1, 400)
+    p_values = [test.fit(*climatology(np.random.default_rng(s), 50)).p_value_ for s in range(200)]
+    assert within(np.mean(np.array(p_values) <= 0.1 + 1e-9), 0.1, 200)
