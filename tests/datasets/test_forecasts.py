@@ -177,7 +177,7 @@ def test_point_mass_at_zero():
     assert np.abs(zero).max() < 5 * 0.5 / math.sqrt(2000)
 
 
-@pytest.mark.parametrize("make", {*CALIBRATED.values()} | {*MISCALIBRATED.values()})
+@pytest.mark.parametrize("make", dict.fromkeys([*CALIBRATED.values(), *MISCALIBRATED.values()]))
 def test_seeds(make):
     y, forecast = make(5, random_state=7)
     again, same = make(5, random_state=7)
