@@ -1,5 +1,6 @@
 """Figures, as scikit-learn displays: ``from_estimator``, ``from_predictions`` and ``plot``."""
 
+from ._decisions import DecisionDisplay
 from ._local_calibration import LocalCalibrationDisplay
 from ._pit_histogram import PITHistogramDisplay
 from ._quantile_reliability import QuantileReliabilityDisplay
@@ -7,6 +8,7 @@ from ._reliability import ReliabilityDisplay
 from ._score_decomposition import ScoreDecompositionDisplay
 
 __all__ = [
+    "DecisionDisplay",
     "LocalCalibrationDisplay",
     "PITHistogramDisplay",
     "QuantileReliabilityDisplay",

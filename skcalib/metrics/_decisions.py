@@ -342,7 +342,7 @@ def decision_table(measure: DecisionGaps) -> DecisionCalibration:
         part = action == a
         own = weight[part] / weight[part].sum()
         out[:2, a] = own @ taken_expected[part], own @ taken[part]
-        out[2, a] = _standard_error(own, (taken - taken_expected)[part])
+        out[2, a] = standard_error(own, (taken - taken_expected)[part])
         mean_of_all[a] = weight[part] @ realised[part]
     regret = float(np.sum(np.diag(mean_of_all) - mean_of_all.min(axis=1)))
     return DecisionCalibration(
@@ -354,14 +354,14 @@ def decision_table(measure: DecisionGaps) -> DecisionCalibration:
         gaps=gaps,
         announced_loss=float(weight @ taken_expected),
         realised_loss=float(weight @ taken),
-        standard_error_of_loss=_standard_error(weight, taken - taken_expected),
+        standard_error_of_loss=standard_error(weight, taken - taken_expected),
         error=float(np.sqrt(np.sum(gaps**2))),
         regret=regret,
         regret_bound=float(2 * np.abs(gaps).max(axis=1).sum()),
     )
 
 
-def _standard_error(weight, values):
+def standard_error(weight: np.ndarray, values: np.ndarray) -> float:
     """Of a weighted mean; the weights sum to 1."""
     rest = 1 - weight @ weight
     if rest <= np.finfo(np.float64).eps:

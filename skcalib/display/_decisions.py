@@ -1,0 +1,450 @@
+"""Announced and realised losses of decisions."""
+
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import norm
+from sklearn.utils.validation import check_is_fitted
+
+from .._inputs.arrays import numbers_of_objects
+from .._inputs.constraints import METRIC_CONSTRAINTS
+from .._kernels.decisions import DecisionGaps
+from .._sklearn import Interval, StrOptions, check_matplotlib_support, validate_params
+from .._types import Label
+from ..decisions._loss import DecisionLoss
+from ..forecasts import forecast_of
+from ..forecasts._data import ForecastData
+from ..metrics._decisions import check_decision_data, decision_table, standard_error
+
+_DIAGONAL = "as announced"
+
+_THRESHOLDS = np.linspace(0.01, 0.99, 99)
+
+_LABELS = {"loss": "mean loss", "net-benefit": "net benefit"}
+
+
+class DecisionDisplay:
+    """Announced and realised losses: for each action, or along a cost ratio.
+
+    Use :meth:`from_estimator` or :meth:`from_predictions` to create one. Points above the diagonal
+    are actions that cost more than was announced. Along a cost ratio the dashed line is announced,
+    and the solid one realised; where the dashed line leaves the shaded band, the difference is more
+    than chance.
+
+    Parameters
+    ----------
+    place : ndarray of shape (n_places,)
+        The actions; or the thresholds t, at which a false alarm costs t, and a miss 1 − t.
+
+    announced : ndarray of shape (n_places,)
+        Mean expected losses, or net benefits.
+
+    realised : ndarray of shape (n_places,)
+        Mean losses, or net benefits.
+
+    margin : ndarray of shape (n_places,), default=None
+        Half-widths of the intervals around what is realised.
+
+    kind : {"actions", "loss", "net-benefit"}, default="actions"
+        What is drawn.
+
+    share : ndarray of shape (n_places,), default=None
+        Shares of the samples with each action.
+
+    base_rate : float, default=None
+        Share of the second class, for the lines of decisions that are always the same.
+
+    name : str, default=None
+        Name of the model, for the legend.
+
+    Attributes
+    ----------
+    line_ : matplotlib Line2D
+        The points of the actions, or the line of what is realised.
+
+    ax_ : matplotlib Axes
+        The axes.
+
+    figure_ : matplotlib Figure
+        The figure.
+
+    See Also
+    --------
+    skcalib.metrics.decision_calibration : The numbers of the actions.
+
+    Notes
+    -----
+    With a threshold t the losses are ``[[0, 1 - t], [t, 0]]``: it is best to act if the probability
+    of the second class exceeds t. The net benefit of decision curves [1]_ is the share of true
+    alarms minus t/(1 − t) times that of false ones; it is the base rate minus the loss over 1 − t.
+
+    References
+    ----------
+    .. [1] A. J. Vickers and E. B. Elkin (2006). Decision Curve Analysis: A Novel Method for
+       Evaluating Prediction Models. Medical Decision Making 26(6).
+       :doi:`10.1177/0272989X06295361`
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.model_selection import train_test_split
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from skcalib.display import DecisionDisplay
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X, X_test, y, y_test = train_test_split(X, y, random_state=0)
+    >>> model = GaussianNB().fit(X, y)
+    >>> display = DecisionDisplay.from_estimator(model, X_test, y_test, loss=[[0, 1], [5, 0]])
+    """
+
+    def __init__(
+        self,
+        place: np.ndarray,
+        announced: np.ndarray,
+        realised: np.ndarray,
+        *,
+        margin: np.ndarray | None = None,
+        kind: str = "actions",
+        share: np.ndarray | None = None,
+        base_rate: float | None = None,
+        name: str | None = None,
+    ) -> None:
+        self.place = place
+        self.announced = announced
+        self.realised = realised
+        self.margin = margin
+        self.kind = kind
+        self.share = share
+        self.base_rate = base_rate
+        self.name = name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        pos_label: Label | None = None,
+        loss: Any = "zero-one",
+        kind: str = "actions",
+        thresholds: ArrayLike | None = None,
+        confidence_level: float = 0.95,
+        name: str | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Create and draw the display of a fitted classifier or forecaster.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted classifier with `predict_proba`, or a regressor in which
+            :func:`skcalib.forecasts.forecast_of` finds a forecast.
+
+        X : array-like of shape (n_samples, n_features)
+            Features of data that the estimator was not fitted on.
+
+        y : array-like of shape (n_samples,)
+            Labels, or outcomes.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+
+        pos_label : int, float, bool or str, default=None
+            With two classes, the one whose probability is compared with the thresholds. By default
+            the last.
+
+        loss : array-like of shape (n_actions, n_classes), float, callable or DecisionLoss, \
+                default="zero-one"
+            The losses of the actions, as :class:`skcalib.decisions.DecisionLoss` takes them. Along
+            a cost ratio, a number c for forecasts, whose second class is an outcome above c.
+
+        kind : {"actions", "loss", "net-benefit"}, default="actions"
+            A point for each action; or the loss or the net benefit along a cost ratio, for two
+            classes.
+
+        thresholds : array-like of shape (n_thresholds,), default=None
+            Cost ratios t in (0, 1): a false alarm costs t, a miss 1 − t. By default 0.01, …, 0.99.
+
+        confidence_level : float in (0, 1), default=0.95
+            Probability with which the intervals and the band cover the announced value if it is
+            right.
+
+        name : str, default=None
+            Name of the model, for the legend, by default that of its class.
+
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default. Displays of several models can share it.
+
+        **kwargs : dict
+            Passed to matplotlib's `plot`, for the points or the line of what is realised.
+
+        Returns
+        -------
+        display : DecisionDisplay
+            The display, drawn.
+        """
+        check_is_fitted(estimator)
+        classes = getattr(estimator, "classes_", None)
+        return cls.from_predictions(
+            y,
+            forecast_of(estimator, X) if classes is None else estimator.predict_proba(X),
+            sample_weight=sample_weight,
+            pos_label=pos_label,
+            labels=classes,
+            loss=loss,
+            kind=kind,
+            thresholds=thresholds,
+            confidence_level=confidence_level,
+            name=type(estimator).__name__ if name is None else name,
+            ax=ax,
+            **kwargs,
+        )
+
+    @classmethod
+    @validate_params(
+        METRIC_CONSTRAINTS
+        | {
+            "loss": "no_validation",
+            "kind": [StrOptions({"actions", "loss", "net-benefit"})],
+            "thresholds": ["array-like", None],
+            "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+            "name": [str, None],
+            "ax": "no_validation",
+        },
+        prefer_skip_nested_validation=True,
+    )
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_proba: Any,
+        *,
+        sample_weight: ArrayLike | None = None,
+        pos_label: Label | None = None,
+        labels: ArrayLike | None = None,
+        loss: Any = "zero-one",
+        kind: str = "actions",
+        thresholds: ArrayLike | None = None,
+        confidence_level: float = 0.95,
+        name: str | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Create and draw the display of predictions.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
+
+        y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+            Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
+            column for each class in the order of `labels`; rows sum to 1. Or a forecast of a
+            number, as :func:`skcalib.forecasts.as_forecast` takes it.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+
+        pos_label : int, float, bool or str, default=None
+            With two classes, the one whose probability is compared with the thresholds, and which a
+            one-dimensional `y_proba` holds. By default the last of `labels`.
+
+        labels : array-like of shape (n_classes,), default=None
+            The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+            `y_true`.
+
+        loss : array-like of shape (n_actions, n_classes), float, callable or DecisionLoss, \
+                default="zero-one"
+            The losses of the actions, as :class:`skcalib.decisions.DecisionLoss` takes them. Along
+            a cost ratio, a number c for forecasts, whose second class is an outcome above c.
+
+        kind : {"actions", "loss", "net-benefit"}, default="actions"
+            A point for each action; or the loss or the net benefit along a cost ratio, for two
+            classes.
+
+        thresholds : array-like of shape (n_thresholds,), default=None
+            Cost ratios t in (0, 1): a false alarm costs t, a miss 1 − t. By default 0.01, …, 0.99.
+
+        confidence_level : float in (0, 1), default=0.95
+            Probability with which the intervals and the band cover the announced value if it is
+            right.
+
+        name : str, default=None
+            Name of the model, for the legend.
+
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default. Displays of several models can share it.
+
+        **kwargs : dict
+            Passed to matplotlib's `plot`, for the points or the line of what is realised.
+
+        Returns
+        -------
+        display : DecisionDisplay
+            The display, drawn.
+        """
+        check_matplotlib_support("DecisionDisplay")
+        data, decision = check_decision_data(
+            y_true, y_proba, loss, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+        )
+        width = float(norm.isf((1 - confidence_level) / 2))
+        if kind == "actions":
+            table = decision_table(DecisionGaps(data, loss=decision, given="action"))
+            display = cls(
+                table.actions,
+                table.announced,
+                table.realised,
+                margin=width * table.standard_error,
+                share=table.share,
+                name=name,
+            )
+            return display.plot(ax, **kwargs)
+        proba, label = _two_classes(data, decision)
+        place = _THRESHOLDS if thresholds is None else check_thresholds(thresholds)
+        curves = [_at_ratio(proba, label, data.weight, t, kind) for t in place]
+        announced, realised, deviation = np.transpose(curves)
+        base_rate = float(data.weight @ label)
+        display = cls(
+            place,
+            announced,
+            realised,
+            margin=width * deviation,
+            kind=kind,
+            base_rate=base_rate,
+            name=name,
+        )
+        return display.plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
+        """Draw the points or lines.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default. Displays of several models can share it.
+
+        name : str, default=None
+            Name of the model, for the legend; by default that of the display.
+
+        **kwargs : dict
+            Passed to matplotlib's `plot`, for the points or the line of what is realised.
+
+        Returns
+        -------
+        display : DecisionDisplay
+            This object, with `ax_`, `figure_` and `line_`.
+        """
+        check_matplotlib_support("DecisionDisplay")
+        import matplotlib.pyplot as plt
+
+        if ax is None:
+            _, ax = plt.subplots(figsize=(5, 4.2), layout="constrained")
+        draw = self._draw_actions if self.kind == "actions" else self._draw_curves
+        draw(ax, name or self.name, kwargs)
+        ax.legend(loc="best", framealpha=0.7, edgecolor="none", fontsize="small")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _draw_actions(self, ax, name, kwargs):
+        if _DIAGONAL not in ax.get_legend_handles_labels()[1]:
+            start = np.nanmean(self.announced)
+            ax.axline((start, start), slope=1, color="0.5", linewidth=1, linestyle=":", label=_DIAGONAL)
+        style = {"label": name or "actions", "marker": "o", "linestyle": ""} | kwargs
+        (self.line_,) = ax.plot(self.announced, self.realised, **style)
+        color = self.line_.get_color()
+        if self.margin is not None:
+            known = np.isfinite(self.margin)
+            ax.errorbar(
+                self.announced[known],
+                self.realised[known],
+                self.margin[known],
+                fmt="none",
+                ecolor=color,
+                elinewidth=1.2,
+                capsize=3,
+            )
+        for k in np.flatnonzero(np.isfinite(self.announced)):
+            share = "" if self.share is None else f" ({self.share[k]:.0%})"
+            ax.annotate(
+                f"{self.place[k]}{share}",
+                (self.announced[k], self.realised[k]),
+                xytext=(7, -10),
+                textcoords="offset points",
+                fontsize="small",
+                color=color,
+            )
+        ax.margins(x=0.3, y=0.15)
+        ax.set(xlabel="announced mean loss of the action", ylabel="realised mean loss")
+
+    def _draw_curves(self, ax, name, kwargs):
+        t, is_loss = self.place, self.kind == "loss"
+        if self.base_rate is not None and not ax.lines:
+            always, never = (1 - self.base_rate) * t, self.base_rate * (1 - t)
+            if not is_loss:
+                always, never = self.base_rate - always / (1 - t), np.zeros_like(t)
+            ax.plot(t, always, color="0.5", linewidth=1, linestyle="-.", label="always act")
+            ax.plot(t, never, color="0.5", linewidth=1, linestyle=":", label="never act")
+        begin = f"{name}, " if name else ""
+        style = {"label": f"{begin}realised", "linewidth": 1.5} | kwargs
+        (self.line_,) = ax.plot(t, self.realised, **style)
+        color = self.line_.get_color()
+        ax.plot(t, self.announced, color=color, linestyle="--", label=f"{begin}announced")
+        if self.margin is not None:
+            low, high = self.realised - self.margin, self.realised + self.margin
+            ax.fill_between(t, low, high, color=color, alpha=0.15, linewidth=0)
+        curves = np.concatenate([self.realised, self.announced])
+        highest = max(curves.max(), *(line.get_ydata().max() for line in ax.lines[2:]), 1e-9)
+        lowest = 0.0 if is_loss else -0.15 * highest  # the line "always act" falls without end
+        ax.set(
+            xlim=(0, 1),
+            ylim=(lowest, 1.35 * highest if is_loss else 1.1 * highest),
+            xlabel="threshold t: a false alarm costs t, a miss 1 − t",
+            ylabel=_LABELS[self.kind],
+        )
+
+
+def _two_classes(data, decision: DecisionLoss):
+    """Probabilities of the second class, and whether it is the outcome."""
+    if isinstance(data, ForecastData):
+        if callable(decision.loss):
+            raise ValueError(
+                "loss must be a number c for forecasts along a cost ratio, where the decision is "
+                "whether the outcome exceeds c; found a callable. Pass kind='actions'."
+            )
+        decision.check_is_of_numbers()
+        return data.forecast.at_threshold(decision.loss), data.value > decision.loss
+    if not data.is_binary:
+        raise ValueError(
+            f"kind must be 'actions' for more than two classes; found {len(data.classes)} classes. "
+            "Or pass the labels y == k with the probability of class k."
+        )
+    return data.proba, data.label == 1
+
+
+def _at_ratio(proba, label, weight, t, kind):
+    """Announced and realised value, and the standard error of their difference."""
+    acts = proba > t
+    if kind == "loss":
+        slope = np.where(acts, -t, 1 - t)  # of the loss in y
+        start = np.where(acts, t, 0.0)
+    else:
+        slope = acts / (1 - t)
+        start = acts * (-t / (1 - t))
+    announced, realised = start + slope * proba, start + slope * label
+    return weight @ announced, weight @ realised, standard_error(weight, realised - announced)
+
+
+def check_thresholds(thresholds: Any) -> np.ndarray:
+    """Sorted numbers in (0, 1)."""
+    values = numbers_of_objects(np.asarray(thresholds))
+    is_list = values.ndim == 1 and len(values) > 0 and values.dtype.kind in "iuf"
+    if not is_list or not ((values > 0) & (values < 1)).all():
+        raise ValueError(
+            "thresholds must be a list of numbers in (0, 1); found "
+            f"{thresholds!r:.80}. A threshold of 0.2 stands for a miss that costs four times as "
+            "much as a false alarm."
+        )
+    return np.sort(values.astype(np.float64))

@@ -1,0 +1,117 @@
+"""The display of decisions shows the numbers of the metric, and decision curves."""
+
+import numpy as np
+import pytest
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import BayesianRidge
+
+from skcalib.decisions import DecisionLoss, bayes_action, expected_loss
+from skcalib.display import DecisionDisplay
+from skcalib.metrics import decision_calibration
+
+plt = pytest.importorskip("matplotlib.pyplot")
+
+RNG = np.random.default_rng(0)
+P = RNG.beta(1, 2, size=200)
+Y = RNG.random(200) < P**1.5
+LOSS = DecisionLoss([[0, 5], [1, 0]], actions=["grant", "refuse"])
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    plt.close("all")
+
+
+def texts(ax):
+    return [text.get_text() for text in ax.texts]
+
+
+def test_points_are_those_of_the_table():
+    table = decision_calibration(Y, P, loss=LOSS)
+    display = DecisionDisplay.from_predictions(Y, P, loss=LOSS, name="model")
+    np.testing.assert_array_equal(display.line_.get_xdata(), table.announced)
+    np.testing.assert_array_equal(display.line_.get_ydata(), table.realised)
+    np.testing.assert_allclose(display.margin / table.standard_error, 1.96, atol=1e-4)
+    assert texts(display.ax_)[0] == f"grant ({table.share[0]:.0%})"
+    again = DecisionDisplay.from_predictions(Y, P, loss=LOSS, name="other", ax=display.ax_)
+    assert again.figure_ is display.figure_
+    labels = display.ax_.get_legend_handles_labels()[1]
+    assert labels == ["as announced", "model", "other"]
+
+
+def test_actions_that_are_never_best_are_not_drawn():
+    display = DecisionDisplay.from_predictions(Y, P, loss=[[0, 5], [1, 0], [9, 9]])
+    assert len(texts(display.ax_)) == 2
+
+
+@pytest.mark.parametrize("t", [0.1, 0.5, 0.83])
+def test_curves_are_losses_and_net_benefits(t):
+    loss = np.array([[0, 1 - t], [t, 0]])
+    action = bayes_action(P, loss=loss)
+    realised = loss[action, Y.astype(int)].mean()
+    shown = DecisionDisplay.from_predictions(Y, P, kind="loss", thresholds=[t])
+    assert shown.realised[0] == pytest.approx(realised, abs=1e-14)
+    assert shown.announced[0] == pytest.approx(expected_loss(P, loss=loss).mean(), abs=1e-14)
+    # Vickers and Elkin (2006): true positives minus weighted false positives, over n
+    benefit = np.mean(action & Y) - np.mean(action & ~Y) * t / (1 - t)
+    curve = DecisionDisplay.from_predictions(Y, P, kind="net-benefit", thresholds=[t])
+    assert curve.realised[0] == pytest.approx(benefit, abs=1e-14)
+    assert benefit == pytest.approx(Y.mean() - realised / (1 - t))
+    gap = action * (Y - P) / (1 - t)
+    assert curve.margin[0] == pytest.approx(1.959964 * gap.std(ddof=1) / np.sqrt(200), rel=1e-6)
+    expected = np.mean(action * (P - (1 - P) * t / (1 - t)))
+    assert curve.announced[0] == pytest.approx(expected, abs=1e-14)
+
+
+@pytest.mark.parametrize("kind", ["loss", "net-benefit"])
+def test_reference_lines(kind):
+    t = np.array([0.2, 0.4])
+    ax = DecisionDisplay.from_predictions(Y, P, kind=kind, thresholds=t).ax_
+    lines = {line.get_label(): line.get_ydata() for line in ax.lines}
+    base = Y.mean()
+    always, never = {
+        "loss": ((1 - base) * t, base * (1 - t)),
+        "net-benefit": (base - (1 - base) * t / (1 - t), 0 * t),
+    }[kind]
+    np.testing.assert_allclose(lines["always act"], always)
+    np.testing.assert_allclose(lines["never act"], never)
+
+
+def test_forecasts_are_two_classes_by_a_threshold():
+    mean = RNG.normal(size=100)
+    y = mean + RNG.normal(size=100)
+    forecast = mean, np.full(100, 0.5)
+    shown = DecisionDisplay.from_predictions(y, forecast, kind="loss", loss=0.2, thresholds=[0.3])
+    from skcalib.forecasts import as_forecast
+
+    twin = DecisionDisplay.from_predictions(
+        y > 0.2, as_forecast(forecast).at_threshold(0.2), kind="loss", thresholds=[0.3]
+    )
+    assert shown.realised == pytest.approx(twin.realised)
+    assert shown.announced == pytest.approx(twin.announced)
+
+
+def test_estimators():
+    X, y = P[:, None], Y.astype(int)
+    model = DummyClassifier(strategy="prior").fit(X, y)
+    display = DecisionDisplay.from_estimator(model, X, y, loss=LOSS)
+    assert "DummyClassifier" in display.ax_.get_legend_handles_labels()[1]
+    target = P + 0.1 * RNG.normal(size=200)
+    ridge = BayesianRidge().fit(X, target)
+    display = DecisionDisplay.from_estimator(ridge, X, target, loss=0.3, kind="net-benefit")
+    assert display.place.shape == (99,)
+
+
+def test_bad_input():
+    proba = RNG.dirichlet(np.ones(3), size=20)
+    label = np.arange(20) % 3
+    with pytest.raises(ValueError, match="kind must be 'actions' for more than two classes"):
+        DecisionDisplay.from_predictions(label, proba, kind="loss")
+    with pytest.raises(ValueError, match=r"thresholds must be a list of numbers in \(0, 1\)"):
+        DecisionDisplay.from_predictions(Y, P, kind="loss", thresholds=[0, 0.5])
+    mean = RNG.normal(size=20)
+    with pytest.raises(ValueError, match="loss must be a number c for forecasts"):
+        DecisionDisplay.from_predictions(
+            mean, (mean, 1 + 0 * mean), kind="loss", loss=lambda y: np.column_stack([y, -y])
+        )
