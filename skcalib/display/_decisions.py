@@ -351,7 +351,8 @@ class DecisionDisplay:
     def _draw_actions(self, ax, name, kwargs):
         if _DIAGONAL not in ax.get_legend_handles_labels()[1]:
             start = np.nanmean(self.announced)
-            ax.axline((start, start), slope=1, color="0.5", linewidth=1, linestyle=":", label=_DIAGONAL)
+            style = {"color": "0.5", "linewidth": 1, "linestyle": ":"}
+            ax.axline((start, start), slope=1, label=_DIAGONAL, **style)
         style = {"label": name or "actions", "marker": "o", "linestyle": ""} | kwargs
         (self.line_,) = ax.plot(self.announced, self.realised, **style)
         color = self.line_.get_color()
