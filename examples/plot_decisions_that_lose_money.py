@@ -12,8 +12,8 @@ in money.
 # %%
 # A model from better times
 # -------------------------
-# The model was fitted when few loans failed. Now more do, for all kinds of applicants. Half of the
-# new ones whose outcome is known serve to look and to repair, the others to see what it is worth.
+# The model was fitted when few loans failed. Now more do, for all kinds of applicants. The first
+# 4000 whose outcome is known serve to look and to repair; later ones show what that is worth.
 
 import matplotlib.pyplot as plt
 import numpy as np
