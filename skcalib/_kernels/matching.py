@@ -4,32 +4,24 @@ import math
 from collections.abc import Callable
 from copy import copy
 from functools import cached_property, partial
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._inputs.constraints import IntegerInterval
-from .._sklearn import Interval, StrOptions, validate_parameter_constraints
+from .._sklearn import StrOptions, validate_parameter_constraints
 from ..forecasts import EnsembleForecast
+from ..forecasts._data import ForecastData
 from .checks import check_finite_kernel
-from .functions import KERNELS, kernel_values
-from .matching_checks import check_forecast_loss, check_options
-from .matching_given import (
-    Given,
-    median_of,
-    near_on_average,
-    near_points,
-    near_thresholds,
-    nothing,
-    random_frequencies,
-    same_group,
-    standardized,
-    threshold_probabilities,
-    wasserstein_points,
+from .functions import KERNELS
+from .matching_checks import (
+    FORMS,
+    MATCHING_CONSTRAINTS,
+    PIT_FORMS,
+    check_forecast_loss,
+    check_options,
 )
-from .matching_losses import actions, as_losses
+from .matching_given import Given, given_of, random_frequencies, raw_points
 from .matching_sums import all_rows, feature_sums, term_sums, times_given
 from .matching_target import (
     MOST_FEATURES,
@@ -42,25 +34,8 @@ from .matching_target import (
 )
 from .squared_error import check_not_negative, pair_weight
 
-# Forms that compare PITs with the uniform distribution.
-PIT_FORMS = {"quantile", "threshold", "local"}
-
-FORMS = PIT_FORMS | {"marginal", "decision", "group", "distribution", "individual"}
-
 # The bandwidth for PITs: exp(−d²/0.1) in the parametrisation of Marx et al. (2023).
 PIT_BANDWIDTH = math.sqrt(0.05)
-
-MATCHING_CONSTRAINTS: dict = {
-    "kernel": [StrOptions({"rbf", "laplacian", "energy"}), callable],
-    "bandwidth": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
-    "given_kernel": [StrOptions({*KERNELS, "wasserstein"}), callable],
-    "given_bandwidth": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
-    "loss": "no_validation",
-    "estimator": [StrOptions({"unbiased", "biased"})],
-    "method": [StrOptions({"exact", "fourier"})],
-    "n_components": [IntegerInterval(1)],
-    "random_state": ["random_state"],
-}
 
 # Several times the largest error of a term that comes from features, which depends on the batch.
 _RESOLUTION = 1e-9
@@ -81,7 +56,7 @@ class MatchingError:
     is held fixed stays the same when the outcome changes places with a member.
     """
 
-    kind = "forecasts"  # of predictions
+    kind = ForecastData.kind
 
     depends_on_order = False
 
@@ -177,45 +152,11 @@ class MatchingError:
     # What is conditioned on
 
     def _given(self) -> Given:
-        form, n = self.options["calibration"], len(self.weight)
-        if form in ("quantile", "marginal"):
-            return nothing(n)
-        if form == "group":
-            return same_group(group_codes(self.data.given))
-        if form == "decision":
-            return same_group(actions(as_losses(self.options["loss"]), self.forecast))
-        if form == "threshold":
-            return near_thresholds(threshold_probabilities(self.forecast))
-        return self._near_points()
-
-    def _near_points(self):
-        kernel, bandwidth = self.options["given_kernel"], self.options["given_bandwidth"]
-        points = self._points(is_standard=bandwidth == "median" and kernel != "wasserstein")
-        if kernel == "wasserstein":
-            kernel = "exponential"
-        if bandwidth == "median" and not callable(kernel):
-            bandwidth = median_of(points, self.weight, kernel)
-        self.given_bandwidth = bandwidth
-        if self.options["method"] == "fourier" and self.options["kernel"] == "rbf":
-            size, seed = self.options["n_components"], self.options["seed"]
-            return near_on_average(points, kernel, bandwidth, size, seed)
-        if self.options["method"] == "fourier":
-            family = "exponential" if kernel == "wasserstein" else kernel
-            near = partial(kernel_values, family=KERNELS[family], bandwidth=bandwidth)
-            return nothing(len(points))._replace(points=points, kernel=near)
-        return near_points(points, self.weight, kernel, bandwidth)
-
-    def _points(self, is_standard):
-        given = self.raw_points()
-        return standardized(given, self.weight) if is_standard else given
+        return given_of(self.data, self.forecast, self.options)
 
     def raw_points(self) -> np.ndarray:
         """What is conditioned on, as it came, (n, d)."""
-        if self.data.given is not None:
-            return self.data.given.reshape(len(self.weight), -1)
-        if self.options["given_kernel"] == "wasserstein":
-            return wasserstein_points(self.forecast)
-        return self.forecast.parameters()
+        return raw_points(self.data, self.forecast, self.options["given_kernel"])
 
     # What is matched
 
@@ -257,10 +198,10 @@ class MatchingError:
         kernel, n = self.options["given_kernel"], len(self.weight)
         frequency = generator.standard_cauchy(size)
         turns = np.zeros((size, n))
-        if self.options["calibration"] in ("distribution", "individual"):
+        if self.given.bandwidth is not None:
             family = KERNELS["exponential" if kernel == "wasserstein" else kernel]
             shape = (size, self.points.shape[1])
-            chosen = random_frequencies(family, self.given_bandwidth, shape, generator)
+            chosen = random_frequencies(family, self.given.bandwidth, shape, generator)
             turns = chosen / (2 * np.pi) @ self.points.T
         self._n_features = 2 * size
         bandwidth = self.options["bandwidth"]
@@ -384,9 +325,3 @@ class MatchingError:
         index = np.arange(len(self.weight))
         terms = np.array([self._all_terms(value)(index, index) for value in values])
         return near * np.outer(self.weight, self.weight) * terms
-
-
-def group_codes(given: np.ndarray) -> np.ndarray:
-    """Numbers 0, 1, … of the groups, (n, 1)."""
-    _, codes = np.unique(given, axis=0 if given.ndim > 1 else None, return_inverse=True)
-    return codes.reshape(-1, 1)

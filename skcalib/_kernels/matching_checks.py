@@ -1,17 +1,37 @@
-"""What the options of the distribution matching error must satisfy."""
+"""The options of the distribution matching error, and what they must satisfy."""
+
+from numbers import Real
 
 import numpy as np
 
+from .._inputs.constraints import IntegerInterval
+from .._sklearn import Interval, StrOptions
 from .checks import check_kernel
+from .functions import KERNELS
 from .matching_losses import as_losses
+
+# Forms that compare PITs with the uniform distribution.
+PIT_FORMS = {"quantile", "threshold", "local"}
+
+FORMS = PIT_FORMS | {"marginal", "decision", "group", "distribution", "individual"}
 
 NEEDS_GIVEN = {"group", "individual", "local"}
 
-_OF_PITS = {"quantile", "threshold", "local"}
+TAKES_GIVEN = NEEDS_GIVEN | {"distribution"}
+
+MATCHING_CONSTRAINTS: dict = {
+    "kernel": [StrOptions({"rbf", "laplacian", "energy"}), callable],
+    "bandwidth": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
+    "given_kernel": [StrOptions({*KERNELS, "wasserstein"}), callable],
+    "given_bandwidth": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
+    "loss": "no_validation",
+    "estimator": [StrOptions({"unbiased", "biased"})],
+    "method": [StrOptions({"exact", "fourier"})],
+    "n_components": [IntegerInterval(1)],
+    "random_state": ["random_state"],
+}
 
 _SOME_PITS = np.linspace(0, 1, 11)
-
-TAKES_GIVEN = NEEDS_GIVEN | {"distribution"}
 
 
 def check_options(
@@ -42,7 +62,7 @@ def check_options(
             f"{bandwidth!r}. Leave it out."
         )
     if callable(kernel):
-        is_of_pits = calibration in _OF_PITS
+        is_of_pits = calibration in PIT_FORMS
         check_kernel(kernel, (_SOME_PITS if is_of_pits else data.value)[:, None])
     if method == "fourier":
         check_fourier(calibration, kernel, given_kernel)
@@ -102,7 +122,7 @@ def check_class_losses(loss, classes):
 
 def check_fourier(calibration, kernel, given_kernel):
     """Random frequencies are known for some kernels only."""
-    is_known = kernel == "rbf" or (kernel == "laplacian" and calibration not in _OF_PITS)
+    is_known = kernel == "rbf" or (kernel == "laplacian" and calibration not in PIT_FORMS)
     if not is_known:
         raise ValueError(
             "method='fourier' needs kernel='rbf', or 'laplacian' for forms that do not compare "

@@ -15,6 +15,7 @@ from .checks import check_kernel
 from .features import pivoted_cholesky
 from .functions import KERNELS, SMALLEST_BANDWIDTH, Kernel, KernelFamily, kernel_values
 from .gram import gram_diagonal
+from .matching_losses import actions, as_losses
 
 # A kernel matrix is replaced by the products of at most this many features per sample …
 _MOST_FEATURES = 256
@@ -50,6 +51,56 @@ class Given(NamedTuple):
     diagonal: np.ndarray  # k_ii, or the squared norms of the features
     features: Callable[[slice], Any] | None = None
     is_of_thresholds: bool = False  # points are probabilities, and k is 1 − their mean distance
+    bandwidth: float | None = None  # of a kernel whose random waves are multiplied by those of ℓ
+
+
+def given_of(data, forecast: Forecast, options: dict[str, Any]) -> Given:
+    """What the form of calibration is conditioned on, for the options of a `MatchingError`."""
+    form = options["calibration"]
+    if form in ("quantile", "marginal"):
+        return nothing(len(data.weight))
+    if form == "group":
+        return same_group(group_codes(data.given))
+    if form == "decision":
+        return same_group(actions(as_losses(options["loss"]), forecast))
+    if form == "threshold":
+        return near_thresholds(threshold_probabilities(forecast))
+    return _near_samples(data, forecast, options)
+
+
+def _near_samples(data, forecast, options):
+    """A kernel on features, or on what describes the forecast."""
+    kernel, bandwidth = options["given_kernel"], options["given_bandwidth"]
+    points = raw_points(data, forecast, kernel)
+    if kernel == "wasserstein":
+        kernel = "exponential"
+    elif bandwidth == "median":
+        points = standardized(points, data.weight)
+    if bandwidth == "median" and not callable(kernel):
+        bandwidth = median_of(points, data.weight, kernel)
+    if options["method"] == "exact":
+        return near_points(points, data.weight, kernel, bandwidth)
+    if options["kernel"] == "rbf":
+        return near_on_average(points, kernel, bandwidth, options["n_components"], options["seed"])
+    # the features of the outcomes will hold random waves of the points
+    near = partial(kernel_values, family=KERNELS[kernel], bandwidth=bandwidth)
+    ones = nothing(len(points))
+    return ones._replace(points=points, kernel=near, bandwidth=bandwidth)
+
+
+def raw_points(data, forecast: Forecast, given_kernel) -> np.ndarray:
+    """Features, or what describes the forecast, as they came, (n, d)."""
+    if data.given is not None:
+        return data.given.reshape(len(data.weight), -1)
+    if given_kernel == "wasserstein":
+        return wasserstein_points(forecast)
+    return forecast.parameters()
+
+
+def group_codes(given: np.ndarray) -> np.ndarray:
+    """Numbers 0, 1, … of the groups, (n, 1)."""
+    _, codes = np.unique(given, axis=0 if given.ndim > 1 else None, return_inverse=True)
+    return codes.reshape(-1, 1)
 
 
 def nothing(n: int) -> Given:

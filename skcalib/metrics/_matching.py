@@ -10,8 +10,10 @@ from sklearn.utils import check_random_state
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS
 from .._inputs.predictions import Predictions
-from .._kernels.matching import FORMS, MATCHING_CONSTRAINTS, MatchingError
+from .._kernels.matching import MatchingError
 from .._kernels.matching_checks import (
+    FORMS,
+    MATCHING_CONSTRAINTS,
     check_class_losses,
     check_forecast_loss,
     check_given_of_form,

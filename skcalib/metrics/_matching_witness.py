@@ -8,8 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.arrays import as_array
-from .._kernels.matching import FORMS, MATCHING_CONSTRAINTS, MatchingError
-from .._kernels.matching_checks import check_forecast_loss, check_options
+from .._kernels.matching import MatchingError
+from .._kernels.matching_checks import (
+    FORMS,
+    MATCHING_CONSTRAINTS,
+    check_forecast_loss,
+    check_options,
+)
 from .._kernels.matching_witness import scaled_places, witness_values
 from .._sklearn import StrOptions, validate_params
 from ..forecasts import QuantileForecast
