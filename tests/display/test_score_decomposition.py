@@ -28,13 +28,13 @@ def widths(display):
 @pytest.mark.parametrize(
     ("problem", "score", "expected"),
     [
-        (make_gaussian_forecasts(50, dispersion=0.5, random_state=0), "auto", "crps"),
-        (make_temperature_family(50, random_state=0), "auto", "brier"),
-        (make_temperature_family(50, random_state=0), "log_loss", "log_loss"),
+        (make_gaussian_forecasts(12, dispersion=0.5, random_state=0), "auto", "crps"),
+        (make_temperature_family(12, random_state=0), "auto", "brier"),
+        (make_temperature_family(12, random_state=0), "log_loss", "log_loss"),
     ],
 )
 def test_bars_are_the_parts(problem, score, expected):
-    weight = np.random.default_rng(0).random(50)
+    weight = np.random.default_rng(0).random(12)
     options = {"sample_weight": weight, "n_resamples": 1, "random_state": 0}
     display = ScoreDecompositionDisplay.from_predictions(*problem, score=score, **options)
     parts = score_decomposition(*problem, score=expected, **options)

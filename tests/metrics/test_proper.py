@@ -14,11 +14,13 @@ from skcalib.forecasts import (
     GaussianForecast,
     QuantileForecast,
 )
+from skcalib.forecasts._data import check_forecasts
 from skcalib.metrics import (
     ScoreDecomposition,
     continuous_ranked_probability_loss,
     score_decomposition,
 )
+from skcalib.metrics._threshold_scores import crps_parts
 
 LOSS = {
     "brier": lambda y, p: (y - p) ** 2,
@@ -282,12 +284,12 @@ def normal_case(seed, n=15):
     return mean + std * rng.normal(size=n), GaussianForecast(mean, std), weight
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_crps_is_decomposed_at_every_threshold(seed):
     # pool-adjacent-violators at many thresholds, one at a time
     y, forecast, weight = normal_case(seed)
     weight = normalised(weight, len(y))
-    edges = np.sort(np.concatenate([y, np.linspace(y.min(), y.max(), 3000)]))
+    edges = np.sort(np.concatenate([y, np.linspace(y.min(), y.max(), 800)]))
     recalibrated = uncertainty = 0.0
     for low, high in itertools.pairwise(edges):
         t = (low + high) / 2
@@ -376,7 +378,7 @@ def test_crps_laws():
 
 
 def test_a_larger_sample_uses_cells_that_hold_several_outcomes(monkeypatch):
-    y, forecast, weight = normal_case(4, n=300)
+    y, forecast, weight = normal_case(4, n=40)
     options = {"sample_weight": weight, "score": "crps"}
     fine = values_of(score_decomposition(y, forecast, **options))
     monkeypatch.setattr("skcalib._numerics.thresholds._MOST_EDGES", 10)
@@ -387,13 +389,13 @@ def test_a_larger_sample_uses_cells_that_hold_several_outcomes(monkeypatch):
 
 def test_the_error_of_few_cells_is_taken_off(monkeypatch):
     rng = np.random.default_rng(0)
-    mean, std = rng.normal(size=2000), np.exp(0.5 * rng.normal(size=2000))
-    y = mean + std * rng.normal(size=2000)
+    mean, std = rng.normal(size=500), np.exp(0.5 * rng.normal(size=500))
+    y = mean + std * rng.normal(size=500)
     fine = score_decomposition(y, (mean, std), score="crps")
     monkeypatch.setattr("skcalib._numerics.thresholds._MOST_EDGES", 10)
     monkeypatch.setattr("skcalib.metrics._threshold_scores._CELLS", (64,))
     coarse = score_decomposition(y, (mean, std), score="crps")
-    # the error itself is 1.5e-3 of the score
+    # the error itself is 1e-3 of the score
     assert coarse.miscalibration == pytest.approx(fine.miscalibration, abs=4e-4 * fine.score)
 
 
@@ -401,24 +403,23 @@ def test_the_null_mean_of_the_miscalibration():
     y, forecast, _ = normal_case(1, n=20)
     options = {"score": "crps", "random_state": 0}
     parts = score_decomposition(y, forecast, n_resamples=10, **options)
-    assert parts == score_decomposition(y, forecast, n_resamples=10, **options)
+    few = [score_decomposition(y, forecast, n_resamples=1, **options) for _ in range(2)]
+    assert few[0] == few[1]
     assert "expected_miscalibration=0." in repr(parts)
     # by hand, from other draws
     rng = np.random.default_rng(1)
-    null = [
-        score_decomposition(
-            forecast.loc + forecast.scale * rng.normal(size=20), forecast, score="crps"
-        ).miscalibration
-        for _ in range(20)
-    ]
+    null = []
+    for _ in range(20):
+        drawn = forecast.loc + forecast.scale * rng.normal(size=20)
+        null.append(crps_parts(check_forecasts(drawn, forecast), tolerance=0.005)[0])
     error = np.std(null) * np.sqrt(1 / 10 + 1 / 20)
     assert parts.expected_miscalibration == pytest.approx(np.mean(null), abs=4 * error)
     narrow = GaussianForecast(forecast.loc, forecast.scale / 5)
-    parts = score_decomposition(y, narrow, n_resamples=5, **options)
+    parts = score_decomposition(y, narrow, n_resamples=3, **options)
     assert parts.miscalibration > 2 * parts.expected_miscalibration
     # a member changes places with the outcome
     members = EnsembleForecast(rng.normal(size=(20, 4)))
-    parts = score_decomposition(rng.normal(size=20), members, n_resamples=5, **options)
+    parts = score_decomposition(rng.normal(size=20), members, n_resamples=3, **options)
     assert 0 < parts.expected_miscalibration < parts.score
 
 
