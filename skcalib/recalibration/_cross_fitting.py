@@ -1,6 +1,5 @@
 """Cross-fitting: predictions of samples that the estimator was not fitted on."""
 
-import numbers
 from copy import copy
 from dataclasses import dataclass
 from numbers import Integral
@@ -8,22 +7,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, softmax
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
-from sklearn.pipeline import Pipeline
 from sklearn.utils import Bunch, Tags, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
-from .._inputs.arrays import as_array, listed
+from .._inputs.arrays import listed
 from .._inputs.labels import check_labels
 from .._inputs.probabilities import check_probabilities
 from .._sklearn import HasMethods, StrOptions, check_method_params, safe_split
 from .._warnings import warn
+from ._decision_scores import check_scores, proba_of_scores, scale_of_scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +36,7 @@ class FittedClassifier:
         if self.scale is None:
             return aligned_proba(self.estimator, X, classes)
         scores = check_scores(self.estimator.decision_function(X), self.estimator)
-        return _aligned(_proba_of_scores(scores, self.scale), self.estimator, classes)
+        return _aligned(proba_of_scores(scores, self.scale), self.estimator, classes)
 
 
 class CrossFitting(MetaEstimatorMixin, BaseEstimator):
@@ -170,7 +168,7 @@ def _fit_classifier(
     if response_method == "predict_proba":
         return FittedClassifier(estimator, scale=None)
     scores = check_scores(estimator.decision_function(X), estimator)
-    scale = _scale_of_scores(scores, fit_params.get("sample_weight"))
+    scale = scale_of_scores(scores, fit_params.get("sample_weight"))
     return FittedClassifier(estimator, scale)
 
 
@@ -195,22 +193,6 @@ def fit_fold(
 def predict_fold(*args: Any) -> np.ndarray:
     """Only the probabilities, as a fitted classifier may take much memory."""
     return fit_fold(*args)[1]
-
-
-def _scale_of_scores(scores: np.ndarray, weight: np.ndarray) -> float:
-    """The root mean square of the scores, relative to the mean of each row; 1 if that is 0."""
-    if scores.ndim == 2:
-        scores = scores - scores.mean(axis=1, keepdims=True)  # softmax ignores it
-    largest = np.abs(scores).max() or 1.0  # squares relative to it do not overflow
-    square = np.average((scores / largest) ** 2, axis=0, weights=weight)
-    return float(largest * np.sqrt(square.mean())) or 1.0
-
-
-def _proba_of_scores(scores: np.ndarray, scale: float) -> np.ndarray:
-    """(n, 2) from scores (n,) of the last of two classes; (n, K) from one for each class."""
-    if scores.ndim == 1:
-        return expit(np.outer(scores / scale, [-1, 1]))
-    return softmax(scores / scale, axis=1)
 
 
 def aligned_proba(estimator: Any, X: Any, classes: np.ndarray) -> np.ndarray:
@@ -258,48 +240,12 @@ def check_response(estimator: Any, response_method: str, *, fitted: Any) -> None
     )
 
 
-def check_scores(scores: np.ndarray, estimator: Any) -> np.ndarray:
-    """Decision scores of a fitted classifier: (n,) for the last of two classes, else (n, K)."""
-    name = f"The output of {type(estimator).__name__}.decision_function"
-    scores, n_classes = as_array(scores, name), len(estimator.classes_)
-    if scores.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must hold numbers; found type {scores.dtype}.")
-    is_pairwise = n_classes > 2 and _has_pairwise_scores(estimator)
-    if is_pairwise or scores.shape[1:] != (() if n_classes == 2 else (n_classes,)):
-        raise ValueError(
-            f"{name} must have shape (n,) for two classes, and (n, K) with one score for each of "
-            f"K > 2 classes; found shape {scores.shape} for {n_classes} classes"
-            f"{', one score for each pair of them' * is_pairwise}. Set "
-            "decision_function_shape='ovr' if the classifier has this parameter."
-        )
-    if not np.isfinite(scores).all():
-        row = int(np.argmin(np.isfinite(scores).reshape(len(scores), -1).all(axis=1)))
-        raise ValueError(
-            f"{name} must be finite; found NaN or infinity in row {row}. Scale the features, or "
-            "regularise the classifier."
-        )
-    return scores.astype(np.float64, copy=False)
-
-
-def _has_pairwise_scores(estimator: Any) -> bool:
-    """Whether the scores are a support vector machine's; of three classes there are three pairs."""
-    while True:
-        if isinstance(estimator, FrozenEstimator):
-            estimator = estimator.estimator
-        elif isinstance(estimator, Pipeline):
-            estimator = estimator[-1]
-        elif hasattr(estimator, "best_estimator_"):
-            estimator = estimator.best_estimator_
-        else:
-            return getattr(estimator, "decision_function_shape", None) == "ovo"
-
-
 def check_enough_samples(cv: Any, n: int) -> None:
     """A number of folds must not exceed the number of samples."""
-    if isinstance(cv, numbers.Integral) and n < int(cv):
+    if isinstance(cv, Integral) and n < int(cv):
         raise ValueError(
             f"cv={cv} needs at least {cv} samples; found {n} sample(s) (n_samples={n}). Choose "
-            "fewer folds, or freeze a fitted classifier (FrozenEstimator)."
+            "fewer folds, or freeze a fitted estimator (FrozenEstimator)."
         )
 
 
