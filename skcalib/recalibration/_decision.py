@@ -95,8 +95,10 @@ class DecisionRecalibrator(Recalibrator):
     With `level=1`, if it ends before `max_rounds`, all gaps on the calibration data are 0 up to
     rounding, and so is the regret: no replacement of actions by others would have been better.
 
-    Shifts are constant for each action, so differences between samples stay. A recalibrator of all
-    probabilities, such as :class:`AutoRecalibrator`, may come before it in a pipeline. Shifted
+    Shifts are constant for each action, so differences between samples stay. That the loss on new
+    data falls is not promised: with few samples it may rise, if probabilities near 0 are shifted
+    across a threshold together. Predictions that are too sure, or not sure enough, for all samples
+    are better mended by :class:`AutoRecalibrator`, which may come first in a pipeline. Shifted
     probabilities are kept at least the machine epsilon away from 0 and 1; they may come close to
     these, and then the log loss of the result is large. It is made for decisions.
 
