@@ -60,10 +60,11 @@ def with_given(
     return replace(predictions, given=given)
 
 
-def check_no_labels(labels: Any) -> None:
+def check_no_labels(labels: Any, pos_label: Any = None) -> None:
     """Forecasts of a number have no classes."""
-    if labels is not None:
-        raise ValueError(
-            f"labels must be None for forecasts of a number, which have no classes; found "
-            f"{labels!r:.80}. Leave it out."
-        )
+    for name, value in (("pos_label", pos_label), ("labels", labels)):
+        if value is not None:
+            raise ValueError(
+                f"{name} must be None for forecasts of a number, which have no classes; found "
+                f"{value!r:.80}. Leave it out."
+            )

@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.weights import check_sample_weight
 from .._sklearn import fit_context
-from ._base import Forecast, check_outcome_values
+from ._base import Forecast
+from ._checks import check_outcome_values
 from ._quantile import QuantileForecast
 
 
@@ -125,11 +126,7 @@ class Forecaster(ForecastingRegressor, MetaEstimatorMixin, BaseEstimator):
         if get_config()["enable_metadata_routing"]:
             params = process_routing(self, "fit", **params).estimator.fit
         fitted = self._fit(X, y, sample_weight, params)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(fitted, name):
-                setattr(self, name, getattr(fitted, name))
-            elif hasattr(self, name):
-                delattr(self, name)
+        adopt_features(self, fitted)
         return self
 
     def predict_forecast(self, X: ArrayLike) -> Forecast:
@@ -180,3 +177,12 @@ class Forecaster(ForecastingRegressor, MetaEstimatorMixin, BaseEstimator):
     @abstractmethod
     def _forecast(self, X: Any) -> Forecast:
         """Forecasts from the fitted attributes."""
+
+
+def adopt_features(estimator: Any, fitted: Any) -> None:
+    """Give an estimator the number and the names of the features of the one that it holds."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(fitted, name):
+            setattr(estimator, name, getattr(fitted, name))
+        elif hasattr(estimator, name):
+            delattr(estimator, name)

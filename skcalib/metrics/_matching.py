@@ -32,7 +32,7 @@ from .._kernels.squared_error import check_enough_for_estimator
 from .._sklearn import StrOptions, validate_params
 from .._types import Label, RandomState
 from ..forecasts._data import ForecastData, check_forecasts
-from ..forecasts._either import holds_forecasts, with_given
+from ..forecasts._either import check_no_labels, holds_forecasts, with_given
 
 
 @validate_params(
@@ -264,7 +264,8 @@ def distribution_matching_error(
     data: ForecastData | Predictions
     error: Any
     if holds_forecasts(y_true, y_proba):
-        check_no_classes(pos_label, labels, calibration)
+        check_no_labels(labels, pos_label)
+        check_form_of_forecasts(calibration)
         data = check_forecasts(
             y_true, y_proba, sample_weight=sample_weight, given=given, names=("y_true", "y_proba")
         )
@@ -322,13 +323,8 @@ def check_standardize(standardize, estimator):
         )
 
 
-def check_no_classes(pos_label, labels, calibration):
+def check_form_of_forecasts(calibration):
     """Forecasts of a number have no classes."""
-    for name, value in (("pos_label", pos_label), ("labels", labels)):
-        if value is not None:
-            raise ValueError(
-                f"{name} must be None for forecasts of a number; found {value!r:.80}. Leave it out."
-            )
     if calibration not in FORMS:
         raise ValueError(
             f"calibration={calibration!r} is for classes; found forecasts of a number. Choose "

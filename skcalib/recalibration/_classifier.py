@@ -15,6 +15,7 @@ from .._inputs.arrays import listed
 from .._inputs.weights import check_sample_weight
 from .._sklearn import HasMethods, StrOptions, fit_context
 from .._warnings import warn
+from ..forecasts._forecaster_base import adopt_features
 from ._auto import AutoRecalibrator
 from ._base import clone_for
 from ._cross_fitting import CrossFittingMetaEstimator, aligned_proba, fit_fold
@@ -192,7 +193,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
             (classifier, self._fit_recalibrator(proba, y, sample_weight, rows))
             for (classifier, proba), rows in zip(fitted, calibration_sets, strict=True)
         ]
-        self._adopt_features(self.pairs_[0][0])
+        adopt_features(self, self.pairs_[0][0])
         return self
 
     @property

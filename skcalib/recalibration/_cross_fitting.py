@@ -82,13 +82,6 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
         cv = check_cv(self.cv, y, classifier=self._is_stratified)
         return check_folds(list(cv.split(X, y, **routed.splitter.split)))
 
-    def _adopt_features(self, fitted: Any) -> None:
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(fitted, name):
-                setattr(self, name, getattr(fitted, name))
-            elif hasattr(self, name):
-                delattr(self, name)
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         if hasattr(self.estimator, "__sklearn_tags__"):  # not an estimator of skpro

@@ -9,6 +9,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted
 
 from .._sklearn import fit_context
+from ..forecasts._forecaster_base import adopt_features
 from ._base import probability_names
 from ._cross_fitting import CrossFittingMetaEstimator
 
@@ -155,7 +156,7 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
     def _adopt(self, fitted: Any) -> None:
         self._fitted = fitted
         self.classes_ = fitted.estimator.classes_
-        self._adopt_features(fitted.estimator)
+        adopt_features(self, fitted.estimator)
 
     @property
     def estimator_(self) -> Any:

@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from .._inputs.weights import check_sample_weight
 from .._sklearn import HasMethods, check_method_params, fit_context, safe_split
 from ..forecasts import Forecast, ResidualForecast, forecast_of
-from ..forecasts._base import check_outcome_values
+from ..forecasts._checks import check_outcome_values
 from ..forecasts._concatenate import concatenate
 from ..forecasts._estimators import has_forecast
-from ..forecasts._forecaster_base import ForecastingRegressor
+from ..forecasts._forecaster_base import ForecastingRegressor, adopt_features
 from ._cross_fitting import CrossFitting, check_partition
 from ._forecast_auto import AutoForecastRecalibrator
 
@@ -181,7 +181,7 @@ class RecalibratedRegressor(ForecastingRegressor, CrossFitting):
         weight = {} if sample_weight is None else {"sample_weight": sample_weight}
         self.recalibrator_ = clone(chosen).fit(predicted, y, **weight)
         self._fitted = fitted
-        self._adopt_features(fitted.estimator)
+        adopt_features(self, fitted.estimator)
         return self
 
     @property

@@ -11,6 +11,7 @@ from .._sklearn import validate_params
 from .._types import Label, RandomState
 from ..forecasts._as_forecast import is_forecast
 from ..forecasts._data import check_forecasts
+from ..forecasts._either import check_no_labels
 from ._forecast_numbers import diagnose, measure_forecasts, run_forecast_test
 from ._forecast_text import forecast_advice, format_forecast_report
 from ._numbers import measure, run_test
@@ -124,7 +125,7 @@ def calibration_report(
     """
     rng = check_random_state(random_state)
     if is_forecast(y_proba):
-        check_no_classes(pos_label, labels)
+        check_no_labels(labels, pos_label)
         names = ("y_true", "y_proba")
         data = check_forecasts(y_true, y_proba, sample_weight=sample_weight, names=names)
         numbers = measure_forecasts(data) | run_forecast_test(data, rng)
@@ -136,14 +137,3 @@ def calibration_report(
     numbers = measure(predictions) | run_test(predictions, rng)
     numbers["advice"] = advice(numbers, predictions)
     return numbers if output_dict else format_report(numbers)
-
-
-def check_no_classes(pos_label, labels):
-    """Outcomes that are numbers have no classes."""
-    given = {"pos_label": pos_label, "labels": labels}
-    for name, value in given.items():
-        if value is not None:
-            raise ValueError(
-                f"{name} is for probabilities of classes; found a forecast of a number. Leave it "
-                "out."
-            )
