@@ -21,6 +21,9 @@ _LINE = "calibrated"
 # An ensemble with at most this many possible ranks has a bin for each.
 _MOST_RANKS = 25
 
+# Widths of bins that differ by less are equal.
+_ROUNDING = 1e-9
+
 
 class PITHistogramDisplay:
     """Histogram of PITs: where the outcomes lie in their forecasts.
@@ -274,11 +277,13 @@ class PITHistogramDisplay:
             drawn = drawn_distributions(
                 data, edges[1:-1], n_resamples, random_state, is_uniform=is_uniform
             )
+            # bars of different widths differ in how much they vary
+            has_equal_bins = np.ptp(np.diff(edges)) < _ROUNDING
             band = band_of(
                 _densities(drawn, edges),
                 np.ones(len(density)),
                 confidence_level,
-                same_everywhere=is_uniform,
+                same_everywhere=is_uniform and has_equal_bins,
             )
         error = quantile_calibration_error(data.value, data.forecast, sample_weight=data.weight)
         return cls(edges, density, band=band, error=error, name=name).plot(ax, **kwargs)

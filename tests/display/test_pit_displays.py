@@ -107,6 +107,16 @@ def test_atoms_may_be_drawn():
     ).mean()
 
 
+def test_bands_of_bars_of_different_widths():
+    display = PITHistogramDisplay.from_predictions(
+        *make_quantile_forecasts(400, random_state=0), atoms="randomize", random_state=0
+    )
+    width = np.diff(display.edges)
+    spread = np.sqrt((1 - width) / (400 * width))  # of binomial counts
+    found = (display.band.upper - display.band.lower) / (2 * 1.645)
+    np.testing.assert_allclose(found, spread, rtol=0.25)
+
+
 @pytest.mark.parametrize(
     ("display", "make"),
     [
