@@ -1,5 +1,7 @@
 """The command line reports on columns of forecasts, and explains every mistake in them."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from skcalib._cli import main
 from skcalib._cli.forecast_tables import read_members, read_moments, read_quantiles
 from skcalib.datasets import make_ensemble_forecasts, make_gaussian_forecasts
+from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.report import calibration_report
 
 
@@ -25,12 +28,19 @@ def table(tmp_path):
     return write
 
 
+@pytest.fixture
+def few_resamples(monkeypatch):
+    test = partial(CalibrationTest, n_resamples=99)
+    monkeypatch.setattr("skcalib.report._forecast_numbers.CalibrationTest", test)
+
+
 def run(capsys, *arguments):
     status = main(list(arguments))
     output = capsys.readouterr()
     return status, output.out, output.err
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_report_of_means_and_standard_deviations(table, capsys):
     y, forecast = make_gaussian_forecasts(30, dispersion=0.4, random_state=0)
     path = table(pd.DataFrame({"x": "a", "y": y, "m": forecast.mean(), "s": forecast.std()}))
@@ -41,6 +51,7 @@ def test_report_of_means_and_standard_deviations(table, capsys):
     assert "standard deviations are too small" in out
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_report_of_members(table, capsys):
     y, forecast = make_ensemble_forecasts(20, n_members=3, random_state=0)
     frame = pd.DataFrame(forecast.members, columns=["a", "b", "c"]).assign(y=y)
@@ -50,6 +61,7 @@ def test_report_of_members(table, capsys):
     assert out == calibration_report(y, forecast, random_state=0) + "\n"
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_report_of_quantiles(table, capsys):
     y, forecast = make_gaussian_forecasts(20, random_state=0)
     names, levels = ["low", "middle", "high"], [0.05, 0.5, 0.95]

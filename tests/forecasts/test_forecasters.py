@@ -87,7 +87,7 @@ def test_quantiles_are_those_of_the_regressors(estimator, parameter):
 
 
 def test_quantiles_that_cross_are_sorted():
-    tree = GradientBoostingRegressor(loss="quantile", n_estimators=40, random_state=0)
+    tree = GradientBoostingRegressor(loss="quantile", n_estimators=20, random_state=0)
     model = QuantileForecaster(tree, levels=[0.4, 0.45, 0.5, 0.55]).fit(X, y)
     columns = np.column_stack([estimator.predict(X_NEW) for estimator in model.estimators_])
     assert (np.diff(columns, axis=1) < 0).any()
@@ -205,11 +205,14 @@ OF_BOOTSTRAP = dict.fromkeys(
 @pytest.mark.parametrize(
     ("model", "failing"),
     [
-        (ForestForecaster(RandomForestRegressor(8, bootstrap=False, random_state=0)), {}),
-        (EnsembleForecaster(BaggingRegressor(max_features=0.8, random_state=0)), OF_BOOTSTRAP),
+        (ForestForecaster(RandomForestRegressor(2, bootstrap=False, random_state=0)), {}),
+        (
+            EnsembleForecaster(BaggingRegressor(None, 2, max_features=0.8, random_state=0)),
+            OF_BOOTSTRAP,
+        ),
         (EnsembleForecaster(VotingRegressor([("a", Ridge()), ("b", LinearRegression())])), {}),
         (QuantileForecaster(QuantileRegressor(alpha=0), levels=[0.5]), {}),
-        (ResidualForecaster(Ridge()), {}),
+        (ResidualForecaster(Ridge(), cv=2), {}),
     ],
     ids=["forest", "bagging", "voting", "quantiles", "residual"],
 )

@@ -18,7 +18,7 @@ from skcalib.recalibration import (
     LocationScaleRecalibrator,
     PITRecalibrator,
 )
-from skcalib.recalibration._forecast_auto import _folds
+from skcalib.recalibration._forecast_auto import _folds, default_forecast_candidates
 from skcalib.recalibration._forecast_base import RecalibratorChain
 
 rng = np.random.default_rng(0)
@@ -84,7 +84,7 @@ def test_standard_deviations_six_times_too_small(kind):
         "quantiles": QuantileForecast(narrow.quantiles(levels), levels),
         "residual": ResidualForecast(MEAN, np.random.default_rng(3).normal(size=30) / 5),
     }[kind]
-    auto = AutoForecastRecalibrator().fit(forecast, Y)
+    auto = AutoForecastRecalibrator(n_folds=2).fit(forecast, Y)
     table = dict(zip(auto.results_["name"], auto.results_["loss"], strict=True))
     assert "scale" in auto.best_name_
     if kind != "quantiles":  # which have no tails to run out of
@@ -101,19 +101,21 @@ def test_the_order_of_rows_does_not_matter():
 
 
 def test_few_samples_try_less():
-    forecast, auto = GaussianForecast(MEAN, STD), AutoForecastRecalibrator()
-    names = {n: auto.fit(forecast[:n], Y[:n]).results_["name"] for n in (6, 12)}
-    assert names[6] == ["none", "scale"]
-    assert names[12] == [
+    # half of the samples are fitted, and 8 are enough for more than a scale
+    forecast, auto = GaussianForecast(MEAN, STD), AutoForecastRecalibrator(n_folds=2)
+    names = {n: auto.fit(forecast[:n], Y[:n]).results_["name"] for n in (15, 16)}
+    assert names[15] == ["none", "scale"]
+    assert names[16] == [
         "none",
         "scale",
         "location and scale",
         "levels",
         "location, scale and levels",
     ]
-    grid = QuantileForecast(forecast.quantiles([0.05, 0.95]), [0.05, 0.95])
-    assert "levels" not in auto.fit(grid[:20], Y[:20]).results_["name"]
-    assert "levels" in auto.fit(grid[:25], Y[:25]).results_["name"]
+    # all ranks exist from 9 samples on
+    grid = QuantileForecast(forecast.quantiles([0.1, 0.9]), [0.1, 0.9])
+    assert "levels" not in default_forecast_candidates(grid, 8, "crps")
+    assert "levels" in default_forecast_candidates(grid, 9, "crps")
 
 
 def test_both_steps_know_the_weights():
@@ -129,7 +131,7 @@ def test_both_steps_know_the_weights():
 def test_outcomes_that_moving_makes_impossible():
     """Gamma forecasts moved upwards hold small outcomes to be impossible; these lose."""
     generator = np.random.default_rng(7)
-    shape = generator.uniform(1, 3, 60)
+    shape = generator.uniform(1, 3, 45)
     y = generator.gamma(shape) * 2
     forecast = DistributionForecast(stats.gamma(shape))
     auto = AutoForecastRecalibrator(scoring="log", n_folds=2).fit(forecast, y)

@@ -46,7 +46,7 @@ from skcalib.recalibration import (
 
 X, y = load_diabetes(return_X_y=True)
 X, y = X[:90], y[:90]
-NONE = IdentityForecastRecalibrator()
+NONE, SCALE = IdentityForecastRecalibrator(), LocationScaleRecalibrator(scale_only=True)
 
 
 def out_of_fold(regressor, cv):
@@ -125,8 +125,8 @@ def test_regressors_that_predict_a_number(frozen):
     ids=["pipeline", "process", "forest", "quantiles", "neighbours", "search"],
 )
 def test_any_regressor(regressor, kind):
-    model = RecalibratedRegressor(regressor, cv=3).fit(X, y)
-    assert isinstance(model.recalibrator_, AutoForecastRecalibrator)
+    auto = AutoForecastRecalibrator([("scale", SCALE)], n_folds=2)
+    model = RecalibratedRegressor(regressor, auto, cv=3).fit(X, y)
     plain = RecalibratedRegressor(regressor, NONE, cv=3).fit(X, y)
     assert isinstance(plain.predict_forecast(X), kind)
     low, high = model.predict_interval(X, 0.8)
@@ -175,6 +175,7 @@ def test_too_narrow_forecasts_are_widened():
 
     narrow = Narrow().fit(X, y).predict(X, return_std=True)
     model = RecalibratedRegressor(Narrow()).fit(X, y)
+    assert isinstance(model.recalibrator_, AutoForecastRecalibrator)
     low, high = model.predict_interval(X, 0.9)
     assert np.mean((y >= low) & (y <= high)) > 0.8
     low, high = GaussianForecast(*narrow).interval(0.9)
@@ -260,8 +261,8 @@ OF_BAYESIAN_RIDGE = {"check_dtype_object": "numbers of type object are not conve
 @pytest.mark.parametrize(
     ("model", "failing"),
     [
-        (RecalibratedRegressor(BayesianRidge(), LocationScaleRecalibrator()), OF_BAYESIAN_RIDGE),
-        (RecalibratedRegressor(Ridge(), NONE), {}),
+        (RecalibratedRegressor(BayesianRidge(), SCALE, cv=2), OF_BAYESIAN_RIDGE),
+        (RecalibratedRegressor(Ridge(), NONE, cv=2), {}),
     ],
     ids=["with std", "predict only"],
 )
