@@ -129,19 +129,16 @@ def test_errors_that_cancel_are_found():
 def test_the_spread_of_calibrated_samples_is_zero_on_average():
     # five neighbours: undivided by 1 − Σ ω² it would be −0.2
     rng = np.random.default_rng(0)
-    for forecast in (
-        (np.zeros(5), 1.0),
-        EnsembleForecast(np.tile([-0.4, 0.0, 0.7], (5, 1)), [1] * 3),
+    place = 100.0 * np.arange(400)  # far from each other
+    options = {"given": np.repeat(place, 5), "query": place, "bandwidth": 1.0}
+    members = np.array([-0.4, 0.0, 0.7])
+    for y, forecast in (
+        (rng.normal(size=2000), (np.zeros(2000), 1.0)),
+        (rng.choice(members, size=2000), EnsembleForecast(np.tile(members, (2000, 1)), [1] * 3)),
     ):
-        values = []
-        for _ in range(400):
-            y = rng.normal(size=5)
-            if isinstance(forecast, EnsembleForecast):
-                y = rng.choice([-0.4, 0.0, 0.7], size=5)
-            around = local_calibration(y, forecast, given=np.zeros(5), query=[0.0], bandwidth=1.0)
-            values.append([around.spread[0], around.bias[0], around.squared_error[0]])
-        error = np.std(values, axis=0) / np.sqrt(len(values))
-        assert (np.abs(np.mean(values, axis=0)) < 4 * error).all()
+        around = local_calibration(y, forecast, **options)
+        for values in (around.spread, around.bias, around.squared_error):
+            assert abs(values.mean()) < 4 * values.std() / np.sqrt(400)
 
 
 def test_p_values_of_a_single_point():

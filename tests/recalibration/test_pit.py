@@ -57,7 +57,7 @@ def covered(n, level, spread):
     return below / (n + 1), inside / (n + 1)
 
 
-@pytest.mark.parametrize("spread", [1.0, 6.0, 60.0])
+@pytest.mark.parametrize("spread", [6.0, 60.0])
 @pytest.mark.parametrize("n", [1, 2, 9, 20])
 def test_coverage_of_exchangeable_samples_is_exact(n, spread):
     for level in LEVELS:
@@ -131,7 +131,7 @@ def test_quantiles_invert_the_cdf(forecast, method):
 
 
 @both_methods
-@pytest.mark.parametrize("n", [3, 60, 500])
+@pytest.mark.parametrize("n", [3, 200])
 def test_score_and_moments_equal_sums_over_levels(n, method):
     """Midpoints of 20 000 levels, which miss a little of the tails."""
     generator = np.random.default_rng(n)
