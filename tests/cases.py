@@ -174,6 +174,13 @@ TEST_CASES = {
     "smooth": CalibrationTest("smooth_calibration_error", n_resamples=19, random_state=0),
     "expected": CalibrationTest("expected_calibration_error", n_resamples=19, random_state=0),
     "consistency": CalibrationTest(method="consistency", n_resamples=19, random_state=0),
+    "decision, asymptotic": CalibrationTest(
+        "decision_calibration_error",
+        metric_params={"given": "action"},
+        method="asymptotic",
+        n_resamples=49,
+        random_state=0,
+    ),
     "ucme": UCMETest(n_locations=3, random_state=0),
     "Spiegelhalter": SpiegelhalterTest(),
     "Hosmer-Lemeshow": HosmerLemeshowTest(),

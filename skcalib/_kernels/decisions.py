@@ -137,10 +137,9 @@ class DecisionGaps:
         With multinomial counts C it is the norm of Σ_i (C_i − 1) w_i φ_i, where w_i φ_i are the
         terms of the gaps.
         """
-        order = self.data.canonical_order()
-        n = len(order)
-        terms = (self.data.weight[:, None] * self.terms()[0])[order]  # (n, A)
-        code = self.code[order]
+        terms = self.data.weight[:, None] * self.terms()[0]  # (n, A)
+        order = np.lexsort((*terms.T, self.code))  # counts do not depend on that of the samples
+        terms, code, n = terms[order], self.code[order], len(order)
         null = []
         for start in range(0, n_resamples, max(1, _COUNTS // n)):
             size = min(max(1, _COUNTS // n), n_resamples - start)

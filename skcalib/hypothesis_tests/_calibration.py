@@ -45,8 +45,9 @@ class CalibrationTest(HypothesisTest):
     method : {"conditional", "asymptotic", "distribution-free", "consistency"}, \
             default="conditional"
         How the p-value is found. "conditional": by outcomes drawn from the predictions as they are;
-        exact. "asymptotic", for "skce" only: by the limit law of the statistic, which is that of a
-        mean of blocks for the estimators "linear" and "block", and is bootstrapped for "unbiased".
+        exact. "asymptotic", for "skce" and "decision_calibration_error" only: by the limit law of
+        the statistic, which is that of a mean of blocks for the estimators "linear" and "block",
+        and is bootstrapped for "unbiased" and for decisions.
         "distribution-free", for "skce" only: by bounds that hold for every sample size and are very
         loose. "consistency": by predictions drawn from the predictions, and labels drawn from
         these; for comparison only, as with binned errors it rejects calibrated models nearly
@@ -155,7 +156,8 @@ class CalibrationTest(HypothesisTest):
     **Asymptotic** [1]_. A mean over independent pairs or blocks divided by its sample standard
     deviation is asymptotically normal; the one-sided p-value is that of Student's t, which is the
     same in the limit (from about 50 samples on the size is right), and :math:`2^{-m}` if all m
-    blocks are alike and positive. The unbiased estimate is a degenerate
+    blocks are alike and positive. The bootstrap of the decision calibration error is that of its
+    mean gaps, centred at those of the data. The unbiased estimate is a degenerate
     U-statistic under the hypothesis, whose law the bootstrap of [3]_ approximates at
     :math:`O(n^2 (K + B))`: with multinomial counts C, :math:`a = n / (n - 1)` and the terms
     :math:`h_{ij}` of the statistic, :math:`n^{-2} \sum_i C_i \sum_j (a (C_j - 1[i = j]) - 2) h_{ij}

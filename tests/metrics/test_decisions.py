@@ -91,6 +91,12 @@ def test_a_threshold_is_root_two_times_the_difference_of_frequencies():
     assert error == pytest.approx(as_classes, abs=1e-14)
 
 
+def test_an_outcome_at_the_threshold_does_not_exceed_it():
+    table = decision_calibration([0.0, 0.0], EnsembleForecast([[0.0, 1.0, 2.0]] * 2), loss=0.0)
+    assert (table.actions[table.share > 0], table.realised_loss) == (1, 1.0)
+    assert table.announced_loss == pytest.approx(1 / 3)
+
+
 def test_the_own_loss_gap_is_announced_against_realised():
     announced = expected_loss(PROBA, loss=LOSS).mean()
     realised = LOSS[bayes_action(PROBA, loss=LOSS), LABEL].mean()
@@ -300,6 +306,19 @@ def test_the_bootstrap_is_centred_at_the_gaps():
         own = terms * (code == g)[:, None]
         variance += N * np.var(own, axis=0).sum()
     assert np.mean(null**2) == pytest.approx(variance, rel=0.03)
+
+
+def test_the_order_of_samples_does_not_matter_to_the_bootstrap():
+    test = CalibrationTest(
+        "decision_calibration_error",
+        metric_params={"loss": LOSS, "given": "action"},
+        method="asymptotic",
+        random_state=0,
+    )
+    order = RNG.permutation(N)
+    null = test.fit(PROBA, LABEL, sample_weight=WEIGHT).null_distribution_
+    again = test.fit(PROBA[order], LABEL[order], sample_weight=WEIGHT[order]).null_distribution_
+    np.testing.assert_allclose(again, null, atol=1e-13)
 
 
 def test_power():
