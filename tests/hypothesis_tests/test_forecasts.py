@@ -157,16 +157,18 @@ def test_null_distribution_does_not_depend_on_the_outcomes_seen(kind, options):
     np.testing.assert_allclose(evaluator(options, forecast, draws[1], **given)(y[None]), seen)
 
 
-@pytest.mark.parametrize("options", ALL_STATISTICS.values(), ids=ALL_STATISTICS)
-@pytest.mark.parametrize(("n", "size"), [(2, 2), (2, 3)])
-def test_every_swap_has_the_same_null_distribution(n, size, options):
+@pytest.mark.parametrize(
+    ("name", "n", "size"),
+    [*((name, 2, 2) for name in ALL_STATISTICS), ("skce", 2, 3), ("quantile", 2, 3)],
+)
+def test_every_swap_has_the_same_null_distribution(name, n, size):
     # All assignments of the pooled values are equally likely if outcomes are exchangeable with
     # members. The test is exact if they share one null distribution, so that the rank of the
     # statistic in it is uniform. It fails if a bandwidth, a kernel on the forecasts or the
     # forecast itself does not take part in the swap.
-    rng = np.random.default_rng(0)
+    rng, options = np.random.default_rng(0), ALL_STATISTICS[name]
     pooled, given = rng.normal(size=(n, size + 1)), rng.integers(2, size=n).astype(float)
-    given = {"given": given} if options in GIVEN_STATISTICS.values() else {}
+    given = {"given": given} if name in GIVEN_STATISTICS else {}
     places = np.array(list(product(range(size + 1), repeat=n)))
     observed, null = [], []
     for place in places:
@@ -619,7 +621,7 @@ def within(rate, level, n_repetitions):
 def test_size_and_power_at_a_glance(kind):
     options = STATISTICS["skce"]
     assert within(rejections(kind, 10, options, 60, 0.2), 0.2, 60)
-    assert rejections(kind, 60, options, 5, 0.05, lambda y: y + 3) == 1
+    assert rejections(kind, 20, options, 5, 0.05, lambda y: y + 3) == 1
 
 
 @pytest.mark.slow
