@@ -200,7 +200,10 @@ class DecisionLoss:
                 "loss must be a number (a threshold) for a QuantileForecast, which knows no "
                 "expected losses; found a callable. Pass a threshold, or an EnsembleForecast."
             )
-        size = max(1, _BLOCK // (_NODES * (len(self.breakpoints) + 1)))
+        width = _NODES * (len(self.breakpoints) + 1)
+        if not forecast.is_continuous:
+            width = forecast[:1].components().location.shape[1]
+        size = max(1, _BLOCK // width)
         starts = range(0, len(forecast), size)
         return np.concatenate([self._integrated(forecast[i : i + size]) for i in starts])
 
@@ -236,11 +239,11 @@ class DecisionLoss:
         Returns
         -------
         loss : DecisionLoss
-            Itself, unless the losses are those of an array.
+            Itself, if it knows the classes by their names.
         """
-        if not isinstance(self.loss, np.ndarray):
+        if not self.is_of_classes:
             return self
-        return DecisionLoss(self.loss[:, ::-1], self.actions)
+        return DecisionLoss(self.of_classes(None, 2).T[:, ::-1], self.actions)
 
     def named(self, action: np.ndarray) -> np.ndarray:
         """The actions of these numbers.

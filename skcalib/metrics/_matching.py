@@ -110,7 +110,8 @@ def distribution_matching_error(
         The losses of "decision". For forecasts, a number c stands for the decision whether the
         outcome exceeds c, with loss 1 if that is wrong; a callable takes outcomes of shape (m,) and
         returns the losses of all actions, of shape (m, n_actions). For classes, a matrix of shape
-        (n_actions, n_classes). For a list, the kernel is averaged over the losses.
+        (n_actions, n_classes). Or what :class:`skcalib.decisions.DecisionLoss` takes. For a list,
+        the kernel is averaged over the losses.
 
     kernel : {"rbf", "laplacian", "energy"} or callable, default="rbf"
         Kernel on the outcomes, or on their probability integral transforms (PITs): exp(−d²/(2ν²)),
@@ -200,6 +201,10 @@ def distribution_matching_error(
     :math:`h_{ii}` is twice the continuous ranked probability score. For labels :math:`h_{ij} = k
     \langle r_i, r_j \rangle` with the residual vectors of :func:`squared_kernel_calibration_error`;
     for one class against the rest that is :math:`2 k r_i r_j`.
+
+    The unbiased estimate is so for given bandwidths. The median distance of the outcomes depends on
+    them, which shifts the mean a little in very small samples; the test computes it anew for each
+    draw, and stays exact.
 
     Expectations are closed forms for normal forecasts and mixtures, sums for ensembles and
     residuals, and otherwise by 64 Gauss–Legendre nodes of the quantile function. A quantile

@@ -14,6 +14,7 @@ from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.metrics import (
     decision_calibration,
     decision_calibration_error,
+    distribution_matching_error,
     get_scorer,
     make_scorer,
 )
@@ -186,6 +187,12 @@ def test_columns_of_losses_are_in_the_order_of_labels():
         actual = decision_calibration_error(names, given="action", **options)
         assert actual == pytest.approx(expected, abs=1e-13)
     named = DecisionLoss(loss, actions=["grant", "refuse"])
+    for of_zero_one in ({}, {"pos_label": "a"}):
+        proba = p if of_zero_one else 1 - p
+        classes = DecisionLoss("zero-one", actions=["say a", "say b"])
+        table = decision_calibration(names, proba, loss=classes, **of_zero_one)
+        assert table.share[0] == pytest.approx(np.mean(p > 0.5))
+        assert table.actions.tolist() == ["say a", "say b"]
     table = decision_calibration(names, p, loss=named, pos_label="a")
     assert table.actions.tolist() == ["grant", "refuse"]
     assert table.error == pytest.approx(expected, abs=1e-13)
@@ -380,6 +387,19 @@ def test_scorers():
     ready = get_scorer("neg_decision_calibration_error")
     assert ready(model, X, y) == -decision_calibration_error(y, proba)
     assert cross_val_score(model, X, y, scoring=scorer, cv=3).shape == (3,)
+
+
+def test_distribution_matching_takes_the_same_losses():
+    def error(loss):
+        return distribution_matching_error(LABEL, PROBA, calibration="decision", loss=loss)
+
+    expected = error(LOSS)
+    assert error(LOSS.tolist()) == expected
+    assert error([LOSS]) == expected
+    assert error(DecisionLoss(LOSS, actions=["a", "b", "c"])) == expected
+    group = bayes_action(PROBA, loss=0.5, labels=[0, 1, 2])
+    by_group = distribution_matching_error(LABEL, PROBA, calibration="group", given=group)
+    assert error(0.5) == pytest.approx(by_group, abs=1e-14)
 
 
 BAD = {
