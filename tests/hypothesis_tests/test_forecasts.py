@@ -376,8 +376,13 @@ def test_statistics_cannot_change_the_outcomes():
 # Results
 
 
-@pytest.mark.parametrize("kind", CALIBRATED)
-@pytest.mark.parametrize("statistic", ["skce", "quantile_calibration_error"])
+@pytest.mark.parametrize(
+    ("statistic", "kind"),
+    [
+        *(("skce", kind) for kind in CALIBRATED),
+        *(("quantile_calibration_error", kind) for kind in ("normal", "grid", "2 members")),
+    ],
+)
 def test_results_depend_neither_on_jobs_nor_on_the_order_of_samples(kind, statistic, monkeypatch):
     monkeypatch.setattr("skcalib._redraw._BATCH", 1000)
     rng = np.random.default_rng(0)

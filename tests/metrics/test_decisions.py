@@ -141,7 +141,7 @@ def test_standard_errors_are_those_of_a_mean():
 def test_no_replacement_of_actions_gains_more_than_the_bound():
     rng = np.random.default_rng(1)
     tightest = 0.0
-    for _ in range(300):
+    for _ in range(100):
         n_actions, n_classes = rng.integers(2, 5, size=2)
         loss = rng.normal(size=(n_actions, n_classes))
         proba = rng.dirichlet(np.full(n_classes, 0.5), size=15)
@@ -279,10 +279,10 @@ def test_sizes_of_the_exact_test():
         values = rng.normal(size=(10, 4))
         return EnsembleForecast(values[:, 1:]), values[:, 0]
 
-    slack = 4 * np.sqrt(0.05 * 0.95 / 300)
+    slack = 4 * np.sqrt(0.05 * 0.95 / 150)
     for share in (
-        rejections("conditional", classes, 300, [0, 1, 2], loss=LOSS, given="action"),
-        rejections("conditional", ensembles, 300, loss=squares, given="action"),
+        rejections("conditional", classes, 150, [0, 1, 2], loss=LOSS, given="action"),
+        rejections("conditional", ensembles, 150, loss=squares, given="action"),
     ):
         assert abs(share - 0.05) <= slack
 
@@ -295,10 +295,10 @@ def test_asymptotic_tests_the_gaps_alone():
         x = 2 * rng.normal(size=200)
         return GaussianForecast(-x, 0.5), rng.normal(x, 0.5)
 
-    slack = 4 * np.sqrt(0.05 * 0.95 / 300)
-    assert abs(rejections("asymptotic", reflected, 300, loss=0.0) - 0.05) <= slack
-    assert rejections("conditional", reflected, 100, loss=0.0) > 0.2
-    assert rejections("asymptotic", reflected, 50, loss=0.0, given="action") == 1
+    slack = 4 * np.sqrt(0.05 * 0.95 / 150)
+    assert abs(rejections("asymptotic", reflected, 150, loss=0.0) - 0.05) <= slack
+    assert rejections("conditional", reflected, 50, loss=0.0) > 0.2
+    assert rejections("asymptotic", reflected, 20, loss=0.0, given="action") == 1
 
 
 def test_the_bootstrap_is_centred_at_the_gaps():

@@ -77,7 +77,7 @@ def test_the_nearest_probabilities():
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_every_round_lowers_the_squared_error_by_its_share(n_classes):
-    for seed in range(5):
+    for seed in range(2):
         proba, label, _ = overconfident(400, n_classes, seed)
         loss = np.random.default_rng(seed).random((3, n_classes))
         fitted = DecisionRecalibrator(loss=loss, level=1.0, max_rounds=500).fit(proba, label)
@@ -96,7 +96,7 @@ def test_every_round_lowers_the_squared_error_by_its_share(n_classes):
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_without_a_test_nothing_is_left(weighted):
-    for seed in range(5):
+    for seed in range(2):
         proba, label, _ = overconfident(300, 4, seed)
         generator = np.random.default_rng(seed)
         loss = generator.random((3, 4))
