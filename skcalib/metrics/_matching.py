@@ -202,9 +202,9 @@ def distribution_matching_error(
     \langle r_i, r_j \rangle` with the residual vectors of :func:`squared_kernel_calibration_error`;
     for one class against the rest that is :math:`2 k r_i r_j`.
 
-    The unbiased estimate is so for given bandwidths. The median distance of the outcomes depends on
-    them, which shifts the mean a little in very small samples; the test computes it anew for each
-    draw, and stays exact.
+    The unbiased estimate is unbiased if `bandwidth` is a number. The median distance depends on the
+    outcomes, which shifts the mean a little in very small samples. The test computes it anew for
+    each draw, and stays exact.
 
     Expectations are closed forms for normal forecasts and mixtures, sums for ensembles and
     residuals, and otherwise by 64 Gauss–Legendre nodes of the quantile function. A quantile
