@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
-from .._numerics.crps import gauss_legendre
+from .._numerics.crps import gauss_legendre, level_weights
 from .._numerics.median_distance import median_distance
 from ..forecasts import EnsembleForecast, Forecast, GaussianForecast, QuantileForecast
 from .checks import check_kernel
@@ -239,9 +239,8 @@ def wasserstein_points(forecast: Forecast) -> np.ndarray:
     if isinstance(forecast, EnsembleForecast) and np.ptp(forecast.weights) == 0:
         return np.sort(forecast.members, axis=1) / np.sqrt(forecast.members.shape[1])
     if isinstance(forecast, QuantileForecast):
-        bounds = np.concatenate([[0.0], forecast.levels, [1.0]])
-        share = (bounds[2:] - bounds[:-2]) / np.sum(bounds[2:] - bounds[:-2])
-        return forecast.values * np.sqrt(share)
+        weight = level_weights(forecast.levels)
+        return forecast.values * np.sqrt(weight / weight.sum())
     node, share = gauss_legendre(N_THRESHOLDS)
     return forecast.quantiles(node) * np.sqrt(share)
 

@@ -118,7 +118,7 @@ class UniformWaves:
         self.mean = interval_waves(*whole, self.step, self.count)
 
     def counts(self, values: np.ndarray) -> tuple[np.ndarray, int]:
-        return _all(2 * self.count + 1, values)
+        return _same_for_all(2 * self.count + 1, values)
 
     def prepare(self, values: np.ndarray) -> Callable[[slice], np.ndarray]:
         low, high = pit_intervals(self.forecast, values)
@@ -150,7 +150,7 @@ class RandomWaves:
         self.turns = turns  # (D, n), the phases of what is given over 2π
 
     def counts(self, values: np.ndarray) -> tuple[np.ndarray, int]:
-        return _all(2 * len(self.frequency), values)
+        return _same_for_all(2 * len(self.frequency), values)
 
     def prepare(self, values: np.ndarray) -> Callable[[slice], np.ndarray]:
         bandwidths = self.outcome.bandwidths(values)
@@ -167,14 +167,14 @@ class RandomWaves:
     def _features(self, value, rows, frequency):
         location, variance, weight = (part[rows] for part in self.parts)
         turn = frequency[:, None] / (2 * np.pi)
-        wave = unit_wave(turn * value + self.turns[:, rows])
+        wave = _unit_wave(turn * value + self.turns[:, rows])
         for k in range(location.shape[1]):
             decay = weight[:, k] * np.exp(-(frequency[:, None] ** 2) * variance[:, k] / 2)
-            wave -= decay * unit_wave(turn * location[:, k] + self.turns[:, rows])
+            wave -= decay * _unit_wave(turn * location[:, k] + self.turns[:, rows])
         return np.concatenate([wave.real, wave.imag]) / np.sqrt(len(frequency))
 
 
-def unit_wave(turns: np.ndarray) -> np.ndarray:
+def _unit_wave(turns: np.ndarray) -> np.ndarray:
     """e^{2πi t}, to single precision, which the randomness of the frequencies hides by far."""
     turns = turns - np.rint(turns)
     phase = (2 * np.pi * turns).astype(np.float32)
@@ -190,7 +190,7 @@ class Residuals:
         self.matrix, self.weight = matrix, weight
 
     def counts(self, values: np.ndarray) -> tuple[np.ndarray, int]:
-        return _all(self.matrix.shape[1], values)
+        return _same_for_all(self.matrix.shape[1], values)
 
     def prepare(self, values: np.ndarray) -> Callable[[slice], np.ndarray]:
         classes = np.arange(self.matrix.shape[1])[:, None]
@@ -203,7 +203,8 @@ class Residuals:
         return rows_of
 
 
-def _all(count, values):
+def _same_for_all(count, values):
+    """The numbers of features, if all rows of outcomes need the same."""
     return np.full(len(values), count), count
 
 

@@ -12,7 +12,7 @@ from scipy.special import ndtr
 _SQRT_PI = np.sqrt(np.pi)
 _SQRT_2_PI = np.sqrt(2 * np.pi)
 
-# So many standard deviations out, the normal density and its tail are 0 in double precision.
+# Beyond this many standard deviations the normal density and its tail are 0 in double precision.
 _VANISHED = 40.0
 
 # Nodes of the quadrature on either side of the outcome.
@@ -82,9 +82,14 @@ def crps_quantiles(y: np.ndarray, quantiles: np.ndarray, levels: np.ndarray) -> 
     Parameters: quantiles (n, K) at the sorted levels (K,). It is the trapezoidal rule for the score
     2 ∫ ρ_α dα, with the pinball loss 0 at the levels 0 and 1.
     """
-    bounds = np.concatenate([[0.0], levels, [1.0]])
     gap = y[:, None] - quantiles
-    return pinball(gap, levels) @ (bounds[2:] - bounds[:-2])
+    return pinball(gap, levels) @ level_weights(levels)
+
+
+def level_weights(levels: np.ndarray) -> np.ndarray:
+    """α_(k+1) − α_(k−1) at the sorted levels (K,), with α_0 = 0 and α_(K+1) = 1."""
+    bounds = np.concatenate([[0.0], levels, [1.0]])
+    return bounds[2:] - bounds[:-2]
 
 
 def pinball(gap: np.ndarray, level: np.ndarray) -> np.ndarray:
@@ -177,7 +182,7 @@ def crps_ppf_between(
     low: float,
     high: float,
 ) -> np.ndarray:
-    """The same for a continuous quantile function, from (n, m) levels to (n, m).
+    """`crps_gaussian_between` for a continuous quantile function, from levels (n, m) to (n, m).
 
     The law of min(max(Y, low), high) has quantiles clipped in the same way, which have kinks at
     the levels F(low) and F(high); the pinball loss has one at F(y). So `levels` (n, k) are these,

@@ -172,7 +172,7 @@ def waves(points: np.ndarray, step: float, count: int) -> np.ndarray:
     if count == 0:
         return wave
     angle = step * points
-    cosine, sine = wave[..., : count + 1, :], wave[..., count:, :]  # sine[0] is not a sine
+    cosine, sine = wave[..., : count + 1, :], wave[..., count:, :]  # sine[0] is the last cosine
     np.cos(angle, out=cosine[..., 1, :])
     np.sin(angle, out=sine[..., 1, :])
     if count == 1:

@@ -11,6 +11,8 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
+from .crps import gauss_legendre
+
 # Steps of Newton's method, which converges from one side as the function is convex or concave.
 _MOST_STEPS = 100
 
@@ -94,9 +96,9 @@ class ConformalMap:
             outer = np.arange(_N_OUTER)
             place = np.concatenate([outer, inner, last - outer[::-1]])
         ends = np.interp(place, np.arange(last + 1), self.level)
-        level, weight = _gauss_legendre(ends)
-        below, below_weight = _gauss_legendre(self.level[0] * _TAIL)
-        above, above_weight = _gauss_legendre((1 - self.level[-1]) * _TAIL)
+        level, weight = _nodes_of_pieces(ends)
+        below, below_weight = _nodes_of_pieces(self.level[0] * _TAIL)
+        above, above_weight = _nodes_of_pieces((1 - self.level[-1]) * _TAIL)
         above, above_weight = above[::-1], above_weight[::-1]
         log_level = np.concatenate([np.log(below), np.log(level), np.log1p(-above)])
         log_rest = np.concatenate([np.log1p(-below), np.log1p(-level), np.log(above)])
@@ -116,11 +118,11 @@ class ConformalMap:
         return np.array([low, self.rank(np.asarray(1 - half))])
 
 
-def _gauss_legendre(ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _nodes_of_pieces(ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Two nodes and weights in each piece between neighbouring ends, both (2 (m − 1),)."""
-    node, weight = np.polynomial.legendre.leggauss(2)
+    node, weight = gauss_legendre(2)
     width = np.diff(ends)[:, None]
-    return (ends[:-1, None] + width * (node + 1) / 2).ravel(), (width * weight / 2).ravel()
+    return (ends[:-1, None] + width * node).ravel(), (width * weight).ravel()
 
 
 def least_rank(point: np.ndarray, rank_level: np.ndarray, level: Any) -> np.ndarray:

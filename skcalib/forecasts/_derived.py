@@ -247,7 +247,7 @@ def at_log_odds(forecast: Forecast, z: np.ndarray) -> np.ndarray:
     quartiles = forecast._ppf(np.broadcast_to([0.25, 0.75], (len(forecast), 2)))
     side = np.where(far, np.sign(z), 0.0)
     step = np.where(far, np.diff(quartiles, axis=1), 0.0)
-    near = np.where(far, y, quartiles[:, :1])  # a place without use if it is not far
+    near = np.where(far, y, quartiles[:, :1])  # any finite value where it is not far
     z = np.where(far, z, 0.0)
     end = near + side * step
     for _ in range(_MOST_STEPS):  # until the outcome lies between near and end

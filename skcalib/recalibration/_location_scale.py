@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from .._numerics.crps import level_weights
 from .._numerics.location_scale import LocationScaleProblem, fit_location_scale, ratio_of_spread
 from .._sklearn import StrOptions
 from ..forecasts import Forecast, QuantileForecast
@@ -119,8 +120,7 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
 def _crps(forecast: Forecast) -> Any:
     """The score of each forecast, and its derivative 2F(y) − 1 in the outcome."""
     if isinstance(forecast, QuantileForecast):
-        bounds = np.concatenate([[0.0], forecast.levels, [1.0]])
-        weight = bounds[2:] - bounds[:-2]
+        weight = level_weights(forecast.levels)
 
         def slope(y):
             return (forecast.levels - (y[:, None] < forecast.values)) @ weight

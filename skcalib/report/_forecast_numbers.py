@@ -1,13 +1,11 @@
 """The numbers of a report on forecasts."""
 
-import contextlib
-
 import numpy as np
 
 from .._numerics.pit import laws_at, pit_laws
 from ..forecasts._data import ForecastData
 from ..hypothesis_tests import CalibrationTest
-from ..metrics import sharpness
+from ..metrics import Sharpness, sharpness
 from ..metrics._registry import FORECAST_METRICS
 
 # The test of more samples takes more than a few seconds.
@@ -25,8 +23,8 @@ def measure_forecasts(data: ForecastData) -> dict:
             numbers[entry.name] = entry.function(
                 data.value, data.forecast, sample_weight=data.weight
             )
-    with contextlib.suppress(ValueError):  # quantiles at levels that make no central interval
-        sharp = sharpness(data.forecast, sample_weight=data.weight)
+    sharp = _sharpness(data)
+    if sharp is not None:
         coverage = coverage_of_intervals(data, sharp.levels)
         names = [f"{100 * level:.4g}" for level in sharp.levels]
         numbers |= {f"coverage_{n}": c for n, c in zip(names, coverage, strict=True)}
@@ -37,6 +35,14 @@ def measure_forecasts(data: ForecastData) -> dict:
         bias, square, _, _ = moments
         numbers["mean_z"], numbers["rms_z"] = bias, float(np.sqrt(square))
     return {name: number for name, number in numbers.items() if not np.isnan(number)}
+
+
+def _sharpness(data: ForecastData) -> Sharpness | None:
+    """The sharpness; None for quantiles at levels that make no central interval."""
+    try:
+        return sharpness(data.forecast, sample_weight=data.weight)
+    except ValueError:
+        return None
 
 
 def coverage_of_intervals(data: ForecastData, levels: np.ndarray) -> list[float]:
@@ -96,18 +102,20 @@ def diagnose(data: ForecastData) -> list[str]:
 
 
 def _diagnose_coverage(data: ForecastData) -> list[str]:
-    with contextlib.suppress(ValueError):
-        levels = sharpness(data.forecast).levels
-        noise = np.sqrt(levels * (1 - levels) * data.share_of_one_sample)
-        gap = np.array(coverage_of_intervals(data, levels)) - levels
-        worst = int(np.argmax(np.abs(gap) / noise))
-        if abs(gap[worst]) > _CLEAR * noise[worst]:
-            kind = "narrow" if gap[worst] < 0 else "wide"
-            return [
-                f"intervals are too {kind}: those of {100 * levels[worst]:.4g} % hold "
-                f"{100 * (levels + gap)[worst]:.3g} % of the outcomes"
-            ]
-    return []
+    sharp = _sharpness(data)
+    if sharp is None:
+        return []
+    levels = sharp.levels
+    noise = np.sqrt(levels * (1 - levels) * data.share_of_one_sample)
+    gap = np.array(coverage_of_intervals(data, levels)) - levels
+    worst = int(np.argmax(np.abs(gap) / noise))
+    if abs(gap[worst]) <= _CLEAR * noise[worst]:
+        return []
+    kind = "narrow" if gap[worst] < 0 else "wide"
+    return [
+        f"intervals are too {kind}: those of {100 * levels[worst]:.4g} % hold "
+        f"{100 * (levels + gap)[worst]:.3g} % of the outcomes"
+    ]
 
 
 def run_forecast_test(data: ForecastData, random_state: np.random.RandomState) -> dict:
