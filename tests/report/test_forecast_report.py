@@ -1,6 +1,7 @@
 """The report on forecasts shows the numbers of the metrics and gives the advice they call for."""
 
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +41,15 @@ def grid_of(problem, levels):
     return y, QuantileForecast(forecast.quantiles(levels), levels)
 
 
-def test_numbers_are_those_of_the_metrics():
+@pytest.fixture
+def few_resamples(monkeypatch):
+    """Tests draw 99 times; the default number is that of the tests without this."""
+    test = partial(CalibrationTest, n_resamples=99)
+    monkeypatch.setattr("skcalib.report._forecast_numbers.CalibrationTest", test)
+    return test
+
+
+def test_numbers_are_those_of_the_metrics(few_resamples):
     y, forecast = make_gaussian_forecasts(80, dispersion=0.7, random_state=0)
     weight = np.random.default_rng(0).random(80)
     numbers = calibration_report(
@@ -65,17 +74,18 @@ def test_numbers_are_those_of_the_metrics():
     for key, value in expected.items():
         assert numbers[key] == pytest.approx(value, abs=1e-10), key
     rng = np.random.RandomState(0)
-    test = CalibrationTest(random_state=rng).fit(forecast, y, sample_weight=weight)
+    test = few_resamples(random_state=rng).fit(forecast, y, sample_weight=weight)
     assert numbers["p_value"] == test.p_value_
     ratio = test.statistic_ / test.null_distribution_.std()
     assert numbers["distribution_matching_ratio"] == pytest.approx(ratio, rel=1e-6)
-    test = CalibrationTest("quantile_calibration_error", random_state=rng)
+    test = few_resamples("quantile_calibration_error", random_state=rng)
     test.fit(forecast, y, sample_weight=weight)
     assert numbers["quantile_p_value"] == test.p_value_
     others = {"p_value", "quantile_p_value", "distribution_matching_ratio", "advice"}
     assert set(numbers) == {*expected} | others
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_text_shows_the_numbers():
     y, forecast = make_gaussian_forecasts(50, random_state=0)
     numbers = calibration_report(y, forecast, random_state=0, output_dict=True)
@@ -140,13 +150,18 @@ def test_diagnosis(problem, phrases):
         assert phrase in text
 
 
-def test_verdict():
-    def advice(problem):
-        return calibration_report(*problem, random_state=0, output_dict=True)["advice"]
+def advice(problem):
+    return calibration_report(*problem, random_state=0, output_dict=True)["advice"]
 
+
+def test_verdict():
     narrow = advice(make_gaussian_forecasts(50, dispersion=0.3, random_state=0))
     assert narrow.startswith("Miscalibrated (p = 0.002); standard deviations are too small by a")
     assert "RecalibratedRegressor" in narrow
+
+
+@pytest.mark.usefixtures("few_resamples")
+def test_verdict_on_calibrated_forecasts():
     calibrated = advice(make_gaussian_forecasts(50, random_state=1))
     assert calibrated.startswith("No evidence of miscalibration (p = ")
 
@@ -169,6 +184,7 @@ def test_standardised_errors_of_exchangeable_members_have_mean_square_1():
     assert found[1] == pytest.approx(2 * square, rel=1e-9)  # (3 + 1) / (3 − 1)
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_what_forecasts_cannot_know_is_left_out():
     y, forecast = grid_of(make_gaussian_forecasts(50, random_state=0), [0.05, 0.25, 0.75, 0.95])
     numbers = measure_forecasts(check_forecasts(y, forecast))
@@ -204,6 +220,7 @@ def test_members_that_agree():
     )[1]
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_large_problems_are_tested_on_a_part(monkeypatch):
     monkeypatch.setattr("skcalib.report._forecast_numbers._MOST_TESTED", 20)
     text = calibration_report(*make_gaussian_forecasts(50, random_state=0), random_state=0)
@@ -222,6 +239,7 @@ def test_readme_shows_lines_of_the_report():
         assert line in report.split("\n"), line
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_one_sample():
     report = calibration_report([0.5], GaussianForecast([0.0], 1.0))
     assert report.startswith("Calibration of 1 forecasts")
@@ -230,7 +248,7 @@ def test_one_sample():
 def test_bad_input():
     y, forecast = make_gaussian_forecasts(10, random_state=0)
     for name, value in (("pos_label", 1), ("labels", [0, 1])):
-        with pytest.raises(ValueError, match=f"{name} is for probabilities of classes"):
+        with pytest.raises(ValueError, match=f"{name} must be None for forecasts of a number"):
             calibration_report(y, forecast, **{name: value})
     with pytest.raises(ValueError, match="y_true must be 1-D, with one outcome for each of the 10"):
         calibration_report(y[1:], forecast)
