@@ -23,6 +23,9 @@ _LEAST_EXACT, _LARGEST_EXACT = -690.0, 16.0
 # From the quartiles to the largest number by doubling.
 _MOST_STEPS = 2100
 
+# An outcome that is moved, and moved back, misses its place by less than this share.
+_ROUNDING = 1e-15
+
 
 class AffineForecast(Forecast):
     """The forecasts of a + b Y with b > 0, where Y has the base forecasts."""
@@ -46,25 +49,38 @@ class AffineForecast(Forecast):
         shape = (-1,) + (1,) * (y.ndim - 1)
         return (y - self.shift.reshape(shape)) / self.factor.reshape(shape)
 
+    def _slack(self, y: np.ndarray) -> np.ndarray:
+        """What `_back` may miss by rounding, at most."""
+        shape = (-1,) + (1,) * (y.ndim - 1)
+        missed = _ROUNDING * (np.abs(y) + np.abs(self.shift).reshape(shape))
+        return np.where(np.isfinite(y), missed / self.factor.reshape(shape), 0.0)
+
+    def _up_to(self, y: np.ndarray) -> np.ndarray:
+        """`_back`, so that rounding does not lose the probability of y itself."""
+        return self._back(y) if self.is_continuous else self._back(y) + self._slack(y)
+
     def _forth(self, y: np.ndarray) -> np.ndarray:
         shape = (-1,) + (1,) * (y.ndim - 1)
         return self.shift.reshape(shape) + self.factor.reshape(shape) * y
 
     def _cdf(self, y: np.ndarray) -> np.ndarray:
-        return self.base._cdf(self._back(y))
+        return self.base._cdf(self._up_to(y))
 
     def _sf(self, y: np.ndarray) -> np.ndarray:
-        return self.base._sf(self._back(y))
+        return self.base._sf(self._up_to(y))
 
     def _logcdf(self, y: np.ndarray) -> np.ndarray:
-        return self.base._logcdf(self._back(y))
+        return self.base._logcdf(self._up_to(y))
 
     def _logsf(self, y: np.ndarray) -> np.ndarray:
-        return self.base._logsf(self._back(y))
+        return self.base._logsf(self._up_to(y))
 
     def _logpdf(self, y: np.ndarray) -> np.ndarray:
-        log_density = self.base._logpdf(self._back(y))
-        return log_density - np.log(self.factor)[:, None] * self.is_continuous
+        back = self._back(y)
+        if self.is_continuous:
+            return self.base._logpdf(back) - np.log(self.factor)[:, None]
+        whole = np.rint(back)  # the outcomes of discrete forecasts are whole numbers
+        return self.base._logpdf(np.where(np.abs(whole - back) <= self._slack(y), whole, back))
 
     def _ppf(self, level: np.ndarray) -> np.ndarray:
         return self._forth(self.base._ppf(level))
@@ -85,7 +101,10 @@ class AffineForecast(Forecast):
         return self._forth(self.base._sample(generator, size))
 
     def _pit_bounds(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self.base._pit_bounds(self._back(y))
+        if self.is_continuous:
+            return self.base._pit_bounds(self._back(y))
+        back, slack = self._back(y), self._slack(y)
+        return self.base._pit_bounds(back - slack)[0], self.base._pit_bounds(back + slack)[1]
 
     def _crps(self, y: np.ndarray) -> np.ndarray:
         return self.factor * self.base.crps(self._back(y))

@@ -98,6 +98,21 @@ def test_scale_of_the_log_score_is_the_root_mean_square():
     np.testing.assert_array_equal(fitted.transform(GAUSSIAN).mean(), MEAN)
 
 
+def test_moved_counts_keep_their_probabilities():
+    counts = DistributionForecast(stats.poisson(np.linspace(1, 9, 200)))
+    drawn = counts.sample(random_state=0)
+    moved = LocationScaleRecalibrator().fit(counts, 0.3 + 1.7 * drawn).transform(counts)
+    y = moved.sample(random_state=0)  # the same draws, moved: rounding must not lose them
+    for actual, expected in (
+        (moved.cdf(y), counts.cdf(drawn)),
+        (moved.logpdf(y), counts.logpdf(drawn)),
+        *zip(moved.pit_bounds(y), counts.pit_bounds(drawn), strict=True),
+    ):
+        np.testing.assert_allclose(actual, expected, rtol=1e-12)
+    np.testing.assert_array_equal(moved.cdf(np.inf), 1)
+    np.testing.assert_array_equal(moved.cdf(-np.inf), 0)
+
+
 def test_formula_by_hand():
     fitted = LocationScaleRecalibrator().fit(GAUSSIAN, Y)
     moved = fitted.transform(GaussianForecast([2.0], [3.0]))
