@@ -295,7 +295,7 @@ def test_kinds_agree_on_the_same_distribution():
         np.testing.assert_allclose(twin.ppf(0.3), gaussian.ppf(0.3), rtol=1e-9)
         np.testing.assert_allclose(twin.log_odds(y), gaussian.log_odds(y), rtol=1e-9)
         np.testing.assert_allclose(twin.crps(y), gaussian.crps(y), rtol=tolerance)
-    members = EnsembleForecast(gaussian.sample(100_000, random_state=0))
+    members = EnsembleForecast(gaussian.sample(20_000, random_state=0))
     np.testing.assert_allclose(members.crps(y), gaussian.crps(y), atol=0.02)
 
 
