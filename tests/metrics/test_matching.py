@@ -89,10 +89,10 @@ def atom_terms(y, location, share, kernel, bandwidth):
 
 def uniform_terms(low, high, bandwidth):
     """The terms of PITs with the rbf kernel, atoms averaged, on a fine grid."""
-    grid = (np.arange(2000) + 0.5) / 2000
-    mass = np.full((len(low), 2000), -1 / 2000)
+    grid = (np.arange(1000) + 0.5) / 1000
+    mass = np.full((len(low), 1000), -1 / 1000)
     for i, (a, b) in enumerate(zip(low, high, strict=True)):
-        share = np.clip(np.minimum(b, grid + 0.00025) - np.maximum(a, grid - 0.00025), 0, None)
+        share = np.clip(np.minimum(b, grid + 0.0005) - np.maximum(a, grid - 0.0005), 0, None)
         mass[i] += share / share.sum()
     values = LINE_KERNELS["rbf"](grid[:, None] - grid, bandwidth)
     return mass @ values @ mass.T
