@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, logit, ndtri_exp
 
 from .._numerics.crps import crps_nodes
-from ._base import Forecast
+from ._base import Components, Forecast
 from ._checks import check_common_levels
 from ._gaussian import GaussianForecast
 
@@ -108,6 +108,10 @@ class AffineForecast(Forecast):
 
     def _crps(self, y: np.ndarray) -> np.ndarray:
         return self.factor * self.base.crps(self._back(y))
+
+    def components(self, n_nodes: int = 64) -> Components:
+        location, variance, weight = self.base.components(n_nodes)
+        return Components(self._forth(location), self.factor[:, None] ** 2 * variance, weight)
 
     def sort_keys(self) -> list[np.ndarray]:
         return [*self.base.sort_keys(), self.shift, self.factor]

@@ -109,6 +109,7 @@ def test_moved_counts_keep_their_probabilities():
         *zip(moved.pit_bounds(y), counts.pit_bounds(drawn), strict=True),
     ):
         np.testing.assert_allclose(actual, expected, rtol=1e-12)
+    np.testing.assert_array_equal(moved.components().weight, counts.components().weight)
     np.testing.assert_array_equal(moved.cdf(np.inf), 1)
     np.testing.assert_array_equal(moved.cdf(-np.inf), 0)
 
