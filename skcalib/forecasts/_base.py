@@ -538,6 +538,10 @@ class Forecast(ABC):
     def _ppf(self, level: np.ndarray) -> np.ndarray:
         """(n, m) to (n, m)."""
 
+    def _atoms(self) -> Components | None:
+        """All likely outcomes in increasing order, if they are known and few."""
+        return None
+
     def _sf(self, y: np.ndarray) -> np.ndarray:
         return np.exp(self._logsf(y))
 

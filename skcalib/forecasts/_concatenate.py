@@ -181,7 +181,15 @@ class ConcatenatedForecast(Forecast):
         return self._in_order([part.quantiles(levels) for part in self.parts if len(part)])
 
     def components(self, n_nodes: int = 64) -> Components:
-        parts = [part.components(n_nodes) for part in self.parts if len(part)]
+        return self._joined([part.components(n_nodes) for part in self.parts if len(part)])
+
+    def _atoms(self) -> Components | None:
+        parts = [part._atoms() for part in self.parts if len(part)]
+        known = [part for part in parts if part is not None]
+        return self._joined(known) if len(known) == len(parts) else None
+
+    def _joined(self, parts: Sequence[Components]) -> Components:
+        """The components of all parts, in the order of the rows."""
         size = max(part.location.shape[1] for part in parts)
         arrays = []
         for name in Components._fields:

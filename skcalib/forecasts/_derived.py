@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, logit, ndtri_exp
 
-from .._numerics.crps import crps_nodes
+from .._numerics.crps import crps_ensemble, crps_nodes
 from ._base import Components, Forecast
 from ._checks import check_common_levels
 from ._gaussian import GaussianForecast
@@ -110,7 +110,14 @@ class AffineForecast(Forecast):
         return self.factor * self.base.crps(self._back(y))
 
     def components(self, n_nodes: int = 64) -> Components:
-        location, variance, weight = self.base.components(n_nodes)
+        return self._moved(self.base.components(n_nodes))
+
+    def _atoms(self) -> Components | None:
+        atoms = self.base._atoms()
+        return None if atoms is None else self._moved(atoms)
+
+    def _moved(self, parts: Components) -> Components:
+        location, variance, weight = parts
         return Components(self._forth(location), self.factor[:, None] ** 2 * variance, weight)
 
     def sort_keys(self) -> list[np.ndarray]:
@@ -218,10 +225,26 @@ class RecalibratedForecast(Forecast):
             [summary(self[rows]._at_points(z), level, weight, rows) for rows in blocks]
         )
 
+    def components(self, n_nodes: int = 64) -> Components:
+        return self._atoms() or super().components(n_nodes)
+
+    def _atoms(self) -> Components | None:
+        atoms = self.base._atoms()
+        if atoms is None:
+            return None
+        return atoms._replace(weight=remapped_weights(atoms.weight, self.level_map))
+
     def _mean(self) -> np.ndarray:
+        atoms = self._atoms()
+        if atoms is not None:
+            return np.einsum("nc,nc->n", atoms.weight, atoms.location)
         return self._integrated(lambda values, level, weight, rows: values @ weight)
 
     def _std(self) -> np.ndarray:
+        atoms = self._atoms()
+        if atoms is not None:
+            centred = atoms.location - self._mean()[:, None]
+            return np.sqrt(np.einsum("nc,nc->n", atoms.weight, centred**2))
         return self._integrated(
             lambda values, level, weight, rows: np.sqrt(
                 (values - (values @ weight)[:, None]) ** 2 @ weight
@@ -229,6 +252,9 @@ class RecalibratedForecast(Forecast):
         )
 
     def _crps(self, y: np.ndarray) -> np.ndarray:
+        atoms = self._atoms()
+        if atoms is not None:
+            return crps_ensemble(y, atoms.location, atoms.weight)
         if self.level_map.has_density:
             return super()._crps(y)
         return self._integrated(
@@ -249,6 +275,15 @@ class RecalibratedForecast(Forecast):
 
     def sort_keys(self) -> list[np.ndarray]:
         return self.base.sort_keys()
+
+
+def remapped_weights(weights: np.ndarray, level_map: Any) -> np.ndarray:
+    """R(W_k) − R(W_(k−1)) for the running sums W of weights (n, s)."""
+    total = np.minimum(np.cumsum(weights, axis=1), 1.0)
+    total[:, -1] = 1.0
+    with np.errstate(divide="ignore"):
+        level = np.exp(level_map.log_cdf(logit(total)))
+    return np.diff(level, axis=1, prepend=0.0)
 
 
 def log_odds_at(forecast: Forecast, y: np.ndarray) -> np.ndarray:

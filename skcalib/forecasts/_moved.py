@@ -4,10 +4,10 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
-from scipy.special import logit, ndtri
+from scipy.special import ndtri
 
 from ._base import Forecast
-from ._derived import AffineForecast, RecalibratedForecast
+from ._derived import AffineForecast, RecalibratedForecast, remapped_weights
 from ._ensemble import EnsembleForecast, ResidualForecast
 from ._gaussian import GaussianForecast, GaussianMixtureForecast
 from ._quantile import QuantileForecast
@@ -78,18 +78,10 @@ def remap(forecast: Forecast, level_map: Any) -> Forecast:
 @remap.register
 def _(forecast: EnsembleForecast, level_map: Any) -> Forecast:
     members, weights = forecast._cached_order
-    return EnsembleForecast(members, _remapped_weights(weights, level_map))
+    return EnsembleForecast(members, remapped_weights(weights, level_map))
 
 
 @remap.register
 def _(forecast: ResidualForecast, level_map: Any) -> Forecast:
-    weights = _remapped_weights(forecast.weights[None], level_map)[0]
+    weights = remapped_weights(forecast.weights[None], level_map)[0]
     return ResidualForecast(forecast.location, forecast.residuals, weights)
-
-
-def _remapped_weights(weights: np.ndarray, level_map: Any) -> np.ndarray:
-    """R(W_k) − R(W_(k−1)) for the running sums W of weights (n, s)."""
-    total = np.minimum(np.cumsum(weights, axis=1), 1.0)
-    total[:, -1] = 1.0
-    level = np.exp(level_map.log_cdf(logit(total)))
-    return np.diff(level, axis=1, prepend=0.0)

@@ -16,6 +16,7 @@ from skcalib.forecasts import (
     QuantileForecast,
     ResidualForecast,
 )
+from skcalib.forecasts._concatenate import concatenate
 from skcalib.forecasts._derived import at_log_odds, log_odds_at
 from skcalib.recalibration import LocationScaleRecalibrator, PITRecalibrator
 
@@ -291,3 +292,22 @@ def test_bad_input():
         PITRecalibrator().fit(GAUSSIAN, np.full(N, np.nan))
     with pytest.raises(ValueError, match="at least 2 outcomes"):
         PITRecalibrator("beta").fit(GAUSSIAN[:1], Y[:1])
+
+
+def test_recalibrated_counts_are_summed_over_their_values():
+    rates = np.linspace(0.5, 6, 40)
+    counts = DistributionForecast(stats.poisson(rates))
+    y = DistributionForecast(stats.poisson(1.5 * rates)).sample(random_state=0)
+    parts = [
+        DistributionForecast(stats.poisson(rates[part])) for part in (slice(15), slice(15, 40))
+    ]
+    value = np.arange(60.0)
+    for forecast in (counts, concatenate(parts)):
+        moved = PITRecalibrator("beta").fit(forecast, y).transform(forecast)
+        below = moved.cdf(np.tile(value, (40, 1)))
+        share = np.diff(below, axis=1, prepend=0.0)
+        mean = share @ value
+        np.testing.assert_allclose(moved.mean(), mean, rtol=1e-9)
+        np.testing.assert_allclose(moved.std() ** 2, share @ value**2 - mean**2, rtol=1e-9)
+        score = np.sum((below - (value >= y[:, None])) ** 2, axis=1)
+        np.testing.assert_allclose(moved.crps(y), score, rtol=1e-9)
