@@ -232,8 +232,10 @@ def distribution_matching_error(
     parameters, for a number d of features (at most 256) that represents the kernel to 1e-12;
     :math:`O(n D r)` with "fourier"; and else :math:`O(n^2 r)` in matrix products over tiles. Other
     kernels and very small bandwidths take :math:`O(n^2)` times the square of the number of
-    components of a forecast (times s log s for s members or nodes). Memory is never :math:`O(n^2)`.
-    "fourier" with "laplacian" draws the frequencies of both kernels.
+    components of a forecast (times s log s for s members or nodes), and hold all components of all
+    forecasts. So they take long for a :class:`~skcalib.forecasts.ResidualForecast` of many
+    residuals, which "rbf" holds only once. No matrix of all pairs is held. "fourier" with
+    "laplacian" draws the frequencies of both kernels.
 
     References
     ----------
