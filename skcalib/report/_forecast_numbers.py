@@ -14,6 +14,9 @@ _MOST_TESTED = 1000
 # Deviations of less than this many standard errors are not reported.
 _CLEAR = 2.0
 
+# A variance of less than this times the mean square is 0 but for rounding.
+_ROUNDING = 1e-12
+
 
 def measure_forecasts(data: ForecastData) -> dict:
     """Scores, errors, coverage and sharpness by name."""
@@ -87,7 +90,9 @@ def diagnose(data: ForecastData) -> list[str]:
     mean, square, noise, noise_of_square = moments
     found = []
     variance = square - mean**2
-    if abs(variance - 1) > _CLEAR * noise_of_square:
+    if variance <= _ROUNDING * square:  # no factor would do
+        found.append("standard deviations are too large: the errors do not vary at all")
+    elif abs(variance - 1) > _CLEAR * noise_of_square:
         factor = np.sqrt(variance)
         size = "small" if factor > 1 else "large"
         factor = max(factor, 1 / factor)

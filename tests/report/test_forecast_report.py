@@ -252,3 +252,11 @@ def test_bad_input():
             calibration_report(y, forecast, **{name: value})
     with pytest.raises(ValueError, match="y_true must be 1-D, with one outcome for each of the 10"):
         calibration_report(y[1:], forecast)
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.7])
+def test_errors_that_do_not_vary_are_told_without_a_factor(shift):
+    mean = np.random.default_rng(0).normal(size=30)
+    data = check_forecasts(mean + shift, GaussianForecast(mean, 1.0))
+    first, *_ = diagnose(data)
+    assert first == "standard deviations are too large: the errors do not vary at all"
