@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from .._inputs.arrays import listed
 from .._numerics.crps import crps_quantiles
 from ._base import Components, Forecast
-from ._checks import check_levels, check_matrix
+from ._checks import check_matrix, number_or_array
 
 
 class QuantileForecast(Forecast):
@@ -191,7 +191,7 @@ class QuantileForecast(Forecast):
 
 def check_grid(levels: ArrayLike, n_columns: int) -> np.ndarray:
     """Increasing levels in (0, 1), one for each column."""
-    array = check_levels(levels, "levels")
+    array = number_or_array(levels, "levels")
     if array.shape != (n_columns,):
         raise ValueError(
             f"levels must hold one level for each of the {n_columns} columns of quantiles; found "
@@ -199,8 +199,8 @@ def check_grid(levels: ArrayLike, n_columns: int) -> np.ndarray:
         )
     if not ((array > 0) & (array < 1)).all():
         raise ValueError(
-            f"levels must lie in (0, 1); found {listed(array)}. Leave out the least and the "
-            "largest outcome."
+            f"levels must lie in (0, 1); found {listed(array)}. Pass 0.05 for 5 %, and leave out "
+            "the least and the largest outcome."
         )
     if not (np.diff(array) > 0).all():
         raise ValueError(

@@ -20,6 +20,7 @@ from skcalib.forecasts import (
 )
 from skcalib.forecasts._as_forecast import is_forecast
 from skcalib.forecasts._data import check_forecasts
+from skcalib.hypothesis_tests import CalibrationTest
 
 MEAN, STD = np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 0.5])
 
@@ -177,7 +178,8 @@ def test_what_is_no_forecast_is_refused(wrong, message):
         (lambda: EnsembleForecast([[1.0, np.nan]]), "members must be finite"),
         (lambda: ResidualForecast(MEAN, [1.0]), "residuals must hold at least 2 values"),
         (lambda: QuantileForecast([[1, 2]], [0.1, 1.0]), "levels must lie in (0, 1)"),
-        (lambda: QuantileForecast([[1, 2]], [0.1, 1.2]), "levels must lie in [0, 1]; found 1.2"),
+        (lambda: QuantileForecast([[1, 2]], [10, 90]), "levels must lie in (0, 1); found [10"),
+        (lambda: QuantileForecast([[1, 2]], [0.1, np.nan]), "levels must lie in (0, 1)"),
         (lambda: QuantileForecast([[1, 2]], [0.9, 0.1]), "levels must increase"),
         (lambda: QuantileForecast([[1, 2]], [0.5, 0.5]), "levels must increase"),
         (lambda: QuantileForecast([[1, 2]], [0.5]), "one level for each of the 2 columns"),
@@ -272,3 +274,62 @@ def test_forecasts_go_through_model_selection_as_x(kind):
     assert cross_val_score(Shift(), forecast, y, cv=3).shape == (3,)
     search = GridSearchCV(Shift(), {"shift": [0.0, 5.0]}, cv=3).fit(forecast, y)
     assert search.best_params_ == {"shift": 5.0}
+
+
+@pytest.mark.parametrize(
+    "dist",
+    [
+        stats.gamma([1.0, np.nan, 2.0]),
+        stats.gamma([1.0, -1.0, 2.0]),
+        stats.t(3, MEAN, [1.0, -1.0, 1.0]),
+        stats.make_distribution(stats.gamma)(a=np.array([1.0, -1.0, 2.0])),
+        stats.poisson([1.0, -1.0, 2.0]),
+    ],
+)
+def test_invalid_parameters_are_no_silent_nan(dist):
+    forecast = DistributionForecast(dist)
+    for use in (
+        lambda: forecast.cdf(1.0),
+        lambda: forecast.ppf(0.5),
+        lambda: forecast.crps([1.0, 1.0, 1.0]),
+        lambda: forecast.pit([1.0, 1.0, 1.0]),
+    ):
+        with pytest.raises(ValueError, match=r"valid parameters; found .* to be NaN in row 1"):
+            use()
+
+
+def test_a_negative_scale_is_a_standard_deviation():
+    with pytest.raises(ValueError, match="std must be positive; found -1 in row 0"):
+        as_forecast(stats.norm(MEAN, -1))
+
+
+def test_counts_are_whole_numbers():
+    with pytest.raises(ValueError, match=r"whole numbers.*found 1.5 in row 1"):
+        check_forecasts([1.0, 1.5, 2.0], stats.poisson(STD))
+    shifted = check_forecasts([1.5, 2.5, 0.5], stats.poisson(STD, loc=0.5))
+    np.testing.assert_allclose(shifted.forecast.pit_bounds(shifted.value)[0][2], 0.0)
+
+
+def test_numbers_of_draws_and_nodes_are_judged():
+    forecast = GaussianForecast(MEAN, STD)
+    for size in (0, -1, 2.5, True):
+        with pytest.raises(ValueError, match="size must be a whole number of at least 1"):
+            forecast.sample(size)
+    with pytest.raises(ValueError, match="n_nodes must be a whole number"):
+        DistributionForecast(stats.gamma(STD)).components(0)
+    for kind in (forecast, EnsembleForecast([[1.0, 2.0]] * 3)):
+        with pytest.raises(ValueError, match="estimator must be 'ecdf' or 'fair'"):
+            kind.crps(MEAN, estimator="bogus")
+    with pytest.raises(ValueError, match="at least one outcome"):
+        check_forecasts([], forecast[:0])
+
+
+def test_tests_of_ensembles_depend_on_the_order_of_neither_rows_nor_members():
+    rng = np.random.default_rng(0)
+    members, y = np.round(rng.normal(size=(25, 3))), np.round(rng.normal(size=25))
+    p_values = set()
+    for rows in (np.arange(25), rng.permutation(25)):
+        for some in (members, members[:, ::-1]):
+            test = CalibrationTest(n_resamples=49, random_state=3)
+            p_values.add(test.fit(EnsembleForecast(some[rows]), y[rows]).p_value_)
+    assert len(p_values) == 1
