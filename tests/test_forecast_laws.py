@@ -116,20 +116,20 @@ def test_every_metric_is_among_the_cases():
 
 @all_cases
 def test_order_of_samples_does_not_matter(name):
-    order = RNG.permutation(N)
+    order = np.random.default_rng(1).permutation(N)
     assert_same(measure(name, Y[order], (MEAN[order], STD[order]), order), reference(name))
 
 
 @all_cases
 def test_only_ratios_of_weights_matter(name):
     assert_same(measure(name, sample_weight=np.full(N, 7)), reference(name))
-    weight = RNG.random(N)
+    weight = np.random.default_rng(1).random(N)
     assert_same(measure(name, sample_weight=1e6 * weight), measure(name, sample_weight=weight))
 
 
 @all_cases
 def test_a_weight_of_zero_removes_the_sample(name):
-    weight = RNG.random(N) * (np.arange(N) % 3 > 0)
+    weight = np.random.default_rng(1).random(N) * (np.arange(N) % 3 > 0)
     rows = weight > 0
     part = measure(name, Y[rows], (MEAN[rows], STD[rows]), rows, sample_weight=weight[rows])
     assert_same(measure(name, sample_weight=weight), part)
@@ -145,7 +145,7 @@ def test_whole_weights_are_repetitions(name):
 
 @all_cases
 def test_containers_do_not_matter(name):
-    index = RNG.permutation(N) + 5
+    index = np.random.default_rng(1).permutation(N) + 5
     series = pd.Series(Y, index=index)
     pair = pd.Series(MEAN, index=index[::-1]), pd.Series(STD, index=index)
     assert_same(measure(name, series, pair, sample_weight=pd.Series(np.ones(N))), reference(name))
@@ -205,8 +205,10 @@ def test_kinds_of_forecasts_agree(name, forecast, tolerance):
 
 
 FORECASTS = {
-    "ensemble": EnsembleForecast(MEAN[:, None] + STD[:, None] * RNG.normal(size=(N, 9))),
-    "weighted": EnsembleForecast(RNG.normal(size=(N, 9)), np.arange(1, 10)),
+    "ensemble": EnsembleForecast(
+        MEAN[:, None] + STD[:, None] * np.random.default_rng(1).normal(size=(N, 9))
+    ),
+    "weighted": EnsembleForecast(np.random.default_rng(1).normal(size=(N, 9)), np.arange(1, 10)),
     "quantile": QuantileForecast(
         stats.norm(MEAN, STD).ppf(np.c_[[0.05, 0.5, 0.95]]).T, [0.05, 0.5, 0.95]
     ),
@@ -228,7 +230,7 @@ def test_every_metric_takes_every_forecast_or_says_why_not(name, kind):
         ), error
         return
     assert np.isfinite(value)
-    order = RNG.permutation(N)
+    order = np.random.default_rng(1).permutation(N)
     assert_same(measure(name, y[order], forecast[order], order), value, 1e-9)
 
 

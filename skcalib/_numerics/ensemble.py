@@ -6,16 +6,33 @@ import numpy as np
 _ROUNDING = 1e-12
 
 
+def cumulative_weights(weight: np.ndarray) -> np.ndarray:
+    """The weight of the first k members, (n, s + 1) for k from 0 to s; exactly 0 and 1 at the ends.
+
+    For equal weights it is k/s, so that equal probabilities are equal to the last bit.
+    """
+    size = weight.shape[1]
+    if (weight == weight[0, 0]).all():
+        return np.broadcast_to(np.arange(size + 1) / size, (len(weight), size + 1))
+    total = np.zeros((len(weight), size + 1))
+    np.cumsum(weight, axis=1, out=total[:, 1:])
+    return np.minimum(total / total[:, -1:], 1.0)
+
+
 def ensemble_cdf(
-    y: np.ndarray, members: np.ndarray, weight: np.ndarray, *, strict: bool = False
+    y: np.ndarray, members: np.ndarray, cumulative: np.ndarray, *, strict: bool = False
 ) -> np.ndarray:
-    """The weight of the members at most y, or less than y: (n, m) from y (n, m), members (n, s)."""
+    """The weight of the members at most y, or less than y, (n, m) for y (n, m).
+
+    Parameters: sorted members (n, s), and their cumulative weights (n, s + 1).
+    """
     compare = np.less if strict else np.less_equal
+    rows = np.arange(len(members))
     probability = np.empty(y.shape)
     for j, column in enumerate(y.T):
-        is_below = compare(members, column[:, None])
-        probability[:, j] = np.einsum("ns,ns->n", weight, is_below)
-    return np.minimum(probability, 1.0)
+        place = compare(members, column[:, None]).sum(axis=1)
+        probability[:, j] = cumulative[rows, place]
+    return probability
 
 
 def ensemble_quantiles(level: np.ndarray, members: np.ndarray, weight: np.ndarray) -> np.ndarray:

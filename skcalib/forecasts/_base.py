@@ -12,6 +12,8 @@ from .._numerics.crps import crps_nodes, quantile_nodes, split_nodes
 from .._types import RandomState
 from ._checks import (
     check_common_levels,
+    check_count,
+    check_estimator_of_score,
     check_levels,
     check_outcome_values,
     check_rows,
@@ -111,6 +113,20 @@ class Forecast(ABC):
 
     def __getitem__(self, rows: Any) -> Self:
         return self._take(check_rows(rows, len(self)))
+
+    # Without these, Python and NumPy would go through the rows by number, and find none.
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError(
+            f"A {type(self).__name__} is no sequence of numbers, and cannot be iterated over. Take "
+            "rows of it with forecast[[0, 1]], or ask it for its mean() or quantiles(levels)."
+        )
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError(
+            f"A {type(self).__name__} holds distributions, and is no array of numbers. Ask it for "
+            "its mean(), quantiles(levels) or sample(size)."
+        )
 
     def _take(self, rows: np.ndarray) -> Self:
         taken = object.__new__(type(self))
@@ -278,6 +294,8 @@ class Forecast(ABC):
             Draws; one-dimensional if `size` is None.
         """
         seed = check_random_state(random_state).randint(2**31 - 1)
+        if size is not None:
+            check_count(size, "size")
         draws = self._sample(np.random.default_rng(seed), 1 if size is None else size)
         return draws[:, 0] if size is None else draws
 
@@ -375,6 +393,7 @@ class Forecast(ABC):
         score : ndarray of shape (n_samples,)
             Scores in the units of the outcome; 0 is best.
         """
+        check_estimator_of_score(estimator)
         if estimator != "ecdf":
             self._refuse(f"estimator={estimator!r}", "has no members", "Use estimator='ecdf'.")
         return self._crps(self._outcomes(y))
@@ -392,6 +411,7 @@ class Forecast(ABC):
         components : Components
             Arrays `location`, `variance` and `weight` of shape (n_samples, n_components).
         """
+        check_count(n_nodes, "n_nodes")
         level, weight = quantile_nodes(n_nodes)
         location = self.quantiles(level)
         return Components(

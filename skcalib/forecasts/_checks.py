@@ -1,6 +1,7 @@
 """Checks of the arrays that forecasts are made of."""
 
 import contextlib
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -177,3 +178,20 @@ def check_levels(levels: ArrayLike, name: str) -> np.ndarray:
             "0.05 for 5 %."
         )
     return array
+
+
+def check_estimator_of_score(estimator: Any) -> None:
+    if estimator not in ("ecdf", "fair"):
+        raise ValueError(
+            f"estimator must be 'ecdf' or 'fair'; found {estimator!r}. Leave it out for the score "
+            "of the forecast as it is."
+        )
+
+
+def check_count(count: Any, name: str) -> None:
+    """A number of draws or nodes."""
+    if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
+        raise ValueError(
+            f"{name} must be a whole number of at least 1; found {count!r}. Leave it out for the "
+            "default."
+        )

@@ -67,8 +67,9 @@ class ForecastData:
         return self.forecast.redraw(generator, size)
 
     def pooled(self) -> np.ndarray:
-        """The outcome and the members of each ensemble, (n, s + 1)."""
-        return np.column_stack([self.value, self.forecast.components().location])
+        """The outcome and the sorted members of each ensemble, (n, s + 1)."""
+        members = np.sort(self.forecast.components().location, axis=1)
+        return np.column_stack([self.value, members])
 
     def values_of(self, outcomes: np.ndarray) -> np.ndarray:
         """The values that redrawn outcomes (R, n) stand for."""
@@ -121,6 +122,7 @@ def check_forecasts(
     """
     forecast = as_forecast(y_forecast, name=names[1])
     value = check_outcome_values(y_true, len(forecast), names[0])
+    check_not_empty(value, names[0])
     forecast.check_outcomes(value, names[0])
     given = None if given is None else check_given(given, len(value))
     n = len(value)
@@ -134,6 +136,14 @@ def check_forecasts(
         given = None if given is None else given[used]
         share = weight[used] / weight[used].sum()
     return ForecastData(forecast, value, share, given)
+
+
+def check_not_empty(value: np.ndarray, name: str) -> None:
+    if len(value) == 0:
+        raise ValueError(
+            f"{name} must hold at least one outcome; found none (0 sample(s)). Check which rows "
+            "were taken."
+        )
 
 
 def check_given(given: Any, n: int) -> np.ndarray:

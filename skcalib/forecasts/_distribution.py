@@ -15,6 +15,9 @@ _MOST_ATOMS = 512
 # Values that are less likely than this share do not count among the likely ones.
 _UNLIKELY = 1e-15
 
+# Whole numbers that were computed miss one by less than this share.
+_ROUNDING = 1e-9
+
 
 class DistributionForecast(Forecast):
     """Distributions of any package, one for each sample.
@@ -73,14 +76,20 @@ class DistributionForecast(Forecast):
         return self._wrapped.n_rows
 
     def _call(self, name: str, *values: np.ndarray) -> np.ndarray:
+        kind = type(self.dist).__name__
         if not self._wrapped.has(name):
             self._refuse(
-                name,
-                f"wraps {type(self.dist).__name__}, which does not tell it",
-                "Pass a distribution that has it.",
+                name, f"wraps {kind}, which does not tell it", "Pass a distribution that has it."
             )
         with np.errstate(divide="ignore"):  # a logarithm may be infinite
-            return self._wrapped.call(name, *values)
+            result = self._wrapped.call(name, *values)
+        if np.isnan(result).any():
+            row = int(np.argmax(np.isnan(result).any(axis=1)))
+            raise ValueError(
+                f"dist must have valid parameters; found {name} to be NaN in row {row} of a "
+                f"{kind}. Look for parameters that are NaN, negative or 0 there."
+            )
+        return result
 
     def _cdf(self, y: np.ndarray) -> np.ndarray:
         return self._call("cdf", y)
@@ -168,6 +177,8 @@ class DistributionForecast(Forecast):
 
     def check_outcomes(self, y: np.ndarray, name: str) -> None:
         low, high = self._wrapped.support()
+        if self._wrapped.has_whole_numbers:
+            check_counts(y, low, name)
         outside = (y < low) | (y > high)
         if outside.any():
             row = int(np.argmax(outside))
@@ -177,3 +188,15 @@ class DistributionForecast(Forecast):
                 f"whose forecast reaches from {low:.6g} to {high:.6g}. Use a forecast that "
                 "holds such outcomes to be possible."
             )
+
+
+def check_counts(y: np.ndarray, low: np.ndarray, name: str) -> None:
+    """Outcomes of a discrete forecast must be whole numbers above the least possible one."""
+    above = y - np.where(np.isfinite(low), low, 0.0)
+    broken = np.abs(above - np.rint(above)) > _ROUNDING * np.maximum(np.abs(y), 1.0)
+    if broken.any():
+        row = int(np.argmax(broken))
+        raise ValueError(
+            f"{name} must hold whole numbers, as its forecasts are of counts; found {y[row]:.6g} "
+            f"in row {row}. Pass the counts themselves, not rates or means of them."
+        )

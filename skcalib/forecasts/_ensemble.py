@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._numerics.crps import crps_ensemble
-from .._numerics.ensemble import ensemble_cdf, ensemble_quantiles
+from .._numerics.ensemble import cumulative_weights, ensemble_cdf, ensemble_quantiles
 from ._base import Components, Forecast
-from ._checks import check_matrix, check_member_weights, check_vector
+from ._checks import check_estimator_of_score, check_matrix, check_member_weights, check_vector
 
 # A location plus a residual misses their sum by less than this share.
 _ROUNDING = 4e-16
@@ -83,16 +83,21 @@ class EnsembleForecast(Forecast):
 
     @cached_property
     def _cached_order(self) -> tuple[np.ndarray, np.ndarray]:
-        """Sorted members and their weights."""
-        order = np.argsort(self.members, axis=1, kind="stable")
+        """Sorted members and their weights, which are sorted where members are equal."""
+        order = np.lexsort((self.weights, self.members))
         members = np.take_along_axis(self.members, order, axis=1)
         return members, np.take_along_axis(self.weights, order, axis=1)
 
+    def _probability(self, y: np.ndarray, *, strict: bool) -> np.ndarray:
+        members, weights = self._cached_order
+        return ensemble_cdf(y, members, cumulative_weights(weights), strict=strict)
+
     def _cdf(self, y: np.ndarray) -> np.ndarray:
-        return ensemble_cdf(y, self.members, self.weights)
+        return self._probability(y, strict=False)
 
     def _sf(self, y: np.ndarray) -> np.ndarray:
-        return ensemble_cdf(-y, -self.members, self.weights, strict=True)
+        members, weights = (part[:, ::-1] for part in self._cached_order)
+        return ensemble_cdf(-y, -members, cumulative_weights(weights), strict=True)
 
     def _logsf(self, y: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore"):
@@ -110,14 +115,15 @@ class EnsembleForecast(Forecast):
 
     def _pit_bounds(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if not self.is_exchangeable:
-            lower = ensemble_cdf(y[:, None], self.members, self.weights, strict=True)
-            return lower[:, 0], self._cdf(y[:, None])[:, 0]
+            column = y[:, None]
+            return self._probability(column, strict=True)[:, 0], self._cdf(column)[:, 0]
         size = self.members.shape[1]
         below = (self.members < y[:, None]).sum(axis=1)
         equal = (self.members == y[:, None]).sum(axis=1)
         return below / (size + 1), (below + equal + 1) / (size + 1)
 
     def crps(self, y: ArrayLike, estimator: str = "ecdf") -> np.ndarray:
+        check_estimator_of_score(estimator)
         fair = estimator == "fair"
         if fair and not self.is_exchangeable:
             self._refuse("estimator='fair'", "has weights", "Use estimator='ecdf'.")
@@ -146,7 +152,7 @@ class EnsembleForecast(Forecast):
         return EnsembleForecast(members, None if self.is_exchangeable else self.weights)
 
     def exchange(self, y: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, "EnsembleForecast"]:
-        members = self.members.copy()
+        members = self._cached_order[0].copy()  # the order of the members does not matter
         rows = np.flatnonzero(place)
         value = y.copy()
         value[rows] = members[rows, place[rows] - 1]
@@ -225,8 +231,7 @@ class ResidualForecast(Forecast):
     @property
     def _cumulative(self) -> np.ndarray:
         """Probability of less than each residual, then 1, (m + 1,)."""
-        total = np.concatenate([[0.0], np.cumsum(self.weights)])
-        return total / total[-1]
+        return cumulative_weights(self.weights[None])[0]
 
     def _place(self, y: np.ndarray, side: Literal["left", "right"]) -> np.ndarray:
         """The number of residuals below y − location, or at most that. Rounding breaks no tie."""
@@ -242,9 +247,8 @@ class ResidualForecast(Forecast):
         return self._at(y, "right")
 
     def _sf(self, y: np.ndarray) -> np.ndarray:
-        place = self._place(y, "right")
-        above = np.concatenate([[0.0], np.cumsum(self.weights[::-1])])[::-1]
-        return (above / above[0])[place]
+        above = cumulative_weights(self.weights[None, ::-1])[0, ::-1]
+        return above[self._place(y, "right")]
 
     def _logsf(self, y: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore"):

@@ -259,7 +259,9 @@ def normal_parameters(dist: Any) -> tuple[Any, Any] | None:
     if is_scipy_frozen(dist):
         if getattr(dist.dist, "name", "") != "norm":
             return None
-        return np.broadcast_to(dist.mean(), _shape_of_parameters(dist)), dist.std()
+        given = dict(zip(("loc", "scale"), dist.args, strict=False)) | dist.kwds
+        centre = np.broadcast_to(given.get("loc", 0.0), _shape_of_parameters(dist))
+        return centre, given.get("scale", 1.0)
     if type(dist).__name__ != "Normal":
         return None
     for mean, std in (("loc", "scale"), ("mu", "sigma")):

@@ -397,3 +397,33 @@ def test_parameters_are_mean_and_log_std():
     assert np.isfinite(certain).all()
     with pytest.raises(ValueError, match="given="):
         DistributionForecast(stats.cauchy(MEAN[:, 0])).parameters()
+
+
+@pytest.mark.parametrize("weights", [None, np.ones(10), np.arange(1.0, 11)])
+def test_the_order_of_members_changes_no_bit(weights):
+    rng = np.random.default_rng(0)
+    members = np.tile(np.arange(10.0), (50, 1))
+    order = np.array([rng.permutation(10) for _ in range(50)])
+    y = rng.choice(12, size=50) - 0.5
+    given = [(members, weights)]
+    shuffled = None if weights is None else np.take_along_axis(np.tile(weights, (50, 1)), order, 1)
+    given.append((np.take_along_axis(members, order, axis=1), shuffled))
+    one, two = (EnsembleForecast(*pair) for pair in given)
+    for name in ("cdf", "at_threshold", "crps"):
+        np.testing.assert_array_equal(getattr(one, name)(y), getattr(two, name)(y))
+    np.testing.assert_array_equal(one.pit_bounds(y), two.pit_bounds(y))
+    assert set(one.cdf(10.0)) == set(one.at_threshold(-1.0)) == {1.0}
+    assert set(one.cdf(-1.0)) == set(one.at_threshold(10.0)) == {0.0}
+    if weights is None or np.ptp(weights) == 0:
+        expected = (np.arange(10) + 1) / 10
+        np.testing.assert_array_equal(one[:1].cdf(np.arange(10.0)[None])[0], expected)
+        np.testing.assert_array_equal(
+            ResidualForecast([0.0], np.arange(10.0)).cdf(np.arange(10.0)[None])[0], expected
+        )
+
+
+def test_forecasts_are_neither_sequences_nor_arrays():
+    forecast = FORECASTS["Gaussian"]
+    for use in (list, np.asarray, lambda f: list(zip(range(N), f, strict=True))):
+        with pytest.raises(TypeError, match="A GaussianForecast"):
+            use(forecast)

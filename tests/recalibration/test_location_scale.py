@@ -101,7 +101,7 @@ def test_scale_of_the_log_score_is_the_root_mean_square():
 def test_moved_counts_keep_their_probabilities():
     counts = DistributionForecast(stats.poisson(np.linspace(1, 9, 60)))
     drawn = counts.sample(random_state=0)
-    moved = LocationScaleRecalibrator().fit(counts, 0.3 + 1.7 * drawn).transform(counts)
+    moved = LocationScaleRecalibrator().fit(counts, np.rint(0.3 + 1.7 * drawn)).transform(counts)
     y = moved.sample(random_state=0)  # the same draws, moved: rounding must not lose them
     for actual, expected in (
         (moved.cdf(y), counts.cdf(drawn)),
