@@ -7,12 +7,13 @@ from typing import Any
 
 from sklearn.base import is_classifier
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.dummy import DummyRegressor
 from sklearn.feature_selection import RFE
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ._as_forecast import as_forecast
+from ._as_forecast import as_forecast, is_forecast
 from ._base import Forecast
 
 
@@ -23,7 +24,9 @@ def forecast_of(estimator: Any, X: Any) -> Forecast:
     distribution of NGBoost's `pred_dist`; the normal distribution of ``predict(X,
     return_std=True)``; the distribution of skpro's `predict_proba`. Pipelines, searches, feature
     eliminations and frozen estimators are looked into, so that a forecast inside is not taken for
-    a normal distribution.
+    a normal distribution. A :class:`~sklearn.dummy.DummyRegressor` has none: its standard
+    deviations are 0. Forecasts as features go through a recalibrator of forecasts, which has no
+    `predict`: its `transform` returns the forecast.
 
     Parameters
     ----------
@@ -31,7 +34,8 @@ def forecast_of(estimator: Any, X: Any) -> Forecast:
         A fitted estimator.
 
     X : array-like of shape (n_samples, n_features)
-        Features, as `predict` of the estimator takes them.
+        Features, as `predict` of the estimator takes them; or forecasts, as `transform` of a
+        recalibrator takes them.
 
     Returns
     -------
@@ -58,7 +62,8 @@ def forecast_of(estimator: Any, X: Any) -> Forecast:
     GaussianForecast(n_samples=442)
     """
     steps, last = innermost(estimator, fitted=True)
-    predict = check_has_forecast(last)
+    maps_forecasts = hasattr(last, "transform") and not hasattr(last, "predict")
+    predict = last.transform if maps_forecasts and is_forecast(X) else check_has_forecast(last)
     for step in steps:
         X = step.transform(X)
     return as_forecast(predict(X))
@@ -101,6 +106,8 @@ def _is_search(estimator: Any) -> bool:
 
 def _forecast_method(estimator: Any) -> Callable | None:
     """The method of the estimator that tells the most of the distribution of the outcomes."""
+    if isinstance(estimator, DummyRegressor):
+        return None  # its standard deviations are 0
     for name in ("predict_forecast", "pred_dist"):
         if hasattr(estimator, name):
             return getattr(estimator, name)

@@ -5,6 +5,7 @@ import pytest
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.datasets import make_regression
+from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_selection import RFE, SelectKBest, f_regression
@@ -22,6 +23,8 @@ from skcalib.forecasts import (
     forecast_of,
 )
 from skcalib.forecasts._estimators import has_forecast
+from skcalib.metrics import get_scorer
+from skcalib.recalibration import LocationScaleRecalibrator, PITRecalibrator
 
 
 class Forecaster(RegressorMixin, BaseEstimator):
@@ -215,3 +218,28 @@ def test_searches_must_have_kept_the_best_estimator(data):
     model.set_params(refit=False).fit(X, y)
     with pytest.raises(TypeError, match=r"found GridSearchCV with refit=False\. Pass refit=True"):
         forecast_of(model, X)
+
+
+def test_a_search_over_a_recalibrator_scores_what_it_returns():
+    rng = np.random.default_rng(0)
+    mean = rng.normal(size=60)
+    forecast, y = GaussianForecast(mean, 1.0), rng.normal(mean, 3.0)
+    grid = {"scale_only": [True, False]}
+    scorer = get_scorer("neg_continuous_ranked_probability_loss")
+    recalibrator = LocationScaleRecalibrator()
+    search = GridSearchCV(recalibrator, grid, scoring=scorer, error_score="raise").fit(forecast, y)
+    expected = GridSearchCV(recalibrator, grid).fit(forecast, y)
+    score = "mean_test_score"
+    np.testing.assert_allclose(search.cv_results_[score], expected.cv_results_[score])
+    fitted = make_pipeline(LocationScaleRecalibrator(), PITRecalibrator("beta")).fit(forecast, y)
+    found = forecast_of(fitted, forecast).crps(y)
+    np.testing.assert_array_equal(found, fitted.transform(forecast).crps(y))
+    with pytest.raises(TypeError, match="must have a forecast"):  # features are no forecasts
+        forecast_of(StandardScaler().fit(np.eye(2)), np.eye(2))
+    with pytest.raises(NotFittedError):
+        forecast_of(recalibrator, forecast)
+
+
+def test_a_dummy_has_no_forecast(data):
+    with pytest.raises(TypeError, match="must have a forecast"):
+        forecast_of(DummyRegressor().fit(*data), data[0])
