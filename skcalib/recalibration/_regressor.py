@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import column_or_1d, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
@@ -165,6 +165,7 @@ class RecalibratedRegressor(ForecastingRegressor, CrossFitting):
         self : object
             The fitted regressor.
         """
+        check_regressor(self.estimator)
         y = column_or_1d(y, warn=True)
         X, y = indexable(X, check_outcome_values(y, len(y), "y"))
         if sample_weight is not None:
@@ -263,6 +264,21 @@ class _Fitted:
         if self.residuals is None:
             return forecast_of(self.estimator, X)
         return ResidualForecast(_numbers(self.estimator, X), self.residuals, self.weight)
+
+
+def check_regressor(estimator: Any) -> None:
+    """Something that predicts a number, or its distribution; skpro's estimators have no tags."""
+    name = type(estimator).__name__
+    if hasattr(estimator, "__sklearn_tags__") and is_classifier(estimator):
+        raise ValueError(
+            f"estimator must be a regressor; found the classifier {name}. Use "
+            "RecalibratedClassifier for classes."
+        )
+    if not (has_forecast(estimator) or hasattr(estimator, "predict")):
+        raise ValueError(
+            f"estimator must be a regressor, with predict or a method for forecast_of; found "
+            f"{name}, which has neither. Pass a regressor."
+        )
 
 
 def _numbers(estimator: Any, X: Any) -> np.ndarray:

@@ -9,11 +9,12 @@ from scipy import stats
 from sklearn import config_context
 from sklearn.base import BaseEstimator, RegressorMixin, clone, is_regressor
 from sklearn.datasets import load_diabetes
+from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.linear_model import BayesianRidge, QuantileRegressor, Ridge
+from sklearn.linear_model import BayesianRidge, LogisticRegression, QuantileRegressor, Ridge
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -287,3 +288,25 @@ def test_the_default_passes_every_check_but_repetition():
     )
     bad = {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"}
     assert bad == {}
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"),
+    [
+        (LogisticRegression(), r"estimator must be a regressor; found the classifier LogisticRegr"),
+        (make_pipeline(StandardScaler(), LogisticRegression()), r"RecalibratedClassifier"),
+        (StandardScaler(), "estimator must be a regressor, .*found StandardScaler, which has ne"),
+    ],
+)
+def test_what_is_no_regressor_is_refused(estimator, message):
+    labels = (y > 100).astype(int)
+    for given in (estimator, FrozenEstimator(clone(estimator).fit(X, labels))):
+        with pytest.raises(ValueError, match=message if given is estimator else "must be a reg"):
+            RecalibratedRegressor(given).fit(X, labels)
+
+
+def test_dummies_get_residuals_though_they_return_a_std():
+    # its standard deviations are 0, which is no distribution
+    model = RecalibratedRegressor(DummyRegressor(), NONE).fit(X, y)
+    np.testing.assert_allclose(model.residuals_, y - cross_val_predict(DummyRegressor(), X, y))
+    assert isinstance(model.predict_forecast(X), ResidualForecast)
