@@ -168,8 +168,14 @@ def near_on_average(
     if 2 * n_components * len(points) <= _ENTRIES:  # so that tests compute them once
         held = features(slice(None))
         features = partial(_rows_of, held)
-    function = partial(kernel_values, family=KERNELS[kernel], bandwidth=bandwidth)
+    # pairs have the same kernel: a statistic must be one function of all draws
+    function = partial(_product_of_waves, frequencies)
     return Given(points, function, np.ones(len(points)), features)
+
+
+def _product_of_waves(frequencies: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
+    rows = slice(None)
+    return _waves_of_rows(s, frequencies, rows) @ _waves_of_rows(t, frequencies, rows).T
 
 
 def _rows_of(held: np.ndarray, rows: slice) -> np.ndarray:

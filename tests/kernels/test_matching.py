@@ -225,3 +225,22 @@ def test_far_outcomes_and_equal_samples_are_no_trouble():
             assert np.isfinite(value)
     alone = {"calibration": "group", "given": [0, 1], "standardize": True}
     assert distribution_matching_error([0, 1], FORECASTS["normal"][:2], **alone) == 0.0
+
+
+def test_random_features_stand_for_the_kernel_of_pairs_as_well():
+    # an outcome far out needs too many features of the target: its terms come pair by pair
+    rng = np.random.default_rng(0)
+    mean, y = rng.normal(size=(2, 30))
+    y[0] = 1e6
+    data = check_forecasts(y, (mean, np.ones(30)))
+    error = MatchingError(data, method="fourier", n_components=5, seed=3, bandwidth=1.0)
+
+    def smoothed(gap, variance):
+        return np.exp(-(gap**2) / (2 * (1 + variance))) / np.sqrt(1 + variance)
+
+    own, between = smoothed(y[:, None] - y, 0.0), smoothed(y[:, None] - mean, 1.0)
+    terms = own - between - between.T + smoothed(mean[:, None] - mean, 2.0)
+    features = error.given.features(slice(None)).astype(np.float64)
+    terms *= features @ features.T
+    expected = (terms.sum() - np.trace(terms)) / (30 * 29)
+    np.testing.assert_allclose(error(y[None]), [expected], rtol=1e-4)
