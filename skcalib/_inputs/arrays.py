@@ -10,6 +10,8 @@ from sklearn.utils import check_array
 
 def as_array(values: Any, name: str) -> np.ndarray:
     """An array of any type; what cannot become one is refused in the name of the argument."""
+    if type(values) is np.ndarray and values.dtype.kind in "biuf" and values.ndim in (1, 2):
+        return values  # check_array takes 20 times as long to return the same
     if np.ma.is_masked(values):
         raise ValueError(
             f"{name} must not have masked values; found {np.ma.count_masked(values)}. Remove these "

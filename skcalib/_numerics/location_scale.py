@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.optimize import minimize
@@ -28,11 +29,11 @@ class LocationScaleProblem:
     score: Score
     is_log: bool
 
-    @property
+    @cached_property
     def centre(self) -> float:
         return float(self.weight @ self.y)
 
-    @property
+    @cached_property
     def unit(self) -> float:
         """Standard deviation of the outcomes, by which they are divided."""
         for values in (self.y - self.centre, self.y - self.mean):
@@ -78,7 +79,7 @@ class LocationScaleProblem:
         z = np.divide(error, self.std, out=np.zeros(len(error)), where=self.std > 0)
         of_spread = self.weight @ self.std**2
         starts = [float(self.weight @ z**2)]
-        if of_spread > 0:
+        if of_spread > 0 and np.ptp(self.std) > 0:  # else it would be the same start again
             starts.append(float(self.weight @ error**2 / of_spread))
         return [start for start in starts if 0 < start < np.inf] or [1.0]
 

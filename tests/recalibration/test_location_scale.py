@@ -19,6 +19,7 @@ from skcalib.forecasts import (
     QuantileForecast,
     ResidualForecast,
 )
+from skcalib.forecasts._moved import centre_and_spread
 from skcalib.recalibration import LocationScaleRecalibrator, PITRecalibrator
 
 rng = np.random.default_rng(0)
@@ -251,3 +252,11 @@ def test_bad_input():
 def test_forecasts_that_hit_every_outcome_are_warned_about():
     with pytest.warns(UserWarning, match="has no optimum"):
         LocationScaleRecalibrator("log").fit(GaussianForecast(MEAN + 1, 1.0), MEAN)
+
+
+def test_forecasts_that_are_as_wide_everywhere_are_searched_once():
+    forecast = ResidualForecast(MEAN, Y - MEAN)
+    mean, std = centre_and_spread(forecast)
+    weight = np.full(len(Y), 1 / len(Y))
+    (start,) = LocationScaleProblem(Y, mean, std, weight, None, False).starts()
+    assert start == pytest.approx(np.mean(((Y - mean) / std) ** 2))
