@@ -47,7 +47,9 @@ class DistributionForecast(Forecast):
     :meth:`components` stands for the distribution by 64 quadrature nodes of its quantile
     function, or by all likely values of a discrete one (up to 512 of them). The score :meth:`crps`
     is found by quadrature of the quantile function, with 32 nodes on either side of the outcome; it
-    is right to about eight digits.
+    is right to about eight digits. For a discrete distribution it is the sum over its likely
+    values; if there are more than 512 of them it is found by quadrature, too, and right to about
+    three digits only.
 
     Examples
     --------
