@@ -7,7 +7,6 @@ environment with the peers (those that are missing are left out):
         python docs/benchmarks/forecast_metrics.py
 """
 
-import resource
 import sys
 import time
 import warnings
@@ -129,8 +128,6 @@ def main(quick=False):
             except ImportError:
                 continue
             print(f"| {n} | {name} | {value:.6g} | {best:.4f} |", flush=True)
-    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"\nLargest memory of the process: {largest:.0f} MB")
 
 
 if __name__ == "__main__":
