@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
+# So many distinct values of an outcome are more than classes usually have.
+_MANY = 10
+
 
 def as_array(values: Any, name: str) -> np.ndarray:
     """An array of any type; what cannot become one is refused in the name of the argument."""
@@ -64,14 +67,25 @@ def numbers_of_objects(values: np.ndarray) -> np.ndarray:
     return np.array(flat).reshape(values.shape) if all(map(is_number, flat)) else values
 
 
+def look_like_numbers(values: Any) -> bool:
+    """Whether these are many distinct numbers, not all of them whole, as labels are not."""
+    values = _as_doubles(values)
+    return len(np.unique(values)) >= _MANY and bool((values % 1 != 0).any())
+
+
 def look_like_probabilities(values: Any) -> bool:
     """Whether these are fractions between 0 and 1, as labels are not."""
-    try:
-        values = np.asarray([] if values is None else values, dtype=np.float64)
-    except (TypeError, ValueError):
-        return False
+    values = _as_doubles(values)
     in_range = values.size > 0 and values.min() >= 0 and values.max() <= 1
     return bool(in_range and (values % 1 != 0).any())
+
+
+def _as_doubles(values: Any) -> np.ndarray:
+    """Numbers; none if these are no numbers."""
+    try:
+        return np.asarray([] if values is None else values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.empty(0)
 
 
 def check_same_length(lengths: dict[str, int]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from .arrays import check_same_length, column_names, listed
 from .labels import as_labels, class_array, encode, label_array
 from .predictions import Predictions
-from .probabilities import check_probabilities
+from .probabilities import check_not_swapped, check_probabilities
 from .weights import check_sample_weight
 
 # A sample with a smaller share of the total weight is left out: squared, it would underflow.
@@ -28,6 +28,7 @@ def check_predictions(
 
     `names` are the names of the first two arguments in error messages.
     """
+    check_not_swapped(y_true, names)
     values = label_array(y_true, name=names[0], partner=names[1])
     proba = check_probabilities(y_proba, name=names[1], partner=names[0], partner_values=y_true)
     observed, code = encode(values, name=names[0], partner=names[1])

@@ -4,7 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import as_array, is_number, look_like_probabilities, numbers_of_objects
+from .arrays import (
+    as_array,
+    is_number,
+    look_like_numbers,
+    look_like_probabilities,
+    numbers_of_objects,
+)
 
 # How far the sum of a row may be from 1, by the number of bytes of a probability; the last is for
 # double precision. A softmax in single precision misses 1 by up to 1.5e-6 for a thousand
@@ -46,13 +52,33 @@ def check_probabilities(
     tolerance = _TOLERANCES.get(proba.dtype.itemsize, SUM_TOLERANCE)
     with np.errstate(over="ignore"):  # long doubles become infinite, which is refused
         proba = proba.astype(np.float64, copy=False)
-    _check_range(proba, name)
-    return proba if proba.ndim == 1 else _check_row_sums(proba, tolerance, name)
+    _check_range(proba, name, partner_values)
+    return proba if proba.ndim == 1 else _check_row_sums(proba, tolerance, name, partner_values)
 
 
-def check_no_forecast(is_forecast: bool, y_proba: Any, name: str) -> None:
+def is_forecast(obj: Any) -> bool:
+    """Whether an argument that may hold probabilities of classes holds forecasts instead.
+
+    These have a distribution function, as those of other packages do; or are (mean, std).
+    """
+    if callable(getattr(obj, "cdf", None)) and not isinstance(obj, type):
+        return True
+    is_pair = isinstance(obj, tuple) and len(obj) == 2
+    return is_pair and all(np.ndim(part) == 1 and hasattr(part, "shape") for part in obj)
+
+
+def check_not_swapped(y_true: Any, names: tuple[str, str]) -> None:
+    """Outcomes are no forecasts; `names` are those of the outcomes and of what predicts them."""
+    if is_forecast(y_true):
+        raise ValueError(
+            f"{names[0]} must hold outcomes; found a forecast of a number, "
+            f"{type(y_true).__name__}. {names[0]} and {names[1]} look swapped: exchange them."
+        )
+
+
+def check_no_forecast(found: bool, y_proba: Any, name: str) -> None:
     """Forecasts of a number hold no probabilities of classes."""
-    if is_forecast:
+    if found:
         raise ValueError(
             f"{name} must hold probabilities of classes; found a forecast of a number, "
             f"{type(y_proba).__name__}. Use a metric or test of forecasts, or the probability that "
@@ -75,7 +101,17 @@ def _refuse_type(proba: np.ndarray, name: str, partner: str, partner_values: Any
     )
 
 
-def _check_range(proba: np.ndarray, name: str) -> None:
+def _remedy_for_numbers(partner_values: Any) -> str:
+    """What to pass if the outcomes look like numbers, which have no probabilities of classes."""
+    if not look_like_numbers(partner_values):
+        return ""
+    return (
+        " Forecasts of a number are passed as an EnsembleForecast, a QuantileForecast or (mean, "
+        "std); see skcalib.forecasts.as_forecast."
+    )
+
+
+def _check_range(proba: np.ndarray, name: str, partner_values: Any) -> None:
     low, high = proba.min(), proba.max()
     if low >= 0 and high <= 1:
         return
@@ -90,10 +126,13 @@ def _check_range(proba: np.ndarray, name: str) -> None:
     raise ValueError(
         f"{name} must lie in [0, 1]; found {float(proba[row])!r} in row {row[0]}. Map scores or "
         "logits to probabilities first; clip rounding errors with np.clip(..., 0, 1)."
+        f"{_remedy_for_numbers(partner_values)}"
     )
 
 
-def _check_row_sums(proba: np.ndarray, tolerance: float, name: str) -> np.ndarray:
+def _check_row_sums(
+    proba: np.ndarray, tolerance: float, name: str, partner_values: Any
+) -> np.ndarray:
     """Rows that sum to 1; rows that miss it by more than 1e-5 are divided by their sums."""
     total = proba.sum(axis=1)
     miss = np.abs(total - 1)
@@ -102,7 +141,7 @@ def _check_row_sums(proba: np.ndarray, tolerance: float, name: str) -> np.ndarra
         raise ValueError(
             f"The rows of {name} must sum to 1 (within {tolerance:g}); found a sum of "
             f"{total[worst]:.10g} in row {worst}. Divide each row by its sum, or pass the columns "
-            "of one-vs-rest scores one at a time."
+            f"of one-vs-rest scores one at a time.{_remedy_for_numbers(partner_values)}"
         )
     return divide_by_sums(proba, total)
 

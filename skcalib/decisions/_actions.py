@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.labels import as_labels
-from .._inputs.probabilities import check_probabilities
+from .._inputs.probabilities import check_probabilities, is_forecast
 from .._sklearn import validate_params
-from ..forecasts._as_forecast import as_forecast, is_forecast
+from ..forecasts._as_forecast import as_forecast
 from ._loss import as_loss, expected_of_classes, least
 
 _CONSTRAINTS: dict = {

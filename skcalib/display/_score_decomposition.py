@@ -7,10 +7,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.constraints import METRIC_CONSTRAINTS, IntegerInterval
+from .._inputs.probabilities import is_forecast
 from .._sklearn import StrOptions, check_matplotlib_support, validate_params
 from .._types import Label, RandomState
 from ..forecasts import forecast_of
-from ..forecasts._as_forecast import is_forecast
 from ..metrics import ScoreDecomposition, score_decomposition
 
 # Attributes of a decomposition, with their colours, from top to bottom.

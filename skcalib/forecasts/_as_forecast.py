@@ -63,14 +63,6 @@ def as_forecast(obj: Any, *, name: str = "y_forecast") -> Forecast:
     raise TypeError(f"{name} must be a forecast; found {_found(obj)}. Pass {_CONSTRUCTORS}.")
 
 
-def is_forecast(obj: Any) -> bool:
-    """Whether an argument that may hold probabilities of classes holds forecasts instead."""
-    if isinstance(obj, Forecast) or is_distribution(obj):
-        return True
-    is_pair = isinstance(obj, tuple) and len(obj) == 2
-    return is_pair and all(np.ndim(part) == 1 and hasattr(part, "shape") for part in obj)
-
-
 def _found(obj: Any) -> str:
     if isinstance(obj, tuple):
         return f"a tuple of {len(obj)} values"

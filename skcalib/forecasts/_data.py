@@ -7,6 +7,7 @@ import numpy as np
 
 from .._inputs.arrays import as_array, check_same_length
 from .._inputs.checks import SMALLEST_SHARE
+from .._inputs.probabilities import check_not_swapped
 from .._inputs.weights import check_sample_weight
 from ._as_forecast import as_forecast
 from ._base import Forecast
@@ -120,6 +121,7 @@ def check_forecasts(
 
     `names` are the names of the first two arguments in error messages.
     """
+    check_not_swapped(y_true, names)
     forecast = as_forecast(y_forecast, name=names[1])
     value = check_outcome_values(y_true, len(forecast), names[0])
     check_not_empty(value, names[0])

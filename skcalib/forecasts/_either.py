@@ -8,8 +8,8 @@ import numpy as np
 from .._inputs.arrays import as_array
 from .._inputs.checks import SMALLEST_SHARE, check_predictions
 from .._inputs.predictions import Predictions
+from .._inputs.probabilities import is_forecast
 from .._inputs.weights import check_sample_weight
-from ._as_forecast import is_forecast
 from ._data import ForecastData, check_forecasts, check_given
 
 

@@ -13,7 +13,8 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ._as_forecast import as_forecast, is_forecast
+from .._inputs.probabilities import is_forecast
+from ._as_forecast import as_forecast
 from ._base import Forecast
 
 

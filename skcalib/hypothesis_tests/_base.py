@@ -8,8 +8,7 @@ from sklearn.utils import Tags
 
 from .._inputs.estimators import check_fit_input
 from .._inputs.predictions import Predictions
-from .._inputs.probabilities import check_no_forecast
-from ..forecasts._as_forecast import is_forecast
+from .._inputs.probabilities import check_no_forecast, is_forecast
 from ..forecasts._data import ForecastData, check_forecasts
 from ..forecasts._either import check_no_labels, with_given
 

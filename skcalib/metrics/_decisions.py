@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS
 from .._inputs.predictions import Predictions
+from .._inputs.probabilities import is_forecast
 from .._kernels.decisions import DecisionGaps
 from .._sklearn import StrOptions, validate_params
 from .._types import Label
 from ..decisions._loss import DecisionLoss, as_loss
-from ..forecasts._as_forecast import is_forecast
 from ..forecasts._data import ForecastData, check_forecasts
 from ..forecasts._either import check_no_labels, holds_forecasts, with_given
 

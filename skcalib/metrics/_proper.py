@@ -12,11 +12,11 @@ from sklearn.utils import check_random_state
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS, IntegerInterval
 from .._inputs.predictions import Predictions
+from .._inputs.probabilities import is_forecast
 from .._numerics.isotonic import isotonic_fit
 from .._numerics.proper import PROPER_LOSSES
 from .._sklearn import StrOptions, validate_params
 from .._types import Label, RandomState
-from ..forecasts._as_forecast import is_forecast
 from ..forecasts._data import ForecastData, check_forecasts
 from ._reductions import average_over_reductions
 from ._threshold_scores import DRAW_TOLERANCE, check_thresholds_known, crps_parts

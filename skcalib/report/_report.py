@@ -7,9 +7,9 @@ from sklearn.utils import check_random_state
 
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS
+from .._inputs.probabilities import is_forecast
 from .._sklearn import validate_params
 from .._types import Label, RandomState
-from ..forecasts._as_forecast import is_forecast
 from ..forecasts._data import check_forecasts
 from ..forecasts._either import check_no_labels
 from ._forecast_numbers import diagnose, measure_forecasts, run_forecast_test

@@ -11,10 +11,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._inputs.constraints import METRIC_CONSTRAINTS, IntegerInterval
+from .._inputs.probabilities import is_forecast
 from .._redraw import seeded_batches
 from .._sklearn import Interval, StrOptions
 from .._types import RandomState
-from ..forecasts._as_forecast import is_forecast
 from ..forecasts._either import check_either
 from ..metrics._registry import ALL_METRICS, entry_of, with_params
 from ..metrics._statistic import MetricStatistic, check_takes_given, check_takes_kind

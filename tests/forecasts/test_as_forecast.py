@@ -9,6 +9,7 @@ from scipy import stats
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
+from skcalib._inputs.probabilities import is_forecast
 from skcalib.forecasts import (
     DistributionForecast,
     EnsembleForecast,
@@ -18,7 +19,6 @@ from skcalib.forecasts import (
     ResidualForecast,
     as_forecast,
 )
-from skcalib.forecasts._as_forecast import is_forecast
 from skcalib.forecasts._data import check_forecasts
 from skcalib.hypothesis_tests import CalibrationTest
 

@@ -28,7 +28,9 @@ from skcalib.hypothesis_tests import (
     UCMETest,
 )
 from skcalib.hypothesis_tests._statistics import statistic_of
-from skcalib.metrics import smooth_calibration_error
+from skcalib.metrics import continuous_ranked_probability_loss, smooth_calibration_error
+from skcalib.report import calibration_report
+from skcalib.uncertainty import confidence_interval
 
 LEVELS = [0.1, 0.25, 0.5, 0.75, 0.9]
 
@@ -595,6 +597,36 @@ def test_tests_of_classes_refuse_forecasts(test):
         ValueError, match=r"y_proba must hold probabilities of classes; found a fore"
     ):
         smooth_calibration_error(y > 0, forecast)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda y, x: CalibrationTest().fit(x, y),
+        lambda y, x: CoxTest().fit(x, y),
+        lambda y, x: confidence_interval("quantile_calibration_error", y, x),
+        calibration_report,
+        smooth_calibration_error,
+        continuous_ranked_probability_loss,
+    ],
+)
+def test_swapped_arguments_are_recognised(call):
+    forecast, y = normal(np.random.default_rng(0), 30)
+    for found in (forecast, (forecast.mean(), forecast.std()), stats.norm(forecast.mean())):
+        with pytest.raises(ValueError, match=r"hold outcomes; found a fore.* look swapped: exch"):
+            call(found, y)
+
+
+def test_numbers_that_are_no_probabilities_are_told_what_forecasts_are():
+    rng = np.random.default_rng(0)
+    y, members = rng.normal(size=30), rng.random((30, 4))
+    for wrong in (y + 2, members):
+        with pytest.raises(ValueError, match=r"EnsembleForecast, a Quant.*forecasts.as_forecast"):
+            CalibrationTest().fit(wrong, y)
+        for labels in (y > 0, np.arange(30) % 2, np.arange(30).astype(str)):
+            with pytest.raises(ValueError, match=r"must (lie in|sum to 1)") as caught:
+                CalibrationTest().fit(wrong, labels)
+            assert "EnsembleForecast" not in str(caught.value)
 
 
 def test_metrics_of_forecasts_refuse_classes():
