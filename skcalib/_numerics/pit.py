@@ -14,6 +14,9 @@ from .sorting import pool_ties
 # Intervals narrower than this are steps: on [½, 1] doubles are farther apart.
 _NARROWEST = 2.0**-60
 
+# Levels and PITs that are the same differ by less than this share of them through rounding.
+_ROUNDING = 1e-9
+
 # The widths of intervals whose slopes are summed together differ by less than 2 to this power.
 _OCTAVES = 5
 
@@ -63,13 +66,13 @@ def laws_at(law: PitLaw, level: float) -> np.ndarray:
 
 def _rise(level: float, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
     """The distribution function of the uniform law on [start, stop] at the level, (n,)."""
-    step = (stop <= level).astype(np.float64)
+    is_reached = stop <= level * (1 + _ROUNDING)
     width = stop - start
     is_ramp = width >= _NARROWEST
     if not is_ramp.any():
-        return step
+        return is_reached.astype(np.float64)
     share = np.divide(level - start, width, out=np.zeros(start.shape), where=is_ramp)
-    return np.where(is_ramp, np.clip(share, 0.0, 1.0), step)
+    return np.where(is_reached, 1.0, np.clip(share, 0.0, 1.0))
 
 
 def own_squares(law: PitLaw) -> np.ndarray:

@@ -123,6 +123,18 @@ def test_folded_halves_by_hand():
     assert laws_at(laws, 0.75)[0] == pytest.approx(5 / 6, abs=1e-15)
 
 
+@both_kinds
+def test_levels_are_reached_whatever_the_last_bit(folded):
+    # sums of 0.1 miss 0.3 and 0.8 by one bit; folded, 0.6 and 0.8 become 0.2 and 0.6
+    upper = np.cumsum(np.full(10, 0.1))
+    level = np.arange(11) / 10
+    laws = pit_laws(upper, upper, folded=folded)
+    expected = np.mean(np.abs(2 * np.arange(1, 11) - 10)[:, None] <= np.arange(11), axis=0)
+    expected = expected if folded else level
+    np.testing.assert_array_equal([laws_at(laws, p).mean() for p in level], expected)
+    assert laws_at(pit_laws(np.array([1e-300]), np.array([1e-300])), 0.0) == 0
+
+
 def test_steep_slopes_leave_nothing_behind():
     # widths from 1 to 1e-16 around each other: cumulated together, 1e16 would swamp all others
     width = 10.0 ** -np.arange(17)
