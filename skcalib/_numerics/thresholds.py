@@ -3,10 +3,11 @@
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from .sorting import pool_ties
-
 # Up to this many distinct outcomes, or steps of forecasts, all of them are edges of cells.
 _MOST_EDGES = 2048
+
+# Probabilities that are the same differ by less than this, depending on the order of summation.
+_ROUNDING = 1e-12
 
 
 def threshold_cells(
@@ -32,10 +33,12 @@ def threshold_cells(
 def recalibrated_brier(proba: np.ndarray, event: np.ndarray, weight: np.ndarray) -> float:
     """The least weighted Brier score of all nondecreasing functions of the probability (n,).
 
-    In a block of equal values v of the isotonic fit, v is the mean of the events, so that the
-    score is that of v(1 − v).
+    Probabilities that rounding may have made differ are tied. In a block of equal values v of the
+    isotonic fit, v is the mean of the events, so that the score is that of v(1 − v).
     """
-    _, mass = pool_ties(proba, np.stack([weight, weight * event]))
+    order = np.argsort(proba)
+    start = np.flatnonzero(np.append(True, np.diff(proba[order]) > _ROUNDING))
+    mass = np.add.reduceat(np.stack([weight, weight * event])[:, order], start, axis=1)
     value = np.clip(isotonic_regression(mass[1] / mass[0], weights=mass[0]).x, 0.0, 1.0)
     return float(mass[0] @ (value * (1 - value)))
 

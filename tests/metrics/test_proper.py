@@ -12,6 +12,7 @@ from skcalib.forecasts import (
     DistributionForecast,
     EnsembleForecast,
     GaussianForecast,
+    GaussianMixtureForecast,
     QuantileForecast,
 )
 from skcalib.forecasts._data import check_forecasts
@@ -359,6 +360,17 @@ def test_the_mean_forecast_of_all_outcomes_is_calibrated():
     np.testing.assert_allclose(
         values_of(parts), [0, 0, parts.uncertainty, parts.uncertainty], atol=1e-13
     )
+
+
+def test_equal_forecasts_do_not_discriminate_whatever_the_order_of_their_parts():
+    rng = np.random.default_rng(0)
+    y, parts = rng.normal(size=30), rng.permuted(np.tile(np.arange(7), (30, 1)), axis=1)
+    weight = rng.dirichlet(np.ones(7))
+    mixture = GaussianMixtureForecast(rng.normal(size=7)[parts], np.ones((30, 7)), weight[parts])
+    members = EnsembleForecast(rng.normal(size=7)[parts], weight[parts])
+    for forecast in (mixture, members):
+        found = score_decomposition(y, forecast, score="crps").discrimination
+        assert found == pytest.approx(0, abs=1e-13)
 
 
 def test_crps_laws():
