@@ -52,7 +52,7 @@ def _averaged(data, loss, average):
 
 @validate_params(
     _LOSS_CONSTRAINTS
-    | {"estimator": [StrOptions({"ecdf", "fair"})], "thresholds": [tuple, list, None]},
+    | {"estimator": [StrOptions({"ecdf", "fair"})], "thresholds": [tuple, list, np.ndarray, None]},
     prefer_skip_nested_validation=True,
 )
 def continuous_ranked_probability_loss(

@@ -58,6 +58,12 @@ def test_carriers_agree(thresholds):
         np.testing.assert_allclose(found, expected, atol=accuracy[name], err_msg=name)
 
 
+def test_thresholds_are_any_pair():
+    options = [{"thresholds": pair} for pair in ((0, 1), [0, 1], np.array([0, 1]))]
+    scores = {continuous_ranked_probability_loss([0.5], ([0.0], [1.0]), **one) for one in options}
+    assert len(scores) == 1
+
+
 def test_thresholds_cut_the_score_into_parts():
     y, mean, std, _ = gaussian_case()
     rng = np.random.default_rng(0)
