@@ -28,7 +28,7 @@ from .._numerics.pit import (
 from .._numerics.sorting import first_of_ties
 from .._sklearn import StrOptions, validate_params
 from .._types import RandomState
-from ..forecasts._data import ForecastData, check_forecasts
+from ..forecasts._data import ForecastData, check_forecasts, check_given
 from ._quantile import known_levels
 
 # Numbers in the curves of one block of query points (8 MB).
@@ -278,7 +278,7 @@ def local_calibration(
     [True, False]
     """
     data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight, given=given)
-    places = _places(data, query, kernel, bandwidth)
+    places = _places(data, _all_rows(query, given, sample_weight), kernel, bandwidth)
     drawn = _drawn_laws(data, n_resamples, random_state)
     error, squared, bias, spread, size, p_value = _local_calibration(data, places, drawn)
     p_values = p_value if n_resamples else None
@@ -399,7 +399,8 @@ def local_calibration_error(
     0.315
     """
     data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight, given=given)
-    places = _places(data, query, kernel, bandwidth)
+    points = _all_rows(query, given, sample_weight) if average is None else query
+    places = _places(data, points, kernel, bandwidth)
     root, debiased, *_ = _local_calibration(data, places, [])
     square = debiased if debias else root**2
     if average is None:
@@ -427,6 +428,13 @@ def _drawn_laws(data, n_resamples, random_state):
         value, forecast = data.arguments(outcome)
         laws.append(pit_laws(*forecast.pit_bounds(value)))
     return laws
+
+
+def _all_rows(query, given, sample_weight):
+    """By default the features of all samples, also of those of weight 0, which the data lack."""
+    if query is not None or given is None or sample_weight is None:
+        return query
+    return check_given(given, len(sample_weight))
 
 
 def _places(data, query, kernel, bandwidth):

@@ -85,6 +85,20 @@ def test_the_mean_is_over_the_weighted_samples():
     assert error == pytest.approx(np.average(np.sqrt(square), weights=weight), abs=1e-12)
 
 
+def test_there_is_one_value_for_each_row_also_without_weight():
+    y, forecast, x, weight = local_case(2)
+    weight[3:5] = 0
+    options = {"given": x, "sample_weight": weight, "bandwidth": 5.0}
+    expected = by_loops(y, forecast, x, x, weight, "rbf", 5.0)
+    around = local_calibration(y, forecast, **options)
+    np.testing.assert_array_equal(around.points, x)
+    np.testing.assert_allclose(around.bias, expected[2], atol=1e-12)
+    errors = local_calibration_error(y, forecast, average=None, **options)
+    np.testing.assert_allclose(errors, np.sqrt(expected[0]), atol=1e-12)
+    error = local_calibration_error(y, forecast, **options)
+    assert error == pytest.approx(np.average(errors, weights=weight), abs=1e-12)
+
+
 def test_the_median_bandwidth_is_that_of_standardised_features():
     y, forecast, x, _ = local_case(3)
     scaled = (x - x.mean(axis=0)) / x.std(axis=0)
