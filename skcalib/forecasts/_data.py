@@ -1,5 +1,6 @@
 """Forecasts and outcomes together, once they have been checked."""
 
+import contextlib
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -152,11 +153,11 @@ def check_given(given: Any, n: int) -> np.ndarray:
     """Features (n, d), or labels of groups (n,) of any type."""
     array = as_array(given, "given")
     check_same_length({"y_true": n, "given": len(array)})
-    if array.dtype.kind in "OUSMmb" and array.ndim == 1:
-        try:
-            return check_numbers(array, "given")[:, None] if array.dtype.kind == "O" else array
-        except ValueError:
-            return array
+    if array.dtype.kind == "O":
+        with contextlib.suppress(ValueError):
+            array = check_numbers(array, "given")
+    if array.dtype.kind in "OUSMmb":
+        return check_groups(array)
     array = check_numbers(array, "given")
     if not np.isfinite(array).all():
         row = int(np.argmin(np.isfinite(array).reshape(n, -1).all(axis=1)))
@@ -165,3 +166,23 @@ def check_given(given: Any, n: int) -> np.ndarray:
             "impute the value."
         )
     return array
+
+
+def check_groups(labels: np.ndarray) -> np.ndarray:
+    """Labels of groups, (n,), which can be sorted."""
+    if labels.ndim > 1 and labels.shape[1] != 1:
+        raise ValueError(
+            "given must hold numbers, or one column of labels of groups; found "
+            f"{labels.shape[1]} columns of type {labels.dtype}. Join them into one label for each "
+            "sample, or encode them as numbers."
+        )
+    labels = labels.ravel()
+    try:
+        np.unique(labels)
+    except TypeError as error:
+        types = sorted({type(label).__name__ for label in labels.tolist()})
+        raise ValueError(
+            f"given must hold labels of one type, none of them missing; found {', '.join(types)}. "
+            "Name the missing ones, such as 'unknown', or turn all into strings."
+        ) from error
+    return labels
