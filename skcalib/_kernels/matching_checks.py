@@ -31,6 +31,9 @@ MATCHING_CONSTRAINTS: dict = {
     "random_state": ["random_state"],
 }
 
+# Larger outcomes have squares that overflow.
+_LARGEST_OUTCOME = 1e150
+
 _SOME_PITS = np.linspace(0, 1, 11)
 
 
@@ -50,6 +53,8 @@ def check_options(
     """Options that fit each other and the data."""
     check_given_of_form(calibration, data.given, given_kernel)
     check_loss(calibration, loss)
+    if calibration not in PIT_FORMS:
+        check_size_of_outcomes(data.value)
     n = len(data.weight)
     if estimator == "unbiased" and n < 2:
         raise ValueError(
@@ -93,6 +98,15 @@ def check_given_of_form(calibration, given, given_kernel):
         raise ValueError(
             "given_kernel='wasserstein' compares forecasts; found an array `given`. Leave one of "
             "the two out."
+        )
+
+
+def check_size_of_outcomes(value):
+    largest = value[np.abs(value).argmax()]
+    if abs(largest) > _LARGEST_OUTCOME:
+        raise ValueError(
+            f"y_true must be at most {_LARGEST_OUTCOME:g} in absolute value, so that distances can "
+            f"be squared; found {largest:g}. Measure outcomes and forecasts in a larger unit."
         )
 
 

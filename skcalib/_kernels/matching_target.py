@@ -5,6 +5,7 @@ A target with features has vectors ρ_i = a(y_i) − E a(Y_i), whose inner produ
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,6 +35,9 @@ MOST_FEATURES = 300
 _ENTRIES = 2**20
 
 _NODES = 64
+
+# Nodes for the PITs of one outcome of positive probability.
+_NODES_OF_ATOM = 16
 
 
 class OutcomeWaves:
@@ -298,12 +302,30 @@ class OutcomePairs:
         return self.factor * pairs
 
 
+class _Nodes(NamedTuple):
+    """Gauss–Legendre nodes of intervals of PITs; each of the distinct intervals is held once."""
+
+    points: np.ndarray  # (m, k)
+    share: np.ndarray  # (k,), sums to 1
+    which: np.ndarray  # (n,), the interval of each sample
+
+
+def _nodes_of(low: np.ndarray, high: np.ndarray) -> _Nodes:
+    """The nodes of the intervals [low, high], (n,) each; points themselves without widths."""
+    if (low == high).all():
+        return _Nodes(low[:, None], np.ones(1), np.arange(len(low)))
+    ends, which = np.unique(np.column_stack([low, high]), axis=0, return_inverse=True)
+    node, share = gauss_legendre(_NODES_OF_ATOM)
+    return _Nodes(ends[:, :1] + np.diff(ends) * node, share, which.ravel())
+
+
 class UniformPairs:
     """PITs and the uniform distribution with any kernel, pair by pair."""
 
     def __init__(self, forecast: Forecast, kernel, bandwidth: float) -> None:
         self.forecast, self.kernel, self.bandwidth = forecast, kernel, bandwidth
-        self.node, self.share = gauss_legendre(_NODES)
+        node, share = gauss_legendre(_NODES)
+        self.uniform = _Nodes(node[None], share, np.zeros(1, dtype=np.intp))
 
     def intervals(self, values: np.ndarray) -> np.ndarray:
         """(R, n, 2)."""
@@ -311,24 +333,36 @@ class UniformPairs:
 
     def forecast_pairs(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         if callable(self.kernel):
-            node = self.node[:, None]
-            mean = self.share @ self.kernel(node, node) @ self.share
+            mean = self._kernel_means(self.uniform, self.uniform)[0, 0]
         else:
             zero, one = np.zeros(1), np.ones(1)
             mean = interval_mean(self.kernel, self.bandwidth, zero, one, zero, one)[0]
         return np.full((len(rows), len(columns)), mean)
 
+    def _kernel_means(self, rows, columns):
+        """The mean of the user's kernel over the nodes of rows and columns, (a, b)."""
+        value = np.empty((len(rows.points), len(columns.points)))
+        n_nodes = len(columns.share)
+        size = max(1, _ENTRIES // (rows.points.size * n_nodes))
+        for start in range(0, len(columns.points), size):
+            points = columns.points[start : start + size]
+            values = self.kernel(rows.points.reshape(-1, 1), points.reshape(-1, 1))
+            values = np.array(values, dtype=np.float64)
+            values = values.reshape(*rows.points.shape, len(points), n_nodes) @ columns.share
+            value[:, start : start + size] = np.einsum("akb,k->ab", values, rows.share)
+        return value[rows.which][:, columns.which]
+
     def _means(self, low, high):
         """E ℓ(U, u), (a,)."""
         if callable(self.kernel):
-            return self.kernel((low + high)[:, None] / 2, self.node[:, None]) @ self.share
+            return self._kernel_means(_nodes_of(low, high), self.uniform)[:, 0]
         return interval_mean(self.kernel, self.bandwidth, low, high, np.zeros(1), np.ones(1))
 
     def gaps(self, value: np.ndarray, rows: np.ndarray, grid: np.ndarray) -> np.ndarray:
         """ℓ(u_i, t) − E ℓ(U, t) at the points t of a grid, (a, b)."""
         low, high = value[rows].T
         if callable(self.kernel):
-            values = self.kernel((low + high)[:, None] / 2, grid[:, None])
+            values = self._kernel_means(_nodes_of(low, high), _nodes_of(grid, grid))
         else:
             ends = low[:, None], high[:, None]
             values = interval_mean(self.kernel, self.bandwidth, *ends, grid, grid)
@@ -338,8 +372,7 @@ class UniformPairs:
         low, high = value[rows].T
         other_low, other_high = value[columns].T
         if callable(self.kernel):
-            middle, other = (low + high) / 2, (other_low + other_high) / 2
-            pairs = np.array(self.kernel(middle[:, None], other[:, None]), dtype=np.float64)
+            pairs = self._kernel_means(_nodes_of(low, high), _nodes_of(other_low, other_high))
         else:
             ends = low[:, None], high[:, None], other_low, other_high
             pairs = interval_mean(self.kernel, self.bandwidth, *ends)

@@ -4,6 +4,7 @@ import itertools
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import erf
 from scipy.stats import expon, norm
@@ -263,6 +264,21 @@ def test_pits_with_atoms_are_averaged(kernel):
         y, forecast, calibration="quantile", kernel=kernel, estimator="biased", **options
     )
     np.testing.assert_allclose(actual, average(terms, None, "biased"), atol=2e-6)
+
+
+@pytest.mark.parametrize("n_values", [2**20, 300])
+def test_callable_kernels_are_averaged_over_the_same_pits(n_values, monkeypatch):
+    monkeypatch.setattr("skcalib._kernels.matching_target._ENTRIES", n_values)
+    forecast = EnsembleForecast(np.round(RNG.normal(size=(N, 3))))
+    y = np.round(Y)
+    named = {"calibration": "quantile", "bandwidth": 0.3}
+    own = {"calibration": "quantile", "kernel": lambda s, t: np.exp(-((s - t.T) ** 2) / 0.18)}
+    expected = distribution_matching_error(y, forecast, estimator="biased", **named)
+    actual = distribution_matching_error(y, forecast, estimator="biased", **own)
+    np.testing.assert_allclose(actual, expected, atol=1e-9)
+    expected = distribution_matching_witness(y, forecast, y_grid=[0.2, 0.7], **named)
+    actual = distribution_matching_witness(y, forecast, y_grid=[0.2, 0.7], **own)
+    np.testing.assert_allclose(actual.value, expected.value, atol=1e-9)
 
 
 def test_the_threshold_kernel_is_that_of_the_indicators():
@@ -576,6 +592,11 @@ def test_standardized_errors_of_classes(form):
         ({"calibration": "group"}, "given must hold the group of each sample"),
         ({"calibration": "quantile", "given": X}, "given must be None"),
         ({"calibration": "individual", "given": np.array(list("abcdef"))}, "must hold numbers"),
+        ({"calibration": "group", "given": ["a", None, "b"] * 2}, "given must .* NoneType, str"),
+        (
+            {"calibration": "group", "given": pd.DataFrame({"a": list("uvuvuv"), "b": range(6)})},
+            "given must hold numbers, or one column of labels of groups; found 2 columns",
+        ),
         ({"calibration": "decision"}, "loss must be given"),
         ({"calibration": "marginal", "loss": 0.5}, "loss must be given"),
         ({"calibration": "decision", "loss": []}, "found an empty list"),
@@ -600,6 +621,9 @@ def test_bad_input(options, message):
 
 
 def test_bad_input_with_other_data():
+    with pytest.raises(ValueError, match=r"y_true must be at most 1e\+150 in absolute value"):
+        distribution_matching_error(1e300 * Y, GAUSSIAN)
+    assert distribution_matching_error(1e300 * Y, GAUSSIAN, calibration="quantile") > 0
     with pytest.raises(ValueError, match="at least 2 samples of positive weight"):
         distribution_matching_error(Y, GAUSSIAN, sample_weight=[1, 0, 0, 0, 0, 0])
     with pytest.raises(ValueError, match="loss must be a number"):
