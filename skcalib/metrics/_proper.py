@@ -225,7 +225,8 @@ def score_decomposition(
     is the multi-class score of scikit-learn.
 
     "crps" is the integral of the Brier score over all thresholds t, at which the prediction is the
-    probability that the outcome exceeds t [2]_. Recalibrated is each threshold on its own, so what
+    probability that the outcome exceeds t [2]_; within 1e-12 of each other they are tied, as
+    rounding depends on the order of members or components. Recalibrated is each threshold on its own, so what
     results need not be distributions. Score and uncertainty, :math:`\frac12 \sum_{i,j} w_i w_j |y_i
     - y_j|`, are exact. The recalibrated score is an integral over cells of thresholds between the
     least and the greatest outcome. Their number is doubled, from 128 to at most 16384, until the

@@ -144,7 +144,8 @@ def quantile_calibration_error(
 
     computed exactly, not on a grid, at :math:`O(n \log n)`. "l2" is the statistic of
     Cramér–von Mises, and "max" that of Kolmogorov–Smirnov. With `levels` the integral is the mean
-    over m levels, and the supremum the largest gap, at :math:`O(n m)`.
+    over m levels, and the supremum the largest gap, at :math:`O(n m)`. A PIT that exceeds a level
+    by no more than a share of 1e-9, as rounding does, does not lie above it.
 
     With "interval" :math:`u_i` becomes :math:`|2 u_i - 1|`, the level of the smallest central
     interval that holds the outcome. A forecast that is too narrow at one end and too wide at the
