@@ -243,7 +243,7 @@ def test_bad_input_is_refused(name):
         (np.where(np.arange(N) == 3, np.nan, Y), (MEAN, STD), "y_true must be finite"),
         (Y, (MEAN, -STD), "std must be positive"),
         (GROUP, (MEAN, STD), "y_true must hold numbers"),
-        ((MEAN, STD), Y, "an array of shape"),
+        ((MEAN, STD), Y, "look swapped: exchange them"),
     ):
         with pytest.raises((ValueError, TypeError), match=message):
             measure(name, y, forecast)
