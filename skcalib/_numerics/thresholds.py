@@ -6,8 +6,13 @@ from scipy.optimize import isotonic_regression
 # Up to this many distinct outcomes, or steps of forecasts, all of them are edges of cells.
 _MOST_EDGES = 2048
 
-# Probabilities that are the same differ by less than this, depending on the order of summation.
-_ROUNDING = 1e-12
+# Probabilities that are the same differ by less than this share of themselves, and its square,
+# depending on the order of summation. Outcomes far outside of forecasts have tiny probabilities,
+# which differ by much less, and matter.
+_ROUNDING = 1e-6
+
+# Those near 1 are rounded to doubles.
+_LEAST_REST = 1e-9
 
 
 def threshold_cells(
@@ -37,7 +42,10 @@ def recalibrated_brier(proba: np.ndarray, event: np.ndarray, weight: np.ndarray)
     isotonic fit, v is the mean of the events, so that the score is that of v(1 − v).
     """
     order = np.argsort(proba)
-    start = np.flatnonzero(np.append(True, np.diff(proba[order]) > _ROUNDING))
+    ordered = proba[order]
+    size = np.minimum(ordered, np.maximum(1 - ordered, _LEAST_REST))[1:]
+    is_new = np.diff(ordered) > _ROUNDING * np.minimum(size, _ROUNDING)
+    start = np.flatnonzero(np.append(True, is_new))
     mass = np.add.reduceat(np.stack([weight, weight * event])[:, order], start, axis=1)
     value = np.clip(isotonic_regression(mass[1] / mass[0], weights=mass[0]).x, 0.0, 1.0)
     return float(mass[0] @ (value * (1 - value)))

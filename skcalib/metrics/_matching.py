@@ -210,7 +210,8 @@ def distribution_matching_error(
     residuals, and otherwise by 64 Gauss–Legendre nodes of the quantile function. A quantile
     forecast tells the probabilities of its cells and no more: outcomes are compared as cells, on
     the scale of levels. PITs of outcomes with positive probability are averaged over their
-    interval, with a callable kernel by 16 Gauss–Legendre nodes. Given the forecast, a quantile forecast is described by its quantiles.
+    interval, with a callable kernel by 16 Gauss–Legendre nodes. Given the forecast, a quantile
+    forecast is described by its quantiles.
 
     An ensemble without weights is calibrated if the outcome is exchangeable with its s members. So
     what is taken from the forecast in order to condition on it is taken from all s + 1 values, and

@@ -225,15 +225,15 @@ def score_decomposition(
     is the multi-class score of scikit-learn.
 
     "crps" is the integral of the Brier score over all thresholds t, at which the prediction is the
-    probability that the outcome exceeds t [2]_; within 1e-12 of each other they are tied, as
-    rounding depends on the order of members or components. Recalibrated is each threshold on its own, so what
-    results need not be distributions. Score and uncertainty, :math:`\frac12 \sum_{i,j} w_i w_j |y_i
-    - y_j|`, are exact. The recalibrated score is an integral over cells of thresholds between the
-    least and the greatest outcome. Their number is doubled, from 128 to at most 16384, until the
-    Brier scores of the forecasts themselves integrate to their CRPS, and the recalibrated score
-    stays what it was, both within 1e-4 of the score (5e-3 for outcomes that are drawn). For up to
-    2048 distinct members or counts it is exact. The cost is that of one isotonic regression for
-    each cell.
+    probability that the outcome exceeds t [2]_. Those within 1e-12 of each other, or less if they
+    are near 0 or 1, are tied, as rounding depends on the order of members or components.
+    Recalibrated is each threshold on its own, so what results need not be distributions. Score and
+    uncertainty, :math:`\frac12 \sum_{i,j} w_i w_j |y_i - y_j|`, are exact. The recalibrated score
+    is an integral over cells of thresholds between the least and the greatest outcome. Their number
+    is doubled, from 128 to at most 16384, until the Brier scores of the forecasts themselves
+    integrate to their CRPS, and the recalibrated score stays what it was, both within 1e-4 of the
+    score (5e-3 for outcomes that are drawn). For up to 2048 distinct members or counts it is exact.
+    The cost is that of one isotonic regression for each cell.
 
     With `n_resamples` outcomes are drawn from the predictions, and decomposed in the same way. The
     mean of their miscalibrations is what a calibrated model would show on such a sample.

@@ -373,6 +373,13 @@ def test_equal_forecasts_do_not_discriminate_whatever_the_order_of_their_parts()
         assert found == pytest.approx(0, abs=1e-13)
 
 
+def test_tiny_probabilities_discriminate():
+    # 20 standard deviations away they are 1e-85 and less
+    y = np.repeat([20.0, 21.0], 2)
+    parts = score_decomposition(y, (y - 20.5 + np.array([0, 0, 0.1, 0.1]), 1.0), score="crps")
+    assert parts.discrimination == pytest.approx(parts.uncertainty)
+
+
 def test_crps_laws():
     y, forecast, weight = normal_case(2)
     mean, std = forecast.loc, forecast.scale
