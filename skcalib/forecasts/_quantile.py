@@ -90,7 +90,14 @@ class QuantileForecast(Forecast):
         return self._bounds[below], self._bounds[np.maximum(up_to, below + 1)]
 
     def _cdf(self, y: np.ndarray) -> np.ndarray:
-        probability = np.empty(y.shape)
+        return self._between(y, self.levels)
+
+    def _sf(self, y: np.ndarray) -> np.ndarray:
+        return self._between(y, 1 - self.levels)
+
+    def _between(self, y: np.ndarray, heights: np.ndarray) -> np.ndarray:
+        """Linear interpolation of what belongs to the levels (K,), at y (n, m)."""
+        value = np.empty(y.shape)
         rows = np.arange(len(self))
         for j, column in enumerate(y.T):
             place = self._cells(column)[1]
@@ -106,12 +113,9 @@ class QuantileForecast(Forecast):
             after = np.minimum(place, len(self.levels) - 1)
             low, high = self.values[rows, place - 1], self.values[rows, after]
             share = np.divide(column - low, high - low, out=np.zeros(len(self)), where=high > low)
-            step = self.levels[after] - self.levels[place - 1]
-            probability[:, j] = self.levels[place - 1] + share * step
-        return probability
-
-    def _sf(self, y: np.ndarray) -> np.ndarray:
-        return np.maximum(1.0 - self._cdf(y), 0.0)
+            step = heights[after] - heights[place - 1]
+            value[:, j] = heights[place - 1] + share * step
+        return value
 
     def _ppf(self, level: np.ndarray) -> np.ndarray:
         first, last = self.levels[0], self.levels[-1]
