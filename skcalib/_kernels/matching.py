@@ -22,13 +22,12 @@ from .matching_checks import (
     check_options,
 )
 from .matching_given import Given, given_of, random_frequencies, raw_points
+from .matching_pairs import OutcomePairs, UniformPairs
 from .matching_sums import all_rows, feature_sums, term_sums, times_given
 from .matching_target import (
     MOST_FEATURES,
-    OutcomePairs,
     OutcomeWaves,
     RandomWaves,
-    UniformPairs,
     UniformWaves,
     outcome_bandwidth,
 )

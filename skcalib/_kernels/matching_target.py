@@ -1,29 +1,23 @@
 """What is matched: outcomes and forecasts, or PITs and the uniform distribution.
 
 A target with features has vectors ρ_i = a(y_i) − E a(Y_i), whose inner products are the terms
-ℓ(y_i, y_j) − e_i(y_j) − e_j(y_i) + c_ij. One without gives these terms for pairs of samples.
+ℓ(y_i, y_j) − e_i(y_j) − e_j(y_i) + c_ij. `matching_pairs` has these terms for other kernels.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
-from .._numerics.atoms import Atoms
-from .._numerics.crps import gauss_legendre
 from .._numerics.matching import (
-    interval_mean,
     interval_waves,
     mixture_waves,
     shifted_waves,
-    smoothed_kernel,
     wave_grid,
     wave_weights,
     waves,
 )
 from .._numerics.median_distance import median_distance
 from ..forecasts import Forecast, ResidualForecast
-from ..forecasts._base import Components
 
 # Nothing of a normal distribution is noticed beyond this many standard deviations.
 _REACH = 6.0
@@ -31,13 +25,7 @@ _REACH = 6.0
 # Up to this many features per sample they are faster than the terms of pairs of normal forecasts.
 MOST_FEATURES = 300
 
-# Entries of a block of kernel values.
-_ENTRIES = 2**20
-
-_NODES = 64
-
-# Nodes for the PITs of one outcome of positive probability.
-_NODES_OF_ATOM = 16
+NODES = 64
 
 
 class OutcomeWaves:
@@ -57,7 +45,7 @@ class OutcomeWaves:
             self.components = None
             low, high = location.min() + residuals[0], location.max() + residuals[-1]
         else:
-            self.components = forecast.components(_NODES)
+            self.components = forecast.components(NODES)
             reach = _REACH * np.sqrt(self.components.variance)
             low = (self.components.location - reach).min()
             high = (self.components.location + reach).max()
@@ -148,7 +136,7 @@ class RandomWaves:
         self, forecast: Forecast, weight: np.ndarray, bandwidth, scale: float, frequency, turns
     ) -> None:
         self.outcome = OutcomeWaves(forecast, weight, bandwidth, scale)
-        self.parts = forecast.components(_NODES)
+        self.parts = forecast.components(NODES)
         self.weight, self.scale = weight, scale
         self.frequency = frequency  # (D,), of the bandwidth 1
         self.turns = turns  # (D, n), the phases of what is given over 2π
@@ -217,7 +205,7 @@ def outcome_bandwidth(value: np.ndarray, weight: np.ndarray, forecast: Forecast)
     median = median_distance(value, weight, "cityblock")
     if median > 0:
         return median
-    parts = forecast.components(_NODES)
+    parts = forecast.components(NODES)
     spread = parts.variance.mean() + parts.location.var()
     return float(np.sqrt(spread)) or 1.0
 
@@ -228,152 +216,3 @@ def pit_intervals(forecast: Forecast, values: np.ndarray) -> tuple[np.ndarray, n
     for r, value in enumerate(values):
         low[r], high[r] = forecast.pit_bounds(value)
     return low, high
-
-
-# Terms of pairs of samples
-
-
-class OutcomePairs:
-    """Outcomes and forecasts with any kernel, pair by pair."""
-
-    def __init__(self, forecast: Forecast, kernel, bandwidth, scale: float) -> None:
-        self.kernel, self.bandwidth, self.factor = kernel, bandwidth, scale**2
-        if callable(kernel):  # it can be averaged over single values only
-            parts = forecast.components(_NODES)
-            if parts.variance.any():
-                parts = Forecast.components(forecast, _NODES)
-        else:
-            parts = forecast.components(_NODES)
-        self.parts = Components(*(np.ascontiguousarray(part) for part in parts))
-        self.atoms = None
-        if kernel in ("laplacian", "energy") and not parts.variance.any():
-            self.atoms = Atoms(kernel, bandwidth, parts.location, parts.weight)
-
-    def forecast_pairs(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """c_ij, (a, b)."""
-        other = Components(*(part[columns] for part in self.parts))
-        value = np.zeros((len(rows), len(columns)))
-        size = max(1, _ENTRIES // value.size)
-        for start in range(0, other.location.shape[1], size):
-            location, variance, weight = (part[:, start : start + size] for part in other)
-            means = self._means(rows, location.ravel(), variance.ravel())
-            value += np.einsum("abc,bc->ab", means.reshape(len(rows), *weight.shape), weight)
-        return self.factor * value
-
-    def _means(self, rows, location, variance=None):
-        """E ℓ(Y_i, Z_j) for forecasts of some rows and normal Z_j, (a, b)."""
-        if self.atoms is not None:
-            return self.atoms.means(rows, location)
-        parts = Components(*(part[rows] for part in self.parts))
-        value = np.zeros((len(rows), len(location)))
-        size = max(1, _ENTRIES // value.size)
-        for start in range(0, parts.location.shape[1], size):
-            some = slice(start, start + size)
-            if callable(self.kernel):
-                points = parts.location[:, some].reshape(-1, 1)
-                values = self.kernel(points, location[:, None])
-                values = values.reshape(len(rows), -1, len(location))
-            else:
-                shift = parts.location[:, some, None] - location
-                spread = parts.variance[:, some, None]
-                spread = spread if variance is None else spread + variance
-                values = smoothed_kernel(self.kernel, shift, spread, self.bandwidth)
-            value += np.einsum("acb,ac->ab", values, parts.weight[:, some])
-        return value
-
-    def gaps(self, value: np.ndarray, rows: np.ndarray, grid: np.ndarray) -> np.ndarray:
-        """ℓ(y_i, t) − e_i(t) at the points t of a grid, (a, b)."""
-        own = value[rows]
-        if callable(self.kernel):
-            values = np.array(self.kernel(own[:, None], grid[:, None]), dtype=np.float64)
-        else:
-            values = smoothed_kernel(self.kernel, own[:, None] - grid, np.zeros(1), self.bandwidth)
-        return np.sqrt(self.factor) * (values - self._means(rows, grid))
-
-    def outcome_pairs(self, value: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        """ℓ(y_i, y_j) − e_i(y_j) − e_j(y_i), (a, b)."""
-        own, other = value[rows], value[columns]
-        if callable(self.kernel):
-            pairs = np.array(self.kernel(own[:, None], other[:, None]), dtype=np.float64)
-        else:
-            pairs = smoothed_kernel(self.kernel, own[:, None] - other, np.zeros(1), self.bandwidth)
-        pairs -= self._means(rows, other)
-        pairs -= self._means(columns, own).T
-        return self.factor * pairs
-
-
-class _Nodes(NamedTuple):
-    """Gauss–Legendre nodes of intervals of PITs; each of the distinct intervals is held once."""
-
-    points: np.ndarray  # (m, k)
-    share: np.ndarray  # (k,), sums to 1
-    which: np.ndarray  # (n,), the interval of each sample
-
-
-def _nodes_of(low: np.ndarray, high: np.ndarray) -> _Nodes:
-    """The nodes of the intervals [low, high], (n,) each; points themselves without widths."""
-    if (low == high).all():
-        return _Nodes(low[:, None], np.ones(1), np.arange(len(low)))
-    ends, which = np.unique(np.column_stack([low, high]), axis=0, return_inverse=True)
-    node, share = gauss_legendre(_NODES_OF_ATOM)
-    return _Nodes(ends[:, :1] + np.diff(ends) * node, share, which.ravel())
-
-
-class UniformPairs:
-    """PITs and the uniform distribution with any kernel, pair by pair."""
-
-    def __init__(self, forecast: Forecast, kernel, bandwidth: float) -> None:
-        self.forecast, self.kernel, self.bandwidth = forecast, kernel, bandwidth
-        node, share = gauss_legendre(_NODES)
-        self.uniform = _Nodes(node[None], share, np.zeros(1, dtype=np.intp))
-
-    def intervals(self, values: np.ndarray) -> np.ndarray:
-        """(R, n, 2)."""
-        return np.stack(pit_intervals(self.forecast, values), axis=-1)
-
-    def forecast_pairs(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        if callable(self.kernel):
-            mean = self._kernel_means(self.uniform, self.uniform)[0, 0]
-        else:
-            zero, one = np.zeros(1), np.ones(1)
-            mean = interval_mean(self.kernel, self.bandwidth, zero, one, zero, one)[0]
-        return np.full((len(rows), len(columns)), mean)
-
-    def _kernel_means(self, rows, columns):
-        """The mean of the user's kernel over the nodes of rows and columns, (a, b)."""
-        value = np.empty((len(rows.points), len(columns.points)))
-        n_nodes = len(columns.share)
-        size = max(1, _ENTRIES // (rows.points.size * n_nodes))
-        for start in range(0, len(columns.points), size):
-            points = columns.points[start : start + size]
-            values = self.kernel(rows.points.reshape(-1, 1), points.reshape(-1, 1))
-            values = np.array(values, dtype=np.float64)
-            values = values.reshape(*rows.points.shape, len(points), n_nodes) @ columns.share
-            value[:, start : start + size] = np.einsum("akb,k->ab", values, rows.share)
-        return value[rows.which][:, columns.which]
-
-    def _means(self, low, high):
-        """E ℓ(U, u), (a,)."""
-        if callable(self.kernel):
-            return self._kernel_means(_nodes_of(low, high), self.uniform)[:, 0]
-        return interval_mean(self.kernel, self.bandwidth, low, high, np.zeros(1), np.ones(1))
-
-    def gaps(self, value: np.ndarray, rows: np.ndarray, grid: np.ndarray) -> np.ndarray:
-        """ℓ(u_i, t) − E ℓ(U, t) at the points t of a grid, (a, b)."""
-        low, high = value[rows].T
-        if callable(self.kernel):
-            values = self._kernel_means(_nodes_of(low, high), _nodes_of(grid, grid))
-        else:
-            ends = low[:, None], high[:, None]
-            values = interval_mean(self.kernel, self.bandwidth, *ends, grid, grid)
-        return values - self._means(grid, grid)
-
-    def outcome_pairs(self, value: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        low, high = value[rows].T
-        other_low, other_high = value[columns].T
-        if callable(self.kernel):
-            pairs = self._kernel_means(_nodes_of(low, high), _nodes_of(other_low, other_high))
-        else:
-            ends = low[:, None], high[:, None], other_low, other_high
-            pairs = interval_mean(self.kernel, self.bandwidth, *ends)
-        return pairs - self._means(low, high)[:, None] - self._means(other_low, other_high)

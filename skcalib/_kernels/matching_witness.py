@@ -4,7 +4,8 @@ import numpy as np
 
 from .matching import MatchingError
 from .matching_given import standardized
-from .matching_target import OutcomePairs, UniformPairs, outcome_bandwidth
+from .matching_pairs import OutcomePairs, UniformPairs
+from .matching_target import outcome_bandwidth
 
 # Kernel values that are held at once.
 _ENTRIES = 2**20

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from skcalib._kernels import matching, matching_given, matching_sums, matching_target
+from skcalib._kernels import matching, matching_given, matching_pairs, matching_sums
 from skcalib._kernels.functions import KERNELS, kernel_values
 from skcalib._kernels.matching import MatchingError
 from skcalib._kernels.matching_null import null_deviation
@@ -89,7 +89,7 @@ def test_features_equal_terms_of_pairs(kind, monkeypatch):
             patch.setattr(matching, "MOST_FEATURES", 0)
             patch.setattr(matching, "_MANY_FEATURES", 0)
             if form == "quantile":
-                patch.setattr(matching_target, "_ENTRIES", 7)
+                patch.setattr(matching_pairs, "_ENTRIES", 7)
             slow = MatchingError(data, calibration=calibration(form))
             assert slow.waves is None
             drawn = data.redraw(np.random.default_rng(0), 2)
