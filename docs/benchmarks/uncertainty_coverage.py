@@ -55,7 +55,7 @@ def interval_ends(metric, params, n, beta, seed):
     """The estimate, and the ends for each level: as `confidence_interval`, from one resampling."""
     y_true, y_proba = make_temperature_family(n, inverse_temperature=beta, random_state=seed)
     with config_context(skip_parameter_validation=True):
-        estimate = Estimates(metric, y_true, {"y_proba": y_proba}, None, [0, 1], params)
+        estimate = Estimates(metric, y_true, {"y_proba": y_proba}, None, [0, 1], None, params)
         values = [v[..., 0] for v in estimate.resample(N_RESAMPLES, seed, n_jobs=None)]
     ends = [hull(*values, estimate.shrinkage, level) for level in LEVELS]
     return values[0], *np.maximum(ends, 0).ravel()

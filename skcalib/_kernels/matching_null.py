@@ -32,6 +32,7 @@ def null_deviation(error, generator: np.random.Generator) -> float:
     for start in range(0, n_draws, size):
         outcomes = part.data.redraw(generator, min(size, n_draws - start))
         terms = part.term_matrices(outcomes)
-        squares += np.sum(terms**2) - np.sum(np.einsum("rii->ri", terms) ** 2)
+        np.einsum("rii->ri", terms)[:] = 0.0  # a sample makes no pair with itself
+        squares += np.sum(terms**2)
     of_all_pairs = n * (n - 1) / (m * (m - 1)) * weight[rows].sum() ** 4
     return float(np.sqrt(2 * of_all_pairs * squares / n_draws) / pair_weight(weight))

@@ -191,7 +191,9 @@ def test_units_and_order_do_not_matter(forecast):
     fitted = LocationScaleRecalibrator().fit(forecast, Y)
     order = np.random.default_rng(5).permutation(N)
     same = LocationScaleRecalibrator().fit(forecast[order], Y[order])
-    assert same.factor_ == pytest.approx(fitted.factor_, rel=1e-4)
+    assert same.score(forecast, Y) == pytest.approx(fitted.score(forecast, Y), rel=1e-5)
+    if not isinstance(forecast, EnsembleForecast):  # whose optimum is flat, and has kinks
+        assert same.factor_ == pytest.approx(fitted.factor_, rel=1e-4)
     unit = LocationScaleRecalibrator()
     if isinstance(forecast, GaussianForecast):
         unit.fit((100 + 7 * MEAN, 7 * STD), 100 + 7 * Y)

@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from scipy import stats
 from sklearn import config_context
 from sklearn.base import BaseEstimator, RegressorMixin, clone, is_regressor
@@ -94,7 +95,8 @@ def test_frozen_regressors_are_used_as_they_are():
     new = expected.transform(frozen.predict(X, return_std=True))
     np.testing.assert_array_equal(model.predict_quantiles(X, [0.9]), new.quantiles([0.9]))
     # rank 28 of 31: the share of the calibration samples themselves
-    share = np.mean(y[60:] <= model.predict_quantiles(X[60:], [0.9])[:, 0])
+    # (one of them is the quantile, but for rounding)
+    share = np.mean(y[60:] <= model.predict_quantiles(X[60:], [0.9])[:, 0] + 1e-9)
     assert share == 28 / 30
 
 
@@ -256,6 +258,11 @@ def test_bad_input():
 
 # BayesianRidge itself fails this check once a standard deviation is asked for.
 OF_BAYESIAN_RIDGE = {"check_dtype_object": "numbers of type object are not converted"}
+if tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 9):
+    OF_BAYESIAN_RIDGE |= {
+        "check_regressor_data_not_an_array": "its standard deviations need arrays",
+        "check_sample_weight_equivalence_on_dense_data": "weights are no repetitions",
+    }
 
 
 @pytest.mark.filterwarnings("ignore")
