@@ -17,6 +17,7 @@ from ..decisions._loss import DecisionLoss
 from ..forecasts import forecast_of
 from ..forecasts._data import ForecastData
 from ..metrics._decisions import check_decision_data, decision_table, standard_error
+from ._axes import axes_of
 
 _DIAGONAL = "as announced"
 
@@ -338,10 +339,7 @@ class DecisionDisplay:
             This object, with `ax_`, `figure_` and `line_`.
         """
         check_matplotlib_support("DecisionDisplay")
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            _, ax = plt.subplots(figsize=(5, 4.2), layout="constrained")
+        ax = axes_of(ax, (5, 4.2))
         draw = self._draw_actions if self.kind == "actions" else self._draw_curves
         draw(ax, name or self.name, kwargs)
         ax.legend(loc="best", framealpha=0.7, edgecolor="none", fontsize="small")

@@ -14,6 +14,7 @@ from .._types import RandomState
 from ..forecasts import forecast_of
 from ..forecasts._data import check_forecasts
 from ..metrics import local_calibration
+from ._axes import axes_of
 
 _LABELS = {
     "bias": "mean PIT − 1/2\nabove 0: outcomes higher than forecast",
@@ -346,11 +347,9 @@ class LocalCalibrationDisplay:
             This object, with `ax_`, `figure_`, `mesh_` and `colorbar_`.
         """
         check_matplotlib_support("LocalCalibrationDisplay")
-        import matplotlib.pyplot as plt
         from matplotlib.colors import ListedColormap
 
-        if ax is None:
-            _, ax = plt.subplots(figsize=(5.5, 4.5), layout="constrained")
+        ax = axes_of(ax, (5.5, 4.5))
         shown = np.ma.masked_where(self.is_chance | np.isnan(self.value), self.value)
         chance = np.ma.masked_where(~self.is_chance | np.isnan(self.value), self.value)
         ax.pcolormesh(self.x, self.y, chance, cmap=ListedColormap(["0.85"]))

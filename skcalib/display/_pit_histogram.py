@@ -14,6 +14,7 @@ from .._types import RandomState
 from ..forecasts import forecast_of
 from ..forecasts._data import ForecastData, check_forecasts
 from ..metrics import quantile_calibration_error
+from ._axes import axes_of, legend_label
 from ._pit_bands import Band, band_of, drawn_distributions, pit_distribution, shade
 
 _LINE = "calibrated"
@@ -308,17 +309,15 @@ class PITHistogramDisplay:
             This object, with `ax_`, `figure_` and `bars_`.
         """
         check_matplotlib_support("PITHistogramDisplay")
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            _, ax = plt.subplots(figsize=(5, 4), layout="constrained")
+        ax = axes_of(ax, (5, 4))
         if _LINE not in ax.get_legend_handles_labels()[1]:
             if self.band is not None:
                 shade(partial(_fill_steps, ax), self.edges, self.band, "bar")
             ax.axhline(1, color="0.3", linewidth=1, linestyle=":", label=_LINE)
-        error = None if self.error is None else f"quantile calibration error {self.error:.3f}"
-        parts = [part for part in (name or self.name, error) if part]
-        style = {"label": "\n".join(parts) if parts else "outcomes", "linewidth": 1.5} | kwargs
+        label = legend_label(
+            name or self.name, "quantile calibration error", self.error, "outcomes"
+        )
+        style = {"label": label, "linewidth": 1.5} | kwargs
         self.bars_ = ax.stairs(self.density, self.edges, **style)
         color = self.bars_.get_edgecolor()
         ax.stairs(self.density, self.edges, fill=True, color=color, alpha=0.2)

@@ -14,6 +14,7 @@ from ..forecasts import forecast_of
 from ..forecasts._data import check_forecasts
 from ..metrics import quantile_calibration_error
 from ..metrics._quantile import known_levels
+from ._axes import axes_of, legend_label
 from ._pit_bands import Band, band_of, drawn_distributions, pit_distribution, shade
 
 _GRID = np.arange(101) / 100
@@ -308,17 +309,15 @@ class QuantileReliabilityDisplay:
             This object, with `ax_`, `figure_` and `line_`.
         """
         check_matplotlib_support("QuantileReliabilityDisplay")
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            _, ax = plt.subplots(figsize=(4.5, 4.5), layout="constrained")
+        ax = axes_of(ax, (4.5, 4.5))
         if _LINE not in ax.get_legend_handles_labels()[1]:
             if self.band is not None:
                 shade(ax.fill_between, self.levels, self.band, "point")
             ax.plot([0, 1], [0, 1], color="0.3", linewidth=1, linestyle=":", label=_LINE)
-        error = None if self.error is None else f"quantile calibration error {self.error:.3f}"
-        parts = [part for part in (name or self.name, error) if part]
-        style = {"label": "\n".join(parts) if parts else "outcomes"} | kwargs
+        label = legend_label(
+            name or self.name, "quantile calibration error", self.error, "outcomes"
+        )
+        style = {"label": label} | kwargs
         if len(self.levels) < 30:
             style = {"marker": "o", "markersize": 4} | style
         (self.line_,) = ax.plot(self.levels, self.observed, **style)

@@ -14,6 +14,7 @@ from .._numerics.isotonic import isotonic_fit
 from .._sklearn import Interval, check_matplotlib_support, validate_params
 from .._types import Label, RandomState
 from ..metrics import smooth_calibration_error
+from ._axes import axes_of, legend_label
 
 _GRID = np.linspace(0.0, 1.0, 101)
 
@@ -298,15 +299,13 @@ class ReliabilityDisplay:
             This object, with `ax_`, `figure_` and `line_`.
         """
         check_matplotlib_support("ReliabilityDisplay")
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            _, ax = plt.subplots(figsize=(4.5, 4.5), layout="constrained")
+        ax = axes_of(ax, (4.5, 4.5))
         if _DIAGONAL not in ax.get_legend_handles_labels()[1]:
             ax.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":", label=_DIAGONAL)
-        error = None if self.error is None else f"smooth calibration error {self.error:.3f}"
-        parts = [part for part in (name or self.name, error) if part]
-        style = {"label": "\n".join(parts) if parts else "observed frequency"} | kwargs
+        label = legend_label(
+            name or self.name, "smooth calibration error", self.error, "observed frequency"
+        )
+        style = {"label": label} | kwargs
         (self.line_,) = ax.plot(self.predicted, self.observed, **style)
         color = self.line_.get_color()
         if self.band is not None:

@@ -12,6 +12,7 @@ from .._sklearn import StrOptions, check_matplotlib_support, validate_params
 from .._types import Label, RandomState
 from ..forecasts import forecast_of
 from ..metrics import ScoreDecomposition, score_decomposition
+from ._axes import axes_of
 
 # Attributes of a decomposition, with their colours, from top to bottom.
 _PARTS = {"miscalibration": "C3", "discrimination": "C2", "uncertainty": "0.6"}
@@ -260,10 +261,7 @@ class ScoreDecompositionDisplay:
             This object, with `ax_`, `figure_` and `bars_`.
         """
         check_matplotlib_support("ScoreDecompositionDisplay")
-        import matplotlib.pyplot as plt
-
-        if ax is None:
-            _, ax = plt.subplots(figsize=(5.5, 3), layout="constrained")
+        ax = axes_of(ax, (5.5, 3))
         rows = [text.get_text() for text in ax.get_yticklabels()] if ax.containers else []
         parts = self.decomposition
         value = np.array([getattr(parts, part) for part in _PARTS])
