@@ -80,7 +80,7 @@ class MatchingError:
         n_components=200,
         seed=None,
     ):
-        self.data = self.predictions = data
+        self.data = data
         self.estimator = estimator
         self.weight = data.weight
         self.pair_weight = pair_weight(data.weight)

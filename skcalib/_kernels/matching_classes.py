@@ -58,7 +58,7 @@ class MeanOfClasses:
         """The statistic of some samples, with the same bandwidths."""
         part = copy(self)
         part.data = self.data.take(rows)
-        part.errors = [error.on(error.predictions.take(rows)) for error in self.errors]
+        part.errors = [error.on(error.data.take(rows)) for error in self.errors]
         return part
 
     def term_matrices(self, outcomes: np.ndarray) -> np.ndarray:
@@ -99,6 +99,6 @@ class TopLabelError(OneError):
 
 
 def _terms(error, labels):
-    kernel, points = error.kernel, error.predictions.matrix
+    kernel, points = error.kernel, error.data.matrix
     mass = error.weighted_residuals(labels).transpose(1, 0, 2)  # (R, n, K)
     return kernel(points, points) * (mass @ mass.transpose(0, 2, 1))

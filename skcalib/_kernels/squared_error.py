@@ -64,7 +64,7 @@ class SquaredKernelError:
         estimator="unbiased",
         block_size=None,
     ):
-        self.predictions = predictions
+        self.data = predictions
         self.estimator = estimator
         self.block_size = _block_size(estimator, block_size, len(predictions.weight))
         weight = predictions.weight
@@ -113,11 +113,11 @@ class SquaredKernelError:
         """The largest |h_ij|; None for a callable kernel, which may take any value."""
         if callable(self.options["kernel"]):
             return None
-        return largest_term(self.options["class_kernel"], len(self.predictions.classes))
+        return largest_term(self.options["class_kernel"], len(self.data.classes))
 
     @property
     def numbers_per_draw(self):
-        return self.predictions.proba.size
+        return self.data.proba.size
 
     def on(self, predictions):
         """The same statistic of other predictions, with the bandwidth already chosen."""
@@ -133,14 +133,14 @@ class SquaredKernelError:
         values = pairs + diagonal if is_biased else pairs / self.pair_weight
         check_finite_kernel(values)
         if is_biased:
-            check_not_negative(values, len(self.predictions.weight) * diagonal)
+            check_not_negative(values, len(self.data.weight) * diagonal)
             values = np.maximum(values, 0.0)
         return values
 
     def block_sums(self, labels):
         """Σ_{i≠j} w_i w_j h_ij within each block, (n_blocks, R)."""
         mass = self.weighted_residuals(labels)
-        sums = gram_block_sums(self.kernel, self.predictions.matrix, mass, self.block_size)
+        sums = gram_block_sums(self.kernel, self.data.matrix, mass, self.block_size)
         check_finite_kernel(sums)
         return sums
 
@@ -148,13 +148,13 @@ class SquaredKernelError:
         """The kernel k, points and masses with w_i w_j h_ij = k(point_i, point_j) ⟨mass_i, mass_j⟩,
         of the labels that were observed.
         """
-        predictions = self.predictions
+        predictions = self.data
         mass = self.weighted_residuals(predictions.label[None])[:, 0]
         return self.kernel, predictions.matrix, mass
 
     def weighted_residuals(self, labels):
         """w_i L r_i for R label vectors (R, n): (n, R, K)."""
-        points, weight = self.predictions.matrix, self.predictions.weight
+        points, weight = self.data.matrix, self.data.weight
         residual = (labels.T[:, :, None] == np.arange(points.shape[1])).astype(np.float64)
         residual -= points[:, None, :]
         residual *= weight[:, None, None]
@@ -164,7 +164,7 @@ class SquaredKernelError:
         """Σ_{i≠j} w_i w_j h_ij."""
         if not self.is_on_a_line:
             mass = self.weighted_residuals(labels)
-            return gram_pair_sum(self.kernel, self.predictions.matrix, mass)
+            return gram_pair_sum(self.kernel, self.data.matrix, mass)
         residual, scale = self._residuals_on_a_line(labels)
         return scale * laplace_pair_sum(self.ordered_proba, residual, self.length)
 
@@ -173,7 +173,7 @@ class SquaredKernelError:
         if not self.is_on_a_line:
             mass = self.weighted_residuals(labels)
             norms = np.einsum("nrk,nrk->rn", mass, mass)
-            return norms @ gram_diagonal(self.kernel, self.predictions.matrix)
+            return norms @ gram_diagonal(self.kernel, self.data.matrix)
         residual, scale = self._residuals_on_a_line(labels)
         return scale * np.einsum("rn,rn->r", residual, residual)
 

@@ -19,13 +19,13 @@ def asymptotic(error, statistic, test):
     if error.block_size is None:
         null = bootstrap_null(error, test.n_resamples, check_random_state(test.random_state))
         return monte_carlo_p_value(statistic, null), null
-    sums = error.block_sums(error.predictions.outcome[None])[:, 0]
+    sums = error.block_sums(error.data.outcome[None])[:, 0]
     return blocks_p_value(sums, error.pair_weight), None
 
 
 def distribution_free(error, statistic, test):
     """The bound on the p-value that holds for every number of samples; nothing is drawn."""
-    n = len(error.predictions.weight)
+    n = len(error.data.weight)
     p_value = distribution_free_p_value(
         statistic, error.estimator, n, error.block_size, error.largest_term
     )
@@ -54,7 +54,7 @@ def check_law(test, statistic):
             "method='asymptotic' needs an unbiased estimator; found estimator='biased'. Use "
             "'unbiased', or method='conditional'."
         )
-    weight, block_size = statistic.predictions.weight, statistic.block_size
+    weight, block_size = statistic.data.weight, statistic.block_size
     is_mean_of_blocks = test.method == "asymptotic" and block_size is not None
     if not is_mean_of_blocks and np.ptp(weight) > 0:
         raise ValueError(
@@ -93,7 +93,7 @@ def bootstrap_null(error, n_resamples, random_state):
 
     for a times the unbiased estimate. Its projection on single samples is subtracted.
     """
-    order = error.predictions.canonical_order()
+    order = error.data.canonical_order()
     n = len(order)
     kernel, points, mass = error.gram_terms()
     diagonal = gram_diagonal(kernel, points) * np.einsum("nk,nk->n", mass, mass)
