@@ -104,8 +104,7 @@ def check_decision_data(
     decision = as_loss(loss)
     may_be_numbers = not decision.is_of_classes and holds_forecasts(y_true, y_proba)
     if is_forecast(y_proba) or may_be_numbers:
-        check_no_labels(labels)
-        check_no_positive(pos_label)
+        check_no_labels(labels, pos_label)
         data = check_forecasts(
             y_true, y_proba, sample_weight=sample_weight, given=given, names=("y_true", "y_proba")
         )
@@ -375,12 +374,4 @@ def check_given_name(given):
         raise ValueError(
             f"given must be None, 'action', or an array with the group of each sample; found "
             f"{given!r}. Pass the column itself."
-        )
-
-
-def check_no_positive(pos_label):
-    """Forecasts of a number have no positive class."""
-    if pos_label is not None:
-        raise ValueError(
-            f"pos_label must be None for forecasts of a number; found {pos_label!r}. Leave it out."
         )
