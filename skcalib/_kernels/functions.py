@@ -6,8 +6,9 @@ from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
-from scipy.spatial.distance import cdist
+from array_api_compat import array_namespace
 
+from .._numerics.array_api import Array, distances
 from .._numerics.median_distance import median_distance
 from .._sklearn import Interval, StrOptions
 from .checks import check_kernel
@@ -44,16 +45,12 @@ KERNEL_CONSTRAINTS: dict = {
 }
 
 
-def kernel_values(
-    s: np.ndarray, t: np.ndarray, family: KernelFamily, bandwidth: float
-) -> np.ndarray:
-    gram = cdist(s, t, family.metric)
-    gram *= family.scale / max(bandwidth, SMALLEST_BANDWIDTH)
+def kernel_values(s: Array, t: Array, family: KernelFamily, bandwidth: float) -> Array:
+    """k of points (a, K) and (b, K), (a, b), on the namespace of the arrays."""
+    distance = distances(s, t, family.metric) * (family.scale / max(bandwidth, SMALLEST_BANDWIDTH))
     if family.is_gaussian:
-        np.square(gram, out=gram)
-        gram *= 0.5
-    np.negative(gram, out=gram)
-    return np.exp(gram, out=gram)
+        distance = distance**2 / 2
+    return array_namespace(distance).exp(-distance)
 
 
 def kernel_function(predictions, kernel, bandwidth):

@@ -6,7 +6,7 @@ import numpy as np
 
 from .._numerics.atoms import Atoms
 from .._numerics.crps import gauss_legendre
-from .._numerics.matching import interval_mean, smoothed_kernel
+from .._numerics.matching import interval_mean, smoothed_kernel, uniform_pair_mean
 from ..forecasts import Forecast
 from ..forecasts._base import Components
 from .matching_target import NODES, pit_intervals
@@ -30,8 +30,9 @@ class OutcomePairs:
         else:
             parts = forecast.components(NODES)
         self.parts = Components(*(np.ascontiguousarray(part) for part in parts))
+        self.has_spread = bool(parts.variance.any())
         self.atoms = None
-        if kernel in ("laplacian", "energy") and not parts.variance.any():
+        if kernel in ("laplacian", "energy") and not self.has_spread:
             self.atoms = Atoms(kernel, bandwidth, parts.location, parts.weight)
 
     def forecast_pairs(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -60,8 +61,9 @@ class OutcomePairs:
                 values = values.reshape(len(rows), -1, len(location))
             else:
                 shift = parts.location[:, some, None] - location
-                spread = parts.variance[:, some, None]
-                spread = spread if variance is None else spread + variance
+                spread = parts.variance[:, some, None] if self.has_spread else None
+                if variance is not None and self.has_spread:
+                    spread = spread + variance
                 values = smoothed_kernel(self.kernel, shift, spread, self.bandwidth)
             value += np.einsum("acb,ac->ab", values, parts.weight[:, some])
         return value
@@ -72,7 +74,7 @@ class OutcomePairs:
         if callable(self.kernel):
             values = np.array(self.kernel(own[:, None], grid[:, None]), dtype=np.float64)
         else:
-            values = smoothed_kernel(self.kernel, own[:, None] - grid, np.zeros(1), self.bandwidth)
+            values = smoothed_kernel(self.kernel, own[:, None] - grid, None, self.bandwidth)
         return np.sqrt(self.factor) * (values - self._means(rows, grid))
 
     def outcome_pairs(self, value: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -81,7 +83,7 @@ class OutcomePairs:
         if callable(self.kernel):
             pairs = np.array(self.kernel(own[:, None], other[:, None]), dtype=np.float64)
         else:
-            pairs = smoothed_kernel(self.kernel, own[:, None] - other, np.zeros(1), self.bandwidth)
+            pairs = smoothed_kernel(self.kernel, own[:, None] - other, None, self.bandwidth)
         pairs -= self._means(rows, other)
         pairs -= self._means(columns, own).T
         return self.factor * pairs
@@ -120,8 +122,7 @@ class UniformPairs:
         if callable(self.kernel):
             mean = self._kernel_means(self.uniform, self.uniform)[0, 0]
         else:
-            zero, one = np.zeros(1), np.ones(1)
-            mean = interval_mean(self.kernel, self.bandwidth, zero, one, zero, one)[0]
+            mean = uniform_pair_mean(self.kernel, self.bandwidth)
         return np.full((len(rows), len(columns)), mean)
 
     def _kernel_means(self, rows, columns):

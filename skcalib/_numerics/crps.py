@@ -4,13 +4,17 @@ All scores are in the units of the outcome, and 0 is best. Outcomes are (n,), an
 """
 
 import itertools
+import math
 from collections.abc import Callable
 
 import numpy as np
+from array_api_compat import array_namespace
 from scipy.special import ndtr
 
-_SQRT_PI = np.sqrt(np.pi)
-_SQRT_2_PI = np.sqrt(2 * np.pi)
+from .array_api import Array, special_functions
+
+_SQRT_PI = math.sqrt(math.pi)
+_SQRT_2_PI = math.sqrt(2 * math.pi)
 
 # Beyond this many standard deviations the normal density and its tail are 0 in double precision.
 _VANISHED = 40.0
@@ -25,18 +29,24 @@ def gauss_legendre(n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     return (node + 1) / 2, weight / 2
 
 
-def normal_density(z: np.ndarray) -> np.ndarray:
-    z = np.minimum(np.abs(z), _VANISHED)  # squares of huge numbers would overflow
-    return np.exp(-(z**2) / 2) / _SQRT_2_PI
+def normal_density(z: Array) -> Array:
+    xp = array_namespace(z)
+    z = xp.clip(z, -_VANISHED, _VANISHED)  # squares of huge numbers would overflow
+    return xp.exp(-(z**2) / 2) / _SQRT_2_PI
 
 
-def mean_distance(shift: np.ndarray, variance: np.ndarray) -> np.ndarray:
-    """E|D| of D ~ N(shift, variance); |shift| where the variance is 0."""
-    shift, variance = np.broadcast_arrays(shift, variance)
-    deviation = np.sqrt(variance)
-    z = np.divide(shift, deviation, out=np.zeros(shift.shape), where=deviation > 0)
+def mean_distance(shift: Array, variance: Array | None) -> Array:
+    """E|D| of D ~ N(shift, variance); |shift| where the variance is 0, or if it is None."""
+    xp = array_namespace(shift)
+    if variance is None:
+        return xp.abs(shift)
+    shift, variance = xp.broadcast_arrays(shift, variance)
+    is_wide = variance > 0
+    deviation = xp.sqrt(xp.where(is_wide, variance, 1.0))
+    z = shift / deviation
     spread = 2 * deviation * normal_density(z)
-    return np.where(deviation > 0, spread + shift * (1 - 2 * ndtr(-z)), np.abs(shift))
+    probability = special_functions(xp).ndtr(-z)
+    return xp.where(is_wide, spread + shift * (1 - 2 * probability), xp.abs(shift))
 
 
 def crps_gaussian(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> np.ndarray:

@@ -4,9 +4,12 @@ Kernels are ℓ(d) of the difference d of two outcomes, with a bandwidth ν in t
 outcomes: "rbf" exp(−d²/(2ν²)), "laplacian" exp(−|d|/ν), and "energy" −|d|, which has none.
 """
 
-import numpy as np
-from scipy.special import erf, erfc, erfcx
+import math
 
+import numpy as np
+from array_api_compat import array_namespace
+
+from .array_api import Array, special_functions
 from .crps import mean_distance
 
 # The trapezoidal rule for the rbf kernel uses frequencies up to `cut_off` over the bandwidth, and a
@@ -16,6 +19,11 @@ ROUGH_CUT_OFF, ROUGH_MARGIN = 5.0, 5.5  # misses it by about 1e-6
 
 # Below this argument erfcx comes close to overflow.
 _STEEP = -5.0
+
+# A standard deviation of this share of the distance from the kink changes nothing.
+_NEGLIGIBLE = 1e-8
+
+_ROOT_2 = math.sqrt(2.0)
 
 # Intervals of a smaller probability count as points.
 _NARROW = 1e-8
@@ -27,35 +35,38 @@ _ENTRIES = 2**19
 # Means under normal distributions
 
 
-def smoothed_kernel(
-    kernel: str, shift: np.ndarray, variance: np.ndarray, bandwidth: float
-) -> np.ndarray:
-    """E ℓ(D) of D ~ N(shift, variance); ℓ(shift) where the variance is 0."""
+def smoothed_kernel(kernel: str, shift: Array, variance: Array | None, bandwidth: float) -> Array:
+    """E ℓ(D) of D ~ N(shift, variance); ℓ(shift) where the variance is 0, or if it is None."""
     if kernel == "energy":
         return -mean_distance(shift, variance)
+    xp = array_namespace(shift)
     if kernel == "rbf":
-        total = bandwidth**2 + variance
-        return np.exp(-(shift**2) / (2 * total)) * (bandwidth / np.sqrt(total))
-    return _smoothed_laplacian(np.abs(shift) / bandwidth, np.sqrt(variance) / bandwidth)
+        total = bandwidth**2 if variance is None else bandwidth**2 + variance
+        level = xp.exp(-(shift**2) / (2 * total))
+        return level if variance is None else level * (bandwidth / xp.sqrt(total))
+    distance = xp.abs(shift) / bandwidth
+    if variance is None:
+        return xp.exp(-distance)
+    return _smoothed_laplacian(distance, xp.sqrt(variance) / bandwidth)
 
 
-def _smoothed_laplacian(distance: np.ndarray, spread: np.ndarray) -> np.ndarray:
+def _smoothed_laplacian(distance: Array, spread: Array) -> Array:
     """½ e^{−m²/2s²} [erfcx((s − m/s)/√2) + erfcx((s + m/s)/√2)], m and s over the bandwidth."""
-    distance, spread = np.broadcast_arrays(distance, spread)
-    value = np.exp(-distance)
-    wide = spread > 0
-    if not wide.any():
-        return value
-    m, s = distance[wide], spread[wide]
-    with np.errstate(over="ignore"):
-        ratio = m / s
-        near, far = (s - ratio) / np.sqrt(2), (s + ratio) / np.sqrt(2)
-        level = np.exp(-(ratio**2) / 2)
+    xp = array_namespace(distance, spread)
+    special = special_functions(xp)
+    distance, spread = xp.broadcast_arrays(distance, spread)
+    is_wide = spread > _NEGLIGIBLE * distance
+    m, s = xp.where(is_wide, distance, 0.0), xp.where(is_wide, spread, 1.0)
+    ratio = m / s
+    near, far = (s - ratio) / _ROOT_2, (s + ratio) / _ROOT_2
+    level = xp.exp(-(ratio**2) / 2)
     is_steep = near < _STEEP
-    first = level * erfcx(np.maximum(near, _STEEP))
-    first[is_steep] = np.exp(s[is_steep] ** 2 / 2 - m[is_steep]) * erfc(near[is_steep])
-    value[wide] = (first + level * erfcx(far)) / 2
-    return value
+    steep = xp.exp(xp.where(is_steep, s**2 / 2 - m, 0.0)) * special.erfc(
+        xp.where(is_steep, near, 0.0)
+    )
+    flat = level * special.erfcx(xp.where(is_steep, 0.0, near))
+    value = (xp.where(is_steep, steep, flat) + level * special.erfcx(far)) / 2
+    return xp.where(is_wide, value, xp.exp(-distance))
 
 
 # Means over intervals
@@ -112,29 +123,40 @@ def interval_mean(
     return value
 
 
+def uniform_mean(kernel: str, bandwidth: float, points: Array) -> Array:
+    """E ℓ(U − t) of U uniform on [0, 1], at points t in [0, 1]."""
+    return _integral(kernel, 1, points, bandwidth) + _integral(kernel, 1, 1 - points, bandwidth)
+
+
+def uniform_pair_mean(kernel: str, bandwidth: float) -> float:
+    """E ℓ(U − V) of independent U and V, uniform on [0, 1]."""
+    return 2 * float(_integral(kernel, 2, np.ones(1), bandwidth)[0])
+
+
 def _mean_decay(length: np.ndarray) -> np.ndarray:
     """(1 − e^{−x})/x, 1 at 0."""
     return np.divide(-np.expm1(-length), length, out=np.ones_like(length), where=length > 0)
 
 
-def _integral(kernel: str, order: int, gap: np.ndarray, bandwidth: float) -> np.ndarray:
+def _integral(kernel: str, order: int, gap: Array, bandwidth: float) -> Array:
     """The kernel integrated `order` times, an even or an odd function that is 0 at 0 if integrated.
 
     Nothing else would keep the digits of narrow intervals.
     """
+    xp = array_namespace(gap)
     if kernel == "energy":
-        return -np.abs(gap) * (1.0, gap / 2, gap**2 / 6)[order]
+        return -xp.abs(gap) * (1.0, gap / 2, gap**2 / 6)[order]
     z = gap / bandwidth
     if kernel == "laplacian":
-        distance = np.abs(z)
+        distance = xp.abs(z)
         if order == 0:
-            return np.exp(-distance)
-        rest = np.expm1(-distance)
-        return -bandwidth * np.sign(z) * rest if order == 1 else bandwidth**2 * (rest + distance)
+            return xp.exp(-distance)
+        rest = xp.expm1(-distance)
+        return -bandwidth * xp.sign(z) * rest if order == 1 else bandwidth**2 * (rest + distance)
     if order == 0:
-        return np.exp(-(z**2) / 2)
-    area = np.sqrt(np.pi / 2) * erf(z / np.sqrt(2))
-    return bandwidth * area if order == 1 else bandwidth**2 * (np.expm1(-(z**2) / 2) + z * area)
+        return xp.exp(-(z**2) / 2)
+    area = math.sqrt(math.pi / 2) * special_functions(xp).erf(z / _ROOT_2)
+    return bandwidth * area if order == 1 else bandwidth**2 * (xp.expm1(-(z**2) / 2) + z * area)
 
 
 # Fourier features. The rows of waves are 1, cos(hx), …, cos(Mhx), sin(hx), …, sin(Mhx).
