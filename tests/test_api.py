@@ -25,6 +25,7 @@ MODULES = [
     "skcalib.forecasts",
     "skcalib.function_classes",
     "skcalib.lenses",
+    "skcalib.losses",
     "skcalib.uncertainty",
 ]
 PUBLIC = [

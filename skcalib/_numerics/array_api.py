@@ -8,7 +8,12 @@ between cases with `where`. As the derivatives of both cases are taken, both mus
 from typing import Any
 
 import scipy.special
-from array_api_compat import array_namespace, is_jax_namespace, is_torch_namespace
+from array_api_compat import (
+    array_namespace,
+    is_jax_namespace,
+    is_torch_array,
+    is_torch_namespace,
+)
 from scipy.spatial.distance import cdist
 
 Array = Any  # of NumPy, torch or JAX
@@ -43,3 +48,21 @@ def distances(s: Array, t: Array, metric: str) -> Array:
         is_apart = square > 0  # the root has no derivative at 0
         return xp.where(is_apart, xp.sqrt(xp.where(is_apart, square, 1.0)), 0.0)
     return cdist(s, t, metric)
+
+
+def stop_gradient(array: Array) -> Array:
+    """The array as a constant, through which no gradient flows."""
+    xp = array_namespace(array)
+    if is_torch_namespace(xp):
+        return array.detach()
+    if is_jax_namespace(xp):
+        import jax
+
+        return jax.lax.stop_gradient(array)
+    return array
+
+
+def count_like(array: Array, n: int) -> Array:
+    """0, …, n − 1 on the device of an array."""
+    xp = array_namespace(array)
+    return xp.arange(n, device=array.device) if is_torch_array(array) else xp.arange(n)

@@ -12,9 +12,11 @@ exactly once.
 import math
 
 import numpy as np
+from array_api_compat import array_namespace
 from scipy.fft import dct, dst
 from scipy.optimize import brentq
 
+from .array_api import Array, count_like
 from .sorting import pool_ties
 
 # The least bandwidth: for a smaller one the integral would take more than `_MOST_STEPS` steps.
@@ -123,6 +125,21 @@ def _absolute_integral(bandwidth: float, coefficients: np.ndarray) -> float:
     total = height.sum() - (height[0] + height[-1]) / 2
     total -= np.sum(left * right / (left + right) - (left + right) / 6)
     return float(total / n_steps)
+
+
+def smoothed_mass(points: Array, mass: Array, bandwidth: float, n_steps: int) -> Array:
+    """r_σ(t) at t = 0, 1/s, …, 1 for s steps, (s + 1,), on the namespace of the arrays.
+
+    It can be differentiated. Cost O((n + s)/σ), memory O(n/σ).
+    """
+    xp = array_namespace(points, mass)
+    n_modes = int(_LARGEST_MODE / bandwidth) + 1
+    order = xp.astype(count_like(points, n_modes), points.dtype)
+    coefficients = mass @ xp.cos(math.pi * points[:, None] * order)
+    damping = xp.exp(-((math.pi * bandwidth * order) ** 2) / 2)
+    twice = xp.where(order > 0, 2.0, 1.0)
+    grid = xp.astype(count_like(points, n_steps + 1), points.dtype) / n_steps
+    return xp.cos(math.pi * grid[:, None] * order) @ (twice * damping * coefficients)
 
 
 def _excess(bandwidth: float, coefficients: np.ndarray) -> float:

@@ -1,0 +1,23 @@
+"""Calibration errors of a batch as losses for training: one formula for NumPy, torch and JAX.
+
+They take predictions first and targets second, as the losses of those packages do, and their
+gradients come from the framework. :mod:`skcalib.torch` has them as modules.
+"""
+
+from ._errors import (
+    kde_calibration_loss,
+    maximum_mean_calibration_loss,
+    smooth_calibration_loss,
+    soft_binned_calibration_loss,
+)
+from ._forecasts import Draws
+from ._matching import distribution_matching_loss
+
+__all__ = [
+    "Draws",
+    "distribution_matching_loss",
+    "kde_calibration_loss",
+    "maximum_mean_calibration_loss",
+    "smooth_calibration_loss",
+    "soft_binned_calibration_loss",
+]

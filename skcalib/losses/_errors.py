@@ -1,0 +1,370 @@
+"""Calibration errors of a batch that can be differentiated, beside those of distribution matching.
+
+They are biased: those of a calibrated model are positive, and larger in smaller batches.
+"""
+
+import math
+from numbers import Integral, Real
+
+from array_api_compat import array_namespace
+
+from .._kernels.functions import KERNELS, kernel_values
+from .._numerics.array_api import Array, count_like, special_functions
+from .._numerics.smooth_expected import SMALLEST_BANDWIDTH, smoothed_mass
+from .._sklearn import Interval, StrOptions, validate_params
+from ._checks import CLASS_CONSTRAINTS, check_batch, check_class_batch
+from ._classes import ClassPredictions, class_predictions
+from ._pairs import pair_average, weights_of
+
+# |x| becomes √(x² + ε), and √x becomes √(x + ε), whose derivatives are finite at 0.
+_ROUNDING_OF_ABSOLUTE = 1e-12
+_ROUNDING_OF_ROOT = 1e-10
+
+# Soft bins that hold less than this share of a batch add less than that to the sum of squares.
+_EMPTY = 1e-12
+
+# Steps per bandwidth of the integral over predictions.
+_STEPS_PER_BANDWIDTH = 32
+
+_POSITIVE = Interval(Real, 0, None, closed="neither")
+
+MULTI_CLASS: dict = {"multi_class": [StrOptions({"confidence", "classwise"})]}
+
+
+@validate_params(
+    {"bandwidth": [Interval(Real, SMALLEST_BANDWIDTH, None, closed="left")]}
+    | MULTI_CLASS
+    | CLASS_CONSTRAINTS,
+    prefer_skip_nested_validation=True,
+)
+def smooth_calibration_loss(
+    prediction: Array,
+    target: Array,
+    *,
+    sample_weight: Array | None = None,
+    bandwidth: float = 0.1,
+    multi_class: str = "confidence",
+    inputs: str = "logits",
+) -> Array:
+    r"""Smooth expected calibration error of a batch at a fixed bandwidth, for training.
+
+    Parameters
+    ----------
+    prediction : array of shape (n_samples, n_classes) or (n_samples,)
+        What `inputs` says, of all classes or of the second of two.
+
+    target : array of shape (n_samples,)
+        Labels 0, 1, …
+
+    sample_weight : array of shape (n_samples,), default=None
+        Non-negative weights; only their ratios matter.
+
+    bandwidth : float, default=0.1
+        Standard deviation σ of the Gaussian kernel, on the scale of the probabilities; at least
+        1e-5.
+
+    multi_class : {"confidence", "classwise"}, default="confidence"
+        For more than two classes, the binary problems that are measured: the probability of the
+        predicted class and whether it was right, or the mean over each class against the rest.
+
+    inputs : {"logits", "probabilities"}, default="logits"
+        What `prediction` holds.
+
+    Returns
+    -------
+    loss : array of shape ()
+        Between 0 and 1. It is biased: calibrated models have a positive one, which falls with the
+        size of the batch.
+
+    See Also
+    --------
+    skcalib.metrics.smooth_expected_calibration_error : The metric, whose bandwidth need not be
+        chosen.
+
+    Notes
+    -----
+    :math:`\int_0^1 |r(t)| \, dt` of the residuals smoothed by a kernel that is reflected at 0 and
+    1, :math:`r(t) = \sum_i w_i (y_i - p_i) K_\sigma(t, p_i)`, as for the metric [1]_. It is a sum
+    of cosines, integrated by the trapezoidal rule with 32 steps to a bandwidth; :math:`|r|` becomes
+    :math:`\sqrt{r^2 + 10^{-12}}`, which has a derivative at 0. Cost :math:`O(n / \sigma)`.
+
+    References
+    ----------
+    .. [1] J. Błasiok and P. Nakkiran (2024). Smooth ECE: Principled Reliability Diagrams via Kernel
+       Smoothing. ICLR 2024. :arxiv:`2309.12236`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.losses import smooth_calibration_loss
+    >>> logits, labels = np.array([2.0, 2.0, -2.0, -2.0]), np.array([1, 0, 0, 1])
+    >>> round(float(smooth_calibration_loss(logits, labels)), 2)
+    0.38
+    """
+    classes = _checked(prediction, target, sample_weight, inputs)
+    weight = weights_of(sample_weight, classes.proba)
+    return _over_problems(
+        classes, multi_class, lambda p, r: _smooth_error(p, weight * r, bandwidth)
+    )
+
+
+def _smooth_error(proba, mass, bandwidth):
+    xp = array_namespace(proba)
+    n_steps = math.ceil(_STEPS_PER_BANDWIDTH / min(bandwidth, 1.0))
+    height = xp.sqrt(smoothed_mass(proba, mass, bandwidth, n_steps) ** 2 + _ROUNDING_OF_ABSOLUTE)
+    return (xp.sum(height) - (height[0] + height[-1]) / 2) / n_steps
+
+
+@validate_params(
+    {"bandwidth": [_POSITIVE]} | MULTI_CLASS | CLASS_CONSTRAINTS,
+    prefer_skip_nested_validation=True,
+)
+def maximum_mean_calibration_loss(
+    prediction: Array,
+    target: Array,
+    *,
+    sample_weight: Array | None = None,
+    bandwidth: float = 0.4,
+    multi_class: str = "confidence",
+    inputs: str = "logits",
+) -> Array:
+    r"""Maximum mean calibration error (MMCE) of a batch, for training.
+
+    Parameters
+    ----------
+    prediction : array of shape (n_samples, n_classes) or (n_samples,)
+        What `inputs` says, of all classes or of the second of two.
+
+    target : array of shape (n_samples,)
+        Labels 0, 1, …
+
+    sample_weight : array of shape (n_samples,), default=None
+        Non-negative weights; only their ratios matter.
+
+    bandwidth : float, default=0.4
+        The ν of the kernel :math:`e^{-|c - c'| / \nu}`.
+
+    multi_class : {"confidence", "classwise"}, default="confidence"
+        For more than two classes, the binary problems that are measured: the probability of the
+        predicted class and whether it was right, or the mean over each class against the rest.
+
+    inputs : {"logits", "probabilities"}, default="logits"
+        What `prediction` holds.
+
+    Returns
+    -------
+    loss : array of shape ()
+        Between 0 and 1. It is biased: calibrated models have a positive one, of order
+        :math:`n^{-1/2}`.
+
+    See Also
+    --------
+    distribution_matching_loss : With ``calibration="top-label"``, twice its square without bias.
+
+    Notes
+    -----
+    :math:`(\sum_{ij} w_i w_j r_i r_j e^{-|c_i - c_j| / \nu} + 10^{-10})^{1/2}` with the confidence
+    c and the residual r, hit minus c [1]_. With two classes c is the probability of the second one.
+    Cost :math:`O(n^2)`.
+
+    References
+    ----------
+    .. [1] A. Kumar, S. Sarawagi and U. Jain (2018). Trainable Calibration Measures for Neural
+       Networks from Kernel Mean Embeddings. ICML 2018.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.losses import maximum_mean_calibration_loss
+    >>> logits, labels = np.array([2.0, 2.0]), np.array([1, 0])
+    >>> round(float(maximum_mean_calibration_loss(logits, labels)), 4)  # 1/(1 + e⁻²) − 1/2
+    0.3808
+    """
+    classes = _checked(prediction, target, sample_weight, inputs)
+    weight = weights_of(sample_weight, classes.proba)
+    return _over_problems(classes, multi_class, lambda p, r: _mean_map(p, r, weight, bandwidth))
+
+
+def _mean_map(proba, residual, weight, bandwidth):
+    xp = array_namespace(proba)
+    near = kernel_values(proba[:, None], proba[:, None], KERNELS["laplacian"], bandwidth)
+    square = pair_average(near * residual[:, None] * residual, weight, "biased")
+    return xp.sqrt(xp.clip(square, 0.0, None) + _ROUNDING_OF_ROOT)
+
+
+@validate_params(
+    {"bandwidth": [_POSITIVE], "order": [Interval(Real, 1, None, closed="left")]}
+    | CLASS_CONSTRAINTS,
+    prefer_skip_nested_validation=True,
+)
+def kde_calibration_loss(
+    prediction: Array,
+    target: Array,
+    *,
+    sample_weight: Array | None = None,
+    bandwidth: float = 0.1,
+    order: float = 1.0,
+    inputs: str = "logits",
+) -> Array:
+    r"""Canonical calibration error by kernel density estimates (ECE-KDE), for training.
+
+    Parameters
+    ----------
+    prediction : array of shape (n_samples, n_classes) or (n_samples,)
+        What `inputs` says, of all classes or of the second of two.
+
+    target : array of shape (n_samples,)
+        Labels 0, 1, …
+
+    sample_weight : array of shape (n_samples,), default=None
+        Non-negative weights; only their ratios matter.
+
+    bandwidth : float, default=0.1
+        h; the kernels are Dirichlet distributions with parameters p/h + 1.
+
+    order : float, default=1.0
+        The power q of the residuals; at least 1.
+
+    inputs : {"logits", "probabilities"}, default="logits"
+        What `prediction` holds.
+
+    Returns
+    -------
+    loss : array of shape ()
+        At least 0, and biased.
+
+    Notes
+    -----
+    :math:`\sum_j w_j \sum_k |\sum_{i \ne j} w_i \kappa_{ji} 1[y_i = k] / \sum_{i \ne j} w_i
+    \kappa_{ji} - p_{jk}|^q` where :math:`\kappa_{ji}` is the density at :math:`p_j` of the
+    Dirichlet distribution with parameters :math:`p_i / h + 1` [1]_. Cost :math:`O(n^2 K)`.
+
+    References
+    ----------
+    .. [1] T. Popordanoska, R. Sayer and M. B. Blaschko (2022). A Consistent and Differentiable Lp
+       Canonical Calibration Error Estimator. NeurIPS 2022. :arxiv:`2210.07810`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.losses import kde_calibration_loss
+    >>> logits, labels = np.array([2.0, 2.0, 2.0]), np.array([1, 0, 1])
+    >>> float(kde_calibration_loss(logits, labels, order=2.0)) > 0
+    True
+    """
+    classes = _checked(prediction, target, sample_weight, inputs, least=2)
+    xp = array_namespace(classes.proba)
+    gammaln = special_functions(xp).gammaln
+    weight = weights_of(sample_weight, classes.proba)
+    shape = classes.proba / bandwidth
+    normalizer = xp.sum(gammaln(shape + 1), axis=1) - gammaln(xp.sum(shape + 1, axis=1))
+    exponent = classes.log_proba @ shape.T - normalizer  # log κ_ji
+    index = count_like(weight, len(weight))
+    is_other = (index[:, None] != index) & (weight > 0)
+    exponent = xp.where(is_other, exponent, -math.inf)
+    share = xp.exp(exponent - xp.max(exponent, axis=1, keepdims=True)) * weight
+    share = share / xp.sum(share, axis=1, keepdims=True)
+    gap = share @ (classes.residuals() + classes.proba) - classes.proba
+    return xp.sum(weight * xp.sum(xp.abs(gap) ** order, axis=1))
+
+
+@validate_params(
+    {"n_bins": [Interval(Integral, 1, None, closed="left")], "temperature": [_POSITIVE]}
+    | MULTI_CLASS
+    | CLASS_CONSTRAINTS,
+    prefer_skip_nested_validation=True,
+)
+def soft_binned_calibration_loss(
+    prediction: Array,
+    target: Array,
+    *,
+    sample_weight: Array | None = None,
+    n_bins: int = 15,
+    temperature: float = 0.01,
+    multi_class: str = "confidence",
+    inputs: str = "logits",
+) -> Array:
+    r"""Calibration error with bins of soft membership, for training.
+
+    Parameters
+    ----------
+    prediction : array of shape (n_samples, n_classes) or (n_samples,)
+        What `inputs` says, of all classes or of the second of two.
+
+    target : array of shape (n_samples,)
+        Labels 0, 1, …
+
+    sample_weight : array of shape (n_samples,), default=None
+        Non-negative weights; only their ratios matter.
+
+    n_bins : int, default=15
+        Number of bins of equal width.
+
+    temperature : float, default=0.01
+        T; the smaller, the harder the bins.
+
+    multi_class : {"confidence", "classwise"}, default="confidence"
+        For more than two classes, the binary problems that are measured: the probability of the
+        predicted class and whether it was right, or the mean over each class against the rest.
+
+    inputs : {"logits", "probabilities"}, default="logits"
+        What `prediction` holds.
+
+    Returns
+    -------
+    loss : array of shape ()
+        Between 0 and 1. It is biased, as are all binned errors.
+
+    Notes
+    -----
+    With the centres :math:`\xi_m` of the bins and :math:`w_{im} = \mathrm{softmax}_m(-(c_i -
+    \xi_m)^2 / T)`, it is :math:`\bigl(\sum_m (\sum_i w_i w_{im} r_i)^2 / \sum_i w_i w_{im} +
+    10^{-10}\bigr)^{1/2}` for sample weights :math:`w_i` that sum to 1 [1]_. Cost :math:`O(n)` times
+    the number of bins.
+
+    References
+    ----------
+    .. [1] A. Karandikar et al. (2021). Soft Calibration Objectives for Neural Networks. NeurIPS
+       2021. :arxiv:`2108.00106`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.losses import soft_binned_calibration_loss
+    >>> logits, labels = np.array([2.0, 2.0]), np.array([1, 0])
+    >>> round(float(soft_binned_calibration_loss(logits, labels)), 4)  # 1/(1 + e⁻²) − 1/2
+    0.3808
+    """
+    classes = _checked(prediction, target, sample_weight, inputs)
+    weight = weights_of(sample_weight, classes.proba)
+    return _over_problems(
+        classes, multi_class, lambda p, r: _soft_bins(p, r, weight, n_bins, temperature)
+    )
+
+
+def _soft_bins(proba, residual, weight, n_bins, temperature):
+    xp = array_namespace(proba)
+    centre = (xp.astype(count_like(proba, n_bins), proba.dtype) + 0.5) / n_bins
+    score = -((proba[:, None] - centre) ** 2) / temperature
+    share = xp.exp(score - xp.max(score, axis=1, keepdims=True))
+    share = share / xp.sum(share, axis=1, keepdims=True)
+    size = weight @ share
+    is_filled = size > _EMPTY
+    gap = (weight * residual) @ share
+    squares = xp.where(is_filled, gap, 0.0) ** 2 / xp.where(is_filled, size, 1.0)
+    return xp.sqrt(xp.sum(squares) + _ROUNDING_OF_ROOT)
+
+
+def _checked(prediction, target, sample_weight, inputs, least=1) -> ClassPredictions:
+    check_batch(target, sample_weight, least=least)
+    check_class_batch(prediction, target)
+    return class_predictions(prediction, target, inputs)
+
+
+def _over_problems(classes, multi_class, error):
+    """The error of two classes, of the confidence, or the mean over classes."""
+    n_classes = classes.proba.shape[1]
+    if n_classes == 2 or multi_class == "confidence":
+        return error(*classes.binary())
+    residual = classes.residuals()
+    return sum(error(classes.proba[:, k], residual[:, k]) for k in range(n_classes)) / n_classes

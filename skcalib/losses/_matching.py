@@ -1,0 +1,266 @@
+"""Distribution matching as a loss for training."""
+
+from numbers import Real
+from typing import Any
+
+from array_api_compat import array_namespace
+
+from .._kernels.functions import KERNELS
+from .._kernels.matching import PIT_BANDWIDTH
+from .._kernels.matching_checks import FORMS, PIT_FORMS
+from .._kernels.matching_classes import CLASS_FORMS
+from .._numerics.array_api import Array, stop_gradient
+from .._sklearn import Interval, StrOptions, validate_params
+from ._checks import (
+    CLASS_CONSTRAINTS,
+    FEATURE_KERNELS,
+    SMOOTH_KERNELS,
+    check_batch,
+    check_class_batch,
+    check_class_form,
+    check_forecast_form,
+    check_forecast_kernel,
+)
+from ._classes import ClassPredictions, class_predictions
+from ._conditions import Condition, same_group
+from ._forecasts import Draws, Normal, as_distributions
+from ._pairs import pair_average, weights_of
+from ._terms import feature_residuals, outcome_terms, uniform_terms
+
+_POSITIVE = Interval(Real, 0, None, closed="neither")
+
+MATCHING_LOSS_CONSTRAINTS: dict = {
+    "calibration": [StrOptions(FORMS | CLASS_FORMS)],
+    "kernel": [StrOptions(SMOOTH_KERNELS | FEATURE_KERNELS)],
+    "bandwidth": [_POSITIVE, None],
+    "given_kernel": [StrOptions(set(KERNELS))],
+    "given_bandwidth": [_POSITIVE, None],
+    "detach_given": ["boolean"],
+    "estimator": [StrOptions({"unbiased", "biased"})],
+    **CLASS_CONSTRAINTS,
+}
+
+
+@validate_params(MATCHING_LOSS_CONSTRAINTS, prefer_skip_nested_validation=True)
+def distribution_matching_loss(
+    prediction: Any,
+    target: Array,
+    *,
+    calibration: str = "distribution",
+    given: Array | None = None,
+    sample_weight: Array | None = None,
+    kernel: str = "rbf",
+    bandwidth: float | None = None,
+    given_kernel: str = "rbf",
+    given_bandwidth: float | None = None,
+    thresholds: Array | None = None,
+    loss: Array | None = None,
+    class_kernel: Array | None = None,
+    detach_given: bool = False,
+    estimator: str = "unbiased",
+    inputs: str = "logits",
+) -> Array:
+    r"""Distribution matching error of a batch, as a function that can be differentiated.
+
+    The formula of :func:`skcalib.metrics.distribution_matching_error`, for NumPy, torch and JAX
+    arrays alike: added to a proper loss, it draws a model in training towards calibration [1]_. The
+    expectation of the unbiased estimate is the same for every size of a batch; it can be negative,
+    and must not be clipped.
+
+    Parameters
+    ----------
+    prediction : array, tuple of two arrays, or Draws
+        For classes, what `inputs` says: shape (n_samples, n_classes), or (n_samples,) of the second
+        of two classes. For a number, means and standard deviations, each of shape (n_samples,), or
+        :class:`Draws` from the distribution of each sample.
+
+    target : array of shape (n_samples,)
+        Labels 0, 1, …, or outcomes.
+
+    calibration : {"distribution", "quantile", "threshold", "marginal", "decision", "group", \
+            "individual", "local", "canonical", "top-label"}, default="distribution"
+        The form of calibration, as for the metric. For classes, "distribution" is "canonical".
+
+    given : array of shape (n_samples,) or (n_samples, n_features), default=None
+        What is conditioned on: groups for "group", features for "individual" and "local". With
+        "distribution" it takes the place of the forecast's parameters.
+
+    sample_weight : array of shape (n_samples,), default=None
+        Non-negative weights; only their ratios matter.
+
+    kernel : {"rbf", "laplacian", "energy", "moments", "tanh", "thresholds"}, default="rbf"
+        Kernel on the outcomes; "rbf", "laplacian" and "energy" also on probability integral
+        transforms (PITs). Classes have the kernel 1 if they are equal, and 0 if not.
+
+    bandwidth : float, default=None
+        The ν of `kernel` in the units of the outcomes, or the s of "tanh". For PITs it is 0.2236 by
+        default; otherwise it is required, as a number that depends on the batch would bias the
+        estimate. "energy", "moments" and "thresholds" have none.
+
+    given_kernel : {"rbf", "laplacian", "exponential", "total-variation"}, default="rbf"
+        Kernel on what is conditioned on, if that is numbers.
+
+    given_bandwidth : float, default=None
+        The ν of `given_kernel`, in the units of what is conditioned on. For probabilities of
+        classes it is 0.4 by default; otherwise it is required.
+
+    thresholds : array of shape (n_thresholds,), default=None
+        For ``calibration="threshold"`` and "decision" of a number (the decisions whether the
+        outcome exceeds each), and for the kernels "tanh" and "thresholds".
+
+    loss : array of shape (n_actions, n_classes), default=None
+        The loss of each action in each class, for ``calibration="decision"`` of classes.
+
+    class_kernel : array of shape (n_classes, n_classes), default=None
+        M of :math:`r^\top M r'`; by default the identity. A diagonal gives weights to classes. Not
+        for "top-label" and "marginal".
+
+    detach_given : bool, default=False
+        Whether what is conditioned on counts as constant. Otherwise gradients flow through it, too.
+
+    estimator : {"unbiased", "biased"}, default="unbiased"
+        Whether the average is over all pairs of different samples, or also over each sample with
+        itself.
+
+    inputs : {"logits", "probabilities"}, default="logits"
+        What `prediction` holds for classes.
+
+    Returns
+    -------
+    loss : array of shape ()
+        The estimate, in units of the kernel.
+
+    See Also
+    --------
+    skcalib.metrics.distribution_matching_error : The metric, for any number of samples.
+
+    Notes
+    -----
+    For classes, :math:`h_{ij} = k(z_i, z_j) \, r_i^\top M r_j` with the residuals r, labels minus
+    probabilities; for one class against the rest :math:`2 k r_i r_j`, whose mean over classes is
+    "marginal". For a number it is equation 3 of [1]_ with the forecast's randomness integrated
+    out: in closed form for normal distributions, and over draws for others, which leaves the
+    estimate unbiased. The actions of "decision" are constants.
+
+    The cost is :math:`O(n^2)`, times K for classes, and times s² for s draws; all pairs are held,
+    as a batch is small. "marginal" holds them K times where gradients are taken. Arrays in half
+    precision are taken in single precision. Values are not looked at, so that the function can be
+    compiled: NaN leads to NaN.
+
+    References
+    ----------
+    .. [1] C. Marx, S. Zalouk and S. Ermon (2023). Calibration by Distribution Matching: Trainable
+       Kernel Calibration Metrics. NeurIPS 2023. :arxiv:`2310.20211`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.losses import distribution_matching_loss
+    >>> rng = np.random.default_rng(0)
+    >>> mean = rng.normal(size=256)
+    >>> y = mean + rng.normal(size=256)
+    >>> std = np.full(256, 0.5)  # half the true one
+    >>> loss = distribution_matching_loss((mean, std), y, bandwidth=1.0, given_bandwidth=1.0)
+    >>> bool(loss > 0)
+    True
+    """
+    check_batch(target, sample_weight, given, least=2 if estimator == "unbiased" else 1)
+    condition = Condition(given_kernel, given_bandwidth, detach_given)
+    if isinstance(prediction, tuple):
+        forecast = as_distributions(prediction)
+        check_forecast_form(
+            calibration, forecast, given, loss, class_kernel, thresholds, given_bandwidth
+        )
+        check_forecast_kernel(calibration, forecast, kernel, bandwidth, thresholds)
+        terms = _forecast_terms(forecast, target, calibration, kernel, bandwidth, thresholds)
+        near = _near_forecasts(forecast, calibration, condition, given, thresholds)
+    else:
+        check_class_batch(prediction, target)
+        classes = class_predictions(prediction, target, inputs)
+        check_class_form(
+            calibration,
+            given,
+            loss,
+            class_kernel,
+            classes.proba.shape[1],
+            kernel=(kernel, "rbf"),
+            bandwidth=(bandwidth, None),
+            thresholds=(thresholds, None),
+        )
+        if calibration == "marginal" and classes.proba.shape[1] > 2:
+            return _mean_of_classes(classes, condition, sample_weight, estimator)
+        terms, near = _class_terms(classes, calibration, condition, given, loss, class_kernel)
+    weight = weights_of(sample_weight, terms)
+    return pair_average(terms if near is None else near * terms, weight, estimator)
+
+
+def _forecast_terms(forecast, target, calibration, kernel, bandwidth, thresholds):
+    """The terms of outcomes or PITs, (n, n)."""
+    xp = array_namespace(forecast[0])
+    outcome = xp.astype(target, forecast[0].dtype)
+    if calibration in PIT_FORMS:
+        bandwidth = PIT_BANDWIDTH if bandwidth is None else bandwidth
+        return uniform_terms(forecast.cdf(outcome), kernel, bandwidth)
+    if kernel in FEATURE_KERNELS:
+        residual = feature_residuals(forecast, outcome, kernel, bandwidth, thresholds)
+        return residual @ residual.T
+    return outcome_terms(forecast, outcome, kernel, bandwidth)
+
+
+def _near_forecasts(
+    forecast: Normal | Draws,
+    calibration: str,
+    condition: Condition,
+    given: Array,
+    thresholds: Array,
+) -> Array | None:
+    """The kernel on what is conditioned on, (n, n); None if nothing is."""
+    if calibration in ("quantile", "marginal"):
+        return None
+    if calibration == "group":
+        return same_group(given, forecast[0].dtype)
+    if calibration == "threshold":
+        return condition.near_thresholds(forecast.cdf(thresholds[None]))
+    if calibration == "decision":  # the outcome is said to exceed a threshold if that is likely
+        is_below = forecast.cdf(thresholds[None]) >= 0.5
+        return same_group(stop_gradient(is_below), forecast[0].dtype)
+    return condition.near(forecast.parameters() if given is None else given)
+
+
+def _class_terms(
+    classes: ClassPredictions,
+    calibration: str,
+    condition: Condition,
+    given: Array,
+    loss: Array,
+    class_kernel: Array,
+) -> tuple[Array, Array]:
+    """The terms rᵀ M r', and the kernel on what is conditioned on, (n, n) each."""
+    if calibration == "top-label" and classes.proba.shape[1] > 2:
+        proba, residual = classes.confidence()
+        return 2 * residual[:, None] * residual, condition.near_probabilities(proba)
+    xp = array_namespace(classes.proba)
+    residual = classes.residuals()
+    weighted = residual
+    if class_kernel is not None:
+        weighted = residual @ xp.astype(class_kernel, residual.dtype)
+    terms = weighted @ residual.T
+    if calibration == "group":
+        return terms, same_group(given, residual.dtype)
+    if calibration == "decision":
+        expected = stop_gradient(classes.proba) @ xp.astype(loss, residual.dtype).T
+        return terms, same_group(xp.argmin(expected, axis=1), residual.dtype)
+    return terms, condition.near(classes.proba if given is None else given)
+
+
+def _mean_of_classes(classes, condition, sample_weight, estimator):
+    """The mean over classes of 2 k r r' for each class against the rest."""
+    residual = classes.residuals()
+    weight = weights_of(sample_weight, residual)
+    n_classes = residual.shape[1]
+    total = 0.0
+    for k in range(n_classes):
+        terms = 2 * residual[:, k, None] * residual[:, k]
+        near = condition.near_probabilities(classes.proba[:, k])
+        total = total + pair_average(near * terms, weight, estimator)
+    return total / n_classes
