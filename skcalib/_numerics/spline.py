@@ -105,3 +105,14 @@ def evaluate_spline(knots: np.ndarray, values: np.ndarray, points: np.ndarray) -
     spline = natural_spline(knots, values)
     inside = np.clip(points, knots[0], knots[-1])
     return spline(inside) + (points - inside) * spline(inside, 1)
+
+
+def spline_pieces(knots: np.ndarray, values: np.ndarray) -> list[np.ndarray]:
+    """The K + 1 polynomials below the first knot, between each and the next, and above the last.
+
+    Their coefficients, the lowest power first, are those of the distance from the knot where they
+    begin; of the first polynomial, from the first knot.
+    """
+    spline = natural_spline(knots, values)
+    first, last = (np.array([spline(end), spline(end, 1)]) for end in knots[[0, -1]])
+    return [first, *spline.c[::-1].T, last]

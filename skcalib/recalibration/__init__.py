@@ -4,6 +4,7 @@ from ._auto import AutoRecalibrator
 from ._binning import IntervalBinningRecalibrator, IntervalCertificate
 from ._classifier import RecalibratedClassifier
 from ._decision import DecisionRecalibrator
+from ._export import export_sql, export_table, export_text
 from ._forecast_auto import AutoForecastRecalibrator
 from ._forecast_base import IdentityForecastRecalibrator
 from ._forecast_quantile import QuantileRecalibrator
@@ -43,4 +44,7 @@ __all__ = [
     "TemperatureRecalibrator",
     "VectorScalingRecalibrator",
     "VennAbersRecalibrator",
+    "export_sql",
+    "export_table",
+    "export_text",
 ]

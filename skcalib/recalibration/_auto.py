@@ -13,9 +13,10 @@ from .._inputs.constraints import IntegerInterval
 from .._inputs.predictions import Predictions
 from .._numerics.proper import PROPER_LOSSES
 from .._sklearn import StrOptions
-from ._base import Recalibrator, clone_for
+from ._base import Recalibrator, clone_for, no_formula
 from ._cross_fitting import aligned_proba
 from ._identity import IdentityRecalibrator
+from ._languages import Language
 from ._registry import default_candidates
 
 
@@ -159,6 +160,11 @@ class AutoRecalibrator(Recalibrator):
         if proba.ndim == 1:
             proba = np.column_stack([1 - proba, proba])
         return aligned_proba(self.best_recalibrator_, proba, self.classes_)
+
+    def _write(self, language: Language, proba: list[str]) -> list[str]:
+        if not isinstance(self.best_recalibrator_, Recalibrator):
+            raise no_formula(self.best_recalibrator_)
+        return self.best_recalibrator_._write(language, proba)
 
 
 def out_of_fold_losses(task: Any, candidates: Any, fold: np.ndarray, n_jobs: int | None) -> Any:

@@ -17,6 +17,7 @@ from .._inputs.estimators import check_fit_input, check_predict_input
 from .._inputs.predictions import Predictions
 from .._sklearn import Interval, fit_context
 from .._warnings import warn
+from ._languages import Language
 
 _threads = cache(ThreadpoolController)
 
@@ -135,6 +136,10 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
     def _map(self, proba: np.ndarray) -> np.ndarray:
         """Map checked probabilities, (n,) for two classes or (n, K), to calibrated ones."""
 
+    def _write(self, language: Language, proba: list[str]) -> list[str]:
+        """`_map` as formulas, one for two classes or K: of names of the probabilities."""
+        raise no_formula(self)
+
 
 class OneVsRestRecalibrator(Recalibrator):
     """Recalibrates two classes; more are mapped one by one, and the rows divided by their sums.
@@ -159,6 +164,20 @@ class OneVsRestRecalibrator(Recalibrator):
         mapped[impossible] = proba[impossible]
         return mapped / mapped.sum(axis=1, keepdims=True)
 
+    def _write(self, language: Language, proba: list[str]) -> list[str]:
+        if len(proba) == 1:
+            return [self._write_binary(language.of_class(1), proba[0], self.maps_[0])]
+        mapped = []
+        for k, (name, learned) in enumerate(zip(proba, self.maps_, strict=True)):
+            own = language.of_class(k)
+            mapped.append(own.let("m", self._write_binary(own, name, learned)))
+        total = language.let("total", " + ".join(mapped))
+        rest = " + ".join(proba)
+        return [
+            language.share(part, total, f"{name} / ({rest})")
+            for part, name in zip(mapped, proba, strict=True)
+        ]
+
     @abstractmethod
     def _fit_binary(self, predictions: Predictions) -> Any:
         """The fitted state of the map of one class, from `Predictions` of two classes."""
@@ -166,6 +185,17 @@ class OneVsRestRecalibrator(Recalibrator):
     @abstractmethod
     def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
         """Apply the map of one class, (n,) to (n,)."""
+
+    def _write_binary(self, language: Language, proba: str, learned: Any) -> str:
+        """`_map_binary` as a formula, of a name."""
+        raise no_formula(self)
+
+
+def no_formula(recalibrator: Any) -> ValueError:
+    return ValueError(
+        "recalibrator must have a map that a formula can express; found "
+        f"{type(recalibrator).__name__}. Call its predict_proba, or choose another recalibrator."
+    )
 
 
 def probability_names(classes: np.ndarray) -> np.ndarray:

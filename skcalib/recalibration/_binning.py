@@ -16,7 +16,8 @@ from .._numerics.logits import clipped
 from .._numerics.sorting import first_of_ties, last_of_runs
 from .._sklearn import Interval, StrOptions
 from .._types import RandomState
-from ._base import OneVsRestRecalibrator, Recalibrator
+from ._base import Recalibrator
+from ._piecewise import Pieces, PiecewiseRecalibrator
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class IntervalMap:
     certificate: IntervalCertificate
 
 
-class IntervalBinningRecalibrator(OneVsRestRecalibrator):
+class IntervalBinningRecalibrator(PiecewiseRecalibrator):
     r"""Recalibration by the mean outcome of intervals of predictions.
 
     The default partition is that of the interval calibration error: the sum of its binned error and
@@ -264,6 +265,15 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         value = learned.values[np.searchsorted(learned.cuts, proba, side="right")]
         kept = clipped(proba) if self.pseudo_count else proba
         return np.where(np.isnan(value), kept, value)
+
+    def _pieces(self, learned: Any) -> Pieces:
+        low, high = clipped(np.array([0.0, 1.0])) if self.pseudo_count else (0.0, 1.0)
+        start = np.unique([0.0, low, high, *learned.cuts[learned.cuts <= 1]])
+        value = self._map_binary(start, learned)
+        bins = np.searchsorted(learned.cuts, start, side="right")
+        keeps = np.isnan(learned.values[bins]) & (start >= low) & (start < high)
+        begins = np.append(True, np.diff(value) != 0) | keeps
+        return Pieces(start[begins], value[begins], keeps[begins].astype(np.float64))
 
 
 def check_random_shift(strategy: str, random_shift: bool) -> None:

@@ -5,6 +5,7 @@ from numpy.typing import ArrayLike
 
 from .._inputs.predictions import Predictions
 from ._base import Recalibrator
+from ._languages import Language
 
 
 class IdentityRecalibrator(Recalibrator):
@@ -66,3 +67,6 @@ class IdentityRecalibrator(Recalibrator):
 
     def _map(self, proba: np.ndarray) -> np.ndarray:
         return proba.copy()
+
+    def _write(self, language: Language, proba: list[str]) -> list[str]:
+        return proba

@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._numerics.isotonic import centred_isotonic_knots, isotonic_knots
-from ._base import OneVsRestRecalibrator, Recalibrator
+from ._base import Recalibrator
+from ._piecewise import Pieces, PiecewiseRecalibrator
 
 
-class IsotonicRecalibrator(OneVsRestRecalibrator):
+class IsotonicRecalibrator(PiecewiseRecalibrator):
     r"""Recalibration by isotonic regression.
 
     The calibrated probability is the nondecreasing function of the predicted one that fits the
@@ -103,3 +104,12 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
     def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
         knots, values = learned
         return np.clip(np.interp(proba, knots, values), values[0], values[-1])  # up to rounding
+
+    def _pieces(self, learned: Any) -> Pieces:
+        knots, values = learned
+        with np.errstate(over="ignore"):
+            slope = np.append(np.diff(values) / np.diff(knots), 0.0)
+        slope[~np.isfinite(slope)] = 0.0  # a step, as nothing lies between
+        if knots[0] == 0:
+            return Pieces(knots, values, slope)
+        return Pieces(np.append(0.0, knots), np.append(values[0], values), np.append(0.0, slope))

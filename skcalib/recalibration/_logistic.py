@@ -14,6 +14,7 @@ from .._numerics.logistic import LogisticFit, logistic_fit
 from .._numerics.logits import clipped, log_odds, log_probabilities, smallest_probability
 from .._sklearn import StrOptions
 from ._base import PRIOR_CONSTRAINTS, OneVsRestRecalibrator, share_of_prior, warn_unless_converged
+from ._languages import Language, logs_of, write_logistic
 
 # Which of a and b are not held at 0.
 _FACES = [(1, 1), (1, 0), (0, 1), (0, 0)]
@@ -49,6 +50,15 @@ class LogisticRecalibrator(OneVsRestRecalibrator):
     def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
         return clipped(expit(self._log_odds(proba, learned)))
 
+    def _write_binary(self, language: Language, proba: str, learned: Any) -> str:
+        return write_logistic(
+            language,
+            proba,
+            self.smallest_probability_,
+            lambda ends: self._map_binary(ends, learned),
+            lambda kept: self._write_log_odds(language, kept, learned),
+        )
+
     @abstractmethod
     def _fit_outcomes(self, proba: np.ndarray, mass: np.ndarray) -> LogisticFit:
         """Fit to distinct predictions (m,) and the mass of either outcome (2, m)."""
@@ -56,6 +66,10 @@ class LogisticRecalibrator(OneVsRestRecalibrator):
     @abstractmethod
     def _log_odds(self, proba: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """From predictions (n,) to calibrated log-odds (n,)."""
+
+    @abstractmethod
+    def _write_log_odds(self, language: Language, proba: str, coefficients: np.ndarray) -> str:
+        """`_log_odds` as a formula, of the name of a clipped probability."""
 
 
 class _PolynomialRecalibrator(LogisticRecalibrator):
@@ -67,6 +81,11 @@ class _PolynomialRecalibrator(LogisticRecalibrator):
 
     def _log_odds(self, proba: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         return polyval(log_odds(proba, self.smallest_probability_), coefficients)
+
+    def _write_log_odds(self, language: Language, proba: str, coefficients: np.ndarray) -> str:
+        x = language.let("x", " - ".join(logs_of(language, proba)))
+        powers = [" * ".join([x] * power) for power in range(1, len(coefficients))]
+        return language.linear(coefficients[0], coefficients[1:], powers)
 
 
 class SigmoidRecalibrator(_PolynomialRecalibrator):
@@ -394,6 +413,10 @@ class BetaRecalibrator(LogisticRecalibrator):
         return (
             a * log_probabilities(proba, smallest) - b * log_probabilities(1 - proba, smallest) + c
         )
+
+    def _write_log_odds(self, language: Language, proba: str, coefficients: np.ndarray) -> str:
+        c, a, b = coefficients
+        return language.linear(c, [a, -b], logs_of(language, proba))
 
 
 def outcomes(recalibrator: Any, predictions: Predictions) -> tuple[np.ndarray, np.ndarray]:

@@ -10,9 +10,15 @@ from scipy.special import expit
 from .._inputs.constraints import IntegerInterval
 from .._inputs.predictions import Predictions
 from .._numerics.logits import clipped, log_odds, smallest_probability
-from .._numerics.spline import evaluate_spline, logistic_spline, quantile_knots
+from .._numerics.spline import (
+    evaluate_spline,
+    logistic_spline,
+    quantile_knots,
+    spline_pieces,
+)
 from .._sklearn import Interval
 from ._base import PRIOR_CONSTRAINTS, OneVsRestRecalibrator, warn_unless_converged
+from ._languages import Language, logs_of, write_logistic
 from ._logistic import outcomes
 
 
@@ -158,3 +164,24 @@ class SplineRecalibrator(OneVsRestRecalibrator):
         points = log_odds(proba, self.smallest_probability_)
         knots, values = learned
         return clipped(expit(evaluate_spline(knots, values, points)))
+
+    def _write_binary(self, language: Language, proba: str, learned: Any) -> str:
+        return write_logistic(
+            language,
+            proba,
+            self.smallest_probability_,
+            lambda ends: self._map_binary(ends, learned),
+            lambda kept: _write_log_odds(language, kept, *learned),
+        )
+
+
+def _write_log_odds(language: Language, proba: str, knots: np.ndarray, values: np.ndarray) -> str:
+    x = language.let("x", " - ".join(logs_of(language, proba)))
+    pieces = []
+    for origin, coefficients in zip([knots[0], *knots], spline_pieces(knots, values), strict=True):
+        distance = language.from_point(x, origin)
+        piece = language.number(coefficients[-1])
+        for coefficient in coefficients[-2::-1]:
+            piece = f"{language.number(coefficient)} + {distance} * ({piece})"
+        pieces.append(piece)
+    return language.steps(x, knots, pieces)

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from .._inputs.estimators import check_predict_input
 from .._numerics.venn_abers import venn_abers_bounds, venn_abers_fit
 from ._base import OneVsRestRecalibrator
+from ._languages import Language
 
 
 class VennAbersRecalibrator(OneVsRestRecalibrator):
@@ -122,3 +123,10 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
     def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
         lower, upper = venn_abers_bounds(proba, *learned).T
         return upper / (1 - lower + upper)
+
+    def _write_binary(self, language: Language, proba: str, learned: Any) -> str:
+        (from_knot, lower), (to_knot, upper) = learned
+        low = language.steps(proba, from_knot, [*map(language.number, [0.0, *lower])])
+        high = language.steps(proba, to_knot, [*map(language.number, [*upper, 1.0])], closed=True)
+        low, high = language.let("low", low), language.let("high", high)
+        return f"{high} / ({language.number(1)} - {low} + {high})"

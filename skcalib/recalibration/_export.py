@@ -1,0 +1,235 @@
+"""The maps of recalibrators, written down for use without Python."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from .._inputs.arrays import listed
+from .._inputs.probabilities import SUM_TOLERANCE
+from ._base import Recalibrator
+from ._languages import SQL, Text
+from ._piecewise import PiecewiseRecalibrator
+
+
+def export_text(recalibrator: Any) -> str:
+    """The map of a recalibrator as formulas that people can read.
+
+    Parameters
+    ----------
+    recalibrator : estimator
+        A fitted recalibrator of class probabilities; any but a :class:`DecisionRecalibrator`, and
+        with ``input_type="probabilities"``.
+
+    Returns
+    -------
+    text : str
+        A line for each step from predicted to calibrated probabilities, of one sample. Numbers have
+        all their digits.
+
+    See Also
+    --------
+    export_sql : The same in SQL.
+    export_table : The table of an interval map.
+
+    Notes
+    -----
+    The lines are also valid Python, after ``from math import exp, log``. Their results differ from
+    those of `predict_proba` by rounding. As there, probabilities must lie in [0, 1] and those of
+    more than two classes must sum to 1; the text does not check this.
+
+    Examples
+    --------
+    >>> from skcalib.recalibration import SigmoidRecalibrator, export_text
+    >>> recalibrator = SigmoidRecalibrator(prior_weight=0)
+    >>> recalibrator = recalibrator.fit([0.2, 0.2, 0.8, 0.8, 0.8], [1, 0, 1, 0, 1])
+    >>> print(export_text(recalibrator))
+    # class 0: predicted probability p_0, calibrated probability q_0
+    # class 1: predicted probability p_1, calibrated probability q_1
+    c_1 = min(max(p_1, 2.220446049250313e-16), 0.9999999999999998)
+    x_1 = log(c_1) - log(1 - c_1)
+    f_1 = 0.34... + 0.2... * x_1
+    q_1 = 1 / (1 + exp(-min(max(f_1, -36.04365338911715), 36.04365338911715)))
+    q_0 = 1 - q_1
+    """
+    classes = check_writable(recalibrator)
+    language = Text()
+    for k, label in enumerate(classes.tolist()):
+        language.lines.append(
+            f"# class {label!r}: predicted probability p_{k}, calibrated probability q_{k}"
+        )
+    first = 1 if len(classes) == 2 else 0
+    names = [f"p_{k}" for k in range(first, len(classes))]
+    for k, formula in enumerate(recalibrator._write(language, names), start=first):
+        language.of_class(k).let("q", formula)
+    if first:
+        language.let("q_0", "1 - q_1")
+    return "\n".join(language.lines)
+
+
+def export_sql(recalibrator: Any, *, columns: Sequence[str] | None = None) -> list[str]:
+    """The map of a recalibrator as SQL expressions.
+
+    Parameters
+    ----------
+    recalibrator : estimator
+        A fitted recalibrator of class probabilities; any but a :class:`DecisionRecalibrator`, and
+        with ``input_type="probabilities"``.
+
+    columns : list of str, default=None
+        The names of the columns that hold the predicted probabilities, in the order of the classes;
+        for two classes also the one of the last class alone. They are put in double quotes. By
+        default they are those of the data frame that the recalibrator was fitted on, or else
+        "proba_" followed by the class.
+
+    Returns
+    -------
+    expressions : list of str
+        One for each class, in the order of `classes_`. The value is the calibrated probability, or
+        NULL where a predicted one is missing or outside [0, 1], or where those of more than two
+        classes do not sum to 1 (within 1e-5).
+
+    See Also
+    --------
+    export_text : Formulas to read.
+    export_table : The table of an interval map, to join.
+
+    Notes
+    -----
+    The expressions hold no names but those of the columns, and nothing but standard SQL: arithmetic
+    in double precision, CASE, COALESCE, NULLIF, `abs`, `ln` and `exp`. They were tested with DuckDB
+    and with SQLite, which needs 3.35 or newer with its mathematical functions. The results differ
+    from those of `predict_proba` by rounding, less than 1e-9. SQLite may misread the last digit of
+    a number, and put a prediction that equals a cut of an interval map on its other side; this
+    happens to about one number in 20 000.
+
+    For two classes an expression takes some 600 characters, that of a spline 10 000, that of an
+    isotonic map 60 for each knot. For K > 2, each of the K expressions of one-vs-rest maps contains
+    the maps of all classes. Those of scaling maps grow with K, and with K² if a matrix scales. Of
+    more than a hundred classes the expressions are too long to be of use.
+
+    Examples
+    --------
+    >>> import sqlite3
+    >>> from skcalib.recalibration import IsotonicRecalibrator, export_sql
+    >>> recalibrator = IsotonicRecalibrator().fit([0.1, 0.2, 0.3, 0.8], [0, 1, 0, 1])
+    >>> _, positive = export_sql(recalibrator, columns=["score"])
+    >>> database = sqlite3.connect(":memory:")
+    >>> database.execute("CREATE TABLE scores (id, score)").connection.executemany(
+    ...     "INSERT INTO scores VALUES (?, ?)", [(1, 0.25), (2, 0.8), (3, None)]
+    ... ).execute(f"SELECT id, {positive} FROM scores").fetchall()
+    [(1, 0.5), (2, 1.0), (3, None)]
+    """
+    classes = check_writable(recalibrator)
+    names = [quoted(name) for name in check_columns(recalibrator, columns)]
+    language = SQL()
+    if len(classes) == 2:
+        formula = recalibrator._write(language, names[-1:])[0]
+        positive = f"CASE WHEN {names[-1]} BETWEEN 0e0 AND 1e0 THEN {formula} END"
+        return [f"1e0 - {positive}", positive]
+    conditions = [f"{name} BETWEEN 0e0 AND 1e0" for name in names]
+    total = " + ".join(names)
+    conditions.append(f"abs({total} - 1e0) <= {language.number(SUM_TOLERANCE)}")
+    is_valid = " AND ".join(conditions)
+    return [
+        f"CASE WHEN {is_valid} THEN {formula} END"
+        for formula in recalibrator._write(language, names)
+    ]
+
+
+def export_table(recalibrator: Any) -> dict[str, np.ndarray]:
+    """The map of an interval recalibrator as a table.
+
+    Parameters
+    ----------
+    recalibrator : estimator
+        A fitted :class:`IsotonicRecalibrator` or :class:`IntervalBinningRecalibrator`, or an
+        :class:`AutoRecalibrator` that has chosen one.
+
+    Returns
+    -------
+    table : dict
+        A table, ready for :class:`pandas.DataFrame`. It has a row for each interval of predicted
+        probabilities, from its "start" to the next one: the map is "value" + "slope" · (p −
+        "start"). For two classes p is the probability of the last one. For more there are such
+        rows for each "class", and the results of a sample are divided by their sum; if all are 0,
+        the sample keeps its predicted probabilities.
+
+    See Also
+    --------
+    export_sql : The same map as an SQL expression.
+
+    Notes
+    -----
+    The first interval starts at 0, and starts increase. So the row of a prediction is the last one
+    whose start it reaches: a lookup with sorted keys in a spreadsheet, an ASOF join in a database.
+
+    Examples
+    --------
+    >>> from skcalib.recalibration import IntervalBinningRecalibrator, export_table
+    >>> recalibrator = IntervalBinningRecalibrator("uniform", n_bins=2)
+    >>> export_table(recalibrator.fit([0.1, 0.2, 0.3, 0.8], [0, 1, 0, 1]))["start"]
+    array([0. , 0.5])
+    """
+    classes = check_writable(recalibrator)
+    chosen = getattr(recalibrator, "best_recalibrator_", recalibrator)
+    if not isinstance(chosen, PiecewiseRecalibrator):
+        raise ValueError(
+            "recalibrator must be an interval map, IsotonicRecalibrator() or "
+            f"IntervalBinningRecalibrator(); found {type(chosen).__name__}. Use export_sql or "
+            "export_text, and fitted attributes for the parameters."
+        )
+    maps = [chosen._pieces(learned) for learned in chosen.maps_]
+    of_class = classes[-len(maps) :]
+    table = {"class": np.repeat(of_class, [len(pieces.start) for pieces in maps])}
+    for name in ("start", "value", "slope"):
+        table[name] = np.concatenate([getattr(pieces, name) for pieces in maps])
+    return table
+
+
+def quoted(name: str) -> str:
+    """A name in SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def check_writable(recalibrator: Any) -> np.ndarray:
+    """A fitted recalibrator of class probabilities; its classes."""
+    if isinstance(recalibrator, Recalibrator):
+        check_is_fitted(recalibrator)
+        return recalibrator.classes_
+    found, remedy = type(recalibrator).__name__, "Pass a recalibrator, the last step of a pipeline."
+    if isinstance(recalibrator, type):
+        found, remedy = f"the class {recalibrator.__name__}", "Pass a fitted object."
+    elif hasattr(recalibrator, "pairs_"):
+        remedy = (
+            "Pass the recalibrator of one of its pairs_, whose predictions are averaged; with "
+            "ensemble=False there is one, pairs_[0][1]."
+        )
+    raise TypeError(
+        "recalibrator must be a fitted recalibrator of class probabilities; found "
+        f"{found}. {remedy}"
+    )
+
+
+def check_columns(recalibrator: Any, columns: Any) -> list[str]:
+    """Names of the columns: one for each class, or one for the last of two."""
+    classes = recalibrator.classes_
+    if columns is None:
+        names = getattr(recalibrator, "feature_names_in_", recalibrator.get_feature_names_out())
+        return names.tolist()
+    expected = f"{len(classes)} different names, in the order of the classes {listed(classes)}"
+    if len(classes) == 2:
+        expected += ", or the name of the column of the last class"
+    given = [] if isinstance(columns, str) or not np.iterable(columns) else list(columns)
+    are_names = all(isinstance(name, str) and name for name in given)
+    if not given or not are_names or len(set(given)) < len(given):
+        raise ValueError(
+            f"columns must be a list of {expected}; found {columns!r}. Pass such names."
+        )
+    if len(given) != len(classes) and (len(classes), len(given)) != (2, 1):
+        raise ValueError(
+            f"columns must be a list of {expected}; found {len(given)} name(s). Pass a name for "
+            "each class."
+        )
+    return given
