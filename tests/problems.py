@@ -1,6 +1,7 @@
 """Simulated labels and probabilities: what the tests are run on."""
 
 import numpy as np
+from scipy.special import softmax
 
 
 def labels_of(proba, rng):
@@ -38,6 +39,16 @@ def problem(n_classes=2, seed=0, n=40):
         proba[-2] = 1 / n_classes
         proba[-1] = np.eye(n_classes)[0]
     return label, proba
+
+
+def logit_problem(n_classes, n=80, seed=0):
+    """Labels drawn from softmax(z / 2), and z."""
+    rng = np.random.default_rng(seed)
+    logits = 2 * rng.normal(size=(n, n_classes))
+    cumulated = softmax(logits / 2, axis=1).cumsum(axis=1)
+    label = (cumulated[:, :-1] < rng.random((n, 1))).sum(axis=1)
+    label[:n_classes] = range(n_classes)
+    return label, logits
 
 
 def small_case(seed):

@@ -184,7 +184,7 @@ def test_the_same_parameter_has_the_same_words(parameter):
     assert any(words.values())
 
 
-@pytest.mark.parametrize("parameter", ["labels", "prior_weight"])
+@pytest.mark.parametrize("parameter", ["labels", "prior_weight", "input_type"])
 def test_the_same_parameter_of_recalibrators_has_the_same_words(parameter):
     # a temperature is drawn to the predictions only where it would end at 0
     others = {"prior_weight": {"TemperatureRecalibrator"}}.get(parameter, set())

@@ -12,7 +12,11 @@ _MANY = 10
 
 
 def as_array(values: Any, name: str) -> np.ndarray:
-    """An array of any type; what cannot become one is refused in the name of the argument."""
+    """An array of any type; what cannot become one is refused in the name of the argument.
+
+    A tensor of PyTorch may be on any device, carry gradients, and hold numbers of a type that NumPy
+    lacks.
+    """
     if type(values) is np.ndarray and values.dtype.kind in "biuf" and values.ndim in (1, 2):
         return values  # check_array takes 20 times as long to return the same
     if np.ma.is_masked(values):
@@ -27,7 +31,7 @@ def as_array(values: Any, name: str) -> np.ndarray:
         )
     try:
         array = check_array(
-            values,
+            _without_gradient(values),
             dtype=None,
             ensure_2d=False,
             ensure_all_finite=False,
@@ -44,6 +48,16 @@ def as_array(values: Any, name: str) -> np.ndarray:
             "values."
         )
     return array
+
+
+def _without_gradient(values: Any) -> Any:
+    """A tensor of PyTorch as an array, anything else unchanged; PyTorch itself is not needed."""
+    if not hasattr(values, "detach"):
+        return values
+    try:
+        return values.numpy(force=True)
+    except TypeError:  # NumPy has no bfloat16
+        return values.float().numpy(force=True)
 
 
 def column_names(table: Any) -> list[Any]:
@@ -83,7 +97,7 @@ def look_like_probabilities(values: Any) -> bool:
 def _as_doubles(values: Any) -> np.ndarray:
     """Numbers; none if these are no numbers."""
     try:
-        return np.asarray([] if values is None else values, dtype=np.float64)
+        return np.asarray([] if values is None else _without_gradient(values), dtype=np.float64)
     except (TypeError, ValueError):
         return np.empty(0)
 

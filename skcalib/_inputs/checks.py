@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from .._numerics.logits import log_softmax
 from .arrays import check_same_length, column_names, listed
 from .labels import as_labels, class_array, encode, label_array
+from .logits import check_logits
 from .predictions import Predictions
 from .probabilities import check_not_swapped, check_probabilities
 from .weights import check_sample_weight
@@ -23,14 +25,22 @@ def check_predictions(
     pos_label: Any = None,
     labels: Any = None,
     names: tuple[str, str] = ("y_true", "y_proba"),
+    as_logits: bool = False,
 ) -> Predictions:
     """Labels, probabilities and weights as `Predictions`; rows of weight 0 are left out.
 
-    `names` are the names of the first two arguments in error messages.
+    `names` are the names of the first two arguments in error messages. With `as_logits`, the second
+    holds logits.
     """
     check_not_swapped(y_true, names)
     values = label_array(y_true, name=names[0], partner=names[1])
-    proba = check_probabilities(y_proba, name=names[1], partner=names[0], partner_values=y_true)
+    log_proba = None
+    if as_logits:
+        logits = check_logits(y_proba, name=names[1])
+        log_proba = log_softmax(logits)
+        proba = np.exp(log_proba[:, 1] if logits.ndim == 1 else log_proba)
+    else:
+        proba = check_probabilities(y_proba, name=names[1], partner=names[0], partner_values=y_true)
     observed, code = encode(values, name=names[0], partner=names[1])
     check_same_length({names[0]: len(code), names[1]: len(proba)})
     classes = _resolve_classes(observed, proba, pos_label, labels, names)
@@ -42,13 +52,15 @@ def check_predictions(
     if positive == 0:
         label, classes = 1 - label, classes[::-1]
     if sample_weight is None:
-        return Predictions(proba, label, np.broadcast_to(1.0 / len(label), len(label)), classes)
+        share = np.broadcast_to(1.0 / len(label), len(label))
+        return Predictions(proba, label, share, classes, log_proba=log_proba)
     weight = check_sample_weight(sample_weight, len(label))
     share = weight / weight.sum()
     used = share > SMALLEST_SHARE
     if not used.all():
         proba, label, share = proba[used], label[used], weight[used] / weight[used].sum()
-    return Predictions(proba, label, share, classes)
+        log_proba = None if log_proba is None else log_proba[used]
+    return Predictions(proba, label, share, classes, log_proba=log_proba)
 
 
 def _resolve_classes(

@@ -6,9 +6,11 @@ import numpy as np
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
+from .._numerics.logits import log_softmax
 from .._sklearn import check_feature_names
 from .._warnings import warn
 from .checks import check_column_order, check_predictions
+from .logits import check_logits
 from .predictions import Predictions
 from .probabilities import check_probabilities
 
@@ -16,31 +18,45 @@ from .probabilities import check_probabilities
 def check_fit_input(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Predictions:
     """`Predictions` from the arguments of `fit`; sets what scikit-learn's estimators know of X."""
     predictions = check_predictions(
-        y, X, sample_weight=sample_weight, labels=estimator.labels, names=("y", "X")
+        y,
+        X,
+        sample_weight=sample_weight,
+        labels=estimator.labels,
+        names=("y", "X"),
+        as_logits=_takes_logits(estimator),
     )
-    if np.asarray(y).shape[1:] == (1,):
+    if np.shape(y)[1:] == (1,):
         warn(
             "A column-vector y was passed when a 1d array was expected. Pass y.ravel().",
             DataConversionWarning,
         )
     check_feature_names(estimator, X, reset=True)
-    shape = X.shape if hasattr(X, "shape") else np.asarray(X).shape
-    estimator.n_features_in_ = int(np.prod(shape[1:]))
+    estimator.n_features_in_ = int(np.prod(np.shape(X)[1:]))
     return predictions
 
 
 def check_predict_input(estimator: Any, X: Any) -> np.ndarray:
-    """Probabilities of the classes seen at `fit`: (n,) for two of them, else (n, K)."""
+    """Probabilities of the classes seen at `fit`: (n,) for two of them, else (n, K).
+
+    Of an estimator that takes logits, log-probabilities (n, K).
+    """
     check_is_fitted(estimator)
     check_feature_names(estimator, X, reset=False)
-    proba = check_probabilities(X, name="X")
+    if _takes_logits(estimator):
+        kind, proba = "logits", log_softmax(check_logits(X, name="X"))
+    else:
+        kind, proba = "probabilities", check_probabilities(X, name="X")
     n_classes = len(estimator.classes_)
     n_columns = 2 if proba.ndim == 1 else proba.shape[1]
     if n_columns != n_classes:
         raise ValueError(
-            f"X must hold the probabilities of the {n_classes} classes seen at fit; found "
+            f"X must hold the {kind} of the {n_classes} classes seen at fit; found "
             f"{n_columns} columns (one column stands for two classes). Pass one column for each "
             "class."
         )
     check_column_order(X, estimator.classes_, name="X")
-    return proba[:, 1] if proba.ndim == 2 and n_columns == 2 else proba
+    return proba[:, 1] if kind == "probabilities" and proba.shape[1:] == (2,) else proba
+
+
+def _takes_logits(estimator: Any) -> bool:
+    return getattr(estimator, "input_type", "probabilities") == "logits"

@@ -29,6 +29,7 @@ class Predictions:
     weight: np.ndarray  # (n,), positive, sums to 1
     classes: np.ndarray  # (K,)
     given: np.ndarray | None = None  # (n, d), or (n,) labels of groups: conditioned on
+    log_proba: np.ndarray | None = None  # (n, K), of logits: these tell more than `proba`
 
     @property
     def is_binary(self) -> bool:
@@ -66,6 +67,7 @@ class Predictions:
             label=self.label[rows],
             weight=weight / weight.sum(),
             given=None if self.given is None else self.given[rows],
+            log_proba=None if self.log_proba is None else self.log_proba[rows],
         )
 
     def redraw(self, generator: np.random.Generator, size: int) -> np.ndarray:

@@ -35,25 +35,32 @@ def check_probabilities(
         proba = numbers_of_objects(proba)
     if proba.dtype.kind != "f" and proba.size > 0:
         _refuse_type(proba, name, partner, partner_values)
-    if proba.ndim == 2 and proba.shape[1] == 1:
-        proba = proba[:, 0]
-    if proba.ndim not in (1, 2):
-        raise ValueError(
-            f"{name} must have shape (n,) or (n, K); found shape {proba.shape}. Pass the "
-            "probability of the positive class, or one column for each class."
-        )
-    if len(proba) == 0 or proba.shape[-1] == 0:
-        missing = "sample" if len(proba) == 0 else "feature"
-        raise ValueError(
-            f"{name} must hold at least one prediction; found 0 {missing}(s) "
-            f"(shape={proba.shape}) while a minimum of 1 is required. Check the filter or the "
-            "split that produced it."
-        )
-    tolerance = _TOLERANCES.get(proba.dtype.itemsize, SUM_TOLERANCE)
-    with np.errstate(over="ignore"):  # long doubles become infinite, which is refused
-        proba = proba.astype(np.float64, copy=False)
+    # NumPy may hold a tensor of half precision in a wider type
+    itemsize = getattr(getattr(y_proba, "dtype", None), "itemsize", 8)
+    tolerance = _TOLERANCES.get(min(itemsize, proba.dtype.itemsize), SUM_TOLERANCE)
+    proba = as_doubles(proba, name)
     _check_range(proba, name, partner_values)
     return proba if proba.ndim == 1 else _check_row_sums(proba, tolerance, name, partner_values)
+
+
+def as_doubles(predicted: np.ndarray, name: str) -> np.ndarray:
+    """Predictions of any number of samples but 0 as float64, (n,) or (n, K) with K ≥ 2."""
+    if predicted.ndim == 2 and predicted.shape[1] == 1:
+        predicted = predicted[:, 0]
+    if predicted.ndim not in (1, 2):
+        raise ValueError(
+            f"{name} must have shape (n,) or (n, K); found shape {predicted.shape}. Pass one "
+            "column for the positive class, or one for each class."
+        )
+    if len(predicted) == 0 or predicted.shape[-1] == 0:
+        missing = "sample" if len(predicted) == 0 else "feature"
+        raise ValueError(
+            f"{name} must hold at least one prediction; found 0 {missing}(s) "
+            f"(shape={predicted.shape}) while a minimum of 1 is required. Check the filter or the "
+            "split that produced it."
+        )
+    with np.errstate(over="ignore"):  # long doubles become infinite, which is refused
+        return predicted.astype(np.float64, copy=False)
 
 
 def is_forecast(obj: Any) -> bool:
@@ -115,19 +122,25 @@ def _check_range(proba: np.ndarray, name: str, partner_values: Any) -> None:
     low, high = proba.min(), proba.max()
     if low >= 0 and high <= 1:
         return
+    check_finite(proba, name)
     row = np.unravel_index(np.argmin((proba >= 0) & (proba <= 1)), proba.shape)
-    if not np.isfinite(proba).all():
-        row = np.unravel_index(np.argmin(np.isfinite(proba)), proba.shape)
-        raise ValueError(
-            f"{name} must be finite; found {proba[row]} (NaN or infinity) in row {row[0]}, and "
-            f"{np.sum(~np.isfinite(proba))} such value(s) in all. Remove or impute these "
-            "predictions."
-        )
     raise ValueError(
-        f"{name} must lie in [0, 1]; found {float(proba[row])!r} in row {row[0]}. Map scores or "
-        "logits to probabilities first; clip rounding errors with np.clip(..., 0, 1)."
+        f"{name} must lie in [0, 1]; found {float(proba[row])!r} in row {row[0]}. Map logits to "
+        "probabilities with skcalib.recalibration.probabilities_of_logits, or declare them, if the "
+        "estimator has an input_type='logits'; clip rounding errors with np.clip(..., 0, 1)."
         f"{_remedy_for_numbers(partner_values)}"
     )
+
+
+def check_finite(predicted: np.ndarray, name: str) -> None:
+    """Predictions (n,) or (n, K) must be numbers."""
+    finite = np.isfinite(predicted)
+    if not finite.all():
+        row = np.unravel_index(np.argmin(finite), predicted.shape)
+        raise ValueError(
+            f"{name} must be finite; found {predicted[row]} (NaN or infinity) in row {row[0]}, and "
+            f"{np.sum(~finite)} such value(s) in all. Remove or impute these predictions."
+        )
 
 
 def _check_row_sums(

@@ -1,7 +1,7 @@
 """Logarithms of probabilities, the only place where these are kept away from 0 and 1."""
 
 import numpy as np
-from scipy.special import logit
+from scipy.special import log_expit, logit
 
 # The machine epsilon of double precision, as in scikit-learn's log loss.
 _CLIP = float(np.finfo(np.float64).eps)
@@ -34,6 +34,18 @@ def log_probabilities(proba: np.ndarray, smallest: float = _CLIP) -> np.ndarray:
     """log p of clipped probabilities."""
     log_proba = clipped(proba, smallest)
     return np.log(log_proba, out=log_proba)
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    """log p of all classes (n, K), from the log-odds (n,) of the last of two, or scores (n, K)."""
+    if logits.ndim == 2 and logits.shape[1] == 2:
+        logits = logits[:, 1] - logits[:, 0]
+    if logits.ndim == 1:
+        return log_expit(np.column_stack([-logits, logits]))
+    log_proba = np.ascontiguousarray(logits)
+    log_proba = log_proba - log_proba.max(axis=1, keepdims=True)
+    log_proba -= np.log(np.exp(log_proba).sum(axis=1, keepdims=True))
+    return log_proba
 
 
 def log_odds(proba: np.ndarray, smallest: float = _CLIP) -> np.ndarray:

@@ -12,6 +12,7 @@ from ._identity import IdentityRecalibrator
 from ._isotonic import IsotonicRecalibrator
 from ._location_scale import LocationScaleRecalibrator
 from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
+from ._logits import probabilities_of_logits
 from ._pit import PITRecalibrator
 from ._predict_proba import PredictProba
 from ._regressor import RecalibratedRegressor
@@ -47,4 +48,5 @@ __all__ = [
     "export_sql",
     "export_table",
     "export_text",
+    "probabilities_of_logits",
 ]

@@ -38,7 +38,8 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_classes)
             Predicted probabilities of samples that the classifier was not fitted on;
-            one-dimensional ones are of the last class.
+            one-dimensional ones are of the last class. Tensors of PyTorch are taken from any
+            device, with or without gradients; results are arrays.
 
         y : array-like of shape (n_samples,)
             Labels.

@@ -8,14 +8,13 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from .._inputs.predictions import Predictions
-from .._numerics.logits import clipped, smallest_probability
 from .._numerics.scaling import softmax_regression
 from .._numerics.scaling_designs import Affine, AffineAndCommon, ScaledAndShifted
 from .._numerics.softmax import softmax
 from .._sklearn import Interval
 from .._warnings import warn
-from ._base import PRIOR_CONSTRAINTS, Recalibrator, share_of_prior, warn_unless_converged
-from ._temperature import log_matrix
+from ._base import PRIOR_CONSTRAINTS, share_of_prior, warn_unless_converged
+from ._logits import LogScaleRecalibrator
 
 # If the last Newton step moves scores by more than this, they grow without limit.
 _SETTLED = 0.1
@@ -24,14 +23,16 @@ _SETTLED = 0.1
 _CONSTANT = 1e-13
 
 
-class SoftmaxRegressionRecalibrator(Recalibrator):
+class SoftmaxRegressionRecalibrator(LogScaleRecalibrator):
     """Softmax of scores that are linear in log-probabilities."""
 
-    _parameter_constraints: dict = {**Recalibrator._parameter_constraints, **PRIOR_CONSTRAINTS}
+    _parameter_constraints: dict = {
+        **LogScaleRecalibrator._parameter_constraints,
+        **PRIOR_CONSTRAINTS,
+    }
 
-    def _fit(self, predictions: Predictions) -> None:
-        self.smallest_probability_ = smallest_probability(predictions.proba)
-        log_proba = log_matrix(predictions.proba, self.smallest_probability_)
+    def _fit_scores(self, predictions: Predictions) -> None:
+        log_proba = self._log_proba(predictions)
         # zeros are replaced by small numbers in the predictions that make up the prior, too
         prior = share_of_prior(predictions, self.prior_weight)
         target = prior * softmax(log_proba.copy())
@@ -47,9 +48,8 @@ class SoftmaxRegressionRecalibrator(Recalibrator):
                 ConvergenceWarning,
             )
 
-    def _map(self, proba: np.ndarray) -> np.ndarray:
-        inputs = self._inputs(log_matrix(proba, self.smallest_probability_))
-        return clipped(softmax(self._scores(inputs)))
+    def _map_scores(self, log_proba: np.ndarray) -> np.ndarray:
+        return softmax(self._scores(self._inputs(log_proba)))
 
     def _inputs(self, log_proba: np.ndarray) -> np.ndarray:
         return log_proba
@@ -75,6 +75,11 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
         seen. They draw it to the predictions, keep it finite where the outcomes can be separated,
         and help with few samples. 0 is plain maximum likelihood.
 
+    input_type : {"probabilities", "logits"}, default="probabilities"
+        What `X` holds. Logits are the scores of a classifier before its softmax, from -1e6 to 1e6;
+        in one column, the log-odds of the last class. Their log-softmax takes the place of log p,
+        without clipping. Logits are declared here, never guessed from their values.
+
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
         Needed if a class does not occur in the calibration data.
@@ -90,7 +95,7 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
     smallest_probability_ : float
         Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
         1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K).
+        smallest positive probability (at most half of 1/K). It is 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -145,8 +150,15 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
     array([[0.56, 0.41, 0.03]])
     """
 
-    def __init__(self, *, prior_weight: float = 1.0, labels: ArrayLike | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        prior_weight: float = 1.0,
+        input_type: str = "probabilities",
+        labels: ArrayLike | None = None,
+    ) -> None:
         self.prior_weight = prior_weight
+        self.input_type = input_type
         self.labels = labels
 
     def _regress(
@@ -170,6 +182,9 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
     def _scores(self, inputs: np.ndarray) -> np.ndarray:
         return ScaledAndShifted.scores_of_rows(np.stack([self.scale_, self.shift_]), inputs)
 
+    def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.scale_, self.shift_
+
 
 class AffineRecalibrator(SoftmaxRegressionRecalibrator):
     """Softmax of W x + b, where x are log-probabilities."""
@@ -182,6 +197,9 @@ class AffineRecalibrator(SoftmaxRegressionRecalibrator):
 
     def _scores(self, inputs: np.ndarray) -> np.ndarray:
         return Affine.scores_of_rows(np.vstack([self.coef_.T, self.intercept_]), inputs)
+
+    def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._inputs(self.coef_), self.intercept_  # W (z - mean z) = (W - its row means) z
 
 
 class MatrixScalingRecalibrator(AffineRecalibrator):
@@ -210,6 +228,11 @@ class MatrixScalingRecalibrator(AffineRecalibrator):
         seen. They draw it to the predictions, keep it finite where the outcomes can be separated,
         and help with few samples. 0 is plain maximum likelihood.
 
+    input_type : {"probabilities", "logits"}, default="probabilities"
+        What `X` holds. Logits are the scores of a classifier before its softmax, from -1e6 to 1e6;
+        in one column, the log-odds of the last class. Their log-softmax takes the place of log p,
+        without clipping. Logits are declared here, never guessed from their values.
+
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
         Needed if a class does not occur in the calibration data.
@@ -225,7 +248,7 @@ class MatrixScalingRecalibrator(AffineRecalibrator):
     smallest_probability_ : float
         Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
         1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K).
+        smallest positive probability (at most half of 1/K). It is 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -299,12 +322,14 @@ class MatrixScalingRecalibrator(AffineRecalibrator):
         off_diagonal_penalty: float = 50.0,
         intercept_penalty: float = 50.0,
         prior_weight: float = 4.0,
+        input_type: str = "probabilities",
         labels: ArrayLike | None = None,
     ) -> None:
         self.diagonal_penalty = diagonal_penalty
         self.off_diagonal_penalty = off_diagonal_penalty
         self.intercept_penalty = intercept_penalty
         self.prior_weight = prior_weight
+        self.input_type = input_type
         self.labels = labels
 
     def _inputs(self, log_proba: np.ndarray) -> np.ndarray:
@@ -355,6 +380,11 @@ class DirichletRecalibrator(AffineRecalibrator):
         seen. They draw it to the predictions, keep it finite where the outcomes can be separated,
         and help with few samples. 0 is plain maximum likelihood.
 
+    input_type : {"probabilities", "logits"}, default="probabilities"
+        What `X` holds. Logits are the scores of a classifier before its softmax, from -1e6 to 1e6;
+        in one column, the log-odds of the last class. Their log-softmax takes the place of log p,
+        without clipping. Logits are declared here, never guessed from their values.
+
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
         Needed if a class does not occur in the calibration data.
@@ -370,7 +400,7 @@ class DirichletRecalibrator(AffineRecalibrator):
     smallest_probability_ : float
         Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
         1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K).
+        smallest positive probability (at most half of 1/K). It is 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -435,11 +465,13 @@ class DirichletRecalibrator(AffineRecalibrator):
         off_diagonal_penalty: float = 100.0,
         intercept_penalty: float = 1.0,
         prior_weight: float = 4.0,
+        input_type: str = "probabilities",
         labels: ArrayLike | None = None,
     ) -> None:
         self.off_diagonal_penalty = off_diagonal_penalty
         self.intercept_penalty = intercept_penalty
         self.prior_weight = prior_weight
+        self.input_type = input_type
         self.labels = labels
 
     def _regress(

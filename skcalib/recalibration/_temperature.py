@@ -4,12 +4,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.predictions import Predictions
-from .._numerics.logits import clipped, log_probabilities, smallest_probability
 from .._numerics.temperature import best_temperature, tempered
-from ._base import PRIOR_CONSTRAINTS, Recalibrator, share_of_prior
+from ._base import PRIOR_CONSTRAINTS, share_of_prior
+from ._logits import LogScaleRecalibrator
 
 
-class TemperatureRecalibrator(Recalibrator):
+class TemperatureRecalibrator(LogScaleRecalibrator):
     r"""Recalibration by a temperature.
 
     One number makes all predictions more or less confident; the order of the classes in each row
@@ -21,6 +21,11 @@ class TemperatureRecalibrator(Recalibrator):
         Number of additional samples, with labels distributed as predicted, that the fit treats as
         seen. They draw it to the predictions. 0 is plain maximum likelihood. None is the same, but
         becomes 1 where maximum likelihood would end in certainty, at T = 0.
+
+    input_type : {"probabilities", "logits"}, default="probabilities"
+        What `X` holds. Logits are the scores of a classifier before its softmax, from -1e6 to 1e6;
+        in one column, the log-odds of the last class. Their log-softmax takes the place of log p,
+        without clipping. Logits are declared here, never guessed from their values.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -34,7 +39,7 @@ class TemperatureRecalibrator(Recalibrator):
     smallest_probability_ : float
         Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
         1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K).
+        smallest positive probability (at most half of 1/K). It is 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -82,37 +87,42 @@ class TemperatureRecalibrator(Recalibrator):
     """
 
     _parameter_constraints: dict = {
-        **Recalibrator._parameter_constraints,
+        **LogScaleRecalibrator._parameter_constraints,
         "prior_weight": [*PRIOR_CONSTRAINTS["prior_weight"], None],
     }
 
     def __init__(
-        self, *, prior_weight: float | None = None, labels: ArrayLike | None = None
+        self,
+        *,
+        prior_weight: float | None = None,
+        input_type: str = "probabilities",
+        labels: ArrayLike | None = None,
     ) -> None:
         self.prior_weight = prior_weight
+        self.input_type = input_type
         self.labels = labels
 
-    def _fit(self, predictions: Predictions) -> None:
-        self.smallest_probability_ = smallest_probability(predictions.proba)
+    def _fit_scores(self, predictions: Predictions) -> None:
         self.temperature_ = self._best_temperature(predictions, self.prior_weight or 0.0)
         if self.prior_weight is None and self.temperature_ == 0:
             self.temperature_ = self._best_temperature(predictions, 1.0)
 
     def _best_temperature(self, predictions: Predictions, prior_weight: float) -> float:
         return best_temperature(
-            lambda rows: log_matrix(predictions.proba[rows], self.smallest_probability_),
+            lambda rows: self._log_proba(predictions, rows),
             predictions.label,
             predictions.weight,
             share_of_prior(predictions, prior_weight),
         )
 
-    def _map(self, proba: np.ndarray) -> np.ndarray:
-        log_proba = log_matrix(proba, self.smallest_probability_)
-        return clipped(tempered(log_proba, self.temperature_))
+    def _map_scores(self, log_proba: np.ndarray) -> np.ndarray:
+        return tempered(log_proba, self.temperature_)
 
-
-def log_matrix(proba: np.ndarray, smallest: float) -> np.ndarray:
-    """log p of all classes (n, K), rows contiguous, of probabilities (n,) or (n, K)."""
-    if proba.ndim == 1:
-        proba = np.column_stack([1 - proba, proba])
-    return log_probabilities(np.ascontiguousarray(proba), smallest)
+    def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
+        if self.temperature_ == 0:
+            raise ValueError(
+                "temperature_ must be positive for a map of logits; found 0, which makes all of "
+                "them infinite. Fit with a positive prior_weight, or with the default."
+            )
+        n_classes = len(self.classes_)
+        return np.full(n_classes, 1 / self.temperature_), np.zeros(n_classes)

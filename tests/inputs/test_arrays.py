@@ -33,6 +33,49 @@ def test_sets_have_no_order():
             smooth_calibration_error(y, proba, labels=keys)
 
 
+class Tensor:
+    """What a tensor of PyTorch looks like from outside, if its gradient is recorded."""
+
+    def __init__(self, values, numpy_has_its_type=True):
+        self.values = values
+        self.numpy_has_its_type = numpy_has_its_type
+        self.shape = values.shape
+        self.dtype = np.dtype(values.dtype if numpy_has_its_type else np.float16)
+
+    def detach(self):
+        return Tensor(self.values)
+
+    def float(self):
+        return Tensor(self.values.astype(np.float32))
+
+    def numpy(self, *, force=False):
+        if not self.numpy_has_its_type:
+            raise TypeError("Got unsupported ScalarType BFloat16")
+        if not force:
+            raise RuntimeError("Call tensor.detach() first")
+        return self.values
+
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("Call tensor.detach() first")
+
+
+def test_tensors_that_carry_gradients():
+    proba, y = np.array([[0.25, 0.75], [0.5, 0.5], [0.75, 0.25]]), np.array([1, 0, 1])
+    weight = np.array([1.0, 2.0, 1.0])
+    expected = TemperatureRecalibrator().fit(proba, y, weight).predict_proba(proba)
+    for is_known in (True, False):
+        tensor = Tensor(proba, is_known)
+        fitted = TemperatureRecalibrator().fit(tensor, Tensor(y), Tensor(weight))
+        np.testing.assert_array_equal(fitted.predict_proba(tensor), expected)
+    assert smooth_calibration_error(Tensor(y), tensor) == smooth_calibration_error(y, proba)
+    rounded = Tensor(np.float32([[0.251, 0.751], [0.5, 0.5]]), numpy_has_its_type=False)
+    np.testing.assert_allclose(fitted.predict_proba(rounded).sum(axis=1), 1)  # as of 2 bytes
+    with pytest.raises(ValueError, match=r"y_proba must lie in \[0, 1\]"):
+        smooth_calibration_error(Tensor(y), Tensor(3 * proba))
+    with pytest.raises(ValueError, match="look swapped"):
+        smooth_calibration_error(Tensor(proba[:, 0]), Tensor(y))
+
+
 def test_plain_arrays_are_taken_as_they_are(monkeypatch):
     # check_array takes 20 times as long, and fits of forecasts pass through here at each step
     monkeypatch.setattr("skcalib._inputs.arrays.check_array", None)

@@ -1,0 +1,165 @@
+"""Logits, and the recalibrators that take them: those on the scale of log-probabilities."""
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from .._inputs.logits import check_logits
+from .._inputs.predictions import Predictions
+from .._numerics.logits import clipped, log_probabilities, log_softmax, smallest_probability
+from .._sklearn import StrOptions
+from ._base import Recalibrator
+from ._languages import Language, logs_of, write_logistic
+
+
+def probabilities_of_logits(logits: ArrayLike) -> np.ndarray:
+    r"""Probabilities of logits, as everything but the scaling recalibrators needs them.
+
+    Parameters
+    ----------
+    logits : array-like of shape (n_samples,), (n_samples, 1) or (n_samples, n_classes)
+        Scores of a classifier before its softmax, from -1e6 to 1e6; in one column the log-odds of
+        the last of two classes. A tensor of PyTorch may carry gradients and be on any device.
+
+    Returns
+    -------
+    proba : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        Probabilities in double precision; of one column, those of the last class.
+
+    See Also
+    --------
+    TemperatureRecalibrator : Takes logits, too, and returns a map of logits to logits.
+
+    Notes
+    -----
+    The probability of class k is :math:`\exp(z_k) / \sum_l \exp(z_l)`, that of log-odds is
+    :math:`1 / (1 + \exp(-z))`. Above some 37, log-odds become a probability of exactly 1. For two
+    classes, double precision is worth it even where logits are single: a softmax in single
+    precision becomes 1 above 17.
+
+    Examples
+    --------
+    >>> from skcalib.recalibration import probabilities_of_logits
+    >>> probabilities_of_logits([[2.0, 1.0, 0.0], [0.0, 0.0, -3.0]]).round(2)
+    array([[0.67, 0.24, 0.09],
+           [0.49, 0.49, 0.02]])
+    >>> probabilities_of_logits([0.0, 2.0]).round(2)
+    array([0.5 , 0.88])
+    """
+    scores = check_logits(logits, name="logits")
+    proba = np.exp(log_softmax(scores))
+    return proba[:, 1] if scores.ndim == 1 else proba
+
+
+class LogScaleRecalibrator(Recalibrator):
+    """The softmax of scores that depend on log-probabilities: those of predictions, or of logits.
+
+    `_fit_scores` and `_map_scores` get them from here. `_linear_map` returns what the scores are:
+    factors of each class (K,), or a matrix (K, K), and shifts (K,).
+    """
+
+    _parameter_constraints: dict = {
+        **Recalibrator._parameter_constraints,
+        "input_type": [StrOptions({"probabilities", "logits"})],
+    }
+
+    def to_module(self, *, dtype: Any = None) -> Any:
+        """The fitted map as a module of PyTorch, to append to a network.
+
+        Parameters
+        ----------
+        dtype : torch.dtype, default=None
+            The floating-point type in which the module computes and that it returns. None is
+            PyTorch's default, single precision as a rule.
+
+        Returns
+        -------
+        module : torch.nn.Module
+            Maps logits of shape (n_samples, n_classes) to calibrated ones; for two classes also
+            log-odds of the last one, of shape (n_samples,) or (n_samples, 1), to calibrated
+            log-odds. The softmax of the result is what :meth:`predict_proba` returns for the same
+            logits, or for their softmax if the recalibrator was fitted on probabilities; also for
+            those that it clips.
+
+        Notes
+        -----
+        The parameters are buffers: they move to another device with the network and are saved with
+        it, but not trained. Gradients reach the logits.
+        """
+        check_is_fitted(self)
+        from ._modules import scaling_module
+
+        smallest = self.smallest_probability_
+        return scaling_module(*self._linear_map(), smallest, dtype)
+
+    def _fit(self, predictions: Predictions) -> None:
+        is_exact = predictions.log_proba is not None
+        self.smallest_probability_ = 0.0 if is_exact else smallest_probability(predictions.proba)
+        self._fit_scores(predictions)
+
+    def _log_proba(self, predictions: Predictions, rows: slice = slice(None)) -> np.ndarray:
+        """log p of all classes (b, K), which may be changed."""
+        if predictions.log_proba is not None:
+            return predictions.log_proba[rows].copy()
+        return log_matrix(predictions.proba[rows], self.smallest_probability_)
+
+    def _map(self, proba: np.ndarray) -> np.ndarray:
+        if self.input_type == "probabilities":  # else these are log-probabilities
+            proba = log_matrix(proba, self.smallest_probability_)
+        return clipped(self._map_scores(proba))
+
+    def _write(self, language: Language, proba: list[str]) -> list[str]:
+        if self.input_type == "logits":
+            raise ValueError(
+                "recalibrator must be fitted on probabilities, whose formula this is; found "
+                "input_type='logits'. Fit it on probabilities_of_logits(X), and apply the formula "
+                "to these."
+            )
+        smallest = self.smallest_probability_
+        factors, shift = self._linear_map()
+        matrix = np.diag(factors) if factors.ndim == 1 else factors
+        if len(proba) == 1:
+            own = language.of_class(1)
+            slope, constant = (matrix[1] - matrix[0])[::-1], shift[1] - shift[0]
+            return [
+                write_logistic(
+                    own,
+                    proba[0],
+                    smallest,
+                    lambda ends: self._map(ends)[:, 1],
+                    lambda kept: own.linear(constant, slope, logs_of(own, kept)),
+                )
+            ]
+        logs = []
+        for k, name in enumerate(proba):
+            own = language.of_class(k)
+            logs.append(own.let("x", own.log(own.clip(name, smallest, 1 - smallest))))
+        return language.softmax(logs, -np.log(smallest), matrix, shift)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = self.input_type == "probabilities"
+        return tags
+
+    @abstractmethod
+    def _fit_scores(self, predictions: Predictions) -> None:
+        """Set the parameters."""
+
+    @abstractmethod
+    def _map_scores(self, log_proba: np.ndarray) -> np.ndarray:
+        """From log-probabilities (n, K) to calibrated probabilities."""
+
+    @abstractmethod
+    def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
+        """The factors and the shifts that make scores of log-probabilities."""
+
+
+def log_matrix(proba: np.ndarray, smallest: float) -> np.ndarray:
+    """log p of all classes (n, K), rows contiguous, of probabilities (n,) or (n, K)."""
+    if proba.ndim == 1:
+        proba = np.column_stack([1 - proba, proba])
+    return log_probabilities(np.ascontiguousarray(proba), smallest)

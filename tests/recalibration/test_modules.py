@@ -1,0 +1,161 @@
+"""Tensors are taken like arrays, and fitted maps become modules with the same probabilities."""
+
+import io
+
+import numpy as np
+import pytest
+from problems import logit_problem
+from scipy.special import softmax
+from sklearn.base import clone
+
+from skcalib.recalibration import (
+    DirichletRecalibrator,
+    MatrixScalingRecalibrator,
+    SplineRecalibrator,
+    TemperatureRecalibrator,
+    VectorScalingRecalibrator,
+    probabilities_of_logits,
+)
+
+torch = pytest.importorskip("torch")
+
+CASES = {
+    "temperature": TemperatureRecalibrator(),
+    "vector": VectorScalingRecalibrator(),
+    "matrix": MatrixScalingRecalibrator(),
+    "Dirichlet": DirichletRecalibrator(),
+}
+
+all_cases = pytest.mark.parametrize("recalibrator", CASES.values(), ids=CASES)
+both_kinds = pytest.mark.parametrize("n_classes", [2, 4])
+
+
+def fitted_on(recalibrator, input_type, n_classes):
+    label, logits = logit_problem(n_classes)
+    X = logits if input_type == "logits" else softmax(logits, axis=1)
+    return clone(recalibrator).set_params(input_type=input_type).fit(X, label)
+
+
+@all_cases
+@both_kinds
+@pytest.mark.parametrize("input_type", ["logits", "probabilities"])
+def test_modules_return_the_same_probabilities(recalibrator, n_classes, input_type):
+    fitted = fitted_on(recalibrator, input_type, n_classes)
+    _, logits = logit_problem(n_classes, n=200, seed=1)
+    for scale in (1, 30):  # some probabilities are clipped
+        X = scale * logits if input_type == "logits" else softmax(scale * logits, axis=1)
+        expected = fitted.predict_proba(X)
+        # 1 - p, with p the probability of the last of two classes, has few digits left
+        exact = 1e-12 if scale == 1 or n_classes > 2 or input_type == "logits" else 1e-7
+        for dtype, tolerance in ((torch.float64, exact), (torch.float32, 1e-6 * scale)):
+            module = fitted.to_module(dtype=dtype)
+            result = module(torch.tensor(scale * logits, dtype=dtype))
+            assert result.dtype == dtype
+            proba = torch.softmax(result.double(), dim=1).numpy()
+            np.testing.assert_allclose(proba, expected, atol=tolerance)
+
+
+@all_cases
+def test_log_odds_keep_their_shape(recalibrator):
+    fitted = fitted_on(recalibrator, "logits", 2)
+    odds = torch.linspace(-5, 5, 7, dtype=torch.float64)
+    expected = fitted.predict_proba(odds)[:, 1]
+    for form in (odds, odds[:, None]):
+        result = fitted.to_module(dtype=torch.float64)(form)
+        assert result.shape == form.shape
+        np.testing.assert_allclose(result.sigmoid().ravel(), expected, atol=1e-14)
+
+
+def test_infinite_temperature_is_uniform_and_temperature_zero_has_no_logits():
+    fitted = TemperatureRecalibrator(prior_weight=0).fit([0.9, 0.8, 0.3], [0, 0, 1])
+    assert fitted.temperature_ == np.inf
+    assert fitted.to_module()(torch.tensor([-1e4, 0.3])).tolist() == [0, 0]
+    fitted.fit([0.9, 0.8, 0.3], [1, 1, 0])
+    with pytest.raises(ValueError, match=r"temperature_ must be positive .* found 0"):
+        fitted.to_module()
+
+
+@all_cases
+def test_parameters_are_saved_and_not_trained(recalibrator):
+    fitted = fitted_on(recalibrator, "logits", 4)
+    network = torch.nn.Sequential(torch.nn.Linear(3, 4), fitted.to_module())
+    assert "n_classes=4" in repr(network)
+    inputs = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
+    expected = network(inputs)
+    expected.sum().backward()
+    assert [name for name, _ in network.named_parameters()] == ["0.weight", "0.bias"]
+    other = fitted_on(recalibrator, "probabilities", 4).to_module()
+    other.load_state_dict(network[1].state_dict())
+    assert torch.equal(other(network[0](inputs)), expected)
+    file = io.BytesIO()
+    torch.save(network, file)
+    file.seek(0)
+    assert torch.equal(torch.load(file, weights_only=False)(inputs), expected)
+    exported = torch.export.export(network, (inputs,)).module()
+    torch.testing.assert_close(exported(inputs), expected)
+
+
+@all_cases
+@both_kinds
+def test_gradients(recalibrator, n_classes):
+    module = fitted_on(recalibrator, "logits", n_classes).to_module(dtype=torch.float64)
+    logits = torch.tensor(logit_problem(n_classes, n=5)[1], requires_grad=True)
+    assert torch.autograd.gradcheck(module, (logits,))
+    saturated = (1e4 * logits.detach().sign()).requires_grad_()
+    result = module(saturated)
+    result.sum().backward()
+    assert result.isfinite().all()
+    assert saturated.grad.isfinite().all()
+
+
+def test_types_and_shapes():
+    module = fitted_on(TemperatureRecalibrator(), "logits", 4).to_module()
+    logits = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
+    for dtype in (torch.float16, torch.bfloat16, torch.float64):
+        assert module(logits.to(dtype)).dtype == torch.float32
+    for wrong in (logits[:, :3], logits[:, 0], logits[:, :1], logits[None]):
+        with pytest.raises(ValueError, match="one column for each class seen at fit"):
+            module(wrong)
+
+
+TYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@all_cases
+def test_logits_in_tensors(recalibrator, dtype):
+    label, logits = logit_problem(4)
+    tensor = torch.tensor(logits, dtype=dtype, requires_grad=True)
+    array = tensor.detach().double().numpy()
+    weight = np.linspace(0, 1, len(label))
+    recalibrator = clone(recalibrator).set_params(input_type="logits")
+    expected = clone(recalibrator).fit(array, label, weight)
+    fitted = recalibrator.fit(tensor, torch.tensor(label), torch.tensor(weight))
+    assert isinstance(fitted.predict_proba(tensor), np.ndarray)
+    np.testing.assert_array_equal(fitted.predict_proba(tensor), expected.predict_proba(array))
+    assert type(fitted.classes_) is np.ndarray
+    np.testing.assert_array_equal(probabilities_of_logits(tensor), probabilities_of_logits(array))
+
+
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@both_kinds
+def test_probabilities_in_tensors(n_classes, dtype):
+    label, logits = logit_problem(n_classes)
+    proba = torch.softmax(torch.tensor(logits, requires_grad=True), dim=1).to(dtype)
+    tolerance = 0.0
+    if dtype == torch.bfloat16:  # NumPy lacks it: rows that miss 1 by more than 1e-5 are divided
+        array, tolerance = proba.detach().double().numpy(), 1e-4
+        array /= array.sum(axis=1, keepdims=True)
+    else:
+        array = proba.detach().numpy()
+    expected = SplineRecalibrator().fit(array, label).predict_proba(array)
+    fitted = SplineRecalibrator().fit(proba, torch.tensor(label)).predict_proba(proba)
+    np.testing.assert_allclose(fitted, expected, rtol=0, atol=tolerance)
+
+
+def test_bad_tensors_are_refused_by_name():
+    label, logits = logit_problem(2)
+    with pytest.raises(ValueError, match=r"X must lie in \[0, 1\]"):
+        SplineRecalibrator().fit(torch.tensor(logits, requires_grad=True), torch.tensor(label))
+    with pytest.raises(TypeError, match="X must be an array of one or two dimensions"):
+        SplineRecalibrator().fit(torch.eye(3).to_sparse(), [0, 1, 2])
