@@ -57,6 +57,10 @@ CASES = {
     "matching, biased": partial(matching, estimator="biased", given_bandwidth=1.0),
     "matching, laplacian": partial(distribution_matching_error, kernel="laplacian"),
     "matching, energy": partial(distribution_matching_error, kernel="energy"),
+    "matching, moments": partial(distribution_matching_error, kernel="moments"),
+    "matching, all thresholds": partial(distribution_matching_error, kernel="thresholds"),
+    "matching, tanh": partial(matching, kernel="tanh", loss=0.3),
+    "matching, loss": partial(distribution_matching_error, kernel="loss", loss=[0.3, squares]),
     "decision": partial(decision_calibration_error, loss=0.3, given="action"),
     "decision, squares": partial(decision_calibration_error, loss=squares, actions="chosen"),
     "crps decomposition": lambda y, forecast, **options: (
@@ -174,6 +178,9 @@ IN_UNITS = {
     "decision, squares",
     "matching, decision",
     "matching, biased",
+    "matching, moments",
+    "matching, tanh",
+    "matching, loss",
 }
 
 

@@ -15,12 +15,14 @@ from ..forecasts._data import ForecastData
 from .checks import check_finite_kernel
 from .functions import KERNELS
 from .matching_checks import (
+    FEATURE_KERNELS,
     FORMS,
     MATCHING_CONSTRAINTS,
     PIT_FORMS,
     check_forecast_loss,
     check_options,
 )
+from .matching_features import outcome_features
 from .matching_given import Given, given_of, random_frequencies, raw_points
 from .matching_pairs import OutcomePairs, UniformPairs
 from .matching_sums import all_rows, feature_sums, term_sums, times_given
@@ -124,20 +126,29 @@ class MatchingError:
 
     @property
     def resolution(self) -> float:
-        """Values that differ by less are equal but for the error of the features."""
-        return _RESOLUTION * self.scale**2 if self.waves else 0.0
+        """Values that differ by less are equal but for the error of the waves."""
+        has_waves = self.waves is not None and not self.has_features
+        return _RESOLUTION * self.scale**2 if has_waves else 0.0
 
     @property
     def largest_term(self) -> float | None:
         """A bound on the terms h_ij, if one is known."""
-        is_bounded = self.options["kernel"] in ("rbf", "laplacian")
-        known = is_bounded and not callable(self.options["given_kernel"])
-        return 2.0 * self.scale**2 if known else None
+        if callable(self.options["given_kernel"]):
+            return None
+        if self.has_features:
+            return self.waves.features.largest_term
+        return 2.0 * self.scale**2 if self.options["kernel"] in ("rbf", "laplacian") else None
 
     @property
     def numbers_per_draw(self) -> int:
         n_features = 1 if self.waves is None else self._n_features
         return len(self.weight) * n_features
+
+    @property
+    def has_features(self) -> bool:
+        """Whether the kernel is one of decisions, with finitely many features."""
+        kernel = self.options["kernel"]
+        return not callable(kernel) and kernel in FEATURE_KERNELS
 
     def _forecast_held_fixed(self):
         """The forecast that does not change with the outcome, and the factor of the residuals."""
@@ -162,6 +173,10 @@ class MatchingError:
     def _target(self):
         """Features, or None and terms of pairs."""
         kernel, bandwidth = self.options["kernel"], self.options["bandwidth"]
+        if self.has_features:
+            features = outcome_features(self.forecast, self.weight, self.scale, self.options)
+            self._n_features = len(features.features.mean)
+            return features, None
         if self.options["method"] == "fourier" and kernel == "laplacian":
             return self._random_waves(), None
         values = self.values_of(self.data.outcome[None])
@@ -307,6 +322,9 @@ class MatchingError:
         part.options = self.options | {"method": "exact"}
         if self.forecast is not None:
             part.forecast = self.forecast[rows]
+            if self.has_features:
+                part.waves = self.waves.at_rows(rows, part.weight)
+                return part
             if self.options["bandwidth"] == "median":
                 value = self.values_of(self.data.outcome[None])[0]
                 bandwidth = outcome_bandwidth(value, self.weight, self.forecast)

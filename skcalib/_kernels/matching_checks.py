@@ -6,6 +6,7 @@ import numpy as np
 
 from .._inputs.constraints import IntegerInterval
 from .._sklearn import Interval, StrOptions
+from ..forecasts import QuantileForecast
 from .checks import check_kernel
 from .functions import KERNELS
 from .matching_losses import as_losses
@@ -19,8 +20,16 @@ NEEDS_GIVEN = {"group", "individual", "local"}
 
 TAKES_GIVEN = NEEDS_GIVEN | {"distribution"}
 
+# Kernels of decisions, which have finitely many features; see `matching_features`.
+FEATURE_KERNELS = {"moments", "thresholds", "tanh", "loss"}
+
+# Those of them that take what the decision is about.
+_NEED_LOSS = {"tanh", "loss"}
+
+_WITHOUT_BANDWIDTH = {"energy", "moments", "thresholds", "loss"}
+
 MATCHING_CONSTRAINTS: dict = {
-    "kernel": [StrOptions({"rbf", "laplacian", "energy"}), callable],
+    "kernel": [StrOptions({"rbf", "laplacian", "energy", *FEATURE_KERNELS}), callable],
     "bandwidth": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
     "given_kernel": [StrOptions({*KERNELS, "wasserstein"}), callable],
     "given_bandwidth": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
@@ -33,6 +42,13 @@ MATCHING_CONSTRAINTS: dict = {
 
 # Larger outcomes have squares that overflow.
 _LARGEST_OUTCOME = 1e150
+
+# Terms of the features of larger outcomes have squares that overflow.
+_LARGEST_FEATURE = 1e70
+_LARGEST_OF_MOMENTS = 1e35
+
+# The standard deviation of a forecast divided by the bandwidth of "tanh".
+_WIDEST = 1e150
 
 _SOME_PITS = np.linspace(0, 1, 11)
 
@@ -52,25 +68,98 @@ def check_options(
 ):
     """Options that fit each other and the data."""
     check_given_of_form(calibration, data.given, given_kernel)
-    check_loss(calibration, loss)
+    check_loss(calibration, kernel, loss)
     if calibration not in PIT_FORMS:
-        check_size_of_outcomes(data.value)
+        is_squared = kernel == "moments"
+        check_size_of_outcomes(data.value, _LARGEST_OF_MOMENTS if is_squared else _LARGEST_OUTCOME)
     n = len(data.weight)
     if estimator == "unbiased" and n < 2:
         raise ValueError(
             "estimator='unbiased' needs at least 2 samples of positive weight; found 1. Use "
             "estimator='biased'."
         )
-    if kernel == "energy" and bandwidth != "median":
-        raise ValueError(
-            f"bandwidth must be left at 'median' with kernel='energy', which has none; found "
-            f"{bandwidth!r}. Leave it out."
-        )
+    check_bandwidth_of_kernel(kernel, bandwidth)
+    if not callable(kernel) and kernel in FEATURE_KERNELS:
+        check_decision_kernel(data, calibration, kernel, loss)
     if callable(kernel):
         is_of_pits = calibration in PIT_FORMS
         check_kernel(kernel, (_SOME_PITS if is_of_pits else data.value)[:, None])
     if method == "fourier":
         check_fourier(calibration, kernel, given_kernel)
+
+
+def check_bandwidth_of_kernel(kernel, bandwidth):
+    """Some kernels have no bandwidth, and one has no median to take it from."""
+    if callable(kernel):
+        return
+    if kernel in _WITHOUT_BANDWIDTH and bandwidth != "median":
+        raise ValueError(
+            f"bandwidth must be left at 'median' with kernel={kernel!r}, which has none; found "
+            f"{bandwidth!r}. Leave it out."
+        )
+    if kernel == "tanh" and bandwidth == "median":
+        raise ValueError(
+            "bandwidth must be a number with kernel='tanh': the distance from the threshold, in "
+            "the units of the outcome, over which the decision changes; found 'median'. Pass "
+            "bandwidth=1.0, or less for a sharper step."
+        )
+
+
+def check_decision_kernel(data, calibration, kernel, loss):
+    """Kernels of decisions are of outcomes, and most need what quantiles do not tell."""
+    if calibration in PIT_FORMS:
+        raise ValueError(
+            f"kernel={kernel!r} is a kernel of outcomes; found calibration={calibration!r}, which "
+            "compares PITs. Use kernel='rbf', or another form such as 'marginal'."
+        )
+    if kernel != "thresholds" and isinstance(data.forecast, QuantileForecast):
+        raise ValueError(
+            f"kernel={kernel!r} is not known for this forecast: a QuantileForecast tells the "
+            "probabilities of its cells, and no expected values. Use kernel='thresholds', or an "
+            "EnsembleForecast."
+        )
+    losses = as_losses(loss) if kernel in _NEED_LOSS else []
+    if kernel == "tanh" and not all(isinstance(one.loss, Real) for one in losses):
+        raise ValueError(
+            "loss must be a number, the threshold, or a list of numbers for kernel='tanh'; found "
+            f"{loss!r:.80}. Use kernel='loss' for other losses."
+        )
+    if kernel == "loss":
+        for one in losses:
+            check_size_of_losses(one.at_outcomes(data.value))
+
+
+def check_moments(mean, std):
+    """Means and standard deviations that can be squared."""
+    for name, values in (("means", mean), ("standard deviations", std)):
+        if not (np.abs(values) <= _LARGEST_OF_MOMENTS).all():  # NaN too
+            row = int(np.argmin(np.abs(values) <= _LARGEST_OF_MOMENTS))
+            raise ValueError(
+                f"kernel='moments' needs forecasts whose {name} are finite and at most "
+                f"{_LARGEST_OF_MOMENTS:g}; found {values[row]:g} in row {row}. Use "
+                "kernel='thresholds'."
+            )
+
+
+def check_size_of_losses(losses):
+    """Losses whose products can be squared."""
+    largest = np.abs(losses).max()
+    if largest > _LARGEST_FEATURE:
+        raise ValueError(
+            f"loss must be at most {_LARGEST_FEATURE:g} in absolute value, so that products can be "
+            f"squared; found {largest:g}. Measure it in a larger unit."
+        )
+
+
+def check_width_of_steps(scale, variance):
+    """Forecasts that are not too wide for the bandwidth of "tanh"."""
+    widest = float(np.sqrt(variance.max()))
+    if widest > _WIDEST * scale:
+        raise ValueError(
+            f"bandwidth must be at least {1 / _WIDEST:g} times the standard deviations of the "
+            f"forecasts with kernel='tanh'; found {scale:g} and {widest:g}. Pass a larger one, or "
+            "use kernel='loss', whose step is sharp."
+        )
 
 
 def check_given_of_form(calibration, given, given_kernel):
@@ -101,24 +190,25 @@ def check_given_of_form(calibration, given, given_kernel):
         )
 
 
-def check_size_of_outcomes(value):
+def check_size_of_outcomes(value, most):
     largest = value[np.abs(value).argmax()]
-    if abs(largest) > _LARGEST_OUTCOME:
+    if abs(largest) > most:
         raise ValueError(
-            f"y_true must be at most {_LARGEST_OUTCOME:g} in absolute value, so that distances can "
-            f"be squared; found {largest:g}. Measure outcomes and forecasts in a larger unit."
+            f"y_true must be at most {most:g} in absolute value, so that distances can be squared; "
+            f"found {largest:g}. Measure outcomes and forecasts in a larger unit."
         )
 
 
-def check_loss(calibration, loss):
-    if (loss is None) == (calibration == "decision"):
+def check_loss(calibration, kernel, loss):
+    is_needed = calibration == "decision" or (not callable(kernel) and kernel in _NEED_LOSS)
+    if (loss is None) == is_needed:
         raise ValueError(
-            "loss must be given for calibration='decision', and for no other form; found "
-            f"loss={loss!r} for calibration={calibration!r}. A number c stands for the decision "
-            "whether the outcome exceeds c."
+            "loss must be given for calibration='decision', and for kernel='loss' or 'tanh', and "
+            f"in no other case; found loss={loss!r:.80} for calibration={calibration!r} and "
+            f"kernel={kernel!r}. A number c stands for the decision whether the outcome exceeds c."
         )
     losses = loss if isinstance(loss, list | tuple) else [loss]
-    if calibration == "decision" and not losses:
+    if is_needed and not losses:
         raise ValueError("loss must hold at least one loss; found an empty list. Pass a number.")
 
 
@@ -137,10 +227,11 @@ def check_class_losses(loss, classes):
 def check_fourier(calibration, kernel, given_kernel):
     """Random frequencies are known for some kernels only."""
     is_known = kernel == "rbf" or (kernel == "laplacian" and calibration not in PIT_FORMS)
-    if not is_known:
+    if not (is_known or (not callable(kernel) and kernel in FEATURE_KERNELS)):
         raise ValueError(
-            "method='fourier' needs kernel='rbf', or 'laplacian' for forms that do not compare "
-            f"PITs; found kernel={kernel!r} with calibration={calibration!r}. Use method='exact'."
+            "method='fourier' needs kernel='rbf', a kernel of decisions, or 'laplacian' for forms "
+            f"that do not compare PITs; found kernel={kernel!r} with calibration={calibration!r}. "
+            "Use method='exact'."
         )
     if callable(given_kernel) or calibration == "threshold":
         raise ValueError(

@@ -5,6 +5,7 @@ from copy import copy
 import numpy as np
 
 from .matching import MatchingError
+from .matching_features import LossResiduals, loss_table
 from .matching_given import same_group
 from .matching_losses import as_losses, class_actions
 from .matching_target import Residuals
@@ -23,7 +24,7 @@ CLASS_FORMS = {
 
 
 class ClassMatchingError(MatchingError):
-    """Residual vectors of classes, given groups, features or decisions."""
+    """Residuals of labels, or of losses, given nothing, groups, features or decisions."""
 
     def _forecast_held_fixed(self):
         return None, 1.0
@@ -34,7 +35,15 @@ class ClassMatchingError(MatchingError):
             return same_group(class_actions(losses, self.data.classes, self.data.matrix))
         return super()._given()
 
+    @property
+    def has_features(self) -> bool:
+        return False
+
     def _target(self):
+        if self.options["kernel"] == "loss":
+            table = loss_table(self.options["loss"], self.data.classes)
+            self._n_features = table.shape[1]
+            return LossResiduals(self.data.matrix, self.weight, table), None
         self._n_features = len(self.data.classes)
         return Residuals(self.data.matrix, self.weight), None
 

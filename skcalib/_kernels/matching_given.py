@@ -80,7 +80,7 @@ def _near_samples(data, forecast, options):
         bandwidth = median_of(points, data.weight, kernel)
     if options["method"] == "exact":
         return near_points(points, data.weight, kernel, bandwidth)
-    if options["kernel"] == "rbf":
+    if options["kernel"] != "laplacian":
         return near_on_average(points, kernel, bandwidth, options["n_components"], options["seed"])
     # the features of the outcomes will hold random waves of the points
     near = partial(kernel_values, family=KERNELS[kernel], bandwidth=bandwidth)
@@ -251,15 +251,20 @@ def wasserstein_points(forecast: Forecast) -> np.ndarray:
     return forecast.quantiles(node) * np.sqrt(share)
 
 
-def threshold_probabilities(forecast: Forecast) -> np.ndarray:
-    """F_i(t) at 64 quantiles t of all forecasts pooled, (n, 64)."""
+def pooled_thresholds(forecast: Forecast) -> np.ndarray:
+    """64 quantiles of all forecasts pooled, (64,)."""
     if isinstance(forecast, QuantileForecast):
         pooled = forecast.values
     else:
         n_levels = int(np.clip(_POOLED // len(forecast), 4, N_THRESHOLDS))
         pooled = forecast.quantiles((np.arange(n_levels) + 0.5) / n_levels)
     levels = (np.arange(N_THRESHOLDS) + 0.5) / N_THRESHOLDS
-    thresholds = np.quantile(pooled, levels)
+    return np.quantile(pooled, levels)
+
+
+def threshold_probabilities(forecast: Forecast) -> np.ndarray:
+    """F_i(t) at these thresholds t, (n, 64)."""
+    thresholds = pooled_thresholds(forecast)
     if isinstance(forecast, QuantileForecast):  # nothing is known within cells and beyond them
         n = len(forecast)
         return np.column_stack([forecast.match_scale(np.full(n, t)) for t in thresholds])

@@ -3,6 +3,7 @@
 import numpy as np
 
 from .matching import MatchingError
+from .matching_features import OutcomeFeatures
 from .matching_given import standardized
 from .matching_pairs import OutcomePairs, UniformPairs
 from .matching_target import outcome_bandwidth
@@ -15,8 +16,10 @@ def witness_values(error: MatchingError, grid: np.ndarray, places: np.ndarray) -
     """Σ_i w_i k(z_i, z) [ℓ(y_i, t) − e_i(t)] for places z (g, d) and points t (m,), (g, m)."""
     value = error.values_of(error.data.outcome[None])[0]
     kernel, bandwidth = error.options["kernel"], error.options["bandwidth"]
-    target: OutcomePairs | UniformPairs
-    if error.is_of_pits:
+    target: OutcomePairs | UniformPairs | OutcomeFeatures
+    if error.has_features:
+        target = error.waves
+    elif error.is_of_pits:
         target = UniformPairs(error.forecast, kernel, bandwidth)
         value = target.intervals(value[None])[0]
     else:

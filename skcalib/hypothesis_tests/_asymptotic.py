@@ -5,6 +5,7 @@ from scipy.stats import t as student
 from sklearn.utils import check_random_state
 
 from .._kernels.gram import gram_diagonal, gram_quadratic_forms
+from .._kernels.matching_checks import FEATURE_KERNELS
 from ._base import as_p_value, monte_carlo_p_value
 
 # Entries of the matrix of resampled counts that are held at once (128 MB).
@@ -77,7 +78,8 @@ def check_is_bounded(statistic):
             "method='distribution-free' needs a named kernel, which is at most 1; found kernel="
             f"{options['kernel']!r}. Use method='conditional'."
         )
-    if options["bandwidth"] == "median":  # of the outcomes: one of predictions is a number by now
+    # of the outcomes: one of predictions is a number by now, and kernels of decisions have none
+    if options["bandwidth"] == "median" and options["kernel"] not in FEATURE_KERNELS:
         raise ValueError(
             "method='distribution-free' needs a bandwidth that does not follow the outcomes; found "
             "'median'. Pass a number, or use method='conditional'."

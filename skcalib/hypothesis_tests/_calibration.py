@@ -11,6 +11,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from .._inputs.constraints import IntegerInterval
 from .._kernels.functions import KERNEL_CONSTRAINTS, KERNELS
+from .._kernels.matching_checks import FEATURE_KERNELS
 from .._kernels.squared_error import ESTIMATOR_CONSTRAINTS
 from .._redraw import seeded_batches
 from .._sklearn import StrOptions, fit_context
@@ -170,8 +171,8 @@ class CalibrationTest(HypothesisTest):
     number of disjoint pairs within blocks.
 
     "asymptotic" and "distribution-free" need equal weights, except "asymptotic" with the estimators
-    "linear" and "block". For forecasts b is 2 with a kernel between 0 and 1, such as "rbf", and
-    "energy" has no bound.
+    "linear" and "block". For forecasts b is 2 with "rbf", "laplacian" and the "loss" of numbers, 1
+    with "thresholds" and 4 with "tanh"; others have no bound.
 
     References
     ----------
@@ -206,7 +207,7 @@ class CalibrationTest(HypothesisTest):
 
     _parameter_constraints: dict = {
         **KERNEL_CONSTRAINTS,
-        "kernel": [StrOptions({*KERNELS, "energy"}), callable],
+        "kernel": [StrOptions({*KERNELS, "energy", *FEATURE_KERNELS}), callable],
         "estimator": ESTIMATOR_CONSTRAINTS["estimator"],
         "statistic": [StrOptions(STATISTICS), callable],
         "method": [StrOptions({"conditional", "consistency", *LAWS})],

@@ -112,12 +112,12 @@ def check_decision_data(
     predictions = check_predictions(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
-    if pos_label is not None and _is_reversed(predictions.classes, labels):
+    if pos_label is not None and has_classes_reversed(predictions.classes, labels):
         decision = decision.with_classes_reversed()
     return with_given(predictions, y_true, given, sample_weight), decision
 
 
-def _is_reversed(classes, labels):
+def has_classes_reversed(classes, labels):
     """Whether the positive class is the first of the labels, or of the sorted ones."""
     first, second = classes.tolist()
     if labels is not None:

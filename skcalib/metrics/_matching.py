@@ -27,12 +27,15 @@ from .._kernels.matching_classes import (
     OneError,
     TopLabelError,
 )
+from .._kernels.matching_features import loss_table
+from .._kernels.matching_losses import as_losses
 from .._kernels.matching_null import null_deviation
 from .._kernels.squared_error import check_enough_for_estimator
 from .._sklearn import StrOptions, validate_params
 from .._types import Label, RandomState
 from ..forecasts._data import ForecastData, check_forecasts
 from ..forecasts._either import check_no_labels, holds_forecasts, with_given
+from ._decisions import has_classes_reversed
 
 
 @validate_params(
@@ -107,21 +110,26 @@ def distribution_matching_error(
         "local" (features). With "distribution" it takes the place of the forecast's parameters.
 
     loss : float, callable, array-like, or list of these, default=None
-        The losses of "decision". For forecasts, a number c stands for the decision whether the
-        outcome exceeds c, with loss 1 if that is wrong; a callable takes outcomes of shape (m,) and
-        returns the losses of all actions, of shape (m, n_actions). For classes, a matrix of shape
-        (n_actions, n_classes). Or what :class:`skcalib.decisions.DecisionLoss` takes. For a list,
-        the kernel is averaged over the losses.
+        The losses of ``calibration="decision"`` and of ``kernel="loss"``, and the thresholds of
+        ``kernel="tanh"``. For forecasts, a number c stands for the decision whether the outcome
+        exceeds c, with loss 1 if that is wrong; a callable takes outcomes of shape (m,) and returns
+        the losses of all actions, of shape (m, n_actions). For classes, a matrix of shape
+        (n_actions, n_classes), with its columns in the order of `labels`. Or what
+        :class:`skcalib.decisions.DecisionLoss` takes. For a list, the kernel is averaged over the
+        losses.
 
-    kernel : {"rbf", "laplacian", "energy"} or callable, default="rbf"
+    kernel : {"rbf", "laplacian", "energy", "moments", "thresholds", "tanh", "loss"} or callable, \
+            default="rbf"
         Kernel on the outcomes, or on their probability integral transforms (PITs): exp(−d²/(2ν²)),
         exp(−d/ν) or −d of the distance d. A callable takes arrays of shapes (a, 1) and (b, 1) and
-        returns values of shape (a, b). Labels of classes have the kernel 1 if they are equal, and 0
-        if not.
+        returns values of shape (a, b). The last four are kernels of decisions, for outcomes only;
+        see the notes. Labels of classes have the kernel 1 if they are equal and 0 if not, or
+        "loss".
 
     bandwidth : "median" or float, default="median"
         The ν of `kernel`, in the units of the outcomes. "median" takes their median distance over
         all pairs; for PITs it is 0.2236. The kernel exp(−d²/b) of [1]_ has :math:`b = 2 \nu^2`.
+        "tanh" needs a number. "energy" and the other kernels of decisions have none.
 
     given_kernel : {"rbf", "laplacian", "exponential", "total-variation", "wasserstein"} or \
             callable, default="rbf"
@@ -158,9 +166,10 @@ def distribution_matching_error(
     Returns
     -------
     error : float
-        In units of the kernel, which is at most 1 unless it is "energy" (units of the outcomes) or
-        a callable: then at most 2. Smaller is better, and 0 is expected under calibration. If
-        `standardize` is true, in standard deviations.
+        In units of the kernel: at most 2 for "rbf" and "laplacian", 1 for "thresholds", 4 for
+        "tanh"; in the units of the outcomes for "energy", and of the squared loss for "loss".
+        Smaller is better, and 0 is expected under calibration. If `standardize` is true, in
+        standard deviations.
 
     See Also
     --------
@@ -178,7 +187,7 @@ def distribution_matching_error(
     ============== ==================== ========================================================
     quantile       PITs and uniform     nothing
     threshold      PITs and uniform     whether F(t) ≤ α, for all thresholds t and levels α
-    marginal       outcomes             nothing (for classes: each class's probability)
+    marginal       outcomes             nothing (labels: each class's probability)
     decision       outcomes             the action with the least expected loss
     group          outcomes             the group
     distribution   outcomes             the forecast: its mean and log standard deviation
@@ -202,16 +211,37 @@ def distribution_matching_error(
     \langle r_i, r_j \rangle` with the residual vectors of :func:`squared_kernel_calibration_error`;
     for one class against the rest that is :math:`2 k r_i r_j`.
 
+    The kernels of decisions see only what some decisions depend on (section 5 of [1]_):
+
+    ============== ============================================================================
+    kernel         :math:`\ell(y, y')`
+    ============== ============================================================================
+    moments        :math:`y y' + y^2 y'^2`: both moments, for point estimates
+    thresholds     the mean of 1[y ≤ t] 1[y' ≤ t] over 64 quantiles t of all forecasts pooled
+    tanh           :math:`\tanh((y - c) / \nu) \tanh((y' - c) / \nu)` for the threshold c = `loss`
+    loss           :math:`\sum_a \ell_a(y) \, \ell_a(y')` over the actions a with losses
+                   :math:`\ell_a`
+    ============== ============================================================================
+
+    With nothing given, the biased error of "moments" is the sum of the squared differences of the
+    mean outcome and the mean squared outcome from those forecast, which depends on the unit. That
+    of "thresholds" is the mean over t of the squared difference between the share of outcomes up to
+    t and the one forecast (Cramér–von Mises), and that of "loss" is the square of
+    :func:`decision_calibration_error`. For labels with the kernel "loss", "marginal" is given
+    nothing either, and "top-label" is refused. With "thresholds" a quantile forecast is compared at
+    64 levels, each rounded up to one of its own; the other three are refused for it.
+
     The unbiased estimate is unbiased if `bandwidth` is a number. The median distance depends on the
     outcomes, which shifts the mean a little in very small samples. The test computes it anew for
     each draw, and stays exact.
 
-    Expectations are closed forms for normal forecasts and mixtures, sums for ensembles and
-    residuals, and otherwise by 64 Gauss–Legendre nodes of the quantile function. A quantile
-    forecast tells the probabilities of its cells and no more: outcomes are compared as cells, on
-    the scale of levels. PITs of outcomes with positive probability are averaged over their
-    interval, with a callable kernel by 16 Gauss–Legendre nodes. Given the forecast, a quantile
-    forecast is described by its quantiles.
+    Expectations are closed forms for normal forecasts and mixtures ("tanh": to 1e-14, by
+    quadrature), sums for ensembles and residuals, and otherwise by 64 Gauss–Legendre nodes of the
+    quantile function, for "tanh" on each piece around the threshold. Those of losses are the ones
+    of :func:`skcalib.decisions.expected_loss`. A quantile forecast tells the probabilities of its
+    cells and no more: outcomes are compared as cells, on the scale of levels. PITs of outcomes with
+    positive probability are averaged over their interval, with a callable kernel by 16
+    Gauss–Legendre nodes. Given the forecast, a quantile forecast is described by its quantiles.
 
     An ensemble without weights is calibrated if the outcome is exchangeable with its s members. So
     what is taken from the forecast in order to condition on it is taken from all s + 1 values, and
@@ -228,7 +258,8 @@ def distribution_matching_error(
     rejected; ``method="asymptotic"`` of the test is for them.
 
     The kernel "rbf" on outcomes is a sum of r products of cosines and sines, to 1e-10, with r about
-    2.1 (R/ν + 7) for the range R of outcomes and forecasts. Then the sums over pairs cost
+    2.1 (R/ν + 7) for the range R of outcomes and forecasts. The kernels of decisions have r
+    features: 2, 64, or the number of thresholds or actions. Then the sums over pairs cost
     :math:`O(n r)` if nothing or groups are given; :math:`O(n d (d + r))` with "rbf" on one to three
     parameters, for a number d of features (at most 256) that represents the kernel to 1e-12;
     :math:`O(n D r)` with "fourier"; and else :math:`O(n^2 r)` in matrix products over tiles. Other
@@ -283,6 +314,12 @@ def distribution_matching_error(
             y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
         )
         check_class_options(options)
+        if (
+            pos_label is not None
+            and loss is not None
+            and has_classes_reversed(data.classes, labels)
+        ):
+            options["loss"] = [one.with_classes_reversed() for one in as_losses(loss)]
         data = with_given(data, y_true, given, sample_weight)
         error = _class_error(data, options)
     value = float(error(data.outcome[None])[0])
@@ -306,16 +343,21 @@ def _class_error(predictions, options):
     """What measures the form, for classes."""
     form, estimator = options["calibration"], options["estimator"]
     check_given_of_form(form, predictions.given, options["given_kernel"])
-    check_loss(form, options["loss"])
+    check_loss(form, options["kernel"], options["loss"])
     check_enough_for_estimator(predictions, estimator)
+    if options["loss"] is not None:
+        check_class_losses(options["loss"], predictions.classes)
     shared = {"estimator": estimator}
-    if form == "decision" or predictions.given is not None:
-        if form == "decision":
-            check_class_losses(options["loss"], predictions.classes)
-        names = ("calibration", "loss", "given_kernel", "given_bandwidth")
+    has_losses = options["kernel"] == "loss"
+    is_given_nothing = has_losses and form == "marginal"
+    if form == "decision" or is_given_nothing or predictions.given is not None:
+        names = ("calibration", "loss", "kernel", "given_kernel", "given_bandwidth")
         shared |= {name: options[name] for name in names}
         return ClassMatchingError(predictions, **shared)
     shared |= {"kernel": options["given_kernel"], "bandwidth": options["given_bandwidth"]}
+    if has_losses:
+        table = loss_table(options["loss"], predictions.classes)
+        return OneError(predictions, class_kernel=table @ table.T, **shared)
     if predictions.is_binary or form in ("canonical", "distribution"):
         return OneError(predictions, **shared)
     if form == "marginal":
@@ -348,14 +390,19 @@ def check_class_options(options):
             f"probabilities. Choose among {', '.join(map(repr, sorted(CLASS_FORMS)))}, or pass a "
             "forecast (see skcalib.forecasts.as_forecast)."
         )
-    own = {"kernel": "rbf", "bandwidth": "median", "method": "exact"}
-    for name, default in own.items():
-        if options[name] != default:
+    own = {"kernel": ("rbf", "loss"), "bandwidth": ("median",), "method": ("exact",)}
+    for name, allowed in own.items():
+        if options[name] not in allowed:
             raise ValueError(
                 f"{name} must be left out for class probabilities, where equal labels have the "
-                f"kernel 1 and others 0; found {options[name]!r}. The kernel on what is "
-                "conditioned on is given_kernel."
+                f"kernel 1 and others 0, or kernel='loss'; found {options[name]!r}. The kernel on "
+                "what is conditioned on is given_kernel."
             )
+    if options["kernel"] == "loss" and options["calibration"] == "top-label":
+        raise ValueError(
+            "kernel='loss' compares the losses of all classes; found calibration='top-label', "
+            "which is about one of them. Use calibration='canonical', 'decision' or 'marginal'."
+        )
     if options["given_kernel"] == "wasserstein":
         raise ValueError(
             "given_kernel='wasserstein' is for forecasts of a number; found class probabilities. "

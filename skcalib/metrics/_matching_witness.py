@@ -117,13 +117,15 @@ def distribution_matching_witness(
         What is conditioned on, as in :func:`distribution_matching_error`.
 
     loss : float, callable, or list of these, default=None
-        The losses of "decision".
+        The losses of ``calibration="decision"`` and of ``kernel="loss"``, and the thresholds of
+        ``kernel="tanh"``.
 
-    kernel : {"rbf", "laplacian", "energy"} or callable, default="rbf"
+    kernel : {"rbf", "laplacian", "energy", "moments", "thresholds", "tanh", "loss"} or callable, \
+            default="rbf"
         Kernel on the outcomes, as in :func:`distribution_matching_error`.
 
     bandwidth : "median" or float, default="median"
-        The ν of `kernel`.
+        The ν of `kernel`; "tanh" needs a number.
 
     given_kernel : {"rbf", "laplacian", "exponential", "total-variation", "wasserstein"} or \
             callable, default="rbf"
