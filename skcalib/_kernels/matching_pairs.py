@@ -61,10 +61,11 @@ class OutcomePairs:
                 values = values.reshape(len(rows), -1, len(location))
             else:
                 shift = parts.location[:, some, None] - location
-                spread = parts.variance[:, some, None] if self.has_spread else None
-                if variance is not None and self.has_spread:
-                    spread = spread + variance
-                values = smoothed_kernel(self.kernel, shift, spread, self.bandwidth)
+                deviation = None
+                if self.has_spread:
+                    spread = parts.variance[:, some, None]
+                    deviation = np.sqrt(spread if variance is None else spread + variance)
+                values = smoothed_kernel(self.kernel, shift, deviation, self.bandwidth)
             value += np.einsum("acb,ac->ab", values, parts.weight[:, some])
         return value
 

@@ -1,10 +1,11 @@
-"""What the array API lacks: special functions, and distances between points.
+"""What the array API lacks: special functions, distances between points, and safe quotients.
 
 A formula that is written on the namespace of its arguments is the same for NumPy, torch and JAX
 arrays, and differentiable with the latter two. Such formulas change nothing in place, and choose
 between cases with `where`. As the derivatives of both cases are taken, both must be finite.
 """
 
+import math
 from typing import Any
 
 import scipy.special
@@ -18,9 +19,16 @@ from scipy.spatial.distance import cdist
 
 Array = Any  # of NumPy, torch or JAX
 
+# Normal distributions and kernels are constant beyond this many standard deviations.
+_FARTHEST = 1e8
+
+# From here on the continued fraction of erfcx has all digits with this many terms; exp(x²) has
+# them before, and does not overflow in single precision.
+_LARGE, _TERMS = 8.0, 16
+
 
 def special_functions(xp: Any) -> Any:
-    """A module with erf, erfc, erfcx, ndtr and gammaln."""
+    """A module with erf, erfc, ndtr and gammaln."""
     if is_torch_namespace(xp):
         import torch
 
@@ -30,6 +38,38 @@ def special_functions(xp: Any) -> Any:
 
         return jax.scipy.special
     return scipy.special
+
+
+def erfcx(x: Array) -> Array:
+    """exp(x²) erfc(x) at x ≥ −5. Older releases of JAX lack it."""
+    xp = array_namespace(x)
+    if not is_jax_namespace(xp):
+        return special_functions(xp).erfcx(x)
+    small, large = xp.clip(x, None, _LARGE), xp.clip(x, _LARGE, None)
+    value = large
+    for term in range(_TERMS, 0, -1):
+        value = large + term / 2 / value
+    erfc = special_functions(xp).erfc(small)
+    return xp.where(x < _LARGE, xp.exp(small**2) * erfc, 1 / (math.sqrt(math.pi) * value))
+
+
+def bounded_ratio(shift: Array, spread: Array) -> Array:
+    """shift/spread, with the sign of the shift. Beyond ±1e8 it is that, and a constant.
+
+    So it is finite, as are its derivatives, also where the spread is 0.
+    """
+    xp = array_namespace(shift, spread)
+    shift, spread = xp.broadcast_arrays(shift, spread)
+    is_near = xp.abs(shift) < _FARTHEST * spread
+    ratio = xp.where(is_near, shift, 0.0) / xp.where(is_near, spread, 1.0)
+    return xp.where(is_near, ratio, _FARTHEST * xp.sign(shift))
+
+
+def at_least_single(*arrays: Array) -> tuple[Array, ...]:
+    """The arrays in a common type, single or double precision."""
+    xp = array_namespace(*arrays)
+    dtype = xp.result_type(*arrays, xp.float32)
+    return tuple(xp.astype(array, dtype, copy=False) for array in arrays)
 
 
 def distances(s: Array, t: Array, metric: str) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from scipy.special import ndtr
 
-from .array_api import Array, special_functions
+from .array_api import Array, bounded_ratio, special_functions
 
 _SQRT_PI = math.sqrt(math.pi)
 _SQRT_2_PI = math.sqrt(2 * math.pi)
@@ -35,18 +35,14 @@ def normal_density(z: Array) -> Array:
     return xp.exp(-(z**2) / 2) / _SQRT_2_PI
 
 
-def mean_distance(shift: Array, variance: Array | None) -> Array:
-    """E|D| of D ~ N(shift, variance); |shift| where the variance is 0, or if it is None."""
+def mean_distance(shift: Array, deviation: Array | None) -> Array:
+    """E|D| of D ~ N(shift, deviation²); |shift| where the deviation is 0, or if it is None."""
     xp = array_namespace(shift)
-    if variance is None:
+    if deviation is None:
         return xp.abs(shift)
-    shift, variance = xp.broadcast_arrays(shift, variance)
-    is_wide = variance > 0
-    deviation = xp.sqrt(xp.where(is_wide, variance, 1.0))
-    z = shift / deviation
-    spread = 2 * deviation * normal_density(z)
+    z = bounded_ratio(shift, deviation)
     probability = special_functions(xp).ndtr(-z)
-    return xp.where(is_wide, spread + shift * (1 - 2 * probability), xp.abs(shift))
+    return 2 * deviation * normal_density(z) + shift * (1 - 2 * probability)
 
 
 def crps_gaussian(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> np.ndarray:
@@ -63,9 +59,10 @@ def crps_mixture(
     Cost O(n c²), memory O(n c).
     """
     variance = std**2
-    score = np.einsum("nc,nc->n", weight, mean_distance(y[:, None] - mean, variance))
+    score = np.einsum("nc,nc->n", weight, mean_distance(y[:, None] - mean, std))
     for k in range(mean.shape[1]):
-        apart = mean_distance(mean - mean[:, k : k + 1], variance + variance[:, k : k + 1])
+        deviation = np.sqrt(variance + variance[:, k : k + 1])
+        apart = mean_distance(mean - mean[:, k : k + 1], deviation)
         score -= weight[:, k] / 2 * np.einsum("nc,nc->n", weight, apart)
     return score
 

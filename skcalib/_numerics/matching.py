@@ -9,7 +9,7 @@ import math
 import numpy as np
 from array_api_compat import array_namespace
 
-from .array_api import Array, special_functions
+from .array_api import Array, bounded_ratio, erfcx, special_functions
 from .crps import mean_distance
 
 # The trapezoidal rule for the rbf kernel uses frequencies up to `cut_off` over the bandwidth, and a
@@ -19,9 +19,6 @@ ROUGH_CUT_OFF, ROUGH_MARGIN = 5.0, 5.5  # misses it by about 1e-6
 
 # Below this argument erfcx comes close to overflow.
 _STEEP = -5.0
-
-# A standard deviation of this share of the distance from the kink changes nothing.
-_NEGLIGIBLE = 1e-8
 
 _ROOT_2 = math.sqrt(2.0)
 
@@ -35,38 +32,35 @@ _ENTRIES = 2**19
 # Means under normal distributions
 
 
-def smoothed_kernel(kernel: str, shift: Array, variance: Array | None, bandwidth: float) -> Array:
-    """E ℓ(D) of D ~ N(shift, variance); ℓ(shift) where the variance is 0, or if it is None."""
+def smoothed_kernel(
+    kernel: str, shift: Array, deviation: Array | None, bandwidth: float | None
+) -> Array:
+    """E ℓ(D) of D ~ N(shift, deviation²); ℓ(shift) where the deviation is 0, or if it is None."""
     if kernel == "energy":
-        return -mean_distance(shift, variance)
+        return -mean_distance(shift, deviation)
     xp = array_namespace(shift)
     if kernel == "rbf":
-        total = bandwidth**2 if variance is None else bandwidth**2 + variance
-        level = xp.exp(-(shift**2) / (2 * total))
-        return level if variance is None else level * (bandwidth / xp.sqrt(total))
+        if deviation is None:
+            return xp.exp(-((shift / bandwidth) ** 2) / 2)
+        width = xp.hypot(deviation, xp.full_like(deviation, bandwidth))
+        return xp.exp(-((shift / width) ** 2) / 2) * (bandwidth / width)
     distance = xp.abs(shift) / bandwidth
-    if variance is None:
+    if deviation is None:
         return xp.exp(-distance)
-    return _smoothed_laplacian(distance, xp.sqrt(variance) / bandwidth)
+    return _smoothed_laplacian(distance, deviation / bandwidth)
 
 
 def _smoothed_laplacian(distance: Array, spread: Array) -> Array:
     """½ e^{−m²/2s²} [erfcx((s − m/s)/√2) + erfcx((s + m/s)/√2)], m and s over the bandwidth."""
     xp = array_namespace(distance, spread)
-    special = special_functions(xp)
-    distance, spread = xp.broadcast_arrays(distance, spread)
-    is_wide = spread > _NEGLIGIBLE * distance
-    m, s = xp.where(is_wide, distance, 0.0), xp.where(is_wide, spread, 1.0)
-    ratio = m / s
-    near, far = (s - ratio) / _ROOT_2, (s + ratio) / _ROOT_2
+    ratio = bounded_ratio(distance, spread)
+    near, far = (spread - ratio) / _ROOT_2, (spread + ratio) / _ROOT_2
     level = xp.exp(-(ratio**2) / 2)
     is_steep = near < _STEEP
-    steep = xp.exp(xp.where(is_steep, s**2 / 2 - m, 0.0)) * special.erfc(
-        xp.where(is_steep, near, 0.0)
-    )
-    flat = level * special.erfcx(xp.where(is_steep, 0.0, near))
-    value = (xp.where(is_steep, steep, flat) + level * special.erfcx(far)) / 2
-    return xp.where(is_wide, value, xp.exp(-distance))
+    tail = special_functions(xp).erfc(xp.where(is_steep, near, 0.0))
+    steep = tail * xp.exp(xp.where(is_steep, spread**2 / 2 - distance, 0.0))
+    flat = level * erfcx(xp.where(is_steep, 0.0, near))
+    return (xp.where(is_steep, steep, flat) + level * erfcx(far)) / 2
 
 
 # Means over intervals

@@ -8,7 +8,7 @@ from .._kernels.matching_checks import FORMS, NEEDS_GIVEN, PIT_FORMS, TAKES_GIVE
 from .._kernels.matching_classes import CLASS_FORMS
 from .._numerics.array_api import Array
 from .._sklearn import StrOptions
-from ._forecasts import Draws, Normal
+from ._forecasts import Normal, Sample
 
 CLASS_CONSTRAINTS: dict = {"inputs": [StrOptions({"logits", "probabilities"})]}
 
@@ -17,7 +17,7 @@ SMOOTH_KERNELS = {"rbf", "laplacian", "energy"}
 FEATURE_KERNELS = {"moments", "tanh", "thresholds"}
 
 # Kernels that have a bandwidth.
-_WITH_BANDWIDTH = {"rbf", "laplacian", "tanh"}
+WITH_BANDWIDTH = {"rbf", "laplacian", "tanh"}
 
 
 def check_batch(
@@ -122,7 +122,7 @@ def _check_table(name: str, table: Array | None, is_needed: bool, n_classes: int
 
 def check_forecast_form(
     calibration: str,
-    forecast: Normal | Draws,
+    forecast: Normal | Sample,
     given: Array | None,
     loss: Array | None,
     class_kernel: Array | None,
@@ -162,7 +162,7 @@ def check_forecast_form(
 
 def check_forecast_kernel(
     calibration: str,
-    forecast: Normal | Draws,
+    forecast: Normal | Sample,
     kernel: str,
     bandwidth: float | None,
     thresholds: Array | None,
@@ -175,12 +175,12 @@ def check_forecast_kernel(
             f"calibration={calibration!r}, which compares PITs; found {kernel!r}."
         )
     needs_cdf = is_of_pits or kernel == "thresholds" or calibration == "decision"
-    if needs_cdf and isinstance(forecast, Draws) and forecast.cdf is None:
+    if needs_cdf and isinstance(forecast, Sample) and forecast.draws.cdf is None:
         raise ValueError(
             f"Draws must have a cdf for calibration={calibration!r} and kernel={kernel!r}; found "
             "None. Pass the distribution functions, or compare outcomes with kernel='rbf'."
         )
-    has_bandwidth = kernel in _WITH_BANDWIDTH
+    has_bandwidth = kernel in WITH_BANDWIDTH
     if has_bandwidth and bandwidth is None and not is_of_pits:
         raise ValueError(
             f"bandwidth must be a number for kernel={kernel!r} on outcomes; found None. Take the "

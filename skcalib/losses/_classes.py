@@ -4,33 +4,38 @@ from typing import NamedTuple
 
 from array_api_compat import array_namespace
 
-from .._numerics.array_api import Array, count_like
+from .._numerics.array_api import Array, at_least_single, count_like
 
 # Probabilities are clipped to at least this where their logarithm is taken.
 _SMALLEST = 1e-30
 
 
 class ClassPredictions(NamedTuple):
-    """Probabilities of classes, their logarithms, and labels 0, …, K − 1."""
+    """Probabilities of classes, their logarithms, and labels 0, …, K − 1.
+
+    If there are draws from the probabilities, their mean takes the place of them in the residuals.
+    """
 
     proba: Array  # (n, K)
     log_proba: Array  # (n, K)
     label: Array  # (n,)
+    drawn: Array | None = None  # (n, K)
 
     def residuals(self) -> Array:
         """One-hot labels minus probabilities, (n, K)."""
         xp = array_namespace(self.proba)
         classes = count_like(self.proba, self.proba.shape[1])
         is_class = self.label[:, None] == classes
-        return xp.astype(is_class, self.proba.dtype) - self.proba
+        expected = self.proba if self.drawn is None else self.drawn
+        return xp.astype(is_class, self.proba.dtype) - expected
 
     def confidence(self) -> tuple[Array, Array]:
-        """The largest probability, and whether its class is right minus it, (n,) each."""
+        """The largest probability, and the residual of its class, (n,) each."""
         xp = array_namespace(self.proba)
-        top = xp.argmax(self.proba, axis=1)
-        hit = xp.astype(top == self.label, self.proba.dtype)
-        proba = xp.max(self.proba, axis=1)
-        return proba, hit - proba
+        classes = count_like(self.proba, self.proba.shape[1])
+        is_top = xp.argmax(self.proba, axis=1)[:, None] == classes
+        residual = xp.sum(xp.where(is_top, self.residuals(), 0.0), axis=1)
+        return xp.max(self.proba, axis=1), residual
 
     def binary(self) -> tuple[Array, Array]:
         """Probability and residual of the second of two classes; of more, the confidence."""
@@ -42,22 +47,16 @@ class ClassPredictions(NamedTuple):
 def class_predictions(prediction: Array, target: Array, inputs: str) -> ClassPredictions:
     """From logits or probabilities, (n, K), or (n,) or (n, 1) of the second of two classes."""
     xp = array_namespace(prediction)
-    value = at_least_single(prediction)
+    (value,) = at_least_single(prediction)
     if value.ndim == 2 and value.shape[1] == 1:
         value = value[:, 0]
     if inputs == "probabilities":
         if value.ndim == 1:
             value = xp.stack([1 - value, value], axis=1)
-        log_proba = xp.log(xp.clip(value, _SMALLEST, 1.0))
+        log_proba = xp.log(xp.clip(value, _SMALLEST, None))
         return ClassPredictions(value, log_proba, target)
     if value.ndim == 1:
         value = xp.stack([xp.zeros_like(value), value], axis=1)
     value = value - xp.max(value, axis=1, keepdims=True)
     log_proba = value - xp.log(xp.sum(xp.exp(value), axis=1, keepdims=True))
     return ClassPredictions(xp.exp(log_proba), log_proba, target)
-
-
-def at_least_single(array: Array) -> Array:
-    """The array in single or double precision."""
-    xp = array_namespace(array)
-    return array if array.dtype in (xp.float32, xp.float64) else xp.astype(array, xp.float32)

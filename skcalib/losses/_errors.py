@@ -54,7 +54,7 @@ def smooth_calibration_loss(
         What `inputs` says, of all classes or of the second of two.
 
     target : array of shape (n_samples,)
-        Labels 0, 1, …
+        Labels 0, 1, 2 and so on.
 
     sample_weight : array of shape (n_samples,), default=None
         Non-negative weights; only their ratios matter.
@@ -136,7 +136,7 @@ def maximum_mean_calibration_loss(
         What `inputs` says, of all classes or of the second of two.
 
     target : array of shape (n_samples,)
-        Labels 0, 1, …
+        Labels 0, 1, 2 and so on.
 
     sample_weight : array of shape (n_samples,), default=None
         Non-negative weights; only their ratios matter.
@@ -214,13 +214,13 @@ def kde_calibration_loss(
         What `inputs` says, of all classes or of the second of two.
 
     target : array of shape (n_samples,)
-        Labels 0, 1, …
+        Labels 0, 1, 2 and so on.
 
     sample_weight : array of shape (n_samples,), default=None
         Non-negative weights; only their ratios matter.
 
     bandwidth : float, default=0.1
-        h; the kernels are Dirichlet distributions with parameters p/h + 1.
+        The h of the kernels, which are Dirichlet distributions with parameters p/h + 1.
 
     order : float, default=1.0
         The power q of the residuals; at least 1.
@@ -292,7 +292,7 @@ def soft_binned_calibration_loss(
         What `inputs` says, of all classes or of the second of two.
 
     target : array of shape (n_samples,)
-        Labels 0, 1, …
+        Labels 0, 1, 2 and so on.
 
     sample_weight : array of shape (n_samples,), default=None
         Non-negative weights; only their ratios matter.
@@ -301,7 +301,7 @@ def soft_binned_calibration_loss(
         Number of bins of equal width.
 
     temperature : float, default=0.01
-        T; the smaller, the harder the bins.
+        The T of the soft membership; the smaller, the harder the bins.
 
     multi_class : {"confidence", "classwise"}, default="confidence"
         For more than two classes, the binary problems that are measured: the probability of the

@@ -1,13 +1,14 @@
 """Predictive distributions of a number, for the samples of a batch."""
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace
 
-from .._numerics.array_api import Array, special_functions
+from .._numerics.array_api import Array, at_least_single, bounded_ratio, special_functions
 from .._numerics.decision_kernels import smoothed_tanh
 from .._numerics.matching import smoothed_kernel
-from ._classes import at_least_single
 
 
 class Normal(NamedTuple):
@@ -16,10 +17,14 @@ class Normal(NamedTuple):
     mean: Array
     std: Array
 
+    @property
+    def dtype(self) -> Any:
+        return self.mean.dtype
+
     def cdf(self, points: Array) -> Array:
-        """F_i(t) at points (n,), or (n, m) or (1, m)."""
+        """F_i(t) at points (n,), or at (1, m) points in common, (n, m)."""
         column = (slice(None), None) if points.ndim == 2 else slice(None)
-        z = (points - self.mean[column]) / self.std[column]
+        z = bounded_ratio(points - self.mean[column], self.std[column])
         return special_functions(array_namespace(z)).ndtr(z)
 
     def parameters(self) -> Array:
@@ -27,16 +32,16 @@ class Normal(NamedTuple):
         xp = array_namespace(self.mean)
         return xp.stack([self.mean, xp.log(self.std)], axis=1)
 
-    def kernel_means(self, kernel: str, bandwidth: float, points: Array) -> Array:
+    def kernel_means(self, kernel: str, bandwidth: float | None, points: Array) -> Array:
         """E ℓ(Y_i, t_j) at points (m,), (n, m)."""
         shift = self.mean[:, None] - points
-        return smoothed_kernel(kernel, shift, self.std[:, None] ** 2, bandwidth)
+        return smoothed_kernel(kernel, shift, self.std[:, None], bandwidth)
 
-    def pair_means(self, kernel: str, bandwidth: float) -> Array:
+    def pair_means(self, kernel: str, bandwidth: float | None) -> Array:
         """E ℓ(Y_i, Y_j) of independent Y_i and Y_j, (n, n)."""
-        variance = self.std**2
         shift = self.mean[:, None] - self.mean
-        return smoothed_kernel(kernel, shift, variance[:, None] + variance, bandwidth)
+        deviation = array_namespace(shift).hypot(self.std[:, None], self.std[None])
+        return smoothed_kernel(kernel, shift, deviation, bandwidth)
 
     def tanh_means(self, thresholds: Array, scale: float) -> Array:
         """E tanh((Y_i − c)/s) at thresholds c (m,), (n, m)."""
@@ -48,56 +53,89 @@ class Normal(NamedTuple):
         return xp.stack([self.mean, self.mean**2 + self.std**2], axis=1)
 
 
-class Draws(NamedTuple):
-    """Distributions by draws from each, whose average is an unbiased estimate of an expectation.
+@dataclass(frozen=True)
+class Draws:
+    """Predictive distributions that are known by draws from each.
 
-    Gradients flow through the draws, which are a function of the parameters
-    (reparameterization). For n samples and s draws:
+    Gradients flow through the draws, which are functions of what a model predicts
+    (reparameterization). Averages over them are unbiased estimates of expectations, and so is the
+    loss that is made of them.
 
-    Attributes
+    Parameters
     ----------
-    values : array of shape (n, s)
+    values : array of shape (n_samples, n_draws)
         The draws.
 
-    cdf : callable or None
-        The distribution functions: takes points of shape (n,), or (1, m) for m points in common,
-        and returns probabilities of shape (n,) or (n, m). Needed by the forms of calibration that
-        compare probability integral transforms, and by ``kernel="thresholds"``.
+    cdf : callable, default=None
+        The distribution functions: takes points of shape (n_samples,), or (1, m) for m points in
+        common, and returns probabilities of shape (n_samples,) or (n_samples, m). Needed by the
+        forms of calibration that compare probability integral transforms (PITs), by "decision", and
+        by ``kernel="thresholds"``.
 
-    parameters_ : array of shape (n, d) or None
-        What describes the distributions; conditioned on with ``calibration="distribution"``.
+    parameters : array of shape (n_samples, n_parameters), default=None
+        What describes the distributions. ``calibration="distribution"`` conditions on it.
+
+    See Also
+    --------
+    distribution_matching_loss : Takes them in place of means and standard deviations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.losses import Draws, distribution_matching_loss
+    >>> rng = np.random.default_rng(0)
+    >>> mean = rng.normal(size=256)
+    >>> y = np.exp(mean + rng.normal(size=256))  # lognormal
+    >>> draws = Draws(np.exp(mean[:, None] + rng.normal(size=(256, 8))))
+    >>> loss = distribution_matching_loss(draws, y, calibration="marginal", bandwidth=1.0)
+    >>> bool(abs(loss) < 0.01)
+    True
     """
 
-    values: Array
-    cdf: Any = None
-    parameters_: Array | None = None
+    values: Any
+    cdf: Callable[[Any], Any] | None = None
+    parameters: Any = None
+
+
+class Sample(NamedTuple):
+    """Distributions by their draws, with the methods of `Normal`."""
+
+    draws: Draws
+
+    @property
+    def dtype(self) -> Any:
+        return self.draws.values.dtype
+
+    def cdf(self, points: Array) -> Array:
+        return self.draws.cdf(points)  # type: ignore[misc]
 
     def parameters(self) -> Array | None:
-        return self.parameters_
+        return self.draws.parameters
 
-    def kernel_means(self, kernel: str, bandwidth: float, points: Array) -> Array:
-        shift = self.values[:, :, None] - points
-        xp = array_namespace(shift)
-        return xp.mean(smoothed_kernel(kernel, shift, None, bandwidth), axis=1)
+    def kernel_means(self, kernel: str, bandwidth: float | None, points: Array) -> Array:
+        shift = self.draws.values[:, :, None] - points
+        return _mean(smoothed_kernel(kernel, shift, None, bandwidth), 1)
 
-    def pair_means(self, kernel: str, bandwidth: float) -> Array:
-        shift = self.values[:, None, :, None] - self.values[:, None, :]
-        xp = array_namespace(shift)
-        return xp.mean(smoothed_kernel(kernel, shift, None, bandwidth), axis=(2, 3))
+    def pair_means(self, kernel: str, bandwidth: float | None) -> Array:
+        shift = self.draws.values[:, None, :, None] - self.draws.values[:, None, :]
+        return _mean(smoothed_kernel(kernel, shift, None, bandwidth), (2, 3))
 
     def tanh_means(self, thresholds: Array, scale: float) -> Array:
-        shift = (self.values[:, :, None] - thresholds) / scale
-        xp = array_namespace(shift)
-        return xp.mean(xp.tanh(shift), axis=1)
+        shift = (self.draws.values[:, :, None] - thresholds) / scale
+        return _mean(array_namespace(shift).tanh(shift), 1)
 
     def moments(self) -> Array:
-        xp = array_namespace(self.values)
-        return xp.stack([xp.mean(self.values, axis=1), xp.mean(self.values**2, axis=1)], axis=1)
+        values = self.draws.values
+        return array_namespace(values).stack([_mean(values, 1), _mean(values**2, 1)], axis=1)
 
 
-def as_distributions(prediction: Any) -> Normal | Draws:
+def _mean(values, axis):
+    return array_namespace(values).mean(values, axis=axis)
+
+
+def as_distributions(prediction: Any) -> Normal | Sample:
     """A pair of means and standard deviations, or draws, in single or double precision."""
     if isinstance(prediction, Draws):
-        return prediction._replace(values=at_least_single(prediction.values))
-    mean, std = prediction
-    return Normal(at_least_single(mean), at_least_single(std))
+        (values,) = at_least_single(prediction.values)
+        return Sample(replace(prediction, values=values))
+    return Normal(*at_least_single(*prediction))

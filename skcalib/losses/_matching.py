@@ -23,7 +23,7 @@ from ._checks import (
 )
 from ._classes import ClassPredictions, class_predictions
 from ._conditions import Condition, same_group
-from ._forecasts import Draws, Normal, as_distributions
+from ._forecasts import Draws, Normal, Sample, as_distributions
 from ._pairs import pair_average, weights_of
 from ._terms import feature_residuals, outcome_terms, uniform_terms
 
@@ -75,7 +75,7 @@ def distribution_matching_loss(
         :class:`Draws` from the distribution of each sample.
 
     target : array of shape (n_samples,)
-        Labels 0, 1, …, or outcomes.
+        Labels 0, 1, 2 and so on, or outcomes.
 
     calibration : {"distribution", "quantile", "threshold", "marginal", "decision", "group", \
             "individual", "local", "canonical", "top-label"}, default="distribution"
@@ -166,7 +166,7 @@ def distribution_matching_loss(
     """
     check_batch(target, sample_weight, given, least=2 if estimator == "unbiased" else 1)
     condition = Condition(given_kernel, given_bandwidth, detach_given)
-    if isinstance(prediction, tuple):
+    if isinstance(prediction, tuple | Draws) and not isinstance(prediction, ClassPredictions):
         forecast = as_distributions(prediction)
         check_forecast_form(
             calibration, forecast, given, loss, class_kernel, thresholds, given_bandwidth
@@ -175,8 +175,7 @@ def distribution_matching_loss(
         terms = _forecast_terms(forecast, target, calibration, kernel, bandwidth, thresholds)
         near = _near_forecasts(forecast, calibration, condition, given, thresholds)
     else:
-        check_class_batch(prediction, target)
-        classes = class_predictions(prediction, target, inputs)
+        classes = _classes_of(prediction, target, inputs)
         check_class_form(
             calibration,
             given,
@@ -194,10 +193,16 @@ def distribution_matching_loss(
     return pair_average(terms if near is None else near * terms, weight, estimator)
 
 
+def _classes_of(prediction: Array | ClassPredictions, target: Array, inputs: str):
+    if isinstance(prediction, ClassPredictions):
+        return prediction
+    check_class_batch(prediction, target)
+    return class_predictions(prediction, target, inputs)
+
+
 def _forecast_terms(forecast, target, calibration, kernel, bandwidth, thresholds):
     """The terms of outcomes or PITs, (n, n)."""
-    xp = array_namespace(forecast[0])
-    outcome = xp.astype(target, forecast[0].dtype)
+    outcome = array_namespace(target).astype(target, forecast.dtype)
     if calibration in PIT_FORMS:
         bandwidth = PIT_BANDWIDTH if bandwidth is None else bandwidth
         return uniform_terms(forecast.cdf(outcome), kernel, bandwidth)
@@ -208,7 +213,7 @@ def _forecast_terms(forecast, target, calibration, kernel, bandwidth, thresholds
 
 
 def _near_forecasts(
-    forecast: Normal | Draws,
+    forecast: Normal | Sample,
     calibration: str,
     condition: Condition,
     given: Array,
@@ -218,12 +223,12 @@ def _near_forecasts(
     if calibration in ("quantile", "marginal"):
         return None
     if calibration == "group":
-        return same_group(given, forecast[0].dtype)
+        return same_group(given, forecast.dtype)
     if calibration == "threshold":
         return condition.near_thresholds(forecast.cdf(thresholds[None]))
     if calibration == "decision":  # the outcome is said to exceed a threshold if that is likely
         is_below = forecast.cdf(thresholds[None]) >= 0.5
-        return same_group(stop_gradient(is_below), forecast[0].dtype)
+        return same_group(stop_gradient(is_below), forecast.dtype)
     return condition.near(forecast.parameters() if given is None else given)
 
 

@@ -6,10 +6,12 @@ from array_api_compat import array_namespace
 
 from .._numerics.array_api import Array
 from .._numerics.matching import smoothed_kernel, uniform_mean, uniform_pair_mean
-from ._forecasts import Draws, Normal
+from ._forecasts import Normal, Sample
 
 
-def outcome_terms(forecast: Normal | Draws, outcome: Array, kernel: str, bandwidth: float) -> Array:
+def outcome_terms(
+    forecast: Normal | Sample, outcome: Array, kernel: str, bandwidth: float
+) -> Array:
     """For outcomes and forecasts, with a kernel of the difference of outcomes."""
     pairs = smoothed_kernel(kernel, outcome[:, None] - outcome, None, bandwidth)
     means = forecast.kernel_means(kernel, bandwidth, outcome)
@@ -24,7 +26,7 @@ def uniform_terms(pit: Array, kernel: str, bandwidth: float) -> Array:
 
 
 def feature_residuals(
-    forecast: Normal | Draws,
+    forecast: Normal | Sample,
     outcome: Array,
     kernel: str,
     bandwidth: Any,

@@ -88,12 +88,12 @@ def test_one_component_is_a_gaussian():
 
 
 def test_mean_distance():
-    shift, variance = np.array([0.0, -1.5, 3.0, -2.0]), np.array([1.0, 0.25, 4.0, 0.0])
+    shift, deviation = np.array([0.0, -1.5, 3.0, -2.0]), np.array([1.0, 0.5, 2.0, 0.0])
     expected = [
-        quad(lambda x, m=m, v=v: abs(x) * norm.pdf(x, m, v**0.5), -30, 30, points=[0, m])[0]
-        for m, v in zip(shift[:3], variance[:3], strict=True)
+        quad(lambda x, m=m, s=s: abs(x) * norm.pdf(x, m, s), -30, 30, points=[0, m])[0]
+        for m, s in zip(shift[:3], deviation[:3], strict=True)
     ]
-    np.testing.assert_allclose(mean_distance(shift, variance), [*expected, 2.0], atol=1e-10)
+    np.testing.assert_allclose(mean_distance(shift, deviation), [*expected, 2.0], atol=1e-10)
 
 
 def pairs(y, members, weight, fair):

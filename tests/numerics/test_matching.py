@@ -34,7 +34,7 @@ def test_smoothed_kernels_equal_quadrature(name, shift, variance, bandwidth):
         epsabs=1e-14,
         limit=500,
     )
-    arguments = np.array([shift]), np.array([variance]), bandwidth
+    arguments = np.array([shift]), np.array([deviation]), bandwidth
     actual = matching.smoothed_kernel(name, *arguments)[0]
     np.testing.assert_allclose(actual, expected, rtol=1e-8, atol=1e-13)
 
@@ -43,8 +43,8 @@ def test_smoothed_kernels_equal_quadrature(name, shift, variance, bandwidth):
 def test_smoothed_kernels_without_variance_are_the_kernels(name):
     shift = np.array([-2.0, 0.0, 1.0])
     expected = KERNELS[name](shift, 0.5)
-    for variance in (0.0, 1e-300, 1e-30):
-        actual = matching.smoothed_kernel(name, shift, np.full(3, variance), 0.5)
+    for deviation in (0.0, 1e-300, 1e-30):
+        actual = matching.smoothed_kernel(name, shift, np.full(3, deviation), 0.5)
         np.testing.assert_allclose(actual, expected, rtol=1e-12, atol=1e-14)
 
 
