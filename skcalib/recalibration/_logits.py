@@ -14,6 +14,7 @@ from .._numerics.logits import clipped, log_probabilities, log_softmax, smallest
 from .._sklearn import StrOptions
 from ._base import Recalibrator
 from ._languages import Language, logs_of, write_logistic
+from ._modules import scaling_module
 
 
 def probabilities_of_logits(logits: ArrayLike) -> np.ndarray:
@@ -91,10 +92,7 @@ class LogScaleRecalibrator(Recalibrator):
         it, but not trained. Gradients reach the logits.
         """
         check_is_fitted(self)
-        from ._modules import scaling_module
-
-        smallest = self.smallest_probability_
-        return scaling_module(*self._linear_map(), smallest, dtype)
+        return scaling_module(*self._linear_map(), self.smallest_probability_, dtype)
 
     def _fit(self, predictions: Predictions) -> None:
         is_exact = predictions.log_proba is not None

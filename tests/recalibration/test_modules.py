@@ -113,7 +113,7 @@ def test_types_and_shapes():
     logits = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
     for dtype in (torch.float16, torch.bfloat16, torch.float64):
         assert module(logits.to(dtype)).dtype == torch.float32
-    for wrong in (logits[:, :3], logits[:, 0], logits[:, :1], logits[None]):
+    for wrong in (logits[:, :3], logits[:, 0], logits[:, :1], logits.T[None]):
         with pytest.raises(ValueError, match="one column for each class seen at fit"):
             module(wrong)
 
