@@ -16,9 +16,11 @@ _SUBMODULES = [
     "function_classes",
     "hypothesis_tests",
     "lenses",
+    "losses",
     "metrics",
     "recalibration",
     "report",
+    "torch",
     "uncertainty",
 ]
 

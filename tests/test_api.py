@@ -5,6 +5,7 @@ import importlib
 import inspect
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 from numpydoc.docscrape import NumpyDocString
@@ -28,6 +29,8 @@ MODULES = [
     "skcalib.losses",
     "skcalib.uncertainty",
 ]
+if find_spec("torch"):
+    MODULES.append("skcalib.torch")
 PUBLIC = [
     f"{module}.{name}" for module in MODULES for name in importlib.import_module(module).__all__
 ]

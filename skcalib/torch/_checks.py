@@ -1,0 +1,198 @@
+"""Batches of tensors: their values are judged here, so that a loss is never NaN."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..losses._checks import check_batch, check_class_batch
+
+# The probabilities of a sample may miss 1 by this much.
+_SUM_TOLERANCE = 1e-2
+
+
+class Batch(NamedTuple):
+    """Targets (n,) of the samples that count, and what belongs to them."""
+
+    target: Tensor
+    given: Tensor | None
+    sample_weight: Tensor | None
+
+
+def class_batch(
+    prediction: Tensor,
+    target: Tensor,
+    given: Tensor | None,
+    sample_weight: Tensor | None,
+    *,
+    inputs: str,
+    ignore_index: int,
+) -> tuple[Tensor, Batch]:
+    """Scores (n, K) or (n,), with integer labels."""
+    if not isinstance(prediction, Tensor):
+        raise TypeError(
+            "prediction must be a tensor of class scores, a tuple (mean, std), Draws, or a "
+            f"distribution of torch; found {type(prediction).__name__}."
+        )
+    prediction = at_least_single(prediction)
+    if prediction.ndim == 2 and prediction.shape[1] == 1:
+        prediction = prediction[:, 0]
+    check_batch(target, sample_weight, given)
+    check_class_batch(prediction, target)
+    is_counted = target != ignore_index
+    if not bool(is_counted.all()):
+        prediction, target = prediction[is_counted], target[is_counted]
+        given, sample_weight = (
+            None if tensor is None else tensor[is_counted] for tensor in (given, sample_weight)
+        )
+    check_size(target, f" with a target other than ignore_index={ignore_index}")
+    check_finite("prediction", prediction)
+    if inputs == "probabilities":
+        _check_probabilities(prediction)
+    _check_labels(target, 2 if prediction.ndim == 1 else prediction.shape[1])
+    _check_sides(given, sample_weight)
+    return prediction, Batch(target.to(torch.int64), given, sample_weight)
+
+
+def number_batch(
+    target: Tensor, given: Tensor | None, sample_weight: Tensor | None, dtype: torch.dtype
+) -> Batch:
+    """Outcomes of some type."""
+    target = target.to(dtype)
+    check_batch(target, sample_weight, given)
+    check_size(target)
+    check_finite("target", target)
+    _check_sides(given, sample_weight)
+    return Batch(target, given, sample_weight)
+
+
+def normal_parameters(prediction: tuple, n: int) -> tuple[Tensor, Tensor]:
+    """Means and standard deviations, (n,) each; one standard deviation may serve all."""
+    if len(prediction) != 2:
+        raise ValueError(
+            f"prediction must be a tuple (mean, std); found {len(prediction)} entries. Pass a "
+            "distribution of torch for other families."
+        )
+    mean, std = (at_least_single(torch.as_tensor(entry)) for entry in prediction)
+    for name, tensor, sizes in (("mean", mean, {n}), ("std", std, {1, n})):
+        if tensor.numel() not in sizes or tensor.ndim > 2:
+            raise ValueError(
+                f"prediction must be a tuple (mean, std) of shape (n_samples,) for the {n} samples "
+                f"of target; found {name} of shape {tuple(tensor.shape)}."
+            )
+        check_finite(f"{name} of prediction", tensor)
+    dtype = torch.promote_types(mean.dtype, std.dtype)
+    if not bool((std > 0).all()):
+        raise ValueError(
+            f"std of prediction must be positive; found {std.min().item():.3g}. Let the network "
+            "return log std and take its exponential, or use softplus."
+        )
+    return mean.reshape(-1).to(dtype), std.reshape(-1).to(dtype).expand(n)
+
+
+def check_draws(values: Tensor, n: int) -> None:
+    if values.ndim != 2 or len(values) != n:
+        raise ValueError(
+            f"values of Draws must have shape (n_samples, n_draws) for the {n} samples of target; "
+            f"found {tuple(values.shape)}."
+        )
+    check_finite("values of Draws", values)
+
+
+def check_moments(target: Tensor, mean: Tensor, mean_square: Tensor) -> None:
+    """The loss is of the order of the fourth power of outcomes."""
+    limit = torch.finfo(target.dtype).max ** 0.25 / 10
+    largest = max(target.abs().max().item(), mean.abs().max().item())
+    largest = max(largest, mean_square.max().item() ** 0.5)
+    if largest > limit:
+        raise ValueError(
+            f"target and prediction must not exceed {limit:.1g} for kernel='moments' in this "
+            f"precision, whose fourth powers overflow; found {largest:.3g}. Standardize the "
+            "outcomes."
+        )
+
+
+def check_size(target: Tensor, condition: str = "") -> None:
+    if len(target) < 2:
+        raise ValueError(
+            f"A batch must have at least 2 samples{condition}, as samples are compared with each "
+            f"other; found {len(target)}. Drop a last batch of one sample (drop_last=True)."
+        )
+
+
+def at_least_single(tensor: Tensor) -> Tensor:
+    """The tensor in single precision, unless it is in double precision."""
+    return tensor if tensor.dtype == torch.float64 else tensor.to(torch.float32)
+
+
+def flat(target: Tensor) -> Tensor:
+    """(n,) for a target of shape (n, 1)."""
+    if not isinstance(target, Tensor):
+        raise TypeError(
+            f"target must be a tensor; found {type(target).__name__}. Pass torch.as_tensor(target)."
+        )
+    return target[:, 0] if target.ndim == 2 and target.shape[1] == 1 else target
+
+
+def check_finite(name: str, tensor: Tensor) -> None:
+    is_finite = torch.isfinite(tensor)
+    if not bool(is_finite.all()):
+        count = tensor.numel() - int(is_finite.sum())
+        raise ValueError(
+            f"{name} must be finite; found NaN or infinity in {count} of {tensor.numel()} entries. "
+            "If the network has diverged, lower the learning rate or clip its gradients."
+        )
+
+
+def _check_probabilities(prediction: Tensor) -> None:
+    low, high = prediction.min().item(), prediction.max().item()
+    if low < 0 or high > 1:
+        raise ValueError(
+            "prediction must hold probabilities between 0 and 1 for inputs='probabilities'; found "
+            f"{low if low < 0 else high:.3g}. If these are logits, pass inputs='logits'."
+        )
+    if prediction.ndim == 2:
+        total = prediction.sum(dim=1)
+        worst = total[(total - 1).abs().argmax()]
+        if bool((worst - 1).abs() > _SUM_TOLERANCE):
+            raise ValueError(
+                "prediction must hold probabilities that sum to 1 for each sample; found a sum of "
+                f"{worst.item():.3g}. Use softmax, or pass logits with inputs='logits'."
+            )
+
+
+def _check_labels(target: Tensor, n_classes: int) -> None:
+    """Integers from 0, or, for two classes, numbers that are 0 or 1."""
+    is_label = (target >= 0) & (target < n_classes)
+    if target.is_floating_point():
+        is_label &= target == target.round()
+    if not bool(is_label.all()):
+        found = target[~is_label][0]
+        raise ValueError(
+            f"target must hold labels 0 to {n_classes - 1} for {n_classes} classes; found "
+            f"{found.item():.6g}. Encode labels by scikit-learn's LabelEncoder, or pass "
+            "ignore_index for samples to leave out."
+        )
+
+
+def _check_sides(given: Tensor | None, sample_weight: Tensor | None) -> None:
+    if given is not None:
+        if given.ndim > 2:
+            raise ValueError(
+                "given must have shape (n_samples,) or (n_samples, n_features); found "
+                f"{tuple(given.shape)}. Flatten the features."
+            )
+        check_finite("given", given)
+    if sample_weight is not None:
+        check_finite("sample_weight", sample_weight)
+        if bool((sample_weight < 0).any()):
+            raise ValueError(
+                "sample_weight must be non-negative; found "
+                f"{sample_weight.min().item():.3g}. Leave samples out by weights of 0."
+            )
+        count = int((sample_weight > 0).sum())
+        if count < 2:
+            raise ValueError(
+                "sample_weight must be positive for at least 2 samples, which are compared with "
+                f"each other; found {count}."
+            )

@@ -1,0 +1,112 @@
+"""Predictive distributions of a number as the losses take them."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.distributions import Distribution, Independent
+from torch.distributions import Normal as TorchNormal
+
+from ..losses import Draws
+from ..losses._forecasts import Normal, as_distributions
+from ._checks import at_least_single, check_draws, normal_parameters
+
+# Draws from distributions without a closed form, unless `n_draws` says otherwise.
+N_DRAWS = 16
+
+
+def unwrapped(prediction: Any) -> Any:
+    """A pair of means and standard deviations for a normal distribution."""
+    while isinstance(prediction, Independent):
+        prediction = prediction.base_dist
+    if isinstance(prediction, TorchNormal):
+        return prediction.loc, prediction.scale
+    return prediction
+
+
+def forecast_of(
+    prediction: Any, target: Tensor, *, n_draws: int | None = None, needs_draws: bool = True
+) -> tuple[Tensor, Tensor] | Draws:
+    """Means and standard deviations, or draws, for the samples of a target; values are checked."""
+    prediction, n = unwrapped(prediction), len(target)
+    if isinstance(prediction, Draws):
+        check_draws(prediction.values, n)
+        return prediction
+    if isinstance(prediction, Distribution):
+        n_draws = (N_DRAWS if n_draws is None else n_draws) if needs_draws else 0
+        return _draws_of(prediction, target, n_draws)
+    mean, std = normal_parameters(prediction, n)
+    if n_draws is None or not needs_draws:
+        return mean, std
+    normal = Normal(mean, std)
+    noise = torch.randn((n, n_draws), dtype=mean.dtype, device=mean.device)
+    return Draws(mean[:, None] + std[:, None] * noise, normal.cdf, normal.parameters())
+
+
+def parameters_of(prediction: Any, target: Tensor) -> np.ndarray:
+    """Mean and log standard deviation of training data, (n, 2)."""
+    parameters = as_distributions(forecast_of(prediction, target, needs_draws=False)).parameters()
+    if parameters is None:
+        raise ValueError(
+            "prediction must consist of distributions with a mean and a standard deviation; found "
+            "others. Pass what describes them as given."
+        )
+    return parameters.detach().cpu().to(torch.float64).numpy()
+
+
+def _draws_of(distribution: Distribution, target: Tensor, n_draws: int) -> Draws:
+    name, n = type(distribution).__name__, len(target)
+    if n_draws > 0 and not distribution.has_rsample:
+        raise ValueError(
+            f"prediction must be a distribution with rsample, through whose draws gradients flow; "
+            f"found {name}, which has none. Pass logits for classes; for a number, choose "
+            "calibration='quantile', which takes its cdf, or a distribution with rsample."
+        )
+    shape = distribution.batch_shape + distribution.event_shape
+    if shape.numel() != n:
+        raise ValueError(
+            f"prediction must be a distribution of one number for each of the {n} samples of "
+            f"target; found {name} with batch shape {tuple(distribution.batch_shape)} and event "
+            f"shape {tuple(distribution.event_shape)}."
+        )
+    if n_draws > 0:
+        values = at_least_single(distribution.rsample((n_draws,)).reshape(n_draws, n).T)
+        check_draws(values, n)
+    else:
+        values = at_least_single(target).new_empty((n, 0))
+    return Draws(values, _Cdf(distribution, shape), _parameters(distribution, n))
+
+
+def _parameters(distribution: Distribution, n: int) -> Tensor | None:
+    """Mean and log standard deviation, (n, 2); None if one of them is missing or infinite."""
+    try:
+        moments = (distribution.mean, distribution.stddev.log())
+    except NotImplementedError:
+        return None
+    parameters = torch.stack([at_least_single(moment.reshape(n)) for moment in moments], dim=1)
+    return parameters if bool(torch.isfinite(parameters).all()) else None
+
+
+class _Cdf:
+    """The distribution functions at points (n,), or (1, m) in common."""
+
+    def __init__(self, distribution: Distribution, shape: torch.Size) -> None:
+        self.distribution, self.shape = distribution, shape
+
+    def __call__(self, points: Tensor) -> Tensor:
+        n = self.shape.numel()
+        if points.ndim == 1:
+            return self._cdf(points.reshape(self.shape)).reshape(n)
+        return self._cdf(points.reshape(-1, *[1] * len(self.shape))).reshape(-1, n).T
+
+    def _cdf(self, points: Tensor) -> Tensor:
+        try:
+            return at_least_single(self.distribution.cdf(points))
+        except NotImplementedError as error:
+            raise ValueError(
+                "prediction must be a distribution with cdf for forms of calibration and kernels "
+                "that compare probabilities; torch has none for "
+                f"{type(self.distribution).__name__}. Choose calibration='distribution' or "
+                "'marginal', which compare draws."
+            ) from error

@@ -1,0 +1,386 @@
+"""Distribution matching as a module."""
+
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+from torch.distributions import Distribution
+
+from .._kernels.matching_checks import PIT_FORMS
+from .._sklearn import Interval, StrOptions
+from ..losses import Draws, distribution_matching_loss
+from ..losses._checks import WITH_BANDWIDTH
+from ..losses._classes import class_predictions
+from ..losses._forecasts import as_distributions
+from ..losses._matching import MATCHING_LOSS_CONSTRAINTS
+from ._base import Penalty
+from ._checks import check_moments, class_batch, number_batch
+from ._distributions import forecast_of, parameters_of
+from ._training_data import (
+    Standardization,
+    outcome_bandwidth,
+    outcome_quantiles,
+    standardization,
+    standardization_of_parameters,
+    training_array,
+)
+
+_POSITIVE = Interval(Real, 0, None, closed="neither")
+
+_CONSTRAINTS: dict = {
+    **MATCHING_LOSS_CONSTRAINTS,
+    "bandwidth": [StrOptions({"median"}), _POSITIVE],
+    "given_bandwidth": [StrOptions({"median"}), _POSITIVE],
+    "ignore_index": [Integral],
+    "n_draws": [Interval(Integral, 1, None, closed="left"), None],
+    "gumbel_temperature": [_POSITIVE],
+}
+
+# Forms that are conditioned on numbers, which may be parameters of the forecast.
+_NEAR_FORMS = {"distribution", "individual", "local"}
+
+# Buffers that hold what `fit` learns.
+_LEARNED = (
+    "outcome_bandwidth",
+    *(f"{what}_{part}" for what in ("given", "parameter") for part in Standardization._fields),
+)
+
+
+class DistributionMatchingLoss(Penalty):
+    r"""Distribution matching error of a batch, for classes and for forecasts of a number.
+
+    Added to a proper loss, it draws a network in training towards the chosen form of calibration
+    [1]_. For classes it is the squared kernel calibration error. The expectation of the unbiased
+    estimate is the same for every size of a batch, and 0 for calibrated models; it can be negative,
+    and must not be clipped.
+
+    Parameters
+    ----------
+    calibration : {"distribution", "quantile", "threshold", "marginal", "decision", "group", \
+            "individual", "local", "canonical", "top-label"}, default="distribution"
+        The form of calibration, as for :func:`skcalib.metrics.distribution_matching_error`. For
+        classes, "distribution" is "canonical".
+
+    kernel : {"rbf", "laplacian", "energy", "moments", "tanh", "thresholds"}, default="rbf"
+        Kernel on the outcomes; "rbf", "laplacian" and "energy" also on probability integral
+        transforms (PITs). Leave it out for classes.
+
+    bandwidth : "median" or float, default="median"
+        Bandwidth of `kernel` in the units of the outcomes; "median" is the median distance of the
+        training outcomes, which `fit` takes, and for PITs 0.2236. Leave it out for classes.
+
+    given_kernel : {"rbf", "laplacian", "exponential", "total-variation"}, default="rbf"
+        Kernel on what is conditioned on, if that is numbers.
+
+    given_bandwidth : "median" or float, default="median"
+        Bandwidth of `given_kernel`. "median" is the median distance of the training data, which are
+        standardized; `fit` takes both from them. For probabilities of classes it is 0.4. A number
+        is in the units of what is passed.
+
+    thresholds : array-like of shape (n_thresholds,), default=None
+        For ``calibration="threshold"`` and "decision" of a number (the decisions whether the
+        outcome exceeds each), and for the kernels "tanh" and "thresholds". By default `fit` takes
+        64 quantiles of the training outcomes.
+
+    loss : array-like of shape (n_actions, n_classes), default=None
+        The loss of each action in each class, for ``calibration="decision"`` of classes.
+
+    class_weight : array-like of shape (n_classes,), default=None
+        How much the residuals of each class count. Calibrated models keep an expectation of 0,
+        which weights of samples by their label would not leave them.
+
+    inputs : {"logits", "probabilities"}, default="logits"
+        What predictions of classes hold.
+
+    ignore_index : int, default=-100
+        Samples with this target are left out, for classes.
+
+    n_draws : int, default=None
+        Draws from each distribution. By default there are 16 for those whose expectations have no
+        closed form here, and none for normal distributions and classes.
+
+    gumbel_temperature : float, default=1.0
+        For draws of classes, which are one-hot (straight-through Gumbel-softmax): the lower, the
+        less biased and the noisier their gradients.
+
+    detach_given : bool, default=False
+        Whether what is conditioned on counts as constant. Otherwise gradients flow through it, too.
+
+    estimator : {"unbiased", "biased"}, default="unbiased"
+        Whether the average is over all pairs of different samples, or also over each sample with
+        itself. Draws leave only the unbiased one unbiased.
+
+    See Also
+    --------
+    skcalib.losses.distribution_matching_loss : The function, with its formula.
+    skcalib.metrics.distribution_matching_error : The metric, for any number of samples.
+
+    Notes
+    -----
+    Call it with predictions and targets. Predictions of classes are tensors. Those of a number are
+    a tuple of means and standard deviations, or a distribution of torch: normal ones have a closed
+    form, and others are drawn from with ``rsample``. "quantile", "threshold" and "local" take their
+    ``cdf`` and need no draws.
+
+    Bandwidths that depended on the batch would bias the estimate. Therefore `fit` sets them once,
+    as buffers that are saved with the state.
+
+    The cost is that of the function: :math:`O(n^2)` for n samples, times K for classes, and times
+    s² for s draws. Bad values, such as NaN, labels out of range or standard deviations that are not
+    positive, raise errors. Half precision is computed in single precision.
+
+    References
+    ----------
+    .. [1] C. Marx, S. Zalouk and S. Ermon (2023). Calibration by Distribution Matching: Trainable
+       Kernel Calibration Metrics. NeurIPS 2023. :arxiv:`2310.20211`
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skcalib.torch import DistributionMatchingLoss
+    >>> logits = torch.tensor([3.0, 3.0, 3.0, 3.0], requires_grad=True)
+    >>> penalty = DistributionMatchingLoss("canonical")
+    >>> round(penalty(logits, torch.tensor([1, 1, 0, 0])).item(), 2)  # 95 % sure, 50 % right
+    0.24
+
+    Of a number, with bandwidths from the training outcomes:
+
+    >>> y = torch.linspace(-1, 1, 64)
+    >>> penalty = DistributionMatchingLoss().fit(y)
+    >>> penalty((torch.zeros(64), torch.full((64,), 0.1)), y).item() > 0
+    True
+    """
+
+    def __init__(
+        self,
+        calibration: str = "distribution",
+        *,
+        kernel: str = "rbf",
+        bandwidth: str | float = "median",
+        given_kernel: str = "rbf",
+        given_bandwidth: str | float = "median",
+        thresholds: ArrayLike | None = None,
+        loss: ArrayLike | None = None,
+        class_weight: ArrayLike | None = None,
+        inputs: str = "logits",
+        ignore_index: int = -100,
+        n_draws: int | None = None,
+        gumbel_temperature: float = 1.0,
+        detach_given: bool = False,
+        estimator: str = "unbiased",
+    ) -> None:
+        super().__init__(
+            _CONSTRAINTS,
+            calibration=calibration,
+            kernel=kernel,
+            bandwidth=bandwidth,
+            given_kernel=given_kernel,
+            given_bandwidth=given_bandwidth,
+            inputs=inputs,
+            ignore_index=ignore_index,
+            n_draws=n_draws,
+            gumbel_temperature=gumbel_temperature,
+            detach_given=detach_given,
+            estimator=estimator,
+        )
+        if class_weight is not None and calibration in ("top-label", "marginal"):
+            raise ValueError(
+                f"class_weight must be None for calibration={calibration!r}, which compares one "
+                "class with the rest; found weights. Choose calibration='canonical'."
+            )
+        self.register_buffer("thresholds", _table("thresholds", thresholds, 1))
+        self.register_buffer("loss", _table("loss", loss, 2))
+        self.register_buffer("class_weight", _table("class_weight", class_weight, 1))
+        self._learns_thresholds = thresholds is None
+        for name in _LEARNED:
+            self.register_buffer(name, None)
+
+    def fit(
+        self,
+        target: ArrayLike | Tensor,
+        given: ArrayLike | Tensor | None = None,
+        prediction: Any = None,
+    ) -> Self:
+        """Take bandwidths and thresholds from the training data.
+
+        Parameters
+        ----------
+        target : array-like of shape (n_samples,)
+            Outcomes of the training data. For classes `fit` is only needed with `given`.
+
+        given : array-like of shape (n_samples, n_features) or (n_samples,), default=None
+            What will be conditioned on.
+
+        prediction : tuple of two tensors, or distribution of torch, default=None
+            Forecasts for the training data, as those that will be conditioned on with
+            ``calibration="distribution"``. By default their means are expected to vary as much as
+            the outcomes, and the bandwidth is 1.
+
+        Returns
+        -------
+        self : DistributionMatchingLoss
+            The loss.
+        """
+        device = target.device if isinstance(target, Tensor) else None
+        outcome = training_array("target", target)
+        if outcome.ndim == 2 and outcome.shape[1] == 1:
+            outcome = outcome[:, 0]
+        if outcome.ndim == 2:
+            raise ValueError(
+                f"target must have shape (n_samples,); found {outcome.shape}. Drop the other axes."
+            )
+        self.outcome_bandwidth = _buffer(outcome_bandwidth(outcome), device)
+        if self._learns_thresholds:
+            self.thresholds = _buffer(outcome_quantiles(outcome), device)
+        scale = standardization_of_parameters(outcome)
+        if prediction is not None:
+            parameters = parameters_of(prediction, torch.as_tensor(outcome))
+            scale = standardization(parameters, self.given_kernel)
+        self._set_scale("parameter", scale, device)
+        if given is not None and self.calibration in _NEAR_FORMS:
+            points = training_array("given", given, len(outcome))
+            self._set_scale("given", standardization(points, self.given_kernel), device)
+        return self
+
+    def _set_scale(self, what, scale, device):
+        for part, value in scale._asdict().items():
+            setattr(self, f"{what}_{part}", _buffer(value, device))
+
+    def _load_from_state_dict(self, state_dict, prefix, *args):
+        for name in (*_LEARNED, "thresholds"):  # buffers of which it is not known what they hold
+            value = state_dict.get(prefix + name)
+            if value is not None and getattr(self, name) is None:
+                setattr(self, name, torch.empty_like(value))
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
+    def _error(self, prediction, target, given, sample_weight):
+        if isinstance(prediction, tuple | list | Draws | Distribution):
+            return self._error_of_numbers(prediction, target, given, sample_weight)
+        return self._error_of_classes(prediction, target, given, sample_weight)
+
+    def _error_of_classes(self, prediction, target, given, sample_weight):
+        prediction, batch = class_batch(
+            prediction,
+            target,
+            given,
+            sample_weight,
+            inputs=self.inputs,
+            ignore_index=self.ignore_index,
+        )
+        given, given_bandwidth = self._condition(batch.given, prediction.dtype)
+        if self.n_draws is not None:
+            classes = class_predictions(prediction, batch.target, self.inputs)
+            score = classes.log_proba.expand(self.n_draws, *classes.log_proba.shape)
+            draws = torch.nn.functional.gumbel_softmax(score, self.gumbel_temperature, hard=True)
+            prediction = classes._replace(drawn=draws.mean(dim=0))
+        return self._matching(
+            prediction,
+            batch,
+            given=given,
+            given_bandwidth=given_bandwidth,
+            bandwidth=None if self.bandwidth == "median" else self.bandwidth,
+            thresholds=None if self._learns_thresholds else self.thresholds,
+            class_kernel=None if self.class_weight is None else torch.diag(self.class_weight),
+        )
+
+    def _error_of_numbers(self, prediction, target, given, sample_weight):
+        needs_draws = self.calibration not in PIT_FORMS and self.kernel != "thresholds"
+        forecast = forecast_of(prediction, target, n_draws=self.n_draws, needs_draws=needs_draws)
+        distributions = as_distributions(forecast)
+        batch = number_batch(target, given, sample_weight, distributions.dtype)
+        if self.kernel == "moments":
+            check_moments(batch.target, *distributions.moments().T)
+        parameters = distributions.parameters() if self.calibration == "distribution" else None
+        given, given_bandwidth = self._condition(batch.given, distributions.dtype, parameters)
+        thresholds = self.thresholds
+        if self.calibration in ("threshold", "decision") or self.kernel in ("tanh", "thresholds"):
+            thresholds = self._learned("thresholds", "thresholds=None", "quantiles")
+            thresholds = thresholds.to(batch.target)
+        return self._matching(
+            forecast,
+            batch,
+            given=given,
+            given_bandwidth=given_bandwidth,
+            bandwidth=self._bandwidth(),
+            thresholds=thresholds,
+        )
+
+    def _matching(self, prediction, batch, **options):
+        return distribution_matching_loss(
+            prediction,
+            batch.target,
+            sample_weight=batch.sample_weight,
+            calibration=self.calibration,
+            kernel=self.kernel,
+            given_kernel=self.given_kernel,
+            loss=self.loss,
+            detach_given=self.detach_given,
+            estimator=self.estimator,
+            inputs=self.inputs,
+            **options,
+        )
+
+    def _bandwidth(self):
+        if self.bandwidth != "median":
+            return self.bandwidth
+        if self.calibration in PIT_FORMS or self.kernel not in WITH_BANDWIDTH:
+            return None
+        median = self._learned("outcome_bandwidth", "bandwidth='median'", "the median distance")
+        return float(median)
+
+    def _condition(self, given, dtype, parameters=None):
+        """What is conditioned on, and the bandwidth of the kernel on it."""
+        if self.calibration not in _NEAR_FORMS:
+            return given, None if self.given_bandwidth == "median" else self.given_bandwidth
+        what, points = ("given", given) if given is not None else ("parameter", parameters)
+        if self.given_bandwidth != "median":
+            return (None if given is None else given.to(dtype)), self.given_bandwidth
+        if points is None:
+            return None, None
+        centre, factor, median = (
+            self._learned(f"{what}_{part}", "given_bandwidth='median'", "the median distance")
+            for part in Standardization._fields
+        )
+        points = points.reshape(len(points), -1).to(dtype)
+        if points.shape[1] != len(centre):
+            raise ValueError(
+                f"given must have the {len(centre)} features that fit saw; found {points.shape[1]}."
+            )
+        return (points - centre.to(points)) * factor.to(points), float(median)
+
+    def _learned(self, name, option, what):
+        value = getattr(self, name)
+        if value is None:
+            passed = "target and given" if name.startswith("given") else "target"
+            raise ValueError(
+                f"{option} stands for {what} of the training data, which are not known yet. Call "
+                f"fit with the {passed} of the training data first, or pass numbers."
+            )
+        return value
+
+
+def _table(name: str, values: ArrayLike | Tensor | None, ndim: int) -> Tensor | None:
+    """Finite numbers with so many axes."""
+    if values is None:
+        return None
+    table = torch.as_tensor(values)
+    if not table.is_floating_point():
+        table = table.to(torch.get_default_dtype())
+    if table.ndim != ndim or table.numel() == 0 or not bool(torch.isfinite(table).all()):
+        raise ValueError(
+            f"{name} must be finite numbers in an array with {ndim} axis{'es' * (ndim - 1)}; found "
+            f"shape {tuple(table.shape)}{', or NaN or infinity' if table.ndim == ndim else ''}."
+        )
+    if name == "class_weight" and bool((table < 0).any()):
+        raise ValueError(
+            f"class_weight must be non-negative; found {table.min().item():.3g}. Leave a class out "
+            "by a weight of 0."
+        )
+    return table
+
+
+def _buffer(values: np.ndarray | float, device: Any) -> Tensor:
+    return torch.as_tensor(values, dtype=torch.get_default_dtype(), device=device)

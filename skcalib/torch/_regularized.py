@@ -1,0 +1,210 @@
+"""Proper losses, and their sums with a penalty."""
+
+import math
+from collections.abc import Callable
+from numbers import Real
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution
+
+from .._sklearn import Interval, StrOptions, validate_parameter_constraints
+from ._checks import at_least_single, check_finite, flat, normal_parameters
+from ._distributions import unwrapped
+
+
+class CalibrationRegularizedLoss(torch.nn.Module):
+    r"""A proper loss and a calibration penalty: base + weight · penalty.
+
+    Parameters
+    ----------
+    base : torch.nn.Module or callable
+        The loss to train with, of predictions and targets, such as ``torch.nn.CrossEntropyLoss()``
+        or :class:`NegativeLogLikelihoodLoss`. It returns the mean over the batch, or one value per
+        sample (``reduction="none"``), which is averaged with the weights of the samples.
+
+    penalty : torch.nn.Module or callable
+        A calibration error of predictions and targets, such as :class:`DistributionMatchingLoss`.
+
+    weight : float, default=1.0
+        Weight of the penalty, at least 0. It may be changed during training. At 0 the penalty is
+        not computed.
+
+    Notes
+    -----
+    A tensor is passed to both as it is, so both must take logits, or both probabilities. Search for
+    the weight by the base loss on validation data, from 0 on: a penalty that is too strong costs
+    sharpness.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skcalib.torch import CalibrationRegularizedLoss, DistributionMatchingLoss
+    >>> loss = CalibrationRegularizedLoss(
+    ...     torch.nn.CrossEntropyLoss(), DistributionMatchingLoss(), weight=2.0
+    ... )
+    >>> logits = torch.zeros((4, 3), requires_grad=True)
+    >>> value = loss(logits, torch.tensor([0, 1, 2, 2]))
+    >>> value.backward()
+    """
+
+    def __init__(
+        self, base: Callable[..., Tensor], penalty: Callable[..., Tensor], weight: float = 1.0
+    ) -> None:
+        super().__init__()
+        validate_parameter_constraints(
+            {
+                "base": [callable],
+                "penalty": [callable],
+                "weight": [Interval(Real, 0, None, closed="left")],
+            },
+            {"base": base, "penalty": penalty, "weight": weight},
+            type(self).__name__,
+        )
+        for name, value in (("base", base), ("penalty", penalty)):
+            if isinstance(value, type):
+                raise TypeError(
+                    f"{name} must be a loss, not a class of losses; found {value.__name__}. Pass "
+                    f"{value.__name__}()."
+                )
+        self.base = base
+        self.penalty = penalty
+        self.weight = weight
+
+    def forward(
+        self,
+        prediction: Any,
+        target: Tensor,
+        *,
+        given: Tensor | None = None,
+        sample_weight: Tensor | None = None,
+    ) -> Tensor:
+        """The sum for a batch.
+
+        Parameters
+        ----------
+        prediction : tensor, tuple of tensors, or distribution of torch
+            What both losses take.
+
+        target : tensor of shape (n_samples,)
+            Labels or outcomes.
+
+        given : tensor of shape (n_samples,) or (n_samples, n_features), default=None
+            What the penalty is conditioned on.
+
+        sample_weight : tensor of shape (n_samples,), default=None
+            Non-negative weights; only their ratios matter.
+
+        Returns
+        -------
+        loss : tensor of shape ()
+            The sum.
+        """
+        loss = self._mean(self.base(prediction, target), target, sample_weight)
+        if self.weight == 0:
+            return loss
+        sides = {"given": given, "sample_weight": sample_weight}
+        sides = {name: value for name, value in sides.items() if value is not None}
+        return loss + self.weight * self.penalty(prediction, target, **sides)
+
+    def _mean(self, loss, target, sample_weight):
+        """The mean over the samples that count."""
+        if loss.ndim == 0:
+            if sample_weight is not None:
+                raise ValueError(
+                    "sample_weight must be None for a base loss that is a mean already; found a "
+                    "tensor. Give the base loss reduction='none'."
+                )
+            return loss
+        if loss.numel() != len(target):
+            raise ValueError(
+                f"base must return one number, or one for each of the {len(target)} samples; found "
+                f"shape {tuple(loss.shape)}."
+            )
+        loss = loss.reshape(-1)
+        weight = torch.ones_like(loss) if sample_weight is None else sample_weight.to(loss.dtype)
+        is_counted = target.reshape(-1) != getattr(self.base, "ignore_index", None)
+        weight = weight * is_counted
+        return (weight * loss).sum() / weight.sum()
+
+    def extra_repr(self) -> str:
+        return f"weight={self.weight!r}"
+
+
+class NegativeLogLikelihoodLoss(torch.nn.Module):
+    """Minus the logarithm of the density that a forecast gave to the outcome.
+
+    It is the proper loss to which a penalty for forecasts of a number is added.
+
+    Parameters
+    ----------
+    reduction : {"mean", "none"}, default="mean"
+        Whether to return the mean over the batch, or one value per sample.
+
+    See Also
+    --------
+    skcalib.metrics.log_density_loss : The metric.
+
+    Notes
+    -----
+    Call it with predictions and outcomes. Predictions are a tuple of means and standard deviations,
+    or a distribution of torch.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skcalib.torch import NegativeLogLikelihoodLoss
+    >>> loss = NegativeLogLikelihoodLoss()
+    >>> round(loss((torch.zeros(2), torch.ones(2)), torch.zeros(2)).item(), 4)  # log √(2π)
+    0.9189
+    """
+
+    def __init__(self, reduction: str = "mean") -> None:
+        super().__init__()
+        validate_parameter_constraints(
+            {"reduction": [StrOptions({"mean", "none"})]},
+            {"reduction": reduction},
+            type(self).__name__,
+        )
+        self.reduction = reduction
+
+    def forward(self, prediction: Any, target: Tensor) -> Tensor:
+        """The loss of a batch.
+
+        Parameters
+        ----------
+        prediction : tuple of two tensors of shape (n_samples,), or distribution of torch
+            Means and standard deviations, or distributions.
+
+        target : tensor of shape (n_samples,)
+            Outcomes.
+
+        Returns
+        -------
+        loss : tensor of shape () or (n_samples,)
+            The mean, or one value per sample.
+        """
+        target = at_least_single(flat(target))
+        check_finite("target", target)
+        with torch.autocast(target.device.type, enabled=False):
+            loss = _minus_log_density(prediction, target)
+        return loss.mean() if self.reduction == "mean" else loss
+
+    def extra_repr(self) -> str:
+        return f"reduction={self.reduction!r}"
+
+
+def _minus_log_density(prediction: Any, target: Tensor) -> Tensor:
+    prediction, n = unwrapped(prediction), len(target)
+    if not isinstance(prediction, Distribution):
+        mean, std = normal_parameters(prediction, n)
+        return ((target - mean) / std) ** 2 / 2 + torch.log(std) + math.log(2 * math.pi) / 2
+    shape = prediction.batch_shape + prediction.event_shape
+    if shape.numel() != n:
+        raise ValueError(
+            f"prediction must be a distribution of one number for each of the {n} samples of "
+            f"target; found batch shape {tuple(prediction.batch_shape)} and event shape "
+            f"{tuple(prediction.event_shape)}."
+        )
+    return -prediction.log_prob(target.reshape(shape)).reshape(n)

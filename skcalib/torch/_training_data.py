@@ -1,0 +1,67 @@
+"""What is learned from the training data, as it must not change from batch to batch."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from .._kernels.functions import median_bandwidth
+from .._kernels.matching_given import median_of
+
+# Default thresholds are this many quantiles of the outcomes.
+_N_THRESHOLDS = 64
+
+# A column is constant if it varies by less than this share of its largest entry.
+_ROUNDING = 1e-12
+
+
+class Standardization(NamedTuple):
+    """Columns are moved by a centre and multiplied by a factor, (d,) each."""
+
+    centre: np.ndarray
+    factor: np.ndarray
+    median: float  # distance of the points after that
+
+
+def training_array(name: str, values: ArrayLike | Tensor, n: int | None = None) -> np.ndarray:
+    """Finite numbers, (n,) or (n, d), in double precision."""
+    if isinstance(values, Tensor):
+        values = values.detach().cpu().to(torch.float64).numpy()
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim not in (1, 2) or len(array) != (len(array) if n is None else n):
+        raise ValueError(
+            f"{name} must have one row for each of the {n or 'training'} samples; found shape "
+            f"{array.shape}."
+        )
+    if len(array) < 2:
+        raise ValueError(f"{name} must have at least 2 training samples; found {len(array)}.")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite; found NaN or infinity. Drop these samples.")
+    return array
+
+
+def outcome_bandwidth(outcome: np.ndarray) -> float:
+    """The median distance of outcomes (n,)."""
+    return median_bandwidth(outcome, np.ones(len(outcome)), "cityblock", 1.0)
+
+
+def outcome_quantiles(outcome: np.ndarray) -> np.ndarray:
+    return np.quantile(outcome, (np.arange(_N_THRESHOLDS) + 0.5) / _N_THRESHOLDS)
+
+
+def standardization(points: np.ndarray, kernel: str) -> Standardization:
+    """Of points (n, d); columns that are constant in the training data are multiplied by 0."""
+    points = points.reshape(len(points), -1)
+    centre, spread = points.mean(axis=0), points.std(axis=0)
+    varies = spread > _ROUNDING * np.abs(points).max(axis=0)
+    factor = np.divide(1.0, spread, out=np.zeros_like(spread), where=varies)
+    scaled = (points - centre) * factor
+    return Standardization(centre, factor, median_of(scaled, np.ones(len(scaled)), kernel))
+
+
+def standardization_of_parameters(outcome: np.ndarray) -> Standardization:
+    """Of means and log standard deviations: the means in units of the spread of the outcomes."""
+    spread = float(outcome.std()) or 1.0
+    return Standardization(np.array([outcome.mean(), 0.0]), np.array([1 / spread, 1.0]), 1.0)
