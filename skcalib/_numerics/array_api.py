@@ -72,6 +72,11 @@ def at_least_single(*arrays: Array) -> tuple[Array, ...]:
     return tuple(xp.astype(array, dtype, copy=False) for array in arrays)
 
 
+def as_type(array: Array, dtype: Any) -> Array:
+    """The array, or None, in another type."""
+    return None if array is None else array_namespace(array).astype(array, dtype, copy=False)
+
+
 def distances(s: Array, t: Array, metric: str) -> Array:
     """ "cityblock" or "euclidean" distances of points (a, K) and (b, K), (a, b)."""
     xp = array_namespace(s, t)

@@ -128,18 +128,17 @@ def _absolute_integral(bandwidth: float, coefficients: np.ndarray) -> float:
 
 
 def smoothed_mass(points: Array, mass: Array, bandwidth: float, n_steps: int) -> Array:
-    """r_σ(t) at t = 0, 1/s, …, 1 for s steps, (s + 1,), on the namespace of the arrays.
+    """r_σ(t) at t = 0, 1/s, …, 1 for s steps, on the namespace of the arrays.
 
-    It can be differentiated. Cost O((n + s)/σ), memory O(n/σ).
+    Points and mass are (n, P), and the result is (P, s + 1). It can be differentiated. Cost
+    O(n P/σ + P s log s), memory O(n P/σ).
     """
     xp = array_namespace(points, mass)
     n_modes = int(_LARGEST_MODE / bandwidth) + 1
     order = xp.astype(count_like(points, n_modes), points.dtype)
-    coefficients = mass @ xp.cos(math.pi * points[:, None] * order)
-    damping = xp.exp(-((math.pi * bandwidth * order) ** 2) / 2)
-    twice = xp.where(order > 0, 2.0, 1.0)
-    grid = xp.astype(count_like(points, n_steps + 1), points.dtype) / n_steps
-    return xp.cos(math.pi * grid[:, None] * order) @ (twice * damping * coefficients)
+    coefficients = xp.sum(mass[:, :, None] * xp.cos(math.pi * points[:, :, None] * order), axis=0)
+    damped = coefficients * xp.exp(-((math.pi * bandwidth * order) ** 2) / 2)
+    return 2 * n_steps * xp.fft.irfft(damped, n=2 * n_steps)[:, : n_steps + 1]
 
 
 def _excess(bandwidth: float, coefficients: np.ndarray) -> float:

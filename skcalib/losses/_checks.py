@@ -1,14 +1,16 @@
 """What can be judged of a batch without looking at values, so that losses can be compiled."""
 
+from numbers import Real
 from typing import Any
 
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, is_array_api_obj
 
 from .._kernels.matching_checks import FORMS, NEEDS_GIVEN, PIT_FORMS, TAKES_GIVEN
 from .._kernels.matching_classes import CLASS_FORMS
 from .._numerics.array_api import Array
 from .._sklearn import StrOptions
-from ._forecasts import Normal, Sample
+from ._classes import ClassPredictions
+from ._forecasts import Draws, Normal, Sample
 
 CLASS_CONSTRAINTS: dict = {"inputs": [StrOptions({"logits", "probabilities"})]}
 
@@ -20,58 +22,114 @@ FEATURE_KERNELS = {"moments", "tanh", "thresholds"}
 WITH_BANDWIDTH = {"rbf", "laplacian", "tanh"}
 
 
+def check_arrays(prediction: Any, **others: Any) -> None:
+    """Arrays of one package."""
+    arrays = _parts_of(prediction) | {k: v for k, v in others.items() if v is not None}
+    for name, array in arrays.items():
+        if not is_array_api_obj(array):
+            raise TypeError(
+                f"{name} must be an array of NumPy, torch or JAX; found {type(array).__name__}. "
+                "Convert it."
+            )
+    first, *rest = arrays
+    for name in rest:
+        if array_namespace(arrays[first]) is not array_namespace(arrays[name]):
+            kinds = [
+                f"{type(arrays[k]).__module__}.{type(arrays[k]).__name__}" for k in (first, name)
+            ]
+            raise TypeError(
+                f"{first} and {name} must be arrays of the same package; found {kinds[0]} and "
+                f"{kinds[1]}. Convert one of them."
+            )
+
+
+def _parts_of(prediction):
+    """The arrays of a prediction, by the names that users know."""
+    if isinstance(prediction, ClassPredictions):
+        return {"prediction": prediction.proba}
+    if isinstance(prediction, Draws):
+        parts = {"values of Draws": prediction.values, "parameters of Draws": prediction.parameters}
+        return {name: array for name, array in parts.items() if array is not None}
+    if not isinstance(prediction, tuple):
+        return {"prediction": prediction}
+    if len(prediction) != 2:
+        raise ValueError(
+            "prediction must be an array of class scores, a tuple (mean, std), or Draws; found a "
+            f"tuple of {len(prediction)}. Pass means and standard deviations."
+        )
+    return {"mean": prediction[0], "std": prediction[1]}
+
+
 def check_batch(
     target: Array, sample_weight: Array | None = None, given: Array | None = None, *, least: int = 1
 ) -> None:
     """One entry for each sample, and enough samples."""
-    n = len(target)
     if target.ndim != 1:
         raise ValueError(
             f"target must have shape (n_samples,); found {tuple(target.shape)}. Drop the other "
             "axes."
         )
+    n = target.shape[0]
     if n < least:
+        what = "sample" if least == 1 else "samples, as pairs of them are compared"
         raise ValueError(
-            f"A batch must have at least {least} samples, as pairs of them are compared; found "
-            f"{n}. Drop the last batch of an epoch if it is smaller (drop_last=True)."
+            f"A batch must have at least {least} {what}; found {n}. Drop the last batch of an "
+            "epoch if it is smaller (drop_last=True)."
         )
-    for name, array in (("sample_weight", sample_weight), ("given", given)):
-        if array is not None and len(array) != n:
+    for name, array, axes in (("sample_weight", sample_weight, (1,)), ("given", given, (1, 2))):
+        if array is not None and (array.ndim not in axes or array.shape[0] != n):
+            shape = "(n_samples,)" if axes == (1,) else "(n_samples,) or (n_samples, n_features)"
             raise ValueError(
-                f"{name} must have one entry for each of the {n} samples of the batch; found "
-                f"{len(array)}."
+                f"{name} must have shape {shape} for the {n} samples of target; found "
+                f"{tuple(array.shape)}."
             )
-    if sample_weight is not None and sample_weight.ndim != 1:
-        raise ValueError(
-            f"sample_weight must have shape (n_samples,); found {tuple(sample_weight.shape)}."
-        )
 
 
-def check_class_batch(prediction: Any, target: Array) -> None:
+def check_class_batch(prediction: Array, target: Array) -> None:
     """Scores of all classes for each sample, and labels that count from 0."""
-    shape = getattr(prediction, "shape", None)
-    if shape is None:
-        raise TypeError(
-            "prediction must be an array of class scores, a tuple (mean, std), or Draws; found "
-            f"{type(prediction).__name__}."
-        )
-    if len(shape) not in (1, 2) or shape[0] != len(target):
+    shape = tuple(prediction.shape)
+    if len(shape) not in (1, 2) or shape[0] != target.shape[0] or 0 in shape:
         raise ValueError(
             f"prediction must have shape (n_samples, n_classes) or (n_samples,) for the "
-            f"{len(target)} samples of target; found {tuple(shape)}. Flatten axes such as those of "
+            f"{target.shape[0]} samples of target; found {shape}. Flatten axes such as those of "
             "pixels first."
         )
     xp = array_namespace(target)
     if len(shape) == 2 and shape[1] > 2 and not xp.isdtype(target.dtype, "integral"):
         raise ValueError(
             f"target must hold integers 0, …, {shape[1] - 1} for {shape[1]} classes; found type "
-            f"{target.dtype}."
+            f"{target.dtype}. Pass the indices of the classes."
+        )
+
+
+def check_forecast_batch(prediction: Any, target: Array, thresholds: Array | None) -> None:
+    """A mean and a standard deviation, or draws, for each sample."""
+    n = target.shape[0]
+    if isinstance(prediction, Draws):
+        for name, array in (("values", prediction.values), ("parameters", prediction.parameters)):
+            if array is not None and (array.ndim != 2 or array.shape[0] != n or 0 in array.shape):
+                raise ValueError(
+                    f"{name} of Draws must have two axes, the first of them for the {n} samples of "
+                    f"target; found shape {tuple(array.shape)}. Put the draws on the second axis."
+                )
+    else:
+        for name, array in zip(("mean", "std"), prediction, strict=True):
+            if tuple(array.shape) != (n,):
+                raise ValueError(
+                    f"{name} must have shape (n_samples,) for the {n} samples of target; found "
+                    f"{tuple(array.shape)}. Drop the other axes, with squeeze or by an index."
+                )
+    if thresholds is not None and (thresholds.ndim != 1 or 0 in thresholds.shape):
+        raise ValueError(
+            "thresholds must have shape (n_thresholds,), with at least one; found "
+            f"{tuple(thresholds.shape)}."
         )
 
 
 def check_class_form(
     calibration: str,
     given: Array | None,
+    given_bandwidth: float | None,
     loss: Array | None,
     class_kernel: Array | None,
     n_classes: int,
@@ -84,39 +142,36 @@ def check_class_form(
             f"Choose among {', '.join(map(repr, sorted(CLASS_FORMS)))}, or pass (mean, std)."
         )
     for name, (value, default) in own.items():
-        if value is not default and value != default:
+        if value is not default and (default is None or value != default):
+            found = repr(value) if isinstance(value, str | Real) else "an array"
             raise ValueError(
                 f"{name} must be left out for classes, where equal labels have the kernel 1 and "
-                f"others 0; found {value!r}. The kernel on what is conditioned on is given_kernel."
+                f"others 0; found {found}. The kernel on what is conditioned on is given_kernel."
             )
     _check_given(calibration, given)
-    _check_table("loss", loss, calibration == "decision", n_classes)
-    is_of_pairs = calibration in ("top-label", "marginal") and n_classes > 2
-    if class_kernel is not None:
-        if is_of_pairs:
-            raise ValueError(
-                f"class_kernel must be None for calibration={calibration!r}, which compares one "
-                "class with the rest; found a matrix. Choose calibration='canonical'."
-            )
-        _check_table("class_kernel", class_kernel, True, n_classes)
-        if len(class_kernel) != n_classes:
-            raise ValueError(
-                f"class_kernel must have one row for each of the {n_classes} classes; found "
-                f"{len(class_kernel)}."
-            )
-
-
-def _check_table(name: str, table: Array | None, is_needed: bool, n_classes: int) -> None:
-    if (table is None) == is_needed:
+    if given is not None and calibration != "group":
+        _check_given_bandwidth(calibration, given_bandwidth)
+    if (loss is None) == (calibration == "decision"):
         raise ValueError(
-            f"{name} must be given for calibration='decision', and for no other form; found "
-            f"{'None' if table is None else 'an array'}. Pass losses of shape (n_actions, "
-            "n_classes)."
+            "loss must be given for calibration='decision', and for no other form; found "
+            f"{'None' if loss is None else 'an array'}. Pass an array (n_actions, n_classes)."
         )
-    if table is not None and (table.ndim != 2 or table.shape[1] != n_classes):
+    if loss is not None and (loss.ndim != 2 or loss.shape[1] != n_classes or 0 in loss.shape):
         raise ValueError(
-            f"{name} must have one column for each of the {n_classes} classes; found shape "
-            f"{tuple(table.shape)}."
+            f"loss must have shape (n_actions, n_classes) with {n_classes} classes; found "
+            f"{tuple(loss.shape)}. Its rows are actions."
+        )
+    if class_kernel is None:
+        return
+    if calibration in ("top-label", "marginal"):
+        raise ValueError(
+            f"class_kernel must be None for calibration={calibration!r}, which compares one "
+            "class with the rest; found a matrix. Choose calibration='canonical'."
+        )
+    if tuple(class_kernel.shape) != (n_classes, n_classes):
+        raise ValueError(
+            f"class_kernel must have shape (n_classes, n_classes) with {n_classes} classes; found "
+            f"{tuple(class_kernel.shape)}. Weights of classes are its diagonal."
         )
 
 
@@ -147,12 +202,8 @@ def check_forecast_form(
             "given must hold what the distributions depend on for calibration='distribution' with "
             "draws that have no parameters; found None. Pass features, or their parameters."
         )
-    needs_bandwidth = calibration in ("distribution", "individual", "local")
-    if needs_bandwidth and given_bandwidth is None:
-        raise ValueError(
-            f"given_bandwidth must be a number for calibration={calibration!r}; found None. Take "
-            "the median distance of the training data, which does not change from batch to batch."
-        )
+    if calibration in ("distribution", "individual", "local"):
+        _check_given_bandwidth(calibration, given_bandwidth)
     if calibration in ("threshold", "decision") and thresholds is None:
         raise ValueError(
             f"thresholds must be given for calibration={calibration!r}; found None. Pass quantiles "
@@ -208,4 +259,12 @@ def _check_given(calibration: str, given: Array | None) -> None:
             f"given must be None for calibration={calibration!r}, which has a condition of its "
             f"own; found shape {tuple(given.shape)}. Choose calibration='group', 'individual' or "
             "'local'."
+        )
+
+
+def _check_given_bandwidth(calibration: str, given_bandwidth: float | None) -> None:
+    if given_bandwidth is None:
+        raise ValueError(
+            f"given_bandwidth must be a number for calibration={calibration!r}; found None. Take "
+            "the median distance of the training data, which does not change from batch to batch."
         )

@@ -37,11 +37,17 @@ class ClassPredictions(NamedTuple):
         residual = xp.sum(xp.where(is_top, self.residuals(), 0.0), axis=1)
         return xp.max(self.proba, axis=1), residual
 
-    def binary(self) -> tuple[Array, Array]:
-        """Probability and residual of the second of two classes; of more, the confidence."""
-        if self.proba.shape[1] > 2:
-            return self.confidence()
-        return self.proba[:, 1], self.residuals()[:, 1]
+    def problems(self, multi_class: str) -> tuple[Array, Array]:
+        """Probabilities and residuals of P binary problems, (n, P) each.
+
+        They are the second of two classes; of more, the confidence, or each class and the rest.
+        """
+        if self.proba.shape[1] == 2:
+            return self.proba[:, 1:], self.residuals()[:, 1:]
+        if multi_class == "classwise":
+            return self.proba, self.residuals()
+        proba, residual = self.confidence()
+        return proba[:, None], residual[:, None]
 
 
 def class_predictions(prediction: Array, target: Array, inputs: str) -> ClassPredictions:

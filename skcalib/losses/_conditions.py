@@ -1,14 +1,19 @@
 """What a calibration is conditioned on: kernels between the samples of a batch."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace
 
 from .._kernels.functions import KERNELS, kernel_values
 from .._numerics.array_api import Array, distances, stop_gradient
+from ._pairs import gaussian_average, pair_average
 
 # The default bandwidth on probabilities of classes.
 PROBABILITY_BANDWIDTH = 0.4
+
+# Half of the range of probabilities, in bandwidths, up to which a power series of the Gaussian
+# kernel is better than pairs, and does not underflow in single precision.
+_LARGEST_REACH = 6.0
 
 
 class Condition(NamedTuple):
@@ -26,6 +31,19 @@ class Condition(NamedTuple):
         points = points if points.ndim == 2 else points[:, None]
         return kernel_values(points, points, KERNELS[self.kernel], bandwidth)
 
+    def pair_averages(self, proba: Array, residual: Array, weight: Array, estimator: str) -> Array:
+        """`pair_average` of k r_i r_j for binary problems with p and r (n, P), (P,)."""
+        family, bandwidth = KERNELS[self.kernel], self.bandwidth or PROBABILITY_BANDWIDTH
+        reach = family.per_probability / bandwidth / 2
+        if family.is_gaussian and reach <= _LARGEST_REACH:
+            points = stop_gradient(proba) if self.is_detached else proba
+            return gaussian_average((2 * points - 1) * reach, residual, reach, weight, estimator)
+        pairs = [
+            pair_average(self.near_probabilities(p) * r[:, None] * r, weight, estimator)
+            for p, r in zip(proba.T, residual.T, strict=True)
+        ]
+        return array_namespace(proba).stack(pairs)
+
     def near_probabilities(self, proba: Array) -> Array:
         """k of the distributions (1 − p, p) for p (n,), (n, n)."""
         return self.near(array_namespace(proba).stack([1 - proba, proba], axis=1))
@@ -37,8 +55,14 @@ class Condition(NamedTuple):
         return 1 - distances(probability, probability, "cityblock") / probability.shape[1]
 
 
-def same_group(codes: Array, dtype: object) -> Array:
-    """The share of the columns of codes (n, L), or (n,), in which two samples agree, (n, n)."""
-    xp = array_namespace(codes)
-    codes = codes if codes.ndim == 2 else codes[:, None]
-    return xp.mean(xp.astype(codes[:, None] == codes, dtype), axis=2)
+def same_group(groups: Array, dtype: Any) -> Array:
+    """1 where two samples agree in all columns of groups (n, d), or (n,), (n, n)."""
+    xp = array_namespace(groups)
+    groups = groups if groups.ndim == 2 else groups[:, None]
+    return xp.astype(xp.all(groups[:, None] == groups, axis=2), dtype)
+
+
+def same_actions(actions: Array, dtype: Any) -> Array:
+    """The share of decisions, of actions (n, L), in which two samples agree, (n, n)."""
+    xp = array_namespace(actions)
+    return xp.mean(xp.astype(actions[:, None] == actions, dtype), axis=2)

@@ -12,7 +12,7 @@ from .._kernels.functions import KERNELS, kernel_values
 from .._numerics.array_api import Array, count_like, special_functions
 from .._numerics.smooth_expected import SMALLEST_BANDWIDTH, smoothed_mass
 from .._sklearn import Interval, StrOptions, validate_params
-from ._checks import CLASS_CONSTRAINTS, check_batch, check_class_batch
+from ._checks import CLASS_CONSTRAINTS, check_arrays, check_batch, check_class_batch
 from ._classes import ClassPredictions, class_predictions
 from ._pairs import pair_average, weights_of
 
@@ -86,7 +86,8 @@ def smooth_calibration_loss(
     :math:`\int_0^1 |r(t)| \, dt` of the residuals smoothed by a kernel that is reflected at 0 and
     1, :math:`r(t) = \sum_i w_i (y_i - p_i) K_\sigma(t, p_i)`, as for the metric [1]_. It is a sum
     of cosines, integrated by the trapezoidal rule with 32 steps to a bandwidth; :math:`|r|` becomes
-    :math:`\sqrt{r^2 + 10^{-12}}`, which has a derivative at 0. Cost :math:`O(n / \sigma)`.
+    :math:`\sqrt{r^2 + 10^{-12}}`, which has a derivative at 0. Cost and memory :math:`O(n /
+    \sigma)`, times K for "classwise".
 
     References
     ----------
@@ -102,17 +103,13 @@ def smooth_calibration_loss(
     0.38
     """
     classes = _checked(prediction, target, sample_weight, inputs)
-    weight = weights_of(sample_weight, classes.proba)
-    return _over_problems(
-        classes, multi_class, lambda p, r: _smooth_error(p, weight * r, bandwidth)
-    )
-
-
-def _smooth_error(proba, mass, bandwidth):
-    xp = array_namespace(proba)
+    xp = array_namespace(classes.proba)
+    proba, residual = classes.problems(multi_class)
+    mass = weights_of(sample_weight, proba)[:, None] * residual
     n_steps = math.ceil(_STEPS_PER_BANDWIDTH / min(bandwidth, 1.0))
     height = xp.sqrt(smoothed_mass(proba, mass, bandwidth, n_steps) ** 2 + _ROUNDING_OF_ABSOLUTE)
-    return (xp.sum(height) - (height[0] + height[-1]) / 2) / n_steps
+    inner = xp.sum(height, axis=1) - (height[:, 0] + height[:, -1]) / 2
+    return xp.mean(inner) / n_steps
 
 
 @validate_params(
@@ -165,7 +162,7 @@ def maximum_mean_calibration_loss(
     -----
     :math:`(\sum_{ij} w_i w_j r_i r_j e^{-|c_i - c_j| / \nu} + 10^{-10})^{1/2}` with the confidence
     c and the residual r, hit minus c [1]_. With two classes c is the probability of the second one.
-    Cost :math:`O(n^2)`.
+    Cost and memory :math:`O(n^2)`, times K for "classwise".
 
     References
     ----------
@@ -181,15 +178,16 @@ def maximum_mean_calibration_loss(
     0.3808
     """
     classes = _checked(prediction, target, sample_weight, inputs)
-    weight = weights_of(sample_weight, classes.proba)
-    return _over_problems(classes, multi_class, lambda p, r: _mean_map(p, r, weight, bandwidth))
-
-
-def _mean_map(proba, residual, weight, bandwidth):
-    xp = array_namespace(proba)
-    near = kernel_values(proba[:, None], proba[:, None], KERNELS["laplacian"], bandwidth)
-    square = pair_average(near * residual[:, None] * residual, weight, "biased")
-    return xp.sqrt(xp.clip(square, 0.0, None) + _ROUNDING_OF_ROOT)
+    xp = array_namespace(classes.proba)
+    proba, residual = classes.problems(multi_class)
+    weight = weights_of(sample_weight, proba)
+    total = 0.0
+    for k in range(proba.shape[1]):
+        points = proba[:, k : k + 1]
+        near = kernel_values(points, points, KERNELS["laplacian"], bandwidth)
+        square = pair_average(near * residual[:, k, None] * residual[:, k], weight, "biased")
+        total = total + xp.sqrt(xp.clip(square, 0.0, None) + _ROUNDING_OF_ROOT)
+    return total / proba.shape[1]
 
 
 @validate_params(
@@ -319,8 +317,8 @@ def soft_binned_calibration_loss(
     -----
     With the centres :math:`\xi_m` of the bins and :math:`w_{im} = \mathrm{softmax}_m(-(c_i -
     \xi_m)^2 / T)`, it is :math:`\bigl(\sum_m (\sum_i w_i w_{im} r_i)^2 / \sum_i w_i w_{im} +
-    10^{-10}\bigr)^{1/2}` for sample weights :math:`w_i` that sum to 1 [1]_. Cost :math:`O(n)` times
-    the number of bins.
+    10^{-10}\bigr)^{1/2}` for sample weights :math:`w_i` that sum to 1 [1]_. Cost and memory
+    :math:`O(n)` times the number of bins, and times K for "classwise".
 
     References
     ----------
@@ -336,35 +334,22 @@ def soft_binned_calibration_loss(
     0.3808
     """
     classes = _checked(prediction, target, sample_weight, inputs)
-    weight = weights_of(sample_weight, classes.proba)
-    return _over_problems(
-        classes, multi_class, lambda p, r: _soft_bins(p, r, weight, n_bins, temperature)
-    )
-
-
-def _soft_bins(proba, residual, weight, n_bins, temperature):
-    xp = array_namespace(proba)
+    xp = array_namespace(classes.proba)
+    proba, residual = classes.problems(multi_class)
+    mass = weights_of(sample_weight, proba)[:, None, None]
     centre = (xp.astype(count_like(proba, n_bins), proba.dtype) + 0.5) / n_bins
-    score = -((proba[:, None] - centre) ** 2) / temperature
-    share = xp.exp(score - xp.max(score, axis=1, keepdims=True))
-    share = share / xp.sum(share, axis=1, keepdims=True)
-    size = weight @ share
+    score = -((proba[:, :, None] - centre) ** 2) / temperature
+    share = xp.exp(score - xp.max(score, axis=2, keepdims=True))
+    mass = mass * share / xp.sum(share, axis=2, keepdims=True)  # (n, P, n_bins)
+    size = xp.sum(mass, axis=0)
     is_filled = size > _EMPTY
-    gap = (weight * residual) @ share
-    squares = xp.where(is_filled, gap, 0.0) ** 2 / xp.where(is_filled, size, 1.0)
-    return xp.sqrt(xp.sum(squares) + _ROUNDING_OF_ROOT)
+    gap = xp.where(is_filled, xp.sum(mass * residual[:, :, None], axis=0), 0.0)
+    squares = gap**2 / xp.where(is_filled, size, 1.0)
+    return xp.mean(xp.sqrt(xp.sum(squares, axis=1) + _ROUNDING_OF_ROOT))
 
 
 def _checked(prediction, target, sample_weight, inputs, least=1) -> ClassPredictions:
+    check_arrays(prediction, target=target, sample_weight=sample_weight)
     check_batch(target, sample_weight, least=least)
     check_class_batch(prediction, target)
     return class_predictions(prediction, target, inputs)
-
-
-def _over_problems(classes, multi_class, error):
-    """The error of two classes, of the confidence, or the mean over classes."""
-    n_classes = classes.proba.shape[1]
-    if n_classes == 2 or multi_class == "confidence":
-        return error(*classes.binary())
-    residual = classes.residuals()
-    return sum(error(classes.proba[:, k], residual[:, k]) for k in range(n_classes)) / n_classes

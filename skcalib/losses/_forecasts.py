@@ -107,7 +107,15 @@ class Sample(NamedTuple):
         return self.draws.values.dtype
 
     def cdf(self, points: Array) -> Array:
-        return self.draws.cdf(points)  # type: ignore[misc]
+        probability = self.draws.cdf(points)  # type: ignore[misc]
+        shape = (len(self.draws.values), *points.shape[1:])
+        if tuple(probability.shape) != shape:
+            raise ValueError(
+                f"cdf of Draws must return shape {shape} for points of shape "
+                f"{tuple(points.shape)}; found {tuple(probability.shape)}. Give its parameters a "
+                "second axis if the points have one."
+            )
+        return probability
 
     def parameters(self) -> Array | None:
         return self.draws.parameters

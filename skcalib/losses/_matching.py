@@ -9,23 +9,28 @@ from .._kernels.functions import KERNELS
 from .._kernels.matching import PIT_BANDWIDTH
 from .._kernels.matching_checks import FORMS, PIT_FORMS
 from .._kernels.matching_classes import CLASS_FORMS
-from .._numerics.array_api import Array, stop_gradient
+from .._numerics.array_api import Array, as_type, stop_gradient
 from .._sklearn import Interval, StrOptions, validate_params
 from ._checks import (
     CLASS_CONSTRAINTS,
     FEATURE_KERNELS,
     SMOOTH_KERNELS,
+    check_arrays,
     check_batch,
     check_class_batch,
     check_class_form,
+    check_forecast_batch,
     check_forecast_form,
     check_forecast_kernel,
 )
 from ._classes import ClassPredictions, class_predictions
-from ._conditions import Condition, same_group
+from ._conditions import Condition, same_actions, same_group
 from ._forecasts import Draws, Normal, Sample, as_distributions
 from ._pairs import pair_average, weights_of
 from ._terms import feature_residuals, outcome_terms, uniform_terms
+
+# Expected losses that differ by less than this many rounding errors are equal.
+_TIE = 16
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 
@@ -112,8 +117,9 @@ def distribution_matching_loss(
         The loss of each action in each class, for ``calibration="decision"`` of classes.
 
     class_kernel : array of shape (n_classes, n_classes), default=None
-        M of :math:`r^\top M r'`; by default the identity. A diagonal gives weights to classes. Not
-        for "top-label" and "marginal".
+        M of :math:`r^\top M r'`; by default the identity. A diagonal gives weights to classes, and
+        ``loss.T @ loss`` compares losses, as the metric does with ``kernel="loss"``. Not for
+        "top-label" and "marginal".
 
     detach_given : bool, default=False
         Whether what is conditioned on counts as constant. Otherwise gradients flow through it, too.
@@ -142,10 +148,20 @@ def distribution_matching_loss(
     out: in closed form for normal distributions, and over draws for others, which leaves the
     estimate unbiased. The actions of "decision" are constants.
 
+    The kernels "tanh" and "thresholds" are the means over all thresholds, as in the metric. Its
+    thresholds for "thresholds" and ``calibration="threshold"`` are 64 quantiles of all forecasts
+    pooled; here they must not change from batch to batch. "moments" takes the fourth power of
+    outcomes, which must not overflow.
+
     The cost is :math:`O(n^2)`, times K for classes, and times s² for s draws; all pairs are held,
-    as a batch is small. "marginal" holds them K times where gradients are taken. Arrays in half
-    precision are taken in single precision. Values are not looked at, so that the function can be
-    compiled: NaN leads to NaN.
+    as a batch is small. For "marginal" and "top-label" with "rbf" and a bandwidth of at least 0.12
+    it is :math:`O(n K)`, by a power series of the kernel that has all digits; with another kernel,
+    "marginal" holds the pairs K times where gradients are taken.
+
+    All arrays are of one package. Half precision and integers become single precision, or double
+    precision in NumPy for integers; `target`, `given` and what is constant take the type of the
+    prediction. Values are not looked at, so that the function can be compiled: NaN leads to NaN, as
+    do weights of which less than two are positive.
 
     References
     ----------
@@ -164,10 +180,21 @@ def distribution_matching_loss(
     >>> bool(loss > 0)
     True
     """
+    check_arrays(
+        prediction,
+        target=target,
+        given=given,
+        sample_weight=sample_weight,
+        thresholds=thresholds,
+        loss=loss,
+        class_kernel=class_kernel,
+    )
     check_batch(target, sample_weight, given, least=2 if estimator == "unbiased" else 1)
     condition = Condition(given_kernel, given_bandwidth, detach_given)
     if isinstance(prediction, tuple | Draws) and not isinstance(prediction, ClassPredictions):
+        check_forecast_batch(prediction, target, thresholds)
         forecast = as_distributions(prediction)
+        thresholds = as_type(thresholds, forecast.dtype)
         check_forecast_form(
             calibration, forecast, given, loss, class_kernel, thresholds, given_bandwidth
         )
@@ -179,6 +206,7 @@ def distribution_matching_loss(
         check_class_form(
             calibration,
             given,
+            given_bandwidth,
             loss,
             class_kernel,
             classes.proba.shape[1],
@@ -186,8 +214,12 @@ def distribution_matching_loss(
             bandwidth=(bandwidth, None),
             thresholds=(thresholds, None),
         )
-        if calibration == "marginal" and classes.proba.shape[1] > 2:
-            return _mean_of_classes(classes, condition, sample_weight, estimator)
+        if calibration in ("marginal", "top-label"):
+            multi_class = "confidence" if calibration == "top-label" else "classwise"
+            proba, residual = classes.problems(multi_class)
+            weight = weights_of(sample_weight, proba)
+            averages = condition.pair_averages(proba, residual, weight, estimator)
+            return 2 * array_namespace(averages).mean(averages)
         terms, near = _class_terms(classes, calibration, condition, given, loss, class_kernel)
     weight = weights_of(sample_weight, terms)
     return pair_average(terms if near is None else near * terms, weight, estimator)
@@ -202,7 +234,7 @@ def _classes_of(prediction: Array | ClassPredictions, target: Array, inputs: str
 
 def _forecast_terms(forecast, target, calibration, kernel, bandwidth, thresholds):
     """The terms of outcomes or PITs, (n, n)."""
-    outcome = array_namespace(target).astype(target, forecast.dtype)
+    outcome = as_type(target, forecast.dtype)
     if calibration in PIT_FORMS:
         bandwidth = PIT_BANDWIDTH if bandwidth is None else bandwidth
         return uniform_terms(forecast.cdf(outcome), kernel, bandwidth)
@@ -228,8 +260,9 @@ def _near_forecasts(
         return condition.near_thresholds(forecast.cdf(thresholds[None]))
     if calibration == "decision":  # the outcome is said to exceed a threshold if that is likely
         is_below = forecast.cdf(thresholds[None]) >= 0.5
-        return same_group(stop_gradient(is_below), forecast.dtype)
-    return condition.near(forecast.parameters() if given is None else given)
+        return same_actions(is_below, forecast.dtype)
+    points = forecast.parameters() if given is None else given
+    return condition.near(as_type(points, forecast.dtype))
 
 
 def _class_terms(
@@ -241,31 +274,18 @@ def _class_terms(
     class_kernel: Array,
 ) -> tuple[Array, Array]:
     """The terms rᵀ M r', and the kernel on what is conditioned on, (n, n) each."""
-    if calibration == "top-label" and classes.proba.shape[1] > 2:
-        proba, residual = classes.confidence()
-        return 2 * residual[:, None] * residual, condition.near_probabilities(proba)
     xp = array_namespace(classes.proba)
     residual = classes.residuals()
     weighted = residual
     if class_kernel is not None:
-        weighted = residual @ xp.astype(class_kernel, residual.dtype)
+        weighted = residual @ as_type(class_kernel, residual.dtype)
     terms = weighted @ residual.T
     if calibration == "group":
         return terms, same_group(given, residual.dtype)
     if calibration == "decision":
-        expected = stop_gradient(classes.proba) @ xp.astype(loss, residual.dtype).T
-        return terms, same_group(xp.argmin(expected, axis=1), residual.dtype)
-    return terms, condition.near(classes.proba if given is None else given)
-
-
-def _mean_of_classes(classes, condition, sample_weight, estimator):
-    """The mean over classes of 2 k r r' for each class against the rest."""
-    residual = classes.residuals()
-    weight = weights_of(sample_weight, residual)
-    n_classes = residual.shape[1]
-    total = 0.0
-    for k in range(n_classes):
-        terms = 2 * residual[:, k, None] * residual[:, k]
-        near = condition.near_probabilities(classes.proba[:, k])
-        total = total + pair_average(near * terms, weight, estimator)
-    return total / n_classes
+        expected = stop_gradient(classes.proba) @ as_type(loss, residual.dtype).T
+        slack = _TIE * xp.finfo(residual.dtype).eps * xp.max(xp.abs(expected))
+        is_least = expected <= xp.min(expected, axis=1, keepdims=True) + slack
+        action = xp.argmax(xp.astype(is_least, xp.int32), axis=1)  # the first of equal ones
+        return terms, same_actions(action[:, None], residual.dtype)
+    return terms, condition.near(classes.proba if given is None else as_type(given, residual.dtype))
