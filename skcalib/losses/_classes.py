@@ -7,7 +7,7 @@ from array_api_compat import array_namespace
 from .._numerics.array_api import Array, at_least_single, count_like
 
 # Probabilities are clipped to at least this where their logarithm is taken.
-_SMALLEST = 1e-30
+SMALLEST_PROBABILITY = 1e-30
 
 
 class ClassPredictions(NamedTuple):
@@ -59,7 +59,7 @@ def class_predictions(prediction: Array, target: Array, inputs: str) -> ClassPre
     if inputs == "probabilities":
         if value.ndim == 1:
             value = xp.stack([1 - value, value], axis=1)
-        log_proba = xp.log(xp.clip(value, _SMALLEST, None))
+        log_proba = xp.log(xp.clip(value, SMALLEST_PROBABILITY, None))
         return ClassPredictions(value, log_proba, target)
     if value.ndim == 1:
         value = xp.stack([xp.zeros_like(value), value], axis=1)

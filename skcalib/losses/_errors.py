@@ -13,7 +13,7 @@ from .._numerics.array_api import Array, count_like, special_functions
 from .._numerics.smooth_expected import SMALLEST_BANDWIDTH, smoothed_mass
 from .._sklearn import Interval, StrOptions, validate_params
 from ._checks import CLASS_CONSTRAINTS, check_arrays, check_batch, check_class_batch
-from ._classes import ClassPredictions, class_predictions
+from ._classes import SMALLEST_PROBABILITY, ClassPredictions, class_predictions
 from ._pairs import pair_average, weights_of
 
 # |x| becomes √(x² + ε), and √x becomes √(x + ε), whose derivatives are finite at 0.
@@ -256,7 +256,9 @@ def kde_calibration_loss(
     weight = weights_of(sample_weight, classes.proba)
     shape = classes.proba / bandwidth
     normalizer = xp.sum(gammaln(shape + 1), axis=1) - gammaln(xp.sum(shape + 1, axis=1))
-    exponent = classes.log_proba @ shape.T - normalizer  # log κ_ji
+    # logarithms of saturated probabilities would make gradients explode
+    log_proba = xp.clip(classes.log_proba, math.log(SMALLEST_PROBABILITY), None)
+    exponent = log_proba @ shape.T - normalizer  # log κ_ji
     index = count_like(weight, len(weight))
     is_other = (index[:, None] != index) & (weight > 0)
     exponent = xp.where(is_other, exponent, -math.inf)
