@@ -15,44 +15,61 @@ PROBABILITY_BANDWIDTH = 0.4
 # kernel is better than pairs, and does not underflow in single precision.
 _LARGEST_REACH = 6.0
 
+# The rounding errors of products of probabilities count for less than those of single precision
+# with a Gaussian kernel of a larger bandwidth.
+_SMALLEST_OF_PRODUCTS = 0.2
+
 
 class Condition(NamedTuple):
     """A kernel on points, through which gradients flow unless it is detached."""
 
     kernel: str
-    bandwidth: float | None
+    given_bandwidth: float | None
     is_detached: bool
+
+    @property
+    def bandwidth(self) -> float:
+        return self.given_bandwidth or PROBABILITY_BANDWIDTH
 
     def near(self, points: Array) -> Array:
         """k of points (n,) or (n, d), (n, n)."""
-        if self.is_detached:
-            points = stop_gradient(points)
-        bandwidth = PROBABILITY_BANDWIDTH if self.bandwidth is None else self.bandwidth
-        points = points if points.ndim == 2 else points[:, None]
-        return kernel_values(points, points, KERNELS[self.kernel], bandwidth)
-
-    def pair_averages(self, proba: Array, residual: Array, weight: Array, estimator: str) -> Array:
-        """`pair_average` of k r_i r_j for binary problems with p and r (n, P), (P,)."""
-        family, bandwidth = KERNELS[self.kernel], self.bandwidth or PROBABILITY_BANDWIDTH
-        reach = family.per_probability / bandwidth / 2
-        if family.is_gaussian and reach <= _LARGEST_REACH:
-            points = stop_gradient(proba) if self.is_detached else proba
-            return gaussian_average((2 * points - 1) * reach, residual, reach, weight, estimator)
-        pairs = [
-            pair_average(self.near_probabilities(p) * r[:, None] * r, weight, estimator)
-            for p, r in zip(proba.T, residual.T, strict=True)
-        ]
-        return array_namespace(proba).stack(pairs)
+        points = self._held(points if points.ndim == 2 else points[:, None])
+        return kernel_values(points, points, KERNELS[self.kernel], self.bandwidth)
 
     def near_probabilities(self, proba: Array) -> Array:
-        """k of the distributions (1 − p, p) for p (n,), (n, n)."""
-        return self.near(array_namespace(proba).stack([1 - proba, proba], axis=1))
+        """k of probabilities of all classes (n, K), (n, n).
+
+        The Gaussian kernel takes one matrix product in place of the distances of all pairs.
+        """
+        if not KERNELS[self.kernel].is_gaussian or self.bandwidth < _SMALLEST_OF_PRODUCTS:
+            return self.near(proba)
+        points = self._held(proba) / self.bandwidth
+        xp = array_namespace(points)
+        half = xp.sum(points**2, axis=1) / 2
+        return xp.exp(points @ points.T - half[:, None] - half)
 
     def near_thresholds(self, probability: Array) -> Array:
         """1 − the mean of |F_i(t) − F_j(t)| over thresholds, from F (n, m)."""
-        if self.is_detached:
-            probability = stop_gradient(probability)
+        probability = self._held(probability)
         return 1 - distances(probability, probability, "cityblock") / probability.shape[1]
+
+    def pair_averages(self, proba: Array, residual: Array, weight: Array, estimator: str) -> Array:
+        """`pair_average` of k r_i r_j for binary problems with p and r (n, P), (P,)."""
+        xp = array_namespace(proba)
+        family = KERNELS[self.kernel]
+        reach = family.per_probability / self.bandwidth / 2
+        if family.is_gaussian and reach <= _LARGEST_REACH:
+            points = (2 * self._held(proba) - 1) * reach
+            return gaussian_average(points, residual, reach, weight, estimator)
+        averages = []
+        for k in range(proba.shape[1]):
+            p, r = proba[:, k], residual[:, k]
+            near = self.near(xp.stack([1 - p, p], axis=1))
+            averages.append(pair_average(near * r[:, None] * r, weight, estimator))
+        return xp.stack(averages)
+
+    def _held(self, points):
+        return stop_gradient(points) if self.is_detached else points
 
 
 def same_group(groups: Array, dtype: Any) -> Array:

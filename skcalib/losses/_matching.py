@@ -153,10 +153,10 @@ def distribution_matching_loss(
     pooled; here they must not change from batch to batch. "moments" takes the fourth power of
     outcomes, which must not overflow.
 
-    The cost is :math:`O(n^2)`, times K for classes, and times s² for s draws; all pairs are held,
-    as a batch is small. For "marginal" and "top-label" with "rbf" and a bandwidth of at least 0.12
-    it is :math:`O(n K)`, by a power series of the kernel that has all digits; with another kernel,
-    "marginal" holds the pairs K times where gradients are taken.
+    The cost is :math:`O(n^2)`, times K for classes (with "rbf" in matrix products), and times s²
+    for s draws; all pairs are held, as a batch is small. For "marginal" and "top-label" with "rbf"
+    and a bandwidth of at least 0.12 it is :math:`O(n K)`, by a power series of the kernel that has
+    all digits; with another kernel, "marginal" holds the pairs K times where gradients are taken.
 
     All arrays are of one package. Half precision and integers become single precision, or double
     precision in NumPy for integers; `target`, `given` and what is constant take the type of the
@@ -288,4 +288,6 @@ def _class_terms(
         is_least = expected <= xp.min(expected, axis=1, keepdims=True) + slack
         action = xp.argmax(xp.astype(is_least, xp.int32), axis=1)  # the first of equal ones
         return terms, same_actions(action[:, None], residual.dtype)
-    return terms, condition.near(classes.proba if given is None else as_type(given, residual.dtype))
+    if given is not None:
+        return terms, condition.near(as_type(given, residual.dtype))
+    return terms, condition.near_probabilities(classes.proba)
