@@ -18,6 +18,37 @@ _LOST = 1e-13
 Solve = Callable[[np.ndarray], np.ndarray]
 
 
+class CommonlyScaledAndShifted:
+    """Scores a x + b of inputs x (n, K), with parameters (a, b) (2, K); the first row repeats a."""
+
+    @staticmethod
+    def scores(parameters: np.ndarray, inputs: np.ndarray) -> np.ndarray:
+        return inputs * parameters[0].mean() + parameters[1]
+
+    @staticmethod
+    def adjoint(residual: np.ndarray, inputs: np.ndarray) -> np.ndarray:
+        common = np.full(inputs.shape[1], np.vdot(residual, inputs) / inputs.shape[1])
+        return np.stack([common, residual.sum(axis=0)])
+
+    @staticmethod
+    def preconditioner(spread: np.ndarray, inputs: np.ndarray, penalty: np.ndarray) -> Solve:
+        """Inverse of the diagonal of the shifts, bordered by a."""
+        first = np.einsum("nk,nk->k", spread, inputs)
+        second = float(np.einsum("nk,nk,nk->", spread, inputs, inputs))
+        zeroth = spread.sum(axis=0) + penalty[1]
+        ridge = _RIDGE * max(second, zeroth.max()) + _TINY
+        zeroth += ridge
+        curvature = second - float(first @ (first / zeroth)) + ridge + float(penalty[0].sum())
+
+        def solve(residual: np.ndarray) -> np.ndarray:
+            shift = residual[1] - residual[1].mean()
+            common = (residual[0].sum() - first @ (shift / zeroth)) / curvature
+            step = (shift - common * first) / zeroth
+            return np.stack([np.full(len(step), common), step - step.mean()])
+
+        return solve
+
+
 class ScaledAndShifted:
     """Scores v∘x + b of inputs x (n, K), with parameters (v, b) (2, K)."""
 
@@ -187,4 +218,6 @@ class ClassBlocks:
         return np.diagonal(self.variance) + strength * np.diagonal(self.centre) ** 2
 
 
-Design = type[ScaledAndShifted] | type[Affine] | type[AffineAndCommon]
+Design = (
+    type[CommonlyScaledAndShifted] | type[ScaledAndShifted] | type[Affine] | type[AffineAndCommon]
+)

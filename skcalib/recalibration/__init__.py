@@ -15,20 +15,24 @@ from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibra
 from ._logits import probabilities_of_logits
 from ._pit import PITRecalibrator
 from ._predict_proba import PredictProba
+from ._prior_shift import PriorShiftRecalibrator
 from ._regressor import RecalibratedRegressor
 from ._scaling import DirichletRecalibrator, MatrixScalingRecalibrator, VectorScalingRecalibrator
 from ._spline import SplineRecalibrator
 from ._temperature import TemperatureRecalibrator
+from ._updating import ClosedTestRecalibrator, InterceptRecalibrator
 from ._venn_abers import VennAbersRecalibrator
 
 __all__ = [
     "AutoForecastRecalibrator",
     "AutoRecalibrator",
     "BetaRecalibrator",
+    "ClosedTestRecalibrator",
     "DecisionRecalibrator",
     "DirichletRecalibrator",
     "IdentityForecastRecalibrator",
     "IdentityRecalibrator",
+    "InterceptRecalibrator",
     "IntervalBinningRecalibrator",
     "IntervalCertificate",
     "IsotonicRecalibrator",
@@ -36,6 +40,7 @@ __all__ = [
     "MatrixScalingRecalibrator",
     "PITRecalibrator",
     "PredictProba",
+    "PriorShiftRecalibrator",
     "QuadraticRecalibrator",
     "QuantileRecalibrator",
     "RecalibratedClassifier",

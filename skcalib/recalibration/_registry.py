@@ -8,6 +8,7 @@ from ._decision import DecisionRecalibrator
 from ._identity import IdentityRecalibrator
 from ._isotonic import IsotonicRecalibrator
 from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
+from ._prior_shift import PriorShiftRecalibrator
 from ._scaling import (
     DirichletRecalibrator,
     MatrixScalingRecalibrator,
@@ -15,6 +16,7 @@ from ._scaling import (
 )
 from ._spline import SplineRecalibrator
 from ._temperature import TemperatureRecalibrator
+from ._updating import ClosedTestRecalibrator, InterceptRecalibrator
 from ._venn_abers import VennAbersRecalibrator
 
 
@@ -39,6 +41,9 @@ RECALIBRATORS = {
     "Dirichlet": Entry(DirichletRecalibrator(), for_more_classes=True),
     "binning": Entry(IntervalBinningRecalibrator()),
     "Venn-Abers": Entry(VennAbersRecalibrator()),
+    "intercept": Entry(InterceptRecalibrator()),
+    "closed test": Entry(ClosedTestRecalibrator()),
+    "prior shift": Entry(PriorShiftRecalibrator()),
     "decision": Entry(DecisionRecalibrator()),
     "identity": Entry(IdentityRecalibrator()),
 }

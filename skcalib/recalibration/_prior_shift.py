@@ -1,0 +1,347 @@
+"""Probabilities moved to a population with other class frequencies."""
+
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
+
+from .._inputs.arrays import as_array, listed
+from .._inputs.estimators import check_predict_input
+from .._inputs.predictions import Predictions
+from .._inputs.weights import check_sample_weight
+from .._numerics.prior_shift import likeliest_shares, moved
+from .._sklearn import Interval
+from .._warnings import warn
+from ._base import Recalibrator
+from ._languages import Language
+
+# Prevalences sum to 1 up to this.
+_SUM_TOLERANCE = 1e-6
+
+# Calibrated predictions give the warning about their mean with at most this probability.
+_FALSE_ALARM = 1e-4
+
+_PREVALENCE = ["array-like", dict, Interval(Real, 0, 1, closed="both"), None]
+
+
+class PriorShiftRecalibrator(Recalibrator):
+    r"""Moves probabilities to a population in which the classes have another prevalence.
+
+    A model from a case-control study, or from another hospital, meets a population in which the
+    disease is rarer. If the diseased look alike in both, and so do the healthy, the probabilities
+    for the new population follow from the two prevalences. Nothing else changes, and no labels of
+    the new population are needed: its prevalence is known, or :meth:`adapt` estimates it from
+    unlabelled predictions.
+
+    Parameters
+    ----------
+    prevalence : array-like of shape (n_classes,), dict or float, default=None
+        The prevalence of each class in the new population: in the order of the columns of `X`, or
+        as a dictionary from the classes, or for two classes that of the last one. None leaves the
+        predictions as they are, until :meth:`adapt` has estimated it.
+
+    source_prevalence : array-like of shape (n_classes,), dict or float, default=None
+        The prevalence in the old population, the one for which the predictions are calibrated,
+        likewise. None takes the frequencies of the labels at `fit`.
+
+    pseudo_count : float, default=1.0
+        Number of further samples, distributed over the classes as in the old population, that
+        :meth:`adapt` treats as seen. They keep every prevalence above 0. 0 is plain maximum
+        likelihood, which often gives a rare class the prevalence 0 if there are few samples.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        Needed if a class does not occur in the calibration data.
+
+    Attributes
+    ----------
+    prevalence_ : ndarray of shape (n_classes,)
+        The prevalence of the classes in the new population: as given, as estimated by
+        :meth:`adapt`, or before that as in the old one.
+
+    source_prevalence_ : ndarray of shape (n_classes,)
+        The prevalence of the classes in the old population.
+
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the columns of the result.
+
+    n_features_in_ : int
+        Number of columns of `X` at `fit` (1 if one-dimensional).
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, if they are strings.
+
+    Warns
+    -----
+    UserWarning
+        If predictions are moved, no `source_prevalence` is given, and the frequencies of the labels
+        at `fit` differ from the mean predictions by more than chance. The predictions are then not
+        calibrated for this population.
+
+    ConvergenceWarning
+        If :meth:`adapt` has not reached the maximum; the last step is kept.
+
+    See Also
+    --------
+    InterceptRecalibrator : The same map, learned from labels of the new population.
+    ClosedTestRecalibrator : How much to change, if there are such labels.
+
+    Notes
+    -----
+    With prevalences :math:`\pi` of the old and :math:`\pi'` of the new population, Bayes' theorem
+    turns probabilities p of the old one into
+
+    .. math:: p'_k = \frac{p_k \pi'_k / \pi_k}{\sum_l p_l \pi'_l / \pi_l},
+
+    if the distribution of the features given the class is the same in both (prior shift, or label
+    shift). For two classes the log-odds move by :math:`\operatorname{logit} \pi' -
+    \operatorname{logit} \pi`. It does not hold if the patients themselves have changed, for
+    instance if milder cases are sent to the hospital now: then labels are needed.
+
+    **The old prevalence** is that of the population for which p is calibrated. There, the
+    frequencies of the labels and the mean predictions agree but for chance, so that the labels at
+    `fit` tell it. Two cases need care. If the classifier was trained on classes that had been
+    evened out (by resampling, by weights, by a case-control design) and nothing has recalibrated it
+    since, its predictions are calibrated for the evened-out population: pass that as
+    `source_prevalence`. If the predictions are off for other reasons, recalibrate them first, with
+    an :class:`InterceptRecalibrator` at least; in a pipeline, this step comes last.
+
+    **The estimate** of :meth:`adapt` is the likeliest :math:`\pi'` [1]_: it maximises
+
+    .. math:: \sum_i w_i \log \sum_k \pi'_k p_{ik} / \pi_k + \gamma \sum_k \pi_k \log \pi'_k,
+
+    where the weights sum to 1 and γ is `pseudo_count` times :math:`\sum_i w_i^2`, that is 1/n for
+    equal weights. Without pseudo-counts, the mean of the moved predictions is the estimate:
+    :math:`\pi'_k = \sum_i w_i p'_{ik}`. The EM algorithm of [1]_ finds the same, but can take
+    thousands of steps; here Newton's method ends, after some ten steps of :math:`O(n K^2)`, when
+    the maximum is proved to be within 1e-12, and so is every :math:`\pi'_k` a step of EM would
+    change. Shares that the data do not determine keep their old ratio.
+
+    The estimate is consistent if p is calibrated in the old population; if not, even unchanged
+    prevalences seem to change. Recalibrating first removes most of the error [2]_.
+
+    A probability of 0 stays 0. So does one of 1, except for a class of prevalence 0 in the new
+    population: a row that is certain of such classes becomes the new prevalence.
+
+    References
+    ----------
+    .. [1] M. Saerens, P. Latinne and C. Decaestecker (2002). Adjusting the Outputs of a Classifier
+       to New a Priori Probabilities: A Simple Procedure. Neural Computation 14(1), 21–41.
+       :doi:`10.1162/089976602753284446`
+    .. [2] A. Alexandari, A. Kundaje and A. Shrikumar (2020). Maximum Likelihood with Bias-Corrected
+       Calibration is Hard-To-Beat at Label Shift Adaptation. ICML 2020. :arxiv:`1901.06852`
+
+    Examples
+    --------
+    Half of the samples of a case-control study are cases, one in twenty patients is:
+
+    >>> from skcalib.recalibration import PriorShiftRecalibrator
+    >>> proba, y = [0.2, 0.8, 0.5, 0.5], [0, 1, 0, 1]
+    >>> recalibrator = PriorShiftRecalibrator(prevalence=0.05).fit(proba, y)
+    >>> recalibrator.predict_proba([0.5, 0.95])[:, 1]
+    array([0.05, 0.5 ])
+
+    The new prevalence, from predictions for patients whose outcomes are not known yet:
+
+    >>> import numpy as np
+    >>> from skcalib.datasets import make_temperature_family
+    >>> y, proba = make_temperature_family(5000, random_state=0)
+    >>> recalibrator = PriorShiftRecalibrator().fit(proba, y)
+    >>> is_new = np.random.default_rng(0).random(5000) < np.where(y == 1, 0.1, 0.9)
+    >>> recalibrator.adapt(proba[is_new]).prevalence_.round(2)
+    array([0.9, 0.1])
+    >>> print(f"{y[is_new].mean():.2f}")
+    0.10
+    """
+
+    _parameter_constraints: dict = {
+        **Recalibrator._parameter_constraints,
+        "prevalence": _PREVALENCE,
+        "source_prevalence": _PREVALENCE,
+        "pseudo_count": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        prevalence: ArrayLike | dict | None = None,
+        *,
+        source_prevalence: ArrayLike | dict | None = None,
+        pseudo_count: float = 1.0,
+        labels: ArrayLike | None = None,
+    ) -> None:
+        self.prevalence = prevalence
+        self.source_prevalence = source_prevalence
+        self.pseudo_count = pseudo_count
+        self.labels = labels
+
+    def adapt(self, X: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Estimate the prevalence of a new population from its unlabelled predictions.
+
+        From then on, predictions are moved to it. Another call, for another population, starts
+        anew.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Probabilities that the classifier predicts for samples of the new population, not moved
+            yet. The last step of a pipeline gets them by
+            ``pipeline[-1].adapt(pipeline[:-1].transform(X))``.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+
+        Returns
+        -------
+        self : object
+            The adapted recalibrator.
+        """
+        proba = _matrix(check_predict_input(self, X))
+        if self.prevalence is not None:
+            raise ValueError(
+                f"prevalence must be None if it is to be estimated; found {self.prevalence!r}. "
+                "Leave prevalence out, or do not call adapt."
+            )
+        self._check_source()
+        self._warn_of_gap()
+        weight = np.ones(len(proba))
+        if sample_weight is not None:
+            weight = check_sample_weight(sample_weight, len(proba))
+        weight = weight / weight.max()
+        weight /= weight.sum()
+        self.prevalence_ = self._estimate(proba, weight)
+        return self
+
+    def _estimate(self, proba: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """The likeliest prevalence; pseudo-counts are samples that are certain of their class."""
+        share = self.pseudo_count * float(weight @ weight)
+        proba = np.vstack([proba, np.eye(proba.shape[1])])
+        weight = np.append(weight, share * self.source_prevalence_) / (1 + share)
+        used = weight > 0
+        proba, weight = proba[used], weight[used]
+        density = proba / self.source_prevalence_
+        density /= density.max(axis=1, keepdims=True)
+        shares = likeliest_shares(
+            np.ascontiguousarray(density.T), weight, self.source_prevalence_.copy()
+        )
+        if not shares.converged:
+            warn(
+                "The estimate of the prevalence has not reached its optimum; the last step is "
+                "kept. Its mean log-likelihood is below the maximum by up to "
+                f"{shares.gap:.1e}. Set a positive pseudo_count, or merge rare classes.",
+                ConvergenceWarning,
+            )
+        return shares.share
+
+    def _fit(self, predictions: Predictions) -> None:
+        classes = predictions.classes
+        observed = np.bincount(predictions.label, predictions.weight, len(classes))
+        self.source_prevalence_ = observed / observed.sum()
+        self._gap = _gap_of_means(predictions, observed)
+        if self.source_prevalence is not None:
+            self._gap = ""
+            self.source_prevalence_ = _as_prevalence(
+                self.source_prevalence, classes, "source_prevalence"
+            )
+        self.prevalence_ = self.source_prevalence_
+        if self.prevalence is not None:
+            self.prevalence_ = _as_prevalence(self.prevalence, classes, "prevalence")
+            self._check_source()
+            self._warn_of_gap()
+
+    def _warn_of_gap(self) -> None:
+        if self._gap:
+            warn(
+                f"The predictions at fit are not calibrated: {self._gap}. Recalibrate before this "
+                "step, or pass the prevalence for which the predictions are calibrated as "
+                "source_prevalence."
+            )
+
+    def _check_source(self) -> None:
+        if not self.source_prevalence_.all():
+            absent = self.classes_[self.source_prevalence_ == 0]
+            raise ValueError(
+                "source_prevalence must be positive for every class; found 0 for "
+                f"{listed(absent)}. Pass the prevalence in the population for which the "
+                "predictions are calibrated, or fit on labels of all classes."
+            )
+
+    def _map(self, proba: np.ndarray) -> np.ndarray:
+        matrix = _matrix(proba)
+        if np.array_equal(self.prevalence_, self.source_prevalence_):
+            return matrix.copy()
+        return moved(matrix, self.source_prevalence_, self.prevalence_)
+
+    def _write(self, language: Language, proba: list[str]) -> list[str]:
+        is_binary = len(proba) == 1
+        one = language.number(1)
+        names = [language.let("r", f"{one} - {proba[0]}"), *proba] if is_binary else proba
+        parts = []
+        for k, factor in enumerate(self.prevalence_ / self.source_prevalence_):
+            own = language.of_class(k)
+            parts.append(own.let("m", own.linear(0.0, [factor], [names[k]])))
+        total = language.let("total", " + ".join(parts))
+        shares = [
+            language.share(part, total, language.number(new))
+            for part, new in zip(parts, self.prevalence_, strict=True)
+        ]
+        return shares[1:] if is_binary else shares
+
+
+def _matrix(proba):
+    return np.column_stack([1 - proba, proba]) if proba.ndim == 1 else proba
+
+
+def _as_prevalence(value: Any, classes: np.ndarray, name: str) -> np.ndarray:
+    """The prevalence of each class (K,), from one of the forms in which it can be given."""
+    known = classes.tolist()
+    if isinstance(value, dict):
+        if set(value) != set(known):
+            raise ValueError(
+                f"{name} must have one entry for each class, {listed(known)}; found entries for "
+                f"{listed(list(value))}. Name every class once."
+            )
+        value = [value[label] for label in known]
+    elif isinstance(value, Real):
+        if len(known) != 2:
+            raise ValueError(
+                f"{name} must be an array or a dictionary for more than two classes; found the "
+                f"number {value!r} and {len(known)} classes. Pass one number for each class."
+            )
+        value = [1 - float(value), float(value)]
+    array = as_array(value, name)
+    if array.dtype.kind not in "biuf" or array.shape != (len(known),):
+        raise ValueError(
+            f"{name} must hold one number for each of the {len(known)} classes; found type "
+            f"{array.dtype} and shape {array.shape}. Pass them in the order of the columns."
+        )
+    prevalence = array.astype(np.float64)
+    total = float(prevalence.sum())
+    if not ((prevalence >= 0).all() and abs(total - 1) <= _SUM_TOLERANCE):
+        raise ValueError(
+            f"{name} must not be negative and must sum to 1; found {listed(prevalence)}, with sum "
+            f"{total:.6g}. Divide counts by their sum."
+        )
+    return prevalence / total
+
+
+def _gap_of_means(predictions: Predictions, observed: np.ndarray) -> str:
+    """The class whose share of the labels differs most from the mean prediction, if by too much.
+
+    By Bernstein's inequality, so that few samples raise no false alarm either.
+    """
+    proba, weight = predictions.matrix, predictions.weight
+    expected = weight @ proba
+    gap = np.abs(observed - expected)
+    variance = weight**2 @ (proba * (1 - proba))
+    exponent = np.log(2 * len(gap) / _FALSE_ALARM)
+    single = exponent * weight.max() / 3
+    excess = gap - single - np.sqrt(single**2 + 2 * exponent * variance)
+    k = 1 if predictions.is_binary else int(np.argmax(excess))
+    if excess[k] <= 0:
+        return ""
+    return (
+        f"class {predictions.classes[k : k + 1].tolist()[0]!r} has the share {observed[k]:.3g} of "
+        f"the labels, but the mean prediction {expected[k]:.3g}"
+    )
