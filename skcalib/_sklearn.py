@@ -10,6 +10,7 @@ from sklearn.utils._optional_dependencies import check_matplotlib_support
 from sklearn.utils._param_validation import (
     HasMethods,
     Interval,
+    InvalidParameterError,
     StrOptions,
     validate_parameter_constraints,
 )
@@ -21,6 +22,7 @@ from sklearn.utils.validation import _check_method_params as check_method_params
 __all__ = [
     "HasMethods",
     "Interval",
+    "InvalidParameterError",
     "Scorer",
     "StrOptions",
     "cache_of",

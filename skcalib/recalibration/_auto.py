@@ -15,6 +15,7 @@ from .._numerics.proper import PROPER_LOSSES
 from .._sklearn import StrOptions
 from ._base import Recalibrator, clone_for, no_formula
 from ._cross_fitting import aligned_proba
+from ._habits import recalibrator_named
 from ._identity import IdentityRecalibrator
 from ._languages import Language
 from ._registry import default_candidates
@@ -121,7 +122,7 @@ class AutoRecalibrator(Recalibrator):
 
     _parameter_constraints: dict = {
         **Recalibrator._parameter_constraints,
-        "candidates": [list, tuple, None],
+        "candidates": "no_validation",
         "scoring": [StrOptions(set(PROPER_LOSSES))],
         "n_folds": [IntegerInterval(2)],
         "n_jobs": [Integral, None],
@@ -146,7 +147,7 @@ class AutoRecalibrator(Recalibrator):
         check_can_be_split(predictions)
         given: Any = self.candidates
         if given is None:
-            given = default_candidates(predictions.is_binary).items()
+            given = list(default_candidates(predictions.is_binary).items())
         candidates = {"none": IdentityRecalibrator(), **check_candidates(given)}
         data = _data(predictions)
         fold = _folds(predictions, self.n_folds)
@@ -239,26 +240,31 @@ def _folds(predictions: Predictions, n_folds: int) -> np.ndarray:
     return fold
 
 
-def check_candidates(
-    candidates: Any,
-    method: str = "predict_proba",
-    such_as: str = "('temperature', TemperatureRecalibrator())",
-) -> Any:
+def check_candidates(candidates: Any, method: str = "predict_proba") -> dict[str, Any]:
     """Names and recalibrators, which are asked for `fit` and the method, as a dictionary."""
-    example = f"Pass a list such as [{such_as}]."
-    checked = {}
+
+    def example(meant: Any) -> str:
+        name = meant if isinstance(meant, str) else "my choice"
+        return f"Pass a list such as [({name!r}, {recalibrator_named(meant, method)})]."
+
+    if not isinstance(candidates, list | tuple):
+        raise ValueError(
+            "candidates must be a list of pairs of a name and a recalibrator, or None; found "
+            f"{reprlib.repr(candidates)}. {example(candidates)}"
+        )
+    checked: dict[str, Any] = {}
     for item in candidates:
         if not (isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[0], str)):
             raise ValueError(
                 "candidates must be pairs of a name and a recalibrator; found "
-                f"{reprlib.repr(item)}. {example}"
+                f"{reprlib.repr(item)}. {example(item)}"
             )
         name, recalibrator = item
         is_estimator = hasattr(recalibrator, "fit") and hasattr(recalibrator, method)
         if isinstance(recalibrator, type) or not is_estimator:
             raise ValueError(
                 f"candidates must be objects with the methods fit and {method}; found "
-                f"{reprlib.repr(recalibrator)} under the name {name!r}. {example}"
+                f"{reprlib.repr(recalibrator)} under the name {name!r}. {example(name)}"
             )
         if name == "none" or name in checked:
             raise ValueError(

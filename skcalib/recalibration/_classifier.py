@@ -19,6 +19,7 @@ from ..forecasts._forecaster_base import adopt_features
 from ._auto import AutoRecalibrator
 from ._base import clone_for
 from ._cross_fitting import CrossFittingMetaEstimator, aligned_proba, fit_fold
+from ._habits import recalibrator_named, without
 
 
 class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
@@ -123,6 +124,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         "ensemble": ["boolean", StrOptions({"auto"})],
     }
 
+    @without(method=lambda name: f"recalibrator={recalibrator_named(name)}")
     def __init__(
         self,
         estimator: Any,

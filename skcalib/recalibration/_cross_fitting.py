@@ -2,6 +2,7 @@
 
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -22,6 +23,7 @@ from .._inputs.probabilities import check_probabilities
 from .._sklearn import HasMethods, StrOptions, check_method_params, safe_split
 from .._warnings import warn
 from ._decision_scores import check_scores, proba_of_scores, scale_of_scores
+from ._habits import check_cv_is_no_word, check_is_object, recalibrator_named
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +52,18 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
 
     # Whether folds should hold the same share of each class.
     _is_stratified = False
+
+    # An example of an estimator, and what a recalibrator is asked for.
+    _such_as, _asks = "Ridge()", "transform"
+
+    def _validate_params(self) -> None:
+        """Says what is wrong more plainly than scikit-learn, which calls this before a fit."""
+        check_is_object(self, "estimator", ["fit"], lambda _: self._such_as)
+        if getattr(self, "recalibrator", None) is not None:
+            named = partial(recalibrator_named, method=self._asks)
+            check_is_object(self, "recalibrator", ["fit", self._asks], named)
+        check_cv_is_no_word(self)
+        super()._validate_params()
 
     def _route(self, method: str, params: Any) -> Any:
         """Which parameters go to the estimator's fit and which to the splitter."""
@@ -99,6 +113,8 @@ class CrossFittingMetaEstimator(CrossFitting):
     }
 
     _is_stratified = True
+
+    _such_as, _asks = "LogisticRegression()", "predict_proba"
 
     def _check_data(self, X: Any, y: Any) -> Any:
         """Features that can be indexed, labels as an array of one type, and the classes."""

@@ -19,8 +19,7 @@ def export_text(recalibrator: Any) -> str:
     Parameters
     ----------
     recalibrator : estimator
-        A fitted recalibrator of class probabilities; any but a :class:`DecisionRecalibrator`, and
-        with ``input_type="probabilities"``.
+        A fitted recalibrator of class probabilities (not of logits), of this package.
 
     Returns
     -------
@@ -35,6 +34,8 @@ def export_text(recalibrator: Any) -> str:
 
     Notes
     -----
+    :class:`DecisionRecalibrator`, and recalibrators that are searches over others, have no formula.
+
     The lines are also valid Python, after ``from math import exp, log``. Their results differ from
     those of `predict_proba` by rounding. As there, probabilities must lie in [0, 1] and those of
     more than two classes must sum to 1; the text does not check this.
@@ -74,8 +75,7 @@ def export_sql(recalibrator: Any, *, columns: Sequence[str] | None = None) -> li
     Parameters
     ----------
     recalibrator : estimator
-        A fitted recalibrator of class probabilities; any but a :class:`DecisionRecalibrator`, and
-        with ``input_type="probabilities"``.
+        A fitted recalibrator of class probabilities (not of logits), of this package.
 
     columns : list of str, default=None
         The names of the columns that hold the predicted probabilities, in the order of the classes;
@@ -113,7 +113,8 @@ def export_sql(recalibrator: Any, *, columns: Sequence[str] | None = None) -> li
     --------
     >>> import sqlite3
     >>> from skcalib.recalibration import IsotonicRecalibrator, export_sql
-    >>> recalibrator = IsotonicRecalibrator().fit([0.1, 0.2, 0.3, 0.8], [0, 1, 0, 1])
+    >>> recalibrator = IsotonicRecalibrator(strict=False)
+    >>> recalibrator = recalibrator.fit([0.1, 0.2, 0.3, 0.8], [0, 1, 0, 1])
     >>> _, positive = export_sql(recalibrator, columns=["score"])
     >>> database = sqlite3.connect(":memory:")
     >>> database.execute("CREATE TABLE scores (id, score)").connection.executemany(
@@ -198,17 +199,12 @@ def check_writable(recalibrator: Any) -> np.ndarray:
     if isinstance(recalibrator, Recalibrator):
         check_is_fitted(recalibrator)
         return recalibrator.classes_
-    found, remedy = type(recalibrator).__name__, "Pass a recalibrator, the last step of a pipeline."
-    if isinstance(recalibrator, type):
-        found, remedy = f"the class {recalibrator.__name__}", "Pass a fitted object."
-    elif hasattr(recalibrator, "pairs_"):
-        remedy = (
-            "Pass the recalibrator of one of its pairs_, whose predictions are averaged; with "
-            "ensemble=False there is one, pairs_[0][1]."
-        )
+    is_class = isinstance(recalibrator, type)
+    found = f"the class {recalibrator.__name__}" if is_class else type(recalibrator).__name__
     raise TypeError(
-        "recalibrator must be a fitted recalibrator of class probabilities; found "
-        f"{found}. {remedy}"
+        f"recalibrator must be a fitted recalibrator of class probabilities; found {found}. Pass "
+        "the object itself: the last step of a pipeline, the recalibrator_ of a "
+        "RecalibratedClassifier."
     )
 
 

@@ -100,7 +100,7 @@ class AutoForecastRecalibrator(ForecastRecalibrator):
     """
 
     _parameter_constraints: dict = {
-        "candidates": [list, tuple, None],
+        "candidates": "no_validation",
         "scoring": [StrOptions({"crps", "log"})],
         "n_folds": [IntegerInterval(2)],
         "n_jobs": [Integral, None],
@@ -126,9 +126,9 @@ class AutoForecastRecalibrator(ForecastRecalibrator):
         n_train = data.n_samples - int(np.bincount(fold).max())
         given: Any = self.candidates
         if given is None:
-            given = default_forecast_candidates(data.forecast, n_train, self.scoring).items()
-        such_as = "('scale', LocationScaleRecalibrator(scale_only=True))"
-        others = check_candidates(given, "transform", such_as)
+            defaults = default_forecast_candidates(data.forecast, n_train, self.scoring)
+            given = list(defaults.items())
+        others = check_candidates(given, "transform")
         candidates = {"none": IdentityForecastRecalibrator(), **others}
         task = partial(_losses_of_fold, data=data, scoring=self.scoring)
         loss = out_of_fold_losses(task, candidates.values(), fold, self.n_jobs)

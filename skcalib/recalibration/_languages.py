@@ -160,12 +160,8 @@ class SQL(Language):
 
     def clip(self, expression: str, low: float, high: float) -> str:
         # of a missing number, LEAST and GREATEST would make `low`
-        return self.steps(
-            expression,
-            np.array([low, high]),
-            [self.number(low), expression, self.number(high)],
-            closed=True,
-        )
+        pieces = [self.number(low), expression, self.number(high)]
+        return self.steps(expression, np.array([low, high]), pieces)
 
     def of_clipped(
         self, name: str, low: float, high: float, ends: np.ndarray, write: Callable[[str], str]

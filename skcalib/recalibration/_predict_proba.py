@@ -12,6 +12,7 @@ from .._sklearn import fit_context
 from ..forecasts._forecaster_base import adopt_features
 from ._base import probability_names
 from ._cross_fitting import CrossFittingMetaEstimator
+from ._habits import without
 
 
 class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
@@ -89,6 +90,7 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
     (569, 2)
     """
 
+    @without(method=lambda name: f"response_method={name!r}")
     def __init__(
         self,
         estimator: Any,

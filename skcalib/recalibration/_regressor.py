@@ -21,6 +21,7 @@ from ..forecasts._estimators import has_forecast
 from ..forecasts._forecaster_base import ForecastingRegressor, adopt_features
 from ._cross_fitting import CrossFitting, check_partition
 from ._forecast_auto import AutoForecastRecalibrator
+from ._habits import recalibrator_named, without
 
 
 class RecalibratedRegressor(ForecastingRegressor, CrossFitting):
@@ -127,6 +128,7 @@ class RecalibratedRegressor(ForecastingRegressor, CrossFitting):
         "recalibrator": [HasMethods(["fit", "transform"]), None],
     }
 
+    @without(method=lambda name: f"recalibrator={recalibrator_named(name, 'transform')}")
     def __init__(
         self,
         estimator: Any,

@@ -1,0 +1,384 @@
+import math
+import re
+import sqlite3
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+from skcalib.recalibration import (
+    AutoRecalibrator,
+    BetaRecalibrator,
+    DecisionRecalibrator,
+    DirichletRecalibrator,
+    IdentityRecalibrator,
+    IntervalBinningRecalibrator,
+    IsotonicRecalibrator,
+    MatrixScalingRecalibrator,
+    PredictProba,
+    QuadraticRecalibrator,
+    RecalibratedClassifier,
+    SigmoidRecalibrator,
+    SplineRecalibrator,
+    TemperatureRecalibrator,
+    VectorScalingRecalibrator,
+    VennAbersRecalibrator,
+    export_sql,
+    export_table,
+    export_text,
+)
+from skcalib.recalibration._base import Recalibrator
+from skcalib.recalibration._registry import RECALIBRATORS
+
+EPS = float(np.finfo(float).eps)
+
+CASES = {
+    **{name: entry.recalibrator for name, entry in RECALIBRATORS.items()},
+    "steps": IsotonicRecalibrator(strict=False),
+    "strict": IsotonicRecalibrator(strict=True),
+    "uniform": IntervalBinningRecalibrator("uniform", n_bins=7, pseudo_count=0),
+    "uniform, pseudo-count": IntervalBinningRecalibrator("uniform", n_bins=60, pseudo_count=1),
+    "shifted": IntervalBinningRecalibrator("uniform", random_shift=True, random_state=0),
+    "quantile": IntervalBinningRecalibrator("quantile", n_bins=4),
+    "unpenalised": MatrixScalingRecalibrator(
+        prior_weight=0, diagonal_penalty=1e-9, off_diagonal_penalty=1e-9, intercept_penalty=1e-9
+    ),
+}
+
+
+def has_formula(recalibrator):
+    return type(recalibrator)._write is not Recalibrator._write
+
+
+WRITABLE = {name: case for name, case in CASES.items() if has_formula(case)}
+
+
+def problem(n_classes, n=90):
+    """Labels as strings, and probabilities with ties, short decimals and exact zeros and ones."""
+    rng = np.random.default_rng(n_classes)
+    proba = rng.dirichlet(np.full(n_classes, 0.5), n).round(2)
+    proba[: n // 2] = rng.dirichlet(np.full(n_classes, 0.5), n // 2)
+    proba[:, 0] = np.clip(1 - proba[:, 1:].sum(axis=1), 0, 1)
+    proba /= proba.sum(axis=1, keepdims=True)
+    u = rng.random((n, 1))
+    label = (u > np.cumsum(proba**2 / (proba**2).sum(axis=1, keepdims=True), axis=1)[:, :-1]).sum(1)
+    return proba, np.array(["left", "mid", "right"])[-n_classes:][label]
+
+
+def queries(proba):
+    """The calibration data themselves, which hold every breakpoint, and extreme rows."""
+    if proba.shape[1] == 2:
+        p = np.array([0, 1, EPS, EPS / 2, 1 - EPS, 5e-324, 1e-300, 1e-12, 0.5, 1 / 7, 2 / 7, 1e-5])
+        extreme = np.column_stack([1 - p, p])
+    else:
+        t = 1e-13
+        extreme = np.array(
+            [[1, 0, 0], [0, 0, 1], [1 - t, t, 0], [1 - t / 2, t / 4, t / 4], [0.5, 0.5, 0]]
+        )
+    return np.vstack([extreme, np.full((1, proba.shape[1]), 1 / proba.shape[1]), proba])
+
+
+def sqlite():
+    database = sqlite3.connect(":memory:")
+    try:
+        database.execute("SELECT ln(2e0), exp(1e0)")
+    except sqlite3.OperationalError:
+        pytest.skip("this SQLite has no mathematical functions")
+    return database
+
+
+def duckdb():
+    return pytest.importorskip("duckdb").connect()
+
+
+ENGINES = {"SQLite": sqlite, "DuckDB": duckdb}
+
+
+def table_of(engine, values, columns, kind="DOUBLE"):
+    database = ENGINES[engine]()
+    names = ", ".join('"' + name.replace('"', '""') + f'" {kind}' for name in columns)
+    database.execute(f"CREATE TABLE scores (id INTEGER, {names})")
+    rows = [[i, *row] for i, row in enumerate(values)]
+    marks = ", ".join("?" * (len(columns) + 1))
+    database.executemany(f"INSERT INTO scores VALUES ({marks})", rows)
+    return database
+
+
+def select(database, expressions):
+    for expression in expressions:
+        assert "--" not in expression  # it would start a comment
+        assert not re.search(r"\.\d+(?![\de])", expression)  # it would be a decimal number
+    rows = database.execute(f"SELECT {', '.join(expressions)} FROM scores ORDER BY id").fetchall()
+    return np.array(rows, dtype=float)  # NULL becomes NaN
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", WRITABLE)
+def test_sql_is_predict_proba(name, n_classes, engine):
+    proba, y = problem(n_classes)
+    recalibrator = WRITABLE[name].fit(proba, y)
+    query = queries(proba)
+    columns = ["left", "mid", "right"][-n_classes:]
+    database = table_of(engine, query.tolist(), columns)
+    found = select(database, export_sql(recalibrator, columns=columns))
+    np.testing.assert_allclose(found, recalibrator.predict_proba(query), rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("name", WRITABLE)
+def test_text_is_predict_proba(name, n_classes):
+    proba, y = problem(n_classes)
+    recalibrator = WRITABLE[name].fit(proba, y)
+    query = queries(proba)
+    program = compile(export_text(recalibrator), "formula", "exec")
+    found = []
+    for row in query:
+        names = {f"p_{k}": float(p) for k, p in enumerate(row)}
+        exec(program, {"log": math.log, "exp": math.exp}, names)
+        found.append([names[f"q_{k}"] for k in range(n_classes)])
+    np.testing.assert_allclose(found, recalibrator.predict_proba(query), rtol=1e-9, atol=1e-15)
+
+
+def test_every_family_with_a_formula_has_one():
+    without = {type(case).__name__ for case in CASES.values() if not has_formula(case)}
+    smooth = (
+        TemperatureRecalibrator,
+        SigmoidRecalibrator,
+        BetaRecalibrator,
+        QuadraticRecalibrator,
+        SplineRecalibrator,
+        VectorScalingRecalibrator,
+        MatrixScalingRecalibrator,
+        DirichletRecalibrator,
+        IdentityRecalibrator,
+    )
+    others = (IsotonicRecalibrator, IntervalBinningRecalibrator, VennAbersRecalibrator)
+    assert without.isdisjoint(family.__name__ for family in (*smooth, *others, AutoRecalibrator))
+    assert "DecisionRecalibrator" in without
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_temperature_by_hand(engine):
+    # T = 2 makes odds of 9 odds of 3
+    recalibrator = TemperatureRecalibrator().fit([0.9, 0.9, 0.9, 0.1], [1, 1, 0, 0])
+    database = table_of(engine, [[0.9]], ["score"])
+    expressions = export_sql(recalibrator, columns=["score"])
+    np.testing.assert_allclose(select(database, expressions), [[0.25, 0.75]], rtol=1e-14)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_predict_proba_refuses_is_null(engine):
+    proba, y = problem(2)
+    for recalibrator in (SigmoidRecalibrator(), IsotonicRecalibrator(), VennAbersRecalibrator()):
+        database = table_of(engine, [[None], [-1e-9], [1.000001], [0.5]], ["p"])
+        found = select(database, export_sql(recalibrator.fit(proba, y), columns=["p"]))
+        assert np.isnan(found).tolist() == [[True, True]] * 3 + [[False, False]]
+
+    proba, y = problem(3)
+    rows = [[None, 0.5, 0.5], [0.5, 0.5, 0.1], [0.2, 0.2, 0.2], [-0.1, 0.6, 0.5], [0.2, 0.3, 0.5]]
+    for recalibrator in (SigmoidRecalibrator(), MatrixScalingRecalibrator()):
+        database = table_of(engine, rows, ["a", "b", "c"])
+        expressions = export_sql(recalibrator.fit(proba, y), columns=["a", "b", "c"])
+        assert np.isnan(select(database, expressions)).all(axis=1).tolist() == [True] * 4 + [False]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_names_of_columns_cannot_break_out(engine):
+    proba, y = problem(3)
+    recalibrator = SigmoidRecalibrator().fit(proba, y)
+    columns = ['a"; DROP TABLE scores; --', "ln(1)", "é 'x'"]
+    database = table_of(engine, proba.tolist(), columns)
+    rows = database.execute(
+        f"SELECT {', '.join(export_sql(recalibrator, columns=columns))} FROM scores ORDER BY id"
+    ).fetchall()
+    np.testing.assert_allclose(rows, recalibrator.predict_proba(proba), rtol=1e-9, atol=1e-15)
+    assert database.execute("SELECT count(*) FROM scores").fetchone() == (len(proba),)
+
+
+@pytest.mark.parametrize("kind", ["DECIMAL(4, 2)", "FLOAT", "INTEGER"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_columns_of_any_type_of_number(engine, kind):
+    proba, y = problem(3)
+    query = np.eye(3) if kind == "INTEGER" else np.array([[0.25, 0.5, 0.25], [1, 0, 0]])
+    values = query.astype(int).tolist() if kind == "INTEGER" else query.tolist()
+    for recalibrator in (SigmoidRecalibrator(), VennAbersRecalibrator(), IsotonicRecalibrator()):
+        database = table_of(engine, values, ["a", "b", "c"], kind)
+        found = select(database, export_sql(recalibrator.fit(proba, y), columns=["a", "b", "c"]))
+        np.testing.assert_allclose(found, recalibrator.predict_proba(query), rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_rows_of_zeros_keep_their_probabilities(engine):
+    # no sample with a probability in one of these bins had that label
+    proba = [[0.4, 0.4, 0.2], [0.2, 0.2, 0.6], [0.1, 0.5, 0.4]]
+    recalibrator = IntervalBinningRecalibrator("uniform", n_bins=10, pseudo_count=0)
+    recalibrator.set_params(labels=[0, 1, 2]).fit(proba, [2, 2, 1])
+    database = table_of(engine, [[0.4, 0.2, 0.4]], ["a", "b", "c"])
+    found = select(database, export_sql(recalibrator, columns=["a", "b", "c"]))
+    np.testing.assert_allclose(found, [[0.4, 0.2, 0.4]], rtol=1e-14)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "recalibrator",
+    [
+        SigmoidRecalibrator(prior_weight=0),
+        SplineRecalibrator(smoothing=0, prior_weight=1e-6),
+        VectorScalingRecalibrator(prior_weight=1e-9),
+        TemperatureRecalibrator(prior_weight=1e-9),
+    ],
+    ids=str,
+)
+def test_steep_maps_are_clipped(engine, recalibrator):
+    proba = np.array([[0.7, 0.2, 0.1], [0.6, 0.3, 0.1], [0.2, 0.7, 0.1], [0.1, 0.2, 0.7]])
+    for columns, y in ((3, [0, 0, 1, 2]), (2, [0, 0, 1, 0])):
+        X = proba if columns == 3 else np.column_stack([1 - proba[:, 1], proba[:, 1]])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("skcalib.recalibration._base.warn", lambda *args: None)
+            recalibrator.fit(X, y)
+        query = queries(X)
+        names = list("abc")[:columns]
+        database = table_of(engine, query.tolist(), names)
+        found = select(database, export_sql(recalibrator, columns=names))
+        expected = recalibrator.predict_proba(query)
+        assert expected.max() > 1 - 1e-12
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(found.min(), expected.min(), rtol=1e-9)
+        assert found.max() <= expected.max()
+
+
+def test_exponentials_neither_overflow_nor_vanish():
+    # as in PostgreSQL, where either is an error
+    def strict_exp(x):
+        result = math.exp(x)
+        if result == 0:
+            raise FloatingPointError
+        return result
+
+    proba = np.array([[0.7, 0.2, 0.1], [0.6, 0.3, 0.1], [0.2, 0.7, 0.1], [0.1, 0.2, 0.7]])
+    for recalibrator in (TemperatureRecalibrator(prior_weight=1e-15), SigmoidRecalibrator()):
+        recalibrator.fit(proba, [0, 0, 1, 2])
+        query = queries(proba)
+        database = table_of("SQLite", query.tolist(), list("abc"))
+        database.create_function("exp", 1, strict_exp)
+        found = select(database, export_sql(recalibrator, columns=list("abc")))
+        np.testing.assert_allclose(found, recalibrator.predict_proba(query), rtol=0, atol=1e-9)
+
+
+def test_knots_without_a_number_between_them():
+    recalibrator = IsotonicRecalibrator(strict=False).fit([0, 5e-324, 0.5, 1], [0, 1, 1, 1])
+    database = table_of("SQLite", [[0.0], [5e-324], [0.2]], ["p"])
+    found = select(database, export_sql(recalibrator, columns=["p"]))
+    assert found[:, 1].tolist() == [0, 1, 1]
+    assert np.isfinite(export_table(recalibrator)["slope"]).all()
+
+
+def test_a_table_holds_the_map():
+    for name in ("steps", "strict", "uniform", "uniform, pseudo-count", "quantile"):
+        for n_classes in (2, 3):
+            proba, y = problem(n_classes)
+            recalibrator = CASES[name].fit(proba, y)
+            table = export_table(recalibrator)
+            query = queries(proba)
+            mapped = []
+            for label in np.unique(table["class"]):
+                start, value, slope = (
+                    table[key][table["class"] == label] for key in ("start", "value", "slope")
+                )
+                assert start[0] == 0
+                assert (np.diff(start) > 0).all()
+                p = query[:, recalibrator.classes_ == label][:, 0]
+                row = np.searchsorted(start, p, side="right") - 1
+                mapped.append(value[row] + slope[row] * (p - start[row]))
+            expected = recalibrator.predict_proba(query)
+            if n_classes == 2:
+                np.testing.assert_allclose(mapped[0], expected[:, 1], rtol=1e-13, atol=0)
+            else:
+                shares = np.column_stack(mapped) / np.sum(mapped, axis=0)[:, None]
+                np.testing.assert_allclose(shares, expected, rtol=1e-12, atol=0)
+
+
+def test_a_table_by_hand():
+    recalibrator = IsotonicRecalibrator(strict=False).fit([0.1, 0.2, 0.3, 0.8], [0, 1, 0, 1])
+    table = export_table(recalibrator)
+    assert table["class"].tolist() == [1] * 5
+    assert table["start"].tolist() == [0, 0.1, 0.2, 0.3, 0.8]
+    np.testing.assert_allclose(table["value"], [0, 0, 0.5, 0.5, 1])
+    np.testing.assert_allclose(table["slope"], [0, 5, 0, 1, 0])
+
+
+def test_auto_has_the_map_of_the_best():
+    proba = np.linspace(0, 1, 60)
+    auto = AutoRecalibrator([("strict", IsotonicRecalibrator(strict=True))])
+    auto.fit(proba, proba > 0.8)
+    assert auto.best_name_ == "strict"
+    for export in (export_text, export_sql, export_table):
+        np.testing.assert_equal(export(auto), export(auto.best_recalibrator_))
+    search = GridSearchCV(IsotonicRecalibrator(strict=True), {}, cv=2)
+    auto = AutoRecalibrator([("search", search)]).fit(proba, proba > 0.8)
+    assert auto.best_name_ == "search"
+    with pytest.raises(ValueError, match="a formula can express; found GridSearchCV"):
+        export_sql(auto)
+
+
+def test_columns_by_default():
+    pandas = pytest.importorskip("pandas")
+    proba, y = problem(2)
+    assert '"proba_right"' in export_sql(SigmoidRecalibrator().fit(proba, y))[1]
+    frame = pandas.DataFrame(proba, columns=["no", "my score"])
+    expressions = export_sql(SigmoidRecalibrator().fit(frame, y))
+    assert '"my score"' in expressions[1]
+    assert '"no"' not in expressions[0]
+
+
+@pytest.mark.parametrize(
+    ("columns", "match"),
+    [
+        ("score", "columns must be a list of 3 different names.*found 'score'"),
+        (
+            ["a", "b"],
+            r"columns must be a list.*classes \['left', 'mid', 'right'\]; found 2 name\(s\)",
+        ),
+        (["a", "b", "b"], "columns must be a list of 3 different names"),
+        ([1, 2, 3], "columns must be a list of 3 different names"),
+        (["a", "b", ""], "columns must be a list of 3 different names"),
+    ],
+)
+def test_bad_columns(columns, match):
+    recalibrator = SigmoidRecalibrator().fit(*problem(3))
+    with pytest.raises(ValueError, match=match):
+        export_sql(recalibrator, columns=columns)
+
+
+@pytest.mark.parametrize("export", [export_text, export_sql, export_table])
+def test_what_has_no_formula(export):
+    proba, y = problem(2)
+    with pytest.raises(ValueError, match=r"recalibrator must .*found DecisionRecalibrator\."):
+        export(DecisionRecalibrator().fit(proba, y))
+    with pytest.raises(NotFittedError):
+        export(IsotonicRecalibrator())
+    with pytest.raises(TypeError, match=r"found the class IsotonicRecalibrator\. Pass the obj"):
+        export(IsotonicRecalibrator)
+    model = RecalibratedClassifier(LogisticRegression(), IsotonicRecalibrator(), cv=2)
+    with pytest.raises(TypeError, match=r"found RecalibratedClassifier\. .*the recalibrator_ of a"):
+        export(model.fit(proba, y))
+    pipeline = make_pipeline(PredictProba(LogisticRegression(), cv=2), IsotonicRecalibrator())
+    with pytest.raises(TypeError, match=r"found Pipeline\. .*the last step of a pipeline"):
+        export(pipeline.fit(proba, y))
+    export(pipeline[-1])
+
+
+def test_a_smooth_map_has_no_table():
+    with pytest.raises(ValueError, match=r"an interval map.*found SigmoidRecalibrator\. Use"):
+        export_table(SigmoidRecalibrator().fit(*problem(2)))
+
+
+def test_logits_are_refused():
+    recalibrator = TemperatureRecalibrator(input_type="logits").fit([-1.0, 2.0, 3.0], [0, 1, 0])
+    for export in (export_text, export_sql):
+        with pytest.raises(ValueError, match=r"found input_type='logits'\. Fit it on proba"):
+            export(recalibrator)

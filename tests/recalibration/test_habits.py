@@ -1,0 +1,203 @@
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+
+from skcalib.recalibration import (
+    AutoForecastRecalibrator,
+    AutoRecalibrator,
+    IsotonicRecalibrator,
+    PITRecalibrator,
+    PredictProba,
+    RecalibratedClassifier,
+    RecalibratedRegressor,
+    SigmoidRecalibrator,
+)
+from skcalib.recalibration._habits import recalibrator_named
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 2))
+Y = (X[:, 0] > RNG.normal(size=40)).astype(int)
+FITTED = LogisticRegression().fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("isotonic", "IsotonicRecalibrator()"),
+        ("Isotonic Regression", "IsotonicRecalibrator()"),
+        ("sigmoid", "SigmoidRecalibrator()"),
+        ("platt", "SigmoidRecalibrator()"),
+        ("temperature_scaling", "TemperatureRecalibrator()"),
+        ("vector", "VectorScalingRecalibrator()"),
+        ("venn-abers", "VennAbersRecalibrator()"),
+        ("dirichlet", "DirichletRecalibrator()"),
+        ("histogram", "IntervalBinningRecalibrator()"),
+        ("auto", "AutoRecalibrator()"),
+        ("none", "IdentityRecalibrator()"),
+        ("something", "IsotonicRecalibrator()"),
+        ("te", "IsotonicRecalibrator()"),
+        ("", "IsotonicRecalibrator()"),
+    ],
+)
+def test_names_of_recalibrators(name, expected):
+    assert recalibrator_named(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("quantile", "QuantileRecalibrator()"),
+        ("conformal", "PITRecalibrator()"),
+        ("auto", "AutoForecastRecalibrator()"),
+        ("isotonic", "PITRecalibrator()"),
+    ],
+)
+def test_names_of_recalibrators_of_forecasts(name, expected):
+    assert recalibrator_named(name, "transform") == expected
+
+
+@pytest.mark.parametrize(
+    ("model", "match"),
+    [
+        (
+            RecalibratedClassifier(LogisticRegression(), "sigmoid"),
+            r"The 'recalibrator' parameter of RecalibratedClassifier must be an object with fit "
+            r"and predict_proba; found the string 'sigmoid'\. Pass an object such as "
+            r"SigmoidRecalibrator\(\)",
+        ),
+        (
+            RecalibratedClassifier(LogisticRegression(), IsotonicRecalibrator),
+            r"'recalibrator'.*found the class Iso.*Pass an object, IsotonicRecalibrator\(\)",
+        ),
+        (
+            RecalibratedClassifier(LogisticRegression(), IsotonicRegression()),
+            r"'recalibrator'.*found IsotonicRegr.*object such as IsotonicRecalibrator\(\)",
+        ),
+        (
+            RecalibratedClassifier(LogisticRegression(), PITRecalibrator()),
+            r"'recalibrator' .*an object with fit and predict_proba; found PITRecalibrator",
+        ),
+        (
+            RecalibratedClassifier("isotonic"),
+            r"'estimator' .*an object with fit; found the string 'isotonic'.*LogisticRegr",
+        ),
+        (
+            RecalibratedClassifier(LogisticRegression),
+            r"'estimator'.*found the class LogisticRegr.*an object, LogisticRegression\(\)",
+        ),
+        (
+            RecalibratedRegressor(Ridge(), "pit"),
+            r"'recalibrator' .*an object with fit and transform; found the string 'pit'\. "
+            r"Pass an object such as PITRecalibrator\(\)",
+        ),
+        (
+            RecalibratedRegressor("ridge"),
+            r"'estimator' parameter of .* must.*'ridge'\. Pass .*such as Ridge\(\)",
+        ),
+        (
+            RecalibratedRegressor(Ridge),
+            r"'estimator' parameter of .* must.*found the class Ridge\. .*Ridge\(\)",
+        ),
+        (
+            PredictProba("nb"),
+            r"'estimator'.*found the string 'nb'\. .*LogisticRegression\(\)",
+        ),
+    ],
+    ids=str,
+)
+def test_a_name_or_a_class_is_no_estimator(model, match):
+    with pytest.raises(TypeError, match=match):
+        model.fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        RecalibratedClassifier(FITTED, cv="prefit").fit,
+        RecalibratedRegressor(Ridge().fit(X, Y), cv="prefit").fit,
+        PredictProba(FITTED, cv="prefit").fit,
+        PredictProba(FITTED, cv="prefit").fit_transform,
+    ],
+)
+def test_prefit_is_a_frozen_estimator(fit):
+    with pytest.raises(
+        ValueError, match=r"'cv' parameter of .* must be .*found 'prefit'\..*FrozenEstimator\(estim"
+    ):
+        fit(X, Y)
+
+
+def test_other_words_for_folds():
+    with pytest.raises(
+        ValueError, match=r"'cv' parameter of .* must be .*found 'loo'\. Pass the number of folds"
+    ):
+        RecalibratedClassifier(FITTED, cv="loo").fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (
+            lambda: RecalibratedClassifier(LogisticRegression(), method="isotonic"),
+            r"RecalibratedClassifier has no argument method; found method='isotonic'\. Pass "
+            r"recalibrator=IsotonicRecalibrator\(\)",
+        ),
+        (
+            lambda: RecalibratedRegressor(Ridge(), method="conformal"),
+            r"found method='conformal'\. Pass recalibrator=PITRecalibrator\(\)",
+        ),
+        (
+            lambda: PredictProba(LogisticRegression(), method="decision_function"),
+            r"PredictProba has no argument method.*Pass response_method='decision_function'",
+        ),
+        (
+            lambda: RecalibratedClassifier(LogisticRegression(), methods="isotonic"),
+            "unexpected keyword argument 'methods'",
+        ),
+    ],
+)
+def test_arguments_of_other_packages(call, match):
+    with pytest.raises(TypeError, match=match):
+        call()
+
+
+def test_the_signature_is_as_before():
+    model = RecalibratedClassifier(LogisticRegression(), SigmoidRecalibrator(), cv=3)
+    assert "method" not in model.get_params()
+    assert clone(model).cv == 3
+    assert "recalibrator" in RecalibratedClassifier._get_param_names()
+
+
+@pytest.mark.parametrize(
+    ("candidates", "match"),
+    [
+        ("isotonic", r"must be a list.*found 'isotonic'\. .*\[\('isotonic', IsotonicRecalib"),
+        (["sigmoid"], r"must be pairs.*found 'sigmoid'\. .*\[\('sigmoid', SigmoidRecalib"),
+        ([("a", "sigmoid")], r"must be objects.*found 'sigmoid' under the name 'a'"),
+        ({"a": SigmoidRecalibrator()}, r"must be a list of pairs.*found \{'a': Sigmoid"),
+        (SigmoidRecalibrator(), r"must be a list of pairs.*or None; found SigmoidRecalibrator"),
+        ([SigmoidRecalibrator()], r"must be pairs of a name and a recalibrator; found Sigmoid"),
+        ([("a", SigmoidRecalibrator)], r"must be objects with the methods fit and predict_proba"),
+    ],
+)
+def test_candidates(candidates, match):
+    with pytest.raises(ValueError, match=f"candidates {match}"):
+        AutoRecalibrator(candidates).fit([0.2, 0.4, 0.7, 0.9], [0, 1, 0, 1])
+
+
+def test_candidates_of_forecasts():
+    model = RecalibratedRegressor(Ridge(), AutoForecastRecalibrator(["pit"]))
+    with pytest.raises(ValueError, match=r"found 'pit'\. .*\[\('pit', PITRecalibrator\(\)\)\]"):
+        model.fit(X, Y)
+
+
+def test_names_in_a_grid_search():
+    search = GridSearchCV(
+        RecalibratedClassifier(LogisticRegression()),
+        {"recalibrator": ["isotonic", SigmoidRecalibrator()]},
+        error_score="raise",
+    )
+    with pytest.raises(TypeError, match=r"found the string 'isotonic'.*IsotonicRecalibrator\(\)"):
+        search.fit(X, Y)
