@@ -84,12 +84,12 @@ axes[0].legend(loc="upper left", bbox_to_anchor=(0, 0.92), frameon=False)
 # -----------
 # The certificate is about the calibration data. Elsewhere the mean outcomes of few samples do not
 # hold so well: "optimal" certifies best, but wider intervals recalibrate better. Mean outcomes of
-# exactly 0 or 1 would make the log loss infinite; `pseudo_count=1` adds half a sample of each label
-# to each interval.
+# exactly 0 or 1 would make the log loss infinite: so by default there is one sample more in each
+# interval, with a label as the interval's mean prediction says.
 
 candidates = {"as predicted": proba_test}
 for name, recalibrator in recalibrators.items():
-    recalibrator.set_params(pseudo_count=1).fit(proba, y_calibration)
+    recalibrator.fit(proba, y_calibration)
     candidates[name] = recalibrator.predict_proba(proba_test)[:, 1]
 for name, p in candidates.items():
     print(f"{name:12} Brier {brier_score_loss(y_test, p):.4f}, log loss {log_loss(y_test, p):.4f}")

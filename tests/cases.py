@@ -216,6 +216,7 @@ RECALIBRATOR_CASES = {
     **{name: entry.recalibrator for name, entry in RECALIBRATORS.items()},
     "auto": AutoRecalibrator(TWO_CANDIDATES, n_folds=3),
     "binning, uniform": IntervalBinningRecalibrator("uniform", n_bins=7),
+    "binning, means": IntervalBinningRecalibrator("uniform", n_bins=7, pseudo_count=0.0),
     "binning, quantile": IntervalBinningRecalibrator("quantile", n_bins=5),
     "binning, shifted": IntervalBinningRecalibrator(
         "uniform", n_bins=5, random_shift=True, random_state=0, pseudo_count=1.0
@@ -231,7 +232,10 @@ WITH_PRIOR_OR_FOLDS = {
     "Venn-Abers",
     "auto",
     "beta",
+    "binning",
+    "binning, quantile",
     "binning, shifted",
+    "binning, uniform",
     "closed test",
     "decision",
     "intercept",

@@ -17,7 +17,7 @@ from skcalib.recalibration import IsotonicRecalibrator, VennAbersRecalibrator
 DECIMALS = {"distinct": 16, "four decimals": 4, "two decimals": 2}
 METHODS = {
     "scikit-learn": IsotonicRegression(out_of_bounds="clip"),
-    "isotonic": IsotonicRecalibrator(),
+    "isotonic": IsotonicRecalibrator(strict=False),
     "strict": IsotonicRecalibrator(strict=True),
     "Venn–Abers": VennAbersRecalibrator(),
 }

@@ -12,7 +12,7 @@ from .._inputs.constraints import IntegerInterval
 from .._inputs.predictions import Predictions
 from .._numerics.bins import quantile_bins
 from .._numerics.interval import optimal_partition, partition_errors
-from .._numerics.logits import clipped
+from .._numerics.logits import clipped, smallest_probability
 from .._numerics.sorting import first_of_ties, last_of_runs
 from .._sklearn import Interval, StrOptions
 from .._types import RandomState
@@ -37,6 +37,9 @@ class IntervalCertificate:
     movement : float
         The mean over the samples of \|calibrated − predicted\|; between 0 and 1.
 
+    remaining_error : float
+        The same as the binned error, for the calibrated probabilities; 0 without a pseudo-count.
+
     See Also
     --------
     IntervalBinningRecalibrator : Has one of them for each binary problem.
@@ -44,18 +47,23 @@ class IntervalCertificate:
     Examples
     --------
     >>> from skcalib.recalibration import IntervalBinningRecalibrator
-    >>> recalibrator = IntervalBinningRecalibrator("uniform", n_bins=2)
-    >>> recalibrator.fit([0.25, 0.25, 0.625, 0.75], [0, 1, 1, 1]).certificate_
-    IntervalCertificate(binned_error=0.28125, mean_width=0.0625, movement=0.28125)
+    >>> recalibrator = IntervalBinningRecalibrator("uniform", n_bins=2, pseudo_count=0)
+    >>> certificate = recalibrator.fit([0.25, 0.25, 0.625, 0.75], [0, 1, 1, 1]).certificate_
+    >>> certificate.binned_error, certificate.mean_width, certificate.movement
+    (0.28125, 0.0625, 0.28125)
     """
 
     binned_error: float
     mean_width: float
     movement: float
+    remaining_error: float
 
     @property
     def distance_bound(self) -> float:
-        """Binned error plus mean width; the distance from calibration is at most this."""
+        """Binned error plus mean width; the distance from calibration is at most this.
+
+        It is also at most the movement plus the remaining error.
+        """
         return self.binned_error + self.mean_width
 
 
@@ -73,11 +81,11 @@ class IntervalBinningRecalibrator(PiecewiseRecalibrator):
     r"""Recalibration by the mean outcome of intervals of predictions.
 
     The default partition is that of the interval calibration error: the sum of its binned error and
-    its mean width is smallest. It makes the calibration data perfectly calibrated and moves
-    predictions by no more than that error on average, which a certificate states. It proves the
-    best bound, but is seldom the best map for new data (see Notes). Intervals of equal width or
-    equal mass are histogram binning [2]_. More than two classes are recalibrated one against the
-    rest, and the rows divided by their sums.
+    its mean width is smallest. Up to a pseudo-count, it makes the calibration data perfectly
+    calibrated and moves predictions by no more than that error on average, which a certificate
+    states. It proves the best bound, but is seldom the best map for new data (see Notes). Intervals
+    of equal width or equal mass are histogram binning [2]_. More than two classes are recalibrated
+    one against the rest, and the rows divided by their sums.
 
     Parameters
     ----------
@@ -95,10 +103,10 @@ class IntervalBinningRecalibrator(PiecewiseRecalibrator):
     random_state : int, RandomState instance or None, default=None
         Source of the random shift. Pass an int for the same result in every call.
 
-    pseudo_count : float, default=0.0
-        Number of additional samples, half of each label, that are added to each interval before
-        its mean outcome is taken. A positive number keeps the log loss finite; with 0 the
-        calibration data become perfectly calibrated.
+    pseudo_count : float, default=1.0
+        Number of additional samples in each interval, with labels distributed as its mean
+        prediction says. They keep the results away from 0 and 1, and the log loss finite. With 0
+        the calibration data become perfectly calibrated.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -120,13 +128,18 @@ class IntervalBinningRecalibrator(PiecewiseRecalibrator):
     certificate_ : IntervalCertificate
         The error of the partition on the calibration data: its `binned_error` and `mean_width`;
         their sum `distance_bound`, which is at least the distance of the predictions from
-        calibration, and for "optimal" is their interval calibration error; and the `movement`, the
-        mean of \|calibrated − predicted\|, which is at most that sum if `pseudo_count` is 0.
+        calibration, and for "optimal" is their interval calibration error; the `movement`, the mean
+        of \|calibrated − predicted\|; and the `remaining_error`, the binned error after that.
 
     maps_ : list of IntervalMap
         The maps, for two classes one, else one for each class: at each of `cuts` an interval ends
         and the next one begins, with the calibrated probabilities `values`, NaN for one that holds
         no calibration data.
+
+    smallest_probability_ : float
+        With a pseudo-count, predictions are kept at least this far away from 0 and 1. It is the
+        machine epsilon, or, if the calibration data contain exact zeros, half of the smallest
+        positive probability (at most half of 1/K). It is 0 without a pseudo-count.
 
     n_features_in_ : int
         Number of columns of `X` at `fit` (1 if one-dimensional).
@@ -152,22 +165,36 @@ class IntervalBinningRecalibrator(PiecewiseRecalibrator):
     other strategies cost a sort; all of them this much for each class. "uniform" has the intervals
     [j/B, (j + 1)/B), or with a random shift r, uniform in [0, 1/B), [r + j/B, r + (j + 1)/B).
 
-    The calibrated probability is the mean outcome :math:`\sum w_i y_i / \sum w_i` of the interval.
-    Each prediction moves at most by the mean residual of its interval and by the interval's width,
-    and the mean of that is the error that was minimised. A prediction between two intervals of
-    "optimal" or "quantile" belongs to the nearer one (to the upper one if both are as near), and
-    outside all of them to the nearest. One in an interval of "uniform" without calibration data is
-    kept; with a positive `pseudo_count` it is kept at least the machine epsilon away from 0 and 1.
+    In an interval with the weight W, the mean outcome ȳ and the mean prediction m, the calibrated
+    probability is
+
+    .. math::
+        \frac{W \bar y + \gamma m}{W + \gamma},
+
+    where γ is `pseudo_count` times :math:`\sum_i w_i^2`, that is 1/n for n equal weights. Each
+    prediction moves at most by the share W/(W + γ) of the mean residual ȳ − m of its interval, and
+    by the interval's width; the other share of the residual remains. So the movement and the
+    remaining error are together at most the error that was minimised. (Exact zeros, for which m is
+    taken from `smallest_probability_`, may add that.) The remaining error is at most γ times the
+    number of intervals. The calibrated predictions are this close to perfect calibration, and the
+    movement away from what was predicted: so the distance of the predictions from calibration is at
+    most the sum of the two. All this concerns the calibration data; on new ones, the mean outcomes
+    of small intervals are noise.
+
+    A prediction between two intervals of "optimal" or "quantile" belongs to the nearer one (to the
+    upper one if both are as near), and outside all of them to the nearest. One in an interval of
+    "uniform" without calibration data is kept; with a positive `pseudo_count`, at least
+    `smallest_probability_` away from 0 and 1.
 
     Between neighbours whose residuals have the same sign, a cut costs no binned error and saves
     width. So "optimal" has many small intervals where the predictions are far from calibrated, down
     to single ones, and their mean outcomes are noise. For predictions of new samples fewer
     intervals, a pseudo-count, or another recalibrator are better.
 
-    The values need not increase. They can be 0 and 1, where the log loss of a single surprise is
-    infinite; a pseudo-count counts samples of the weight :math:`\sum_i w_i^2` (1/n if the n weights
-    are equal). Ties are pooled; constant predictions make one interval; a class without labels gets
-    probability 0. A row whose calibrated probabilities are all 0 keeps its predicted ones.
+    The values need not increase. Without a pseudo-count they can be 0 and 1, where the log loss of
+    a single surprise is infinite. Ties are pooled; constant predictions make one interval; a class
+    without labels gets a small probability, or 0 without a pseudo-count. A row whose calibrated
+    probabilities are all 0 keeps its predicted ones.
 
     References
     ----------
@@ -185,12 +212,12 @@ class IntervalBinningRecalibrator(PiecewiseRecalibrator):
            [0.2, 0.2],
            [0.7, 0.8]])
     >>> recalibrator.values_
-    array([0. , 0. , 0.5])
+    array([0.05      , 0.1       , 0.58333333])
     >>> recalibrator.certificate_.distance_bound
     0.25...
     >>> recalibrator.predict_proba([0.3, 0.75])
-    array([[1. , 0. ],
-           [0.5, 0.5]])
+    array([[0.9       , 0.1       ],
+           [0.41666667, 0.58333333]])
     """
 
     _parameter_constraints: dict = {
@@ -209,7 +236,7 @@ class IntervalBinningRecalibrator(PiecewiseRecalibrator):
         n_bins: int = 15,
         random_shift: bool = False,
         random_state: RandomState = None,
-        pseudo_count: float = 0.0,
+        pseudo_count: float = 1.0,
         labels: ArrayLike | None = None,
     ) -> None:
         self.strategy = strategy
@@ -221,6 +248,8 @@ class IntervalBinningRecalibrator(PiecewiseRecalibrator):
 
     def _fit(self, predictions: Predictions) -> None:
         check_random_shift(self.strategy, self.random_shift)
+        smallest = smallest_probability(predictions.proba)
+        self.smallest_probability_ = smallest if self.pseudo_count else 0.0
         super()._fit(predictions)
         found = [
             (one.partition, one.values[~np.isnan(one.values)], one.certificate)
@@ -234,17 +263,26 @@ class IntervalBinningRecalibrator(PiecewiseRecalibrator):
         cuts = self._cuts(points, weight)
         bins = np.searchsorted(cuts, points, side="right")  # (m,)
         start = np.flatnonzero(first_of_ties(bins))
+        negative, positive = np.add.reduceat(weight, start, axis=1)
+        total, mass = negative + positive, weight.sum(axis=0)
         extra = self.pseudo_count * predictions.share_of_one_sample
-        negative, positive = np.add.reduceat(weight, start, axis=1) + extra / 2
+        expected = np.add.reduceat(mass * self._kept(points), start)
         values = np.full(len(cuts) + 1, np.nan)
-        values[bins[start]] = positive / (negative + positive)
-        movement = weight.sum(axis=0) @ np.abs(values[bins] - points)
+        values[bins[start]] = (positive + extra * expected / total) / (total + extra)
+        remaining = np.abs(positive - total * values[bins[start]]).sum()
         return IntervalMap(
             cuts,
             values,
             np.column_stack([points[start], points[last_of_runs(start, len(points))]]),
-            IntervalCertificate(*partition_errors(points, weight, start), float(movement)),
+            IntervalCertificate(
+                *partition_errors(points, weight, start),
+                movement=float(mass @ np.abs(values[bins] - points)),
+                remaining_error=float(remaining),
+            ),
         )
+
+    def _kept(self, proba: np.ndarray) -> np.ndarray:
+        return clipped(proba, self.smallest_probability_)
 
     def _cuts(self, points: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Where the second and each further interval begins."""
@@ -263,11 +301,10 @@ class IntervalBinningRecalibrator(PiecewiseRecalibrator):
 
     def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
         value = learned.values[np.searchsorted(learned.cuts, proba, side="right")]
-        kept = clipped(proba) if self.pseudo_count else proba
-        return np.where(np.isnan(value), kept, value)
+        return np.where(np.isnan(value), self._kept(proba), value)
 
     def _pieces(self, learned: Any) -> Pieces:
-        low, high = clipped(np.array([0.0, 1.0])) if self.pseudo_count else (0.0, 1.0)
+        low, high = self._kept(np.array([0.0, 1.0]))
         start = np.unique([0.0, low, high, *learned.cuts[learned.cuts <= 1]])
         value = self._map_binary(start, learned)
         bins = np.searchsorted(learned.cuts, start, side="right")

@@ -13,15 +13,16 @@ from ._piecewise import Pieces, PiecewiseRecalibrator
 class IsotonicRecalibrator(PiecewiseRecalibrator):
     r"""Recalibration by isotonic regression.
 
-    The calibrated probability is the nondecreasing function of the predicted one that fits the
-    labels best. More than two classes are recalibrated one against the rest, and the rows divided
+    The calibrated probability is the increasing function of the predicted one that fits the labels
+    best, by default strictly increasing. More than two classes are recalibrated one against the rest, and the rows divided
     by their sums.
 
     Parameters
     ----------
-    strict : bool, default=False
-        True: a strictly increasing map instead, which keeps the ranking, so also the area under the
-        ROC curve, and never says 0 or 1, so that the log loss stays finite.
+    strict : bool, default=True
+        True: a strictly increasing map, which keeps the ranking, so also the area under the ROC
+        curve, and never says 0 or 1, so that the log loss stays finite. False: the steps of the
+        literature, which make ties, and say 0 and 1.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -49,11 +50,10 @@ class IsotonicRecalibrator(PiecewiseRecalibrator):
 
     Notes
     -----
-    The weighted least squares fit over nondecreasing functions [1]_, by pool adjacent violators
-    after pooling ties: exact, :math:`O(K n \log n)`. Between two predictions of the calibration
-    data it is interpolated linearly; outside their range it is constant.
-
-    The fit can be exactly 0 or 1, where the log loss of a single surprise is infinite, and
+    With `strict=False` it is the weighted least squares fit over nondecreasing functions [1]_, by
+    pool adjacent violators after pooling ties: exact, :math:`O(K n \log n)`. Between two
+    predictions of the calibration data it is interpolated linearly; outside their range it is
+    constant. It can be exactly 0 or 1, where the log loss of a single surprise is infinite, and
     different predictions can become equal. A row whose calibrated probabilities are all 0 keeps
     its predicted probabilities. A class without labels gets probability 0.
 
@@ -79,19 +79,19 @@ class IsotonicRecalibrator(PiecewiseRecalibrator):
     --------
     >>> from skcalib.recalibration import IsotonicRecalibrator
     >>> recalibrator = IsotonicRecalibrator().fit([0.1, 0.2, 0.3, 0.8], [0, 1, 0, 1])
-    >>> recalibrator.predict_proba([0.25, 0.8])
-    array([[0.5, 0.5],
-           [0. , 1. ]])
-    >>> recalibrator = IsotonicRecalibrator(strict=True)
-    >>> recalibrator.fit([0.1, 0.2, 0.3, 0.8], [0, 1, 0, 1]).predict_proba([0.25, 0.35, 0.8])
+    >>> recalibrator.predict_proba([0.25, 0.35, 0.8])
     array([[0.57142857, 0.42857143],
            [0.5       , 0.5       ],
            [0.32692308, 0.67307692]])
+    >>> recalibrator = IsotonicRecalibrator(strict=False)
+    >>> recalibrator.fit([0.1, 0.2, 0.3, 0.8], [0, 1, 0, 1]).predict_proba([0.25, 0.8])
+    array([[0.5, 0.5],
+           [0. , 1. ]])
     """
 
     _parameter_constraints: dict = {**Recalibrator._parameter_constraints, "strict": ["boolean"]}
 
-    def __init__(self, *, strict: bool = False, labels: ArrayLike | None = None) -> None:
+    def __init__(self, *, strict: bool = True, labels: ArrayLike | None = None) -> None:
         self.strict = strict
         self.labels = labels
 

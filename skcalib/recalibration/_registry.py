@@ -35,7 +35,7 @@ RECALIBRATORS = {
     "beta": Entry(BetaRecalibrator(), for_two_classes=True),
     "quadratic": Entry(QuadraticRecalibrator(), for_two_classes=True),
     "spline": Entry(SplineRecalibrator(), for_two_classes=True),
-    "isotonic": Entry(IsotonicRecalibrator(strict=True), for_two_classes=True),
+    "isotonic": Entry(IsotonicRecalibrator(), for_two_classes=True),
     "vector scaling": Entry(VectorScalingRecalibrator()),
     "matrix scaling": Entry(MatrixScalingRecalibrator(), for_more_classes=True),
     "Dirichlet": Entry(DirichletRecalibrator(), for_more_classes=True),

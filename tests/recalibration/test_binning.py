@@ -9,6 +9,7 @@ from sklearn.metrics import log_loss
 from skcalib.metrics import (
     expected_calibration_error,
     interval_calibration_error,
+    lower_distance_to_calibration,
     smooth_calibration_error,
 )
 from skcalib.recalibration import IntervalBinningRecalibrator
@@ -19,7 +20,9 @@ all_strategies = pytest.mark.parametrize("strategy", STRATEGIES)
 
 def test_by_hand():
     # 0.7 and 0.8 share an interval: Σ|mass| = (0.1 + 0.2 + |0.3 − 0.8|)/4, width 0.1 · ½
-    recalibrator = IntervalBinningRecalibrator().fit([0.1, 0.2, 0.7, 0.8], [0, 0, 1, 0])
+    recalibrator = IntervalBinningRecalibrator(pseudo_count=0).fit(
+        [0.1, 0.2, 0.7, 0.8], [0, 0, 1, 0]
+    )
     np.testing.assert_array_equal(recalibrator.partition_, [[0.1, 0.1], [0.2, 0.2], [0.7, 0.8]])
     np.testing.assert_array_equal(recalibrator.values_, [0, 0, 0.5])
     certificate = recalibrator.certificate_
@@ -36,7 +39,7 @@ def test_by_hand():
 def test_optimal_is_the_best_of_all_partitions():
     for seed in range(50):
         proba, outcome, weight = (x if x is None else x[:10] for x in small_case(seed))
-        recalibrator = IntervalBinningRecalibrator(labels=[0, 1])
+        recalibrator = IntervalBinningRecalibrator(labels=[0, 1], pseudo_count=0)
         recalibrator.fit(proba, outcome, sample_weight=weight)
         used = slice(None) if weight is None else weight > 0
         expected = interval_error_by_enumeration(
@@ -46,27 +49,55 @@ def test_optimal_is_the_best_of_all_partitions():
 
 
 @all_strategies
-@pytest.mark.parametrize("seed", range(30))
-def test_certificate_equals_loops(strategy, seed):
+@pytest.mark.parametrize("pseudo_count", [0, 1.5])
+@pytest.mark.parametrize("seed", range(20))
+def test_certificate_equals_loops(strategy, pseudo_count, seed):
     proba, outcome, weight = small_case(seed)
-    recalibrator = IntervalBinningRecalibrator(strategy, n_bins=4, labels=[0, 1])
+    recalibrator = IntervalBinningRecalibrator(
+        strategy, n_bins=4, labels=[0, 1], pseudo_count=pseudo_count
+    )
     recalibrator.fit(proba, outcome, sample_weight=weight)
     weight = normalised(weight, len(proba))
-    error = width = movement = 0.0
+    smallest = recalibrator.smallest_probability_
+    kept = [min(max(p, smallest), 1 - smallest) for p in proba]
+    extra = pseudo_count * sum(w**2 for w in weight)
+    error = width = movement = remaining = 0.0
     for (low, high), value in zip(recalibrator.partition_, recalibrator.values_, strict=True):
         rows = [i for i in range(len(proba)) if low <= proba[i] <= high and weight[i] > 0]
         share = sum(weight[i] for i in rows)
-        assert value == pytest.approx(sum(weight[i] * outcome[i] for i in rows) / share, abs=1e-12)
+        positive = sum(weight[i] * outcome[i] for i in rows)
+        mean = sum(weight[i] * kept[i] for i in rows) / share
+        assert value == pytest.approx((positive + extra * mean) / (share + extra), abs=1e-12)
+        assert 0 < value < 1 or pseudo_count == 0
         assert low == min(proba[i] for i in rows)
         assert high == max(proba[i] for i in rows)
         error += abs(sum(weight[i] * (outcome[i] - proba[i]) for i in rows))
         width += (high - low) * share
         movement += sum(weight[i] * abs(value - proba[i]) for i in rows)
+        remaining += abs(positive - share * value)
     certificate = recalibrator.certificate_
     assert certificate.binned_error == pytest.approx(error, abs=1e-12)
     assert certificate.mean_width == pytest.approx(width, abs=1e-12)
     assert certificate.movement == pytest.approx(movement, abs=1e-12)
-    assert certificate.movement <= certificate.distance_bound + 1e-12
+    assert certificate.remaining_error == pytest.approx(remaining, abs=1e-12)
+    assert certificate.remaining_error <= extra * len(recalibrator.values_) + 1e-12
+    both = certificate.movement + certificate.remaining_error
+    assert both <= certificate.distance_bound + smallest + 1e-12
+
+
+@all_strategies
+@pytest.mark.parametrize("pseudo_count", [0.5, 5, 500])
+def test_movement_and_remaining_error_bound_the_distance(strategy, pseudo_count):
+    for seed in range(4):
+        label, proba = random_problem(np.random.default_rng(seed), 40)
+        recalibrator = IntervalBinningRecalibrator(strategy, n_bins=4, pseudo_count=pseudo_count)
+        certificate = recalibrator.fit(proba, label).certificate_
+        both = certificate.movement + certificate.remaining_error
+        assert lower_distance_to_calibration(label, proba) <= both + 1e-9
+        assert both <= certificate.distance_bound + 1e-12
+        fitted = recalibrator.predict_proba(proba)
+        remaining = lower_distance_to_calibration(label, fitted)
+        assert remaining <= certificate.remaining_error + 1e-9
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -74,24 +105,28 @@ def test_certificate_of_optimal_is_the_interval_calibration_error(seed):
     rng = np.random.default_rng(seed)
     label, proba = random_problem(rng, 400)
     weight = rng.random(400)
-    recalibrator = IntervalBinningRecalibrator().fit(proba, label, sample_weight=weight)
+    recalibrator = IntervalBinningRecalibrator(pseudo_count=0).fit(
+        proba, label, sample_weight=weight
+    )
     error = interval_calibration_error(label, proba, sample_weight=weight)
     assert recalibrator.certificate_.distance_bound == error
     for strategy in ("uniform", "quantile"):
-        other = IntervalBinningRecalibrator(strategy).fit(proba, label, sample_weight=weight)
+        other = IntervalBinningRecalibrator(strategy, pseudo_count=0).fit(
+            proba, label, sample_weight=weight
+        )
         assert other.certificate_.distance_bound > error
 
 
 def test_certificates_of_several_classes_are_those_of_each():
     label, proba = random_problem(np.random.default_rng(0), 200, 3)
-    recalibrator = IntervalBinningRecalibrator().fit(proba, label)
+    recalibrator = IntervalBinningRecalibrator(pseudo_count=0).fit(proba, label)
     errors = interval_calibration_error(label, proba, multi_class="classwise", average=None)
     assert [one.distance_bound for one in recalibrator.certificate_] == errors.tolist()
     assert [len(one) for one in recalibrator.partition_] == [
         len(one) for one in recalibrator.values_
     ]
     for k in range(3):
-        binary = IntervalBinningRecalibrator().fit(proba[:, k], label == k)
+        binary = IntervalBinningRecalibrator(pseudo_count=0).fit(proba[:, k], label == k)
         np.testing.assert_array_equal(binary.partition_, recalibrator.partition_[k])
 
 
@@ -101,7 +136,7 @@ def test_beyond_the_number_of_cuts_the_metric_is_the_same(monkeypatch):
     monkeypatch.setattr(interval, "_MOST_CUTS", 100)
     monkeypatch.setattr(interval, "_PRECISION_BEYOND", 0.05)
     label, proba = random_problem(np.random.default_rng(0), 400)
-    certificate = IntervalBinningRecalibrator().fit(proba, label).certificate_
+    certificate = IntervalBinningRecalibrator(pseudo_count=0).fit(proba, label).certificate_
     assert certificate.distance_bound == interval_calibration_error(label, proba)
     assert certificate.distance_bound > interval_calibration_error(label, proba, precision=0)
 
@@ -113,7 +148,7 @@ def test_the_sample_itself_becomes_calibrated(strategy, random_shift):
     rng = np.random.default_rng(0)
     label, proba = random_problem(rng, 500)
     recalibrator = IntervalBinningRecalibrator(
-        strategy, random_shift=random_shift, random_state=0
+        strategy, random_shift=random_shift, random_state=0, pseudo_count=0
     ).fit(proba, label)
     fitted = recalibrator.predict_proba(proba)
     for error in (
@@ -134,7 +169,7 @@ def test_uniform_equals_loops(n_bins):
     proba[:100] = np.round(proba[:100], 2)
     weight = rng.random(300)
     proba[(proba > 0.5) & (proba < 0.7)] = 0.3  # at 100 and 7 bins some are empty
-    recalibrator = IntervalBinningRecalibrator("uniform", n_bins=n_bins)
+    recalibrator = IntervalBinningRecalibrator("uniform", n_bins=n_bins, pseudo_count=0)
     recalibrator.fit(proba, label, sample_weight=weight)
     query = np.concatenate([np.arange(n_bins + 1) / n_bins, rng.random(200), proba])
     bins = np.array([uniform_bin(p, n_bins) for p in proba])
@@ -150,7 +185,7 @@ def test_quantile_equals_loops(n_bins):
     label, proba = random_problem(rng, 200)
     proba[:100] = np.round(proba[:100], 1)
     weight = rng.random(200)
-    recalibrator = IntervalBinningRecalibrator("quantile", n_bins=n_bins)
+    recalibrator = IntervalBinningRecalibrator("quantile", n_bins=n_bins, pseudo_count=0)
     recalibrator.fit(proba, label, sample_weight=weight)
     bins = np.array([quantile_bin(p, proba, weight, n_bins) for p in proba])
     calibrated = recalibrator.predict_proba(proba)[:, 1]
@@ -165,7 +200,7 @@ def test_quantile_equals_loops(n_bins):
 def test_gaps_belong_to_the_nearer_interval(strategy):
     rng = np.random.default_rng(0)
     label, proba = random_problem(rng, 60)
-    recalibrator = IntervalBinningRecalibrator(strategy, n_bins=6).fit(proba, label)
+    recalibrator = IntervalBinningRecalibrator(strategy, n_bins=6, pseudo_count=0).fit(proba, label)
     query = rng.random(500)
     low, high = recalibrator.partition_.T
     distance = np.maximum(np.maximum(low - query[:, None], query[:, None] - high), 0)
@@ -178,7 +213,9 @@ def test_adjacent_doubles_are_told_apart():
     for _ in range(7):
         points.append(np.nextafter(points[-1], 1))
     label = [0, 1] * 4
-    recalibrator = IntervalBinningRecalibrator("quantile", n_bins=8).fit(points, label)
+    recalibrator = IntervalBinningRecalibrator("quantile", n_bins=8, pseudo_count=0).fit(
+        points, label
+    )
     np.testing.assert_array_equal(recalibrator.predict_proba(points)[:, 1], label)
 
 
@@ -188,7 +225,7 @@ def test_random_shift_moves_the_grid():
     cuts = []
     for seed in range(50):
         recalibrator = IntervalBinningRecalibrator(
-            "uniform", n_bins=4, random_shift=True, random_state=seed
+            "uniform", n_bins=4, random_shift=True, random_state=seed, pseudo_count=0
         )
         cuts.append(recalibrator.fit(proba, label).maps_[0].cuts)
         np.testing.assert_allclose(np.diff(cuts[-1]), 0.25, atol=1e-15)
@@ -201,7 +238,7 @@ def test_random_shift_moves_the_grid():
     assert (first < 0.25).all()
     assert first.min() < 0.03
     assert first.max() > 0.22
-    unseeded = IntervalBinningRecalibrator("uniform", random_shift=True)
+    unseeded = IntervalBinningRecalibrator("uniform", random_shift=True, pseudo_count=0)
     shifts = {unseeded.fit(proba, label).maps_[0].cuts[0] for _ in range(3)}
     assert len(shifts) == 3
 
@@ -209,7 +246,20 @@ def test_random_shift_moves_the_grid():
 def test_pseudo_count_by_hand():
     recalibrator = IntervalBinningRecalibrator("uniform", n_bins=2, pseudo_count=2)
     recalibrator.fit([0.1, 0.2, 0.3, 0.8], [0, 0, 0, 1])
-    np.testing.assert_allclose(recalibrator.values_, [1 / 5, 2 / 3], rtol=1e-15)
+    # two samples more in each: at 0.2 in the first, at 0.8 in the second
+    np.testing.assert_allclose(recalibrator.values_, [0.4 / 5, 2.6 / 3], rtol=1e-15)
+    np.testing.assert_allclose(
+        recalibrator.certificate_.remaining_error, (0.24 + 0.4 / 3) / 4, rtol=1e-12
+    )
+
+
+def test_a_pseudo_count_replaces_exact_zeros():
+    recalibrator = IntervalBinningRecalibrator("uniform", n_bins=2)
+    recalibrator.fit([0.0, 0.0, 0.3, 1.0], [0, 0, 0, 1])
+    # half of 0.3, but at most a quarter
+    np.testing.assert_allclose(recalibrator.values_, [0.2 / 4, 1.85 / 2], rtol=1e-15)
+    assert recalibrator.smallest_probability_ == pytest.approx(0.15)
+    assert IntervalBinningRecalibrator(pseudo_count=0).fit([0.0, 0.5], [0, 1]).values_[0] == 0
 
 
 @all_strategies
@@ -223,7 +273,9 @@ def test_pseudo_count_keeps_the_log_loss_finite(strategy):
 
 
 def test_interval_without_data_keeps_its_predictions():
-    recalibrator = IntervalBinningRecalibrator("uniform", n_bins=4).fit([0.1, 0.9], [1, 0])
+    recalibrator = IntervalBinningRecalibrator("uniform", n_bins=4, pseudo_count=0).fit(
+        [0.1, 0.9], [1, 0]
+    )
     np.testing.assert_array_equal(
         recalibrator.predict_proba([0.2, 0.25, 0.6, 0.75, 1.0])[:, 1], [1, 0.25, 0.6, 0, 0]
     )
@@ -259,7 +311,9 @@ def test_difficult_data(proba, label, strategy, pseudo_count):
 
 def test_absent_class_gets_no_probability():
     label, proba = random_problem(np.random.default_rng(0), 50, 3)
-    recalibrator = IntervalBinningRecalibrator(labels=[0, 1, 2]).fit(proba, label % 2)
+    recalibrator = IntervalBinningRecalibrator(labels=[0, 1, 2], pseudo_count=0).fit(
+        proba, label % 2
+    )
     assert (recalibrator.predict_proba(proba)[:, 2] == 0).all()
 
 
@@ -275,7 +329,7 @@ def test_absent_class_gets_no_probability():
     ],
 )
 def test_bad_parameters_are_refused(name, value):
-    recalibrator = IntervalBinningRecalibrator().set_params(**{name: value})
+    recalibrator = IntervalBinningRecalibrator(pseudo_count=0).set_params(**{name: value})
     with pytest.raises(ValueError, match=f"The '{name}' parameter"):
         recalibrator.fit([0.1, 0.9], [0, 1])
 
@@ -283,11 +337,14 @@ def test_bad_parameters_are_refused(name, value):
 @pytest.mark.parametrize("strategy", ["optimal", "quantile"])
 def test_only_equal_widths_can_be_shifted(strategy):
     with pytest.raises(ValueError, match="random_shift=True needs strategy='uniform'"):
-        IntervalBinningRecalibrator(strategy, random_shift=True).fit([0.2, 0.7], [0, 1])
+        IntervalBinningRecalibrator(strategy, random_shift=True, pseudo_count=0).fit(
+            [0.2, 0.7], [0, 1]
+        )
 
 
 def test_a_pseudo_count_has_the_weight_of_samples():
     recalibrator = IntervalBinningRecalibrator("uniform", n_bins=1, pseudo_count=2)
     recalibrator.fit([0.2, 0.8], [0, 1], sample_weight=[1, 3])
-    # Σw² = 10/16 for each of two samples, half of each label
-    assert recalibrator.values_ == pytest.approx([(12 / 16 + 10 / 16) / (1 + 20 / 16)], rel=1e-12)
+    # Σw² = 10/16 for each of two samples
+    expected = (12 + 20 * 0.65) / (16 + 20)  # whose mean prediction is 0.65
+    assert recalibrator.values_ == pytest.approx([expected], rel=1e-12)

@@ -111,10 +111,10 @@ def test_out_of_fold_probabilities_lower_the_held_out_error(classifier):
     for seed in range(10):
         X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=seed)
         pipeline = make_pipeline(
-            StandardScaler(), PredictProba(classifier), IsotonicRecalibrator()
+            StandardScaler(), PredictProba(classifier), IsotonicRecalibrator(strict=False)
         ).fit(X_train, y_train)
         raw = pipeline[:-1]
-        in_sample = IsotonicRecalibrator().fit(raw.transform(X_train), y_train)
+        in_sample = IsotonicRecalibrator(strict=False).fit(raw.transform(X_train), y_train)
         for name, proba in {
             "raw": raw.transform(X_test),
             "in-sample": in_sample.predict_proba(raw.transform(X_test)),
@@ -431,7 +431,8 @@ def test_bad_probabilities_name_their_source():
 def test_distances_instead_of_features():
     distances = pairwise_distances(StandardScaler().fit_transform(X))
     classifier = KNeighborsClassifier(metric="precomputed")
-    model = RecalibratedClassifier(classifier, IsotonicRecalibrator(), ensemble=False)
+    isotonic = IsotonicRecalibrator(strict=False)
+    model = RecalibratedClassifier(classifier, isotonic, ensemble=False)
     model.fit(distances, y)
     oracle = CalibratedClassifierCV(classifier, method="isotonic", ensemble=False, cv=5)
     expected = oracle.fit(distances, y).predict_proba(distances)
