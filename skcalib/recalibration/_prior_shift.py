@@ -119,8 +119,9 @@ class PriorShiftRecalibrator(Recalibrator):
     the maximum is proved to be within 1e-12, and so is every :math:`\pi'_k` a step of EM would
     change. Shares that the data do not determine keep their old ratio.
 
-    The estimate is consistent if p is calibrated in the old population; if not, even unchanged
-    prevalences seem to change. Recalibrating first removes most of the error [2]_.
+    Where the predictions tell little, the estimate is less precise than the frequency of as many
+    labels; pass a prevalence that is known. It is consistent if p is calibrated in the old
+    population; if not, even unchanged prevalences seem to change. Recalibrating first removes most of the error [2]_.
 
     A probability of 0 stays 0. So does one of 1, except for a class of prevalence 0 in the new
     population: a row that is certain of such classes becomes the new prevalence.
