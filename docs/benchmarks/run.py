@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-BENCHMARKS = {path.stem: path for path in sorted(HERE.glob("*.py")) if path != Path(__file__)}
+BENCHMARKS = {path.stem: path for path in sorted(HERE.glob("[!_]*.py")) if path != Path(__file__)}
 
 
 def summary(path):
