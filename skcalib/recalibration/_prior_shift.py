@@ -121,7 +121,8 @@ class PriorShiftRecalibrator(Recalibrator):
 
     Where the predictions tell little, the estimate is less precise than the frequency of as many
     labels; pass a prevalence that is known. It is consistent if p is calibrated in the old
-    population; if not, even unchanged prevalences seem to change. Recalibrating first removes most of the error [2]_.
+    population; if not, even unchanged prevalences seem to change. Recalibrating first removes most
+    of the error [2]_.
 
     A probability of 0 stays 0. So does one of 1, except for a class of prevalence 0 in the new
     population: a row that is certain of such classes becomes the new prevalence.
