@@ -30,6 +30,9 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
 
     _parameter_constraints: dict = {"labels": ["array-like", None]}
 
+    # Whether the map is a smooth function, neither 0 nor 1 anywhere.
+    _is_smooth = False
+
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the map from predicted to calibrated probabilities.
@@ -150,10 +153,13 @@ class OneVsRestRecalibrator(Recalibrator):
     """
 
     def _fit(self, predictions: Predictions) -> None:
-        problems: list[Any] = [predictions]
-        if not predictions.is_binary:
-            problems = [problem for _, problem in predictions.classwise()]
-        self.maps_ = [self._fit_binary(problem) for problem in problems]
+        self.maps_ = [self._fit_binary(problem) for problem in self._problems(predictions)]
+
+    def _problems(self, predictions: Predictions) -> list[Any]:
+        """What `_fit_binary` gets, for two classes once, else for each class."""
+        if predictions.is_binary:
+            return [predictions]
+        return [problem for _, problem in predictions.classwise()]
 
     def _map(self, proba: np.ndarray) -> np.ndarray:
         if proba.ndim == 1:
@@ -180,8 +186,8 @@ class OneVsRestRecalibrator(Recalibrator):
         ]
 
     @abstractmethod
-    def _fit_binary(self, predictions: Predictions) -> Any:
-        """The fitted state of the map of one class, from `Predictions` of two classes."""
+    def _fit_binary(self, problem: Any) -> Any:
+        """The fitted state of the map of one class, by default from its `Predictions`."""
 
     @abstractmethod
     def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:

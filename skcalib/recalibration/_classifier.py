@@ -1,6 +1,6 @@
 """A classifier whose probabilities are recalibrated."""
 
-import functools
+import itertools
 from typing import Any, Self
 
 import numpy as np
@@ -13,13 +13,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import listed
 from .._inputs.weights import check_sample_weight
+from .._numerics.logits import clipped, log_probabilities
+from .._numerics.softmax import softmax
+from .._numerics.temperature import tempered
 from .._sklearn import HasMethods, StrOptions, fit_context
-from .._warnings import warn
 from ..forecasts._forecaster_base import adopt_features
 from ._auto import AutoRecalibrator
 from ._base import clone_for
-from ._cross_fitting import CrossFittingMetaEstimator, aligned_proba, fit_fold
+from ._cross_fitting import (
+    CrossFittingMetaEstimator,
+    aligned_proba,
+    check_partition,
+    fit_fold,
+    predict_fold,
+)
 from ._habits import recalibrator_named, without
+from ._temperature import TemperatureRecalibrator
 
 
 class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
@@ -47,12 +56,14 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         The folds whose probabilities the recalibrator is fitted on: a number of (stratified)
         folds, or a splitter; `groups` are passed to :meth:`fit`.
 
-    ensemble : bool or "auto", default="auto"
-        True: for each fold a classifier fitted on the others and a recalibrator fitted on the
-        fold; the predictions of all pairs are averaged. False: one recalibrator fitted on all
-        out-of-fold probabilities, and one classifier fitted on everything (the test sets of `cv`
-        must then be a partition of the samples, else any will do). "auto" is False for a frozen
-        estimator, which has nothing to fit, and True otherwise.
+    ensemble : bool, "nested" or "auto", default="auto"
+        One recalibrator is fitted on all out-of-fold probabilities. True: it is applied to each of
+        the classifiers that gave them, and the results are averaged. False: it is applied to one
+        more classifier, fitted on everything. "nested": as True, and a temperature makes up for
+        what averaging does to the confidence; it is found by further classifiers, each fitted
+        without two of the folds. For all but True the test sets of `cv` must be a partition of the
+        samples. "auto" is False for a frozen estimator, which has nothing to fit, and True
+        otherwise.
 
     n_jobs : int, default=None
         Number of jobs that fit the folds; None means 1 unless in a :obj:`joblib.parallel_backend`
@@ -64,12 +75,18 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         The classes, in the order of the columns of the result: sorted, or those of a frozen
         estimator.
 
-    pairs_ : list of (estimator, recalibrator)
-        The fitted pairs, whose predictions are averaged.
+    estimators_ : list of estimator
+        The fitted classifiers; one without an ensemble.
+
+    recalibrator_ : estimator
+        The recalibrator, fitted on out-of-fold probabilities.
+
+    temperature_ : float or None
+        What a "nested" ensemble divides the logarithms of its probabilities by.
 
     scales_ : list of float or None
-        For each pair the r that the decision scores of its classifier are divided by; None if it is
-        asked for `predict_proba`.
+        For each classifier the r that its decision scores are divided by; None if it is asked for
+        `predict_proba`.
 
     n_features_in_ : int
         Number of features, if the classifier knows it.
@@ -83,10 +100,17 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
 
     Notes
     -----
-    The classifier is fitted once for each fold, and without an ensemble once more. This is the
-    cross-fitting of :class:`sklearn.calibration.CalibratedClassifierCV`, with any recalibrator. A
-    class that the training part of a fold lacks gets probability 0 there; a warning tells if a test
-    part lacks a class, of which its recalibrator then learns nothing.
+    The classifier is fitted once for each of k folds, without an ensemble once more, and for a
+    "nested" one k(k − 1)/2 times more. A class that the training part of a fold lacks gets
+    probability 0 there. :class:`sklearn.calibration.CalibratedClassifierCV` has an ensemble whose
+    calibrators each see one fold only; one that sees all of them has k times as many samples.
+
+    Averages of probabilities are less confident than what is averaged, so that the mean of
+    calibrated classifiers is underconfident. If the recalibrator is a smooth map, logarithms of
+    probabilities are averaged instead, which changes the confidence less. If it is a step function,
+    is not one of this package, or some classifier lacks a class, probabilities are averaged.
+
+    Where test sets of `cv` overlap, the predictions of a sample share its weight.
 
     Multiplying all weights by the same number changes nothing. So a sample of weight 2 is not the
     same as two samples for a recalibrator that depends on the number of samples, such as one with a
@@ -121,7 +145,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
     _parameter_constraints: dict = {
         **CrossFittingMetaEstimator._parameter_constraints,
         "recalibrator": [HasMethods(["fit", "predict_proba"]), None],
-        "ensemble": ["boolean", StrOptions({"auto"})],
+        "ensemble": ["boolean", StrOptions({"auto", "nested"})],
     }
 
     @without(method=lambda name: f"recalibrator={recalibrator_named(name)}")
@@ -185,46 +209,80 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         if ensemble:
             check_not_pairwise(self.estimator)
             folds = self._folds(X, y, routed)
-            calibration_sets: list[Any] = [test for _, test in folds]
-            self._check_calibration_sets(calibration_sets, y, sample_weight)
-            fitted = self._cross_fit(fit_fold, X, y, folds, routed, self.classes_)
+            rows = np.concatenate([test for _, test in folds])
+            if ensemble == "nested":
+                check_partition([test for _, test in folds], len(y))
+                check_three_folds(folds)
+            fitted, probas = zip(
+                *self._cross_fit(fit_fold, X, y, folds, routed, self.classes_), strict=True
+            )
+            self._fitted, proba = list(fitted), np.concatenate(probas)
         else:
-            calibration_sets = [slice(None)]
-            fitted = [self._fit_out_of_fold(X, y, routed, self.classes_)]
-        self._fitted = [
-            (classifier, self._fit_recalibrator(proba, y, sample_weight, rows))
-            for (classifier, proba), rows in zip(fitted, calibration_sets, strict=True)
-        ]
-        adopt_features(self, self.pairs_[0][0])
+            classifier, proba = self._fit_out_of_fold(X, y, routed, self.classes_)
+            self._fitted, rows = [classifier], np.arange(len(y))
+        weight = shared_weights(rows, sample_weight)
+        self.recalibrator_ = self._fit_recalibrator(proba, y[rows], weight)
+        self.temperature_ = None
+        if ensemble == "nested":
+            proba = self._nested_proba(X, y, folds, routed)
+            temperature = clone_for(TemperatureRecalibrator(), self.classes_)
+            self.temperature_ = temperature.fit(proba, y, sample_weight).temperature_
+        adopt_features(self, self.estimators_[0])
         return self
 
     @property
-    def pairs_(self) -> list[tuple[Any, Any]]:
-        """The fitted pairs of a classifier and a recalibrator."""
-        return [(classifier.estimator, recalibrator) for classifier, recalibrator in self._fitted]
+    def estimators_(self) -> list[Any]:
+        """The fitted classifiers."""
+        return [classifier.estimator for classifier in self._fitted]
 
     @property
     def scales_(self) -> list[float | None]:
-        """For each pair the scale of the decision scores of its classifier, or None."""
-        return [classifier.scale for classifier, _ in self._fitted]
+        """For each classifier the scale of its decision scores, or None."""
+        return [classifier.scale for classifier in self._fitted]
 
-    def _check_calibration_sets(self, tests: list[np.ndarray], y: Any, sample_weight: Any) -> None:
-        """A recalibrator knows nothing of a class that its fold lacks."""
-        if sample_weight is not None:
-            check_weights_of_folds(sample_weight, tests)
-            tests = [test[sample_weight[test] > 0] for test in tests]
-        n_lacking = sum(len(np.unique(y[test])) < len(self.classes_) for test in tests)
-        if n_lacking:
-            warn(
-                f"{n_lacking} of {len(tests)} test sets lack some class, of which their "
-                "recalibrators learn nothing. Choose fewer or stratified folds, or ensemble=False.",
-            )
-
-    def _fit_recalibrator(self, proba: np.ndarray, y: Any, sample_weight: Any, rows: Any) -> Any:
+    def _fit_recalibrator(self, proba: np.ndarray, y: Any, weight: np.ndarray | None) -> Any:
         chosen = AutoRecalibrator() if self.recalibrator is None else self.recalibrator
         recalibrator = clone_for(chosen, self.classes_)
-        weight = {} if sample_weight is None else {"sample_weight": sample_weight[rows]}
-        return recalibrator.fit(proba, y[rows], **weight)
+        return recalibrator.fit(proba, y, **({} if weight is None else {"sample_weight": weight}))
+
+    def _nested_proba(self, X: Any, y: Any, folds: Any, routed: Any) -> np.ndarray:
+        """For each sample what an ensemble says that has not seen its fold, (n, K).
+
+        The classifier of folds i and j is fitted on all others; a sample of fold i is predicted by
+        those of i and any other fold.
+        """
+        tests = [test for _, test in folds]
+        couples = list(itertools.combinations(range(len(folds)), 2))
+        nested = [
+            (np.intersect1d(folds[i][0], folds[j][0]), np.concatenate([tests[i], tests[j]]))
+            for i, j in couples
+        ]
+        fitted = self._cross_fit(predict_fold, X, y, nested, routed, self.classes_)
+        parts: list[list[np.ndarray]] = [[] for _ in folds]
+        for (i, j), proba in zip(couples, fitted, strict=True):
+            parts[i].append(proba[: len(tests[i])])
+            parts[j].append(proba[len(tests[i]) :])
+        combined = np.empty((len(y), len(self.classes_)))
+        for test, probas in zip(tests, parts, strict=True):
+            combined[test] = self._combined(probas)
+        return combined
+
+    def _combined(self, probas: list[np.ndarray]) -> np.ndarray:
+        """The mean of what the recalibrator makes of the probabilities of classifiers, (n, K)."""
+        mapped = [aligned_proba(self.recalibrator_, proba, self.classes_) for proba in probas]
+        if len(mapped) == 1:
+            return mapped[0]
+        if self._averages_logarithms:
+            return softmax(np.mean([log_probabilities(proba) for proba in mapped], axis=0))
+        return np.mean(mapped, axis=0)
+
+    @property
+    def _averages_logarithms(self) -> bool:
+        knows_all = all(
+            len(classifier.classes_) == len(self.classes_) for classifier in self.estimators_
+        )
+        chosen = getattr(self.recalibrator_, "best_recalibrator_", self.recalibrator_)
+        return knows_all and getattr(chosen, "_is_smooth", False)
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Calibrated probabilities.
@@ -237,14 +295,13 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         Returns
         -------
         proba : ndarray of shape (n_samples, n_classes)
-            Calibrated probabilities, the mean over the pairs; rows sum to 1.
+            Calibrated probabilities; rows sum to 1.
         """
         check_is_fitted(self)
-        probas = (
-            aligned_proba(recalibrator, classifier.proba(X, self.classes_), self.classes_)
-            for classifier, recalibrator in self._fitted
-        )
-        return functools.reduce(np.add, probas) / len(self._fitted)
+        proba = self._combined([fitted.proba(X, self.classes_) for fitted in self._fitted])
+        if self.temperature_ is None:
+            return proba
+        return clipped(tempered(log_probabilities(proba), self.temperature_))
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """The class of the largest calibrated probability.
@@ -310,11 +367,18 @@ def check_two_classes(classes: np.ndarray, where: str = "") -> None:
         )
 
 
-def check_weights_of_folds(sample_weight: Any, tests: list[np.ndarray]) -> None:
-    """A recalibrator fitted on a fold needs a sample that counts."""
-    for k, test in enumerate(tests):
-        if not sample_weight[test].any():
-            raise ValueError(
-                "sample_weight must be positive for some sample of every test set of cv; found "
-                f"zeros only in that of split {k}. Choose other folds, or ensemble=False."
-            )
+def check_three_folds(folds: Any) -> None:
+    """A classifier that is fitted without two folds needs a third one."""
+    if len(folds) < 3:
+        raise ValueError(
+            f"cv must have at least 3 folds for ensemble='nested'; found {len(folds)}. Choose more "
+            "folds, or ensemble=True."
+        )
+
+
+def shared_weights(rows: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
+    """The weights of predictions of samples, who may have several; None if all are equal."""
+    count = np.bincount(rows)[rows]
+    if sample_weight is None:
+        return None if (count == 1).all() else 1 / count
+    return sample_weight[rows] / count

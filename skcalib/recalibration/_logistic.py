@@ -1,7 +1,6 @@
 """Logistic regression on features of the predicted probability."""
 
 from abc import abstractmethod
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,16 +10,17 @@ from scipy.special import expit
 
 from .._inputs.predictions import Predictions
 from .._numerics.logistic import LogisticFit, logistic_fit
-from .._numerics.logits import clipped, log_odds, log_probabilities, smallest_probability
+from .._numerics.logits import clipped, log_odds, log_probabilities
 from .._sklearn import StrOptions
-from ._base import PRIOR_CONSTRAINTS, OneVsRestRecalibrator, share_of_prior, warn_unless_converged
+from ._base import PRIOR_CONSTRAINTS, warn_unless_converged
 from ._languages import Language, logs_of, write_logistic
+from ._prior import WEIGHT_OF_CLASSES, DrawnOneVsRestRecalibrator, Outcomes
 
 # Which of a and b are not held at 0.
 _FACES = [(1, 1), (1, 0), (0, 1), (0, 0)]
 
 
-class LogisticRecalibrator(OneVsRestRecalibrator):
+class LogisticRecalibrator(DrawnOneVsRestRecalibrator):
     """The calibrated log-odds are linear in features of the prediction, of largest likelihood.
 
     `_fit_outcomes` gets distinct predictions and the mass of their outcomes, and returns a
@@ -28,22 +28,25 @@ class LogisticRecalibrator(OneVsRestRecalibrator):
     """
 
     _parameter_constraints: dict = {
-        **OneVsRestRecalibrator._parameter_constraints,
+        **DrawnOneVsRestRecalibrator._parameter_constraints,
         **PRIOR_CONSTRAINTS,
     }
 
-    def __init__(self, *, prior_weight: float = 1.0, labels: ArrayLike | None = None) -> None:
+    _is_smooth = True
+
+    def __init__(
+        self, *, prior_weight: float = WEIGHT_OF_CLASSES, labels: ArrayLike | None = None
+    ) -> None:
         self.prior_weight = prior_weight
         self.labels = labels
 
     def _fit(self, predictions: Predictions) -> None:
-        self.smallest_probability_ = smallest_probability(predictions.proba)
         super()._fit(predictions)
         table = np.array(self.maps_)
         self.intercept_, self.coef_ = table[:, 0].copy(), table[:, 1:].copy()
 
-    def _fit_binary(self, predictions: Predictions) -> Any:
-        fit = self._fit_outcomes(*outcomes(self, predictions))
+    def _fit_binary(self, problem: Outcomes) -> Any:
+        fit = self._fit_outcomes(problem.points, problem.mass)
         warn_unless_converged(self, fit.converged)
         return fit.coefficients
 
@@ -99,10 +102,11 @@ class SigmoidRecalibrator(_PolynomialRecalibrator):
 
     Parameters
     ----------
-    prior_weight : float, default=1.0
-        Number of additional samples, with labels distributed as predicted, that the fit treats as
-        seen. They draw it to the predictions, keep it finite where the outcomes can be separated,
-        and help with few samples. 0 is plain maximum likelihood.
+    prior_weight : float, default=16.0
+        Number of additional samples that the fit treats as seen. They draw it to the predictions,
+        or with K > 2 classes, for which there are K/2 times as many, to the best temperature; keep
+        it finite where the outcomes can be separated; and help with few samples. 0 is plain maximum
+        likelihood.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -149,6 +153,9 @@ class SigmoidRecalibrator(_PolynomialRecalibrator):
         t_i = \frac{y_i + \pi p_i}{1 + \pi},
 
     where :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, that is 1/n for equal weights.
+    With K > 2 classes :math:`\pi` is K/2 times as large, and the :math:`p_i` in :math:`t_i`, but not
+    in :math:`q_i`, are those of a :class:`TemperatureRecalibrator`: so a class with few labels does
+    as the others do.
     Platt [1]_ regressed on the scores of support vector machines; on probabilities, only the logit
     contains the map that changes nothing. The intercept is 0 and the slope 1 if nothing has to be
     changed, and recalibrating a second time changes nothing (without the prior).
@@ -193,10 +200,11 @@ class QuadraticRecalibrator(_PolynomialRecalibrator):
 
     Parameters
     ----------
-    prior_weight : float, default=1.0
-        Number of additional samples, with labels distributed as predicted, that the fit treats as
-        seen. They draw it to the predictions, keep it finite where the outcomes can be separated,
-        and help with few samples. 0 is plain maximum likelihood.
+    prior_weight : float, default=16.0
+        Number of additional samples that the fit treats as seen. They draw it to the predictions,
+        or with K > 2 classes, for which there are K/2 times as many, to the best temperature; keep
+        it finite where the outcomes can be separated; and help with few samples. 0 is plain maximum
+        likelihood.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -244,6 +252,9 @@ class QuadraticRecalibrator(_PolynomialRecalibrator):
         t_i = \frac{y_i + \pi p_i}{1 + \pi},
 
     where :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, that is 1/n for equal weights.
+    With K > 2 classes :math:`\pi` is K/2 times as large, and the :math:`p_i` in :math:`t_i`, but not
+    in :math:`q_i`, are those of a :class:`TemperatureRecalibrator`: so a class with few labels does
+    as the others do.
     In the comparison of [1]_ it is among the best for two classes.
 
     Ties are pooled; Newton's method takes :math:`O(n)` for each of a few steps, after sorting. The
@@ -288,10 +299,11 @@ class BetaRecalibrator(LogisticRecalibrator):
         :class:`SigmoidRecalibrator` without negative slopes; or two of them with c such that 1/2
         stays 1/2.
 
-    prior_weight : float, default=1.0
-        Number of additional samples, with labels distributed as predicted, that the fit treats as
-        seen. They draw it to the predictions, keep it finite where the outcomes can be separated,
-        and help with few samples. 0 is plain maximum likelihood.
+    prior_weight : float, default=16.0
+        Number of additional samples that the fit treats as seen. They draw it to the predictions,
+        or with K > 2 classes, for which there are K/2 times as many, to the best temperature; keep
+        it finite where the outcomes can be separated; and help with few samples. 0 is plain maximum
+        likelihood.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -338,6 +350,9 @@ class BetaRecalibrator(LogisticRecalibrator):
         t_i = \frac{y_i + \pi p_i}{1 + \pi},
 
     where :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, that is 1/n for equal weights.
+    With K > 2 classes :math:`\pi` is K/2 times as large, and the :math:`p_i` in :math:`t_i`, but not
+    in :math:`q_i`, are those of a :class:`TemperatureRecalibrator`: so a class with few labels does
+    as the others do.
     The family is that of [1]_. The constrained maximum is exact: if the best a or b were negative,
     it is the best one with a = 0 or b = 0. If both are 0, which happens where outcomes fall with
     the predictions, all calibrated probabilities are equal.
@@ -373,7 +388,11 @@ class BetaRecalibrator(LogisticRecalibrator):
     }
 
     def __init__(
-        self, parameters: str = "abm", *, prior_weight: float = 1.0, labels: ArrayLike | None = None
+        self,
+        parameters: str = "abm",
+        *,
+        prior_weight: float = WEIGHT_OF_CLASSES,
+        labels: ArrayLike | None = None,
     ) -> None:
         super().__init__(prior_weight=prior_weight, labels=labels)
         self.parameters = parameters
@@ -417,14 +436,3 @@ class BetaRecalibrator(LogisticRecalibrator):
     def _write_log_odds(self, language: Language, proba: str, coefficients: np.ndarray) -> str:
         c, a, b = coefficients
         return language.linear(c, [a, -b], logs_of(language, proba))
-
-
-def outcomes(recalibrator: Any, predictions: Predictions) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct predictions, away from 0 and 1 (m,), and the mass of either outcome (2, m).
-
-    Both masses are positive if there is a prior, and keep every digit.
-    """
-    proba = clipped(predictions.proba, recalibrator.smallest_probability_)
-    points, mass, _ = replace(predictions, proba=proba).pooled()
-    prior = share_of_prior(predictions, recalibrator.prior_weight)
-    return points, (1 - prior) * mass + prior * mass.sum(axis=0) * np.stack([1 - points, points])

@@ -68,6 +68,8 @@ class LogScaleRecalibrator(Recalibrator):
         "input_type": [StrOptions({"probabilities", "logits"})],
     }
 
+    _is_smooth = True
+
     def to_module(self, *, dtype: Any = None) -> Any:
         """The fitted map as a module of PyTorch, to append to a network.
 

@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from .._inputs.constraints import IntegerInterval
 from .._inputs.predictions import Predictions
-from .._numerics.logits import clipped, log_odds, smallest_probability
+from .._numerics.logits import clipped, log_odds
 from .._numerics.spline import (
     evaluate_spline,
     logistic_spline,
@@ -17,12 +17,12 @@ from .._numerics.spline import (
     spline_pieces,
 )
 from .._sklearn import Interval
-from ._base import PRIOR_CONSTRAINTS, OneVsRestRecalibrator, warn_unless_converged
+from ._base import PRIOR_CONSTRAINTS, warn_unless_converged
 from ._languages import Language, logs_of, write_logistic
-from ._logistic import outcomes
+from ._prior import WEIGHT_OF_CLASSES, DrawnOneVsRestRecalibrator, Outcomes
 
 
-class SplineRecalibrator(OneVsRestRecalibrator):
+class SplineRecalibrator(DrawnOneVsRestRecalibrator):
     r"""Recalibration by a smooth curve on the logit scale.
 
     The calibrated log-odds are a natural cubic spline of the predicted ones, as smooth as the data
@@ -40,10 +40,11 @@ class SplineRecalibrator(OneVsRestRecalibrator):
         The factor λ of the curvature in the loss (see the notes): 0 for a regression spline,
         a very large number for a straight line. By default it is estimated from the data.
 
-    prior_weight : float, default=1.0
-        Number of additional samples, with labels distributed as predicted, that the fit treats as
-        seen. They draw it to the predictions, keep it finite where the outcomes can be separated,
-        and help with few samples. 0 is plain maximum likelihood.
+    prior_weight : float, default=16.0
+        Number of additional samples that the fit treats as seen. They draw it to the predictions,
+        or with K > 2 classes, for which there are K/2 times as many, to the best temperature; keep
+        it finite where the outcomes can be separated; and help with few samples. 0 is plain maximum
+        likelihood.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -89,7 +90,8 @@ class SplineRecalibrator(OneVsRestRecalibrator):
 
     over natural cubic splines [1]_ with the given knots, which are straight lines beyond the first
     and the last; :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, that is 1/n for equal
-    weights. For the given λ the minimum is exact. It is estimated as the mode of the posterior
+    weights. With K > 2 classes :math:`\pi` is K/2 times as large, and the :math:`p_i` in
+    :math:`t_i`, but not in :math:`q_i`, are those of a :class:`TemperatureRecalibrator`. For the given λ the minimum is exact. It is estimated as the mode of the posterior
     distribution of :math:`\sigma = (n \lambda)^{-1/2}`, the scale of the curvature, on a grid of
     powers of 2 from 1/256 to 8: its marginal likelihood, by Laplace's approximation as in [2]_,
     times the prior density :math:`2 e^{-2 \sigma}`, which favours the straight line [3]_. (For
@@ -126,18 +128,20 @@ class SplineRecalibrator(OneVsRestRecalibrator):
     """
 
     _parameter_constraints: dict = {
-        **OneVsRestRecalibrator._parameter_constraints,
+        **DrawnOneVsRestRecalibrator._parameter_constraints,
         **PRIOR_CONSTRAINTS,
         "n_knots": [IntegerInterval(2)],
         "smoothing": [Interval(Real, 0, None, closed="left"), None],
     }
+
+    _is_smooth = True
 
     def __init__(
         self,
         n_knots: int = 10,
         *,
         smoothing: float | None = None,
-        prior_weight: float = 1.0,
+        prior_weight: float = WEIGHT_OF_CLASSES,
         labels: ArrayLike | None = None,
     ) -> None:
         self.n_knots = n_knots
@@ -146,17 +150,16 @@ class SplineRecalibrator(OneVsRestRecalibrator):
         self.labels = labels
 
     def _fit(self, predictions: Predictions) -> None:
-        self.smallest_probability_ = smallest_probability(predictions.proba)
         super()._fit(predictions)
         self.smoothing_ = np.array([smoothing for _, _, smoothing in self.maps_])
         self.maps_ = [(knots, values) for knots, values, _ in self.maps_]
 
-    def _fit_binary(self, predictions: Predictions) -> Any:
-        proba, mass = outcomes(self, predictions)
-        points = log_odds(proba)
+    def _fit_binary(self, problem: Outcomes) -> Any:
+        points = log_odds(problem.points)
         knots = quantile_knots(points, self.n_knots)
-        share = predictions.share_of_one_sample
-        values, smoothing, converged = logistic_spline(points, mass, knots, share, self.smoothing)
+        values, smoothing, converged = logistic_spline(
+            points, problem.mass, knots, problem.share, self.smoothing
+        )
         warn_unless_converged(self, converged)
         return knots, values, smoothing
 

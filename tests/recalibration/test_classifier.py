@@ -33,6 +33,8 @@ from skcalib.recalibration import (
     IsotonicRecalibrator,
     PredictProba,
     RecalibratedClassifier,
+    SigmoidRecalibrator,
+    TemperatureRecalibrator,
 )
 
 X, y = load_breast_cancer(return_X_y=True)
@@ -55,7 +57,7 @@ def test_frozen_estimator_is_used_as_it_is():
     np.testing.assert_array_equal(transformer.fit_transform(X[300:], y[300:]), expected)
 
     model = RecalibratedClassifier(frozen, IsotonicRecalibrator()).fit(X[300:], y[300:])
-    assert len(model.pairs_) == 1
+    assert len(model.estimators_) == 1
     np.testing.assert_array_equal(
         model.predict_proba(X[300:]),
         IsotonicRecalibrator().fit(expected, y[300:]).predict_proba(expected),
@@ -78,19 +80,82 @@ def test_pipeline_is_a_recalibrated_classifier_without_ensemble():
     np.testing.assert_array_equal(pipeline.predict(X), model.predict(X))
 
 
-def test_ensemble_is_the_mean_over_folds():
-    weight = np.random.default_rng(0).random(len(y))
-    model = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator(), cv=3)
-    model.fit(X, y, sample_weight=weight)
-    expected = []
-    for train, test in StratifiedKFold(3).split(X, y):
-        classifier = GaussianNB().fit(X[train], y[train], sample_weight=weight[train])
-        recalibrator = IsotonicRecalibrator().fit(
-            classifier.predict_proba(X[test]), y[test], sample_weight=weight[test]
-        )
-        expected.append(recalibrator.predict_proba(classifier.predict_proba(X)))
-    assert len(model.pairs_) == 3
-    np.testing.assert_allclose(model.predict_proba(X), np.mean(expected, axis=0), atol=1e-15)
+def ensemble_by_hand(recalibrator, features, target, weight, n_folds):
+    """The recalibrator of all out-of-fold probabilities, and what it makes of each classifier's."""
+    classifiers, proba = [], np.empty((len(target), len(np.unique(target))))
+    for train, test in StratifiedKFold(n_folds).split(features, target):
+        classifier = GaussianNB().fit(features[train], target[train], sample_weight=weight[train])
+        proba[test] = classifier.predict_proba(features[test])
+        classifiers.append(classifier)
+    recalibrator = clone(recalibrator).fit(proba, target, sample_weight=weight)
+    return recalibrator, [
+        recalibrator.predict_proba(c.predict_proba(features)) for c in classifiers
+    ]
+
+
+def geometric_mean(probas):
+    product = np.prod(np.power(probas, 1 / len(probas)), axis=0)
+    return product / product.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("recalibrator", "mean"),
+    [
+        (IsotonicRecalibrator(), lambda probas: np.mean(probas, axis=0)),
+        (LogisticRegression(), lambda probas: np.mean(probas, axis=0)),
+        (SigmoidRecalibrator(), geometric_mean),
+        (TemperatureRecalibrator(), geometric_mean),
+    ],
+)
+@pytest.mark.parametrize("load", [load_breast_cancer, load_iris])
+def test_ensemble_is_the_mean_over_folds(load, recalibrator, mean):
+    features, target = load(return_X_y=True)
+    weight = np.random.default_rng(0).random(len(target))
+    model = RecalibratedClassifier(GaussianNB(), recalibrator, cv=3)
+    model.fit(features, target, sample_weight=weight)
+    _, probas = ensemble_by_hand(recalibrator, features, target, weight, 3)
+    assert len(model.estimators_) == 3
+    assert model.temperature_ is None
+    np.testing.assert_allclose(model.predict_proba(features), mean(probas), atol=1e-12)
+
+
+def test_nested_ensemble():
+    # by hand, with the indices of folds written out
+    model = RecalibratedClassifier(GaussianNB(), SigmoidRecalibrator(), cv=3, ensemble="nested")
+    model.fit(X, y)
+    recalibrator, probas = ensemble_by_hand(SigmoidRecalibrator(), X, y, np.ones(len(y)), 3)
+    tests = [test for _, test in StratifiedKFold(3).split(X, y)]
+    seen = np.empty((len(y), 2))
+    for i, others in [(0, (1, 2)), (1, (0, 2)), (2, (0, 1))]:
+        parts = []
+        for j in others:
+            (left,) = {0, 1, 2} - {i, j}
+            classifier = GaussianNB().fit(X[tests[left]], y[tests[left]])
+            parts.append(recalibrator.predict_proba(classifier.predict_proba(X[tests[i]])))
+        seen[tests[i]] = geometric_mean(parts)
+    temperature = TemperatureRecalibrator().fit(seen, y)
+    assert model.temperature_ == pytest.approx(temperature.temperature_, rel=1e-9)
+    expected = temperature.predict_proba(geometric_mean(probas))
+    np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-9)
+    with pytest.raises(ValueError, match="cv must have at least 3 folds for ensemble='nested'"):
+        clone(model).set_params(cv=2).fit(X, y)
+    with pytest.raises(ValueError, match="cv must put every sample into exactly one test set"):
+        clone(model).set_params(cv=ShuffleSplit(3, random_state=0)).fit(X, y)
+
+
+def test_predictions_of_a_sample_share_its_weight():
+    test = np.arange(0, len(y), 2)
+    folds = list(KFold(3, shuffle=True, random_state=0).split(X))
+    without_prior = SigmoidRecalibrator(prior_weight=0)
+    once = RecalibratedClassifier(GaussianNB(), without_prior, cv=folds).fit(X, y)
+    twice = RecalibratedClassifier(GaussianNB(), without_prior, cv=folds * 2).fit(X, y)
+    np.testing.assert_allclose(twice.predict_proba(X), once.predict_proba(X), atol=1e-9)
+    part = [(np.setdiff1d(np.arange(len(y)), test), test)]
+    model = RecalibratedClassifier(GaussianNB(), SigmoidRecalibrator(), cv=part).fit(X, y)
+    classifier = GaussianNB().fit(X[1::2], y[1::2])
+    expected = SigmoidRecalibrator().fit(classifier.predict_proba(X[test]), y[test])
+    proba = expected.predict_proba(classifier.predict_proba(X))
+    np.testing.assert_allclose(model.predict_proba(X), proba, atol=1e-12)
 
 
 @pytest.mark.parametrize("scoring", ["neg_log_loss", get_scorer("neg_smooth_calibration_error")])
@@ -270,10 +335,7 @@ def test_folds_that_lack_a_class():
     features, target = load_iris(return_X_y=True)
     few = np.concatenate([np.arange(100), [101, 102]])
     model = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator())
-    with (
-        pytest.warns(UserWarning, match="3 of 5 test sets lack some class"),
-        pytest.warns(UserWarning, match="least populated class"),
-    ):
+    with pytest.warns(UserWarning, match="least populated class"):
         model.fit(features[few], target[few])
     proba = model.predict_proba(features)
     np.testing.assert_allclose(proba.sum(axis=1), 1)
@@ -338,8 +400,7 @@ def test_labels_reach_a_search_as_they_are():
 def test_recalibrators_that_lack_a_class_are_aligned():
     features, target = load_iris(return_X_y=True)
     model = RecalibratedClassifier(GaussianNB(), GaussianNB(), cv=KFold(3))  # sorted by class
-    with pytest.warns(UserWarning, match="3 of 3 test sets lack some class"):
-        model.fit(features, target)
+    model.fit(features, target)
     proba = model.predict_proba(features)
     assert proba.shape == (150, 3)
     np.testing.assert_allclose(proba.sum(axis=1), 1)
@@ -351,8 +412,7 @@ def test_single_precision_with_a_training_fold_that_lacks_a_class():
     model = RecalibratedClassifier(
         LogisticRegression(max_iter=1000), IsotonicRecalibrator(), cv=KFold(5)
     )
-    with pytest.warns(UserWarning, match="test sets lack some class"):
-        model.fit((features[few] / 16).astype(np.float32), target[few])
+    model.fit((features[few] / 16).astype(np.float32), target[few])
     assert model.predict_proba(features[:5].astype(np.float32)).shape == (5, 4)
 
 
@@ -451,14 +511,19 @@ def test_a_generator_is_used_up():
 
 def test_folds_whose_samples_do_not_count():
     folds = list(StratifiedKFold(3).split(X, y))
-    model = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator(), cv=folds)
     weight = np.ones(len(y))
     weight[folds[1][1]] = 0
-    with pytest.raises(ValueError, match="zeros only in that of split 1"):
-        model.fit(X, y, sample_weight=weight)
-    weight[folds[1][1]] = y[folds[1][1]]
-    with pytest.warns(UserWarning, match="1 of 3 test sets lack some class"):
-        model.fit(X, y, sample_weight=weight)
+    model = RecalibratedClassifier(GaussianNB(), SigmoidRecalibrator(), cv=folds)
+    model.fit(X, y, sample_weight=weight)
+    counts = np.flatnonzero(weight)
+    proba = np.vstack(
+        [GaussianNB().fit(X[a], y[a], weight[a]).predict_proba(X[b]) for a, b in folds]
+    )
+    rows = np.concatenate([b for _, b in folds])
+    expected = SigmoidRecalibrator().fit(
+        proba[np.isin(rows, counts)], y[rows[np.isin(rows, counts)]]
+    )
+    np.testing.assert_allclose(model.recalibrator_.maps_[0], expected.maps_[0], rtol=1e-9)
 
 
 def test_frozen_classifiers_take_no_weights_without_a_warning():

@@ -87,14 +87,13 @@ def test_scores_become_probabilities(classifier, data):
 def test_ensemble_of_scores_has_a_scale_for_each_fold(data):
     features, target = data
     model = scored(LinearSVC(), cv=3).fit(features, target)
-    expected = []
+    probas, out_of_fold = [], np.empty((len(target), len(np.unique(target))))
     for train, test in StratifiedKFold(3).split(features, target):
         fitted = LinearSVC().fit(features[train], target[train])
-        recalibrator = IsotonicRecalibrator().fit(
-            probabilities_by_hand(fitted, features[train], features[test]), target[test]
-        )
-        proba = probabilities_by_hand(fitted, features[train], features)
-        expected.append(recalibrator.predict_proba(proba))
+        out_of_fold[test] = probabilities_by_hand(fitted, features[train], features[test])
+        probas.append(probabilities_by_hand(fitted, features[train], features))
+    recalibrator = IsotonicRecalibrator().fit(out_of_fold, target)
+    expected = [recalibrator.predict_proba(proba) for proba in probas]
     np.testing.assert_allclose(model.predict_proba(features), np.mean(expected, axis=0), atol=1e-10)
     assert len(set(model.scales_)) == 3
 
@@ -110,11 +109,13 @@ def test_sigmoid_map_sees_the_scores_up_to_a_factor():
     model = RecalibratedClassifier(
         machine, recalibrator, response_method="decision_function", cv=3
     ).fit(standard, y)
-    expected = []
+    scores, out_of_fold = [], np.empty(len(y))
     for train, test in StratifiedKFold(3).split(standard, y):
-        scores = clone(machine).fit(standard[train], y[train]).decision_function(standard)
-        fitted = clone(sigmoid).fit(scores[test, None], y[test])
-        expected.append(fitted.predict_proba(scores[:, None]))
+        score = clone(machine).fit(standard[train], y[train]).decision_function(standard)
+        scores.append(score / np.sqrt(np.mean(score[train] ** 2)))
+        out_of_fold[test] = scores[-1][test]
+    fitted = clone(sigmoid).fit(out_of_fold[:, None], y)
+    expected = [fitted.predict_proba(score[:, None]) for score in scores]
     np.testing.assert_allclose(model.predict_proba(standard), np.mean(expected, axis=0), atol=1e-6)
 
 

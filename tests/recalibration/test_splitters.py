@@ -73,13 +73,15 @@ def test_ensemble_with_any_splitter(name, weighted):
     params = {"groups": GROUPS} if name in NEED_GROUPS else {}
     model = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator(), cv=cv)
     model.fit(X, y, sample_weight=weight if weighted else None, **params)
-    expected = []
+    classifiers, proba, rows = [], [], []
     for train, test in pairs_of(name):
-        classifier = GaussianNB().fit(X[train], y[train], sample_weight=weight[train])
-        recalibrator = IsotonicRecalibrator().fit(
-            classifier.predict_proba(X[test]), y[test], sample_weight=weight[test]
-        )
-        expected.append(recalibrator.predict_proba(classifier.predict_proba(X)))
+        classifiers.append(GaussianNB().fit(X[train], y[train], sample_weight=weight[train]))
+        proba.append(classifiers[-1].predict_proba(X[test]))
+        rows.extend(test)
+    count = np.bincount(rows)[rows]
+    recalibrator = IsotonicRecalibrator()
+    recalibrator.fit(np.vstack(proba), y[rows], sample_weight=weight[rows] / count)
+    expected = [recalibrator.predict_proba(one.predict_proba(X)) for one in classifiers]
     np.testing.assert_allclose(model.predict_proba(X), np.mean(expected, axis=0), atol=1e-10)
 
 
@@ -95,7 +97,7 @@ def test_out_of_fold_with_any_partition(name):
     model = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator(), cv=cv, ensemble=False)
     model.fit(X, y, **params)
     maps = IsotonicRecalibrator().fit(expected, y).maps_
-    np.testing.assert_array_equal(model.pairs_[0][1].maps_[0], maps[0])
+    np.testing.assert_array_equal(model.recalibrator_.maps_[0], maps[0])
 
 
 @pytest.mark.parametrize("name", OTHER_SPLITTERS)
@@ -129,7 +131,7 @@ def test_groups_in_a_search():
             model, {"estimator__var_smoothing": [1e-9, 1e-3]}, cv=GroupKFold(2), error_score="raise"
         )
         search.fit(X, y, groups=GROUPS)
-    assert len(search.best_estimator_.pairs_) == 3
+    assert len(search.best_estimator_.estimators_) == 3
 
 
 @pytest.mark.parametrize("pair", [([], [0, 1]), ([0, 1], []), (np.zeros(569, dtype=bool), [0, 1])])
