@@ -3,12 +3,16 @@
 from typing import NamedTuple
 
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from ..losses._checks import check_batch, check_class_batch
 
 # The probabilities of a sample may miss 1 by this much.
 _SUM_TOLERANCE = 1e-2
+
+_DIVERGED = "If the network has diverged, lower the learning rate or clip its gradients."
+_DROP = "Drop these samples."
 
 
 class Batch(NamedTuple):
@@ -61,7 +65,7 @@ def number_batch(
     target = target.to(dtype)
     check_batch(target, sample_weight, given)
     check_size(target)
-    check_finite("target", target)
+    check_finite("target", target, _DROP)
     _check_sides(given, sample_weight)
     return Batch(target, given, sample_weight)
 
@@ -90,13 +94,34 @@ def normal_parameters(prediction: tuple, n: int) -> tuple[Tensor, Tensor]:
     return mean.reshape(-1).to(dtype), std.reshape(-1).to(dtype).expand(n)
 
 
-def check_draws(values: Tensor, n: int) -> None:
-    if values.ndim != 2 or len(values) != n:
+def constant(name: str, values: ArrayLike | Tensor | None, ndim: int) -> Tensor | None:
+    """Finite numbers with so many axes."""
+    if values is None:
+        return None
+    tensor = torch.as_tensor(values)
+    if not tensor.is_floating_point():
+        tensor = tensor.to(torch.get_default_dtype())
+    if tensor.ndim != ndim or tensor.numel() == 0:
         raise ValueError(
-            f"values of Draws must have shape (n_samples, n_draws) for the {n} samples of target; "
-            f"found {tuple(values.shape)}."
+            f"{name} must have {ndim} {'axis' if ndim == 1 else 'axes'} and some entries; found "
+            f"shape {tuple(tensor.shape)}."
         )
-    check_finite("values of Draws", values)
+    check_finite(name, tensor, "Replace them by numbers.")
+    if name == "class_weight" and bool((tensor < 0).any()):
+        raise ValueError(
+            f"class_weight must be non-negative; found {tensor.min().item():.3g}. Leave a class "
+            "out by a weight of 0."
+        )
+    return tensor
+
+
+def check_class_weight(class_weight: Tensor, prediction: Tensor) -> None:
+    n_classes = 2 if prediction.ndim == 1 else prediction.shape[1]
+    if len(class_weight) != n_classes:
+        raise ValueError(
+            f"class_weight must have one entry for each of the {n_classes} classes; found "
+            f"{len(class_weight)}."
+        )
 
 
 def check_moments(target: Tensor, mean: Tensor, mean_square: Tensor) -> None:
@@ -134,13 +159,13 @@ def flat(target: Tensor) -> Tensor:
     return target[:, 0] if target.ndim == 2 and target.shape[1] == 1 else target
 
 
-def check_finite(name: str, tensor: Tensor) -> None:
+def check_finite(name: str, tensor: Tensor, remedy: str = _DIVERGED) -> None:
     is_finite = torch.isfinite(tensor)
     if not bool(is_finite.all()):
         count = tensor.numel() - int(is_finite.sum())
         raise ValueError(
             f"{name} must be finite; found NaN or infinity in {count} of {tensor.numel()} entries. "
-            "If the network has diverged, lower the learning rate or clip its gradients."
+            f"{remedy}"
         )
 
 
@@ -177,14 +202,9 @@ def _check_labels(target: Tensor, n_classes: int) -> None:
 
 def _check_sides(given: Tensor | None, sample_weight: Tensor | None) -> None:
     if given is not None:
-        if given.ndim > 2:
-            raise ValueError(
-                "given must have shape (n_samples,) or (n_samples, n_features); found "
-                f"{tuple(given.shape)}. Flatten the features."
-            )
-        check_finite("given", given)
+        check_finite("given", given, _DROP)
     if sample_weight is not None:
-        check_finite("sample_weight", sample_weight)
+        check_finite("sample_weight", sample_weight, _DROP)
         if bool((sample_weight < 0).any()):
             raise ValueError(
                 "sample_weight must be non-negative; found "

@@ -10,7 +10,7 @@ from torch.distributions import Normal as TorchNormal
 
 from ..losses import Draws
 from ..losses._forecasts import Normal, as_distributions
-from ._checks import at_least_single, check_draws, normal_parameters
+from ._checks import at_least_single, check_finite, normal_parameters
 
 # Draws from distributions without a closed form, unless `n_draws` says otherwise.
 N_DRAWS = 16
@@ -31,7 +31,7 @@ def forecast_of(
     """Means and standard deviations, or draws, for the samples of a target; values are checked."""
     prediction, n = unwrapped(prediction), len(target)
     if isinstance(prediction, Draws):
-        check_draws(prediction.values, n)
+        check_finite("values of Draws", prediction.values)
         return prediction
     if isinstance(prediction, Distribution):
         n_draws = (N_DRAWS if n_draws is None else n_draws) if needs_draws else 0
@@ -72,9 +72,9 @@ def _draws_of(distribution: Distribution, target: Tensor, n_draws: int) -> Draws
         )
     if n_draws > 0:
         values = at_least_single(distribution.rsample((n_draws,)).reshape(n_draws, n).T)
-        check_draws(values, n)
+        check_finite("draws from prediction", values)
     else:
-        values = at_least_single(target).new_empty((n, 0))
+        values = at_least_single(target)[:, None]  # in the place of draws that are not looked at
     return Draws(values, _Cdf(distribution, shape), _parameters(distribution, n))
 
 

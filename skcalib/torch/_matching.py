@@ -17,7 +17,7 @@ from ..losses._classes import class_predictions
 from ..losses._forecasts import as_distributions
 from ..losses._matching import MATCHING_LOSS_CONSTRAINTS
 from ._base import Penalty
-from ._checks import check_moments, class_batch, number_batch
+from ._checks import check_class_weight, check_moments, class_batch, constant, number_batch
 from ._distributions import forecast_of, parameters_of
 from ._training_data import (
     Standardization,
@@ -191,9 +191,9 @@ class DistributionMatchingLoss(Penalty):
                 f"class_weight must be None for calibration={calibration!r}, which compares one "
                 "class with the rest; found weights. Choose calibration='canonical'."
             )
-        self.register_buffer("thresholds", _table("thresholds", thresholds, 1))
-        self.register_buffer("loss", _table("loss", loss, 2))
-        self.register_buffer("class_weight", _table("class_weight", class_weight, 1))
+        self.register_buffer("thresholds", constant("thresholds", thresholds, 1))
+        self.register_buffer("loss", constant("loss", loss, 2))
+        self.register_buffer("class_weight", constant("class_weight", class_weight, 1))
         self._learns_thresholds = thresholds is None
         for name in _LEARNED:
             self.register_buffer(name, None)
@@ -271,6 +271,10 @@ class DistributionMatchingLoss(Penalty):
             ignore_index=self.ignore_index,
         )
         given, given_bandwidth = self._condition(batch.given, prediction.dtype)
+        class_kernel = None
+        if self.class_weight is not None:
+            class_kernel = torch.diag(self.class_weight)
+            check_class_weight(self.class_weight, prediction)
         if self.n_draws is not None:
             classes = class_predictions(prediction, batch.target, self.inputs)
             score = classes.log_proba.expand(self.n_draws, *classes.log_proba.shape)
@@ -283,7 +287,7 @@ class DistributionMatchingLoss(Penalty):
             given_bandwidth=given_bandwidth,
             bandwidth=None if self.bandwidth == "median" else self.bandwidth,
             thresholds=None if self._learns_thresholds else self.thresholds,
-            class_kernel=None if self.class_weight is None else torch.diag(self.class_weight),
+            class_kernel=class_kernel,
         )
 
     def _error_of_numbers(self, prediction, target, given, sample_weight):
@@ -360,26 +364,6 @@ class DistributionMatchingLoss(Penalty):
                 f"fit with the {passed} of the training data first, or pass numbers."
             )
         return value
-
-
-def _table(name: str, values: ArrayLike | Tensor | None, ndim: int) -> Tensor | None:
-    """Finite numbers with so many axes."""
-    if values is None:
-        return None
-    table = torch.as_tensor(values)
-    if not table.is_floating_point():
-        table = table.to(torch.get_default_dtype())
-    if table.ndim != ndim or table.numel() == 0 or not bool(torch.isfinite(table).all()):
-        raise ValueError(
-            f"{name} must be finite numbers in an array with {ndim} axis{'es' * (ndim - 1)}; found "
-            f"shape {tuple(table.shape)}{', or NaN or infinity' if table.ndim == ndim else ''}."
-        )
-    if name == "class_weight" and bool((table < 0).any()):
-        raise ValueError(
-            f"class_weight must be non-negative; found {table.min().item():.3g}. Leave a class out "
-            "by a weight of 0."
-        )
-    return table
 
 
 def _buffer(values: np.ndarray | float, device: Any) -> Tensor:

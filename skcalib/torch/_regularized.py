@@ -186,7 +186,7 @@ class NegativeLogLikelihoodLoss(torch.nn.Module):
             The mean, or one value per sample.
         """
         target = at_least_single(flat(target))
-        check_finite("target", target)
+        check_finite("target", target, "Drop these samples.")
         with torch.autocast(target.device.type, enabled=False):
             loss = _minus_log_density(prediction, target)
         return loss.mean() if self.reduction == "mean" else loss

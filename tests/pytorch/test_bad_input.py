@@ -1,0 +1,224 @@
+"""Errors say what was found in a batch, and what to do about it."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import distributions
+
+from skcalib.torch import (
+    CalibrationRegularizedLoss,
+    DistributionMatchingLoss,
+    KDECalibrationLoss,
+    MMCELoss,
+    NegativeLogLikelihoodLoss,
+    SmoothCalibrationLoss,
+)
+
+LOGITS = torch.tensor([[1.0, 0.0, 0.5], [0.0, 2.0, 0.0], [0.0, 0.0, 0.0]])
+LABELS = torch.tensor([0, 1, 2])
+MEAN, STD, Y = torch.zeros(3), torch.ones(3), torch.tensor([0.0, 1.0, 3.0])
+MIXTURE = distributions.MixtureSameFamily(
+    distributions.Categorical(torch.ones(3, 1)), distributions.Normal(MEAN[:, None], 1.0)
+)
+NAN, INFINITY = torch.tensor(float("nan")), torch.tensor(float("inf"))
+
+
+def with_entry(tensor, value):
+    changed = tensor.clone()
+    changed.view(-1)[-1] = value
+    return changed
+
+
+@pytest.mark.parametrize("module", [DistributionMatchingLoss(), MMCELoss(), KDECalibrationLoss()])
+@pytest.mark.parametrize(
+    ("logits", "labels", "message"),
+    [
+        (with_entry(LOGITS, NAN), LABELS, "prediction must be finite; found NaN or infinity in 1"),
+        (with_entry(LOGITS, INFINITY), LABELS, "lower the learning rate"),
+        (LOGITS, torch.tensor([0, 1, 3]), "labels 0 to 2 for 3 classes; found 3"),
+        (LOGITS, torch.tensor([0, 1, -1]), "found -1. Encode labels"),
+        (LOGITS[:, 0], torch.tensor([0.0, 1.0, 0.5]), "labels 0 to 1 for 2 classes; found 0.5"),
+        (LOGITS[:, 0], with_entry(Y, NAN), "found nan"),
+        (LOGITS[:1], LABELS[:1], "at least 2 samples with a target other than .* found 1. Drop"),
+        (LOGITS, torch.tensor([0, -100, -100]), "at least 2 samples with a target other than"),
+        (LOGITS, LOGITS.softmax(1), r"target must have shape \(n_samples,\)"),
+        (LOGITS[:2], LABELS, r"found .*2, 3"),
+        (LOGITS[None], LABELS, "Flatten axes"),
+        (LOGITS, [0, 1, 2], "target must be a tensor; found list"),
+        ("logits", LABELS, "prediction must be a tensor"),
+    ],
+)
+def test_batches_of_classes(module, logits, labels, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        module(logits, labels)
+
+
+@pytest.mark.parametrize(
+    ("proba", "message"),
+    [
+        (LOGITS, "found 2. If these are logits, pass inputs='logits'"),
+        (-LOGITS, "found -2. If these are logits"),
+        (LOGITS.sigmoid(), "sum to 1 for each sample; found a sum of 1.88"),
+    ],
+)
+def test_probabilities(proba, message):
+    with pytest.raises(ValueError, match=message):
+        SmoothCalibrationLoss(inputs="probabilities")(proba, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (torch.tensor([1.0, -1.0, 1.0]), "sample_weight must be non-negative; found -1"),
+        (torch.tensor([1.0, 0.0, 0.0]), "positive for at least 2 samples.* found 1"),
+        (with_entry(STD, NAN), "sample_weight must be finite"),
+        (STD[:2], "sample_weight must have shape .* for the 3 samples"),
+    ],
+)
+def test_weights(weight, message):
+    with pytest.raises(ValueError, match=message):
+        MMCELoss()(LOGITS, LABELS, sample_weight=weight)
+    with pytest.raises(ValueError, match=message):
+        DistributionMatchingLoss("quantile")((MEAN, STD), Y, sample_weight=weight)
+
+
+@pytest.mark.parametrize(
+    ("prediction", "y", "message"),
+    [
+        ((with_entry(MEAN, NAN), STD), Y, "mean of prediction must be finite"),
+        ((MEAN, with_entry(STD, 0.0)), Y, "std of prediction must be positive; found 0. Let"),
+        ((MEAN, -STD), Y, "found -1. Let the network return log std"),
+        ((MEAN, STD, STD), Y, r"tuple \(mean, std\); found 3 entries"),
+        ((MEAN[:2], STD), Y, r"found mean of shape \(2,\)"),
+        ((MEAN, STD[:2]), Y, r"found std of shape \(2,\)"),
+        ((MEAN, STD), with_entry(Y, INFINITY), "target must be finite"),
+        ((MEAN[:1], STD[:1]), Y[:1], "at least 2 samples, as .* found 1. Drop"),
+        (MIXTURE, Y, "with rsample, .* found MixtureSameFamily"),
+        (distributions.Poisson(STD), Y, "with rsample, .* found Poisson"),
+        (distributions.Laplace(MEAN[:2], 1.0), Y, "one number for each of the 3 samples"),
+        (distributions.Cauchy(MEAN, STD), Y, "given must hold what the distributions depend on"),
+    ],
+)
+def test_batches_of_numbers(prediction, y, message):
+    loss = DistributionMatchingLoss().fit(Y)
+    with pytest.raises(ValueError, match=message):
+        loss(prediction, y)
+
+
+def test_distributions_without_a_distribution_function():
+    with pytest.raises(ValueError, match=r"with cdf .* none for StudentT\. Choose"):
+        DistributionMatchingLoss("quantile")(distributions.StudentT(3.0, MEAN, STD), Y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "bandwidth='median' stands for the median distance .* Call fit with the target"),
+        ({"bandwidth": 1.0}, "given_bandwidth='median' stands for .* Call fit with the target of"),
+        ({"calibration": "threshold"}, "thresholds=None stands for quantiles .* Call fit"),
+        ({"calibration": "marginal", "kernel": "tanh", "bandwidth": 1.0}, "thresholds=None"),
+    ],
+)
+def test_medians_before_fit(options, message):
+    with pytest.raises(ValueError, match=message):
+        DistributionMatchingLoss(**options)((MEAN, STD), Y)
+
+
+def test_what_is_given():
+    individual = DistributionMatchingLoss("individual")
+    individual.fit(Y)
+    with pytest.raises(ValueError, match="Call fit with the target and given of the training"):
+        individual((MEAN, STD), Y, given=LOGITS)
+    individual.fit(Y, given=LOGITS)
+    with pytest.raises(ValueError, match="given must have the 3 features that fit saw; found 2"):
+        individual((MEAN, STD), Y, given=LOGITS[:, :2])
+    with pytest.raises(ValueError, match="given must be finite"):
+        individual((MEAN, STD), Y, given=with_entry(LOGITS, NAN))
+    with pytest.raises(ValueError, match=r"given must have shape .* found \(3, 1, 3\)"):
+        individual((MEAN, STD), Y, given=LOGITS[:, None])
+    with pytest.raises(ValueError, match="given must be an array for calibration='individual'"):
+        individual((MEAN, STD), Y)
+    with pytest.raises(ValueError, match="given must be None for MMCELoss"):
+        MMCELoss()(LOGITS, LABELS, given=LOGITS)
+
+
+@pytest.mark.parametrize(
+    ("target", "given", "message"),
+    [
+        ([0.0], None, "target must have at least 2 training samples; found 1"),
+        ([0.0, float("nan")], None, "target must be finite"),
+        ([[0.0, 1.0], [0.0, 1.0]], None, r"target must have shape \(n_samples,\)"),
+        ([0.0, 1.0], LOGITS, "given must have one row for each of the 2 samples"),
+    ],
+)
+def test_training_data(target, given, message):
+    with pytest.raises(ValueError, match=message):
+        DistributionMatchingLoss("individual").fit(target, given=given)
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "message"),
+    [
+        (DistributionMatchingLoss, {"calibration": "perfect"}, "calibration"),
+        (DistributionMatchingLoss, {"bandwidth": 0.0}, "bandwidth"),
+        (DistributionMatchingLoss, {"given_bandwidth": None}, "given_bandwidth"),
+        (DistributionMatchingLoss, {"n_draws": 0}, "n_draws"),
+        (DistributionMatchingLoss, {"loss": [1.0, 2.0]}, "loss must have 2 axes and some entries"),
+        (DistributionMatchingLoss, {"thresholds": [NAN]}, "thresholds must be finite"),
+        (DistributionMatchingLoss, {"class_weight": [1.0, -1.0]}, "non-negative; found -1"),
+        (
+            DistributionMatchingLoss,
+            {"calibration": "marginal", "class_weight": [1.0, 1.0]},
+            "class_weight must be None for calibration='marginal'",
+        ),
+        (SmoothCalibrationLoss, {"bandwidth": 1e-9}, "bandwidth"),
+        (MMCELoss, {"multi_class": "top-label"}, "multi_class"),
+        (KDECalibrationLoss, {"order": 0.5}, "order"),
+        (MMCELoss, {"inputs": "scores"}, "inputs"),
+        (MMCELoss, {"ignore_index": 0.5}, "ignore_index"),
+        (NegativeLogLikelihoodLoss, {"reduction": "sum"}, "reduction"),
+    ],
+)
+def test_options(make, options, message):
+    with pytest.raises(ValueError, match=message):
+        make(**options)
+
+
+def test_losses_and_weights_of_other_numbers_of_classes():
+    with pytest.raises(ValueError, match="with 3 classes; found"):
+        DistributionMatchingLoss("decision", loss=[[0, 1], [1, 0]])(LOGITS, LABELS)
+    with pytest.raises(ValueError, match="class_weight must have one entry for each of the 3"):
+        DistributionMatchingLoss(class_weight=[1.0, 2.0])(LOGITS, LABELS)
+    with pytest.raises(ValueError, match="thresholds must be left out for classes"):
+        DistributionMatchingLoss(thresholds=[0.0])(LOGITS, LABELS)
+
+
+def test_moments_that_would_overflow():
+    loss = DistributionMatchingLoss("marginal", kernel="moments")
+    with pytest.raises(ValueError, match="Standardize the outcomes"):
+        loss((MEAN, STD), 1e10 * Y)
+    assert torch.isfinite(loss((MEAN.double(), STD.double()), 1e10 * Y.double()))
+
+
+def test_sums_of_losses():
+    penalty = MMCELoss()
+    weight = torch.ones(3)
+    regularized = CalibrationRegularizedLoss(torch.nn.CrossEntropyLoss(), penalty)
+    with pytest.raises(ValueError, match=r"is a mean already; .* reduction='none'"):
+        regularized(LOGITS, LABELS, sample_weight=weight)
+    with pytest.raises(TypeError, match=r"found MMCELoss. Pass MMCELoss\(\)"):
+        CalibrationRegularizedLoss(torch.nn.CrossEntropyLoss(), MMCELoss)
+    with pytest.raises(ValueError, match="weight"):
+        CalibrationRegularizedLoss(torch.nn.CrossEntropyLoss(), penalty, weight=-1.0)
+    regularized = CalibrationRegularizedLoss(torch.nn.MSELoss(reduction="none"), penalty)
+    with pytest.raises(ValueError, match=r"one for each of the 3 samples; found shape \(3, 3\)"):
+        regularized(LOGITS, LOGITS)
+
+
+def test_log_densities():
+    with pytest.raises(ValueError, match="target must be finite"):
+        NegativeLogLikelihoodLoss()((MEAN, STD), with_entry(Y, NAN))
+    with pytest.raises(ValueError, match="one number for each of the 3 samples"):
+        NegativeLogLikelihoodLoss()(distributions.Laplace(MEAN[:2], 1.0), Y)
+    with pytest.raises(ValueError, match="std of prediction must be positive"):
+        NegativeLogLikelihoodLoss()((MEAN, -STD), Y)

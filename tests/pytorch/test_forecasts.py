@@ -1,0 +1,324 @@
+"""Penalties for forecasts of a number, as modules, and their training data."""
+
+import copy
+import io
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import distributions
+
+from skcalib import losses
+from skcalib.losses import Draws
+from skcalib.torch import DistributionMatchingLoss, NegativeLogLikelihoodLoss
+
+# Forms and kernels that together take every path.
+CASES = [
+    ("distribution", "rbf"),
+    ("distribution", "laplacian"),
+    ("marginal", "energy"),
+    ("decision", "moments"),
+    ("decision", "tanh"),
+    ("group", "thresholds"),
+    ("individual", "rbf"),
+    ("quantile", "rbf"),
+    ("threshold", "energy"),
+    ("local", "laplacian"),
+]
+
+
+def batch(n=48, dtype=torch.float64, seed=0):
+    """Means, standard deviations, outcomes, and what may be given."""
+    generator = torch.Generator().manual_seed(seed)
+    mean, noise, spread = torch.randn((3, n), generator=generator, dtype=dtype)
+    std = (0.3 * spread).exp()
+    given = {
+        "group": torch.arange(n) % 3,
+        "individual": torch.stack([mean, std], dim=1),
+        "local": mean,
+    }
+    return mean, std, mean + 1.5 * noise, given
+
+
+def fitted(form, kernel="rbf", **options):
+    _, _, y, given = batch(n=500, seed=1)
+    return DistributionMatchingLoss(form, kernel=kernel, **options).fit(y, given=given.get(form))
+
+
+@pytest.mark.parametrize(("form", "kernel"), CASES)
+def test_with_numbers_modules_are_the_function(form, kernel):
+    mean, std, y, given = batch()
+    weight, thresholds = torch.rand(48, dtype=torch.float64), np.array([-1.0, 0.0, 1.5])
+    options = {"calibration": form, "kernel": kernel, "thresholds": thresholds}
+    if kernel in ("rbf", "laplacian", "tanh"):
+        options["bandwidth"] = 0.7
+    module = DistributionMatchingLoss(given_bandwidth=1.2, **options)
+    value = module((mean, std), y, given=given.get(form), sample_weight=weight)
+    expected = losses.distribution_matching_loss(
+        (mean.numpy(), std.numpy()),
+        y.numpy(),
+        given=given[form].numpy() if form in given else None,
+        given_bandwidth=1.2,
+        sample_weight=weight.numpy(),
+        **options,
+    )
+    assert value.item() == pytest.approx(float(expected), abs=1e-12)
+    single = module((mean.float(), std.float()), y.float(), given=given.get(form))
+    double = module((mean, std), y, given=given.get(form))
+    assert single.item() == pytest.approx(double.item(), abs=1e-5)
+
+
+def test_what_fit_takes_from_the_training_data():
+    penalty = DistributionMatchingLoss().fit([0.0, 1.0, 3.0])  # distances 1, 2 and 3
+    assert penalty.outcome_bandwidth.item() == 2.0
+    y = torch.linspace(0, 1, 6401)
+    penalty.fit(y)
+    assert penalty.thresholds.shape == (64,)
+    assert penalty.thresholds[:2].tolist() == pytest.approx([0.5 / 64, 1.5 / 64], abs=1e-6)
+    own = DistributionMatchingLoss(kernel="tanh", thresholds=[2.0]).fit(y)
+    assert own.thresholds.tolist() == [2.0]
+    assert DistributionMatchingLoss().fit([3.0, 3.0]).outcome_bandwidth.item() == 1.0
+
+
+def test_parameters_are_in_units_of_the_outcomes():
+    mean, std, y, _ = batch()
+    penalty = DistributionMatchingLoss().fit(y)
+    spread = y.std(correction=0)
+    expected = losses.distribution_matching_loss(
+        (mean, std),
+        y,
+        bandwidth=penalty.outcome_bandwidth.item(),
+        given=torch.stack([mean / spread, std.log()], dim=1),
+        given_bandwidth=1.0,
+    )
+    assert penalty((mean, std), y).item() == pytest.approx(expected.item(), abs=1e-7)
+    rescaled = DistributionMatchingLoss().fit(1000 * y)
+    assert rescaled((1000 * mean, 1000 * std), 1000 * y).item() == pytest.approx(
+        expected.item(), abs=1e-6
+    )
+    # or in units of forecasts of the training data
+    penalty.fit(y, prediction=(mean, std))
+    parameters = torch.stack([mean, std.log()], dim=1)
+    points = (parameters - parameters.mean(0)) / parameters.std(0, correction=0)
+    distance = torch.nn.functional.pdist(points).sort().values
+    assert penalty.parameter_median.item() == pytest.approx(distance[563:565].mean().item())
+    expected = losses.distribution_matching_loss(
+        (mean, std),
+        y,
+        bandwidth=penalty.outcome_bandwidth.item(),
+        given=points,
+        given_bandwidth=penalty.parameter_median.item(),
+    )
+    assert penalty((mean, std), y).item() == pytest.approx(expected.item(), abs=1e-7)
+
+
+@pytest.mark.parametrize(("form", "kernel"), CASES)
+def test_gradients_are_those_of_finite_differences(form, kernel):
+    mean, std, y, given = batch(n=6)
+    loss = fitted(form, kernel)
+    given = given.get(form)
+    inputs = (mean.requires_grad_(), std.requires_grad_())
+    assert torch.autograd.gradcheck(lambda m, s: loss((m, s), y, given=given), inputs)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize(("form", "kernel"), [case for case in CASES if case[1] != "moments"])
+def test_extreme_forecasts_have_finite_gradients(form, kernel, dtype):
+    mean, std, y, given = batch(dtype=dtype)
+    loss = fitted(form, kernel)
+    given = given.get(form)
+    cases = [
+        (mean, torch.full_like(std, 1e-30), y),
+        (mean, std, y + 1e10),
+        (mean, torch.full_like(std, 1e-30), 1e10 * y),
+        (mean, torch.full_like(std, 1e15), y),
+        (1e10 * mean, std, y),
+        (y, torch.full_like(std, 1e-30), y),
+    ]
+    for case in cases:
+        m, s, target = (part.clone().requires_grad_() for part in case)
+        value = loss((m, s), target.detach(), given=given)
+        slopes = torch.autograd.grad(value, (m, s))
+        assert torch.isfinite(value)
+        unit = 1.0 if kernel != "energy" else abs(value.item()) + 1
+        assert all(bool((slope.abs() <= unit).all()) for slope in slopes), case
+
+
+@pytest.mark.parametrize(("form", "kernel"), CASES)
+def test_autocast_changes_nothing(form, kernel):
+    mean, std, y, given = batch(dtype=torch.bfloat16)
+    loss, given = fitted(form, kernel), given.get(form)
+    expected = loss((mean.float(), std.float()), y.float(), given=given)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        value = loss((mean, std), y, given=given)
+        of_normal = loss(distributions.Normal(mean, std), y, given=given)
+    assert value.dtype == torch.float32
+    assert value == of_normal == expected
+
+
+def test_all_ways_to_write_normal_distributions_agree():
+    mean, std, y, _ = batch()
+    loss, base = fitted("distribution"), NegativeLogLikelihoodLoss("none")
+    expected = loss((mean, std), y)
+    normal = distributions.Normal(mean[:, None], std[:, None])
+    for prediction in (
+        [mean, std],
+        (mean[:, None], std[:, None]),
+        distributions.Normal(mean, std),
+        normal,
+        distributions.Independent(normal, 1),
+    ):
+        assert loss(prediction, y[:, None]) == expected
+        density = base(prediction, y[:, None])
+        assert torch.allclose(density, -distributions.Normal(mean, std).log_prob(y))
+    one = torch.tensor(0.5, dtype=torch.float64)
+    assert loss((mean, one), y) == loss((mean, one.expand(48)), y)
+
+
+def test_numbers_of_the_log_density():
+    loss = NegativeLogLikelihoodLoss()
+    value = loss((torch.tensor([0.0, 1.0]), torch.tensor([1.0, 2.0])), torch.tensor([1.0, 1.0]))
+    expected = math.log(2 * math.pi) / 2 + (0.5 + math.log(2)) / 2
+    assert value.item() == pytest.approx(expected)
+    rate = torch.tensor([0.5, 2.0])
+    value = loss(distributions.Exponential(rate), torch.tensor([2.0, 2.0]))
+    assert value.item() == pytest.approx((1 - math.log(0.5) + 4 - math.log(2)) / 2)
+
+
+DRAWN = {
+    "gamma": lambda a, b: distributions.Gamma(a.exp(), b),
+    "laplace": lambda a, b: distributions.Laplace(a, b),
+    "lognormal": lambda a, b: distributions.LogNormal(a, b),
+    "student": lambda a, b: distributions.StudentT(3.0, a, b),
+    "independent": lambda a, b: distributions.Independent(
+        distributions.Laplace(a[:, None], b[:, None]), 1
+    ),
+}
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "energy", "tanh", "moments"])
+@pytest.mark.parametrize("name", DRAWN)
+def test_distributions_are_drawn_from(name, kernel):
+    torch.manual_seed(0)
+    a, b, y, _ = batch()
+    a.requires_grad_(), b.requires_grad_()
+    loss = fitted("distribution", kernel, n_draws=4)
+    value = loss(DRAWN[name](a, b), y.abs())
+    slopes = torch.autograd.grad(value, (a, b))
+    assert torch.isfinite(value)
+    assert all(bool(torch.isfinite(slope).all() and slope.any()) for slope in slopes)
+
+
+def test_distribution_functions_need_no_draws():
+    mean, std, y, given = batch()
+    mixture = distributions.MixtureSameFamily(
+        distributions.Categorical(torch.ones(48, 1, dtype=torch.float64)),
+        distributions.Normal(mean[:, None], std[:, None]),
+    )
+    for form, kernel in (("quantile", "rbf"), ("threshold", "rbf"), ("group", "thresholds")):
+        loss, sides = fitted(form, kernel), {"given": given.get(form)}
+        expected = loss((mean, std), y, **sides).item()
+        assert loss(mixture, y, **sides).item() == pytest.approx(expected, abs=1e-12)
+    laplace = distributions.Laplace(mean, std)
+    columns = distributions.Laplace(mean[:, None], std[:, None])
+    value = fitted("threshold")(laplace, y)
+    assert value.item() == pytest.approx(fitted("threshold")(columns, y).item(), abs=1e-12)
+    slope = -1 * torch.sign(y - mean) * torch.expm1(-(y - mean).abs() / std)
+    pit = 0.5 + 0.5 * slope
+    expected = losses.distribution_matching_loss(
+        Draws(pit[:, None], lambda points: pit), y, calibration="quantile"
+    )
+    value = fitted("quantile")(laplace, y)
+    assert value.item() == pytest.approx(expected.item(), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("form", "kernel"), [("distribution", "rbf"), ("marginal", "energy"), ("decision", "tanh")]
+)
+def test_draws_are_unbiased(form, kernel):
+    torch.manual_seed(0)
+    mean, std, y, _ = batch(n=12)
+    exact, drawn = fitted(form, kernel), fitted(form, kernel, n_draws=2)
+    values = np.array([drawn((mean, std), y).item() for _ in range(300)])
+    expected = exact((mean, std), y).item()
+    assert abs(values.mean() - expected) < 4 * values.std() / np.sqrt(300)
+    # draws of our own
+    noise = torch.randn((12, 300), dtype=torch.float64)
+    prediction = Draws(
+        mean[:, None] + std[:, None] * noise,
+        distributions.Normal(mean[:, None], std[:, None]).cdf,
+        torch.stack([mean, std.log()], dim=1),
+    )
+    assert exact(prediction, y).item() == pytest.approx(expected, abs=0.03)
+
+
+@pytest.mark.parametrize("n_draws", [None, 1])
+@pytest.mark.parametrize("form", ["distribution", "quantile"])
+def test_calibrated_forecasts_have_expectation_0_in_small_batches(form, n_draws):
+    torch.manual_seed(0)
+    generator = torch.Generator().manual_seed(0)
+
+    def values(loss):
+        for _ in range(300):
+            mean, noise = torch.randn((2, 5), generator=generator)
+            yield loss((mean, torch.ones(5)), mean + noise).item()
+
+    unbiased = np.fromiter(values(fitted(form, n_draws=n_draws)), float)
+    assert abs(unbiased.mean()) < 4 * unbiased.std() / np.sqrt(300)
+    biased = np.fromiter(values(fitted(form, n_draws=n_draws, estimator="biased")), float)
+    assert biased.mean() > 4 * biased.std() / np.sqrt(300)
+
+
+def saved_and_loaded(module):
+    file = io.BytesIO()
+    torch.save(module.state_dict(), file)
+    file.seek(0)
+    other = DistributionMatchingLoss("individual")
+    other.load_state_dict(torch.load(file, weights_only=True))
+    return other
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [saved_and_loaded, copy.deepcopy, lambda module: pickle.loads(pickle.dumps(module))],
+    ids=["state", "deepcopy", "pickle"],
+)
+def test_what_is_learned_is_kept(copied):
+    mean, std, y, given = batch()
+    loss = fitted("individual")
+    other = copied(loss)
+    expected = loss((mean, std), y, given=given["individual"])
+    assert other((mean, std), y, given=given["individual"]) == expected
+    names = {"outcome_bandwidth", "thresholds", "given_centre", "given_factor", "given_median"}
+    assert names <= set(other.state_dict())
+    other.to(torch.float64)
+    assert other.given_centre.dtype == torch.float64
+    assert other((mean, std), y, given=given["individual"]).item() == pytest.approx(expected.item())
+
+
+def test_a_state_replaces_another():
+    mean, std, y, _ = batch()
+    first, second = DistributionMatchingLoss().fit(y), DistributionMatchingLoss().fit(100 * y)
+    second.load_state_dict(first.state_dict())
+    assert second((mean, std), y) == first((mean, std), y)
+
+
+def test_the_representation_names_what_is_not_the_default():
+    loss = DistributionMatchingLoss("decision", loss=[[0, 1], [1, 0]], detach_given=True)
+    expected = "calibration='decision', loss=tensor of shape (2, 2), detach_given=True"
+    assert repr(loss) == f"DistributionMatchingLoss({expected})"
+
+
+def test_an_optimizer_finds_the_spread():
+    y = 3 * torch.randn(64, generator=torch.Generator().manual_seed(0))
+    loss = DistributionMatchingLoss("quantile")
+    log_std = torch.zeros((), requires_grad=True)
+    optimizer = torch.optim.Adam([log_std], lr=0.1)
+    for _ in range(60):
+        optimizer.zero_grad()
+        loss((torch.zeros(64), log_std.exp()), y).backward()
+        optimizer.step()
+    assert log_std.exp().item() == pytest.approx(y.std().item(), rel=0.2)
