@@ -4,8 +4,8 @@ The loss is the weighted cross-entropy between targets t and the softmax of scor
 linear in the parameters: Σ_i w_i (log Σ_k exp s_ik − Σ_k t_ik s_ik). It is convex.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -17,7 +17,15 @@ from .softmax import SAMPLE, row_blocks
 # more than this is below rounding.
 _SMALL_DECREASE = 1e-16
 
-# The same where the step does not halve the gradient, as rounding keeps it from falling.
+# With more numbers than the first, a decrease of the loss that is smaller than the second is not
+# worth a further step.
+_MANY, _UNSEEN = 10**7, 1e-12
+
+# A step that promises this fraction of the one before is of the last, quadratic phase: it leaves
+# only what its conjugate gradients left.
+_QUADRATIC = 1e-2
+
+# As _SMALL_DECREASE, where the step does not halve the gradient, as rounding keeps it from falling.
 _SMALL_UNLESS_FALLING = 1e-12
 
 # Where predictions are certain and wrong, the curvature does not tell how far to go. So a step is
@@ -57,6 +65,7 @@ class Problem:
     weight: np.ndarray  # (n,)
     start: np.ndarray  # (d, K)
     penalty: np.ndarray  # (d, K), infinite for a parameter that stays at the start
+    spare: list[np.ndarray] = field(default_factory=list)  # (n, K): new memory costs time
 
     @cached_property
     def held(self) -> np.ndarray:
@@ -66,13 +75,17 @@ class Problem:
     def finite_penalty(self) -> np.ndarray:
         return np.where(self.held, 0.0, self.penalty)
 
+    def blocks(self) -> Iterator[slice]:
+        n, n_classes = self.target.shape
+        return row_blocks(n, n_classes, fewest=n_classes if self.design.mixes_classes else 1)
+
     def at(self, parameters: np.ndarray) -> "Point":
         """The loss and its gradient at the parameters."""
         deviation = parameters - self.start
         gradient = self.finite_penalty * deviation
         value = np.vdot(deviation, gradient) / 2
-        proba = np.empty(self.target.shape)
-        for rows in row_blocks(*self.target.shape):
+        proba = self.spare.pop() if self.spare else np.empty(self.target.shape)
+        for rows in self.blocks():
             inputs, target, weight = self.inputs[rows], self.target[rows], self.weight[rows]
             scores = self.design.scores(parameters, inputs)
             scores -= scores.max(axis=1, keepdims=True)
@@ -89,7 +102,7 @@ class Problem:
         """How much the step moves scores of one row against each other, at most."""
         return max(
             float(np.ptp(self.design.scores(step, self.inputs[rows]), axis=1).max())
-            for rows in row_blocks(*self.target.shape)
+            for rows in self.blocks()
         )
 
 
@@ -107,7 +120,7 @@ class Point:
         """The product of the matrix of second derivatives with a direction (d, K)."""
         problem = self.problem
         product = problem.finite_penalty * direction
-        for rows in row_blocks(*self.proba.shape):
+        for rows in problem.blocks():
             inputs, share = problem.inputs[rows], self.proba[rows]
             change = problem.design.scores(direction, inputs)
             change -= np.einsum("nk,nk->n", share, change)[:, None]
@@ -153,6 +166,7 @@ class Point:
             point = self.problem.at(self.parameters + scale * step)
             if point.loss <= self.loss - 1e-4 * scale * promise + rounding:
                 break
+            point.discard()
             scale /= 2
         else:
             return None
@@ -163,9 +177,15 @@ class Point:
             scale *= 2
             further = self.problem.at(self.parameters + scale * step)
             if not further.loss < point.loss:
+                further.discard()
                 break
+            point.discard()
             point = further
         return point
+
+    def discard(self) -> None:
+        """Leave the memory to other points."""
+        self.problem.spare.append(self.proba)
 
 
 def softmax_regression(
@@ -190,7 +210,7 @@ def softmax_regression(
     penalty = np.broadcast_to(np.asarray(penalty, dtype=np.float64), start.shape)
     problem = Problem(design, inputs, target, weight, start, penalty)
     here = problem.at(start)
-    tolerance, change = 0.1, 0.0
+    tolerance, change, last_promise = 0.1, 0.0, np.inf
     for _ in range(_MOST_STEPS):
         precondition = here.preconditioner()
         step = here.newton_step(precondition, tolerance)
@@ -203,9 +223,16 @@ def softmax_regression(
                 return here.parameters, max(last_change, change)
         if there is None:
             break
+        here.discard()
         here = there
-        if promise <= _SMALL_DECREASE:
+        is_unseen = (
+            target.size > _MANY
+            and promise <= _QUADRATIC * last_promise
+            and promise * tolerance**2 <= _UNSEEN
+        )
+        if is_unseen or promise <= _SMALL_DECREASE:
             return here.parameters, max(last_change, change)
+        last_promise = promise
         tolerance = float(np.clip(np.sqrt(promise), 1e-6, 0.1))
     return here.parameters, np.inf
 

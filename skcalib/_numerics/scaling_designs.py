@@ -21,6 +21,8 @@ Solve = Callable[[np.ndarray], np.ndarray]
 class CommonlyScaledAndShifted:
     """Scores a x + b of inputs x (n, K), with parameters (a, b) (2, K); the first row repeats a."""
 
+    mixes_classes = False
+
     @staticmethod
     def scores(parameters: np.ndarray, inputs: np.ndarray) -> np.ndarray:
         return inputs * parameters[0].mean() + parameters[1]
@@ -51,6 +53,8 @@ class CommonlyScaledAndShifted:
 
 class ScaledAndShifted:
     """Scores v∘x + b of inputs x (n, K), with parameters (v, b) (2, K)."""
+
+    mixes_classes = False
 
     @staticmethod
     def scores(parameters: np.ndarray, inputs: np.ndarray) -> np.ndarray:
@@ -88,6 +92,8 @@ class ScaledAndShifted:
 class Affine:
     """Scores W x + b of inputs x (n, K), with parameters (W, b)ᵀ (K + 1, K)."""
 
+    mixes_classes = True
+
     @staticmethod
     def scores(parameters: np.ndarray, inputs: np.ndarray) -> np.ndarray:
         scores = inputs @ parameters[:-1]
@@ -115,6 +121,8 @@ class AffineAndCommon:
     A penalty on the diagonal of W draws the factors of the classes to a common one, and W stays
     exact, however little they differ from it.
     """
+
+    mixes_classes = True
 
     @staticmethod
     def scores(parameters: np.ndarray, inputs: np.ndarray) -> np.ndarray:

@@ -11,9 +11,12 @@ _BLOCK = 2**15
 SAMPLE = 4096
 
 
-def row_blocks(n: int, n_classes: int, every: int = 1) -> Iterator[slice]:
-    """Slices that go through n rows of probabilities in blocks, one row in `every`."""
-    step = max(_BLOCK // n_classes, n_classes) * every
+def row_blocks(n: int, n_classes: int, every: int = 1, fewest: int = 1) -> Iterator[slice]:
+    """Slices that go through n rows of probabilities in blocks, one row in `every`.
+
+    Products with matrices are slow if a block has fewer rows than they have columns.
+    """
+    step = max(_BLOCK // n_classes, fewest) * every
     return (slice(i, min(i + step, n), every) for i in range(0, n, step))
 
 

@@ -6,9 +6,12 @@ import numpy as np
 
 from .softmax import SAMPLE, row_blocks, softmax
 
-# The search ends after a relative step below this: convergence is quadratic, so that the error
-# left is below rounding.
-_SMALL_STEP = 1e-9
+# The search ends after a relative step below this: convergence is cubic, so that the error left is
+# below rounding.
+_SMALL_STEP = 3e-6
+
+# The next order may shorten or stretch a step of Newton by this factor.
+_MOST_CORRECTION = 2.0
 
 
 def tempered(log_proba: np.ndarray, temperature: float) -> np.ndarray:
@@ -48,29 +51,32 @@ def _best_inverse_temperature(
 ) -> float:
     """The best β = 1/T for one row in `every`.
 
-    The slope of the loss in β is Σ w (E_β − E_t) log p, and its curvature is Σ w Var_β log p. E_β
-    and Var_β are mean and variance over the classes with the probabilities softmax(β log p); E_t is
-    the mean with the targets t as probabilities. The slope at β = 0, and its limit at ∞ where only
-    the largest log p of a row counts, tell whether the minimum is at one of these ends. Otherwise
-    Newton's method finds it inside a bracket. The largest log p of each row is subtracted first, so
-    that the limit at ∞ is exact.
+    The slope of the loss in β is Σ w (E_β − E_t) log p, its curvature is Σ w Var_β log p, and the
+    third derivative is Σ w times the third central moment. These moments are over the classes with
+    the probabilities softmax(β log p); E_t is the mean with the targets t as probabilities. The
+    slope at β = 0, and its limit at ∞ where only the largest log p of a row counts, tell whether
+    the minimum is at one of these ends. Otherwise Halley's method finds it inside a bracket. The
+    largest log p of each row is subtracted first, so that the limit at ∞ is exact.
     """
     n_classes = log_proba(slice(0, 1)).shape[1]
 
-    def moments(beta: float) -> tuple[float, float]:
-        """Σ w E_β and Σ w Var_β of log p."""
-        mean = variance = 0.0
+    def moments(beta: float) -> tuple[float, float, float]:
+        """Σ w times the mean of log p, its variance and its third central moment."""
+        mean = second = third = 0.0
         for rows in row_blocks(len(label), n_classes, every):
             value = log_proba(rows)
             value -= value.max(axis=1, keepdims=True)
-            share = np.exp(beta * value)
+            share = beta * value
+            np.exp(share, out=share)
             total = share.sum(axis=1)
-            first = np.einsum("nk,nk->n", share, value) / total
-            value -= first[:, None]
-            value *= value
-            mean += weight[rows] @ first
-            variance += weight[rows] @ (np.einsum("nk,nk->n", share, value) / total)
-        return float(mean), float(variance)
+            own = np.einsum("nk,nk->n", share, value) / total
+            value -= own[:, None]
+            mean += weight[rows] @ own
+            share *= value
+            second += weight[rows] @ (np.einsum("nk,nk->n", share, value) / total)
+            share *= value
+            third += weight[rows] @ (np.einsum("nk,nk->n", share, value) / total)
+        return float(mean), float(second), float(third)
 
     observed = uniform = 0.0
     for rows in row_blocks(len(label), n_classes, every):
@@ -89,12 +95,16 @@ def _best_inverse_temperature(
 
     low, beta, high = 0.0, start, np.inf
     while True:
-        mean, curvature = moments(beta)
+        mean, curvature, bend = moments(beta)
         if mean < observed:
             low = beta
         else:
             high = beta
-        step = (observed - mean) / curvature if curvature > 0 else np.inf
+        step = np.inf
+        if curvature > 0:
+            step = (observed - mean) / curvature
+            shrinkage = 1 + step * bend / (2 * curvature)
+            step /= min(max(shrinkage, 1 / _MOST_CORRECTION), _MOST_CORRECTION)
         if abs(step) <= _SMALL_STEP * beta:
             return beta + step
         new = beta + step
