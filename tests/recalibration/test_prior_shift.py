@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from problems import random_problem, two_columns
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
 from scipy.special import logit
 from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
@@ -190,6 +190,19 @@ def test_the_estimate_is_where_em_ends(n_classes):
     np.testing.assert_allclose(recalibrator.prevalence_, share, atol=1e-12)
 
 
+def test_predictions_that_tell_little_give_all_digits_too():
+    for seed in range(20):
+        proba = 0.5 + np.random.default_rng(seed).uniform(-0.02, 0.021, size=200)
+
+        def slope(share, proba=proba):
+            return np.mean((2 * proba - 1) / (share * proba + (1 - share) * (1 - proba)))
+
+        ends = slope(0.0), slope(1.0)
+        share = fitted(2, pseudo_count=0).adapt(proba).prevalence_[1]
+        root = brentq(slope, 0, 1, xtol=1e-15) if ends[0] > 0 > ends[1] else float(ends[1] > 0)
+        assert share == pytest.approx(root, abs=1e-11)
+
+
 HARD_CASES = {
     "hardly any information": (1e-3, 30),
     "almost certain": (0.02, 200),
@@ -232,8 +245,10 @@ def test_what_the_data_do_not_determine_stays():
 def test_a_fit_that_is_cut_short_warns(monkeypatch):
     proba, old, _ = shifted_problem(4, 50, 0)
     monkeypatch.setattr(prior_shift, "_MOST_STEPS", 1)
+    recalibrator = fitted(4, source_prevalence=old)
     with pytest.warns(ConvergenceWarning, match="has not reached its optimum"):
-        fitted(4, source_prevalence=old).adapt(proba)
+        recalibrator.adapt(proba)
+    assert recalibrator.prevalence_.sum() == pytest.approx(1, abs=1e-15)
 
 
 def test_a_step_of_em_where_newton_fails():
@@ -321,6 +336,7 @@ def test_predictions_that_are_not_calibrated_give_a_warning_when_they_are_moved(
 
 
 def test_calibrated_predictions_give_no_warning():
+    PriorShiftRecalibrator(0.5).fit([0.01, 0.01], [0, 1])  # happens once in fifty times
     rng = np.random.default_rng(0)
     for n in (3, 10, 100, 1000):
         for _ in range(50):

@@ -182,6 +182,7 @@ def test_parameters_without_effect_do_not_count(case):
     recalibrator = ClosedTestRecalibrator(level=1.0).fit(proba, [0, 1, 1, 0, 0, 1])
     assert recalibrator.degrees_of_freedom_ == freedoms
     assert recalibrator.p_values_["intercept and slope"] == 1
+    assert recalibrator.chosen_ == "flexible"  # a level of 1 rejects everything
     assert np.abs(recalibrator.scale_).max() < 30
 
 
