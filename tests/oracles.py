@@ -4,12 +4,35 @@ import itertools
 
 import cvxpy
 import numpy as np
-from scipy.optimize import linprog
+from scipy.optimize import brentq, linprog
+from scipy.special import softmax
 
 
 def normalised(weight, n):
     weight = np.ones(n) if weight is None else np.asarray(weight, dtype=float)
     return weight / weight.sum()
+
+
+def labels_of_prior(log_proba, label, weight):
+    """What samples of a prior expect of maps with parameters for each class (n, K).
+
+    Of two classes, what is predicted; of more, softmax(log p / T) with the best T of the labels and
+    eight samples with labels as predicted.
+    """
+    n_classes = log_proba.shape[1]
+    proba = softmax(log_proba, axis=1)
+    if n_classes == 2:
+        return proba
+    share = 8 * (weight**2).sum()
+    target = (np.eye(n_classes)[label] + share * proba) / (1 + share)
+    scale = np.abs(log_proba).max()
+
+    def slope(inverse):
+        residual = softmax(inverse / scale * log_proba, axis=1) - target
+        return weight @ (residual * log_proba).sum(axis=1) / scale
+
+    best = 0.0 if slope(0.0) >= 0 else brentq(slope, 0, 1e6, xtol=1e-15, rtol=1e-15)
+    return softmax(best / scale * log_proba, axis=1)
 
 
 def smooth_calibration_program(proba, outcome, weight=None):

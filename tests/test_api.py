@@ -189,15 +189,17 @@ def test_the_same_parameter_has_the_same_words(parameter):
 
 @pytest.mark.parametrize("parameter", ["labels", "prior_weight", "input_type"])
 def test_the_same_parameter_of_recalibrators_has_the_same_words(parameter):
-    # a temperature is drawn to the predictions only where it would end at 0
-    others = {"prior_weight": {"TemperatureRecalibrator"}}.get(parameter, set())
+    # a temperature can do without, and maps with parameters for each class are drawn to it
+    of_classes = {"Beta", "Dirichlet", "Quadratic", "Sigmoid", "Spline", "VectorScaling"}
+    kinds = {"Temperature": 1, **dict.fromkeys(of_classes, 2)} if parameter[0] == "p" else {}
     words = {}
     for name in PUBLIC:
         module, _, own = name.rpartition(".")
-        if module == "skcalib.recalibration" and own not in others:
-            words.setdefault(described(name).get(parameter), []).append(name)
-    words.pop(None, None)
-    assert len(words) == 1, words
+        if module == "skcalib.recalibration" and parameter in described(name):
+            kind = kinds.get(own.removesuffix("Recalibrator"), 0)
+            words.setdefault(kind, set()).add(described(name)[parameter])
+    assert set(words) == {0, *kinds.values()}
+    assert all(len(of_kind) == 1 for of_kind in words.values()), words
 
 
 def unannotated(function):

@@ -14,8 +14,8 @@ class IsotonicRecalibrator(PiecewiseRecalibrator):
     r"""Recalibration by isotonic regression.
 
     The calibrated probability is the increasing function of the predicted one that fits the labels
-    best, by default strictly increasing. More than two classes are recalibrated one against the rest, and the rows divided
-    by their sums.
+    best, by default strictly increasing. More than two classes are recalibrated one against the
+    rest, and the rows divided by their sums.
 
     Parameters
     ----------

@@ -153,9 +153,9 @@ class SigmoidRecalibrator(_PolynomialRecalibrator):
         t_i = \frac{y_i + \pi p_i}{1 + \pi},
 
     where :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, that is 1/n for equal weights.
-    With K > 2 classes :math:`\pi` is K/2 times as large, and the :math:`p_i` in :math:`t_i`, but not
-    in :math:`q_i`, are those of a :class:`TemperatureRecalibrator`: so a class with few labels does
-    as the others do.
+    With K > 2 classes :math:`\pi` is K/2 times as large, and the :math:`p_i` in :math:`t_i`, but
+    not in :math:`q_i`, are those of a :class:`TemperatureRecalibrator`: so a class with few labels
+    does as the others do.
     Platt [1]_ regressed on the scores of support vector machines; on probabilities, only the logit
     contains the map that changes nothing. The intercept is 0 and the slope 1 if nothing has to be
     changed, and recalibrating a second time changes nothing (without the prior).
@@ -181,9 +181,9 @@ class SigmoidRecalibrator(_PolynomialRecalibrator):
     >>> y = rng.random(500) < 0.1 + 0.8 * proba  # overconfident
     >>> recalibrator = SigmoidRecalibrator().fit(proba, y)
     >>> recalibrator.intercept_, recalibrator.coef_
-    (array([-0.01...]), array([[0.75...]]))
+    (array([-0.01...]), array([[0.76...]]))
     >>> recalibrator.predict_proba([0.1, 0.9])[:, 1]
-    array([0.15..., 0.83...])
+    array([0.15..., 0.84...])
     """
 
     _degree = 1
@@ -252,9 +252,9 @@ class QuadraticRecalibrator(_PolynomialRecalibrator):
         t_i = \frac{y_i + \pi p_i}{1 + \pi},
 
     where :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, that is 1/n for equal weights.
-    With K > 2 classes :math:`\pi` is K/2 times as large, and the :math:`p_i` in :math:`t_i`, but not
-    in :math:`q_i`, are those of a :class:`TemperatureRecalibrator`: so a class with few labels does
-    as the others do.
+    With K > 2 classes :math:`\pi` is K/2 times as large, and the :math:`p_i` in :math:`t_i`, but
+    not in :math:`q_i`, are those of a :class:`TemperatureRecalibrator`: so a class with few labels
+    does as the others do.
     In the comparison of [1]_ it is among the best for two classes.
 
     Ties are pooled; Newton's method takes :math:`O(n)` for each of a few steps, after sorting. The
@@ -278,7 +278,7 @@ class QuadraticRecalibrator(_PolynomialRecalibrator):
     >>> y = rng.random(500) < proba**2
     >>> recalibrator = QuadraticRecalibrator().fit(proba, y)
     >>> recalibrator.predict_proba([0.1, 0.5, 0.9])[:, 1]
-    array([0.01..., 0.24..., 0.81...])
+    array([0.01..., 0.25..., 0.82...])
     """
 
     _degree = 2
@@ -350,9 +350,9 @@ class BetaRecalibrator(LogisticRecalibrator):
         t_i = \frac{y_i + \pi p_i}{1 + \pi},
 
     where :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, that is 1/n for equal weights.
-    With K > 2 classes :math:`\pi` is K/2 times as large, and the :math:`p_i` in :math:`t_i`, but not
-    in :math:`q_i`, are those of a :class:`TemperatureRecalibrator`: so a class with few labels does
-    as the others do.
+    With K > 2 classes :math:`\pi` is K/2 times as large, and the :math:`p_i` in :math:`t_i`, but
+    not in :math:`q_i`, are those of a :class:`TemperatureRecalibrator`: so a class with few labels
+    does as the others do.
     The family is that of [1]_. The constrained maximum is exact: if the best a or b were negative,
     it is the best one with a = 0 or b = 0. If both are 0, which happens where outcomes fall with
     the predictions, all calibrated probabilities are equal.

@@ -15,6 +15,7 @@ from .._sklearn import Interval
 from .._warnings import warn
 from ._base import PRIOR_CONSTRAINTS, share_of_prior, warn_unless_converged
 from ._logits import LogScaleRecalibrator
+from ._prior import WEIGHT_OF_CLASSES, WEIGHT_OF_TEMPERATURE, prior_of_classes
 
 # If the last Newton step moves scores by more than this, they grow without limit.
 _SETTLED = 0.1
@@ -34,8 +35,8 @@ class SoftmaxRegressionRecalibrator(LogScaleRecalibrator):
     def _fit_scores(self, predictions: Predictions) -> None:
         log_proba = self._log_proba(predictions)
         # zeros are replaced by small numbers in the predictions that make up the prior, too
-        prior = share_of_prior(predictions, self.prior_weight)
-        target = prior * softmax(log_proba.copy())
+        prior, target = self._prior(log_proba, predictions)
+        target *= prior
         target[np.arange(len(target)), predictions.label] += 1 - prior
         change = self._regress(log_proba, target, predictions)
         if change < np.inf:
@@ -47,6 +48,10 @@ class SoftmaxRegressionRecalibrator(LogScaleRecalibrator):
                 "TemperatureRecalibrator.",
                 ConvergenceWarning,
             )
+
+    def _prior(self, log_proba: np.ndarray, predictions: Predictions) -> tuple[float, np.ndarray]:
+        """The share of the prior in the labels, and the probabilities of its labels (n, K)."""
+        return share_of_prior(predictions, self.prior_weight), softmax(log_proba.copy())
 
     def _map_scores(self, log_proba: np.ndarray) -> np.ndarray:
         return softmax(self._scores(self._inputs(log_proba)))
@@ -70,10 +75,11 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
 
     Parameters
     ----------
-    prior_weight : float, default=1.0
-        Number of additional samples, with labels distributed as predicted, that the fit treats as
-        seen. They draw it to the predictions, keep it finite where the outcomes can be separated,
-        and help with few samples. 0 is plain maximum likelihood.
+    prior_weight : float, default=16.0
+        Number of additional samples that the fit treats as seen. They draw it to the predictions,
+        or with K > 2 classes, for which there are K/2 times as many, to the best temperature; keep
+        it finite where the outcomes can be separated; and help with few samples. 0 is plain maximum
+        likelihood.
 
     input_type : {"probabilities", "logits"}, default="probabilities"
         What `X` holds. Logits are the scores of a classifier before its softmax, from -1e6 to 1e6;
@@ -127,8 +133,10 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
     predictions, stays as close to the identity as possible. A class without labels gets a
     probability that is small but positive, unless `prior_weight` is 0.
 
-    There are 2K parameters, and nothing but the prior restrains them: below some 20 samples for
-    each class, fewer or regularised parameters do better.
+    There are 2K parameters, and nothing but the prior restrains them. With K > 2 classes, the
+    labels of the prior are distributed as a :class:`TemperatureRecalibrator` says: with a large
+    `prior_weight` the map is that temperature, and a class with few labels is treated as the others
+    are.
 
     Results are kept at least the machine epsilon away from 0 and 1, so that their log loss is
     finite.
@@ -147,19 +155,22 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
     >>> proba = [[0.8, 0.1, 0.1], [0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
     >>> recalibrator = VectorScalingRecalibrator().fit(proba, ["a", "b", "b", "c"])
     >>> recalibrator.predict_proba([[0.8, 0.1, 0.1]]).round(2)
-    array([[0.56, 0.41, 0.03]])
+    array([[0.74, 0.16, 0.1 ]])
     """
 
     def __init__(
         self,
         *,
-        prior_weight: float = 1.0,
+        prior_weight: float = WEIGHT_OF_CLASSES,
         input_type: str = "probabilities",
         labels: ArrayLike | None = None,
     ) -> None:
         self.prior_weight = prior_weight
         self.input_type = input_type
         self.labels = labels
+
+    def _prior(self, log_proba: np.ndarray, predictions: Predictions) -> tuple[float, np.ndarray]:
+        return prior_of_classes(log_proba, predictions, self.prior_weight)
 
     def _regress(
         self, log_proba: np.ndarray, target: np.ndarray, predictions: Predictions
@@ -212,18 +223,18 @@ class MatrixScalingRecalibrator(AffineRecalibrator):
 
     Parameters
     ----------
-    diagonal_penalty : float, default=50.0
+    diagonal_penalty : float, default=10.0
         Strength that draws the factors of single classes to their mean; with ``numpy.inf`` they
         are equal.
 
-    off_diagonal_penalty : float, default=50.0
+    off_diagonal_penalty : float, default=10.0
         Strength that draws the influences of one class on another to 0; with ``numpy.inf`` they
         are 0.
 
-    intercept_penalty : float, default=50.0
+    intercept_penalty : float, default=10.0
         Strength that draws the shifts to 0; with ``numpy.inf`` they are 0.
 
-    prior_weight : float, default=4.0
+    prior_weight : float, default=8.0
         Number of additional samples, with labels distributed as predicted, that the fit treats as
         seen. They draw it to the predictions, keep it finite where the outcomes can be separated,
         and help with few samples. 0 is plain maximum likelihood.
@@ -282,11 +293,11 @@ class MatrixScalingRecalibrator(AffineRecalibrator):
         + \lambda_o (K - 1) \sum_{j \ne k} W_{jk}^2 + \lambda_b \sum_k b_k^2 \Bigr),
 
     :math:`\lambda_d`, :math:`\lambda_o` and :math:`\lambda_b` being the three penalties in the
-    order of the parameters. :math:`\beta = 1/T` is held back by the prior alone. Between 30 and 120
-    the strengths hardly matter. Where a penalty is infinite, the fit is that of the restricted
-    model, and large penalties approach it: with all three infinite it is the
-    :class:`TemperatureRecalibrator` of the same `prior_weight`, but for β below 0, which turns
-    predictions round, while a temperature ends at infinity.
+    order of the parameters. :math:`\beta = 1/T` is held back by the prior alone. With few samples,
+    strengths between 5 and 50 hardly differ; with many, the weaker ones are better. Where a penalty
+    is infinite, the fit is that of the restricted model, and large penalties approach it: with all
+    three infinite it is the :class:`TemperatureRecalibrator` of the same `prior_weight`, but for β
+    below 0, which turns predictions round, while a temperature ends at infinity.
 
     The objective is convex. Newton's method, started at the identity, has each step solved by
     conjugate gradients, whose products cost :math:`O(n K^2)`; memory is :math:`O(n K + K^2)`. With
@@ -307,7 +318,7 @@ class MatrixScalingRecalibrator(AffineRecalibrator):
     >>> proba = [[0.8, 0.1, 0.1], [0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
     >>> recalibrator = MatrixScalingRecalibrator().fit(proba, ["a", "b", "b", "c"])
     >>> recalibrator.predict_proba([[0.8, 0.1, 0.1]]).round(2)
-    array([[0.77, 0.11, 0.11]])
+    array([[0.78, 0.11, 0.11]])
     """
 
     _parameter_constraints: dict = {
@@ -318,10 +329,10 @@ class MatrixScalingRecalibrator(AffineRecalibrator):
     def __init__(
         self,
         *,
-        diagonal_penalty: float = 50.0,
-        off_diagonal_penalty: float = 50.0,
-        intercept_penalty: float = 50.0,
-        prior_weight: float = 4.0,
+        diagonal_penalty: float = 10.0,
+        off_diagonal_penalty: float = 10.0,
+        intercept_penalty: float = 10.0,
+        prior_weight: float = WEIGHT_OF_TEMPERATURE,
         input_type: str = "probabilities",
         labels: ArrayLike | None = None,
     ) -> None:
@@ -375,10 +386,11 @@ class DirichletRecalibrator(AffineRecalibrator):
     intercept_penalty : float, default=1.0
         Strength that draws the intercepts to 0; with ``numpy.inf`` they are 0.
 
-    prior_weight : float, default=4.0
-        Number of additional samples, with labels distributed as predicted, that the fit treats as
-        seen. They draw it to the predictions, keep it finite where the outcomes can be separated,
-        and help with few samples. 0 is plain maximum likelihood.
+    prior_weight : float, default=16.0
+        Number of additional samples that the fit treats as seen. They draw it to the predictions,
+        or with K > 2 classes, for which there are K/2 times as many, to the best temperature; keep
+        it finite where the outcomes can be separated; and help with few samples. 0 is plain maximum
+        likelihood.
 
     input_type : {"probabilities", "logits"}, default="probabilities"
         What `X` holds. Logits are the scores of a classifier before its softmax, from -1e6 to 1e6;
@@ -432,9 +444,10 @@ class DirichletRecalibrator(AffineRecalibrator):
 
     where :math:`\lambda` is `off_diagonal_penalty` and :math:`\mu` is `intercept_penalty`. The
     strengths do not depend on n: with many samples per class, try smaller ones. Where a penalty is
-    infinite, the fit is that of the restricted model, and large penalties approach it. The diagonal
-    is restrained by the prior alone, so below some 20 samples for each class a temperature does
-    better. For two classes this is beta calibration, regularised and without fixed signs.
+    infinite, the fit is that of the restricted model, and large penalties approach it. With K > 2
+    classes, the labels of the prior are distributed as a :class:`TemperatureRecalibrator` says:
+    with few samples for each class the map is close to that temperature. For two classes this is
+    beta calibration, regularised and without fixed signs.
 
     The objective is convex. Newton's method, started at the identity, has each step solved by
     conjugate gradients, whose products cost :math:`O(n K^2)`; memory is :math:`O(n K + K^2)`. With
@@ -456,7 +469,7 @@ class DirichletRecalibrator(AffineRecalibrator):
     >>> proba = [[0.8, 0.1, 0.1], [0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]]
     >>> recalibrator = DirichletRecalibrator().fit(proba, ["a", "b", "b", "c"])
     >>> recalibrator.predict_proba([[0.8, 0.1, 0.1]]).round(2)
-    array([[0.72, 0.22, 0.05]])
+    array([[0.76, 0.14, 0.09]])
     """
 
     def __init__(
@@ -464,7 +477,7 @@ class DirichletRecalibrator(AffineRecalibrator):
         *,
         off_diagonal_penalty: float = 100.0,
         intercept_penalty: float = 1.0,
-        prior_weight: float = 4.0,
+        prior_weight: float = WEIGHT_OF_CLASSES,
         input_type: str = "probabilities",
         labels: ArrayLike | None = None,
     ) -> None:
@@ -473,6 +486,9 @@ class DirichletRecalibrator(AffineRecalibrator):
         self.prior_weight = prior_weight
         self.input_type = input_type
         self.labels = labels
+
+    def _prior(self, log_proba: np.ndarray, predictions: Predictions) -> tuple[float, np.ndarray]:
+        return prior_of_classes(log_proba, predictions, self.prior_weight)
 
     def _regress(
         self, log_proba: np.ndarray, target: np.ndarray, predictions: Predictions

@@ -91,11 +91,13 @@ class SplineRecalibrator(DrawnOneVsRestRecalibrator):
     over natural cubic splines [1]_ with the given knots, which are straight lines beyond the first
     and the last; :math:`\pi` is `prior_weight` times :math:`\sum_i w_i^2`, that is 1/n for equal
     weights. With K > 2 classes :math:`\pi` is K/2 times as large, and the :math:`p_i` in
-    :math:`t_i`, but not in :math:`q_i`, are those of a :class:`TemperatureRecalibrator`. For the given λ the minimum is exact. It is estimated as the mode of the posterior
-    distribution of :math:`\sigma = (n \lambda)^{-1/2}`, the scale of the curvature, on a grid of
-    powers of 2 from 1/256 to 8: its marginal likelihood, by Laplace's approximation as in [2]_,
-    times the prior density :math:`2 e^{-2 \sigma}`, which favours the straight line [3]_. (For
-    unequal weights, :math:`1 / \sum_i w_i^2` takes the place of n.)
+    :math:`t_i`, but not in :math:`q_i`, are those of a :class:`TemperatureRecalibrator`.
+
+    For the given λ the minimum is exact. It is estimated as the mode of the posterior distribution
+    of :math:`\sigma = (n \lambda)^{-1/2}`, the scale of the curvature, on a grid of powers of 2
+    from 1/256 to 8: its marginal likelihood, by Laplace's approximation as in [2]_, times the prior
+    density :math:`2 e^{-2 \sigma}`, which favours the straight line [3]_. (For unequal weights,
+    :math:`1 / \sum_i w_i^2` takes the place of n.)
 
     Knots that are not more than 0.01 apart on the logit scale are left out. Ties are pooled. The
     cost is :math:`O(n K^2)` for K knots and each of some forty steps of Newton's method, after
@@ -124,7 +126,7 @@ class SplineRecalibrator(DrawnOneVsRestRecalibrator):
     >>> y = rng.random(500) < proba**2
     >>> recalibrator = SplineRecalibrator().fit(proba, y)
     >>> recalibrator.predict_proba([0.1, 0.5, 0.9])[:, 1]
-    array([0.02..., 0.24..., 0.83...])
+    array([0.02..., 0.25..., 0.83...])
     """
 
     _parameter_constraints: dict = {

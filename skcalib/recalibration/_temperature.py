@@ -7,6 +7,7 @@ from .._inputs.predictions import Predictions
 from .._numerics.temperature import best_temperature, tempered
 from ._base import PRIOR_CONSTRAINTS, share_of_prior
 from ._logits import LogScaleRecalibrator
+from ._prior import WEIGHT_OF_TEMPERATURE
 
 
 class TemperatureRecalibrator(LogScaleRecalibrator):
@@ -17,10 +18,11 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
 
     Parameters
     ----------
-    prior_weight : float, default=None
+    prior_weight : float, default=8.0
         Number of additional samples, with labels distributed as predicted, that the fit treats as
-        seen. They draw it to the predictions. 0 is plain maximum likelihood. None is the same, but
-        becomes 1 where maximum likelihood would end in certainty, at T = 0.
+        seen. They draw it to the predictions, and help with few samples. 0 is plain maximum
+        likelihood. None is the same, but becomes 1 where maximum likelihood would end in certainty,
+        at T = 0.
 
     input_type : {"probabilities", "logits"}, default="probabilities"
         What `X` holds. Logits are the scores of a classifier before its softmax, from -1e6 to 1e6;
@@ -65,8 +67,8 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
 
     If every label has the largest probability of its row, no T above 0 is best. At :math:`T = 0`
     the row's largest probabilities share everything; that is the fit with `prior_weight=0`. It
-    happens with few samples, and new ones are seldom as certain: so by default one sample's weight
-    of the predictions themselves keeps T above 0 then.
+    happens with few samples, and new ones are seldom as certain. With a positive `prior_weight` T
+    is positive.
 
     Results are kept at least the machine epsilon away from 0 and 1, so that their log loss is
     finite.
@@ -79,11 +81,13 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
     Examples
     --------
     >>> from skcalib.recalibration import TemperatureRecalibrator
-    >>> recalibrator = TemperatureRecalibrator().fit([0.9, 0.9, 0.9, 0.1], [1, 1, 0, 0])
-    >>> recalibrator.temperature_
+    >>> recalibrator = TemperatureRecalibrator(prior_weight=0)
+    >>> round(recalibrator.fit([0.9, 0.9, 0.9, 0.1], [1, 1, 0, 0]).temperature_, 6)
     2.0
     >>> recalibrator.predict_proba([0.9])
     array([[0.25, 0.75]])
+    >>> TemperatureRecalibrator().fit([0.9, 0.9, 0.9, 0.1], [1, 1, 0, 0]).temperature_
+    1.26...
     """
 
     _parameter_constraints: dict = {
@@ -94,7 +98,7 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
     def __init__(
         self,
         *,
-        prior_weight: float | None = None,
+        prior_weight: float | None = WEIGHT_OF_TEMPERATURE,
         input_type: str = "probabilities",
         labels: ArrayLike | None = None,
     ) -> None:

@@ -164,7 +164,8 @@ def test_every_family_with_a_formula_has_one():
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_temperature_by_hand(engine):
     # T = 2 makes odds of 9 odds of 3
-    recalibrator = TemperatureRecalibrator().fit([0.9, 0.9, 0.9, 0.1], [1, 1, 0, 0])
+    recalibrator = TemperatureRecalibrator(prior_weight=0)
+    recalibrator.fit([0.9, 0.9, 0.9, 0.1], [1, 1, 0, 0])
     database = table_of(engine, [[0.9]], ["score"])
     expressions = export_sql(recalibrator, columns=["score"])
     np.testing.assert_allclose(select(database, expressions), [[0.25, 0.75]], rtol=1e-14)

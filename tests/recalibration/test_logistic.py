@@ -4,6 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from oracles import labels_of_prior
 from problems import random_problem, two_columns
 from scipy.optimize import minimize
 from scipy.special import expit, logit
@@ -15,6 +16,7 @@ from skcalib.recalibration import (
     BetaRecalibrator,
     QuadraticRecalibrator,
     SigmoidRecalibrator,
+    VectorScalingRecalibrator,
 )
 
 EPS = np.finfo(np.float64).eps
@@ -92,7 +94,7 @@ def test_equals_a_general_optimiser(make, seed, prior_weight):
 def test_no_other_map_of_the_family_is_better(make, seed):
     rng = np.random.default_rng(seed)
     label, proba = random_problem(rng, 30)
-    target, weight = weighted_target(proba, label, None, 1.0)
+    target, weight = weighted_target(proba, label, None, 16.0)
     design, n_bounded, _ = features(make, proba)
     fitted = logit(make().fit(proba, label).predict_proba(proba)[:, 1])
     coefficients = np.linalg.lstsq(design, fitted, rcond=None)[0]
@@ -204,8 +206,8 @@ def test_quadratic_need_not_keep_the_ranking():
 @whole_family
 def test_several_classes_are_one_against_the_rest(make):
     label, proba = random_problem(np.random.default_rng(0), 200, 4)
-    recalibrator = make().fit(proba, label)
-    singles = [make().fit(proba[:, k], label == k) for k in range(4)]
+    recalibrator = make(prior_weight=0).fit(proba, label)
+    singles = [make(prior_weight=0).fit(proba[:, k], label == k) for k in range(4)]
     np.testing.assert_allclose(
         coefficients(recalibrator),
         np.vstack([coefficients(single) for single in singles]),
@@ -214,6 +216,37 @@ def test_several_classes_are_one_against_the_rest(make):
     columns = [single.predict_proba(proba[:, k])[:, 1] for k, single in enumerate(singles)]
     expected = np.column_stack(columns) / np.sum(columns, axis=0)[:, None]
     np.testing.assert_allclose(recalibrator.predict_proba(proba), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@whole_family
+def test_the_prior_of_several_classes_is_a_temperature(make, weighted):
+    rng = np.random.default_rng(1)
+    label, proba = random_problem(rng, 60, 4)
+    weight = rng.random(60) if weighted else np.ones(60)
+    weight /= weight.sum()
+    recalibrator = make(prior_weight=6).fit(proba, label, sample_weight=weight)
+    share = 2 * 6 * (weight**2).sum()  # half of four classes
+    expected = labels_of_prior(np.log(proba), label, weight)
+    for k in range(4):
+        target = ((label == k) + share * expected[:, k]) / (1 + share)
+        design, n_bounded, _ = features(make, proba[:, k])
+        fitted = logit(recalibrator._map_binary(proba[:, k], recalibrator.maps_[k]))
+        found = np.linalg.lstsq(design, fitted, rcond=None)[0]
+        best = soft_loss(found, design, target, weight)
+        for scale in 10.0 ** rng.uniform(-4, 0, size=50):
+            moved = found + scale * rng.normal(size=len(found))
+            moved[:n_bounded] = np.maximum(moved[:n_bounded], 0)
+            assert soft_loss(moved, design, target, weight) >= best - 1e-14
+
+
+@pytest.mark.parametrize("make", [SigmoidRecalibrator, VectorScalingRecalibrator])
+def test_a_class_without_labels_has_those_of_its_prior(make):
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.ones(6), size=300)
+    fitted = make(labels=range(6)).fit(proba, rng.integers(0, 5, size=300)).predict_proba(proba)
+    # predictions tell nothing, so that the temperature is high; eight samples for each class
+    assert fitted[:, 5].mean() == pytest.approx(8 / 348, rel=0.1)
 
 
 @whole_family

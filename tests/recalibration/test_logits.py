@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from oracles import labels_of_prior
 from problems import logit_problem
 from scipy.optimize import brentq
 from scipy.special import expit, log_softmax, softmax
@@ -44,7 +45,8 @@ def declared(recalibrator, **params):
 def test_temperature_by_hand():
     # two of three are right where odds of 4 are claimed: odds of 2, the square root
     odds = np.log(4) * np.array([1, 1, -1])
-    recalibrator = TemperatureRecalibrator(input_type="logits").fit(odds, [1, 0, 0])
+    recalibrator = TemperatureRecalibrator(prior_weight=0, input_type="logits")
+    recalibrator.fit(odds, [1, 0, 0])
     assert recalibrator.temperature_ == pytest.approx(2, rel=1e-14)
     np.testing.assert_allclose(recalibrator.predict_proba(odds[:1]), [[1 / 3, 2 / 3]], rtol=1e-14)
     # the same odds of 2, from log-odds that no probability can hold
@@ -83,8 +85,9 @@ def test_gradient_vanishes_at_scalings_of_logits(n_classes, scale):
     label, logits = logit_problem(n_classes)
     logits *= scale
     log_proba = log_softmax(logits, axis=1)
-    share = 2 / len(label)  # two prior samples
-    target = (np.eye(n_classes)[label] + share * softmax(logits, axis=1)) / (1 + share)
+    share = n_classes / len(label)  # two prior samples of two classes, one more for each further
+    expected = labels_of_prior(log_proba, label, np.full(len(label), 1 / len(label)))
+    target = (np.eye(n_classes)[label] + share * expected) / (1 + share)
     vector = VectorScalingRecalibrator(prior_weight=2, input_type="logits").fit(logits, label)
     residual = softmax(log_proba * vector.scale_ + vector.shift_, axis=1) - target
     size = np.abs(residual).mean(axis=0)

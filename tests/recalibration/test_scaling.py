@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import scipy.special
+from oracles import labels_of_prior
 from problems import random_problem, two_columns
 from scipy.optimize import minimize
 from sklearn.base import clone
@@ -40,15 +41,18 @@ regressions = pytest.mark.parametrize(
 )
 
 
-def target_of(proba, label, weight, prior_weight):
-    share = prior_weight * (weight**2).sum()
-    return (np.eye(proba.shape[1])[label] + share * proba) / (1 + share)
+def target_of(recalibrator, proba, label, weight):
+    share, expected = recalibrator.prior_weight * (weight**2).sum(), proba
+    if not isinstance(recalibrator, MatrixScalingRecalibrator):
+        share *= proba.shape[1] / 2
+        expected = labels_of_prior(np.log(proba), label, weight)
+    return (np.eye(proba.shape[1])[label] + share * expected) / (1 + share)
 
 
 def objective(recalibrator, parameters, proba, label, weight):
     """The documented objective, term by term; parameters are (W, b) or (v, b)."""
     n_classes = proba.shape[1]
-    target = target_of(proba, label, weight, recalibrator.prior_weight)
+    target = target_of(recalibrator, proba, label, weight)
     factors, shift = parameters
     log_proba, penalty = np.log(proba), 0.0
     if isinstance(recalibrator, VectorScalingRecalibrator):
@@ -146,7 +150,7 @@ def test_strong_penalties_leave_a_temperature():
     label, proba, _ = weighted_problem(0, 100, 3)
     strong = dict.fromkeys(["diagonal_penalty", "off_diagonal_penalty", "intercept_penalty"], 1e7)
     recalibrator = MatrixScalingRecalibrator(**strong).fit(proba, label)
-    temperature = TemperatureRecalibrator(prior_weight=4.0).fit(proba, label)
+    temperature = TemperatureRecalibrator().fit(proba, label)
     np.testing.assert_allclose(
         recalibrator.coef_, np.eye(3) / temperature.temperature_, rtol=1e-5, atol=1e-6
     )
@@ -169,12 +173,18 @@ def test_matrix_scaling_follows_data_where_there_are_many():
 
 
 @regressions
-def test_a_strong_prior_leaves_the_predictions(recalibrator):
-    label, proba, _ = weighted_problem(0)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_strong_prior_leaves_the_predictions_or_a_temperature(recalibrator, n_classes):
+    label, proba, _ = weighted_problem(0, n_classes=n_classes)
+    expected = proba
+    if n_classes > 2 and not isinstance(recalibrator, MatrixScalingRecalibrator):
+        expected = TemperatureRecalibrator().fit(proba, label).predict_proba(proba)
+        assert np.abs(expected - proba).max() > 0.05
     recalibrator = clone(recalibrator).set_params(prior_weight=1e9)
-    np.testing.assert_allclose(
-        recalibrator.fit(proba, label).predict_proba(proba), proba, atol=1e-4
-    )
+    if isinstance(recalibrator, DirichletRecalibrator):  # without what holds the intercepts
+        recalibrator.set_params(intercept_penalty=1e-9)
+    fitted = recalibrator.fit(proba, label).predict_proba(proba)
+    np.testing.assert_allclose(fitted, expected, atol=1e-4)
 
 
 def test_what_constant_predictions_do_not_determine_stays():
@@ -375,8 +385,12 @@ def test_a_strong_prior_keeps_votes_but_for_zeros(recalibrator):
     rng = np.random.default_rng(0)
     proba = rng.multinomial(20, [0.7, 0.2, 0.1], size=60) / 20
     fitted = clone(recalibrator).set_params(prior_weight=1e9)
-    fitted.fit(proba, rng.integers(0, 3, size=60))
+    label = rng.integers(0, 3, size=60)
+    fitted.fit(proba, label)
     expected = np.maximum(proba, 1 / 40)
+    if not isinstance(recalibrator, MatrixScalingRecalibrator):
+        temperature = TemperatureRecalibrator().fit(proba, label).temperature_
+        expected **= 1 / temperature
     expected /= expected.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(fitted.predict_proba(proba), expected, atol=1e-7)
 
@@ -474,7 +488,7 @@ def test_all_penalties_infinite_leave_a_temperature():
     label, proba, weight = weighted_problem(0, 100, 4)
     infinite = dict.fromkeys(PENALTIES[MatrixScalingRecalibrator], np.inf)
     fitted = MatrixScalingRecalibrator(**infinite).fit(proba, label, sample_weight=weight)
-    temperature = TemperatureRecalibrator(prior_weight=4.0).fit(proba, label, sample_weight=weight)
+    temperature = TemperatureRecalibrator().fit(proba, label, sample_weight=weight)
     np.testing.assert_allclose(
         fitted.coef_, np.eye(4) / temperature.temperature_, rtol=1e-9, atol=0
     )

@@ -45,7 +45,7 @@ def weighted_problem(seed, n=50, n_classes=3):
 
 def test_temperature_by_hand():
     # two of three are right where odds of 4 are claimed: odds of 2, the square root
-    recalibrator = TemperatureRecalibrator().fit([0.8, 0.8, 0.2], [1, 0, 0])
+    recalibrator = TemperatureRecalibrator(prior_weight=0).fit([0.8, 0.8, 0.2], [1, 0, 0])
     assert recalibrator.temperature_ == pytest.approx(2, abs=1e-14)
     np.testing.assert_allclose(recalibrator.predict_proba([0.8]), [[1 / 3, 2 / 3]], atol=1e-15)
 
@@ -68,7 +68,7 @@ def test_temperature_equals_a_root_finder(n_classes, prior_weight):
 
 def test_no_temperature_is_better():
     label, proba, _ = weighted_problem(1, 100, 4)
-    recalibrator = TemperatureRecalibrator().fit(proba, label)
+    recalibrator = TemperatureRecalibrator(prior_weight=0).fit(proba, label)
     best = log_loss(label, recalibrator.predict_proba(proba))
     for factor in (0.5, 0.9, 0.999, 1.001, 1.1, 2):
         moved = clone(recalibrator).fit(proba, label)
@@ -91,7 +91,7 @@ def test_any_labels(recalibrator, names):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_by_default_the_prior_counts_where_certainty_would_be_best(n_classes):
+def test_with_none_the_prior_counts_where_certainty_would_be_best(n_classes):
     label, proba, weight = weighted_problem(3, n_classes=n_classes)
     default, plain, prior = (
         TemperatureRecalibrator(prior_weight=w, labels=range(n_classes)) for w in (None, 0.0, 1.0)
@@ -124,7 +124,7 @@ def test_all_labels_on_top_are_temperature_zero():
 
 
 def test_predictions_worse_than_none_are_temperature_infinity():
-    recalibrator = TemperatureRecalibrator().fit([0.9, 0.8, 0.3], [0, 0, 1])
+    recalibrator = TemperatureRecalibrator(prior_weight=0).fit([0.9, 0.8, 0.3], [0, 0, 1])
     assert recalibrator.temperature_ == np.inf
     np.testing.assert_array_equal(recalibrator.predict_proba([0.1, 0.9]), np.full((2, 2), 0.5))
 
