@@ -119,8 +119,9 @@ def test_every_estimator_is_among_the_cases():
         "QuantileRecalibrator",
         "RecalibratedRegressor",
     }
+    functions = {"export_sql", "export_table", "export_text", "probabilities_of_logits"}
     all_names = {*hypothesis_tests.__all__, *recalibration.__all__}
-    assert covered | others == all_names - of_forecasts
+    assert covered | others | functions == all_names - of_forecasts
 
 
 @all_measures
