@@ -1,5 +1,6 @@
 """Kernels on the simplex, and their bandwidths."""
 
+import math
 from collections.abc import Callable
 from functools import partial
 from numbers import Real
@@ -35,8 +36,8 @@ class KernelFamily(NamedTuple):
 KERNELS = {
     "total-variation": KernelFamily("cityblock", 0.5, 1.0),
     "laplacian": KernelFamily("cityblock", 1.0, 2.0),
-    "exponential": KernelFamily("euclidean", 1.0, np.sqrt(2.0)),
-    "rbf": KernelFamily("euclidean", 1.0, np.sqrt(2.0), is_gaussian=True),
+    "exponential": KernelFamily("euclidean", 1.0, math.sqrt(2.0)),
+    "rbf": KernelFamily("euclidean", 1.0, math.sqrt(2.0), is_gaussian=True),
 }
 
 KERNEL_CONSTRAINTS: dict = {

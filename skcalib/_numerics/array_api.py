@@ -22,8 +22,8 @@ Array = Any  # of NumPy, torch or JAX
 # Normal distributions and kernels are constant beyond this many standard deviations.
 _FARTHEST = 1e8
 
-# From here on the continued fraction of erfcx has all digits with this many terms; exp(x²) has
-# them before, and does not overflow in single precision.
+# From here on this many terms of the asymptotic series of erfcx are enough. Before, exp(x²) and
+# erfc are finite in single precision.
 _LARGE, _TERMS = 8.0, 16
 
 
@@ -46,11 +46,12 @@ def erfcx(x: Array) -> Array:
     if not is_jax_namespace(xp):
         return special_functions(xp).erfcx(x)
     small, large = xp.clip(x, None, _LARGE), xp.clip(x, _LARGE, None)
-    value = large
-    for term in range(_TERMS, 0, -1):
-        value = large + term / 2 / value
-    erfc = special_functions(xp).erfc(small)
-    return xp.where(x < _LARGE, xp.exp(small**2) * erfc, 1 / (math.sqrt(math.pi) * value))
+    half = 1 / (2 * large**2)
+    series = xp.ones_like(x)
+    for term in range(2 * _TERMS - 1, 0, -2):  # 1 − q + 3 q² − 15 q³ + … with q = 1/(2x²)
+        series = 1 - term * half * series
+    near = xp.exp(small**2) * special_functions(xp).erfc(small)
+    return xp.where(x < _LARGE, near, series / (math.sqrt(math.pi) * large))
 
 
 def bounded_ratio(shift: Array, spread: Array) -> Array:
@@ -92,7 +93,7 @@ def distances(s: Array, t: Array, metric: str) -> Array:
         square = xp.sum(gap**2, axis=-1)
         is_apart = square > 0  # the root has no derivative at 0
         return xp.where(is_apart, xp.sqrt(xp.where(is_apart, square, 1.0)), 0.0)
-    return cdist(s, t, metric)
+    return cdist(s, t, metric).astype(s.dtype, copy=False)  # it is always in double precision
 
 
 def stop_gradient(array: Array) -> Array:

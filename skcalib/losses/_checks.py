@@ -87,6 +87,12 @@ def check_batch(
 
 def check_class_batch(prediction: Array, target: Array) -> None:
     """Scores of all classes for each sample, and labels that count from 0."""
+    if not is_array_api_obj(prediction):
+        raise TypeError(
+            "prediction must be an array with scores of classes; found "
+            f"{type(prediction).__name__}. Use distribution_matching_loss for forecasts of a "
+            "number."
+        )
     shape = tuple(prediction.shape)
     if len(shape) not in (1, 2) or shape[0] != target.shape[0] or 0 in shape:
         raise ValueError(

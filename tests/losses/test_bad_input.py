@@ -1,0 +1,180 @@
+"""Errors name the argument, the rule, what was found and the remedy."""
+
+import numpy as np
+import pytest
+from loss_cases import FEATURES, GROUP, LABEL, LOGITS, LOSS, MEAN, STD, THRESHOLDS, WEIGHT, Y
+from loss_packages import FRAMEWORKS
+
+from skcalib.losses import (
+    Draws,
+    distribution_matching_loss,
+    kde_calibration_loss,
+    smooth_calibration_loss,
+)
+
+NORMAL, DRAWS = (MEAN, STD), Draws(np.ones((len(Y), 2)))
+LINE = {"bandwidth": 1.0, "given_bandwidth": 1.0}
+MARGINAL = {"calibration": "marginal", "bandwidth": 1.0}
+
+BAD = {
+    # shapes
+    "target with two axes": (LOGITS, LABEL[:, None], {}, r"target must have shape \(n_samples,\)"),
+    "target without axes": (LOGITS, np.array(1), {}, "target must have shape"),
+    "batch of one": (LOGITS[:1], LABEL[:1], {}, "at least 2 samples.*found 1.*drop_last"),
+    "more scores than labels": (LOGITS, LABEL[:5], {}, r"the 5 samples of target; found \(7, 4\)"),
+    "images": (LOGITS[:, :, None], LABEL, {}, "Flatten axes such as those of pixels"),
+    "weights": (
+        LOGITS,
+        LABEL,
+        {"sample_weight": WEIGHT[:3]},
+        r"sample_weight must .*\(3,\)",
+    ),
+    "labels of type float": (LOGITS, LABEL * 1.0, {}, "target must hold integers 0, …, 3"),
+    "column of means": ((MEAN[:, None], STD), Y, LINE, r"mean must have shape .*\(7, 1\).*squeeze"),
+    "one std": ((MEAN, STD[:1]), Y, LINE, r"std must have shape .* found \(1,\)"),
+    "three arrays": ((MEAN, STD, STD), Y, LINE, "tuple of 3. Pass means and standard deviations"),
+    "flat draws": (Draws(MEAN), Y, MARGINAL, "values of Draws must have two axes"),
+    "flat parameters": (
+        Draws(np.ones((7, 2)), parameters=MEAN),
+        Y,
+        LINE,
+        "parameters of Draws must have two axes",
+    ),
+    "cdf of another shape": (
+        Draws(np.ones((7, 2)), cdf=lambda t: np.ones(3)),
+        Y,
+        {"calibration": "quantile"},
+        r"cdf of Draws must return shape \(7,\) .* found \(3,\)",
+    ),
+    "number as threshold": (
+        NORMAL,
+        Y,
+        MARGINAL | {"kernel": "tanh", "thresholds": np.array(0.0)},
+        r"thresholds must have shape \(n_thresholds,\)",
+    ),
+    "wide given": (
+        LOGITS,
+        LABEL,
+        {"calibration": "individual", "given": FEATURES[None]},
+        "given must have shape .* or .*n_features",
+    ),
+    # types
+    "list": ([MEAN, STD], Y, LINE, "prediction must be an array .*; found list"),
+    "list of labels": (LOGITS, LABEL.tolist(), {}, "target must be an array .*; found list"),
+    "list of thresholds": (
+        NORMAL,
+        Y,
+        MARGINAL | {"kernel": "tanh", "thresholds": [0.0]},
+        "thresholds must be an array",
+    ),
+    # forms
+    "form of classes": (NORMAL, Y, {"calibration": "canonical"}, "is for classes; found forecasts"),
+    "form of numbers": (LOGITS, LABEL, {"calibration": "quantile"}, "is for forecasts of a number"),
+    "no form": (LOGITS, LABEL, {"calibration": "strong"}, "calibration"),
+    "no groups": (NORMAL, Y, {"calibration": "group"}, "given must be an array"),
+    "groups": (NORMAL, Y, MARGINAL | {"given": GROUP}, "given must be None for .*'marginal'"),
+    "draws without parameters": (
+        DRAWS,
+        Y,
+        LINE,
+        "given must hold what the distributions",
+    ),
+    "no given bandwidth": (
+        NORMAL,
+        Y,
+        {"bandwidth": 1.0},
+        "given_bandwidth must be a number",
+    ),
+    "no bandwidth of features": (
+        LOGITS,
+        LABEL,
+        {"calibration": "individual", "given": FEATURES},
+        "given_bandwidth must be a number",
+    ),
+    "no thresholds": (NORMAL, Y, {"calibration": "decision"}, "thresholds must be given for cali"),
+    # kernels
+    "no bandwidth": (NORMAL, Y, {"given_bandwidth": 1.0}, "bandwidth must be a number for kernel"),
+    "median": (NORMAL, Y, LINE | {"bandwidth": "median"}, "bandwidth"),
+    "bandwidth of energy": (NORMAL, Y, MARGINAL | {"kernel": "energy"}, "bandwidth must be None"),
+    "kernel of PITs": (
+        NORMAL,
+        Y,
+        {"calibration": "quantile", "kernel": "moments"},
+        "kernel must be one of 'energy', 'laplacian', 'rbf' .* compares PITs; found 'moments'",
+    ),
+    "draws without cdf": (DRAWS, Y, {"calibration": "quantile"}, "Draws must have a cdf"),
+    "kernel without thresholds": (
+        NORMAL,
+        Y,
+        MARGINAL | {"kernel": "tanh"},
+        "thresholds must be given for kernel='tanh'",
+    ),
+    "kernel of classes": (
+        LOGITS,
+        LABEL,
+        {"kernel": "energy"},
+        "kernel must be left out",
+    ),
+    "thresholds of classes": (
+        LOGITS,
+        LABEL,
+        {"thresholds": THRESHOLDS},
+        "thresholds must be left out for classes.*found an array",
+    ),
+    # losses
+    "no loss": (LOGITS, LABEL, {"calibration": "decision"}, "loss must be given .* found None"),
+    "loss in vain": (LOGITS, LABEL, {"loss": LOSS}, "loss must be given .* found an array"),
+    "transposed loss": (
+        LOGITS,
+        LABEL,
+        {"calibration": "decision", "loss": LOSS.T},
+        r"loss must have shape \(n_actions, n_classes\) with 4 classes; found \(4, 3\)",
+    ),
+    "loss of numbers": (NORMAL, Y, LINE | {"loss": LOSS}, "loss must be None for forecasts"),
+    "flat class kernel": (
+        LOGITS,
+        LABEL,
+        {"class_kernel": np.ones(4)},
+        r"class_kernel must have shape .* found \(4,\).*diagonal",
+    ),
+    "class kernel of one class": (
+        LOGITS,
+        LABEL,
+        {"calibration": "marginal", "class_kernel": np.eye(4)},
+        "class_kernel must be None for calibration='marginal'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_of_matching(name):
+    prediction, target, options, message = BAD[name]
+    with pytest.raises((ValueError, TypeError), match=message):
+        distribution_matching_loss(prediction, target, **options)
+
+
+@pytest.mark.parametrize(
+    ("loss", "prediction", "options", "message"),
+    [
+        (smooth_calibration_loss, LOGITS, {"bandwidth": 1e-6}, "bandwidth"),
+        (smooth_calibration_loss, LOGITS, {"inputs": "scores"}, "inputs"),
+        (smooth_calibration_loss, NORMAL, {}, "tuple"),
+        (smooth_calibration_loss, LOGITS[:3], {}, "the 7 samples of target"),
+        (kde_calibration_loss, LOGITS, {"order": 0.5}, "order"),
+    ],
+)
+def test_bad_input_of_other_losses(loss, prediction, options, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        loss(prediction, LABEL, **options)
+
+
+def test_an_empty_batch_is_refused():
+    with pytest.raises(ValueError, match="at least 1 sample; found 0"):
+        smooth_calibration_loss(LOGITS[:0], LABEL[:0])
+
+
+@pytest.mark.skipif(not FRAMEWORKS, reason="needs torch or JAX")
+def test_packages_are_not_mixed():
+    package = next(iter(FRAMEWORKS.values()))
+    with pytest.raises(TypeError, match="prediction and target must be arrays of the same package"):
+        distribution_matching_loss(package.asarray(LOGITS), LABEL)
