@@ -238,6 +238,7 @@ WITH_PRIOR_OR_FOLDS = {
     "binning, uniform",
     "closed test",
     "decision",
+    "ensemble temperature",
     "intercept",
     "isotonic",
     "matrix scaling",

@@ -20,6 +20,7 @@ from ._regressor import RecalibratedRegressor
 from ._scaling import DirichletRecalibrator, MatrixScalingRecalibrator, VectorScalingRecalibrator
 from ._spline import SplineRecalibrator
 from ._temperature import TemperatureRecalibrator
+from ._temperature_ensemble import EnsembleTemperatureRecalibrator
 from ._updating import ClosedTestRecalibrator, InterceptRecalibrator
 from ._venn_abers import VennAbersRecalibrator
 
@@ -30,6 +31,7 @@ __all__ = [
     "ClosedTestRecalibrator",
     "DecisionRecalibrator",
     "DirichletRecalibrator",
+    "EnsembleTemperatureRecalibrator",
     "IdentityForecastRecalibrator",
     "IdentityRecalibrator",
     "InterceptRecalibrator",

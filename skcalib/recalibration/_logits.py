@@ -56,11 +56,10 @@ def probabilities_of_logits(logits: ArrayLike) -> np.ndarray:
     return proba[:, 1] if scores.ndim == 1 else proba
 
 
-class LogScaleRecalibrator(Recalibrator):
-    """The softmax of scores that depend on log-probabilities: those of predictions, or of logits.
+class ScoreRecalibrator(Recalibrator):
+    """A map of log-probabilities: those of predictions, or of logits.
 
-    `_fit_scores` and `_map_scores` get them from here. `_linear_map` returns what the scores are:
-    factors of each class (K,), or a matrix (K, K), and shifts (K,).
+    `_fit_scores` and `_map_scores` get them from here.
     """
 
     _parameter_constraints: dict = {
@@ -69,6 +68,43 @@ class LogScaleRecalibrator(Recalibrator):
     }
 
     _is_smooth = True
+
+    def _fit(self, predictions: Predictions) -> None:
+        is_exact = predictions.log_proba is not None
+        self.smallest_probability_ = 0.0 if is_exact else smallest_probability(predictions.proba)
+        self._fit_scores(predictions)
+
+    def _log_proba(self, predictions: Predictions, rows: slice = slice(None)) -> np.ndarray:
+        """log p of all classes (b, K), which may be changed."""
+        if predictions.log_proba is not None:
+            return predictions.log_proba[rows].copy()
+        return log_matrix(predictions.proba[rows], self.smallest_probability_)
+
+    def _map(self, proba: np.ndarray) -> np.ndarray:
+        if self.input_type == "probabilities":  # else these are log-probabilities
+            proba = log_matrix(proba, self.smallest_probability_)
+        return clipped(self._map_scores(proba))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = self.input_type == "probabilities"
+        return tags
+
+    @abstractmethod
+    def _fit_scores(self, predictions: Predictions) -> None:
+        """Set the parameters."""
+
+    @abstractmethod
+    def _map_scores(self, log_proba: np.ndarray) -> np.ndarray:
+        """From log-probabilities (n, K) to calibrated probabilities."""
+
+
+class LogScaleRecalibrator(ScoreRecalibrator):
+    """The softmax of scores that are linear in log-probabilities.
+
+    `_linear_map` returns what the scores are: factors of each class (K,), or a matrix (K, K), and
+    shifts (K,).
+    """
 
     def to_module(self, *, dtype: Any = None) -> Any:
         """The fitted map as a module of PyTorch, to append to a network.
@@ -96,29 +132,8 @@ class LogScaleRecalibrator(Recalibrator):
         check_is_fitted(self)
         return scaling_module(*self._linear_map(), self.smallest_probability_, dtype)
 
-    def _fit(self, predictions: Predictions) -> None:
-        is_exact = predictions.log_proba is not None
-        self.smallest_probability_ = 0.0 if is_exact else smallest_probability(predictions.proba)
-        self._fit_scores(predictions)
-
-    def _log_proba(self, predictions: Predictions, rows: slice = slice(None)) -> np.ndarray:
-        """log p of all classes (b, K), which may be changed."""
-        if predictions.log_proba is not None:
-            return predictions.log_proba[rows].copy()
-        return log_matrix(predictions.proba[rows], self.smallest_probability_)
-
-    def _map(self, proba: np.ndarray) -> np.ndarray:
-        if self.input_type == "probabilities":  # else these are log-probabilities
-            proba = log_matrix(proba, self.smallest_probability_)
-        return clipped(self._map_scores(proba))
-
     def _write(self, language: Language, proba: list[str]) -> list[str]:
-        if self.input_type == "logits":
-            raise ValueError(
-                "recalibrator must be fitted on probabilities, whose formula this is; found "
-                "input_type='logits'. Fit it on probabilities_of_logits(X), and apply the formula "
-                "to these."
-            )
+        check_is_of_probabilities(self)
         smallest = self.smallest_probability_
         factors, shift = self._linear_map()
         matrix = np.diag(factors) if factors.ndim == 1 else factors
@@ -134,24 +149,8 @@ class LogScaleRecalibrator(Recalibrator):
                     lambda kept: own.linear(constant, slope, logs_of(own, kept)),
                 )
             ]
-        logs = []
-        for k, name in enumerate(proba):
-            own = language.of_class(k)
-            logs.append(own.let("x", own.log(own.clip(name, smallest, 1 - smallest))))
+        logs = write_logs(language, proba, smallest)
         return language.softmax(logs, -np.log(smallest), matrix, shift)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = self.input_type == "probabilities"
-        return tags
-
-    @abstractmethod
-    def _fit_scores(self, predictions: Predictions) -> None:
-        """Set the parameters."""
-
-    @abstractmethod
-    def _map_scores(self, log_proba: np.ndarray) -> np.ndarray:
-        """From log-probabilities (n, K) to calibrated probabilities."""
 
     @abstractmethod
     def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
@@ -163,3 +162,22 @@ def log_matrix(proba: np.ndarray, smallest: float) -> np.ndarray:
     if proba.ndim == 1:
         proba = np.column_stack([1 - proba, proba])
     return log_probabilities(np.ascontiguousarray(proba), smallest)
+
+
+def write_logs(language: Language, proba: list[str], smallest: float) -> list[str]:
+    """The logarithms of clipped probabilities, K names of them."""
+    logs = []
+    for k, name in enumerate(proba):
+        own = language.of_class(k)
+        logs.append(own.let("x", own.log(own.clip(name, smallest, 1 - smallest))))
+    return logs
+
+
+def check_is_of_probabilities(recalibrator: Any) -> None:
+    """A map of logits has no formula of probabilities."""
+    if recalibrator.input_type == "logits":
+        raise ValueError(
+            "recalibrator must be fitted on probabilities, whose formula this is; found "
+            "input_type='logits'. Fit it on probabilities_of_logits(X), and apply the formula to "
+            "these."
+        )
