@@ -6,6 +6,7 @@ between cases with `where`. As the derivatives of both cases are taken, both mus
 """
 
 import math
+from functools import cache
 from typing import Any
 
 import scipy.special
@@ -62,8 +63,35 @@ def bounded_ratio(shift: Array, spread: Array) -> Array:
     xp = array_namespace(shift, spread)
     shift, spread = xp.broadcast_arrays(shift, spread)
     is_near = xp.abs(shift) < _FARTHEST * spread
-    ratio = xp.where(is_near, shift, 0.0) / xp.where(is_near, spread, 1.0)
+    divide = _jax_divide() if is_jax_namespace(xp) else xp.divide
+    ratio = divide(xp.where(is_near, shift, 0.0), xp.where(is_near, spread, 1.0))
     return xp.where(is_near, ratio, _FARTHEST * xp.sign(shift))
+
+
+@cache
+def _jax_divide() -> Any:
+    """x/y, whose derivative in JAX has the factor 1/y², which overflows earlier than 1/y."""
+    import jax
+
+    @jax.custom_jvp
+    def divide(x: Array, y: Array) -> Array:
+        return x / y
+
+    @divide.defjvp
+    def derivative(primals: tuple, tangents: tuple) -> tuple[Array, Array]:
+        (x, y), (dx, dy) = primals, tangents
+        return x / y, dx / y - x / y * (dy / y)
+
+    return divide
+
+
+def hypot(a: Array, b: Array) -> Array:
+    """√(a² + b²) of positive numbers, without squares that overflow."""
+    xp = array_namespace(a, b)
+    if not is_jax_namespace(xp):
+        return xp.hypot(a, b)
+    scale = stop_gradient(xp.maximum(a, b))
+    return scale * xp.sqrt((a / scale) ** 2 + (b / scale) ** 2)
 
 
 def at_least_single(*arrays: Array) -> tuple[Array, ...]:
@@ -112,3 +140,10 @@ def count_like(array: Array, n: int) -> Array:
     """0, …, n − 1 on the device of an array."""
     xp = array_namespace(array)
     return xp.arange(n, device=array.device) if is_torch_array(array) else xp.arange(n)
+
+
+def constant_like(array: Array, values: Any) -> Array:
+    """Numbers in the type and on the device of an array."""
+    xp = array_namespace(array)
+    device = {"device": array.device} if is_torch_array(array) else {}
+    return xp.asarray(values, dtype=array.dtype, **device)

@@ -4,9 +4,9 @@ import math
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace, device
+from array_api_compat import array_namespace
 
-from .array_api import Array, special_functions
+from .array_api import Array, constant_like, special_functions
 
 # Standard deviations in units of the step, up to which tanh is averaged as it is. Both quadratures
 # are right to 1e-14 on either side of it.
@@ -47,20 +47,16 @@ def smoothed_tanh(
 
 
 def _mean_tanh(xp: Any, mean: Array, deviation: Array) -> Array:
-    node, share = (_like(xp, array, mean) for array in (_NODE, _SHARE))
+    node, share = (constant_like(mean, array) for array in (_NODE, _SHARE))
     return xp.sum(share * xp.tanh(mean[..., None] + deviation[..., None] * node), axis=-1)
 
 
 def _mean_sign(xp: Any, mean: Array, deviation: Array) -> Array:
     """erf(m/(r√2)) − ∫ 2/(e^{2x} + 1) [φ((x − m)/r) − φ((x + m)/r)]/r dx over x > 0."""
-    distance, missed = (_like(xp, array, mean) for array in (_DISTANCE, _MISSED))
+    distance, missed = (constant_like(mean, array) for array in (_DISTANCE, _MISSED))
     sign = special_functions(xp).erf(mean / deviation / math.sqrt(2.0))
     mean, deviation = mean[..., None], deviation[..., None]
     above = xp.exp(-(((distance - mean) / deviation) ** 2) / 2)
     below = xp.exp(-(((distance + mean) / deviation) ** 2) / 2)
     rest = xp.sum(missed * (above - below) / deviation, axis=-1)
     return sign - rest / math.sqrt(2 * math.pi)
-
-
-def _like(xp: Any, array: np.ndarray, other: Array) -> Array:
-    return xp.asarray(array, dtype=other.dtype, device=device(other))

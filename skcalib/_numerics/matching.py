@@ -9,7 +9,7 @@ import math
 import numpy as np
 from array_api_compat import array_namespace
 
-from .array_api import Array, bounded_ratio, erfcx, special_functions
+from .array_api import Array, bounded_ratio, erfcx, hypot, special_functions
 from .crps import mean_distance
 
 # The trapezoidal rule for the rbf kernel uses frequencies up to `cut_off` over the bandwidth, and a
@@ -42,7 +42,7 @@ def smoothed_kernel(
     if kernel == "rbf":
         if deviation is None:
             return xp.exp(-((shift / bandwidth) ** 2) / 2)
-        width = xp.hypot(deviation, xp.full_like(deviation, bandwidth))
+        width = hypot(deviation, xp.full_like(deviation, bandwidth))
         return xp.exp(-((shift / width) ** 2) / 2) * (bandwidth / width)
     distance = xp.abs(shift) / bandwidth
     if deviation is None:

@@ -6,7 +6,13 @@ from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace
 
-from .._numerics.array_api import Array, at_least_single, bounded_ratio, special_functions
+from .._numerics.array_api import (
+    Array,
+    at_least_single,
+    bounded_ratio,
+    hypot,
+    special_functions,
+)
 from .._numerics.decision_kernels import smoothed_tanh
 from .._numerics.matching import smoothed_kernel
 
@@ -40,7 +46,7 @@ class Normal(NamedTuple):
     def pair_means(self, kernel: str, bandwidth: float | None) -> Array:
         """E ℓ(Y_i, Y_j) of independent Y_i and Y_j, (n, n)."""
         shift = self.mean[:, None] - self.mean
-        deviation = array_namespace(shift).hypot(self.std[:, None], self.std[None])
+        deviation = hypot(self.std[:, None], self.std[None])
         return smoothed_kernel(kernel, shift, deviation, bandwidth)
 
     def tanh_means(self, thresholds: Array, scale: float) -> Array:
