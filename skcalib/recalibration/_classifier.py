@@ -281,8 +281,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         knows_all = all(
             len(classifier.classes_) == len(self.classes_) for classifier in self.estimators_
         )
-        chosen = getattr(self.recalibrator_, "best_recalibrator_", self.recalibrator_)
-        return knows_all and getattr(chosen, "_is_smooth", False)
+        return knows_all and getattr(self.recalibrator_, "_is_smooth", False)
 
     def predict_proba(self, X: ArrayLike) -> np.ndarray:
         """Calibrated probabilities.

@@ -174,7 +174,7 @@ def export_table(recalibrator: Any) -> dict[str, np.ndarray]:
     array([0. , 0.5])
     """
     classes = check_writable(recalibrator)
-    chosen = getattr(recalibrator, "best_recalibrator_", recalibrator)
+    chosen = getattr(recalibrator, "_alone", recalibrator)
     if not isinstance(chosen, PiecewiseRecalibrator):
         raise ValueError(
             "recalibrator must be an interval map, IsotonicRecalibrator() or "

@@ -31,12 +31,12 @@ class Entry(NamedTuple):
 # All but AutoRecalibrator, which chooses among them, in the order in which it lists them.
 RECALIBRATORS = {
     "temperature": Entry(TemperatureRecalibrator(), for_two_classes=True, for_more_classes=True),
-    "sigmoid": Entry(SigmoidRecalibrator(), for_two_classes=True, for_more_classes=True),
-    "beta": Entry(BetaRecalibrator(), for_two_classes=True),
-    "quadratic": Entry(QuadraticRecalibrator(), for_two_classes=True),
+    "sigmoid": Entry(SigmoidRecalibrator(), for_two_classes=True),
+    "beta": Entry(BetaRecalibrator()),
+    "quadratic": Entry(QuadraticRecalibrator()),
     "spline": Entry(SplineRecalibrator(), for_two_classes=True),
-    "isotonic": Entry(IsotonicRecalibrator(), for_two_classes=True),
-    "vector scaling": Entry(VectorScalingRecalibrator()),
+    "isotonic": Entry(IsotonicRecalibrator(), for_two_classes=True, for_more_classes=True),
+    "vector scaling": Entry(VectorScalingRecalibrator(), for_more_classes=True),
     "matrix scaling": Entry(MatrixScalingRecalibrator(), for_more_classes=True),
     "Dirichlet": Entry(DirichletRecalibrator(), for_more_classes=True),
     "binning": Entry(IntervalBinningRecalibrator()),

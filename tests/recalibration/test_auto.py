@@ -1,4 +1,6 @@
-"""AutoRecalibrator scores its candidates as loops do, and keeps the one with the surest gain."""
+"""AutoRecalibrator scores its candidates as loops do, and averages them by these scores."""
+
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -18,11 +20,17 @@ from skcalib.recalibration import (
     AutoRecalibrator,
     IdentityRecalibrator,
     IsotonicRecalibrator,
+    RecalibratedClassifier,
     SigmoidRecalibrator,
     TemperatureRecalibrator,
+    export_table,
+    export_text,
 )
 from skcalib.recalibration._auto import _folds
-from skcalib.recalibration._registry import default_candidates
+from skcalib.recalibration._averaging import weights_in_average
+
+TWO = ["none", "temperature", "sigmoid", "spline", "isotonic"]
+MORE = ["none", "temperature", "isotonic", "vector scaling", "matrix scaling", "Dirichlet"]
 
 CANDIDATES = [
     ("temperature", TemperatureRecalibrator()),
@@ -68,7 +76,7 @@ def test_results_equal_loops(scoring, n_classes, weighted):
     rng = np.random.default_rng(n_classes)
     label, proba = random_problem(rng, 40, n_classes)
     weight = rng.random(40) if weighted else None
-    auto = AutoRecalibrator(CANDIDATES, scoring=scoring, n_folds=3)
+    auto = AutoRecalibrator(CANDIDATES, scoring=scoring, average=False, n_folds=3)
     auto.fit(proba, label, sample_weight=weight)
     loss, gain, error = gain_by_loops(label, proba, weight, scoring, 3)
     results = auto.results_
@@ -76,12 +84,112 @@ def test_results_equal_loops(scoring, n_classes, weighted):
     np.testing.assert_allclose(results["loss"], loss, rtol=1e-10)
     np.testing.assert_allclose(results["gain"], gain, atol=1e-12)
     np.testing.assert_allclose(results["gain_error"], error, atol=1e-12)
-    assert auto.best_name_ == results["name"][np.argmax(gain - error)]
+    surest = results["name"][np.argmax(gain - error)]
+    assert auto.best_name_ == surest
+    assert auto.weights_ == {surest: 1.0}
+
+
+def weights_by_loops(loss, weight, order):
+    """The documented weights, one draw and one candidate after another."""
+    generator, n = np.random.default_rng(0), 1 / sum(w**2 for w in weight)
+    shares = np.zeros((200, len(loss)))
+    for draw in shares:
+        drawn = dict(zip(order, generator.exponential(size=len(weight)), strict=True))
+        total = sum(weight[i] * drawn[i] for i in order)
+        for c, row in enumerate(loss):
+            mean = sum(weight[i] * drawn[i] * row[i] for i in order) / total
+            draw[c] = np.exp(3 * (c == 0) - n / 2 * mean)
+        draw /= draw.sum()
+    mean = shares.mean(axis=0)
+    mean[mean < 0.01] = 0
+    return mean / mean.sum()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_weights_equal_loops(weighted):
+    rng = np.random.default_rng(0)
+    loss, order = rng.exponential(size=(5, 30)), rng.permutation(30)
+    loss[4] += 3
+    weight = normalised(rng.random(30) if weighted else None, 30)
+    found = weights_in_average(loss, weight, order)
+    np.testing.assert_allclose(found, weights_by_loops(loss, weight, order), atol=1e-12)
+    assert found[4] == 0 < np.sort(found)[-2]
+
+
+def test_weights_are_the_mean_over_dirichlet_weights():
+    # the mean loss of n samples with weights from a flat Dirichlet distribution
+    rng = np.random.default_rng(1)
+    loss = rng.exponential(size=(3, 40))
+    drawn = rng.dirichlet(np.ones(40), size=20_000) @ loss.T
+    share = np.exp(-20 * drawn + [3, 0, 0])
+    share /= share.sum(axis=1, keepdims=True)
+    expected, error = share.mean(axis=0), share.std(axis=0) / np.sqrt(200)
+    found = weights_in_average(loss, np.full(40, 1 / 40), np.arange(40))
+    assert error.max() < 0.04
+    assert (np.abs(found - expected) < 4 * error + 0.01).all()
+
+
+def test_candidates_that_do_the_same_share_what_is_left():
+    loss = np.tile(np.random.default_rng(0).exponential(size=20), (4, 1))
+    expected = np.array([np.e**3, 1, 1, 1]) / (np.e**3 + 3)
+    found = weights_in_average(loss, np.full(20, 0.05), np.arange(20))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_result_is_the_weighted_mean_of_the_candidates(n_classes, weighted):
+    rng = np.random.default_rng(n_classes)
+    label, proba = random_problem(rng, 60, n_classes)
+    weight = rng.random(60) if weighted else None
+    candidates = [*CANDIDATES, ("sigmoid", SigmoidRecalibrator())]
+    auto = AutoRecalibrator(candidates).fit(proba, label, sample_weight=weight)
+    assert len(auto.weights_) > 1
+    assert sum(auto.weights_.values()) == pytest.approx(1, abs=1e-15)
+    expected = np.zeros((60, n_classes))
+    for name, share in auto.weights_.items():
+        one = dict([("none", IdentityRecalibrator()), *candidates])[name]
+        one = clone(one).fit(proba, label, sample_weight=weight)
+        expected += share * one.predict_proba(proba)
+    np.testing.assert_allclose(auto.predict_proba(proba), expected, atol=1e-12)
+    table = dict(zip(auto.results_["name"], auto.results_["weight"], strict=True))
+    assert {name: share for name, share in table.items() if share > 0} == auto.weights_
+    assert auto.weights_[auto.best_name_] == max(auto.weights_.values())
+    order = rng.permutation(60)
+    moved = AutoRecalibrator(candidates).fit(
+        proba[order], label[order], sample_weight=None if weight is None else weight[order]
+    )
+    np.testing.assert_allclose(moved.predict_proba(proba), expected, atol=1e-10)
+    copy = pickle.loads(pickle.dumps(auto))
+    np.testing.assert_array_equal(copy.predict_proba(proba), auto.predict_proba(proba))
+
+
+def test_what_entered_is_shown():
+    label, proba = make_temperature_family(200, inverse_temperature=3, random_state=0)
+    auto = AutoRecalibrator(CANDIDATES, n_folds=3)
+    assert "#" not in repr(auto)
+    auto.fit(proba, label)
+    shown = repr(auto).partition("  # ")[2]
+    assert shown.count(" + ") == len(auto.weights_) - 1
+    assert shown.startswith(f"{max(auto.weights_.values()):.2f} {auto.best_name_}")
+    assert shown in auto._repr_html_()
+    model = RecalibratedClassifier(GaussianNB(), auto).fit(*load_breast_cancer(return_X_y=True))
+    assert f"{model.recalibrator_!r}".count("#") == 1
+
+
+def test_an_average_has_no_formula_and_one_recalibrator_has():
+    label, proba = make_temperature_family(200, inverse_temperature=3, random_state=0)
+    auto = AutoRecalibrator([*CANDIDATES, ("sigmoid", SigmoidRecalibrator())]).fit(proba, label)
+    for export in (export_text, export_table):
+        with pytest.raises(ValueError, match="found AutoRecalibrator"):
+            export(auto)
+    auto.set_params(average=False).fit(proba, label)
+    assert export_text(auto) == export_text(auto.best_recalibrator_)
 
 
 def test_the_best_is_fitted_on_everything():
     label, proba = make_temperature_family(500, inverse_temperature=3, random_state=0)
-    auto = AutoRecalibrator(CANDIDATES).fit(proba, label)
+    auto = AutoRecalibrator(CANDIDATES, average=False).fit(proba, label)
     assert auto.best_name_ == "temperature"
     expected = TemperatureRecalibrator().fit(proba, label)
     assert auto.best_recalibrator_.temperature_ == pytest.approx(expected.temperature_, rel=1e-12)
@@ -91,7 +199,7 @@ def test_the_best_is_fitted_on_everything():
 
 def test_calibrated_predictions_may_stay_as_they_are():
     label, proba = make_temperature_family(2000, inverse_temperature=1, random_state=1)
-    auto = AutoRecalibrator([("isotonic", IsotonicRecalibrator())]).fit(proba, label)
+    auto = AutoRecalibrator([("isotonic", IsotonicRecalibrator())], average=False).fit(proba, label)
     assert auto.best_name_ == "none"
     np.testing.assert_array_equal(auto.predict_proba(proba), two_columns(proba))
     assert auto.results_["gain"][0] == auto.results_["gain_error"][0] == 0
@@ -102,7 +210,7 @@ def test_a_proper_score_does_not_throw_the_predictions_away():
     """The class frequencies are calibrated; a calibration error would choose them."""
     label, proba = make_temperature_family(1000, inverse_temperature=1, random_state=0)
     constant = LogisticRegression(C=1e-9)  # of the two probabilities, it keeps the frequencies
-    auto = AutoRecalibrator([("constant", constant)]).fit(proba, label)
+    auto = AutoRecalibrator([("constant", constant)], average=False).fit(proba, label)
     assert np.ptp(auto.results_["loss"]) > 0.05
     assert auto.best_name_ == "none"
 
@@ -111,7 +219,7 @@ def test_candidates_of_other_packages():
     rng = np.random.default_rng(0)
     proba = rng.dirichlet(np.ones(3), size=100)
     names = np.array(["a", "b", "c"])[rng.integers(3, size=100)]  # predictions tell nothing
-    auto = AutoRecalibrator([("logistic", LogisticRegression())]).fit(proba, names)
+    auto = AutoRecalibrator([("logistic", LogisticRegression())], average=False).fit(proba, names)
     expected = LogisticRegression().fit(proba, names).predict_proba(proba)
     assert auto.best_name_ == "logistic"
     np.testing.assert_allclose(auto.predict_proba(proba), expected, atol=1e-6)
@@ -134,11 +242,11 @@ def test_candidates_that_a_fold_shows_only_some_classes():
 def test_candidates_of_other_packages_get_two_columns_and_give_all():
     rng = np.random.default_rng(0)
     proba = rng.random(100)
-    auto = AutoRecalibrator([("logistic", LogisticRegression())])
+    auto = AutoRecalibrator([("logistic", LogisticRegression())], average=False)
     auto.fit(proba, rng.integers(0, 2, size=100))
     assert auto.best_name_ == "logistic"
     np.testing.assert_array_equal(auto.predict_proba(proba), auto.predict_proba(two_columns(proba)))
-    absent = AutoRecalibrator([("logistic", LogisticRegression())], labels=[0, 1, 2])
+    absent = AutoRecalibrator([("logistic", LogisticRegression())], average=False, labels=[0, 1, 2])
     matrix = rng.dirichlet(np.ones(3), size=100)
     absent.fit(matrix, rng.integers(0, 2, size=100))
     assert absent.best_name_ == "logistic"
@@ -148,11 +256,10 @@ def test_candidates_of_other_packages_get_two_columns_and_give_all():
 def test_the_usual_candidates():
     label, proba = random_problem(np.random.default_rng(0), 50)
     two = AutoRecalibrator().fit(proba, label).results_["name"]
-    assert two == ["none", "temperature", "sigmoid", "beta", "quadratic", "spline", "isotonic"]
-    assert default_candidates(is_binary=True)["isotonic"].strict
+    assert two == TWO
     label, proba = random_problem(np.random.default_rng(0), 50, 3)
     more = AutoRecalibrator().fit(proba, label).results_["name"]
-    assert more == ["none", "temperature", "sigmoid", "matrix scaling", "Dirichlet"]
+    assert more == MORE
 
 
 def test_of_equals_nothing_is_done():
@@ -165,14 +272,17 @@ def test_of_equals_nothing_is_done():
 @pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 3, 10])
 def test_calibrated_predictions_mostly_stay_as_they_are(n_classes):
-    """Some 53 of 60 do, with a standard deviation below 3; by the least loss 25 to 37 would."""
-    n_unchanged = 0
+    """Most weight stays with them in three of four, and the expected loss grows by little."""
+    n_unchanged, loss = 0, 0.0
     for seed in range(60):
         rng = np.random.default_rng(seed)
         label, proba = random_problem(rng, 100, n_classes, calibrated=True)
         auto = AutoRecalibrator(labels=range(n_classes)).fit(proba, label)
         n_unchanged += auto.best_name_ == "none"
+        matrix = two_columns(proba) if n_classes == 2 else proba
+        loss += (matrix * np.log(matrix / auto.predict_proba(proba))).sum() / 100 / 60
     assert n_unchanged >= 42
+    assert loss < 0.01
 
 
 def test_results_are_a_table():
@@ -181,8 +291,8 @@ def test_results_are_a_table():
     proba = GaussianNB().fit(X_train, y_train).predict_proba(X_cal)
     auto = AutoRecalibrator().fit(proba, y_cal)
     table = pd.DataFrame(auto.results_).set_index("name")
-    assert list(table.columns) == ["loss", "gain", "gain_error"]
-    assert table["loss"].idxmin() == auto.best_name_
+    assert list(table.columns) == ["loss", "gain", "gain_error", "weight"]
+    assert table["weight"].idxmax() == auto.best_name_
     assert table.loc["none", "loss"] == pytest.approx(log_loss(y_cal, proba))
     assert table.loc[auto.best_name_, "gain"] > 2 * table.loc[auto.best_name_, "gain_error"] > 0
 
