@@ -243,6 +243,7 @@ WITH_PRIOR_OR_FOLDS = {
     "isotonic",
     "matrix scaling",
     "quadratic",
+    "scaling-binning",
     "sigmoid",
     "spline",
     "temperature, prior",

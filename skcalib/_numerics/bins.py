@@ -35,6 +35,15 @@ def quantile_bins(points: np.ndarray, weights: np.ndarray, n_bins: int) -> np.nd
     return bins[first][np.searchsorted(distinct[first[1:]], points, side="right")]  # (n,)
 
 
+def cuts_before(points: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Where the second and each further bin begins: halfway between sorted distinct points.
+
+    `start` holds the index of the first point of each bin.
+    """
+    before, after = points[start[1:] - 1], points[start[1:]]
+    return np.maximum((before + after) / 2, np.nextafter(before, 2))  # never at `before`
+
+
 def binned_sums(bins: np.ndarray, values: np.ndarray, n_bins: int) -> np.ndarray:
     """Sum of the values in each bin, (B,)."""
     return np.bincount(bins, weights=values, minlength=n_bins)

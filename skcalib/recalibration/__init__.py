@@ -18,6 +18,7 @@ from ._predict_proba import PredictProba
 from ._prior_shift import PriorShiftRecalibrator
 from ._regressor import RecalibratedRegressor
 from ._scaling import DirichletRecalibrator, MatrixScalingRecalibrator, VectorScalingRecalibrator
+from ._scaling_binning import ScalingBinningRecalibrator
 from ._spline import SplineRecalibrator
 from ._temperature import TemperatureRecalibrator
 from ._temperature_ensemble import EnsembleTemperatureRecalibrator
@@ -47,6 +48,7 @@ __all__ = [
     "QuantileRecalibrator",
     "RecalibratedClassifier",
     "RecalibratedRegressor",
+    "ScalingBinningRecalibrator",
     "SigmoidRecalibrator",
     "SplineRecalibrator",
     "TemperatureRecalibrator",

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from .._inputs.constraints import IntegerInterval
 from .._inputs.predictions import Predictions
-from .._numerics.bins import quantile_bins
+from .._numerics.bins import cuts_before, quantile_bins
 from .._numerics.interval import optimal_partition, partition_errors
 from .._numerics.logits import clipped, smallest_probability
 from .._numerics.sorting import first_of_ties, last_of_runs
@@ -296,8 +296,7 @@ class IntervalBinningRecalibrator(PiecewiseRecalibrator):
         else:
             bins = quantile_bins(points, weight.sum(axis=0), self.n_bins)
             start = np.flatnonzero(first_of_ties(bins))
-        before, after = points[start[1:] - 1], points[start[1:]]
-        return np.maximum((before + after) / 2, np.nextafter(before, 2))  # never at `before`
+        return cuts_before(points, start)
 
     def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
         value = learned.values[np.searchsorted(learned.cuts, proba, side="right")]

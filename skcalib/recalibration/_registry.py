@@ -14,8 +14,10 @@ from ._scaling import (
     MatrixScalingRecalibrator,
     VectorScalingRecalibrator,
 )
+from ._scaling_binning import ScalingBinningRecalibrator
 from ._spline import SplineRecalibrator
 from ._temperature import TemperatureRecalibrator
+from ._temperature_ensemble import EnsembleTemperatureRecalibrator
 from ._updating import ClosedTestRecalibrator, InterceptRecalibrator
 from ._venn_abers import VennAbersRecalibrator
 
@@ -36,10 +38,12 @@ RECALIBRATORS = {
     "quadratic": Entry(QuadraticRecalibrator()),
     "spline": Entry(SplineRecalibrator(), for_two_classes=True),
     "isotonic": Entry(IsotonicRecalibrator(), for_two_classes=True, for_more_classes=True),
+    "ensemble temperature": Entry(EnsembleTemperatureRecalibrator()),
     "vector scaling": Entry(VectorScalingRecalibrator(), for_more_classes=True),
     "matrix scaling": Entry(MatrixScalingRecalibrator(), for_more_classes=True),
     "Dirichlet": Entry(DirichletRecalibrator(), for_more_classes=True),
     "binning": Entry(IntervalBinningRecalibrator()),
+    "scaling-binning": Entry(ScalingBinningRecalibrator()),
     "Venn-Abers": Entry(VennAbersRecalibrator()),
     "intercept": Entry(InterceptRecalibrator()),
     "closed test": Entry(ClosedTestRecalibrator()),
