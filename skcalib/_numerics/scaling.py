@@ -141,14 +141,18 @@ class Point:
             spread, self.problem.inputs[rows], self.problem.penalty
         )
 
-    def newton_step(self, precondition: Solve, tolerance: float) -> np.ndarray:
-        """Where the loss is least, to second order, up to a relative residual."""
+    def newton_step(self, precondition: Solve, tolerance: float) -> tuple[np.ndarray, float]:
+        """Where the loss is least, to second order, up to a relative residual.
+
+        Also how much this moves scores of one row against each other, at most.
+        """
         step = conjugate_gradients(self.curvature, -self.gradient, precondition, tolerance)
         if np.vdot(self.gradient, step) >= 0:  # certain predictions hide the curvature
             step = -precondition(self.gradient)
         change = self.problem.change_of_scores(step)
         shares = _LONGEST / (np.abs(step).max() + _TINY), _LARGEST_CHANGE / (change + _TINY)
-        return step * min(1.0, max(shares))
+        share = min(1.0, max(shares))
+        return step * share, change * share
 
     def steepness(self, precondition: Solve) -> float:
         """The square of the gradient, in units in which all curvatures are about 1."""
@@ -213,9 +217,9 @@ def softmax_regression(
     tolerance, change, last_promise = 0.1, 0.0, np.inf
     for _ in range(_MOST_STEPS):
         precondition = here.preconditioner()
-        step = here.newton_step(precondition, tolerance)
+        last_change = change
+        step, change = here.newton_step(precondition, tolerance)
         promise = -float(np.vdot(here.gradient, step))
-        last_change, change = change, problem.change_of_scores(step)
         there = here.lower(step, promise)
         if promise <= _SMALL_UNLESS_FALLING:
             flatter = there and there.steepness(precondition) <= here.steepness(precondition) / 4

@@ -19,7 +19,7 @@ from ._cross_fitting import aligned_proba
 from ._habits import recalibrator_named
 from ._identity import IdentityRecalibrator
 from ._languages import Language
-from ._registry import default_candidates
+from ._registry import default_candidates, slow_candidates
 
 
 class AutoRecalibrator(Recalibrator):
@@ -35,7 +35,8 @@ class AutoRecalibrator(Recalibrator):
     candidates : list of (str, estimator), default=None
         Names and recalibrators, or searches over their parameters. No recalibration at all,
         "none", is always among the candidates. By default, for two classes temperature, sigmoid,
-        spline and isotonic; for more temperature, isotonic, vector and matrix scaling, Dirichlet.
+        spline and isotonic; for more temperature, isotonic, vector and matrix scaling, Dirichlet,
+        but the last two only where they do not take too long.
 
     scoring : {"log_loss", "brier"}, default="log_loss"
         The proper score that decides.
@@ -74,6 +75,9 @@ class AutoRecalibrator(Recalibrator):
         A table, ready for :class:`pandas.DataFrame`. It has a row for each candidate: its "name",
         its mean "loss" on samples that it was not fitted on, its "gain" over no recalibration, the
         standard error of the gain, "gain_error", and its "weight" in the average.
+
+    left_out_ : list of str
+        The names of default candidates that were not tried, as they would have taken too long.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -116,7 +120,10 @@ class AutoRecalibrator(Recalibrator):
     each other: as an error of the gain of the final fit it is mostly 1.2 to 1.6 times too small.
 
     The Brier score of two classes is :math:`(y - p)^2`, of more the sum of that over the classes.
-    The cost is that of the candidates, times one more than the number of folds.
+    The cost is that of the candidates, times one more than the number of folds. Matrix scaling and
+    Dirichlet multiply matrices of all classes. With n samples and K classes they are left out by
+    default if :math:`n K^2` exceeds 2e9, as with 2000 samples of a thousand classes: they would
+    take minutes or hours. Pass them as `candidates` to try them all the same.
 
     References
     ----------
@@ -169,8 +176,11 @@ class AutoRecalibrator(Recalibrator):
     def _fit(self, predictions: Predictions) -> None:
         check_can_be_split(predictions)
         given: Any = self.candidates
+        self.left_out_: list[str] = []
         if given is None:
-            given = list(default_candidates(predictions.is_binary).items())
+            self.left_out_ = slow_candidates(len(predictions.label), len(predictions.classes))
+            default = default_candidates(predictions.is_binary)
+            given = [(name, default[name]) for name in default if name not in self.left_out_]
         candidates = {"none": IdentityRecalibrator(), **check_candidates(given)}
         data = _data(predictions)
         fold = _folds(predictions, self.n_folds)
@@ -222,7 +232,8 @@ class AutoRecalibrator(Recalibrator):
         if not hasattr(self, "weights_"):
             return text
         by_weight = sorted(self.weights_.items(), key=lambda pair: -pair[1])
-        return text + "  # " + " + ".join(f"{weight:.2f} {name}" for name, weight in by_weight)
+        text += "  # " + " + ".join(f"{weight:.2f} {name}" for name, weight in by_weight)
+        return text + f"; not tried: {', '.join(self.left_out_)}" * bool(self.left_out_)
 
 
 def out_of_fold_losses(task: Any, candidates: Any, fold: np.ndarray, n_jobs: int | None) -> Any:

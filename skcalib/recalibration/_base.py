@@ -21,6 +21,9 @@ from ._languages import Language
 
 _threads = cache(ThreadpoolController)
 
+# For products of smaller matrices than those of this many classes, threads cost time.
+_FEWEST_TO_SHARE = 256
+
 # For recalibrators with a prior, which draws them to the predictions.
 PRIOR_CONSTRAINTS: dict = {"prior_weight": [Interval(Real, 0, None, closed="left")]}
 
@@ -57,7 +60,8 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         """
         predictions = check_fit_input(self, X, y, sample_weight)
         self.classes_ = predictions.classes
-        with _threads().limit(limits=1, user_api="blas"):  # for small products, threads cost time
+        limit = None if len(self.classes_) >= _FEWEST_TO_SHARE else 1
+        with _threads().limit(limits=limit, user_api="blas"):
             self._fit(predictions)
         return self
 

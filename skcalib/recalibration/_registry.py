@@ -28,7 +28,12 @@ class Entry(NamedTuple):
     recalibrator: Recalibrator
     for_two_classes: bool = False
     for_more_classes: bool = False
+    has_matrix: bool = False  # each class depends on each other one
 
+
+# Matrices are tried by default if a product with one costs at most this many multiplications: then
+# all fits take less than a few minutes.
+_MOST_MULTIPLICATIONS = 2 * 10**9
 
 # All but AutoRecalibrator, which chooses among them, in the order in which it lists them.
 RECALIBRATORS = {
@@ -40,8 +45,8 @@ RECALIBRATORS = {
     "isotonic": Entry(IsotonicRecalibrator(), for_two_classes=True, for_more_classes=True),
     "ensemble temperature": Entry(EnsembleTemperatureRecalibrator()),
     "vector scaling": Entry(VectorScalingRecalibrator(), for_more_classes=True),
-    "matrix scaling": Entry(MatrixScalingRecalibrator(), for_more_classes=True),
-    "Dirichlet": Entry(DirichletRecalibrator(), for_more_classes=True),
+    "matrix scaling": Entry(MatrixScalingRecalibrator(), for_more_classes=True, has_matrix=True),
+    "Dirichlet": Entry(DirichletRecalibrator(), for_more_classes=True, has_matrix=True),
     "binning": Entry(IntervalBinningRecalibrator()),
     "scaling-binning": Entry(ScalingBinningRecalibrator()),
     "Venn-Abers": Entry(VennAbersRecalibrator()),
@@ -60,3 +65,11 @@ def default_candidates(is_binary: bool) -> dict[str, Recalibrator]:
         for name, entry in RECALIBRATORS.items()
         if (entry.for_two_classes if is_binary else entry.for_more_classes)
     }
+
+
+def slow_candidates(n_samples: int, n_classes: int) -> list[str]:
+    """Those of them that would take too long."""
+    if n_samples * n_classes**2 <= _MOST_MULTIPLICATIONS:
+        return []
+    candidates = default_candidates(is_binary=n_classes == 2)
+    return [name for name in candidates if RECALIBRATORS[name].has_matrix]

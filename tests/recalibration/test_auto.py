@@ -18,6 +18,7 @@ from skcalib._inputs.checks import check_predictions
 from skcalib.datasets import make_temperature_family
 from skcalib.recalibration import (
     AutoRecalibrator,
+    DirichletRecalibrator,
     IdentityRecalibrator,
     IsotonicRecalibrator,
     RecalibratedClassifier,
@@ -175,6 +176,28 @@ def test_what_entered_is_shown():
     assert shown in auto._repr_html_()
     model = RecalibratedClassifier(GaussianNB(), auto).fit(*load_breast_cancer(return_X_y=True))
     assert f"{model.recalibrator_!r}".count("#") == 1
+
+
+def test_what_would_take_too_long_is_left_out_and_named(monkeypatch):
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 30, 3)
+    label[:3] = range(3)
+    limit = "skcalib.recalibration._registry._MOST_MULTIPLICATIONS"
+    monkeypatch.setattr(limit, 30 * 3**2)
+    auto = AutoRecalibrator(n_folds=2).fit(proba, label)
+    assert auto.results_["name"] == MORE
+    assert auto.left_out_ == []
+    assert "not tried" not in repr(auto)
+    monkeypatch.setattr(limit, 30 * 3**2 - 1)
+    auto.fit(proba, label)
+    assert auto.results_["name"] == MORE[:-2]
+    assert auto.left_out_ == ["matrix scaling", "Dirichlet"]
+    assert repr(auto).endswith("; not tried: matrix scaling, Dirichlet")
+    assert "; not tried: matrix scaling, Dirichlet" in auto._repr_html_()
+    # who asks for it gets it
+    auto.set_params(candidates=[("slow", DirichletRecalibrator())]).fit(proba, label)
+    assert auto.results_["name"] == ["none", "slow"]
+    assert auto.left_out_ == []
 
 
 def test_an_average_has_no_formula_and_one_recalibrator_has():
