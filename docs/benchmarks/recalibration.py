@@ -138,6 +138,7 @@ METHODS = {
         for name in (
             "Auto",
             "Temperature",
+            "EnsembleTemperature",
             "Sigmoid",
             "Quadratic",
             "Beta",
@@ -148,6 +149,7 @@ METHODS = {
             "Isotonic",
             "VennAbers",
             "IntervalBinning",
+            "ScalingBinning",
         )
     },
     "skcalib Isotonic, strict": partial(ours, recalibration.IsotonicRecalibrator(strict=True)),
