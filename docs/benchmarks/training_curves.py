@@ -120,8 +120,9 @@ def save_figure(rows, path):
                     axis.fill_between(
                         values.index, mean - error, mean + error, color=color, alpha=0.15, lw=0
                     )
-            axes[row, 0].set_ylabel(measure)
-            axes[row, 0].set_ylim(bottom=0)
+    for axis, measure in zip(axes[:, 0], MEASURES, strict=True):
+        axis.set_ylabel(measure)
+        axis.set_ylim(bottom=0)
     figure.tight_layout(rect=(0, 0.06, 1, 1))
     figure.legend(handles.values(), handles, loc="lower center", ncols=5, frameon=False)
     figure.savefig(path, dpi=100)
