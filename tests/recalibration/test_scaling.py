@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
+from skcalib._numerics import scaling
 from skcalib._numerics.scaling import conjugate_gradients
 from skcalib.recalibration import (
     DirichletRecalibrator,
@@ -543,3 +544,37 @@ def test_dirichlet_of_predictions_in_a_narrow_range(n_classes, spread):
     start = np.append(spread * np.eye(n_classes), centre)
     oracle = minimize(loss, start, options={"gtol": 1e-7})
     assert objective(fitted, parameters_of(fitted), proba, label, weight) <= oracle.fun + 1e-10
+
+
+@regressions
+def test_with_many_probabilities_the_fit_ends_early_and_hardly_earlier(recalibrator, monkeypatch):
+    label, proba, weight = weighted_problem(3, n=300, n_classes=5)
+    fitted = clone(recalibrator).fit(proba, label, sample_weight=weight)
+    steps = []
+    whole_step = scaling.Point.newton_step
+
+    def counted(point, *arguments):
+        steps[-1] += 1
+        return whole_step(point, *arguments)
+
+    monkeypatch.setattr(scaling.Point, "newton_step", counted)
+    losses = []
+    for many in (proba.size, proba.size - 1):
+        monkeypatch.setattr(scaling, "_MANY", many)
+        steps.append(0)
+        fitted = clone(recalibrator).fit(proba, label, sample_weight=weight)
+        losses.append(objective(fitted, parameters_of(fitted), proba, label, weight))
+    assert steps[1] < steps[0]
+    assert losses[1] <= losses[0] + 1e-12
+
+
+def test_with_many_probabilities_a_fit_without_an_optimum_goes_on(monkeypatch):
+    # each step promises a part of what the last one did, and never little of it
+    _, proba, _ = weighted_problem(0, n=30)
+    fitted = []
+    for many in (np.inf, 0):
+        monkeypatch.setattr(scaling, "_MANY", many)
+        with pytest.warns(ConvergenceWarning, match="no maximum"):
+            one = VectorScalingRecalibrator(prior_weight=0).fit(proba, proba.argmax(axis=1))
+        fitted.append(one.scale_)
+    np.testing.assert_array_equal(*fitted)
