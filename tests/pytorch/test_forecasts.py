@@ -99,7 +99,15 @@ def test_parameters_are_in_units_of_the_outcomes():
     assert rescaled((1000 * mean, 1000 * std), 1000 * y).item() == pytest.approx(
         expected.item(), abs=1e-6
     )
-    # or in units of forecasts of the training data
+    laplace = distributions.Laplace(mean, std)
+    centre = penalty.fit(y, prediction=laplace).parameter_centre
+    expected_centre = [mean.mean().item(), (2**0.5 * std).log().mean().item()]
+    assert centre.tolist() == pytest.approx(expected_centre, abs=1e-6)
+
+
+def test_parameters_may_be_in_units_of_forecasts_of_the_training_data():
+    mean, std, y, _ = batch()
+    penalty = DistributionMatchingLoss()
     penalty.fit(y, prediction=(mean, std))
     parameters = torch.stack([mean, std.log()], dim=1)
     points = (parameters - parameters.mean(0)) / parameters.std(0, correction=0)
@@ -184,6 +192,11 @@ def test_numbers_of_the_log_density():
     expected = math.log(2 * math.pi) / 2 + (0.5 + math.log(2)) / 2
     assert value.item() == pytest.approx(expected)
     rate = torch.tensor([0.5, 2.0])
+    half = (torch.full((3,), 0.3).half(), torch.full((3,), 1.7).half())
+    of_half = loss(half, torch.full((3,), 2.9).half())
+    single = loss(tuple(part.float() for part in half), torch.full((3,), 2.9).half().float())
+    assert of_half.dtype == torch.float32
+    assert of_half == single
     value = loss(distributions.Exponential(rate), torch.tensor([2.0, 2.0]))
     assert value.item() == pytest.approx((1 - math.log(0.5) + 4 - math.log(2)) / 2)
 
@@ -241,6 +254,7 @@ def test_distribution_functions_need_no_draws():
 def test_draws_are_unbiased(form, kernel):
     torch.manual_seed(0)
     mean, std, y, _ = batch(n=12)
+    std = 4 * std
     exact, drawn = fitted(form, kernel), fitted(form, kernel, n_draws=2)
     values = np.array([drawn((mean, std), y).item() for _ in range(300)])
     expected = exact((mean, std), y).item()
