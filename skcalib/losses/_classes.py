@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from array_api_compat import array_namespace
 
-from .._numerics.array_api import Array, at_least_single, count_like
+from .._numerics.array_api import Array, at_least_single, count_like, stop_gradient
 
 # Probabilities are clipped to at least this where their logarithm is taken.
 SMALLEST_PROBABILITY = 1e-30
@@ -34,8 +34,10 @@ class ClassPredictions(NamedTuple):
         xp = array_namespace(self.proba)
         classes = count_like(self.proba, self.proba.shape[1])
         is_top = xp.argmax(self.proba, axis=1)[:, None] == classes
-        residual = xp.sum(xp.where(is_top, self.residuals(), 0.0), axis=1)
-        return xp.max(self.proba, axis=1), residual
+        proba, residual = (
+            xp.sum(xp.where(is_top, part, 0.0), axis=1) for part in (self.proba, self.residuals())
+        )
+        return proba, residual
 
     def problems(self, multi_class: str) -> tuple[Array, Array]:
         """Probabilities and residuals of P binary problems, (n, P) each.
@@ -63,6 +65,16 @@ def class_predictions(prediction: Array, target: Array, inputs: str) -> ClassPre
         return ClassPredictions(value, log_proba, target)
     if value.ndim == 1:
         value = xp.stack([xp.zeros_like(value), value], axis=1)
-    value = value - xp.max(value, axis=1, keepdims=True)
+    value = less_largest(value)
     log_proba = value - xp.log(xp.sum(xp.exp(value), axis=1, keepdims=True))
     return ClassPredictions(xp.exp(log_proba), log_proba, target)
+
+
+def less_largest(score: Array) -> Array:
+    """Scores minus the largest along the last axis, so that exponentials do not overflow.
+
+    What is subtracted is held constant: it does not matter to shares, and derivatives of a maximum
+    need care where it is recomputed.
+    """
+    xp = array_namespace(score)
+    return score - stop_gradient(xp.max(score, axis=-1, keepdims=True))

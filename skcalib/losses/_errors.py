@@ -13,7 +13,12 @@ from .._numerics.array_api import Array, count_like, special_functions
 from .._numerics.smooth_expected import SMALLEST_BANDWIDTH, smoothed_mass
 from .._sklearn import Interval, StrOptions, validate_params
 from ._checks import CLASS_CONSTRAINTS, check_arrays, check_batch, check_class_batch
-from ._classes import SMALLEST_PROBABILITY, ClassPredictions, class_predictions
+from ._classes import (
+    SMALLEST_PROBABILITY,
+    ClassPredictions,
+    class_predictions,
+    less_largest,
+)
 from ._pairs import pair_average, weights_of
 
 # |x| becomes √(x² + ε), and √x becomes √(x + ε), whose derivatives are finite at 0.
@@ -262,7 +267,7 @@ def kde_calibration_loss(
     index = count_like(weight, len(weight))
     is_other = (index[:, None] != index) & (weight > 0)
     exponent = xp.where(is_other, exponent, -math.inf)
-    share = xp.exp(exponent - xp.max(exponent, axis=1, keepdims=True)) * weight
+    share = xp.exp(less_largest(exponent)) * weight
     share = share / xp.sum(share, axis=1, keepdims=True)
     gap = share @ (classes.residuals() + classes.proba) - classes.proba
     return xp.sum(weight * xp.sum(xp.abs(gap) ** order, axis=1))
@@ -341,7 +346,7 @@ def soft_binned_calibration_loss(
     mass = weights_of(sample_weight, proba)[:, None, None]
     centre = (xp.astype(count_like(proba, n_bins), proba.dtype) + 0.5) / n_bins
     score = -((proba[:, :, None] - centre) ** 2) / temperature
-    share = xp.exp(score - xp.max(score, axis=2, keepdims=True))
+    share = xp.exp(less_largest(score))
     mass = mass * share / xp.sum(share, axis=2, keepdims=True)  # (n, P, n_bins)
     size = xp.sum(mass, axis=0)
     is_filled = size > _EMPTY
