@@ -122,7 +122,7 @@ class AutoRecalibrator(Recalibrator):
     The Brier score of two classes is :math:`(y - p)^2`, of more the sum of that over the classes.
     The cost is that of the candidates, times one more than the number of folds. Matrix scaling and
     Dirichlet multiply matrices of all classes. With n samples and K classes they are left out by
-    default if :math:`n K^2` exceeds 2e9, as with 2000 samples of a thousand classes: they would
+    default if :math:`n K^2` exceeds 5e8, as with 2000 samples of 500 classes or more: they would
     take minutes or hours. Pass them as `candidates` to try them all the same.
 
     References

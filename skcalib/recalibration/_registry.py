@@ -33,7 +33,7 @@ class Entry(NamedTuple):
 
 # Matrices are tried by default if a product with one costs at most this many multiplications: then
 # all fits take less than a few minutes.
-_MOST_MULTIPLICATIONS = 2 * 10**9
+_MOST_MULTIPLICATIONS = 5 * 10**8
 
 # All but AutoRecalibrator, which chooses among them, in the order in which it lists them.
 RECALIBRATORS = {

@@ -82,9 +82,9 @@ class EnsembleTemperatureRecalibrator(ScoreRecalibrator):
     4000 to 8000 samples if there are more; near the best one, T is the root of the derivative. The
     three parts are not always distinct: at T = 1 only the sum of the first two shares matters.
 
-    A pass over the data costs :math:`O(n K)`; the search takes some thirty of them, and about a
-    hundred over the sample. Results are kept at least the machine epsilon away from 0 and 1, so
-    that their log loss is finite.
+    A pass over the data costs :math:`O(n K)`; the search takes 20 to 100 of them over all samples,
+    and about as many over the few. Results are kept at least the machine epsilon away from 0 and 1,
+    so that their log loss is finite.
 
     References
     ----------
