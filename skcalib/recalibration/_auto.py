@@ -197,6 +197,8 @@ class AutoRecalibrator(Recalibrator):
         self.recalibrators_ = {name: _fitted(candidates[name], data) for name in entered}
         self.best_name_ = names[int(weight.argmax())]
         self.best_recalibrator_ = self.recalibrators_[self.best_name_]
+        smooth = [getattr(one, "_is_smooth", False) for one in self.recalibrators_.values()]
+        self._is_smooth = bool(weight[weight > 0] @ smooth > 0.5)
 
     def _map(self, proba: np.ndarray) -> np.ndarray:
         if proba.ndim == 1:
@@ -217,15 +219,6 @@ class AutoRecalibrator(Recalibrator):
     def _alone(self) -> Any:
         """The recalibrator that has all the weight; itself, if there are several."""
         return self.best_recalibrator_ if len(self.weights_) == 1 else self
-
-    @property
-    def _is_smooth(self) -> bool:
-        share = sum(
-            self.weights_[name]
-            for name, recalibrator in self.recalibrators_.items()
-            if getattr(recalibrator, "_is_smooth", False)
-        )
-        return share > 0.5
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         text = super().__repr__(N_CHAR_MAX)
