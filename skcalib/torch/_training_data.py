@@ -7,8 +7,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._kernels.functions import median_bandwidth
 from .._kernels.matching_given import median_of
+from .._numerics.median_distance import median_distance
 
 # Default thresholds are this many quantiles of the outcomes.
 _N_THRESHOLDS = 64
@@ -29,7 +29,13 @@ def training_array(name: str, values: ArrayLike | Tensor, n: int | None = None) 
     """Finite numbers, (n,) or (n, d), in double precision."""
     if isinstance(values, Tensor):
         values = values.detach().cpu().to(torch.float64).numpy()
-    array = np.asarray(values, dtype=np.float64)
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except ValueError as error:
+        raise ValueError(
+            f"{name} must be numbers, in as many columns for each sample; {error}. For classes, "
+            "pass the indices of the labels."
+        ) from error
     if array.ndim not in (1, 2) or len(array) != (len(array) if n is None else n):
         raise ValueError(
             f"{name} must have one row for each of the {n or 'training'} samples; found shape "
@@ -43,8 +49,8 @@ def training_array(name: str, values: ArrayLike | Tensor, n: int | None = None) 
 
 
 def outcome_bandwidth(outcome: np.ndarray) -> float:
-    """The median distance of outcomes (n,)."""
-    return median_bandwidth(outcome, np.ones(len(outcome)), "cityblock", 1.0)
+    """The median distance of outcomes (n,) in any units; 1 if all are equal."""
+    return median_distance(outcome, np.ones(len(outcome)), "cityblock") or 1.0
 
 
 def outcome_quantiles(outcome: np.ndarray) -> np.ndarray:
@@ -63,5 +69,6 @@ def standardization(points: np.ndarray, kernel: str) -> Standardization:
 
 def standardization_of_parameters(outcome: np.ndarray) -> Standardization:
     """Of means and log standard deviations: the means in units of the spread of the outcomes."""
-    spread = float(outcome.std()) or 1.0
-    return Standardization(np.array([outcome.mean(), 0.0]), np.array([1 / spread, 1.0]), 1.0)
+    spread = float(outcome.std())
+    factor = 1 / spread if spread > _ROUNDING * np.abs(outcome).max() else 1.0
+    return Standardization(np.array([outcome.mean(), 0.0]), np.array([factor, 1.0]), 1.0)

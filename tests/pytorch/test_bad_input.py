@@ -148,6 +148,7 @@ def test_what_is_given():
         ([0.0], None, "target must have at least 2 training samples; found 1"),
         ([0.0, float("nan")], None, "target must be finite"),
         ([[0.0, 1.0], [0.0, 1.0]], None, r"target must have shape \(n_samples,\)"),
+        (["a", "b"], None, "target must be numbers.*pass the indices of the labels"),
         ([0.0, 1.0], LOGITS, "given must have one row for each of the 2 samples"),
     ],
 )

@@ -83,6 +83,27 @@ def test_what_fit_takes_from_the_training_data():
     assert DistributionMatchingLoss().fit([3.0, 3.0]).outcome_bandwidth.item() == 1.0
 
 
+@pytest.mark.parametrize("unit", [1e-30, 1e-9, 1e9])
+def test_bandwidths_are_in_the_units_of_the_training_data(unit):
+    mean, std, y, given = batch()
+    features = given["individual"]
+    one, other = (DistributionMatchingLoss("individual") for _ in range(2))
+    one.fit(y, given=features)
+    other.fit(unit * y, given=unit * features)
+    assert other.outcome_bandwidth.item() == pytest.approx(unit * one.outcome_bandwidth.item())
+    expected = one((mean, std), y, given=features).item()
+    rescaled = other((unit * mean, unit * std), unit * y, given=unit * features).item()
+    assert rescaled == pytest.approx(expected, abs=1e-6)
+    parameters = DistributionMatchingLoss().fit(unit * y)
+    assert parameters((unit * mean, unit * std), unit * y).item() == pytest.approx(
+        DistributionMatchingLoss().fit(y)((mean, std), y).item(), abs=1e-6
+    )
+
+
+def test_outcomes_that_are_equal_but_for_rounding_are_not_in_units_of_it():
+    assert DistributionMatchingLoss().fit([0.1] * 3).parameter_factor.tolist() == [1.0, 1.0]
+
+
 def test_parameters_are_in_units_of_the_outcomes():
     mean, std, y, _ = batch()
     penalty = DistributionMatchingLoss().fit(y)
