@@ -136,7 +136,8 @@ def smoothed_mass(points: Array, mass: Array, bandwidth: float, n_steps: int) ->
     xp = array_namespace(points, mass)
     n_modes = int(_LARGEST_MODE / bandwidth) + 1
     order = xp.astype(count_like(points, n_modes), points.dtype)
-    coefficients = xp.sum(mass[:, :, None] * xp.cos(math.pi * points[:, :, None] * order), axis=0)
+    wave = xp.cos(math.pi * points.T[:, :, None] * order)  # (P, n, n_modes)
+    coefficients = (mass.T[:, None, :] @ wave)[:, 0]
     damped = coefficients * xp.exp(-((math.pi * bandwidth * order) ** 2) / 2)
     return 2 * n_steps * xp.fft.irfft(damped, n=2 * n_steps)[:, : n_steps + 1]
 

@@ -49,7 +49,10 @@ class Condition(NamedTuple):
         return xp.exp(points @ points.T - half[:, None] - half)
 
     def near_thresholds(self, probability: Array) -> Array:
-        """1 − the mean of |F_i(t) − F_j(t)| over thresholds, from F (n, m)."""
+        """1 − the mean of |F_i(t) − F_j(t)| over thresholds, from F (n, m).
+
+        Of decisions 0 and 1, it is the share of those in which two samples agree.
+        """
         probability = self._held(probability)
         return 1 - distances(probability, probability, "cityblock") / probability.shape[1]
 
@@ -77,9 +80,3 @@ def same_group(groups: Array, dtype: Any) -> Array:
     xp = array_namespace(groups)
     groups = groups if groups.ndim == 2 else groups[:, None]
     return xp.astype(xp.all(groups[:, None] == groups, axis=2), dtype)
-
-
-def same_actions(actions: Array, dtype: Any) -> Array:
-    """The share of decisions, of actions (n, L), in which two samples agree, (n, n)."""
-    xp = array_namespace(actions)
-    return xp.mean(xp.astype(actions[:, None] == actions, dtype), axis=2)

@@ -24,7 +24,7 @@ from ._checks import (
     check_forecast_kernel,
 )
 from ._classes import ClassPredictions, class_predictions
-from ._conditions import Condition, same_actions, same_group
+from ._conditions import Condition, same_group
 from ._forecasts import Draws, Normal, Sample, as_distributions
 from ._pairs import pair_average, weights_of
 from ._terms import feature_residuals, outcome_terms, uniform_terms
@@ -259,8 +259,8 @@ def _near_forecasts(
     if calibration == "threshold":
         return condition.near_thresholds(forecast.cdf(thresholds[None]))
     if calibration == "decision":  # the outcome is said to exceed a threshold if that is likely
-        is_below = forecast.cdf(thresholds[None]) >= 0.5
-        return same_actions(is_below, forecast.dtype)
+        is_below = as_type(forecast.cdf(thresholds[None]) >= 0.5, forecast.dtype)
+        return condition.near_thresholds(is_below)
     points = forecast.parameters() if given is None else given
     return condition.near(as_type(points, forecast.dtype))
 
@@ -287,7 +287,7 @@ def _class_terms(
         slack = _TIE * xp.finfo(residual.dtype).eps * xp.max(xp.abs(expected))
         is_least = expected <= xp.min(expected, axis=1, keepdims=True) + slack
         action = xp.argmax(xp.astype(is_least, xp.int32), axis=1)  # the first of equal ones
-        return terms, same_actions(action[:, None], residual.dtype)
+        return terms, same_group(action, residual.dtype)
     if given is not None:
         return terms, condition.near(as_type(given, residual.dtype))
     return terms, condition.near_probabilities(classes.proba)
