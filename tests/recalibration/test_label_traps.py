@@ -144,13 +144,12 @@ def test_a_split_of_pandas(way, recalibrator):
 
 @all_names
 @both_kinds
-@pytest.mark.parametrize("ensemble", [True, False])
-def test_isotonic_equals_scikit_learn(names, n_classes, ensemble):
+def test_isotonic_equals_scikit_learn(names, n_classes):
     X, label = training_data(pipeline, n_classes)
-    oracle = CalibratedClassifierCV(GaussianNB(), method="isotonic", cv=3, ensemble=ensemble)
+    oracle = CalibratedClassifierCV(GaussianNB(), method="isotonic", cv=3, ensemble=False)
     expected = oracle.fit(X, label).predict_proba(X)
     isotonic = IsotonicRecalibrator(strict=False)
-    model = RecalibratedClassifier(GaussianNB(), isotonic, cv=3, ensemble=ensemble)
+    model = RecalibratedClassifier(GaussianNB(), isotonic, cv=3, ensemble=False)
     model.fit(X, np.array(names)[label])
     np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-12)
 
@@ -172,14 +171,13 @@ def test_isotonic_of_scores_equals_scikit_learn_where_it_was_fitted():
 )
 @all_names
 @both_kinds
-@pytest.mark.parametrize("ensemble", [True, False])
-def test_temperature_equals_scikit_learn(names, n_classes, ensemble):
+def test_temperature_equals_scikit_learn(names, n_classes):
     X, label = training_data(pipeline, n_classes)
     classifier = LogisticRegression()
-    oracle = CalibratedClassifierCV(classifier, method="temperature", cv=3, ensemble=ensemble)
+    oracle = CalibratedClassifierCV(classifier, method="temperature", cv=3, ensemble=False)
     expected = oracle.fit(X, label).predict_proba(X)
     model = RecalibratedClassifier(
-        classifier, TemperatureRecalibrator(prior_weight=0), cv=3, ensemble=ensemble
+        classifier, TemperatureRecalibrator(prior_weight=0), cv=3, ensemble=False
     ).fit(X, np.array(names)[label])
     np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-4)
 
