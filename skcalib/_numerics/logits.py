@@ -25,9 +25,11 @@ def smallest_probability(proba: np.ndarray) -> float:
     return max(min(float(least), 1 / n_classes) / 2, _CLIP)
 
 
-def clipped(proba: np.ndarray, smallest: float = _CLIP) -> np.ndarray:
+def clipped(
+    proba: np.ndarray, smallest: float = _CLIP, out: np.ndarray | None = None
+) -> np.ndarray:
     """Probabilities moved away from 0 and 1, by at least `smallest`."""
-    return np.clip(proba, smallest, 1 - smallest)
+    return np.clip(proba, smallest, 1 - smallest, out=out)
 
 
 def log_probabilities(proba: np.ndarray, smallest: float = _CLIP) -> np.ndarray:

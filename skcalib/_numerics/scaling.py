@@ -188,7 +188,7 @@ class Point:
         return point
 
     def discard(self) -> None:
-        """Leave the memory to other points."""
+        """Leave the memory of the probabilities to other points."""
         self.problem.spare.append(self.proba)
 
 
@@ -220,6 +220,7 @@ def softmax_regression(
         last_change = change
         step, change = here.newton_step(precondition, tolerance)
         promise = -float(np.vdot(here.gradient, step))
+        here.discard()  # its probabilities have been used
         there = here.lower(step, promise)
         if promise <= _SMALL_UNLESS_FALLING:
             flatter = there and there.steepness(precondition) <= here.steepness(precondition) / 4
@@ -227,7 +228,6 @@ def softmax_regression(
                 return here.parameters, max(last_change, change)
         if there is None:
             break
-        here.discard()
         here = there
         is_unseen = (
             target.size > _MANY

@@ -70,7 +70,8 @@ def prior_of_classes(
         predictions.weight,
         share_of_prior(predictions, WEIGHT_OF_TEMPERATURE),
     )
-    return share, clipped(tempered(log_proba, temperature))
+    expected = tempered(log_proba, temperature)
+    return share, clipped(expected, out=expected)
 
 
 def _outcomes(

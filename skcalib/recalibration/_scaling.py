@@ -63,7 +63,10 @@ class SoftmaxRegressionRecalibrator(LogScaleRecalibrator):
     def _regress(
         self, log_proba: np.ndarray, target: np.ndarray, predictions: Predictions
     ) -> float:
-        """Set the parameters; return how much the scores moved at the end."""
+        """Set the parameters; return how much the scores moved at the end.
+
+        Both matrices may be changed.
+        """
 
     @abstractmethod
     def _scores(self, inputs: np.ndarray) -> np.ndarray:
@@ -179,10 +182,12 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
         # standardised columns, so that those of narrow range move as easily as others
         weight = predictions.weight
         centre = weight @ log_proba
-        spread = np.sqrt(weight @ (log_proba - centre) ** 2)
+        inputs = log_proba
+        inputs -= centre
+        spread = np.sqrt(np.einsum("n,nk,nk->k", weight, inputs, inputs))
         spread[spread <= _CONSTANT * np.abs(centre)] = 1.0
         identity = np.stack([spread, centre - centre.mean()])
-        inputs = (log_proba - centre) / spread
+        inputs /= spread
         (scale, shift), change = softmax_regression(
             ScaledAndShifted, inputs, target, weight, identity
         )
