@@ -101,10 +101,14 @@ def check_class_batch(prediction: Array, target: Array) -> None:
             "pixels first."
         )
     xp = array_namespace(target)
-    if len(shape) == 2 and shape[1] > 2 and not xp.isdtype(target.dtype, "integral"):
+    if len(shape) == 2 and shape[1] > 2:
+        kinds, labels = "integral", f"integers 0, …, {shape[1] - 1} for {shape[1]} classes"
+    else:
+        kinds, labels = ("bool", "integral", "real floating"), "numbers 0 and 1 for two classes"
+    if not xp.isdtype(target.dtype, kinds):
         raise ValueError(
-            f"target must hold integers 0, …, {shape[1] - 1} for {shape[1]} classes; found type "
-            f"{target.dtype}. Pass the indices of the classes."
+            f"target must hold {labels}; found type {target.dtype}. Pass the indices of the "
+            "classes; for forecasts of a number, pass a tuple (mean, std)."
         )
 
 

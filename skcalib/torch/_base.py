@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from .._sklearn import validate_parameter_constraints
-from ._checks import flat
+from ._checks import check_tensor, flat
 
 
 class Penalty(torch.nn.Module):
@@ -51,6 +51,8 @@ class Penalty(torch.nn.Module):
             The error, in single or double precision.
         """
         target = flat(target)
+        check_tensor("given", given)
+        check_tensor("sample_weight", sample_weight)
         with torch.autocast(target.device.type, enabled=False):
             return self._error(prediction, target, given, sample_weight)
 

@@ -1,6 +1,6 @@
 """Batches of tensors: their values are judged here, so that a loss is never NaN."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from numpy.typing import ArrayLike
@@ -35,13 +35,14 @@ def class_batch(
     """Scores (n, K) or (n,), with integer labels."""
     if not isinstance(prediction, Tensor):
         raise TypeError(
-            "prediction must be a tensor of class scores, a tuple (mean, std), Draws, or a "
-            f"distribution of torch; found {type(prediction).__name__}."
+            f"prediction must be a tensor of class scores; found {type(prediction).__name__}. For "
+            "forecasts of a number pass a tuple (mean, std), Draws or a distribution of torch to "
+            "DistributionMatchingLoss."
         )
     prediction = at_least_single(prediction)
     if prediction.ndim == 2 and prediction.shape[1] == 1:
         prediction = prediction[:, 0]
-    check_batch(target, sample_weight, given)
+    check_batch(target, sample_weight, given, least=2)
     check_class_batch(prediction, target)
     is_counted = target != ignore_index
     if not bool(is_counted.all()):
@@ -49,10 +50,17 @@ def class_batch(
         given, sample_weight = (
             None if tensor is None else tensor[is_counted] for tensor in (given, sample_weight)
         )
-    check_size(target, f" with a target other than ignore_index={ignore_index}")
+    if len(target) < 2:
+        raise ValueError(
+            f"A batch must have at least 2 samples with a target other than ignore_index="
+            f"{ignore_index}, as samples are compared with each other; found {len(target)}. Leave "
+            "this batch out."
+        )
     check_finite("prediction", prediction)
     if inputs == "probabilities":
         _check_probabilities(prediction)
+    else:
+        _check_logits(prediction)
     _check_labels(target, 2 if prediction.ndim == 1 else prediction.shape[1])
     _check_sides(given, sample_weight)
     return prediction, Batch(target.to(torch.int64), given, sample_weight)
@@ -63,8 +71,7 @@ def number_batch(
 ) -> Batch:
     """Outcomes of some type."""
     target = target.to(dtype)
-    check_batch(target, sample_weight, given)
-    check_size(target)
+    check_batch(target, sample_weight, given, least=2)
     check_finite("target", target, _DROP)
     _check_sides(given, sample_weight)
     return Batch(target, given, sample_weight)
@@ -78,8 +85,9 @@ def normal_parameters(prediction: tuple, n: int) -> tuple[Tensor, Tensor]:
             "distribution of torch for other families."
         )
     mean, std = (at_least_single(torch.as_tensor(entry)) for entry in prediction)
-    for name, tensor, sizes in (("mean", mean, {n}), ("std", std, {1, n})):
-        if tensor.numel() not in sizes or tensor.ndim > 2:
+    shapes = {(n,), (n, 1)}
+    for name, tensor, allowed in (("mean", mean, shapes), ("std", std, {(), (1,)} | shapes)):
+        if tuple(tensor.shape) not in allowed:
             raise ValueError(
                 f"prediction must be a tuple (mean, std) of shape (n_samples,) for the {n} samples "
                 f"of target; found {name} of shape {tuple(tensor.shape)}."
@@ -137,14 +145,6 @@ def check_moments(target: Tensor, mean: Tensor, mean_square: Tensor) -> None:
         )
 
 
-def check_size(target: Tensor, condition: str = "") -> None:
-    if len(target) < 2:
-        raise ValueError(
-            f"A batch must have at least 2 samples{condition}, as samples are compared with each "
-            f"other; found {len(target)}. Drop a last batch of one sample (drop_last=True)."
-        )
-
-
 def at_least_single(tensor: Tensor) -> Tensor:
     """The tensor in single precision, unless it is in double precision."""
     return tensor if tensor.dtype == torch.float64 else tensor.to(torch.float32)
@@ -152,14 +152,20 @@ def at_least_single(tensor: Tensor) -> Tensor:
 
 def flat(target: Tensor) -> Tensor:
     """(n,) for a target of shape (n, 1)."""
-    if not isinstance(target, Tensor):
-        raise TypeError(
-            f"target must be a tensor; found {type(target).__name__}. Pass torch.as_tensor(target)."
-        )
+    check_tensor("target", target)
     return target[:, 0] if target.ndim == 2 and target.shape[1] == 1 else target
 
 
+def check_tensor(name: str, tensor: Any) -> None:
+    if tensor is not None and not isinstance(tensor, Tensor):
+        raise TypeError(
+            f"{name} must be a tensor; found {type(tensor).__name__}. Convert it with "
+            "torch.as_tensor."
+        )
+
+
 def check_finite(name: str, tensor: Tensor, remedy: str = _DIVERGED) -> None:
+    check_tensor(name, tensor)
     is_finite = torch.isfinite(tensor)
     if not bool(is_finite.all()):
         count = tensor.numel() - int(is_finite.sum())
@@ -169,13 +175,29 @@ def check_finite(name: str, tensor: Tensor, remedy: str = _DIVERGED) -> None:
         )
 
 
-def _check_probabilities(prediction: Tensor) -> None:
-    low, high = prediction.min().item(), prediction.max().item()
+def check_between_0_and_1(name: str, tensor: Tensor, remedy: str) -> None:
+    low, high = tensor.min().item(), tensor.max().item()
     if low < 0 or high > 1:
         raise ValueError(
-            "prediction must hold probabilities between 0 and 1 for inputs='probabilities'; found "
-            f"{low if low < 0 else high:.3g}. If these are logits, pass inputs='logits'."
+            f"{name} must hold probabilities between 0 and 1; found "
+            f"{low if low < 0 else high:.3g}. {remedy}"
         )
+
+
+def _check_logits(prediction: Tensor) -> None:
+    """Rows of logits may sum to 1 by chance, but not all of them."""
+    if prediction.ndim == 1 or bool(((prediction < 0) | (prediction > 1)).any()):
+        return
+    if bool(((prediction.sum(dim=1) - 1).abs() < _SUM_TOLERANCE).all()):
+        raise ValueError(
+            "prediction must hold logits; found rows between 0 and 1 that sum to 1. Pass what the "
+            "network returns before its softmax, or declare inputs='probabilities'."
+        )
+
+
+def _check_probabilities(prediction: Tensor) -> None:
+    remedy = "If these are logits, pass inputs='logits'."
+    check_between_0_and_1("prediction", prediction, remedy)
     if prediction.ndim == 2:
         total = prediction.sum(dim=1)
         worst = total[(total - 1).abs().argmax()]
@@ -193,10 +215,13 @@ def _check_labels(target: Tensor, n_classes: int) -> None:
         is_label &= target == target.round()
     if not bool(is_label.all()):
         found = target[~is_label][0]
+        remedy = "Encode labels by scikit-learn's LabelEncoder, or pass ignore_index for samples"
+        remedy += " to leave out."
+        if target.is_floating_point():
+            remedy += " For forecasts of a number pass a tuple (mean, std)."
         raise ValueError(
             f"target must hold labels 0 to {n_classes - 1} for {n_classes} classes; found "
-            f"{found.item():.6g}. Encode labels by scikit-learn's LabelEncoder, or pass "
-            "ignore_index for samples to leave out."
+            f"{found.item():.6g}. {remedy}"
         )
 
 
@@ -204,15 +229,19 @@ def _check_sides(given: Tensor | None, sample_weight: Tensor | None) -> None:
     if given is not None:
         check_finite("given", given, _DROP)
     if sample_weight is not None:
-        check_finite("sample_weight", sample_weight, _DROP)
-        if bool((sample_weight < 0).any()):
-            raise ValueError(
-                "sample_weight must be non-negative; found "
-                f"{sample_weight.min().item():.3g}. Leave samples out by weights of 0."
-            )
+        check_weights(sample_weight)
         count = int((sample_weight > 0).sum())
         if count < 2:
             raise ValueError(
                 "sample_weight must be positive for at least 2 samples, which are compared with "
                 f"each other; found {count}."
             )
+
+
+def check_weights(sample_weight: Tensor) -> None:
+    check_finite("sample_weight", sample_weight, _DROP)
+    if bool((sample_weight < 0).any()):
+        raise ValueError(
+            f"sample_weight must be non-negative; found {sample_weight.min().item():.3g}. Leave "
+            "samples out by weights of 0."
+        )

@@ -1,5 +1,7 @@
 """Predictive distributions of a number as the losses take them."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from torch.distributions import Normal as TorchNormal
 
 from ..losses import Draws
 from ..losses._forecasts import Normal, as_distributions
-from ._checks import at_least_single, check_finite, normal_parameters
+from ._checks import at_least_single, check_between_0_and_1, check_finite, normal_parameters
 
 # Draws from distributions without a closed form, unless `n_draws` says otherwise.
 N_DRAWS = 16
@@ -32,7 +34,10 @@ def forecast_of(
     prediction, n = unwrapped(prediction), len(target)
     if isinstance(prediction, Draws):
         check_finite("values of Draws", prediction.values)
-        return prediction
+        if prediction.parameters is not None:
+            check_finite("parameters of Draws", prediction.parameters)
+        cdf = None if prediction.cdf is None else _CheckedCdf(prediction.cdf)
+        return replace(prediction, cdf=cdf)
     if isinstance(prediction, Distribution):
         n_draws = (N_DRAWS if n_draws is None else n_draws) if needs_draws else 0
         return _draws_of(prediction, target, n_draws)
@@ -55,21 +60,30 @@ def parameters_of(prediction: Any, target: Tensor) -> np.ndarray:
     return parameters.detach().cpu().to(torch.float64).numpy()
 
 
-def _draws_of(distribution: Distribution, target: Tensor, n_draws: int) -> Draws:
-    name, n = type(distribution).__name__, len(target)
-    if n_draws > 0 and not distribution.has_rsample:
-        raise ValueError(
-            f"prediction must be a distribution with rsample, through whose draws gradients flow; "
-            f"found {name}, which has none. Pass logits for classes; for a number, choose "
-            "calibration='quantile', which takes its cdf, or a distribution with rsample."
-        )
-    shape = distribution.batch_shape + distribution.event_shape
-    if shape.numel() != n:
+def check_one_number_each(distribution: Distribution, n: int) -> None:
+    """One independent number for each sample. Of numbers drawn together an event is made."""
+    batch, event = distribution.batch_shape, distribution.event_shape
+    if event.numel() != 1 or batch.numel() != n:
         raise ValueError(
             f"prediction must be a distribution of one number for each of the {n} samples of "
-            f"target; found {name} with batch shape {tuple(distribution.batch_shape)} and event "
-            f"shape {tuple(distribution.event_shape)}."
+            f"target, independent of each other; found {type(distribution).__name__} with batch "
+            f"shape {tuple(batch)} and event shape {tuple(event)}. Put the samples into the batch "
+            "shape."
         )
+
+
+def _draws_of(distribution: Distribution, target: Tensor, n_draws: int) -> Draws:
+    n = len(target)
+    if n_draws > 0 and not distribution.has_rsample:
+        remedy = "Take one with rsample; for classes, pass logits"
+        if _has_cdf(distribution):
+            remedy += ", and for a number choose calibration='quantile', which takes the cdf"
+        raise ValueError(
+            f"prediction must be a distribution with rsample, through whose draws gradients flow; "
+            f"found {type(distribution).__name__}, which has none. {remedy}."
+        )
+    check_one_number_each(distribution, n)
+    shape = distribution.batch_shape + distribution.event_shape
     if n_draws > 0:
         values = at_least_single(distribution.rsample((n_draws,)).reshape(n_draws, n).T)
         check_finite("draws from prediction", values)
@@ -88,6 +102,19 @@ def _parameters(distribution: Distribution, n: int) -> Tensor | None:
     return parameters if bool(torch.isfinite(parameters).all()) else None
 
 
+class _CheckedCdf:
+    """Distribution functions of a user."""
+
+    def __init__(self, cdf: Callable[[Tensor], Tensor]) -> None:
+        self.cdf = cdf
+
+    def __call__(self, points: Tensor) -> Tensor:
+        probability = self.cdf(points)
+        check_finite("cdf of Draws", probability)
+        check_between_0_and_1("cdf of Draws", probability, "Pass distribution functions.")
+        return probability
+
+
 class _Cdf:
     """The distribution functions at points (n,), or (1, m) in common."""
 
@@ -104,9 +131,15 @@ class _Cdf:
         try:
             return at_least_single(self.distribution.cdf(points))
         except NotImplementedError as error:
+            remedy = "Take one with cdf; for classes, pass logits"
+            if self.distribution.has_rsample:
+                remedy = "Choose calibration='distribution' or 'marginal', which compare draws"
             raise ValueError(
                 "prediction must be a distribution with cdf for forms of calibration and kernels "
                 "that compare probabilities; torch has none for "
-                f"{type(self.distribution).__name__}. Choose calibration='distribution' or "
-                "'marginal', which compare draws."
+                f"{type(self.distribution).__name__}. {remedy}."
             ) from error
+
+
+def _has_cdf(distribution: Distribution) -> bool:
+    return type(distribution).cdf is not Distribution.cdf

@@ -10,8 +10,17 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from .._sklearn import Interval, StrOptions, validate_parameter_constraints
-from ._checks import at_least_single, check_finite, flat, normal_parameters
-from ._distributions import unwrapped
+from ..losses._checks import check_batch
+from ._base import Penalty
+from ._checks import (
+    at_least_single,
+    check_finite,
+    check_tensor,
+    check_weights,
+    flat,
+    normal_parameters,
+)
+from ._distributions import check_one_number_each, unwrapped
 
 
 class CalibrationRegularizedLoss(torch.nn.Module):
@@ -68,6 +77,16 @@ class CalibrationRegularizedLoss(torch.nn.Module):
                     f"{name} must be a loss, not a class of losses; found {value.__name__}. Pass "
                     f"{value.__name__}()."
                 )
+        if isinstance(base, Penalty) and not isinstance(penalty, Penalty):
+            raise TypeError(
+                f"base must be a proper loss; found {type(base).__name__}, which is a penalty. "
+                "Swap base and penalty."
+            )
+        if getattr(base, "reduction", None) == "sum":
+            raise ValueError(
+                "base must return a mean, or one value per sample; found reduction='sum', next to "
+                "which a penalty counts less in larger batches. Give it reduction='mean'."
+            )
         self.base = base
         self.penalty = penalty
         self.weight = weight
@@ -101,7 +120,8 @@ class CalibrationRegularizedLoss(torch.nn.Module):
         loss : tensor of shape ()
             The sum.
         """
-        loss = self._mean(self.base(prediction, target), target, sample_weight)
+        check_tensor("sample_weight", sample_weight)
+        loss = self._mean(self.base(prediction, target), flat(target), sample_weight)
         if self.weight == 0:
             return loss
         sides = {"given": given, "sample_weight": sample_weight}
@@ -110,26 +130,40 @@ class CalibrationRegularizedLoss(torch.nn.Module):
 
     def _mean(self, loss, target, sample_weight):
         """The mean over the samples that count."""
+        is_counted = torch.ones_like(target, dtype=torch.bool)
+        if getattr(self.base, "ignore_index", None) is not None:
+            is_counted = target != self.base.ignore_index
         if loss.ndim == 0:
             if sample_weight is not None:
                 raise ValueError(
                     "sample_weight must be None for a base loss that is a mean already; found a "
                     "tensor. Give the base loss reduction='none'."
                 )
+            _check_counts(is_counted)
             return loss
         if loss.numel() != len(target):
             raise ValueError(
                 f"base must return one number, or one for each of the {len(target)} samples; found "
                 f"shape {tuple(loss.shape)}."
             )
-        loss = loss.reshape(-1)
-        weight = torch.ones_like(loss) if sample_weight is None else sample_weight.to(loss.dtype)
-        is_counted = target.reshape(-1) != getattr(self.base, "ignore_index", None)
-        weight = weight * is_counted
-        return (weight * loss).sum() / weight.sum()
+        check_batch(target, sample_weight)
+        weight = is_counted.to(loss.dtype)
+        if sample_weight is not None:
+            check_weights(sample_weight)
+            weight = weight * sample_weight.to(loss.dtype)
+        _check_counts(weight)
+        return (weight * loss.reshape(-1)).sum() / weight.sum()
 
     def extra_repr(self) -> str:
         return f"weight={self.weight!r}"
+
+
+def _check_counts(weight: Tensor) -> None:
+    if not bool(weight.any()):
+        raise ValueError(
+            "A batch must have a sample that counts, with a target other than ignore_index and a "
+            f"positive weight; found none of {len(weight)}. Leave this batch out."
+        )
 
 
 class NegativeLogLikelihoodLoss(torch.nn.Module):
@@ -186,6 +220,7 @@ class NegativeLogLikelihoodLoss(torch.nn.Module):
             The mean, or one value per sample.
         """
         target = at_least_single(flat(target))
+        check_batch(target)
         check_finite("target", target, "Drop these samples.")
         with torch.autocast(target.device.type, enabled=False):
             loss = _minus_log_density(prediction, target)
@@ -200,11 +235,6 @@ def _minus_log_density(prediction: Any, target: Tensor) -> Tensor:
     if not isinstance(prediction, Distribution):
         mean, std = normal_parameters(prediction, n)
         return ((target - mean) / std) ** 2 / 2 + torch.log(std) + math.log(2 * math.pi) / 2
+    check_one_number_each(prediction, n)
     shape = prediction.batch_shape + prediction.event_shape
-    if shape.numel() != n:
-        raise ValueError(
-            f"prediction must be a distribution of one number for each of the {n} samples of "
-            f"target; found batch shape {tuple(prediction.batch_shape)} and event shape "
-            f"{tuple(prediction.event_shape)}."
-        )
     return -prediction.log_prob(target.reshape(shape)).reshape(n)

@@ -5,6 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch import distributions
 
+from skcalib.losses import Draws
 from skcalib.torch import (
     CalibrationRegularizedLoss,
     DistributionMatchingLoss,
@@ -39,18 +40,34 @@ def with_entry(tensor, value):
         (LOGITS, torch.tensor([0, 1, -1]), "found -1. Encode labels"),
         (LOGITS[:, 0], torch.tensor([0.0, 1.0, 0.5]), "labels 0 to 1 for 2 classes; found 0.5"),
         (LOGITS[:, 0], with_entry(Y, NAN), "found nan"),
-        (LOGITS[:1], LABELS[:1], "at least 2 samples with a target other than .* found 1. Drop"),
+        (LOGITS[:1], LABELS[:1], "at least 2 samples, as .* found 1. Drop"),
         (LOGITS, torch.tensor([0, -100, -100]), "at least 2 samples with a target other than"),
         (LOGITS, LOGITS.softmax(1), r"target must have shape \(n_samples,\)"),
         (LOGITS[:2], LABELS, r"found .*2, 3"),
         (LOGITS[None], LABELS, "Flatten axes"),
         (LOGITS, [0, 1, 2], "target must be a tensor; found list"),
-        ("logits", LABELS, "prediction must be a tensor"),
+        (LOGITS[:0], LABELS[:0], "at least 2 samples, as .* found 0. Drop"),
+        ("logits", LABELS, "prediction must be a tensor of class scores; found str"),
+        (LOGITS[:, :2], Y / 2, "found 0.5.* For forecasts of a number pass a tuple"),
+        (LOGITS, Y, "integers 0, …, 2 for 3 classes.* pass a tuple"),
+        (LOGITS.softmax(1), LABELS, "must hold logits; found rows between 0 and 1 that sum to 1"),
+        (LOGITS.softmax(1).half(), LABELS, "declare inputs='probabilities'"),
     ],
 )
 def test_batches_of_classes(module, logits, labels, message):
     with pytest.raises((ValueError, TypeError), match=message):
         module(logits, labels)
+
+
+def test_logits_of_which_some_look_like_probabilities():
+    proba = LOGITS.softmax(1)
+    for changed in (with_entry(proba, 1.1), with_entry(proba, -0.1), with_entry(proba, 0.9)):
+        assert torch.isfinite(MMCELoss()(changed, LABELS))
+
+
+def test_classes_are_no_forecasts_of_numbers():
+    with pytest.raises(TypeError, match="found tuple. For .* to DistributionMatchingLoss"):
+        MMCELoss()((MEAN, STD), Y)
 
 
 @pytest.mark.parametrize(
@@ -73,13 +90,43 @@ def test_probabilities(proba, message):
         (torch.tensor([1.0, 0.0, 0.0]), "positive for at least 2 samples.* found 1"),
         (with_entry(STD, NAN), "sample_weight must be finite"),
         (STD[:2], "sample_weight must have shape .* for the 3 samples"),
+        (STD[:, None], r"sample_weight must have shape \(n_samples,\) .* found \(3, 1\)"),
+        (STD.numpy(), "sample_weight must be a tensor; found ndarray"),
     ],
 )
 def test_weights(weight, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         MMCELoss()(LOGITS, LABELS, sample_weight=weight)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         DistributionMatchingLoss("quantile")((MEAN, STD), Y, sample_weight=weight)
+
+
+@pytest.mark.parametrize("weight_of_penalty", [0.0, 1.0])
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (torch.tensor([1.0, -1.0, 1.0]), "sample_weight must be non-negative; found -1"),
+        (with_entry(STD, NAN), "sample_weight must be finite"),
+        (STD[:2], "sample_weight must have shape .* for the 3 samples"),
+        (STD[:, None], r"sample_weight must have shape \(n_samples,\) .* found \(3, 1\)"),
+        (STD.numpy(), "sample_weight must be a tensor; found ndarray"),
+        (0 * STD, "must have a sample that counts, .* found none of 3"),
+    ],
+)
+def test_weights_of_sums(weight_of_penalty, weight, message):
+    base = torch.nn.CrossEntropyLoss(reduction="none")
+    loss = CalibrationRegularizedLoss(base, MMCELoss(), weight=weight_of_penalty)
+    with pytest.raises((ValueError, TypeError), match=message):
+        loss(LOGITS, LABELS, sample_weight=weight)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "none"])
+@pytest.mark.parametrize("labels", [torch.full((3,), -100), LABELS[:0]])
+def test_batches_of_which_nothing_counts(reduction, labels):
+    base = torch.nn.CrossEntropyLoss(reduction=reduction)
+    loss = CalibrationRegularizedLoss(base, MMCELoss(), weight=0.0)
+    with pytest.raises(ValueError, match="sample"):
+        loss(LOGITS[: len(labels)], labels)
 
 
 @pytest.mark.parametrize(
@@ -94,20 +141,39 @@ def test_weights(weight, message):
         ((MEAN, STD), with_entry(Y, INFINITY), "target must be finite"),
         ((MEAN[:1], STD[:1]), Y[:1], "at least 2 samples, as .* found 1. Drop"),
         (MIXTURE, Y, "with rsample, .* found MixtureSameFamily"),
-        (distributions.Poisson(STD), Y, "with rsample, .* found Poisson"),
+        (MIXTURE, Y, "choose calibration='quantile', which takes the cdf"),
+        (distributions.Poisson(STD), Y, r"with rsample, .* for classes, pass logits\.$"),
+        (distributions.MultivariateNormal(MEAN, torch.eye(3)), Y, r"event shape \(3,\)"),
+        ((MEAN.reshape(1, 3), STD), Y, r"found mean of shape \(1, 3\)"),
+        ((MEAN[:0], STD[:0]), Y[:0], "at least 2 samples, as .* found 0. Drop"),
+        (Draws(MEAN[:, None].numpy()), Y, "values of Draws must be a tensor; found ndarray"),
+        (Draws(MEAN[:, None] + NAN), Y, "values of Draws must be finite"),
+        (Draws(MEAN[:, None], parameters=MEAN[:, None] + NAN), Y, "parameters of Draws must be f"),
         (distributions.Laplace(MEAN[:2], 1.0), Y, "one number for each of the 3 samples"),
         (distributions.Cauchy(MEAN, STD), Y, "given must hold what the distributions depend on"),
     ],
 )
 def test_batches_of_numbers(prediction, y, message):
     loss = DistributionMatchingLoss().fit(Y)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         loss(prediction, y)
 
 
 def test_distributions_without_a_distribution_function():
+    loss = DistributionMatchingLoss("quantile")
     with pytest.raises(ValueError, match=r"with cdf .* none for StudentT\. Choose"):
-        DistributionMatchingLoss("quantile")(distributions.StudentT(3.0, MEAN, STD), Y)
+        loss(distributions.StudentT(3.0, MEAN, STD), Y)
+    with pytest.raises(ValueError, match=r"with cdf .* none for Poisson\. Take one with cdf"):
+        loss(distributions.Poisson(STD), Y)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"), [(NAN, "be finite"), (1.5, "found 1.5"), (-0.5, "found -0.5")]
+)
+def test_draws_with_bad_distribution_functions(value, message):
+    draws = Draws(MEAN[:, None], cdf=lambda points: with_entry(points.sigmoid(), value))
+    with pytest.raises(ValueError, match=f"cdf of Draws must .*{message}"):
+        DistributionMatchingLoss("quantile")(draws, Y)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +282,20 @@ def test_sums_of_losses():
         regularized(LOGITS, LOGITS)
 
 
+def test_parts_in_the_wrong_places():
+    with pytest.raises(TypeError, match="found MMCELoss, which is a penalty. Swap"):
+        CalibrationRegularizedLoss(MMCELoss(), torch.nn.CrossEntropyLoss())
+    with pytest.raises(ValueError, match="found reduction='sum'"):
+        CalibrationRegularizedLoss(torch.nn.CrossEntropyLoss(reduction="sum"), MMCELoss())
+    CalibrationRegularizedLoss(MMCELoss(), KDECalibrationLoss())
+
+
 def test_log_densities():
+    joint = distributions.MultivariateNormal(MEAN, torch.eye(3))
+    with pytest.raises(ValueError, match=r"independent of each other; .* event shape \(3,\)"):
+        NegativeLogLikelihoodLoss()(joint, Y)
+    with pytest.raises(ValueError, match="at least 1 sample; found 0"):
+        NegativeLogLikelihoodLoss()((MEAN[:0], STD[:0]), Y[:0])
     with pytest.raises(ValueError, match="target must be finite"):
         NegativeLogLikelihoodLoss()((MEAN, STD), with_entry(Y, NAN))
     with pytest.raises(ValueError, match="one number for each of the 3 samples"):
