@@ -1,7 +1,6 @@
 """The best mixture of tempered, given and uniform predictions."""
 
 from collections.abc import Callable
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -85,7 +84,6 @@ def _descend(profile: "_Profile", start: float, octave: int) -> float:
         return 2.0**octave / start
     toward = -int(np.sign(slope))
 
-    @cache
     def rise(steps: float) -> float:
         fit = profile.at(2.0 ** (octave + toward * steps) / start)
         # where tempered predictions have no share, T has no effect
@@ -113,6 +111,7 @@ class _Profile:
         self.prior, self.every = prior, every
         self.n_classes = log_proba(slice(0, 1)).shape[1]
         self.shares = np.full(3, 1 / 3)
+        self.known: dict[float, _Fit] = {}
 
     def at(self, inverse: float) -> _Fit:
         """Newton's method for Σ shares − Σ target log mixture, whose optimum sums to Σ target.
@@ -120,6 +119,8 @@ class _Profile:
         This leaves the restriction to shares of at least 0, and each step is a least-squares
         problem with that.
         """
+        if inverse in self.known:
+            return self.known[inverse]
         shares = self.shares
         loss, slope, gradient, curvature = self._derivatives(inverse, shares)
         for _ in range(_MOST_STEPS):
@@ -139,7 +140,8 @@ class _Profile:
                 break
         shares = shares / shares.sum()
         self.shares = 0.999 * shares + 0.001 / 3  # a start from which every share can grow
-        return _Fit(inverse, shares, loss, slope)
+        self.known[inverse] = _Fit(inverse, shares, loss, slope)
+        return self.known[inverse]
 
     def _derivatives(
         self, inverse: float, shares: np.ndarray

@@ -82,7 +82,7 @@ class EnsembleTemperatureRecalibrator(ScoreRecalibrator):
     4000 to 8000 samples if there are more; near the best one, T is the root of the derivative. The
     three parts are not always distinct: at T = 1 only the sum of the first two shares matters.
 
-    A pass over the data costs :math:`O(n K)`; the search takes 20 to 100 of them over all samples,
+    A pass over the data costs :math:`O(n K)`; the search takes 10 to 60 of them over all samples,
     and about as many over the few. Results are kept at least the machine epsilon away from 0 and 1,
     so that their log loss is finite.
 
