@@ -58,14 +58,14 @@ def erfcx(x: Array) -> Array:
 def bounded_ratio(shift: Array, spread: Array) -> Array:
     """shift/spread, with the sign of the shift. Beyond ±1e8 it is that, and a constant.
 
-    So it is finite, as are its derivatives, also where the spread is 0.
+    So it is finite, as are its derivatives, also where the spread is 0. NaN leads to NaN.
     """
     xp = array_namespace(shift, spread)
     shift, spread = xp.broadcast_arrays(shift, spread)
-    is_near = xp.abs(shift) < _FARTHEST * spread
+    is_far = xp.abs(shift) >= _FARTHEST * spread
     divide = _jax_divide() if is_jax_namespace(xp) else xp.divide
-    ratio = divide(xp.where(is_near, shift, 0.0), xp.where(is_near, spread, 1.0))
-    return xp.where(is_near, ratio, _FARTHEST * xp.sign(shift))
+    ratio = divide(xp.where(is_far, 0.0, shift), xp.where(is_far, 1.0, spread))
+    return xp.where(is_far, _FARTHEST * xp.sign(shift), ratio)
 
 
 @cache

@@ -1,5 +1,6 @@
 """Class probabilities of a batch, and the residuals that the losses are made of."""
 
+import math
 from typing import NamedTuple
 
 from array_api_compat import array_namespace
@@ -53,18 +54,23 @@ class ClassPredictions(NamedTuple):
 
 
 def class_predictions(prediction: Array, target: Array, inputs: str) -> ClassPredictions:
-    """From logits or probabilities, (n, K), or (n,) or (n, 1) of the second of two classes."""
+    """From logits or probabilities, (n, K), or (n,) or (n, 1) of the second of two classes.
+
+    They are NaN for samples whose label is none of 0, …, K − 1.
+    """
     xp = array_namespace(prediction)
     (value,) = at_least_single(prediction)
     if value.ndim == 2 and value.shape[1] == 1:
         value = value[:, 0]
-    if inputs == "probabilities":
-        if value.ndim == 1:
-            value = xp.stack([1 - value, value], axis=1)
+    are_probabilities = inputs == "probabilities"
+    if value.ndim == 1:
+        first = 1 - value if are_probabilities else xp.zeros_like(value)
+        value = xp.stack([first, value], axis=1)
+    is_label = xp.any(target[:, None] == count_like(value, value.shape[1]), axis=1)
+    value = xp.where(is_label[:, None], value, math.nan)
+    if are_probabilities:
         log_proba = xp.log(xp.clip(value, SMALLEST_PROBABILITY, None))
         return ClassPredictions(value, log_proba, target)
-    if value.ndim == 1:
-        value = xp.stack([xp.zeros_like(value), value], axis=1)
     value = less_largest(value)
     log_proba = value - xp.log(xp.sum(xp.exp(value), axis=1, keepdims=True))
     return ClassPredictions(xp.exp(log_proba), log_proba, target)

@@ -94,6 +94,8 @@ def smooth_calibration_loss(
     :math:`\sqrt{r^2 + 10^{-12}}`, which has a derivative at 0. Cost and memory :math:`O(n /
     \sigma)`, times K for "classwise".
 
+    Bad values, such as labels out of range or negative weights, lead to NaN.
+
     References
     ----------
     .. [1] J. Błasiok and P. Nakkiran (2024). Smooth ECE: Principled Reliability Diagrams via Kernel
@@ -169,6 +171,8 @@ def maximum_mean_calibration_loss(
     c and the residual r, hit minus c [1]_. With two classes c is the probability of the second one.
     Cost and memory :math:`O(n^2)`, times K for "classwise".
 
+    Bad values, such as labels out of range or negative weights, lead to NaN.
+
     References
     ----------
     .. [1] A. Kumar, S. Sarawagi and U. Jain (2018). Trainable Calibration Measures for Neural
@@ -242,6 +246,8 @@ def kde_calibration_loss(
     \kappa_{ji} - p_{jk}|^q` where :math:`\kappa_{ji}` is the density at :math:`p_j` of the
     Dirichlet distribution with parameters :math:`p_i / h + 1` [1]_. Cost :math:`O(n^2 K)`.
 
+    Bad values, such as labels out of range or negative weights, lead to NaN.
+
     References
     ----------
     .. [1] T. Popordanoska, R. Sayer and M. B. Blaschko (2022). A Consistent and Differentiable Lp
@@ -265,7 +271,7 @@ def kde_calibration_loss(
     log_proba = xp.clip(classes.log_proba, math.log(SMALLEST_PROBABILITY), None)
     exponent = log_proba @ shape.T - normalizer  # log κ_ji
     index = count_like(weight, len(weight))
-    is_other = (index[:, None] != index) & (weight > 0)
+    is_other = (index[:, None] != index) & (weight != 0)
     exponent = xp.where(is_other, exponent, -math.inf)
     share = xp.exp(less_largest(exponent)) * weight
     share = share / xp.sum(share, axis=1, keepdims=True)
@@ -327,6 +333,8 @@ def soft_binned_calibration_loss(
     10^{-10}\bigr)^{1/2}` for sample weights :math:`w_i` that sum to 1 [1]_. Cost and memory
     :math:`O(n)` times the number of bins, and times K for "classwise".
 
+    Bad values, such as labels out of range or negative weights, lead to NaN.
+
     References
     ----------
     .. [1] A. Karandikar et al. (2021). Soft Calibration Objectives for Neural Networks. NeurIPS
@@ -349,9 +357,9 @@ def soft_binned_calibration_loss(
     share = xp.exp(less_largest(score))
     mass = mass * share / xp.sum(share, axis=2, keepdims=True)  # (n, P, n_bins)
     size = xp.sum(mass, axis=0)
-    is_filled = size > _EMPTY
-    gap = xp.where(is_filled, xp.sum(mass * residual[:, :, None], axis=0), 0.0)
-    squares = gap**2 / xp.where(is_filled, size, 1.0)
+    is_empty = size < _EMPTY
+    gap = xp.where(is_empty, 0.0, xp.sum(mass * residual[:, :, None], axis=0))
+    squares = gap**2 / xp.where(is_empty, 1.0, size)
     return xp.mean(xp.sqrt(xp.sum(squares, axis=1) + _ROUNDING_OF_ROOT))
 
 

@@ -1,5 +1,6 @@
 """Predictive distributions of a number, for the samples of a batch."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -148,8 +149,12 @@ def _mean(values, axis):
 
 
 def as_distributions(prediction: Any) -> Normal | Sample:
-    """A pair of means and standard deviations, or draws, in single or double precision."""
+    """A pair of means and standard deviations, or draws, in single or double precision.
+
+    Standard deviations are NaN where they are not positive.
+    """
     if isinstance(prediction, Draws):
         (values,) = at_least_single(prediction.values)
         return Sample(replace(prediction, values=values))
-    return Normal(*at_least_single(*prediction))
+    mean, std = at_least_single(*prediction)
+    return Normal(mean, array_namespace(std).where(std > 0, std, math.nan))

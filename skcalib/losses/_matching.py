@@ -160,8 +160,9 @@ def distribution_matching_loss(
 
     All arrays are of one package. Half precision and integers become single precision, or double
     precision in NumPy for integers; `target`, `given` and what is constant take the type of the
-    prediction. Values are not looked at, so that the function can be compiled: NaN leads to NaN, as
-    do weights of which less than two are positive.
+    prediction. No value raises an error, so that the function can be compiled. Bad values lead to
+    NaN: labels that are none of 0, …, K − 1, also with a weight of 0, standard deviations that are
+    not positive, negative weights, NaN, and less than two positive weights.
 
     References
     ----------

@@ -8,12 +8,12 @@ from .._numerics.array_api import Array, count_like
 
 
 def weights_of(sample_weight: Array | None, like: Array) -> Array:
-    """Weights (n,) that sum to 1, of the type of an array (n, m)."""
+    """Weights (n,) that sum to 1, of the type of an array (n, m); NaN if one is negative."""
     xp = array_namespace(like)
     if sample_weight is None:
         return xp.full_like(like[:, 0], 1 / len(like))
     weight = xp.astype(sample_weight, like.dtype)
-    return weight / xp.sum(weight)
+    return weight / xp.sum(xp.where(weight >= 0, weight, math.nan))
 
 
 def pair_average(terms: Array, weight: Array, estimator: str) -> Array:

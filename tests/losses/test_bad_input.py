@@ -2,8 +2,22 @@
 
 import numpy as np
 import pytest
-from loss_cases import FEATURES, GROUP, LABEL, LOGITS, LOSS, MEAN, STD, THRESHOLDS, WEIGHT, Y
-from loss_packages import FRAMEWORKS
+from loss_cases import (
+    CASES,
+    FEATURES,
+    GROUP,
+    LABEL,
+    LOGITS,
+    LOSS,
+    MEAN,
+    STD,
+    THRESHOLDS,
+    WEIGHT,
+    N,
+    Y,
+    value,
+)
+from loss_packages import FRAMEWORKS, PACKAGES, converted
 
 from skcalib.losses import (
     Draws,
@@ -178,3 +192,48 @@ def test_packages_are_not_mixed():
     package = next(iter(FRAMEWORKS.values()))
     with pytest.raises(TypeError, match="prediction and target must be arrays of the same package"):
         distribution_matching_loss(package.asarray(LOGITS), LABEL)
+
+
+def in_place(array, entry):
+    changed = array + 0 * entry  # floats if the entry is one
+    changed[2] = entry
+    return changed
+
+
+def bad_cases():
+    """Batches of which values of one sample are bad."""
+    for name, case in CASES.items():
+        weight = case.options.get("sample_weight", np.ones(N))
+        yield (
+            f"{name}, weight",
+            case._replace(options=case.options | {"sample_weight": in_place(weight, -0.01)}),
+        )
+        if len(case.prediction) == 1:
+            n_classes = 2 if case.prediction[0].ndim == 1 else case.prediction[0].shape[1]
+            n_classes = max(n_classes, 2)
+            for label in (-1, n_classes, 0.5) if n_classes == 2 else (-1, n_classes):
+                yield f"{name}, label {label}", case._replace(target=in_place(case.target, label))
+        elif not case.is_of_draws:
+            mean, std = case.prediction
+            for entry in (0.0, -1.0, np.nan):
+                yield f"{name}, std {entry}", case._replace(prediction=(mean, in_place(std, entry)))
+
+
+BAD_VALUES = dict(bad_cases())
+
+
+@pytest.mark.parametrize(
+    "package", sorted(PACKAGES.keys() - {"jax"})
+)  # which compiles each, for long
+@pytest.mark.parametrize("name", BAD_VALUES)
+def test_bad_values_lead_to_nan(name, package):
+    case = BAD_VALUES[name]
+    convert = converted(PACKAGES[package])
+    assert np.isnan(float(value(case, tuple(map(convert, case.prediction)), convert)))
+
+
+@pytest.mark.parametrize("labels", [np.array(list("abcabca")), LABEL.astype(object), LABEL * 1j])
+@pytest.mark.parametrize("scores", [LOGITS[:, :2], LOGITS[:, 0], LOGITS])
+def test_labels_are_numbers(scores, labels):
+    with pytest.raises(ValueError, match="Pass the indices of the classes"):
+        smooth_calibration_loss(scores, labels)

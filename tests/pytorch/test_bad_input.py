@@ -66,7 +66,7 @@ def test_logits_of_which_some_look_like_probabilities():
 
 
 def test_classes_are_no_forecasts_of_numbers():
-    with pytest.raises(TypeError, match="found tuple. For .* to DistributionMatchingLoss"):
+    with pytest.raises(TypeError, match=r"found tuple. For .* to DistributionMatchingLoss"):
         MMCELoss()((MEAN, STD), Y)
 
 
@@ -283,7 +283,7 @@ def test_sums_of_losses():
 
 
 def test_parts_in_the_wrong_places():
-    with pytest.raises(TypeError, match="found MMCELoss, which is a penalty. Swap"):
+    with pytest.raises(TypeError, match=r"found MMCELoss, which is a penalty. Swap"):
         CalibrationRegularizedLoss(MMCELoss(), torch.nn.CrossEntropyLoss())
     with pytest.raises(ValueError, match="found reduction='sum'"):
         CalibrationRegularizedLoss(torch.nn.CrossEntropyLoss(reduction="sum"), MMCELoss())
