@@ -20,6 +20,9 @@ Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (a, K), (b, K) -> (a,
 # probabilities are as good as infinitely far apart anyway.
 SMALLEST_BANDWIDTH = 1e-150
 
+# Gaussian kernels are 0 from this many bandwidths on.
+_FARTHEST = 1e4
+
 # If the median distance is below this, the points are all but equal.
 _RESOLUTION = 1e-6
 
@@ -49,9 +52,10 @@ KERNEL_CONSTRAINTS: dict = {
 def kernel_values(s: Array, t: Array, family: KernelFamily, bandwidth: float) -> Array:
     """k of points (a, K) and (b, K), (a, b), on the namespace of the arrays."""
     distance = distances(s, t, family.metric) * (family.scale / max(bandwidth, SMALLEST_BANDWIDTH))
-    if family.is_gaussian:
-        distance = distance**2 / 2
-    return array_namespace(distance).exp(-distance)
+    xp = array_namespace(distance)
+    if family.is_gaussian:  # squares that overflow would have derivatives that are NaN
+        distance = xp.clip(distance, None, _FARTHEST) ** 2 / 2
+    return xp.exp(-distance)
 
 
 def kernel_function(predictions, kernel, bandwidth):

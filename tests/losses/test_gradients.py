@@ -85,3 +85,19 @@ def test_frameworks_agree(name):
     (_, ours), (_, theirs) = (gradients_of(case, framework) for framework in FRAMEWORKS.values())
     for gradient, other in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(gradient, other, atol=1e-10)
+
+
+@frameworks
+@pytest.mark.parametrize("given_kernel", ["rbf", "exponential", "laplacian"])
+@pytest.mark.parametrize("farthest", [1e19, 1e36])
+def test_derivatives_are_finite_where_distances_overflow(framework, given_kernel, farthest):
+    """In single precision."""
+    convert = converted(framework, np.float32)
+    options = {"given_kernel": given_kernel, "sample_weight": None}
+    case = CASES["normal distribution rbf"]
+    mean = (farthest * MEAN).astype(np.float32)
+    result, gradients = framework.gradients(
+        lambda *t: value(case, t, convert, **options), (mean, STD.astype(np.float32))
+    )
+    assert np.isfinite(result)
+    assert all(np.isfinite(gradient).all() for gradient in gradients)
