@@ -9,7 +9,6 @@ from .._kernels.matching_checks import FORMS, NEEDS_GIVEN, PIT_FORMS, TAKES_GIVE
 from .._kernels.matching_classes import CLASS_FORMS
 from .._numerics.array_api import Array
 from .._sklearn import StrOptions
-from ._classes import ClassPredictions
 from ._forecasts import Draws, Normal, Sample
 
 CLASS_CONSTRAINTS: dict = {"inputs": [StrOptions({"logits", "probabilities"})]}
@@ -45,8 +44,6 @@ def check_arrays(prediction: Any, **others: Any) -> None:
 
 def _parts_of(prediction):
     """The arrays of a prediction, by the names that users know."""
-    if isinstance(prediction, ClassPredictions):
-        return {"prediction": prediction.proba}
     if isinstance(prediction, Draws):
         parts = {"values of Draws": prediction.values, "parameters of Draws": prediction.parameters}
         return {name: array for name, array in parts.items() if array is not None}

@@ -192,7 +192,7 @@ def distribution_matching_loss(
     )
     check_batch(target, sample_weight, given, least=2 if estimator == "unbiased" else 1)
     condition = Condition(given_kernel, given_bandwidth, detach_given)
-    if isinstance(prediction, tuple | Draws) and not isinstance(prediction, ClassPredictions):
+    if isinstance(prediction, tuple | Draws):
         check_forecast_batch(prediction, target, thresholds)
         forecast = as_distributions(prediction)
         thresholds = as_type(thresholds, forecast.dtype)
@@ -202,35 +202,58 @@ def distribution_matching_loss(
         check_forecast_kernel(calibration, forecast, kernel, bandwidth, thresholds)
         terms = _forecast_terms(forecast, target, calibration, kernel, bandwidth, thresholds)
         near = _near_forecasts(forecast, calibration, condition, given, thresholds)
-    else:
-        classes = _classes_of(prediction, target, inputs)
-        check_class_form(
-            calibration,
-            given,
-            given_bandwidth,
-            loss,
-            class_kernel,
-            classes.proba.shape[1],
-            kernel=(kernel, "rbf"),
-            bandwidth=(bandwidth, None),
-            thresholds=(thresholds, None),
-        )
-        if calibration in ("marginal", "top-label"):
-            multi_class = "confidence" if calibration == "top-label" else "classwise"
-            proba, residual = classes.problems(multi_class)
-            weight = weights_of(sample_weight, proba)
-            averages = condition.pair_averages(proba, residual, weight, estimator)
-            return 2 * array_namespace(averages).mean(averages)
-        terms, near = _class_terms(classes, calibration, condition, given, loss, class_kernel)
-    weight = weights_of(sample_weight, terms)
-    return pair_average(terms if near is None else near * terms, weight, estimator)
-
-
-def _classes_of(prediction: Array | ClassPredictions, target: Array, inputs: str):
-    if isinstance(prediction, ClassPredictions):
-        return prediction
+        weight = weights_of(sample_weight, terms)
+        return pair_average(terms if near is None else near * terms, weight, estimator)
     check_class_batch(prediction, target)
-    return class_predictions(prediction, target, inputs)
+    return class_matching_loss(
+        class_predictions(prediction, target, inputs),
+        calibration=calibration,
+        given=given,
+        sample_weight=sample_weight,
+        kernel=kernel,
+        bandwidth=bandwidth,
+        condition=condition,
+        thresholds=thresholds,
+        loss=loss,
+        class_kernel=class_kernel,
+        estimator=estimator,
+    )
+
+
+def class_matching_loss(
+    classes: ClassPredictions,
+    *,
+    calibration: str,
+    given: Array | None,
+    sample_weight: Array | None,
+    kernel: str,
+    bandwidth: float | None,
+    condition: Condition,
+    thresholds: Array | None,
+    loss: Array | None,
+    class_kernel: Array | None,
+    estimator: str,
+) -> Array:
+    """The error for classes, of arrays that are checked."""
+    check_class_form(
+        calibration,
+        given,
+        condition.given_bandwidth,
+        loss,
+        class_kernel,
+        classes.proba.shape[1],
+        kernel=(kernel, "rbf"),
+        bandwidth=(bandwidth, None),
+        thresholds=(thresholds, None),
+    )
+    weight = weights_of(sample_weight, classes.proba)
+    if calibration in ("marginal", "top-label"):
+        multi_class = "confidence" if calibration == "top-label" else "classwise"
+        proba, residual = classes.problems(multi_class)
+        averages = condition.pair_averages(proba, residual, weight, estimator)
+        return 2 * array_namespace(averages).mean(averages)
+    terms, near = _class_terms(classes, calibration, condition, given, loss, class_kernel)
+    return pair_average(near * terms, weight, estimator)
 
 
 def _forecast_terms(forecast, target, calibration, kernel, bandwidth, thresholds):

@@ -14,8 +14,9 @@ from .._sklearn import Interval, StrOptions
 from ..losses import Draws, distribution_matching_loss
 from ..losses._checks import WITH_BANDWIDTH
 from ..losses._classes import class_predictions
+from ..losses._conditions import Condition
 from ..losses._forecasts import as_distributions
-from ..losses._matching import MATCHING_LOSS_CONSTRAINTS
+from ..losses._matching import MATCHING_LOSS_CONSTRAINTS, class_matching_loss
 from ._base import Penalty
 from ._checks import check_class_weight, check_moments, class_batch, constant, number_batch
 from ._distributions import forecast_of, parameters_of
@@ -275,19 +276,23 @@ class DistributionMatchingLoss(Penalty):
         if self.class_weight is not None:
             class_kernel = torch.diag(self.class_weight)
             check_class_weight(self.class_weight, prediction)
+        classes = class_predictions(prediction, batch.target, self.inputs)
         if self.n_draws is not None:
-            classes = class_predictions(prediction, batch.target, self.inputs)
             score = classes.log_proba.expand(self.n_draws, *classes.log_proba.shape)
             draws = torch.nn.functional.gumbel_softmax(score, self.gumbel_temperature, hard=True)
-            prediction = classes._replace(drawn=draws.mean(dim=0))
-        return self._matching(
-            prediction,
-            batch,
+            classes = classes._replace(drawn=draws.mean(dim=0))
+        return class_matching_loss(
+            classes,
+            calibration=self.calibration,
             given=given,
-            given_bandwidth=given_bandwidth,
+            sample_weight=batch.sample_weight,
+            kernel=self.kernel,
             bandwidth=None if self.bandwidth == "median" else self.bandwidth,
+            condition=Condition(self.given_kernel, given_bandwidth, self.detach_given),
             thresholds=None if self._learns_thresholds else self.thresholds,
+            loss=self.loss,
             class_kernel=class_kernel,
+            estimator=self.estimator,
         )
 
     def _error_of_numbers(self, prediction, target, given, sample_weight):
@@ -303,28 +308,20 @@ class DistributionMatchingLoss(Penalty):
         if self.calibration in ("threshold", "decision") or self.kernel in ("tanh", "thresholds"):
             thresholds = self._learned("thresholds", "thresholds=None", "quantiles")
             thresholds = thresholds.to(batch.target)
-        return self._matching(
-            forecast,
-            batch,
-            given=given,
-            given_bandwidth=given_bandwidth,
-            bandwidth=self._bandwidth(),
-            thresholds=thresholds,
-        )
-
-    def _matching(self, prediction, batch, **options):
         return distribution_matching_loss(
-            prediction,
+            forecast,
             batch.target,
-            sample_weight=batch.sample_weight,
             calibration=self.calibration,
+            given=given,
+            sample_weight=batch.sample_weight,
             kernel=self.kernel,
+            bandwidth=self._bandwidth(),
             given_kernel=self.given_kernel,
+            given_bandwidth=given_bandwidth,
+            thresholds=thresholds,
             loss=self.loss,
             detach_given=self.detach_given,
             estimator=self.estimator,
-            inputs=self.inputs,
-            **options,
         )
 
     def _bandwidth(self):
@@ -362,6 +359,11 @@ class DistributionMatchingLoss(Penalty):
             raise ValueError(
                 f"{option} stands for {what} of the training data, which are not known yet. Call "
                 f"fit with the {passed} of the training data first, or pass numbers."
+            )
+        if not bool(torch.isfinite(value).all()) or (value.ndim == 0 and value.item() == 0):
+            raise ValueError(
+                f"{name} must be finite and not 0; found other numbers in {value.dtype}. Keep this "
+                "module in single or double precision, which takes predictions of any."
             )
         return value
 

@@ -357,3 +357,11 @@ def test_an_optimizer_finds_the_spread():
         loss((torch.zeros(64), log_std.exp()), y).backward()
         optimizer.step()
     assert log_std.exp().item() == pytest.approx(y.std().item(), rel=0.2)
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_what_half_precision_does_not_hold_is_refused(unit):
+    mean, std, y, _ = batch()
+    penalty = DistributionMatchingLoss().fit(unit * y).half()
+    with pytest.raises(ValueError, match=r"must be finite and not 0; .* in torch.float16\. Keep"):
+        penalty((unit * mean, unit * std), unit * y)
