@@ -269,6 +269,8 @@ class IntervalBinningRecalibrator(PiecewiseRecalibrator):
         expected = np.add.reduceat(mass * self._kept(points), start)
         values = np.full(len(cuts) + 1, np.nan)
         values[bins[start]] = (positive + extra * expected / total) / (total + extra)
+        if self.pseudo_count:
+            values = clipped(values)
         remaining = np.abs(positive - total * values[bins[start]]).sum()
         return IntervalMap(
             cuts,

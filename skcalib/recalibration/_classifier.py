@@ -43,8 +43,8 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
 
     recalibrator : estimator, default=None
         Any recalibrator: it is fitted on probabilities and labels, and has `predict_proba`. None
-        stands for an :class:`AutoRecalibrator`, which chooses one. If it has a parameter `labels`,
-        that becomes the classes.
+        stands for an :class:`AutoRecalibrator`, which averages several. If it has a parameter
+        `labels`, that becomes the classes.
 
     response_method : {"predict_proba", "decision_function"}, default="predict_proba"
         The method of the classifier that is called. Decision scores s, such as those of a support

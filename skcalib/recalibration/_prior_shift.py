@@ -276,6 +276,8 @@ class PriorShiftRecalibrator(Recalibrator):
         return moved(matrix, self.source_prevalence_, self.prevalence_)
 
     def _write(self, language: Language, proba: list[str]) -> list[str]:
+        if np.array_equal(self.prevalence_, self.source_prevalence_):
+            return proba
         is_binary = len(proba) == 1
         one = language.number(1)
         names = [language.let("r", f"{one} - {proba[0]}"), *proba] if is_binary else proba

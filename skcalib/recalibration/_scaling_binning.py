@@ -16,6 +16,9 @@ from ._languages import Language
 from ._logistic import SigmoidRecalibrator
 from ._temperature import TemperatureRecalibrator
 
+# Results of a map are tied if they differ by less than this fraction: that is rounding.
+_ROUNDING = 1e-12
+
 
 class Steps(NamedTuple):
     """The values of bins, and where the second and each further one begins."""
@@ -95,9 +98,9 @@ class ScalingBinningRecalibrator(Recalibrator):
     sums; before that, each class has at most `n_bins` values. Its measured error concerns these
     (`values_`).
 
-    Ties are pooled; a result of the map between two bins belongs to the nearer one (to the upper
-    one if both are as near). The cost is that of the map and a sort for each class. The ranking is
-    kept but for ties, if the map keeps it.
+    Ties, up to rounding, are pooled; a result of the map between two bins belongs to the nearer one
+    (to the upper one if both are as near). The cost is that of the map and a sort for each class.
+    The ranking is kept but for ties, if the map keeps it.
 
     References
     ----------
@@ -154,6 +157,9 @@ class ScalingBinningRecalibrator(Recalibrator):
 
     def _steps(self, results: np.ndarray, weight: np.ndarray) -> Steps:
         points, mass = pool_ties(results, weight)
+        distinct = np.flatnonzero(np.append(True, np.diff(points) > _ROUNDING * points[1:]))
+        total = np.add.reduceat(mass, distinct)
+        points, mass = np.add.reduceat(mass * points, distinct) / total, total
         start = np.flatnonzero(first_of_ties(quantile_bins(points, mass, self.n_bins)))
         total = np.add.reduceat(mass, start)
         return Steps(cuts_before(points, start), np.add.reduceat(mass * points, start) / total)

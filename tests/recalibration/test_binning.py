@@ -272,6 +272,15 @@ def test_pseudo_count_keeps_the_log_loss_finite(strategy):
         assert np.isfinite(log_loss([1, 0, 0], calibrated))
 
 
+@all_strategies
+def test_a_pseudo_count_of_a_certain_prediction_rounds_neither_to_0_nor_to_1(strategy):
+    for proba, label in [([1.0] * 3, [1] * 3), ([0.0, 0.0, 1.0, 1.0], [0, 0, 1, 1])]:
+        recalibrator = IntervalBinningRecalibrator(strategy, labels=[0, 1]).fit(proba, label)
+        calibrated = recalibrator.predict_proba([0.0, 1.0])
+        assert (calibrated > 0).all()
+        assert (recalibrator.values_ < 1).all()
+
+
 def test_interval_without_data_keeps_its_predictions():
     recalibrator = IntervalBinningRecalibrator("uniform", n_bins=4, pseudo_count=0).fit(
         [0.1, 0.9], [1, 0]

@@ -19,6 +19,7 @@ from skcalib.recalibration import (
     IsotonicRecalibrator,
     MatrixScalingRecalibrator,
     PredictProba,
+    PriorShiftRecalibrator,
     QuadraticRecalibrator,
     RecalibratedClassifier,
     SigmoidRecalibrator,
@@ -169,6 +170,18 @@ def test_a_temperature_by_hand(engine):
     database = table_of(engine, [[0.9]], ["score"])
     expressions = export_sql(recalibrator, columns=["score"])
     np.testing.assert_allclose(select(database, expressions), [[0.25, 0.75]], rtol=1e-14)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_prior_shift_that_is_not_known_yet(engine):
+    # a class without labels had no prevalence in the old population either
+    recalibrator = PriorShiftRecalibrator(labels=[0, 1, 2])
+    recalibrator.fit([[0.5, 0.3, 0.2], [0.2, 0.6, 0.2]], [0, 1])
+    query = np.array([[0.2, 0.3, 0.5], [0.0, 0.0, 1.0]])
+    database = table_of(engine, query.tolist(), ["a", "b", "c"])
+    found = select(database, export_sql(recalibrator, columns=["a", "b", "c"]))
+    np.testing.assert_array_equal(found, query)
+    assert "nan" not in export_text(recalibrator)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -87,6 +87,16 @@ def test_ties_and_constant_predictions():
     assert len(fitted.fit([0.25] * 4 + [0.75], [0, 1, 0, 1, 1]).values_) == 2
 
 
+def test_results_that_differ_by_rounding_are_tied():
+    # more samples of one result than fit into a bin, in digits that depend on the machine
+    results = 0.3 + np.array([-1, 0, 0, 1]) * 2**-54
+    assert len(np.unique(results)) > 1
+    fitted = ScalingBinningRecalibrator(IdentityRecalibrator(), n_bins=6)
+    fitted.fit([0.1, *results, 0.9], [0, 1, 0, 1, 0, 1])
+    np.testing.assert_allclose(fitted.values_, [0.1, 0.3, 0.9], atol=1e-15)
+    np.testing.assert_allclose(fitted.maps_[0].cuts, [0.2, 0.6], atol=1e-15)
+
+
 def test_rows_of_zeros_keep_the_results_of_the_map():
     # every class alone is almost always 0, and so is the mean of its lower bin
     proba = np.repeat(np.eye(3), 4, axis=0)
