@@ -114,7 +114,7 @@ def class_cases():
     yield "classes detached", classes(options | {"detach_given": True})
     detached = {"calibration": "marginal", "detach_given": True}
     yield "classes detached marginal", classes(options | detached)
-    probabilities = options | {"inputs": "probabilities"}
+    probabilities = options | {"input_type": "probabilities"}
     yield "classes probabilities", classes(probabilities)._replace(prediction=(proba,))
     for form in ("canonical", "marginal", "top-label"):
         binary = Case(distribution_matching_loss, (LOGITS[:, 0],), LABEL % 2, {"calibration": form})
@@ -123,7 +123,7 @@ def class_cases():
         "binary probabilities",
         binary._replace(
             prediction=(proba[:, :1],),
-            options={"calibration": "canonical", "inputs": "probabilities"},
+            options={"calibration": "canonical", "input_type": "probabilities"},
         ),
     )
 

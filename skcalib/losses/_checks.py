@@ -11,7 +11,7 @@ from .._numerics.array_api import Array
 from .._sklearn import StrOptions
 from ._forecasts import Draws, Normal, Sample
 
-CLASS_CONSTRAINTS: dict = {"inputs": [StrOptions({"logits", "probabilities"})]}
+CLASS_CONSTRAINTS: dict = {"input_type": [StrOptions({"logits", "probabilities"})]}
 
 SMOOTH_KERNELS = {"rbf", "laplacian", "energy"}
 
@@ -98,8 +98,9 @@ def check_class_batch(prediction: Array, target: Array) -> None:
             "pixels first."
         )
     xp = array_namespace(target)
+    kinds: tuple[str, ...]
     if len(shape) == 2 and shape[1] > 2:
-        kinds, labels = "integral", f"integers 0, …, {shape[1] - 1} for {shape[1]} classes"
+        kinds, labels = ("integral",), f"integers 0, …, {shape[1] - 1} for {shape[1]} classes"
     else:
         kinds, labels = ("bool", "integral", "real floating"), "numbers 0 and 1 for two classes"
     if not xp.isdtype(target.dtype, kinds):

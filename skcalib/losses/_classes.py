@@ -53,7 +53,7 @@ class ClassPredictions(NamedTuple):
         return proba[:, None], residual[:, None]
 
 
-def class_predictions(prediction: Array, target: Array, inputs: str) -> ClassPredictions:
+def class_predictions(prediction: Array, target: Array, input_type: str) -> ClassPredictions:
     """From logits or probabilities, (n, K), or (n,) or (n, 1) of the second of two classes.
 
     They are NaN for samples whose label is none of 0, …, K − 1.
@@ -62,7 +62,7 @@ def class_predictions(prediction: Array, target: Array, inputs: str) -> ClassPre
     (value,) = at_least_single(prediction)
     if value.ndim == 2 and value.shape[1] == 1:
         value = value[:, 0]
-    are_probabilities = inputs == "probabilities"
+    are_probabilities = input_type == "probabilities"
     if value.ndim == 1:
         first = 1 - value if are_probabilities else xp.zeros_like(value)
         value = xp.stack([first, value], axis=1)

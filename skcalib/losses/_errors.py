@@ -49,14 +49,14 @@ def smooth_calibration_loss(
     sample_weight: Array | None = None,
     bandwidth: float = 0.1,
     multi_class: str = "confidence",
-    inputs: str = "logits",
+    input_type: str = "logits",
 ) -> Array:
     r"""Smooth expected calibration error of a batch at a fixed bandwidth, for training.
 
     Parameters
     ----------
     prediction : array of shape (n_samples, n_classes) or (n_samples,)
-        What `inputs` says, of all classes or of the second of two.
+        What `input_type` says, of all classes or of the second of two.
 
     target : array of shape (n_samples,)
         Labels 0, 1, 2 and so on.
@@ -72,7 +72,7 @@ def smooth_calibration_loss(
         For more than two classes, the binary problems that are measured: the probability of the
         predicted class and whether it was right, or the mean over each class against the rest.
 
-    inputs : {"logits", "probabilities"}, default="logits"
+    input_type : {"logits", "probabilities"}, default="logits"
         What `prediction` holds.
 
     Returns
@@ -109,7 +109,7 @@ def smooth_calibration_loss(
     >>> round(float(smooth_calibration_loss(logits, labels)), 2)
     0.38
     """
-    classes = _checked(prediction, target, sample_weight, inputs)
+    classes = _checked(prediction, target, sample_weight, input_type)
     xp = array_namespace(classes.proba)
     proba, residual = classes.problems(multi_class)
     mass = weights_of(sample_weight, proba)[:, None] * residual
@@ -130,14 +130,14 @@ def maximum_mean_calibration_loss(
     sample_weight: Array | None = None,
     bandwidth: float = 0.4,
     multi_class: str = "confidence",
-    inputs: str = "logits",
+    input_type: str = "logits",
 ) -> Array:
     r"""Maximum mean calibration error (MMCE) of a batch, for training.
 
     Parameters
     ----------
     prediction : array of shape (n_samples, n_classes) or (n_samples,)
-        What `inputs` says, of all classes or of the second of two.
+        What `input_type` says, of all classes or of the second of two.
 
     target : array of shape (n_samples,)
         Labels 0, 1, 2 and so on.
@@ -152,7 +152,7 @@ def maximum_mean_calibration_loss(
         For more than two classes, the binary problems that are measured: the probability of the
         predicted class and whether it was right, or the mean over each class against the rest.
 
-    inputs : {"logits", "probabilities"}, default="logits"
+    input_type : {"logits", "probabilities"}, default="logits"
         What `prediction` holds.
 
     Returns
@@ -186,7 +186,7 @@ def maximum_mean_calibration_loss(
     >>> round(float(maximum_mean_calibration_loss(logits, labels)), 4)  # 1/(1 + e⁻²) − 1/2
     0.3808
     """
-    classes = _checked(prediction, target, sample_weight, inputs)
+    classes = _checked(prediction, target, sample_weight, input_type)
     xp = array_namespace(classes.proba)
     proba, residual = classes.problems(multi_class)
     weight = weights_of(sample_weight, proba)
@@ -211,14 +211,14 @@ def kde_calibration_loss(
     sample_weight: Array | None = None,
     bandwidth: float = 0.1,
     order: float = 1.0,
-    inputs: str = "logits",
+    input_type: str = "logits",
 ) -> Array:
     r"""Canonical calibration error by kernel density estimates (ECE-KDE), for training.
 
     Parameters
     ----------
     prediction : array of shape (n_samples, n_classes) or (n_samples,)
-        What `inputs` says, of all classes or of the second of two.
+        What `input_type` says, of all classes or of the second of two.
 
     target : array of shape (n_samples,)
         Labels 0, 1, 2 and so on.
@@ -232,7 +232,7 @@ def kde_calibration_loss(
     order : float, default=1.0
         The power q of the residuals; at least 1.
 
-    inputs : {"logits", "probabilities"}, default="logits"
+    input_type : {"logits", "probabilities"}, default="logits"
         What `prediction` holds.
 
     Returns
@@ -261,7 +261,7 @@ def kde_calibration_loss(
     >>> float(kde_calibration_loss(logits, labels, order=2.0)) > 0
     True
     """
-    classes = _checked(prediction, target, sample_weight, inputs, least=2)
+    classes = _checked(prediction, target, sample_weight, input_type, least=2)
     xp = array_namespace(classes.proba)
     gammaln = special_functions(xp).gammaln
     weight = weights_of(sample_weight, classes.proba)
@@ -293,14 +293,14 @@ def soft_binned_calibration_loss(
     n_bins: int = 15,
     temperature: float = 0.01,
     multi_class: str = "confidence",
-    inputs: str = "logits",
+    input_type: str = "logits",
 ) -> Array:
     r"""Calibration error with bins of soft membership, for training.
 
     Parameters
     ----------
     prediction : array of shape (n_samples, n_classes) or (n_samples,)
-        What `inputs` says, of all classes or of the second of two.
+        What `input_type` says, of all classes or of the second of two.
 
     target : array of shape (n_samples,)
         Labels 0, 1, 2 and so on.
@@ -318,7 +318,7 @@ def soft_binned_calibration_loss(
         For more than two classes, the binary problems that are measured: the probability of the
         predicted class and whether it was right, or the mean over each class against the rest.
 
-    inputs : {"logits", "probabilities"}, default="logits"
+    input_type : {"logits", "probabilities"}, default="logits"
         What `prediction` holds.
 
     Returns
@@ -348,7 +348,7 @@ def soft_binned_calibration_loss(
     >>> round(float(soft_binned_calibration_loss(logits, labels)), 4)  # 1/(1 + e⁻²) − 1/2
     0.3808
     """
-    classes = _checked(prediction, target, sample_weight, inputs)
+    classes = _checked(prediction, target, sample_weight, input_type)
     xp = array_namespace(classes.proba)
     proba, residual = classes.problems(multi_class)
     mass = weights_of(sample_weight, proba)[:, None, None]
@@ -363,8 +363,8 @@ def soft_binned_calibration_loss(
     return xp.mean(xp.sqrt(xp.sum(squares, axis=1) + _ROUNDING_OF_ROOT))
 
 
-def _checked(prediction, target, sample_weight, inputs, least=1) -> ClassPredictions:
+def _checked(prediction, target, sample_weight, input_type, least=1) -> ClassPredictions:
     check_arrays(prediction, target=target, sample_weight=sample_weight)
     check_batch(target, sample_weight, least=least)
     check_class_batch(prediction, target)
-    return class_predictions(prediction, target, inputs)
+    return class_predictions(prediction, target, input_type)

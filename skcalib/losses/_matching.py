@@ -63,7 +63,7 @@ def distribution_matching_loss(
     class_kernel: Array | None = None,
     detach_given: bool = False,
     estimator: str = "unbiased",
-    inputs: str = "logits",
+    input_type: str = "logits",
 ) -> Array:
     r"""Distribution matching error of a batch, as a function that can be differentiated.
 
@@ -75,9 +75,9 @@ def distribution_matching_loss(
     Parameters
     ----------
     prediction : array, tuple of two arrays, or Draws
-        For classes, what `inputs` says: shape (n_samples, n_classes), or (n_samples,) of the second
-        of two classes. For a number, means and standard deviations, each of shape (n_samples,), or
-        :class:`Draws` from the distribution of each sample.
+        For classes, what `input_type` says: shape (n_samples, n_classes), or (n_samples,) of the
+        second of two classes. For a number, means and standard deviations, each of shape
+        (n_samples,), or :class:`Draws` from the distribution of each sample.
 
     target : array of shape (n_samples,)
         Labels 0, 1, 2 and so on, or outcomes.
@@ -128,7 +128,7 @@ def distribution_matching_loss(
         Whether the average is over all pairs of different samples, or also over each sample with
         itself.
 
-    inputs : {"logits", "probabilities"}, default="logits"
+    input_type : {"logits", "probabilities"}, default="logits"
         What `prediction` holds for classes.
 
     Returns
@@ -155,8 +155,8 @@ def distribution_matching_loss(
 
     The cost is :math:`O(n^2)`, times K for classes (with "rbf" in matrix products), and times s²
     for s draws; all pairs are held, as a batch is small. For "marginal" and "top-label" with "rbf"
-    and a bandwidth of at least 0.12 it is :math:`O(n K)`, by a power series of the kernel that has
-    all digits; with another kernel, "marginal" holds the pairs K times where gradients are taken.
+    and a bandwidth of at least 0.12 it is :math:`O(n K)`, by a power series that is exact to
+    rounding; with another kernel, "marginal" holds the pairs K times where gradients are taken.
 
     All arrays are of one package. Half precision and integers become single precision, or double
     precision in NumPy for integers; `target`, `given` and what is constant take the type of the
@@ -206,7 +206,7 @@ def distribution_matching_loss(
         return pair_average(terms if near is None else near * terms, weight, estimator)
     check_class_batch(prediction, target)
     return class_matching_loss(
-        class_predictions(prediction, target, inputs),
+        class_predictions(prediction, target, input_type),
         calibration=calibration,
         given=given,
         sample_weight=sample_weight,

@@ -29,7 +29,7 @@ def class_batch(
     given: Tensor | None,
     sample_weight: Tensor | None,
     *,
-    inputs: str,
+    input_type: str,
     ignore_index: int,
 ) -> tuple[Tensor, Batch]:
     """Scores (n, K) or (n,), with integer labels."""
@@ -57,7 +57,7 @@ def class_batch(
             "this batch out."
         )
     check_finite("prediction", prediction)
-    if inputs == "probabilities":
+    if input_type == "probabilities":
         _check_probabilities(prediction)
     else:
         _check_logits(prediction)
@@ -191,12 +191,12 @@ def _check_logits(prediction: Tensor) -> None:
     if bool(((prediction.sum(dim=1) - 1).abs() < _SUM_TOLERANCE).all()):
         raise ValueError(
             "prediction must hold logits; found rows between 0 and 1 that sum to 1. Pass what the "
-            "network returns before its softmax, or declare inputs='probabilities'."
+            "network returns before its softmax, or declare input_type='probabilities'."
         )
 
 
 def _check_probabilities(prediction: Tensor) -> None:
-    remedy = "If these are logits, pass inputs='logits'."
+    remedy = "If these are logits, pass input_type='logits'."
     check_between_0_and_1("prediction", prediction, remedy)
     if prediction.ndim == 2:
         total = prediction.sum(dim=1)
@@ -204,7 +204,7 @@ def _check_probabilities(prediction: Tensor) -> None:
         if bool((worst - 1).abs() > _SUM_TOLERANCE):
             raise ValueError(
                 "prediction must hold probabilities that sum to 1 for each sample; found a sum of "
-                f"{worst.item():.3g}. Use softmax, or pass logits with inputs='logits'."
+                f"{worst.item():.3g}. Use softmax, or pass logits with input_type='logits'."
             )
 
 

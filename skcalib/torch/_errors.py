@@ -22,10 +22,10 @@ class _ClassPenalty(Penalty):
 
     _function: Callable[..., Tensor]
 
-    def __init__(self, *, inputs: str, ignore_index: int, **options: Any) -> None:
+    def __init__(self, *, input_type: str, ignore_index: int, **options: Any) -> None:
         constraints = constraints_of(self._function) | {"ignore_index": [Integral]}
-        super().__init__(constraints, inputs=inputs, ignore_index=ignore_index, **options)
-        self._names = ("inputs", *options)
+        super().__init__(constraints, input_type=input_type, ignore_index=ignore_index, **options)
+        self._names = ("input_type", *options)
 
     def _error(self, prediction, target, given, sample_weight):
         if given is not None:
@@ -38,7 +38,7 @@ class _ClassPenalty(Penalty):
             target,
             None,
             sample_weight,
-            inputs=self.inputs,
+            input_type=self.input_type,
             ignore_index=self.ignore_index,
         )
         options = {name: getattr(self, name) for name in self._names}
@@ -61,7 +61,7 @@ class SmoothCalibrationLoss(_ClassPenalty):
         For more than two classes, the binary problems that are measured: the probability of the
         predicted class and whether it was right, or the mean over each class against the rest.
 
-    inputs : {"logits", "probabilities"}, default="logits"
+    input_type : {"logits", "probabilities"}, default="logits"
         What predictions hold.
 
     ignore_index : int, default=-100
@@ -94,11 +94,14 @@ class SmoothCalibrationLoss(_ClassPenalty):
         bandwidth: float = 0.1,
         *,
         multi_class: str = "confidence",
-        inputs: str = "logits",
+        input_type: str = "logits",
         ignore_index: int = -100,
     ) -> None:
         super().__init__(
-            bandwidth=bandwidth, multi_class=multi_class, inputs=inputs, ignore_index=ignore_index
+            bandwidth=bandwidth,
+            multi_class=multi_class,
+            input_type=input_type,
+            ignore_index=ignore_index,
         )
 
 
@@ -118,7 +121,7 @@ class MMCELoss(_ClassPenalty):
         For more than two classes, the binary problems that are measured: the probability of the
         predicted class and whether it was right, or the mean over each class against the rest.
 
-    inputs : {"logits", "probabilities"}, default="logits"
+    input_type : {"logits", "probabilities"}, default="logits"
         What predictions hold.
 
     ignore_index : int, default=-100
@@ -150,11 +153,14 @@ class MMCELoss(_ClassPenalty):
         bandwidth: float = 0.4,
         *,
         multi_class: str = "confidence",
-        inputs: str = "logits",
+        input_type: str = "logits",
         ignore_index: int = -100,
     ) -> None:
         super().__init__(
-            bandwidth=bandwidth, multi_class=multi_class, inputs=inputs, ignore_index=ignore_index
+            bandwidth=bandwidth,
+            multi_class=multi_class,
+            input_type=input_type,
+            ignore_index=ignore_index,
         )
 
 
@@ -171,7 +177,7 @@ class KDECalibrationLoss(_ClassPenalty):
     order : float, default=1.0
         The power q of the residuals; at least 1.
 
-    inputs : {"logits", "probabilities"}, default="logits"
+    input_type : {"logits", "probabilities"}, default="logits"
         What predictions hold.
 
     ignore_index : int, default=-100
@@ -203,10 +209,12 @@ class KDECalibrationLoss(_ClassPenalty):
         bandwidth: float = 0.1,
         *,
         order: float = 1.0,
-        inputs: str = "logits",
+        input_type: str = "logits",
         ignore_index: int = -100,
     ) -> None:
-        super().__init__(bandwidth=bandwidth, order=order, inputs=inputs, ignore_index=ignore_index)
+        super().__init__(
+            bandwidth=bandwidth, order=order, input_type=input_type, ignore_index=ignore_index
+        )
 
 
 class SoftBinnedCalibrationLoss(_ClassPenalty):
@@ -226,7 +234,7 @@ class SoftBinnedCalibrationLoss(_ClassPenalty):
         For more than two classes, the binary problems that are measured: the probability of the
         predicted class and whether it was right, or the mean over each class against the rest.
 
-    inputs : {"logits", "probabilities"}, default="logits"
+    input_type : {"logits", "probabilities"}, default="logits"
         What predictions hold.
 
     ignore_index : int, default=-100
@@ -259,13 +267,13 @@ class SoftBinnedCalibrationLoss(_ClassPenalty):
         *,
         temperature: float = 0.01,
         multi_class: str = "confidence",
-        inputs: str = "logits",
+        input_type: str = "logits",
         ignore_index: int = -100,
     ) -> None:
         super().__init__(
             n_bins=n_bins,
             temperature=temperature,
             multi_class=multi_class,
-            inputs=inputs,
+            input_type=input_type,
             ignore_index=ignore_index,
         )

@@ -77,9 +77,9 @@ class DistributionMatchingLoss(Penalty):
         Kernel on what is conditioned on, if that is numbers.
 
     given_bandwidth : "median" or float, default="median"
-        Bandwidth of `given_kernel`. "median" is the median distance of the training data, which are
-        standardized; `fit` takes both from them. For probabilities of classes it is 0.4. A number
-        is in the units of what is passed.
+        Bandwidth of `given_kernel`. "median" is the median distance of the training data after
+        standardization; `fit` learns the standardization and the median. For probabilities of
+        classes it is 0.4. A number is in the units of what is passed.
 
     thresholds : array-like of shape (n_thresholds,), default=None
         For ``calibration="threshold"`` and "decision" of a number (the decisions whether the
@@ -90,18 +90,18 @@ class DistributionMatchingLoss(Penalty):
         The loss of each action in each class, for ``calibration="decision"`` of classes.
 
     class_weight : array-like of shape (n_classes,), default=None
-        How much the residuals of each class count. Calibrated models keep an expectation of 0,
-        which weights of samples by their label would not leave them.
+        How much the residuals of each class count. Calibrated models still have an expectation of
+        0. With sample weights that depend on the label they would not.
 
-    inputs : {"logits", "probabilities"}, default="logits"
+    input_type : {"logits", "probabilities"}, default="logits"
         What predictions of classes hold.
 
     ignore_index : int, default=-100
         Samples with this target are left out, for classes.
 
     n_draws : int, default=None
-        Draws from each distribution. By default there are 16 for those whose expectations have no
-        closed form here, and none for normal distributions and classes.
+        Draws from each distribution. By default there are 16 for distributions other than normal
+        ones, and none for normal ones and classes.
 
     gumbel_temperature : float, default=1.0
         For draws of classes, which are one-hot (straight-through Gumbel-softmax): the lower, the
@@ -166,7 +166,7 @@ class DistributionMatchingLoss(Penalty):
         thresholds: ArrayLike | None = None,
         loss: ArrayLike | None = None,
         class_weight: ArrayLike | None = None,
-        inputs: str = "logits",
+        input_type: str = "logits",
         ignore_index: int = -100,
         n_draws: int | None = None,
         gumbel_temperature: float = 1.0,
@@ -180,7 +180,7 @@ class DistributionMatchingLoss(Penalty):
             bandwidth=bandwidth,
             given_kernel=given_kernel,
             given_bandwidth=given_bandwidth,
-            inputs=inputs,
+            input_type=input_type,
             ignore_index=ignore_index,
             n_draws=n_draws,
             gumbel_temperature=gumbel_temperature,
@@ -268,7 +268,7 @@ class DistributionMatchingLoss(Penalty):
             target,
             given,
             sample_weight,
-            inputs=self.inputs,
+            input_type=self.input_type,
             ignore_index=self.ignore_index,
         )
         given, given_bandwidth = self._condition(batch.given, prediction.dtype)
@@ -276,7 +276,7 @@ class DistributionMatchingLoss(Penalty):
         if self.class_weight is not None:
             class_kernel = torch.diag(self.class_weight)
             check_class_weight(self.class_weight, prediction)
-        classes = class_predictions(prediction, batch.target, self.inputs)
+        classes = class_predictions(prediction, batch.target, self.input_type)
         if self.n_draws is not None:
             score = classes.log_proba.expand(self.n_draws, *classes.log_proba.shape)
             draws = torch.nn.functional.gumbel_softmax(score, self.gumbel_temperature, hard=True)

@@ -130,9 +130,10 @@ class CalibrationRegularizedLoss(torch.nn.Module):
 
     def _mean(self, loss, target, sample_weight):
         """The mean over the samples that count."""
+        ignored = getattr(self.base, "ignore_index", None)
         is_counted = torch.ones_like(target, dtype=torch.bool)
-        if getattr(self.base, "ignore_index", None) is not None:
-            is_counted = target != self.base.ignore_index
+        if ignored is not None:
+            is_counted = target != ignored
         if loss.ndim == 0:
             if sample_weight is not None:
                 raise ValueError(

@@ -171,7 +171,7 @@ def test_bad_input_of_matching(name):
     ("loss", "prediction", "options", "message"),
     [
         (smooth_calibration_loss, LOGITS, {"bandwidth": 1e-6}, "bandwidth"),
-        (smooth_calibration_loss, LOGITS, {"inputs": "scores"}, "inputs"),
+        (smooth_calibration_loss, LOGITS, {"input_type": "scores"}, "input_type"),
         (smooth_calibration_loss, NORMAL, {}, "tuple"),
         (smooth_calibration_loss, LOGITS[:3], {}, "the 7 samples of target"),
         (kde_calibration_loss, LOGITS, {"order": 0.5}, "order"),

@@ -238,7 +238,7 @@ def test_forms_of_forecasts_equal_loops(name):
 def probabilities(case):
     """(n, K) from what the loss was given."""
     values = case.prediction[0].reshape(len(case.target), -1)
-    if case.options.get("inputs") == "probabilities":
+    if case.options.get("input_type") == "probabilities":
         return np.hstack([1 - values, values]) if values.shape[1] == 1 else values
     if values.shape[1] == 1:
         values = np.hstack([np.zeros_like(values), values])
@@ -428,7 +428,7 @@ def test_smooth_loss_equals_the_metric(bandwidth):
     rng = np.random.default_rng(3)
     p = rng.random(50)
     label = (rng.random(50) < p**2).astype(int)
-    actual = smooth_calibration_loss(p, label, bandwidth=bandwidth, inputs="probabilities")
+    actual = smooth_calibration_loss(p, label, bandwidth=bandwidth, input_type="probabilities")
     expected = smooth_expected_calibration_error(label, p, bandwidth=bandwidth)
     assert actual == pytest.approx(expected, abs=1e-4)
 
@@ -436,7 +436,7 @@ def test_smooth_loss_equals_the_metric(bandwidth):
 def test_numbers_by_hand():
     # residuals ½ and −½ at p = ½: h_12 = −½, h_11 = h_22 = ½, all with k = 1
     label, half = np.array([1, 0]), np.array([0.5, 0.5])
-    options = {"inputs": "probabilities"}
+    options = {"input_type": "probabilities"}
     assert distribution_matching_loss(half, label, **options) == pytest.approx(-0.5)
     biased = distribution_matching_loss(half, label, estimator="biased", **options)
     assert biased == pytest.approx(0, abs=1e-15)

@@ -104,7 +104,7 @@ def test_saturated_classes_are_finite(name, dtype, package):
         target = package.asarray(label)
         assert_finite(package, lambda x, t=target: loss(x, t), [logits], dtype)
         certain = np.eye(3)[logits.argmax(axis=1)]
-        function = lambda x, t=target: loss(x, t, inputs="probabilities")  # noqa: E731
+        function = lambda x, t=target: loss(x, t, input_type="probabilities")  # noqa: E731
         assert_finite(package, function, [certain], dtype)
 
 

@@ -19,7 +19,7 @@ def expectation(truth, options):
     for labels in itertools.product(range(3), repeat=3):
         chance = np.prod([truth[i, k] for i, k in enumerate(labels)])
         total += chance * distribution_matching_loss(
-            PROBA, np.array(labels), inputs="probabilities", **options
+            PROBA, np.array(labels), input_type="probabilities", **options
         )
     return total
 

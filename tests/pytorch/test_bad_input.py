@@ -51,7 +51,7 @@ def with_entry(tensor, value):
         (LOGITS[:, :2], Y / 2, "found 0.5.* For forecasts of a number pass a tuple"),
         (LOGITS, Y, "integers 0, …, 2 for 3 classes.* pass a tuple"),
         (LOGITS.softmax(1), LABELS, "must hold logits; found rows between 0 and 1 that sum to 1"),
-        (LOGITS.softmax(1).half(), LABELS, "declare inputs='probabilities'"),
+        (LOGITS.softmax(1).half(), LABELS, "declare input_type='probabilities'"),
     ],
 )
 def test_batches_of_classes(module, logits, labels, message):
@@ -73,14 +73,14 @@ def test_classes_are_no_forecasts_of_numbers():
 @pytest.mark.parametrize(
     ("proba", "message"),
     [
-        (LOGITS, "found 2. If these are logits, pass inputs='logits'"),
+        (LOGITS, "found 2. If these are logits, pass input_type='logits'"),
         (-LOGITS, "found -2. If these are logits"),
         (LOGITS.sigmoid(), "sum to 1 for each sample; found a sum of 1.88"),
     ],
 )
 def test_probabilities(proba, message):
     with pytest.raises(ValueError, match=message):
-        SmoothCalibrationLoss(inputs="probabilities")(proba, LABELS)
+        SmoothCalibrationLoss(input_type="probabilities")(proba, LABELS)
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_training_data(target, given, message):
         (SmoothCalibrationLoss, {"bandwidth": 1e-9}, "bandwidth"),
         (MMCELoss, {"multi_class": "top-label"}, "multi_class"),
         (KDECalibrationLoss, {"order": 0.5}, "order"),
-        (MMCELoss, {"inputs": "scores"}, "inputs"),
+        (MMCELoss, {"input_type": "scores"}, "input_type"),
         (MMCELoss, {"ignore_index": 0.5}, "ignore_index"),
         (NegativeLogLikelihoodLoss, {"reduction": "sum"}, "reduction"),
     ],

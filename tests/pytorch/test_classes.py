@@ -96,7 +96,7 @@ def test_all_ways_to_write_two_classes_agree():
         column, target = odds[:, None], labels[:, None].double()  # as BCEWithLogitsLoss takes them
         assert module(odds, labels).item() == pytest.approx(expected, abs=1e-12)
         assert module(column, target).item() == pytest.approx(expected, abs=1e-12)
-        module.inputs = "probabilities"
+        module.input_type = "probabilities"
         assert module(logits.softmax(1), labels).item() == pytest.approx(expected, abs=1e-12)
         assert module(odds.sigmoid(), labels > 0).item() == pytest.approx(expected, abs=1e-12)
 
@@ -154,9 +154,9 @@ def test_saturated_logits_have_small_gradients(module, dtype):
 def test_probabilities_0_and_1_have_finite_gradients(module, dtype):
     _, labels = batch(dtype=dtype)
     proba = torch.nn.functional.one_hot(labels.flip(0), 3).to(dtype)
-    module.inputs = "probabilities"
+    module.input_type = "probabilities"
     value, slope = gradient(module, proba, labels)
-    module.inputs = "logits"
+    module.input_type = "logits"
     assert 0 <= abs(value) <= 4
     assert torch.isfinite(slope).all()
 
