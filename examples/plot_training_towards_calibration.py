@@ -4,8 +4,9 @@ What does a calibration penalty do to a network while it is trained?
 ====================================================================
 
 A network that is trained for long becomes surer of its training data, and of all others, than it
-should be. A penalty in the loss holds that up. What does it do to calibration, to sharpness and to
-the log loss, epoch by epoch? And is anything left of it after a temperature, which costs nothing?
+should be. A penalty in the loss slows that down. What does it do to calibration, to sharpness and
+to the log loss, epoch by epoch? And is anything left of it after a temperature, which costs
+nothing?
 
 This example needs PyTorch: ``pip install "skcalib[torch]"``. It takes about half a minute.
 """
