@@ -23,6 +23,9 @@ Array = Any  # of NumPy, torch or JAX
 # Normal distributions and kernels are constant beyond this many standard deviations.
 _FARTHEST = 1e8
 
+# JAX takes the differences of points together if they are fewer.
+_AT_ONCE = 2**22
+
 # From here on this many terms of the asymptotic series of erfcx are enough. Before, exp(x²) and
 # erfc are finite in single precision.
 _LARGE, _TERMS = 8.0, 16
@@ -115,13 +118,25 @@ def distances(s: Array, t: Array, metric: str) -> Array:
         order = 1.0 if metric == "cityblock" else 2.0
         return torch.cdist(s, t, p=order, compute_mode="donot_use_mm_for_euclid_dist")
     if is_jax_namespace(xp):
-        gap = s[:, None, :] - t
-        if metric == "cityblock":
-            return xp.sum(xp.abs(gap), axis=-1)
-        square = xp.sum(gap**2, axis=-1)
-        is_apart = square > 0  # the root has no derivative at 0
-        return xp.where(is_apart, xp.sqrt(xp.where(is_apart, square, 1.0)), 0.0)
+        return _jax_distances(s, t, metric)
     return cdist(s, t, metric).astype(s.dtype, copy=False)  # it is always in double precision
+
+
+def _jax_distances(s: Array, t: Array, metric: str) -> Array:
+    import jax
+
+    def from_one(point: Array) -> Array:
+        gap = point - t
+        if metric == "cityblock":
+            return jax.numpy.sum(jax.numpy.abs(gap), axis=-1)
+        square = jax.numpy.sum(gap**2, axis=-1)
+        is_apart = square > 0  # the root has no derivative at 0
+        root = jax.numpy.sqrt(jax.numpy.where(is_apart, square, 1.0))
+        return jax.numpy.where(is_apart, root, 0.0)
+
+    if s.shape[0] * t.size <= _AT_ONCE:
+        return jax.vmap(from_one)(s)
+    return jax.lax.map(jax.checkpoint(from_one), s)  # holds no differences for the derivatives
 
 
 def stop_gradient(array: Array) -> Array:

@@ -5,9 +5,10 @@ from functools import partial
 import numpy as np
 import pytest
 from loss_cases import CASES, LABEL, LOGITS, MEAN, STD, Y, value
-from loss_packages import PACKAGES, converted
+from loss_packages import FRAMEWORKS, PACKAGES, converted
 
 from skcalib import losses
+from skcalib._numerics import array_api
 from skcalib.losses import distribution_matching_loss
 
 TOLERANCE = {np.float64: 1e-12, np.float32: 1e-5}
@@ -137,3 +138,21 @@ def test_extreme_forecasts_are_finite(form, kernel, dtype, package):
         return distribution_matching_loss((mean, std), target, **options)
 
     assert_finite(package, function, [mean, std], dtype)
+
+
+@pytest.mark.skipif("jax" not in FRAMEWORKS, reason="needs JAX")
+@pytest.mark.parametrize("kernel", ["exponential", "total-variation"])
+def test_differences_of_many_points_are_not_held(kernel, monkeypatch):
+    package = FRAMEWORKS["jax"]
+    logits, label = LOGITS.astype(np.float32), package.asarray(LABEL)
+
+    def gradients():
+        return package.gradients(
+            lambda x: distribution_matching_loss(x, label, given_kernel=kernel), [logits]
+        )
+
+    value, (gradient,) = gradients()
+    monkeypatch.setattr(array_api, "_AT_ONCE", 1)
+    row_by_row, (other,) = gradients()
+    assert row_by_row == pytest.approx(value, abs=1e-6)
+    np.testing.assert_allclose(other, gradient, atol=1e-6)
