@@ -246,6 +246,7 @@ WITH_PRIOR_OR_FOLDS = {
     "scaling-binning",
     "sigmoid",
     "spline",
+    "temperature",
     "temperature, prior",
     "vector scaling",
 }
@@ -256,5 +257,6 @@ LIKELIHOODS = (
     QuadraticRecalibrator(prior_weight=0),
     SigmoidRecalibrator(prior_weight=0),
     SplineRecalibrator(smoothing=0.01, prior_weight=0),
+    TemperatureRecalibrator(prior_weight=0),
     VectorScalingRecalibrator(prior_weight=0),
 )
