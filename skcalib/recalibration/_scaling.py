@@ -506,10 +506,20 @@ class DirichletRecalibrator(AffineRecalibrator):
         penalty = np.empty_like(start)
         with np.errstate(over="ignore"):  # a product that overflows is infinite
             penalty[:] = 2 * np.float64(self.off_diagonal_penalty) / (n_classes * (n_classes - 1))
-            np.fill_diagonal(penalty, 0.0)
+            # the free factor of a constant column is a shift: it stays 1, and the shift is free
+            constant = _constant_columns(log_proba, predictions.weight)
+            np.fill_diagonal(penalty, np.where(constant, np.inf, 0.0))
             penalty[-1] = 2 * np.float64(self.intercept_penalty) / n_classes
+            penalty[-1, constant] = 0.0
         parameters, change = softmax_regression(
             Affine, log_proba, target, predictions.weight, start, penalty
         )
         self.coef_, self.intercept_ = parameters[:-1].T.copy(), parameters[-1].copy()
         return change
+
+
+def _constant_columns(log_proba: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Which columns are constant up to rounding, (K,)."""
+    centre = weight @ log_proba
+    spread = np.sqrt(weight @ (log_proba - centre) ** 2)
+    return spread <= _CONSTANT * np.abs(centre)

@@ -578,3 +578,16 @@ def test_with_many_probabilities_a_fit_without_an_optimum_goes_on(monkeypatch):
             one = VectorScalingRecalibrator(prior_weight=0).fit(proba, proba.argmax(axis=1))
         fitted.append(one.scale_)
     np.testing.assert_array_equal(*fitted)
+
+
+def test_dirichlet_of_constant_predictions_has_one_solution():
+    # a free factor of a constant column is a free shift, so that frequencies are met exactly
+    label = np.repeat([0, 1, 2], [4, 20, 8])
+    proba = np.tile([0.0347, 0.9476, 0.0177], (32, 1))
+    model = DirichletRecalibrator(prior_weight=0).fit(proba, label)
+    np.testing.assert_allclose(model.coef_, np.eye(3), atol=1e-9)
+    np.testing.assert_allclose(model.predict_proba(proba[:1]), [[4 / 32, 20 / 32, 8 / 32]])
+    order = np.random.default_rng(0).permutation(32)
+    other = DirichletRecalibrator(prior_weight=0).fit(proba, label[order])
+    new = np.eye(3) * 0.9 + 0.1 / 3
+    np.testing.assert_allclose(other.predict_proba(new), model.predict_proba(new), atol=1e-12)
