@@ -24,7 +24,7 @@ Array = Any  # of NumPy, torch or JAX
 _FARTHEST = 1e8
 
 # JAX takes the differences of points together if they are fewer.
-_AT_ONCE = 2**22
+_AT_ONCE = 2**21
 
 # From here on this many terms of the asymptotic series of erfcx are enough. Before, exp(x²) and
 # erfc are finite in single precision.
