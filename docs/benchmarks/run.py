@@ -21,14 +21,16 @@ def summary(path):
 
 
 def missing_packages(path):
-    """What the script imports at its top and is not installed."""
+    """What the script, or one of this folder that it imports, imports at its top and is missing."""
     names = set()
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Import):
             names |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             names.add(node.module.partition(".")[0])
-    return sorted(name for name in names if importlib.util.find_spec(name) is None)
+    beside = {name for name in names if (HERE / f"{name}.py").exists()}
+    missing = {name for name in names - beside if importlib.util.find_spec(name) is None}
+    return sorted(missing.union(*(missing_packages(HERE / f"{name}.py") for name in beside)))
 
 
 def run(path, options):
