@@ -13,9 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import listed
 from .._inputs.weights import check_sample_weight
-from .._numerics.logits import clipped, log_probabilities
+from .._numerics.logits import log_probabilities
 from .._numerics.softmax import softmax
-from .._numerics.temperature import tempered
 from .._sklearn import HasMethods, StrOptions, fit_context
 from ..forecasts._forecaster_base import adopt_features
 from ._auto import AutoRecalibrator
@@ -222,11 +221,11 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
             self._fitted, rows = [classifier], np.arange(len(y))
         weight = shared_weights(rows, sample_weight)
         self.recalibrator_ = self._fit_recalibrator(proba, y[rows], weight)
-        self.temperature_ = None
+        self._temperature = None
         if ensemble == "nested":
             proba = self._nested_proba(X, y, folds, routed)
             temperature = clone_for(TemperatureRecalibrator(), self.classes_)
-            self.temperature_ = temperature.fit(proba, y, sample_weight).temperature_
+            self._temperature = temperature.fit(proba, y, sample_weight)
         adopt_features(self, self.estimators_[0])
         return self
 
@@ -239,6 +238,11 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
     def scales_(self) -> list[float | None]:
         """For each classifier the scale of its decision scores, or None."""
         return [classifier.scale for classifier in self._fitted]
+
+    @property
+    def temperature_(self) -> float | None:
+        """The temperature of a nested ensemble, or None."""
+        return None if self._temperature is None else self._temperature.temperature_
 
     def _fit_recalibrator(self, proba: np.ndarray, y: Any, weight: np.ndarray | None) -> Any:
         chosen = AutoRecalibrator() if self.recalibrator is None else self.recalibrator
@@ -298,9 +302,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         """
         check_is_fitted(self)
         proba = self._combined([fitted.proba(X, self.classes_) for fitted in self._fitted])
-        if self.temperature_ is None:
-            return proba
-        return clipped(tempered(log_probabilities(proba), self.temperature_))
+        return proba if self._temperature is None else self._temperature.predict_proba(proba)
 
     def predict(self, X: ArrayLike) -> np.ndarray:
         """The class of the largest calibrated probability.

@@ -21,7 +21,7 @@ from ._prior import WEIGHT_OF_CLASSES, WEIGHT_OF_TEMPERATURE, prior_of_classes
 _SETTLED = 0.1
 
 # A column is constant, up to rounding, if its spread is below this fraction of its mean.
-_CONSTANT = 1e-13
+CONSTANT = 1e-13
 
 
 class SoftmaxRegressionRecalibrator(LogScaleRecalibrator):
@@ -185,7 +185,7 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
         inputs = log_proba
         inputs -= centre
         spread = np.sqrt(np.einsum("n,nk,nk->k", weight, inputs, inputs))
-        spread[spread <= _CONSTANT * np.abs(centre)] = 1.0
+        spread[spread <= CONSTANT * np.abs(centre)] = 1.0
         identity = np.stack([spread, centre - centre.mean()])
         inputs /= spread
         (scale, shift), change = softmax_regression(
@@ -522,4 +522,4 @@ def _constant_columns(log_proba: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Which columns are constant up to rounding, (K,)."""
     centre = weight @ log_proba
     spread = np.sqrt(weight @ (log_proba - centre) ** 2)
-    return spread <= _CONSTANT * np.abs(centre)
+    return spread <= CONSTANT * np.abs(centre)

@@ -16,10 +16,7 @@ from .._numerics.updating import (
 )
 from .._sklearn import Interval
 from ._languages import Language
-from ._scaling import SoftmaxRegressionRecalibrator
-
-# A column is constant, up to rounding, if its spread is below this fraction of its mean.
-_CONSTANT = 1e-13
+from ._scaling import CONSTANT, SoftmaxRegressionRecalibrator
 
 # The updates that change something, each a special case of the next one.
 _UPDATES = ("intercept", "intercept and slope", "flexible")
@@ -368,7 +365,7 @@ def _fitted(
     spread = np.sqrt(weight @ (log_proba - centre) ** 2)
     if update != "flexible":
         spread[:] = spread.max()
-    spread[spread <= _CONSTANT * np.abs(centre).max()] = 1.0
+    spread[spread <= CONSTANT * np.abs(centre).max()] = 1.0
     start = np.stack([spread, centre - centre.mean()])
     penalty = np.zeros_like(start)
     if update == "intercept":

@@ -103,7 +103,7 @@ def normal_parameters(prediction: tuple, n: int) -> tuple[Tensor, Tensor]:
 
 
 def constant(name: str, values: ArrayLike | Tensor | None, ndim: int) -> Tensor | None:
-    """Finite numbers with so many axes."""
+    """A tensor of finite numbers, with `ndim` axes."""
     if values is None:
         return None
     tensor = torch.as_tensor(values)

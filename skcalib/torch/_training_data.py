@@ -7,11 +7,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._kernels.matching_given import median_of
+from .._kernels.matching_given import N_THRESHOLDS, median_of
 from .._numerics.median_distance import median_distance
-
-# Default thresholds are this many quantiles of the outcomes.
-_N_THRESHOLDS = 64
 
 # A column is constant if it varies by less than this share of its largest entry.
 _ROUNDING = 1e-12
@@ -54,7 +51,8 @@ def outcome_bandwidth(outcome: np.ndarray) -> float:
 
 
 def outcome_quantiles(outcome: np.ndarray) -> np.ndarray:
-    return np.quantile(outcome, (np.arange(_N_THRESHOLDS) + 0.5) / _N_THRESHOLDS)
+    """The default thresholds."""
+    return np.quantile(outcome, (np.arange(N_THRESHOLDS) + 0.5) / N_THRESHOLDS)
 
 
 def standardization(points: np.ndarray, kernel: str) -> Standardization:
