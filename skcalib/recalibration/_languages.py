@@ -112,7 +112,12 @@ class Text(Language):
     def of_clipped(
         self, name: str, low: float, high: float, ends: np.ndarray, write: Callable[[str], str]
     ) -> str:
-        return write(self.let("c", self.clip(name, low, high)))
+        kept = write(self.let("c", self.clip(name, low, high)))
+        if 1 - high == low:
+            return kept
+        # the other probability of a clipped one is off by a rounding error, which is large near 0
+        at_low, at_high = map(self.number, ends)
+        return self.steps(name, np.array([low, high]), [at_low, kept, at_high])
 
     def steps(
         self, name: str, cuts: np.ndarray, pieces: Sequence[str], *, closed: bool = False

@@ -129,19 +129,34 @@ def test_sql_is_predict_proba(name, n_classes, engine):
     np.testing.assert_allclose(found, recalibrator.predict_proba(query), rtol=1e-9, atol=1e-15)
 
 
+def evaluate_text(recalibrator, query):
+    program = compile(export_text(recalibrator), "formula", "exec")
+    found = []
+    for row in query:
+        names = {f"p_{k}": float(p) for k, p in enumerate(row)}
+        exec(program, {"log": math.log, "exp": math.exp}, names)
+        found.append([names[f"q_{k}"] for k in range(len(row))])
+    return found
+
+
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("name", WRITABLE)
 def test_text_is_predict_proba(name, n_classes):
     proba, y = problem(n_classes)
     recalibrator = WRITABLE[name].fit(proba, y)
     query = queries(proba)
-    program = compile(export_text(recalibrator), "formula", "exec")
-    found = []
-    for row in query:
-        names = {f"p_{k}": float(p) for k, p in enumerate(row)}
-        exec(program, {"log": math.log, "exp": math.exp}, names)
-        found.append([names[f"q_{k}"] for k in range(n_classes)])
-    np.testing.assert_allclose(found, recalibrator.predict_proba(query), rtol=1e-9, atol=1e-15)
+    expected = recalibrator.predict_proba(query)
+    np.testing.assert_allclose(evaluate_text(recalibrator, query), expected, rtol=1e-9, atol=1e-15)
+
+
+@pytest.mark.parametrize("name", WRITABLE)
+def test_text_is_predict_proba_where_zeros_become_tiny_numbers(name):
+    tiny = 6e-16  # of half of it, the one that replaces 0, 1 − (1 − x) differs by a fifth
+    p = np.array([0, 1, tiny, 1 - tiny, 0, 1, 0.3, 0.5, 0.7])
+    proba = np.column_stack([1 - p, p])
+    recalibrator = WRITABLE[name].fit(proba, [0, 1, 1, 0, 1, 0, 0, 1, 1])
+    expected = recalibrator.predict_proba(proba)
+    np.testing.assert_allclose(evaluate_text(recalibrator, proba), expected, rtol=1e-9, atol=1e-15)
 
 
 def test_every_family_with_a_formula_has_one():
