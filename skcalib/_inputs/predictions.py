@@ -30,6 +30,7 @@ class Predictions:
     classes: np.ndarray  # (K,)
     given: np.ndarray | None = None  # (n, d), or (n,) labels of groups: conditioned on
     log_proba: np.ndarray | None = None  # (n, K), of logits: these tell more than `proba`
+    groups: np.ndarray | None = None  # (n,), codes: samples of a group are not independent
 
     @property
     def is_binary(self) -> bool:
@@ -68,6 +69,7 @@ class Predictions:
             weight=weight / weight.sum(),
             given=None if self.given is None else self.given[rows],
             log_proba=None if self.log_proba is None else self.log_proba[rows],
+            groups=None if self.groups is None else self.groups[rows],
         )
 
     def redraw(self, generator: np.random.Generator, size: int) -> np.ndarray:

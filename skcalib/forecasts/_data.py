@@ -25,6 +25,7 @@ class ForecastData:
     value: np.ndarray  # (n,), the outcomes
     weight: np.ndarray  # (n,), positive, sums to 1
     given: np.ndarray | None = None  # (n, d), or (n,) codes of groups: conditioned on
+    groups: np.ndarray | None = None  # (n,), codes: samples of a group are not independent
 
     @property
     def n_samples(self) -> int:
@@ -55,6 +56,7 @@ class ForecastData:
             value=self.value[rows],
             weight=weight / weight.sum(),
             given=None if self.given is None else self.given[rows],
+            groups=None if self.groups is None else self.groups[rows],
         )
 
     def redraw(self, generator: np.random.Generator, size: int) -> np.ndarray:

@@ -1,16 +1,19 @@
 """Probabilities of classes, or forecasts of a number: whichever was passed."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from .._inputs.arrays import as_array
 from .._inputs.checks import SMALLEST_SHARE, check_predictions
+from .._inputs.groups import check_groups, check_several_groups, codes_by_appearance
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast
 from .._inputs.weights import check_sample_weight
 from ._data import ForecastData, check_forecasts, check_given
+
+Data = TypeVar("Data", Predictions, ForecastData)
 
 
 def check_either(
@@ -20,18 +23,21 @@ def check_either(
     sample_weight: Any = None,
     labels: Any = None,
     given: Any = None,
+    groups: Any = None,
     names: tuple[str, str] = ("y_true", "y_proba"),
 ) -> Predictions | ForecastData:
     """`Predictions` from probabilities, and `ForecastData` from forecasts."""
     if is_forecast(y_proba):
         check_no_labels(labels)
-        return check_forecasts(
+        data = check_forecasts(
             y_true, y_proba, sample_weight=sample_weight, given=given, names=names
         )
+        return with_groups(data, y_true, groups, sample_weight)
     predictions = check_predictions(
         y_true, y_proba, sample_weight=sample_weight, labels=labels, names=names
     )
-    return with_given(predictions, y_true, given, sample_weight)
+    predictions = with_given(predictions, y_true, given, sample_weight)
+    return with_groups(predictions, y_true, groups, sample_weight)
 
 
 def holds_forecasts(y_true: Any, y_proba: Any) -> bool:
@@ -54,10 +60,24 @@ def with_given(
     if given is None:
         return predictions
     given = check_given(given, len(y_true))
-    if sample_weight is not None:
-        weight = check_sample_weight(sample_weight, len(y_true))
-        given = given[weight / weight.sum() > SMALLEST_SHARE]
-    return replace(predictions, given=given)
+    return replace(predictions, given=given[_rows_that_count(sample_weight, len(y_true))])
+
+
+def with_groups(data: Data, y_true: Any, groups: Any, sample_weight: Any) -> Data:
+    """The data with codes of their groups; rows of weight 0, and their groups, are left out."""
+    if groups is None:
+        return data
+    code = check_groups(groups, len(y_true))
+    code = codes_by_appearance(code[_rows_that_count(sample_weight, len(y_true))])
+    check_several_groups(code)
+    return replace(data, groups=code)
+
+
+def _rows_that_count(sample_weight: Any, n: int) -> np.ndarray | slice:
+    if sample_weight is None:
+        return slice(None)
+    weight = check_sample_weight(sample_weight, n)
+    return weight / weight.sum() > SMALLEST_SHARE
 
 
 def check_no_labels(labels: Any, pos_label: Any = None) -> None:
