@@ -148,27 +148,28 @@ class Case(NamedTuple):
     """Labels and probabilities of rows that the classifier was not fitted on."""
 
     name: str
+    seed: int
     pool_y: np.ndarray
     pool: np.ndarray
     rest_y: np.ndarray
     rest: np.ndarray
 
 
-def cases(problem, n_splits, folder=None):
+def cases(problem, seeds, folder=None):
     """A `Case` for each split and classifier, kept in the folder."""
     data = None
-    for seed in range(n_splits):
+    for seed in seeds:
         for name, classifier in CLASSIFIERS.items():
             path = folder and folder / f"{problem.name}, {name}, {seed}.npz"
             if path and path.exists():
-                yield Case(name, *np.load(path).values())
+                yield Case(name, seed, *np.load(path).values())
                 continue
             if data is None:
                 X, y = problem.load()
                 data = X, np.unique(y, return_inverse=True)[1]
-            case = Case(name, *fitted_and_split(classifier, *data, seed))
+            case = Case(name, seed, *fitted_and_split(classifier, *data, seed))
             if path:
-                np.savez(path, *case[1:])
+                np.savez(path, *case[2:])
             yield case
 
 
@@ -206,10 +207,10 @@ def of_scikit_learn(method, proba, y, new):
     return CalibratedClassifierCV(given, method=method).fit(proba, y).predict_proba(new)
 
 
-def ours(name, proba, y, new):
-    recalibrator = getattr(recalibration, f"{name}Recalibrator")()
-    recalibrator.set_params(labels=np.arange(proba.shape[1]))
-    return recalibrator.fit(proba, y).predict_proba(new)
+def ours(name, proba, y, new, **parameters):
+    recalibrator = getattr(recalibration, f"{name}Recalibrator")
+    labels = np.arange(proba.shape[1])
+    return recalibrator(labels=labels, **parameters).fit(proba, y).predict_proba(new)
 
 
 METHODS = {
@@ -246,9 +247,9 @@ def scores(y, proba):
     )
 
 
-def calibration_sets(n_pool, seed):
+def calibration_sets(n_pool, seed, sizes):
     """The size, the number of the draw and the rows of each calibration set."""
-    for n, n_draws in SIZES.items():
+    for n, n_draws in sizes.items():
         order = np.random.default_rng([seed, n]).permutation(n_pool)
         for draw in range(n_draws):
             rows = order[draw * n : (draw + 1) * n]
@@ -260,14 +261,13 @@ COLUMNS = ["problem", "classes", "classifier", "split", "n", "draw", "method"]
 MEASURES = ["log loss", "Brier", "smooth"]
 
 
-def measure(problems, n_splits, folder=None):
+def measure(problems, seeds, folder=None, *, methods=METHODS, sizes=SIZES):
     """Rows of COLUMNS and MEASURES."""
     for problem in problems:
-        for number, case in enumerate(cases(problem, n_splits, folder)):
-            seed = number // len(CLASSIFIERS)
-            for n, draw, rows in calibration_sets(len(case.pool_y), seed):
-                key = problem.name, case.pool.shape[1], case.name, seed, n, draw
-                for method, recalibrate in METHODS.items():
+        for case in cases(problem, seeds, folder):
+            for n, draw, rows in calibration_sets(len(case.pool_y), case.seed, sizes):
+                key = problem.name, case.pool.shape[1], case.name, case.seed, n, draw
+                for method, recalibrate in methods.items():
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")
                         proba = recalibrate(case.pool[rows], case.pool_y[rows], case.rest)
@@ -348,9 +348,10 @@ if __name__ == "__main__":
     parser.add_argument("--predictions", type=Path)
     options = parser.parse_args()
     if options.quick:
-        SIZES = {10: 2, 30: 1}
-    problems = [JUDGING[0], JUDGING[15]] if options.quick else JUDGING
-    measured = measure(problems, 1 if options.quick else 2, options.predictions)
+        problems, seeds, sizes = [JUDGING[0], JUDGING[15]], range(1), {10: 2, 30: 1}
+    else:
+        problems, seeds, sizes = JUDGING, range(2), SIZES
+    measured = measure(problems, seeds, options.predictions, sizes=sizes)
     rows = pd.DataFrame(measured, columns=COLUMNS + MEASURES)
     if options.rows:
         rows.to_csv(options.rows, index=False)
