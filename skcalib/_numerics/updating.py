@@ -81,10 +81,12 @@ def _information(proba: np.ndarray, inputs: np.ndarray, weight: np.ndarray) -> n
 
 def _trace(information: np.ndarray, noise: np.ndarray) -> float:
     """The trace of I⁻¹J in the directions that are determined."""
-    size = np.sqrt(np.maximum(np.diagonal(information), np.finfo(np.float64).tiny))
-    scaled = information / np.outer(size, size)
-    inverse = np.linalg.pinv(scaled, rcond=_FLAT, hermitian=True)
-    return float(np.vdot(inverse, noise / np.outer(size, size)))
+    diagonal = np.diagonal(information)
+    is_known = diagonal > _ROUNDING * diagonal.max(initial=0.0)
+    known = np.ix_(is_known, is_known)
+    size = np.sqrt(np.outer(diagonal[is_known], diagonal[is_known]))
+    inverse = np.linalg.pinv(information[known] / size, rcond=_FLAT, hermitian=True)
+    return float(np.vdot(inverse, noise[known] / size))
 
 
 def chi_squared_p_value(statistic: float, degrees_of_freedom: int) -> float:

@@ -333,6 +333,8 @@ class ClosedTestRecalibrator(SoftmaxRegressionRecalibrator):
             if freedom and np.ptp(predictions.weight) > 0:
                 effects = effects_of_weights(scale, shift, log_proba, predictions.weight)
                 inflation = (effects[-1] - effects[k]) / freedom
+                # a mean of weights, but for directions that almost certain predictions hide
+                inflation = np.clip(inflation, predictions.weight.min(), predictions.weight.max())
             statistic = 2 * max(losses[k] - losses[-1], 0.0) / inflation
             self.statistics_[name] = statistic
             self.degrees_of_freedom_[name] = freedom

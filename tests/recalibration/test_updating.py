@@ -261,6 +261,19 @@ def test_statistics_of_weighted_samples_are_divided_by_their_inflation(n_classes
         assert recalibrator.statistics_[NAMES[k]] == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize("n_classes", [3, 5])
+@pytest.mark.filterwarnings("ignore:The fit of:sklearn.exceptions.ConvergenceWarning")
+def test_weighted_predictions_without_doubt_can_be_tested(n_classes):
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        proba = softmax(200 * rng.normal(size=(5, n_classes)), axis=1)
+        label, weight = proba.argmax(axis=1), rng.random(5)
+        recalibrator = ClosedTestRecalibrator(labels=range(n_classes))
+        recalibrator.fit(proba, label, sample_weight=weight)
+        assert recalibrator.chosen_ == "none"
+        assert all(0 < p <= 1 for p in recalibrator.p_values_.values())
+
+
 def test_an_update_goes_as_far_as_it_must():
     rng = np.random.default_rng(0)
     scores = 1.5 * rng.normal(size=2000)
