@@ -75,11 +75,11 @@ def converged(recalibrator):
     fit = skcalib(recalibrator)
 
     def fit_to_the_end(proba, logits, label):
-        many, solver._MANY = solver._MANY, np.inf
+        many, solver.MANY = solver.MANY, np.inf
         try:
             return fit(proba, logits, label)
         finally:
-            solver._MANY = many
+            solver.MANY = many
 
     return fit_to_the_end
 

@@ -55,12 +55,17 @@ def check_predictions(
         share = np.broadcast_to(1.0 / len(label), len(label))
         return Predictions(proba, label, share, classes, log_proba=log_proba)
     weight = check_sample_weight(sample_weight, len(label))
-    share = weight / weight.sum()
+    share = _shares(weight)
     used = share > SMALLEST_SHARE
     if not used.all():
-        proba, label, share = proba[used], label[used], weight[used] / weight[used].sum()
+        proba, label, share = proba[used], label[used], _shares(weight[used])
         log_proba = None if log_proba is None else log_proba[used]
     return Predictions(proba, label, share, classes, log_proba=log_proba)
+
+
+def _shares(weight: np.ndarray) -> np.ndarray:
+    """Weights divided by their sum, the same to the last bit in any order."""
+    return weight / np.sort(weight).sum()
 
 
 def _resolve_classes(

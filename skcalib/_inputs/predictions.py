@@ -105,6 +105,19 @@ class Predictions:
             columns += [*self.given.reshape(len(self.given), -1).T]
         return np.lexsort((self.weight, *columns))
 
+    def sorted(self) -> "Predictions":
+        """The same samples in an order of their own, in whatever order they came.
+
+        A sum depends on the order by rounding, and so does what almost certain predictions leave
+        almost undetermined.
+        """
+        known = self.proba if self.log_proba is None else self.log_proba
+        first = np.lexsort((self.weight, self.label))
+        rows = np.ascontiguousarray(known[first])
+        if rows.ndim == 2:  # compared as bytes, which any order may do
+            rows = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1])))[:, 0]
+        return self.take(first[np.argsort(rows, kind="stable")])
+
     @property
     def signed_mass(self) -> np.ndarray:
         """c_i = w_i (y_i − p_i) of two classes, (n,)."""

@@ -19,7 +19,7 @@ _SMALL_DECREASE = 1e-16
 
 # With more numbers than the first, a decrease of the loss that is smaller than the second is not
 # worth a further step.
-_MANY, _UNSEEN = 10**7, 1e-12
+MANY, _UNSEEN = 10**7, 1e-12
 
 # A step that promises this fraction of the one before is of the last, quadratic phase: it leaves
 # only what its conjugate gradients left.
@@ -230,7 +230,7 @@ def softmax_regression(
             break
         here = there
         is_unseen = (
-            target.size > _MANY
+            target.size > MANY
             and promise <= _QUADRATIC * last_promise
             and promise * tolerance**2 <= _UNSEEN
         )

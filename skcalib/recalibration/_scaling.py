@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from .._inputs.predictions import Predictions
-from .._numerics.scaling import softmax_regression
+from .._numerics.scaling import MANY, softmax_regression
 from .._numerics.scaling_designs import Affine, AffineAndCommon, ScaledAndShifted
 from .._numerics.softmax import softmax
 from .._sklearn import Interval
@@ -33,6 +33,8 @@ class SoftmaxRegressionRecalibrator(LogScaleRecalibrator):
     }
 
     def _fit_scores(self, predictions: Predictions) -> None:
+        if predictions.proba.size <= MANY:  # with more, the fit does not go on to rounding
+            predictions = predictions.sorted()
         log_proba = self._log_proba(predictions)
         # zeros are replaced by small numbers in the predictions that make up the prior, too
         prior, target = self._prior(log_proba, predictions)
@@ -137,10 +139,11 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
     close to the identity as possible. A class without labels gets a probability that is small but
     positive, unless `prior_weight` is 0.
 
-    There are 2K parameters, and nothing but the prior restrains them. With K > 2 classes, the
-    labels of the prior are distributed as a :class:`TemperatureRecalibrator` says: with a large
-    `prior_weight` the map is that temperature, and a class with few labels is treated as the others
-    are.
+    There are 2K parameters, and nothing but the prior restrains them. If all predictions are almost
+    certain, the loss hardly tells what they should be elsewhere: the fit depends on the last digits
+    of the data there, though not on their order. With K > 2 classes, the labels of the prior are
+    distributed as a :class:`TemperatureRecalibrator` says: with a large `prior_weight` the map is
+    that temperature, and a class with few labels is treated as the others are.
 
     Results are kept at least the machine epsilon away from 0 and 1, so that their log loss is
     finite.

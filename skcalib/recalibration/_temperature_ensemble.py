@@ -120,6 +120,8 @@ class EnsembleTemperatureRecalibrator(ScoreRecalibrator):
         self.labels = labels
 
     def _fit_scores(self, predictions: Predictions) -> None:
+        predictions = predictions.sorted()
+
         def log_proba(rows: slice) -> np.ndarray:
             return self._log_proba(predictions, rows)
 

@@ -18,7 +18,10 @@ from sklearn.metrics import log_loss
 from skcalib._numerics import scaling
 from skcalib._numerics.scaling import conjugate_gradients
 from skcalib.recalibration import (
+    ClosedTestRecalibrator,
     DirichletRecalibrator,
+    EnsembleTemperatureRecalibrator,
+    InterceptRecalibrator,
     MatrixScalingRecalibrator,
     SigmoidRecalibrator,
     TemperatureRecalibrator,
@@ -560,7 +563,7 @@ def test_with_many_probabilities_the_fit_ends_early_and_hardly_earlier(recalibra
     monkeypatch.setattr(scaling.Point, "newton_step", counted)
     losses = []
     for many in (proba.size, proba.size - 1):
-        monkeypatch.setattr(scaling, "_MANY", many)
+        monkeypatch.setattr(scaling, "MANY", many)
         steps.append(0)
         fitted = clone(recalibrator).fit(proba, label, sample_weight=weight)
         losses.append(objective(fitted, parameters_of(fitted), proba, label, weight))
@@ -573,11 +576,45 @@ def test_with_many_probabilities_a_fit_without_an_optimum_goes_on(monkeypatch):
     _, proba, _ = weighted_problem(0, n=30)
     fitted = []
     for many in (np.inf, 0):
-        monkeypatch.setattr(scaling, "_MANY", many)
+        monkeypatch.setattr(scaling, "MANY", many)
         with pytest.warns(ConvergenceWarning, match="no maximum"):
             one = VectorScalingRecalibrator(prior_weight=0).fit(proba, proba.argmax(axis=1))
         fitted.append(one.scale_)
     np.testing.assert_array_equal(*fitted)
+
+
+@pytest.mark.parametrize(("input_type", "weighted"), [("probabilities", True), ("logits", False)])
+@pytest.mark.parametrize(
+    "recalibrator",
+    [
+        CASES["temperature"],
+        CASES["vector"],
+        CASES["matrix"],
+        CASES["Dirichlet"],
+        EnsembleTemperatureRecalibrator(),
+        InterceptRecalibrator(),
+        ClosedTestRecalibrator(),
+    ],
+    ids=str,
+)
+def test_order_does_not_matter_to_almost_certain_predictions(recalibrator, input_type, weighted):
+    # the loss hardly knows what the map is elsewhere: rounding would decide
+    for n, n_classes, noise in ((30, 10, 0), (5, 5, 1)):
+        rng = np.random.default_rng(2)
+        scores = rng.normal(size=(n, n_classes))
+        label = (3 * scores + noise * rng.gumbel(size=scores.shape)).argmax(axis=1)
+        weight = rng.random(n) if weighted else np.ones(n)
+        X, query = 200 * scores, rng.normal(size=(20, n_classes))
+        if input_type == "probabilities":
+            X, query = (scipy.special.softmax(x, axis=1) for x in (X, query))
+        one = clone(recalibrator).set_params(labels=range(n_classes), input_type=input_type)
+        found = []
+        for rows in (np.arange(n), rng.permutation(n)):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
+                one.fit(X[rows], label[rows], weight[rows])
+            found.append(one.predict_proba(query))
+        np.testing.assert_allclose(*found, atol=1e-12)
 
 
 def test_dirichlet_of_constant_predictions_has_one_solution():
