@@ -21,6 +21,7 @@ from ._forecast_scores import (
     interval_loss,
     log_density_loss,
 )
+from ._integrated import integrated_calibration_index
 from ._interval import interval_calibration_error
 from ._kernel import kernel_calibration_error, squared_kernel_calibration_error
 from ._laplace import laplace_kernel_calibration_error
@@ -40,6 +41,7 @@ class Metric:
     cost: str  # growth with the number of samples n
     takes: frozenset[str] = frozenset({"classes"})  # kinds of predictions
     is_mean: bool = False  # whether it is a mean over the samples
+    may_be_negative: bool = False  # the value on a whole distribution, not an estimate of it
     rate: float = 1 / 2  # the estimate of a calibrated model falls like n^-rate
     # what evaluates batches of outcomes
     statistic: type[SquaredKernelError | MatchingError | DecisionGaps] | None = None
@@ -67,6 +69,7 @@ METRICS = {
         Metric(smooth_expected_calibration_error, "n", rate=1 / 3),
         Metric(cumulative_calibration_error, "n log n"),
         Metric(level_set_calibration_error, "n log n"),
+        Metric(integrated_calibration_index, "n log n"),
         Metric(kernel_calibration_error, "n²"),
         Metric(squared_kernel_calibration_error, "n²", statistic=SquaredKernelError),
         Metric(joint_kernel_calibration_error, "n²"),
@@ -93,7 +96,7 @@ FORECAST_METRICS: dict[str, Metric] = {
         Metric(distribution_matching_error, "n²", _BOTH, statistic=MatchingError),
         Metric(continuous_ranked_probability_loss, "n", _FORECASTS, is_mean=True, in_report=True),
         Metric(interval_loss, "n", _FORECASTS, is_mean=True),
-        Metric(log_density_loss, "n", _FORECASTS, is_mean=True),
+        Metric(log_density_loss, "n", _FORECASTS, is_mean=True, may_be_negative=True),
     )
 }
 

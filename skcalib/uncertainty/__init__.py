@@ -1,5 +1,6 @@
 """Intervals around calibration errors, and the comparison of two models."""
 
+from ._blocks import consecutive_blocks
 from ._compare import Comparison, compare
 from ._confidence_interval import ConfidenceInterval, confidence_interval
 from ._finite_sample import FiniteSampleRadius, finite_sample_radius
@@ -10,5 +11,6 @@ __all__ = [
     "FiniteSampleRadius",
     "compare",
     "confidence_interval",
+    "consecutive_blocks",
     "finite_sample_radius",
 ]

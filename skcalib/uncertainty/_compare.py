@@ -8,7 +8,13 @@ from numpy.typing import ArrayLike
 
 from .._sklearn import validate_params
 from .._types import RandomState
-from ._resampling import RESAMPLING_CONSTRAINTS, Estimates, Result, hull, two_sided_p_value
+from ._resampling import (
+    RESAMPLING_CONSTRAINTS,
+    Estimates,
+    Result,
+    check_models,
+    has_several_columns,
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,8 +39,7 @@ class Comparison(Result):
         Upper end of the interval for the difference.
 
     p_value : float
-        Two-sided p-value, in (0, 1], of the hypothesis that there is no difference on the whole
-        distribution.
+        P-value, in [0, 1], of the hypothesis that there is no difference on the whole distribution.
 
     confidence_level : float
         The probability with which the interval is meant to cover the difference on the whole
@@ -74,8 +79,11 @@ def compare(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     given: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     metric_params: dict | None = None,
     confidence_level: float = 0.95,
+    alternative: str = "two-sided",
+    method: str = "auto",
     n_resamples: int = 999,
     random_state: RandomState = None,
     n_jobs: int | None = None,
@@ -118,14 +126,31 @@ def compare(
         What calibration of forecasts is conditioned on, for a metric that has an argument of this
         name: groups, or features.
 
+    groups : array-like of shape (n_samples,), default=None
+        Labels of groups of samples that are not independent of each other, such as the rows of one
+        patient: whole groups are drawn and left out. At least 10. For a series, those of
+        :func:`consecutive_blocks`.
+
     metric_params : dict, default=None
         Further arguments of `metric`, for instance `n_bins`, `multi_class` or `pos_label`.
 
     confidence_level : float in (0, 1), default=0.95
         Probability with which the interval is to cover the difference.
 
+    alternative : {"two-sided", "less", "greater"}, default="two-sided"
+        What the p-value speaks for: that the metrics differ, that A's is less, or that it is
+        greater. With "less" the interval has an upper end alone, with "greater" a lower one.
+
+    method : {"auto", "resampling", "jackknife"}, default="auto"
+        "resampling": by subsamples and a jackknife, for any metric. "jackknife": by that alone,
+        which is right for means over the samples and other smooth functions of means, and twice as
+        powerful. "auto": "jackknife" for the metrics of :mod:`skcalib.metrics` that are means, and
+        for :func:`sklearn.metrics.log_loss` and :func:`sklearn.metrics.brier_score_loss`, otherwise
+        "resampling".
+
     n_resamples : int, default=999
-        Number of subsamples. The smallest possible p-value is ``2 / (n_resamples + 1)``.
+        Number of subsamples of "resampling". The smallest possible p-value is then
+        ``2 / (n_resamples + 1)``, or half of that if it is one-sided.
 
     random_state : int, RandomState instance or None, default=None
         Seed of the resampling. The result does not depend on `n_jobs`.
@@ -143,22 +168,31 @@ def compare(
     See Also
     --------
     confidence_interval : The interval for a single model.
+    consecutive_blocks : Groups of the samples of a series.
 
     Notes
     -----
-    The interval is the hull of that of :func:`confidence_interval`'s two methods, applied to the
-    difference: the normal one with the jackknife, right for miscalibrated models, and subsampling,
-    right also for calibrated ones, whose errors are due to chance but not equally large where one
-    model's predictions are spread more widely. The p-value is the larger one of the two methods,
-    doubled for the two sides; from the subsamples it is :math:`(1 + \#\{\sqrt{b/n}\,\Delta_b \ge
-    \Delta_n\}) / (1 + B)`. So 0 lies outside of the interval if and only if the p-value is at most
-    1 − `confidence_level` (up to interpolation where that times (`n_resamples` + 1)/2 is not a
-    whole number). The convexity that makes the interval for one model safe between the two cases
-    says less about a difference; the rate of false alarms that was measured is in
-    ``docs/benchmarks/uncertainty_coverage.md``.
+    Subsamples, groups and weights are those of :func:`confidence_interval`.
 
-    Metrics of :mod:`skcalib.metrics` that are means over the samples need no subsamples: interval
-    and p-value are the normal ones.
+    **Resampling.** The interval is the hull of that of :func:`confidence_interval`'s two methods,
+    applied to the difference: the normal one with the jackknife, right for miscalibrated models,
+    and subsampling, right also for calibrated ones, whose errors are due to chance but not equally
+    large where one model's predictions are spread more widely. The p-value is the larger one of the
+    two methods, doubled for two sides; from the subsamples it is :math:`(1 +
+    \#\{\sqrt{b/n}\,\Delta_b \ge \Delta_n\}) / (1 + B)`. So 0 lies outside of the interval if and
+    only if the p-value is at most 1 − `confidence_level` (up to interpolation where that times
+    (`n_resamples` + 1)/2, or all of it for one side, is not a whole number). The convexity that
+    makes the interval for one model safe between the two cases says less about a difference; the
+    rate of false alarms that was measured is in ``docs/benchmarks/uncertainty_coverage.md``.
+
+    **Jackknife.** Interval and p-value are those of Student's t. For a mean over at most 1000
+    independent samples of equal weight this is the paired t-test. With blocks of a series as
+    `groups` it is a test of equal accuracy in the manner of Diebold and Mariano [1]_.
+
+    References
+    ----------
+    .. [1] F. X. Diebold and R. S. Mariano (1995). Comparing Predictive Accuracy. Journal of
+       Business & Economic Statistics 13(3). :doi:`10.1080/07350015.1995.10524599`
 
     Fix parameters that would otherwise follow the predictions, such as the `bandwidth` of a kernel
     error, so that both models are measured with the same yardstick.
@@ -177,19 +211,24 @@ def compare(
     >>> result.difference, result.p_value
     (0.028..., 0.002)
     """
+    probas = {"y_proba_a": y_proba_a, "y_proba_b": y_proba_b}
     estimates = Estimates(
         metric,
-        y_true,
-        {"y_proba_a": y_proba_a, "y_proba_b": y_proba_b},
-        sample_weight,
-        labels,
-        given,
+        check_models(probas, y_true, sample_weight, labels, given, groups),
         metric_params,
+        as_matrix=[has_several_columns(y_proba) for y_proba in probas.values()],
+        weighted=sample_weight is not None,
     )
-    values, subsamples, jackknife = estimates.resample(n_resamples, random_state, n_jobs)
-    a, b = values.tolist()
-    differences = (a - b, subsamples @ [1.0, -1.0], jackknife @ [1.0, -1.0], estimates.shrinkage)
-    low, high = hull(*differences, confidence_level)
+    resamples = estimates.resample(method, n_resamples, random_state, n_jobs)
+    difference = resamples.limits([1.0, -1.0])
+    estimate_a, estimate_b = resamples.values.tolist()
+    low, high = difference.interval(confidence_level, alternative)
     return Comparison(
-        a, b, a - b, float(low), float(high), two_sided_p_value(*differences), confidence_level
+        estimate_a,
+        estimate_b,
+        difference.estimate,
+        low,
+        high,
+        difference.p_value(0.0, alternative),
+        confidence_level,
     )

@@ -4,14 +4,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from .._sklearn import StrOptions, validate_params
 from .._types import RandomState
 from ..metrics._registry import entry_of
 from ._finite_sample import finite_sample_radius
-from ._resampling import RESAMPLING_CONSTRAINTS, Estimates, Result, hull
+from ._resampling import (
+    RESAMPLING_CONSTRAINTS,
+    Estimates,
+    Result,
+    check_models,
+    has_several_columns,
+)
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,7 +56,8 @@ class ConfidenceInterval(Result):
 
 
 @validate_params(
-    RESAMPLING_CONSTRAINTS | {"method": [StrOptions({"resampling", "finite-sample"})]},
+    RESAMPLING_CONSTRAINTS
+    | {"method": [StrOptions({"auto", "resampling", "jackknife", "finite-sample"})]},
     prefer_skip_nested_validation=False,
 )
 def confidence_interval(
@@ -62,9 +68,11 @@ def confidence_interval(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     given: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
     metric_params: dict | None = None,
     confidence_level: float = 0.95,
-    method: str = "resampling",
+    alternative: str = "two-sided",
+    method: str = "auto",
     n_resamples: int = 999,
     random_state: RandomState = None,
     n_jobs: int | None = None,
@@ -102,16 +110,30 @@ def confidence_interval(
         What calibration of forecasts is conditioned on, for a metric that has an argument of this
         name: groups, or features.
 
+    groups : array-like of shape (n_samples,), default=None
+        Labels of groups of samples that are not independent of each other, such as the rows of one
+        patient: whole groups are drawn and left out. At least 10. For a series, those of
+        :func:`consecutive_blocks`.
+
     metric_params : dict, default=None
         Further arguments of `metric`, for instance `n_bins`, `multi_class` or `pos_label`.
 
     confidence_level : float in (0, 1), default=0.95
         Probability with which the interval is to cover the value.
 
-    method : {"resampling", "finite-sample"}, default="resampling"
-        By subsamples and a jackknife, for any metric and enough samples; or by
+    alternative : {"two-sided", "less", "greater"}, default="two-sided"
+        Which ends the interval has. "less": an upper end alone, with the other at −∞, or at 0 for
+        what cannot be negative; "greater": a lower end alone, with the other at ∞.
+
+    method : {"auto", "resampling", "jackknife", "finite-sample"}, default="auto"
+        "resampling": by subsamples and a jackknife, for any metric. "jackknife": by that alone,
+        which is right for means over the samples and other smooth functions of means, and half as
+        wide; a calibrated model's calibration error it may miss. "auto": "jackknife" for the
+        metrics of :mod:`skcalib.metrics` that are means, and for :func:`sklearn.metrics.log_loss`
+        and :func:`sklearn.metrics.brier_score_loss`, otherwise "resampling". "finite-sample": by
         :func:`finite_sample_radius`, which holds for every number of samples and every
-        distribution, but only for some metrics, and is several times as wide. It takes no weights.
+        distribution, but only for some metrics, and is several times as wide. It takes neither
+        weights nor groups.
 
     n_resamples : int, default=999
         Number of subsamples of "resampling".
@@ -127,12 +149,13 @@ def confidence_interval(
     -------
     interval : ConfidenceInterval
         The `estimate`, and the ends `low` and `high` of the interval. For a metric of
-        :mod:`skcalib.metrics` they are not negative (an unbiased estimate may be), unless it is
-        a mean over the samples.
+        :mod:`skcalib.metrics` or scikit-learn's that cannot be negative, they are not either (an
+        unbiased estimate may be).
 
     See Also
     --------
     compare : The difference between two models.
+    consecutive_blocks : Groups of the samples of a series.
     finite_sample_radius : The half-widths of "finite-sample", also before there are data.
     skcalib.hypothesis_tests.CalibrationTest : Whether the model may be calibrated after all.
 
@@ -190,33 +213,41 @@ def confidence_interval(
     >>> confidence_interval("smooth_calibration_error", y_true, y_proba, random_state=0)
     ConfidenceInterval(estimate=0.055..., low=0.02..., high=0.07..., confidence_level=0.95)
     """
-    estimate = Estimates(
-        metric, y_true, {"y_proba": y_proba}, sample_weight, labels, given, metric_params
+    estimates = Estimates(
+        metric,
+        check_models({"y_proba": y_proba}, y_true, sample_weight, labels, given, groups),
+        metric_params,
+        as_matrix=[has_several_columns(y_proba)],
+        weighted=sample_weight is not None,
     )
     if method == "finite-sample":
-        _check_unweighted(sample_weight)
+        _check_independent(sample_weight, groups)
         radius = finite_sample_radius(
             _name(metric),
-            estimate.n_samples,
+            estimates.n_samples,
             metric_params=metric_params,
             confidence_level=confidence_level,
+            alternative=alternative,
         )
-        (value,) = estimate.of_data()
-        low, high = max(value - radius.below, 0.0), value + radius.above
-        return ConfidenceInterval(float(value), float(low), float(high), confidence_level)
-    value, subsamples, jackknife = estimate.resample(n_resamples, random_state, n_jobs)
-    ends = hull(value[0], subsamples[:, 0], jackknife[:, 0], estimate.shrinkage, confidence_level)
-    low, high = np.maximum(ends, 0.0) if estimate.is_error else ends
-    return ConfidenceInterval(float(value[0]), float(low), float(high), confidence_level)
+        estimate = float(estimates.of_data()[0])
+        low, high = estimate - radius.below, estimate + radius.above
+    else:
+        limits = estimates.resample(method, n_resamples, random_state, n_jobs).limits([1.0])
+        estimate = limits.estimate
+        low, high = limits.interval(confidence_level, alternative)
+    if not estimates.may_be_negative:
+        low, high = max(low, 0.0), max(high, 0.0)
+    return ConfidenceInterval(estimate, low, high, confidence_level)
 
 
-def _check_unweighted(sample_weight):
-    """Weights may depend on the samples, and then no radius is known."""
-    if sample_weight is not None:
-        raise ValueError(
-            "method='finite-sample' needs sample_weight=None; found weights. Use "
-            "method='resampling', which takes them."
-        )
+def _check_independent(sample_weight, groups):
+    """Weights may depend on the samples, and samples on each other; then no radius is known."""
+    for name, value in (("sample_weight", sample_weight), ("groups", groups)):
+        if value is not None:
+            raise ValueError(
+                f"method='finite-sample' needs {name}=None; found some. "
+                "Use method='resampling', which takes them."
+            )
 
 
 def _name(metric):

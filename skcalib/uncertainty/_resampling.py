@@ -2,37 +2,55 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy import stats
+from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._inputs.constraints import METRIC_CONSTRAINTS, IntegerInterval
+from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast
 from .._redraw import seeded_batches
 from .._sklearn import Interval, StrOptions
 from .._types import RandomState
+from ..forecasts._data import ForecastData
 from ..forecasts._either import check_either
 from ..metrics._registry import ALL_METRICS, entry_of, with_params
 from ..metrics._statistic import MetricStatistic, check_takes_given, check_takes_kind
+from ._limits import Resamples
 
 # Samples in a subsample, in units of √n: a small part of all, but enough for 15 bins if n is 100.
 _SUBSAMPLE = 3
 
-# The number of groups of which the jackknife leaves out one at a time.
-_GROUPS = 100
+# The effective size of a subsample, as a part of that of all samples, counts as at most this.
+_LARGEST_RATIO = 0.8
+
+# Numbers of samples that miss a whole number by less are that number.
+_ROUNDING = 1e-6
+
+# The number of parts of which the jackknife leaves out one at a time. The value without a part
+# costs as much as that of all samples, but for a mean it follows from that of the part alone.
+_PARTS = 100
+_PARTS_OF_A_MEAN = 1000
 
 # The estimate of a calibrated model is taken to fall like n^-`_RATE` if the metric is unknown.
 _RATE = 1 / 2
 
+# Functions of scikit-learn that are means over the samples and never negative.
+_MEAN_LOSSES = (log_loss, brier_score_loss)
+
 RESAMPLING_CONSTRAINTS = METRIC_CONSTRAINTS | {
     "metric": [StrOptions(set(ALL_METRICS)), callable],
     "given": "no_validation",
+    "groups": "no_validation",
     "metric_params": [dict, None],
     "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+    "alternative": [StrOptions({"two-sided", "less", "greater"})],
+    "method": [StrOptions({"auto", "resampling", "jackknife"})],
     "n_resamples": [IntegerInterval(1)],
     "random_state": ["random_state"],
     "n_jobs": [Integral, None],
@@ -48,18 +66,42 @@ class Result:
         return f"{type(self).__name__}({', '.join(f'{k}={v:.4g}' for k, v in values)})"
 
 
+def check_models(
+    probas: dict[str, Any], y_true: Any, sample_weight: Any, labels: Any, given: Any, groups: Any
+) -> list[Predictions | ForecastData]:
+    """The checked predictions of one model or several, given by name, on the same samples."""
+    check_same_kind(probas)
+    models = []
+    for name, y_proba in probas.items():
+        data = check_either(
+            y_true,
+            y_proba,
+            sample_weight=sample_weight,
+            labels=labels,
+            given=given,
+            groups=groups,
+            names=("y_true", name),
+        )
+        labels = data.known.get("labels")  # the classes of the first model hold for the next
+        models.append(data)
+    return models
+
+
 class Estimates:
-    """The metric of one or several models on the same samples, whole and resampled."""
+    """The metric of one or several models on the same samples, whole and resampled.
+
+    What is drawn and left out are whole groups, or samples if there are none. Each `model` has the
+    same outcomes, weights and groups.
+    """
 
     def __init__(
         self,
         metric: str | Callable,
-        y_true: ArrayLike,
-        probas,
-        sample_weight: ArrayLike | None,
-        labels: ArrayLike | None,
-        given: ArrayLike | None,
+        models: list[Predictions | ForecastData],
         metric_params: dict | None,
+        *,
+        as_matrix: list[bool],
+        weighted: bool,
     ) -> None:
         entry = entry_of(metric)
         function = with_params(
@@ -67,108 +109,110 @@ class Estimates:
             metric_params or {},
             own=("y_true", "y_proba", "y_forecast", "sample_weight", "labels", "given"),
         )
-        check_same_kind(probas)
-        self.statistics = []
-        for name, y_proba in probas.items():
-            data = check_either(
-                y_true,
-                y_proba,
-                sample_weight=sample_weight,
-                labels=labels,
-                given=given,
-                names=("y_true", name),
-            )
-            labels = data.known.get("labels")  # the classes of the first model hold for the next
-            if entry is not None:
-                check_takes_kind(entry, data.kind, "metric")
-            check_takes_given(function, data)
-            self.statistics.append(
-                MetricStatistic(
-                    data,
-                    function,
-                    as_matrix=_n_columns(y_proba) > 1,
-                    weighted=sample_weight is not None,
-                )
-            )
-        self.n_samples = len(data.weight)
-        self.is_mean = entry is not None and entry.is_mean
-        self.is_error = entry is not None and not entry.is_mean  # a mean loss may be negative
-        self.size = min(int(np.ceil(_SUBSAMPLE * np.sqrt(self.n_samples))), self.n_samples // 2)
-        self.shrinkage = (self.size / self.n_samples) ** (entry.rate if entry else _RATE)
+        if entry is not None:
+            check_takes_kind(entry, models[0].kind, "metric")
+        check_takes_given(function, models[0])
+        self.statistics = [
+            MetricStatistic(data, function, as_matrix=is_matrix, weighted=weighted)
+            for data, is_matrix in zip(models, as_matrix, strict=True)
+        ]
+        self.is_mean = entry.is_mean if entry else _is_mean_loss(function)
+        self.may_be_negative = entry.may_be_negative if entry else not _is_mean_loss(function)
+        self.rate = entry.rate if entry else _RATE
+        self.weight = models[0].weight
+        self.n_samples = len(self.weight)
+        self.groups = models[0].groups
+        self.unit = np.arange(self.n_samples) if self.groups is None else self.groups
+        self.n_units = int(self.unit.max()) + 1
+        self.effective_size = self.effective_size_of(slice(None))
+        drawn = _SUBSAMPLE * self.n_units / np.sqrt(self.effective_size)
+        self.n_drawn = min(int(np.ceil(drawn - _ROUNDING)), self.n_units // 2)
 
-    def of_data(self):
+    def effective_size_of(self, rows: np.ndarray | slice) -> float:
+        """(Σ W)² / Σ W² of the weights W of the groups, or samples, in these rows."""
+        total = np.bincount(self.unit[rows], self.weight[rows])
+        return float(total.sum() ** 2 / (total @ total))
+
+    def of_data(self) -> list[float]:
         return [statistic(statistic.data.outcome[None])[0] for statistic in self.statistics]
 
-    def of_rows(self, rows):
+    def of_rows(self, rows: np.ndarray) -> list[float]:
         parts = [statistic.on(statistic.data.take(rows)) for statistic in self.statistics]
         return [part(part.data.outcome[None])[0] for part in parts]
 
-    def of_subsamples(self, size, seed):
+    def of_parts(self, parts: list[np.ndarray]) -> list[list[float]]:
+        return [self.of_rows(rows) for rows in parts]
+
+    def without_part(self, part: np.ndarray, k: int) -> list[list[float]]:
+        return [self.of_rows(np.flatnonzero(part != k))]
+
+    def of_subsamples(self, size: int, seed: int) -> list[list[float]]:
+        """The values (C,) of random groups, and behind them their effective number."""
         rng = np.random.default_rng(seed)
-        return [
-            self.of_rows(rng.choice(self.n_samples, self.size, replace=False)) for _ in range(size)
-        ]
+        results = []
+        for _ in range(size):
+            rows = rng.choice(self.n_units, self.n_drawn, replace=False)
+            if self.n_units < self.n_samples:
+                is_drawn = np.zeros(self.n_units, dtype=bool)
+                is_drawn[rows] = True
+                rows = np.flatnonzero(is_drawn[self.unit])
+            results.append([*self.of_rows(rows), self.effective_size_of(rows)])
+        return results
 
-    def without_group(self, group, k: int):
-        return [self.of_rows(np.flatnonzero(group != k))]
-
-    def resample(self, n_resamples: int, random_state: RandomState, n_jobs: int | None):
-        """Values (C,) of C models, (B, C) of subsamples and (G, C) without one of the groups."""
-        check_enough_to_resample(self.n_samples)
+    def resample(
+        self, method: str, n_resamples: int, random_state: RandomState, n_jobs: int | None
+    ) -> Resamples:
+        check_enough_to_resample(self)
         values = check_metric_values([self.of_data()])[0]
         rng = check_random_state(random_state)
-        n_groups = min(self.n_samples, _GROUPS)
-        group = rng.permutation(self.n_samples) % n_groups
-        batches = []
-        if not self.is_mean:  # the limit of a mean is normal in any case
+        of_parts = self.is_mean and method != "resampling"
+        n_parts = min(self.n_units, _PARTS_OF_A_MEAN if of_parts else _PARTS)
+        part = (rng.permutation(self.n_units) % n_parts)[self.unit]
+        share = np.bincount(part, self.weight)[:, None]
+        parallel = Parallel(n_jobs=n_jobs)
+        if of_parts:
+            rows = np.split(np.argsort(part, kind="stable"), np.cumsum(np.bincount(part))[:-1])
+            step = -(-n_parts // MetricStatistic.least_batches)
+            tasks = [delayed(self.of_parts)(rows[k : k + step]) for k in range(0, n_parts, step)]
+            jackknife = (values - share * _values(parallel(tasks))) / (1 - share)
+        else:
+            tasks = [delayed(self.without_part)(part, k) for k in range(n_parts)]
+            jackknife = _values(parallel(tasks))
+        subsamples = np.empty((0, len(values) + 1))
+        if method == "resampling" or (method == "auto" and not self.is_mean):
             batches = seeded_batches(n_resamples, 1, MetricStatistic.least_batches, rng)
-        tasks = [delayed(self.without_group)(group, k) for k in range(n_groups)]
-        tasks += [delayed(self.of_subsamples)(*batch) for batch in batches]
-        resampled = check_metric_values(
-            [row for rows in Parallel(n_jobs=n_jobs)(tasks) for row in rows]
+            subsamples = _values(parallel(delayed(self.of_subsamples)(*one) for one in batches))
+        ratio = subsamples[:, -1] / self.effective_size
+        return Resamples(
+            values,
+            subsamples[:, :-1],
+            np.minimum(ratio, _LARGEST_RATIO) ** self.rate,
+            jackknife,
+            float(1 / np.sum(share**2)) - 1,
         )
-        return values, resampled[n_groups:], resampled[:n_groups]
 
 
-def _jackknife_deviation(jackknife):
-    """Standard deviation of the estimate, from the values (G,) without one of the groups."""
-    return np.sqrt((len(jackknife) - 1) * np.var(jackknife))
+def _values(results):
+    return check_metric_values([row for rows in results for row in rows])
 
 
-def _n_columns(y_proba):
+def _is_mean_loss(function):
+    is_sum = not function.keywords.get("normalize", True)
+    while isinstance(function, partial):
+        function = function.func
+    return function in _MEAN_LOSSES and not is_sum
+
+
+def has_several_columns(y_proba: Any) -> bool:
     shape = y_proba.shape if hasattr(y_proba, "shape") else np.shape(y_proba)
-    return shape[1] if len(shape) == 2 else 1
-
-
-def hull(value, subsamples, jackknife, shrinkage, confidence_level):
-    """The smallest interval that contains the normal one and that of the subsamples, if any."""
-    tail = (1 - confidence_level) / 2
-    margin = stats.t.isf(tail, len(jackknife) - 1) * _jackknife_deviation(jackknife)
-    if len(subsamples) == 0:
-        return value - margin, value + margin
-    # for these order statistics, (1 + #{more extreme}) / (1 + B) equals the tail
-    quantiles = np.quantile(subsamples, [1 - tail, tail], method="weibull")
-    low, high = (value - shrinkage * quantiles) / (1 - shrinkage)
-    return min(value - margin, low), max(value + margin, high)
-
-
-def two_sided_p_value(value, subsamples, jackknife, shrinkage):
-    """Two-sided p-value of the value 0, by both methods of `hull`."""
-    deviation = max(_jackknife_deviation(jackknife), np.finfo(np.float64).tiny)
-    null = shrinkage * subsamples
-    one_sided = []
-    for sign in (1, -1):
-        normal = stats.t.sf(sign * value / deviation, len(jackknife) - 1)
-        exceeding = (1 + np.sum(sign * null >= sign * value)) / (1 + len(null))
-        one_sided.append(max(exceeding, normal) if len(null) else normal)
-    return float(min(1.0, 2 * min(one_sided)))
+    return len(shape) == 2 and shape[1] > 1
 
 
 # Fewer samples say nothing about how the estimate varies.
 _FEWEST_TO_RESAMPLE = 10
 
 
-def check_same_kind(probas):
+def check_same_kind(probas: dict[str, Any]) -> None:
     """Two models are compared on the same outcomes."""
     kinds = ["a forecast" if is_forecast(one) else "probabilities" for one in probas.values()]
     if len(set(kinds)) > 1:
@@ -178,18 +222,34 @@ def check_same_kind(probas):
         )
 
 
-def check_enough_to_resample(n):
+def check_enough_to_resample(estimates: Estimates) -> None:
     """How an estimate varies is learnt from parts of the samples."""
-    if n < _FEWEST_TO_RESAMPLE:
+    fewest = _FEWEST_TO_RESAMPLE
+    if estimates.n_samples < fewest:
         raise ValueError(
-            f"y_true must hold at least {_FEWEST_TO_RESAMPLE} samples of positive weight; found "
-            f"{n}. So few samples say nothing about how the metric varies: collect more."
+            f"y_true must hold at least {fewest} samples of positive weight; found "
+            f"{estimates.n_samples}. So few samples say nothing about how the metric varies: "
+            "collect more."
+        )
+    if estimates.n_units < fewest:
+        raise ValueError(
+            f"groups must name at least {fewest} groups of samples with positive weight; found "
+            f"{estimates.n_units}. So few groups say nothing about how the metric varies: collect "
+            "more, or divide a series into shorter blocks."
+        )
+    if estimates.effective_size < fewest - _ROUNDING:
+        units = "samples" if estimates.groups is None else "groups"
+        cause = "sample_weight" if estimates.groups is None else "groups and sample_weight"
+        raise ValueError(
+            f"{cause} must leave an effective number of {units}, (Σ W)² / Σ W² of their weights W, "
+            f"of at least {fewest}; found {estimates.effective_size:.3g} of {estimates.n_units}. "
+            f"A few {units} outweigh all others: collect more, or limit the largest weights."
         )
 
 
-def check_metric_values(values):
+def check_metric_values(results: list) -> np.ndarray:
     """What a metric returned for several samples, (R, C)."""
-    values = np.asarray(values)
+    values = np.asarray(results)
     if values.ndim != 2 or values.dtype.kind not in "biuf":
         raise ValueError(
             f"metric must return one number; found values of shape {values.shape[2:]} and type "

@@ -71,5 +71,5 @@ def test_groups_of_samples_without_weight_are_left_out(forecast):
     assert data.take(np.array([2, 1])).groups.tolist() == [0, 1]
     assert data.take(np.array([1])).groups.tolist() == [1]
     assert check_either(y, predicted).take(np.arange(2)).groups is None
-    with pytest.raises(ValueError, match="at least two groups .* found 1"):
+    with pytest.raises(ValueError, match=r"at least two groups .* found 1"):
         check_either(y, predicted, sample_weight=[0, 1, 0, 0, 2], groups=NAMES)

@@ -280,7 +280,7 @@ def test_confidence_interval_without_a_known_radius():
     y, proba = make_temperature_family(200, random_state=0)
     with pytest.raises(ValueError, match="metric must be one with a known radius"):
         confidence_interval("expected_calibration_error", y, proba, method="finite-sample")
-    with pytest.raises(ValueError, match="needs sample_weight=None; found weights"):
+    with pytest.raises(ValueError, match="needs sample_weight=None; found some"):
         confidence_interval(
             "smooth_calibration_error",
             y,

@@ -19,7 +19,7 @@ from skcalib.metrics import (
     squared_kernel_calibration_error,
 )
 from skcalib.uncertainty import compare, confidence_interval
-from skcalib.uncertainty._resampling import _jackknife_deviation
+from skcalib.uncertainty._limits import jackknife_deviation
 
 FAST = {"n_resamples": 39, "random_state": 0}
 
@@ -92,7 +92,7 @@ def test_resamples_are_parts_without_repetition():
 def test_jackknife_of_a_mean_is_its_standard_error():
     values = np.array([1.0, 2.0, 6.0, 7.0])
     without_one = (values.sum() - values) / 3
-    assert _jackknife_deviation(without_one) == pytest.approx(stats.sem(values), abs=1e-12)
+    assert jackknife_deviation(without_one) == pytest.approx(stats.sem(values), abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -179,15 +179,16 @@ def test_forms_of_the_data(as_given, container):
 def test_metric_gets_probabilities_as_passed():
     label, proba = random_problem(np.random.default_rng(0), 40)
     y = np.where(label, "yes", "no")
-    expected = confidence_interval(brier_score_loss, label, proba, **FAST)
+    options = {"method": "resampling", **FAST}
+    expected = confidence_interval(brier_score_loss, label, proba, **options)
     assert expected == confidence_interval(
-        brier_score_loss, y, proba, metric_params={"pos_label": "yes"}, **FAST
+        brier_score_loss, y, proba, metric_params={"pos_label": "yes"}, **options
     )
 
     def second_column(y, p):
         return brier_score_loss(y, p[:, 1], pos_label="yes")
 
-    assert expected == confidence_interval(second_column, y, two_columns(proba), **FAST)
+    assert expected == confidence_interval(second_column, y, two_columns(proba), **options)
     turned = confidence_interval(
         smooth_calibration_error, y, 1 - proba, metric_params={"pos_label": "no"}, **FAST
     )
@@ -238,7 +239,7 @@ def test_comparison_equals_loops():
     assert result.difference == a[0] - b[0]
     expected = interval_by_loops(list(a - b), n, 100, 30, 0.9)
     np.testing.assert_allclose((result.low, result.high), expected, atol=1e-12)
-    deviation = _jackknife_deviation((a - b)[1:101])
+    deviation = jackknife_deviation((a - b)[1:101])
     p_values = []
     for sign in (1, -1):
         difference = sign * (a - b)
