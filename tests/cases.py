@@ -16,6 +16,7 @@ from skcalib.metrics import (
     cumulative_calibration_error,
     decision_calibration_error,
     expected_calibration_error,
+    integrated_calibration_index,
     interval_calibration_error,
     joint_kernel_calibration_error,
     kernel_calibration_error,
@@ -125,6 +126,7 @@ METRIC_CASES = {
         interval_calibration_error, method="surrogate", n_draws=5, random_state=0
     ),
     "level set, canonical": partial(level_set_calibration_error, multi_class="canonical"),
+    "integrated, E90": partial(integrated_calibration_index, quantile=0.9, multi_class="classwise"),
     "laplace, classwise": partial(
         laplace_kernel_calibration_error, bandwidth=1e-3, multi_class="classwise"
     ),
@@ -195,11 +197,14 @@ EQUAL_WEIGHT_CASES = {
 }
 
 # Two equal rows are a pair, for the unbiased estimator and for the bandwidth "median"; a row of
-# weight 2 makes no pair with itself. A regularization follows the number of rows.
+# weight 2 makes no pair with itself. A regularization and the neighbours of a local regression
+# follow the number of rows.
 NOT_REPEATABLE = {
     "conditional_kernel_calibration_error",
     "expected, debiased",
     "expected, median-variance",
+    "integrated, E90",
+    "integrated_calibration_index",
     "joint, linear",
     "joint_kernel_calibration_error",
     "kernel, rbf",

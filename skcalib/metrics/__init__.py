@@ -1,6 +1,12 @@
 """Calibration measures in the manner of :mod:`sklearn.metrics`; 0 is calibrated."""
 
 from ._binned import expected_calibration_error
+from ._clinical import (
+    calibration_in_the_large,
+    calibration_intercept,
+    calibration_slope,
+    observed_expected_ratio,
+)
 from ._conditional import conditional_kernel_calibration_error, joint_kernel_calibration_error
 from ._cumulative import cumulative_calibration_error
 from ._decisions import DecisionCalibration, decision_calibration, decision_calibration_error
@@ -14,6 +20,7 @@ from ._forecast_scores import (
     interval_loss,
     log_density_loss,
 )
+from ._integrated import integrated_calibration_index
 from ._interval import interval_calibration_error
 from ._kernel import kernel_calibration_error, squared_kernel_calibration_error
 from ._laplace import laplace_kernel_calibration_error
@@ -37,6 +44,9 @@ __all__ = [
     "ScoreDecomposition",
     "Sharpness",
     "calibration_distance_bounds",
+    "calibration_in_the_large",
+    "calibration_intercept",
+    "calibration_slope",
     "conditional_kernel_calibration_error",
     "continuous_ranked_probability_loss",
     "cumulative_calibration_error",
@@ -47,6 +57,7 @@ __all__ = [
     "expected_calibration_error",
     "get_scorer",
     "get_scorer_names",
+    "integrated_calibration_index",
     "interval_calibration_error",
     "interval_loss",
     "joint_kernel_calibration_error",
@@ -58,6 +69,7 @@ __all__ = [
     "log_density_loss",
     "lower_distance_to_calibration",
     "make_scorer",
+    "observed_expected_ratio",
     "quantile_calibration_error",
     "score_decomposition",
     "sharpness",

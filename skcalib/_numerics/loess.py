@@ -1,0 +1,112 @@
+"""Local quadratic regression on one variable: loess with the defaults of R.
+
+At a point q, a parabola is fitted to the three quarters of the samples that are nearest to q, with
+the weight (1 − (d/h)³)³ for a sample at the distance d, if h is that of the farthest of them. As in
+R (`surface = "interpolate"`), this is done at some points only, the vertices, and a cubic with the
+values and the slopes of the parabolas connects two neighbours. The vertices are the ends of the
+range, moved outwards a little, and the medians at which the samples are cut into ever smaller cells
+(Cleveland and Grosse 1991, Computational Methods for Local Regression, doi:10.1007/BF01890836).
+
+Where R gives up or takes a pseudoinverse, as fewer than three distinct points have a positive
+weight, the polynomial has a lower degree here.
+"""
+
+import numpy as np
+
+from .logistic import orthonormal_basis
+
+_SPAN = 0.75
+
+# A cell that holds more than this share of the samples is cut: the span times `cell = 0.2` of R.
+_CELL = _SPAN * 0.2
+
+# How far the outer vertices lie beyond the range, as a fraction of it, and what replaces the range
+# if that vanishes.
+_MARGIN = 0.005
+_LEAST_RELATIVE_RANGE, _LEAST_RANGE = 1e-10, 1e-30
+
+
+def loess(points: np.ndarray, values: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """The smoothed values (n,) at the points (n,).
+
+    The weights multiply those of the local regressions; which samples are near is a matter of their
+    number. Cost O(n log n) for the order of the points, then O(n) for each of about ten vertices.
+    """
+    order = np.lexsort((weight, values, points))  # of tied points, too, so that sums are the same
+    x, y, w = points[order], values[order], weight[order]
+    vertices = _vertices(x)
+    value, slope = np.array([_local_fit(x, y, w, vertex) for vertex in vertices]).T
+    fitted = np.empty(len(x))
+    fitted[order] = _cubics(x, vertices, value, slope)
+    return fitted
+
+
+def _vertices(x: np.ndarray) -> np.ndarray:
+    """The ends of all cells, sorted, for sorted points."""
+    low, high = float(x[0]), float(x[-1])
+    least = _LEAST_RELATIVE_RANGE * max(abs(low), abs(high)) + _LEAST_RANGE
+    margin = _MARGIN * max(high - low, least)
+    most = int(_CELL * len(x))
+    vertices = {low - margin, high + margin}
+    cells = [(0, len(x), low - margin, high + margin)]
+    while cells:
+        first, end, left, right = cells.pop()
+        if end - first <= most:
+            continue
+        last = _last_of_lower_half(x[first:end]) + first
+        cut = float(x[last])
+        if left < cut < right:
+            vertices.add(cut)
+            cells += [(first, last + 1, left, cut), (last + 1, end, cut, right)]
+    return np.array(sorted(vertices))
+
+
+def _last_of_lower_half(x: np.ndarray) -> int:
+    """The index of the last sample of the lower half, moved to where two neighbours differ.
+
+    Places are tried by turns on the right and on the left, until the right is exhausted. If none
+    is found, ties are separated.
+    """
+    n = len(x)
+    middle = (n - 1) // 2
+    differs = x[1:] != x[:-1]
+    right = differs[middle:]
+    left = differs[:middle][::-1]
+    tried = len(right)
+    to_right = int(np.argmax(right)) if right.any() else tried
+    to_left = int(np.argmax(left[: tried - 1])) + 1 if left[: tried - 1].any() else tried
+    if min(to_right, to_left) == tried:
+        return middle
+    return middle + to_right if to_right <= to_left else middle - to_left
+
+
+def _local_fit(x: np.ndarray, y: np.ndarray, w: np.ndarray, q: float) -> tuple[float, float]:
+    """Value and slope at q of the polynomial of degree 2, or less if the samples allow no more."""
+    distance = np.abs(x - q)
+    n_near = max(int(_SPAN * len(x)), 1)
+    radius = np.partition(distance, n_near - 1)[n_near - 1]
+    near = distance < radius
+    if near.any():
+        kernel = (1 - (distance[near] / radius) ** 3) ** 3
+    else:  # all are equally near, so that a slightly larger radius gives them equal weights
+        near = distance == radius
+        kernel = np.ones(np.count_nonzero(near))
+    gap, height, kernel = x[near] - q, y[near], kernel * w[near]
+    level = height[0]  # without it, equal values keep every digit
+    design = np.column_stack([np.ones(len(gap)), gap, gap**2])
+    basis, triangle = orthonormal_basis(design, kernel)
+    coefficients = np.linalg.solve(triangle, basis.T @ (kernel * (height - level)))
+    return level + coefficients[0], coefficients[1]
+
+
+def _cubics(
+    x: np.ndarray, vertices: np.ndarray, value: np.ndarray, slope: np.ndarray
+) -> np.ndarray:
+    """Hermite interpolation at x (n,) within the range of the vertices."""
+    right = np.searchsorted(vertices, x)
+    left = right - 1
+    width = vertices[right] - vertices[left]
+    t = (x - vertices[left]) / width
+    bend = (1 - t) * slope[left] - t * slope[right]
+    rise = value[right] - value[left]
+    return value[left] + t**2 * (3 - 2 * t) * rise + t * (1 - t) * width * bend

@@ -1,0 +1,325 @@
+"""Whether predictions are too high or too extreme on the whole: signed measures, with a direction.
+
+They are no errors: 0 or 1 is calibrated, and both sides of it are possible.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
+
+from .._inputs.checks import check_predictions
+from .._inputs.constraints import METRIC_CONSTRAINTS
+from .._inputs.predictions import Predictions
+from .._numerics.logits import log_odds
+from .._numerics.recalibration_line import calibrating_intercept, calibrating_slope
+from .._sklearn import validate_params
+from .._types import Label
+from .._warnings import warn
+
+
+@validate_params(METRIC_CONSTRAINTS, prefer_skip_nested_validation=True)
+def calibration_in_the_large(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+) -> float:
+    r"""Calibration in the large: the observed frequency minus the mean prediction.
+
+    It is 0 if as many events occur as predicted, positive if the risk is underestimated, and
+    negative if it is overestimated. It is unbiased, and says nothing about single predictions.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: strings, integers or booleans.
+
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
+        column for each class in the order of `labels`; rows sum to 1.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    pos_label : int, float, bool or str, default=None
+        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        `labels`.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
+        {−1, 1} or {False, True} is supplied.
+
+    Returns
+    -------
+    difference : float
+        Between −1 and 1, in units of probability; 0 is best.
+
+    See Also
+    --------
+    observed_expected_ratio : The same two numbers, divided.
+    calibration_intercept : The same on the scale of log-odds.
+    skcalib.uncertainty.clinical_calibration : All of them, with intervals.
+
+    Notes
+    -----
+    With weights :math:`w_i` that sum to 1, it is :math:`\sum_i w_i (y_i - p_i)`, for two classes
+    only; of more, pass one: ``calibration_in_the_large(y_true == c, y_proba[:, k])``. Some authors
+    give this name to :func:`calibration_intercept`. Cost O(n).
+
+    References
+    ----------
+    .. [1] B. Van Calster, D. Nieboer, Y. Vergouwe, B. De Cock, M. J. Pencina and E. W. Steyerberg
+       (2016). A calibration hierarchy for risk models was defined: from utopia to empirical data.
+       Journal of Clinical Epidemiology 74, 167–176. :doi:`10.1016/j.jclinepi.2015.12.005`
+
+    Examples
+    --------
+    >>> from skcalib.metrics import calibration_in_the_large
+    >>> calibration_in_the_large([0, 1, 1, 0], [0.25, 0.5, 0.5, 0.25])
+    0.125
+    """
+    predictions = _check_two_classes(y_true, y_proba, sample_weight, pos_label, labels)
+    return float(predictions.signed_mass.sum())
+
+
+@validate_params(METRIC_CONSTRAINTS, prefer_skip_nested_validation=True)
+def observed_expected_ratio(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+) -> float:
+    r"""O:E ratio: the number of events that occurred, divided by the number that was predicted.
+
+    It is 1 if as many events occur as predicted, above 1 if the risk is underestimated, and below 1
+    if it is overestimated.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: strings, integers or booleans.
+
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
+        column for each class in the order of `labels`; rows sum to 1.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    pos_label : int, float, bool or str, default=None
+        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        `labels`.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
+        {−1, 1} or {False, True} is supplied.
+
+    Returns
+    -------
+    ratio : float
+        Not negative; 1 is best. Infinite if events occur although all probabilities are 0, and NaN
+        if none occurs then.
+
+    See Also
+    --------
+    calibration_in_the_large : The difference of the two numbers.
+    skcalib.uncertainty.clinical_calibration : Both, with intervals.
+
+    Notes
+    -----
+    With weights :math:`w_i`, it is :math:`\sum_i w_i y_i / \sum_i w_i p_i`, for two classes only;
+    of more, pass one: ``observed_expected_ratio(y_true == c, y_proba[:, k])``. The E:O ratio is its
+    inverse. Cost O(n).
+
+    References
+    ----------
+    .. [1] G. S. Collins et al. (2024). TRIPOD+AI statement: updated guidance for reporting clinical
+       prediction models that use regression or machine learning methods. BMJ 385, e078378.
+       :doi:`10.1136/bmj-2023-078378`
+
+    Examples
+    --------
+    >>> from skcalib.metrics import observed_expected_ratio
+    >>> round(observed_expected_ratio([0, 1, 1, 0], [0.25, 0.5, 0.5, 0.25]), 3)
+    1.333
+    """
+    predictions = _check_two_classes(y_true, y_proba, sample_weight, pos_label, labels)
+    observed = predictions.weight @ predictions.label
+    with np.errstate(divide="ignore", invalid="ignore"):  # the limits are as documented
+        return float(observed / (predictions.weight @ predictions.proba))
+
+
+@validate_params(METRIC_CONSTRAINTS, prefer_skip_nested_validation=True)
+def calibration_intercept(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+) -> float:
+    r"""Calibration intercept: what must be added to all log-odds to predict the right frequency.
+
+    It is 0 if as many events occur as predicted, positive if the risk is underestimated, and
+    negative if it is overestimated. It is the intercept of a logistic regression with the log-odds
+    of the predictions as an offset, so that the slope is 1 [1]_.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: strings, integers or booleans.
+
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
+        column for each class in the order of `labels`; rows sum to 1.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    pos_label : int, float, bool or str, default=None
+        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        `labels`.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
+        {−1, 1} or {False, True} is supplied.
+
+    Returns
+    -------
+    intercept : float
+        In units of log-odds; 0 is best. Infinite, with the sign of the outcome, if only one outcome
+        occurs.
+
+    See Also
+    --------
+    calibration_slope : Whether predictions are too extreme.
+    calibration_in_the_large : The difference on the scale of probabilities.
+    skcalib.recalibration.InterceptRecalibrator : Predictions with the intercept added.
+
+    Notes
+    -----
+    With weights :math:`w_i`, it is the a for which :math:`\sum_i w_i \operatorname{expit}(a +
+    \operatorname{logit} p_i) = \sum_i w_i y_i`, for two classes only; of more, pass one:
+    ``calibration_intercept(y_true == c, y_proba[:, k])``. Before the logit is taken, probabilities
+    are clipped to [ε, 1 − ε], with ε = 2.2e-16. ``val.prob`` of the R package rms reports another
+    intercept, that of the regression whose slope is free; it depends on the slope, and is
+    :attr:`CoxTest.intercept_ <skcalib.hypothesis_tests.CoxTest>`. Cost O(n) a step of a search for
+    the root.
+
+    References
+    ----------
+    .. [1] B. Van Calster, D. Nieboer, Y. Vergouwe, B. De Cock, M. J. Pencina and E. W. Steyerberg
+       (2016). A calibration hierarchy for risk models was defined: from utopia to empirical data.
+       Journal of Clinical Epidemiology 74, 167–176. :doi:`10.1016/j.jclinepi.2015.12.005`
+
+    Examples
+    --------
+    >>> from skcalib.metrics import calibration_intercept
+    >>> round(calibration_intercept([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5]), 3)  # log(3) − log(1)
+    1.099
+    """
+    predictions = _check_two_classes(y_true, y_proba, sample_weight, pos_label, labels)
+    return calibrating_intercept(log_odds(predictions.proba), predictions.label, predictions.weight)
+
+
+@validate_params(METRIC_CONSTRAINTS, prefer_skip_nested_validation=True)
+def calibration_slope(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+) -> float:
+    r"""Calibration slope: by what the log-odds must be multiplied to be as extreme as they should.
+
+    It is 1 for calibrated predictions, below 1 if they are too extreme (overconfident, as after
+    overfitting), and above 1 if they are too moderate. It is the slope of a logistic regression of
+    the outcome on the log-odds of the predictions [1]_.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: strings, integers or booleans.
+
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
+        column for each class in the order of `labels`; rows sum to 1.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    pos_label : int, float, bool or str, default=None
+        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        `labels`.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
+        {−1, 1} or {False, True} is supplied.
+
+    Returns
+    -------
+    slope : float
+        1 is best. Infinite if a threshold on the predictions separates the outcomes (but for ties
+        at the threshold), with the sign −1 if events have the lower predictions. NaN if all
+        predictions are equal, or only one outcome occurs.
+
+    See Also
+    --------
+    calibration_intercept : Whether predictions are too high on the whole.
+    skcalib.hypothesis_tests.CoxTest : Whether intercept and slope are 0 and 1.
+    skcalib.recalibration.SigmoidRecalibrator : Predictions with intercept and slope corrected.
+
+    Notes
+    -----
+    It is the b that maximises the likelihood of :math:`P(y = 1) = \operatorname{expit}(a + b
+    \operatorname{logit} p)` over a and b, for two classes only; of more, pass one:
+    ``calibration_slope(y_true == c, y_proba[:, k])``. Before the logit is taken, probabilities are
+    clipped to [ε, 1 − ε], with ε = 2.2e-16, so that a probability of 0 or 1 that was wrong moves
+    the slope far towards 0. Cost O(n) for each of a few steps of Newton's method.
+
+    References
+    ----------
+    .. [1] D. R. Cox (1958). Two further applications of a model for binary regression. Biometrika
+       45(3/4), 562–565. :doi:`10.1093/biomet/45.3-4.562`
+
+    Examples
+    --------
+    >>> from skcalib.datasets import make_temperature_family
+    >>> from skcalib.metrics import calibration_slope
+    >>> y_true, y_proba = make_temperature_family(1000, inverse_temperature=2, random_state=0)
+    >>> round(calibration_slope(y_true, y_proba), 3)
+    0.438
+    """
+    predictions = _check_two_classes(y_true, y_proba, sample_weight, pos_label, labels)
+    slope, is_reached = calibrating_slope(
+        log_odds(predictions.proba), predictions.label, predictions.weight
+    )
+    if not is_reached:
+        warn(
+            "The logistic regression for the calibration slope did not converge; the last step is "
+            "kept.",
+            ConvergenceWarning,
+        )
+    return slope
+
+
+def _check_two_classes(y_true, y_proba, sample_weight, pos_label, labels) -> Predictions:
+    """A direction is that of the probability of one class."""
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+    )
+    if not predictions.is_binary:
+        raise ValueError(
+            f"y_proba must be about two classes; found {len(predictions.classes)} columns. For one "
+            "class c against the rest, pass y_true == c and the column of that class."
+        )
+    return predictions
