@@ -7,6 +7,9 @@ import numpy as np
 # Numbers in the residuals of one batch of draws (32 MB).
 _BATCH = 2**22
 
+# Uniform numbers that are drawn at once: they stay in the cache.
+_CHUNK = 2**16
+
 
 class Batch(NamedTuple):
     size: int
@@ -35,12 +38,27 @@ def draw_labels(
     Parameters: proba (n,) for the second of two classes, or (n, K). Returns (n_draws, n) of int32.
     A class of probability 0 is never drawn.
     """
-    uniform = generator.random((n_draws, len(proba)))
-    if proba.ndim == 1:
-        return (uniform < proba).astype(np.int32)
-    cumulative = np.cumsum(proba, axis=1)
-    cumulative /= cumulative[:, -1:]  # so that the last possible class reaches exactly 1
-    label = np.zeros(uniform.shape, dtype=np.int32)
-    for k in range(proba.shape[1] - 1):
-        label += uniform >= cumulative[:, k]
+    label = np.zeros((n_draws, len(proba)), dtype=np.int32)
+    if proba.ndim == 2:
+        cumulative = np.cumsum(proba, axis=1)
+        cumulative /= cumulative[:, -1:]  # so that the last possible class reaches exactly 1
+        below = np.ascontiguousarray(cumulative[:, :-1].T)  # (K − 1, n)
+    for rows, columns in _chunks(*label.shape):
+        part = label[rows, columns]
+        uniform = generator.random(part.shape)
+        if proba.ndim == 1:
+            np.less(uniform, proba[columns], out=part)
+            continue
+        for bound in below:
+            part += uniform >= bound[columns]
     return label
+
+
+def _chunks(n_rows, n_columns):
+    """Slices of rows and columns in the order of memory, of at most `_CHUNK` numbers each."""
+    if n_columns == 0:
+        return
+    per_chunk = max(1, _CHUNK // n_columns)
+    for row in range(0, n_rows, per_chunk):
+        for column in range(0, n_columns, _CHUNK):
+            yield slice(row, row + per_chunk), slice(column, column + _CHUNK)

@@ -14,6 +14,7 @@ from ..forecasts import EnsembleForecast
 from ..forecasts._data import ForecastData
 from .checks import check_finite_kernel
 from .functions import KERNELS
+from .gram import gram_quadratic_forms
 from .matching_checks import (
     FEATURE_KERNELS,
     FORMS,
@@ -241,6 +242,13 @@ class MatchingError:
             check_not_negative(result, len(self.weight) * diagonal)
             result = np.maximum(result, 0.0)
         return result
+
+    def of_signs(self, signs: np.ndarray) -> np.ndarray:
+        """Values (R,), up to a constant, if the terms h_ij of the observed outcomes are multiplied
+        by the signs (R, n) of both samples.
+        """
+        forms, _ = gram_quadratic_forms(*self.gram_terms(), signs.T)
+        return forms
 
     def _sums(self, values):
         """Σ_{i≠j} w_i w_j h_ij and Σ_i w_i² h_ii, each (R,)."""

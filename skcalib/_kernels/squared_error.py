@@ -92,6 +92,9 @@ class SquaredKernelError:
             self.order = slice(None) if is_sorted else np.argsort(predictions.proba)
             self.ordered_proba = predictions.proba[self.order]
             self.ordered_weight = predictions.weight[self.order]
+            # the residual vector is (y − p) (−1, 1): |L (−1, 1)|² is a factor of every term
+            direction = np.array([-1.0, 1.0])
+            self.scale = np.sum((direction if self.root is None else direction @ self.root) ** 2)
 
     @classmethod
     def from_options(cls, predictions, **options):
@@ -127,9 +130,19 @@ class SquaredKernelError:
         """Values (R,) for R label vectors (R, n)."""
         if self.block_size is not None:
             return self.block_sums(labels).sum(axis=0) / self.pair_weight.sum()
-        pairs = self._pairs(labels)
+        return self._of_residuals(self._residuals(labels))
+
+    def of_signs(self, signs):
+        """Values (R,) if the residuals of the observed labels are multiplied by signs (R, n)."""
+        residual = self._residuals(self.data.label[None])
+        if self.is_on_a_line:
+            return self._of_residuals(residual * signs[:, self.order])
+        return self._of_residuals(residual * signs.T[:, :, None])
+
+    def _of_residuals(self, residual):
+        pairs = self._pairs(residual)
         is_biased = self.estimator == "biased"
-        diagonal = self._diagonal(labels) if is_biased else 0.0
+        diagonal = self._diagonal(residual) if is_biased else 0.0
         values = pairs + diagonal if is_biased else pairs / self.pair_weight
         check_finite_kernel(values)
         if is_biased:
@@ -160,33 +173,26 @@ class SquaredKernelError:
         residual *= weight[:, None, None]
         return residual if self.root is None else residual @ self.root
 
-    def _pairs(self, labels):
-        """Σ_{i≠j} w_i w_j h_ij."""
+    def _residuals(self, labels):
+        """Weighted residuals: on a line y − p in its order, (R, n), else vectors (n, R, K)."""
         if not self.is_on_a_line:
-            mass = self.weighted_residuals(labels)
-            return gram_pair_sum(self.kernel, self.data.matrix, mass)
-        residual, scale = self._residuals_on_a_line(labels)
-        return scale * laplace_pair_sum(self.ordered_proba, residual, self.length)
-
-    def _diagonal(self, labels):
-        """Σ_i w_i² h_ii."""
-        if not self.is_on_a_line:
-            mass = self.weighted_residuals(labels)
-            norms = np.einsum("nrk,nrk->rn", mass, mass)
-            return norms @ gram_diagonal(self.kernel, self.data.matrix)
-        residual, scale = self._residuals_on_a_line(labels)
-        return scale * np.einsum("rn,rn->r", residual, residual)
-
-    def _residuals_on_a_line(self, labels):
-        """Weighted residuals y − p of two classes, (R, n), and the squared norm of L (−1, 1).
-
-        The residual vector is (y − p) (−1, 1), so that this norm is a factor of every term.
-        """
+            return self.weighted_residuals(labels)
         residual = labels[:, self.order] - self.ordered_proba
         residual *= self.ordered_weight
-        direction = np.array([-1.0, 1.0])
-        root = np.eye(2) if self.root is None else self.root
-        return residual, np.sum((direction @ root) ** 2)
+        return residual
+
+    def _pairs(self, residual):
+        """Σ_{i≠j} w_i w_j h_ij."""
+        if not self.is_on_a_line:
+            return gram_pair_sum(self.kernel, self.data.matrix, residual)
+        return self.scale * laplace_pair_sum(self.ordered_proba, residual, self.length)
+
+    def _diagonal(self, residual):
+        """Σ_i w_i² h_ii."""
+        if not self.is_on_a_line:
+            norms = np.einsum("nrk,nrk->rn", residual, residual)
+            return norms @ gram_diagonal(self.kernel, self.data.matrix)
+        return self.scale * np.einsum("rn,rn->r", residual, residual)
 
 
 def largest_term(class_kernel, n_classes):

@@ -13,7 +13,7 @@ from .._inputs.probabilities import is_forecast
 from .._inputs.weights import check_sample_weight
 from ._data import ForecastData, check_forecasts, check_given
 
-Data = TypeVar("Data", Predictions, ForecastData)
+Data = TypeVar("Data", bound=Predictions | ForecastData)
 
 
 def check_either(

@@ -13,7 +13,7 @@ from ..forecasts._data import ForecastData, check_forecasts
 from ..forecasts._either import check_no_labels, with_given
 
 # Values of the statistic that differ only by rounding count as tied.
-_TIE = 1e-12
+TIE = 1e-12
 
 
 class HypothesisTest(BaseEstimator):
@@ -70,5 +70,20 @@ def monte_carlo_p_value(statistic, null, resolution=0.0):
             "ones. If it fails where a class does not occur among the labels, let it take an "
             "argument `labels`, in which it gets the classes."
         )
-    slack = max(_TIE * np.abs(values).max(), resolution)
+    slack = max(TIE * np.abs(values).max(), resolution)
     return (1 + int(np.sum(null >= statistic - slack))) / (1 + len(null))
+
+
+def redrawn_p_value(statistic, null, alternative="greater", resolution=0.0):
+    """`monte_carlo_p_value` against one side, or twice the smaller one of both, at most 1.
+
+    An infinite statistic belongs to impossible data, and counts as beyond all finite ones.
+    """
+    values = np.append(null, statistic)
+    bound = 1 + 2 * np.abs(values).max(where=np.isfinite(values), initial=0.0)
+    values = np.clip(values, -bound, bound)
+    sides = {"greater": [1], "less": [-1], "two-sided": [1, -1]}[alternative]
+    p_values = [
+        monte_carlo_p_value(side * values[-1], side * values[:-1], resolution) for side in sides
+    ]
+    return min(1.0, len(sides) * min(p_values))

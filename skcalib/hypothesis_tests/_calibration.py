@@ -10,15 +10,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._inputs.constraints import IntegerInterval
+from .._inputs.groups import codes_by_appearance
 from .._kernels.functions import KERNEL_CONSTRAINTS, KERNELS
 from .._kernels.matching_checks import FEATURE_KERNELS
 from .._kernels.squared_error import ESTIMATOR_CONSTRAINTS
 from .._redraw import seeded_batches
 from .._sklearn import StrOptions, fit_context
 from .._types import RandomState
+from ..forecasts._either import with_groups
 from ..metrics._statistic import MetricStatistic
 from ._asymptotic import LAWS, check_law
-from ._base import HypothesisTest, check_test_input, monte_carlo_p_value
+from ._base import HypothesisTest, check_test_input, monte_carlo_p_value, redrawn_p_value
+from ._omnibus import Omnibus, adjusted_p_values
 from ._statistics import STATISTICS, check_knows_draws, statistic_of
 
 
@@ -33,15 +36,21 @@ class CalibrationTest(HypothesisTest):
 
     Parameters
     ----------
-    statistic : str or callable, default="skce"
-        What measures miscalibration; large values speak against the hypothesis. "skce" is
-        :func:`skcalib.metrics.squared_kernel_calibration_error` for classes, and
-        :func:`skcalib.metrics.distribution_matching_error` for forecasts. Otherwise the name of a
-        metric of :mod:`skcalib.metrics`, or a callable ``statistic(y_true, y_proba) -> float``. A
-        callable gets resampled labels of the same type, and the probabilities in one column or in
-        several as `fit` got them. Not every class need occur among the labels: if the callable has
-        an argument `labels`, it gets the classes. For forecasts it gets resampled outcomes and
-        the forecasts. If `fit` gets weights, so does the callable, as `sample_weight`.
+    statistic : str or callable, default="auto"
+        What measures miscalibration; large values speak against the hypothesis. "omnibus", for
+        classes only, combines four statistics, each of which finds another kind of error (see the
+        notes). "skce" is :func:`skcalib.metrics.squared_kernel_calibration_error` for classes, and
+        :func:`skcalib.metrics.distribution_matching_error` for forecasts. "log_loss" and
+        "brier_score_loss", for classes only, are scikit-learn's losses minus what the predictions
+        expect of them: positive if the predictions are too sure, negative if they are not sure
+        enough. "auto" stands for "omnibus" for classes, but for "skce" with another `method`, or if
+        a kernel, bandwidth, estimator or `metric_params` is chosen; for forecasts it is "skce".
+        Otherwise the name of a metric of :mod:`skcalib.metrics`, or a callable ``statistic(y_true,
+        y_proba) -> float``. A callable gets resampled labels of the same type, and the
+        probabilities in one column or in several as `fit` got them. Not every class need occur
+        among the labels: if the callable has an argument `labels`, it gets the classes. For
+        forecasts it gets resampled outcomes and the forecasts. If `fit` gets weights, so does the
+        callable, as `sample_weight`.
 
     method : {"conditional", "asymptotic", "distribution-free", "consistency"}, \
             default="conditional"
@@ -73,6 +82,11 @@ class CalibrationTest(HypothesisTest):
         `class_kernel` of "skce", `n_bins` of "expected_calibration_error", `calibration` of
         "skce" for forecasts. A callable gets them as keyword arguments.
 
+    alternative : {"two-sided", "less", "greater"}, default="two-sided"
+        Which values of "log_loss" and "brier_score_loss" speak against the hypothesis: "greater"
+        finds predictions that are too sure, "less" those that are not sure enough. Other statistics
+        have no sign, and only large values count.
+
     n_resamples : int, default=999
         Number of vectors of labels or outcomes, or of bootstrap samples, that are drawn. The
         smallest possible p-value is then ``1 / (n_resamples + 1)``.
@@ -98,11 +112,25 @@ class CalibrationTest(HypothesisTest):
         The p-value, in (0, 1].
 
     statistic_ : float
-        The statistic of the data.
+        The statistic of the data; of "omnibus", the combination in the notes.
 
     null_distribution_ : ndarray of shape (n_resamples,)
         The statistic of the drawn samples, if any are drawn: not with "distribution-free", nor with
         "asymptotic" for the estimators "linear" and "block".
+
+    component_p_values_ : dict of str to float
+        Of "omnibus": the p-value of each component by itself.
+
+    adjusted_p_values_ : dict of str to float
+        Of "omnibus": the same, adjusted for their number [4]_. At the level :math:`\alpha`, a
+        component spoke if this is at most :math:`\alpha`: with probability :math:`1 - \alpha`, none
+        does if the model is calibrated.
+
+    component_statistics_ : dict of str to float
+        Of "omnibus": the values of the components.
+
+    component_null_distributions_ : dict of str to ndarray of shape (n_resamples,)
+        Of "omnibus": the values of the components for the drawn samples.
 
     classes_ : ndarray of shape (n_classes,)
         The classes. Not for forecasts.
@@ -116,7 +144,7 @@ class CalibrationTest(HypothesisTest):
     See Also
     --------
     UCMETest : A test in linear time, for many samples.
-    skcalib.metrics.squared_kernel_calibration_error : The default statistic for classes.
+    skcalib.metrics.squared_kernel_calibration_error : The statistic "skce" for classes.
     skcalib.metrics.distribution_matching_error : The default statistic for forecasts.
 
     Notes
@@ -129,6 +157,38 @@ class CalibrationTest(HypothesisTest):
     (except with the kernel "rbf" or a callable, or in blocks) at :math:`O(n (B + \log n))`,
     otherwise :math:`O(n^2 K B)`, or n times the size of a block; memory is :math:`O(n K)` and a
     few times 32 MB for each job.
+
+    **Omnibus.** Every statistic finds some errors well and others hardly at all. So four of them
+    are computed for the same drawn labels, at little more than the cost of drawing:
+
+    - "skce": the squared kernel error, which finds any error if there are enough samples, and
+      smooth ones and shifts well (two classes with more than 4096 samples are pooled in as many
+      cells of similar predictions);
+    - "log_loss": the log loss minus its expectation :math:`\sum_i w_i H(p_i)`, which finds
+      predictions that are too sure or not sure enough;
+    - "level_and_spread": for each class, the score statistics of intercept and slope of a logistic
+      regression on its log-odds, of which the largest sum of squares counts; it finds single
+      classes, classes that are confused, and shifts;
+    - "local": gaps between the confidence and the accuracy (of two classes: the probability and
+      the frequency of the second) in 1, 2, 4, … up to about :math:`\sqrt n` groups of equal mass;
+      it finds waves and errors in a small range.
+
+    With :math:`p_c` the p-value of a component among all B + 1 vectors of labels, `statistic_` is
+    the mean of :math:`(1 + d_c) / p_c`, the reciprocal of a harmonic mean. Here :math:`d_c` is 0
+    unless the value lies beyond all others; then it is the distance to the next one, in standard
+    deviations of all. It is computed in the same way for every drawn vector, so the test is exact.
+    Against an error that a single component finds, the power is a little below that of this
+    component; the guide *which test has power against what* has a table.
+
+    **Groups.** If samples of a group depend on each other, their labels cannot be drawn one by one.
+    The test then multiplies the residuals of each group, :math:`w_i (1[y_i = k] - p_{ik})`, by a
+    random sign (a wild cluster bootstrap). It tests that each label follows its own
+    prediction, whatever the dependence within groups; the groups are independent. It is exact if
+    the residuals of a group are as likely as their negatives, and holds in the limit of many groups
+    otherwise. Only "omnibus", "skce" and the two scores can be tested so. Of m groups there are
+    :math:`2^{m-1}` different signs: with fewer than ten groups, small p-values cannot occur. For a
+    time series, pass blocks of consecutive samples as groups. Which draws belong to which group
+    may depend on the order of the samples where predictions are tied.
 
     **Which hypothesis is tested, for forecasts.** The draws are from the forecast :math:`Q_i` of
     each sample, independently: the hypothesis is auto-calibration, :math:`y_i \mid Q_i \sim Q_i`
@@ -182,6 +242,7 @@ class CalibrationTest(HypothesisTest):
        Weather and Forecasting 22(3). :doi:`10.1175/WAF993.1`
     .. [3] M. A. Arcones and E. Giné (1992). On the Bootstrap of U and V Statistics. Annals of
        Statistics 20(2). :doi:`10.1214/aos/1176348650`
+    .. [4] P. H. Westfall and S. S. Young (1993). Resampling-Based Multiple Testing. Wiley.
 
     Examples
     --------
@@ -192,6 +253,11 @@ class CalibrationTest(HypothesisTest):
     >>> y = rng.random(500) < proba**2
     >>> CalibrationTest(random_state=0).fit(proba, y).p_value_
     0.001
+
+    What is wrong with them:
+
+    >>> CalibrationTest(random_state=0).fit(proba, y).adjusted_p_values_
+    {'skce': 0.001, 'log_loss': 0.74..., 'level_and_spread': 0.001, 'local': 0.001}
 
     A normal forecast that is too narrow:
 
@@ -212,6 +278,7 @@ class CalibrationTest(HypothesisTest):
         "statistic": [StrOptions(STATISTICS), callable],
         "method": [StrOptions({"conditional", "consistency", *LAWS})],
         "metric_params": [dict, None],
+        "alternative": [StrOptions({"two-sided", "less", "greater"})],
         "n_resamples": [IntegerInterval(1)],
         "labels": ["array-like", None],
         "random_state": ["random_state"],
@@ -221,13 +288,14 @@ class CalibrationTest(HypothesisTest):
 
     def __init__(
         self,
-        statistic: str | Callable = "skce",
+        statistic: str | Callable = "auto",
         *,
         method: str = "conditional",
         kernel: str | Callable = "total-variation",
         bandwidth: float | str = "median",
         estimator: str = "unbiased",
         metric_params: dict | None = None,
+        alternative: str = "two-sided",
         n_resamples: int = 999,
         labels: ArrayLike | None = None,
         random_state: RandomState = None,
@@ -240,6 +308,7 @@ class CalibrationTest(HypothesisTest):
         self.bandwidth = bandwidth
         self.estimator = estimator
         self.metric_params = metric_params
+        self.alternative = alternative
         self.n_resamples = n_resamples
         self.labels = labels
         self.random_state = random_state
@@ -253,6 +322,7 @@ class CalibrationTest(HypothesisTest):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         *,
+        groups: ArrayLike | None = None,
         given: ArrayLike | None = None,
     ) -> Self:
         """Find the null distribution and compute the p-value.
@@ -269,6 +339,10 @@ class CalibrationTest(HypothesisTest):
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples in the statistic.
 
+        groups : array-like of shape (n_samples,), default=None
+            Labels of groups, such as patients or sites, whose samples are not independent of each
+            other (see the notes).
+
         given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
             What calibration of forecasts is conditioned on, for a statistic that has an argument
             of this name: groups, or features.
@@ -279,27 +353,67 @@ class CalibrationTest(HypothesisTest):
             The fitted test.
         """
         data = check_test_input(self, X, y, sample_weight, given)
+        data = with_groups(data, y, groups, sample_weight)
         statistic = statistic_of(self, data, weighted=sample_weight is not None)
-        if self.method in LAWS:
-            check_law(self, statistic)
-        else:
-            check_knows_draws(statistic, data, self.statistic)
-        self.statistic_ = float(check_statistic_values(statistic(data.outcome[None]))[0])
+        self._check(statistic, data)
+        for name in _DRAWN:
+            if hasattr(self, name):
+                delattr(self, name)
+        value = statistic(data.outcome[None])
+        if isinstance(statistic, Omnibus):
+            null = self._draw(data, statistic)
+            return self._combine(statistic, statistic_of_data(statistic, data, value), value, null)
+        self.statistic_ = float(check_statistic_values(value)[0])
         if self.method in LAWS:
             self.p_value_, null = LAWS[self.method](statistic, self.statistic_, self)
         else:
-            null = self._redraw(data, statistic)
-            self.p_value_ = monte_carlo_p_value(self.statistic_, null, statistic.resolution)
-        if hasattr(self, "null_distribution_"):
-            del self.null_distribution_
+            null = check_statistic_values(self._draw(data, statistic))
+            value = float(statistic_of_data(statistic, data, value)[0])
+            self.p_value_ = self._p_value(statistic, value, null)
         if null is not None:
             self.null_distribution_ = null
         return self
 
-    def _redraw(self, data, statistic):
-        """The statistic of outcomes drawn from the predictions, (n_resamples,)."""
+    def _check(self, statistic, data):
+        if self.method in LAWS:
+            check_law(self, statistic)
+        elif data.groups is None:
+            check_knows_draws(statistic, data, self.statistic)
+        check_alternative(self, statistic)
+        if data.groups is not None:
+            check_takes_groups(self, statistic)
+
+    def _p_value(self, statistic, value, null):
+        if is_signed(statistic):
+            return redrawn_p_value(value, null, self.alternative, statistic.resolution)
+        return monte_carlo_p_value(value, null, statistic.resolution)
+
+    def _combine(self, omnibus, compared, value, null):
+        """What the components find, each by itself and all together."""
+        values = np.concatenate([compared, null])
+        p_values = omnibus.p_values(values)
+        together = omnibus.evidence(values)
+        self.statistic_ = float(together[0])
+        self.null_distribution_ = together[1:]
+        self.p_value_ = redrawn_p_value(self.statistic_, self.null_distribution_)
+        for name, values in {
+            "component_p_values_": p_values[0].tolist(),
+            "adjusted_p_values_": adjusted_p_values(p_values).tolist(),
+            "component_statistics_": value[0].tolist(),
+            "component_null_distributions_": null.T,
+        }.items():
+            setattr(self, name, dict(zip(omnibus.components, values, strict=True)))
+        return self
+
+    def _draw(self, data, statistic):
+        """The statistic of outcomes drawn from the predictions, (n_resamples, ...).
+
+        With groups, of residuals whose signs are drawn.
+        """
         evaluate, least_batches = _of_redrawn_outcomes, statistic.least_batches
-        if self.method == "consistency":
+        if data.groups is not None:
+            evaluate = _of_drawn_signs
+        elif self.method == "consistency":
             evaluate, least_batches = _of_resampled_data, MetricStatistic.least_batches
         batches = seeded_batches(
             self.n_resamples,
@@ -314,7 +428,55 @@ class CalibrationTest(HypothesisTest):
         null = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
             delayed(evaluate)(statistic, data, order, *batch) for batch in batches
         )
-        return check_statistic_values(np.concatenate(null))
+        return np.concatenate(null)
+
+
+# What only some statistics and methods set.
+_DRAWN = (
+    "null_distribution_",
+    "component_p_values_",
+    "adjusted_p_values_",
+    "component_statistics_",
+    "component_null_distributions_",
+)
+
+
+def statistic_of_data(statistic, data, value):
+    """What draws are compared with: with groups, the value of unchanged signs."""
+    if data.groups is None:
+        return value
+    return statistic.of_signs(np.ones((1, len(data.weight))))
+
+
+def is_signed(statistic):
+    return getattr(statistic, "is_signed", False)
+
+
+def check_alternative(test, statistic):
+    """Most statistics are 0 for calibrated models, and positive for others."""
+    if test.alternative != "two-sided" and not is_signed(statistic):
+        raise ValueError(
+            f"alternative={test.alternative!r} needs a statistic with a sign, 'log_loss' or "
+            f"'brier_score_loss'; found statistic={test.statistic!r}, of which only large values "
+            "speak against calibration. Leave alternative out; for the direction of an error there "
+            "are CalibrationInTheLargeTest and CalibrationSlopeTest."
+        )
+
+
+def check_takes_groups(test, statistic):
+    """Labels that depend on each other cannot be drawn from the predictions."""
+    if test.method != "conditional":
+        raise ValueError(
+            f"method={test.method!r} takes the samples for independent, and so needs groups=None; "
+            "found groups. Use method='conditional'."
+        )
+    if not hasattr(statistic, "of_signs") or statistic.depends_on_order:
+        raise ValueError(
+            "groups need a statistic that is made of residuals: 'omnibus', 'skce' (with the "
+            "estimator 'unbiased' or 'biased'), 'log_loss' or 'brier_score_loss'; found "
+            f"{test.statistic!r}. Choose one of these, or leave groups out if the samples are "
+            "independent given the predictions."
+        )
 
 
 def _of_redrawn_outcomes(statistic, data, order, size, seed):
@@ -326,6 +488,14 @@ def _of_redrawn_outcomes(statistic, data, order, size, seed):
     outcomes = np.empty_like(drawn)
     outcomes[:, order] = drawn
     return statistic(outcomes)
+
+
+def _of_drawn_signs(statistic, data, order, size, seed):
+    """Values for the observed residuals, those of a whole group multiplied by a random sign."""
+    generator = np.random.default_rng(seed)
+    code = codes_by_appearance(data.groups)
+    signs = generator.choice([-1.0, 1.0], size=(size, int(code.max()) + 1))
+    return statistic.of_signs(signs[:, code])
 
 
 def _of_resampled_data(statistic, data, order, size, seed):

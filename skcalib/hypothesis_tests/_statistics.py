@@ -7,6 +7,8 @@ from sklearn.utils import check_random_state
 
 from ..metrics._registry import ALL_METRICS, takes, with_params
 from ..metrics._statistic import MetricStatistic, check_takes_given, check_takes_kind
+from ._omnibus import Omnibus
+from ._residual_sums import ScoreExcess
 
 # What the test hands to a statistic itself; labels are drawn for the classes in their order.
 _OWN = ("y_true", "y_proba", "y_forecast", "sample_weight", "labels", "pos_label", "given")
@@ -20,17 +22,26 @@ _KERNEL_ERRORS = {
 # Values of a statistic that differ by less than this share are equal but for rounding.
 _ROUNDING = 1e-9
 
-STATISTICS = {"skce", *ALL_METRICS}
+# Proper scores minus what the predictions expect of them.
+_SCORES = ("log_loss", "brier_score_loss")
+
+STATISTICS = {"auto", "omnibus", "skce", *_SCORES, *ALL_METRICS}
 
 
 def statistic_of(test, data, *, weighted):
     """What a test measures of these data, as an object that takes batches of outcomes."""
-    metric = _metric_of(test.statistic, data.kind)
     defaults = type(test)().get_params()
     own = {name: getattr(test, name) for name in ("kernel", "bandwidth", "estimator")}
     chosen = {name: value for name, value in own.items() if value != defaults[name]}
     chosen |= test.metric_params or {}
-    function = metric.function if metric else test.statistic
+    name = test.statistic
+    if isinstance(name, str) and name == "auto":
+        is_plain = data.kind == "classes" and test.method == "conditional" and not chosen
+        name = "omnibus" if is_plain else "skce"
+    if isinstance(name, str) and name in ("omnibus", *_SCORES):
+        return _of_residual_sums(name, test, data, chosen)
+    metric = _metric_of(name, data.kind)
+    function = metric.function if metric else name
     if data.kind == "forecasts" and takes(function, "random_state"):
         chosen = {"random_state": _seed_apart(test.random_state)} | chosen
     batched = metric.statistic if metric else None
@@ -44,6 +55,33 @@ def statistic_of(test, data, *, weighted):
     function = with_params(function, chosen, _OWN)
     check_takes_given(function, data)
     return MetricStatistic(data, function, as_matrix=test.n_features_in_ > 1, weighted=weighted)
+
+
+def _of_residual_sums(name, test, data, chosen):
+    """The omnibus, or a score minus its expectation."""
+    if data.kind != "classes":
+        raise ValueError(
+            f"statistic={name!r} is for probabilities of classes; found a forecast. Use 'skce', or "
+            "the name of a metric of forecasts."
+        )
+    if data.given is not None:
+        raise ValueError(
+            "given must be None unless the statistic has an argument of this name; found one, "
+            f"while {name!r} has none. Leave it out, or choose another statistic."
+        )
+    if test.method != "conditional":
+        raise ValueError(
+            f"method={test.method!r} is not for statistic={name!r}, whose law is only known by "
+            "draws. Use method='conditional', which is exact."
+        )
+    if name == "omnibus":
+        return Omnibus(data, **chosen)
+    if chosen:
+        raise ValueError(
+            f"statistic={name!r} has no options; found {', '.join(map(repr, chosen))}. Leave them "
+            "out, or use 'skce'."
+        )
+    return ScoreExcess(data, name)
 
 
 def check_knows_draws(statistic, data, name):

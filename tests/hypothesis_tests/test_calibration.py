@@ -70,7 +70,7 @@ def test_batches_equal_single_evaluations(n_classes, kernel, monkeypatch):
     monkeypatch.setattr("skcalib.metrics._statistic.MetricStatistic.least_batches", 1)
     metric = partial(squared_kernel_calibration_error, kernel=kernel, labels=range(n_classes))
     options = {"n_resamples": 50, "random_state": 0}
-    batched = CalibrationTest(kernel=kernel, **options).fit(proba, label)
+    batched = CalibrationTest("skce", kernel=kernel, **options).fit(proba, label)
     single = CalibrationTest(metric, **options).fit(proba, label)
     np.testing.assert_allclose(batched.null_distribution_, single.null_distribution_, atol=1e-12)
     assert batched.statistic_ == pytest.approx(single.statistic_, abs=1e-12)

@@ -29,7 +29,7 @@ SIZE_CASES = {
     "asymptotic": CalibrationTest(method="asymptotic", n_resamples=199),
     "linear": CalibrationTest(method="asymptotic", estimator="linear"),
     "block": CalibrationTest(method="asymptotic", estimator="block"),
-    "ucme": UCMETest(),
+    "ucme": UCMETest(method="asymptotic"),
 }
 
 
@@ -115,7 +115,7 @@ def test_statistic_is_the_metric_for_every_estimator():
     label, proba = random_problem(np.random.default_rng(0), 60, 3)
     for method in ("conditional", "consistency", "distribution-free"):
         for estimator in ("unbiased", "biased", "linear", "block"):
-            test = CalibrationTest(method=method, estimator=estimator, n_resamples=9)
+            test = CalibrationTest("skce", method=method, estimator=estimator, n_resamples=9)
             expected = partial(squared_kernel_calibration_error, estimator=estimator)(label, proba)
             assert test.fit(proba, label).statistic_ == pytest.approx(expected, abs=1e-15)
 

@@ -1,0 +1,113 @@
+"""The omnibus statistic: several statistics, each for another kind of miscalibration."""
+
+import numpy as np
+
+from .._inputs.predictions import Predictions
+from .._kernels.functions import KERNELS
+from .._kernels.squared_error import SquaredKernelError
+from ._base import TIE
+from ._residual_sums import (
+    MOST_CELLS,
+    LevelAndSpread,
+    LocalGaps,
+    PooledKernelError,
+    ResidualStatistic,
+    ScoreExcess,
+)
+
+
+class Omnibus(ResidualStatistic):
+    """The values of all components, (R, C)."""
+
+    def __init__(self, data: Predictions, **options) -> None:
+        self.data = data
+        self.components = {
+            "skce": _kernel_error(data, options),
+            "log_loss": ScoreExcess(data, "log_loss"),
+            "level_and_spread": LevelAndSpread(data),
+            "local": LocalGaps(data),
+        }
+
+    @classmethod
+    def of_components(cls, data: Predictions, components: dict) -> "Omnibus":
+        omnibus = cls.__new__(cls)
+        omnibus.data, omnibus.components = data, components
+        return omnibus
+
+    def on(self, data: Predictions) -> "Omnibus":
+        components = {name: one.on(data) for name, one in self.components.items()}
+        return Omnibus.of_components(data, components)
+
+    def __call__(self, labels):
+        return np.column_stack([one(labels) for one in self.components.values()])
+
+    def of_signs(self, signs):
+        return np.column_stack([one.of_signs(signs) for one in self.components.values()])
+
+    def p_values(self, values: np.ndarray) -> np.ndarray:
+        """Of each component and each of the B + 1 values (B + 1, C)."""
+        return self._by_component(_p_values, values)
+
+    def evidence(self, values: np.ndarray) -> np.ndarray:
+        """What all components say together of each of the B + 1 rows of values, (B + 1,).
+
+        The mean of the reciprocal p-values is about that of the smallest one, but larger if several
+        are small. No p-value is below 1/(B + 1), however large the value is: so the reciprocal is
+        multiplied by one plus the distance to the next value, in standard deviations.
+        """
+        reciprocal = (1 + self._by_component(_distances, values)) / self.p_values(values)
+        return reciprocal.mean(axis=1)
+
+    def _by_component(self, function, values):
+        columns = zip(values.T, self.components.values(), strict=True)
+        return np.column_stack(
+            [function(column, getattr(one, "is_signed", False)) for column, one in columns]
+        )
+
+
+def _p_values(values, is_signed):
+    """The share of values that are at least as large as each; twice the smaller one of both sides
+    for what has a sign.
+    """
+    slack = TIE * np.abs(values).max(where=np.isfinite(values), initial=0.0)
+    ordered = np.sort(values)
+    above = len(values) - np.searchsorted(ordered, values - slack, side="left")
+    if not is_signed:
+        return above / len(values)
+    below = np.searchsorted(ordered, values + slack, side="right")
+    return np.minimum(2 * np.minimum(above, below) / len(values), 1.0)
+
+
+def _distances(values, is_signed):
+    """How far the largest value lies above all others, in standard deviations; 0 for the others.
+
+    For what has a sign, also how far the smallest one lies below.
+    """
+    deviation = np.std(values, where=np.isfinite(values))
+    if deviation == 0:
+        return np.where(np.isinf(values), np.inf, 0.0)
+    ordered = np.sort(values)
+    distance = values - ordered[-2]
+    if is_signed:
+        distance = np.maximum(distance, ordered[1] - values)
+    return np.maximum(distance, 0.0) / deviation
+
+
+def adjusted_p_values(p_values: np.ndarray) -> np.ndarray:
+    """P-values (C,) of the first row, adjusted for their number (Westfall and Young 1993).
+
+    Each is the share of rows whose smallest p-value is as small.
+    """
+    smallest = np.sort(p_values.min(axis=1))
+    return np.searchsorted(smallest, p_values[0], side="right") / len(smallest)
+
+
+def _kernel_error(data, options):
+    """The exact squared kernel error, or for many samples of two classes that of pooled ones."""
+    kernel = options.get("kernel", "total-variation")
+    on_a_line = data.is_binary and not callable(kernel) and not KERNELS[kernel].is_gaussian
+    if on_a_line and len(data.weight) > MOST_CELLS and "class_kernel" not in options:
+        return PooledKernelError(data, kernel=kernel, bandwidth=options.get("bandwidth", "median"))
+    if len(data.weight) == 1:
+        options = options | {"estimator": "biased"}
+    return SquaredKernelError.from_options(data, **options)

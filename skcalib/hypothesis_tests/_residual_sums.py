@@ -1,0 +1,252 @@
+"""Statistics that are functions of sums of residuals, for batches of drawn labels.
+
+Each takes labels (R, n), and gives R values. Where samples of a group depend on each other, labels
+cannot be drawn; then each takes signs (R, n) by which the observed residuals are multiplied.
+"""
+
+from typing import Any
+
+import numpy as np
+from scipy.special import xlogy
+from scipy.stats import chi2
+
+from .._inputs.predictions import Predictions
+from .._kernels.functions import KERNELS, SMALLEST_BANDWIDTH, resolved_bandwidth
+from .._numerics.bins import quantile_bins
+from .._numerics.laplace import laplace_pair_sum
+from .._numerics.logits import log_odds
+
+# The most groups of similar predictions that are looked at.
+_MOST_GROUPS = 1024
+
+# Cells into which many predictions are pooled for the kernel error.
+MOST_CELLS = 4096
+
+
+class ResidualStatistic:
+    """What the test of calibration needs to know of a statistic of class probabilities."""
+
+    kind = "classes"
+    has_known_law = False
+    is_signed = False  # values on both sides of 0 speak against the hypothesis
+    depends_on_order = False
+    least_batches = 1  # all draws of a batch are evaluated at once
+    resolution = 0.0
+
+    data: Predictions
+
+    @property
+    def numbers_per_draw(self) -> int:
+        return self.data.proba.size
+
+    def __call__(self, labels: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def of_signs(self, signs: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+
+class ScoreExcess(ResidualStatistic):
+    """A proper score minus its expectation: positive if the predictions are too sure."""
+
+    is_signed = True
+
+    def __init__(self, data: Predictions, score: str) -> None:
+        self.data = data
+        self.score = score
+        matrix = data.matrix
+        if score == "log_loss":
+            with np.errstate(divide="ignore"):
+                loss = -np.log(matrix)
+            expected = -xlogy(matrix, matrix).sum(axis=1)
+        else:  # the Brier score; of two classes, half the sum over both, as scikit-learn has it
+            scale = 0.5 if data.is_binary else 1.0
+            square = np.sum(matrix**2, axis=1)
+            loss = scale * (square[:, None] + 1 - 2 * matrix)
+            expected = scale * (1 - square)
+        self.excess = loss - expected[:, None]  # (n, K), infinite for impossible labels
+        self.excess *= data.weight[:, None]
+        if data.is_binary:
+            possible = np.isfinite(self.excess).all(axis=1)
+            self.certain = np.flatnonzero(~possible)
+            self.change = np.where(possible, self.excess[:, 1] - self.excess[:, 0], 0.0)
+            self.base = float(np.sum(self.excess[:, 0], where=possible))
+
+    def on(self, data: Predictions) -> "ScoreExcess":
+        return ScoreExcess(data, self.score)
+
+    def __call__(self, labels):
+        if not self.data.is_binary:
+            return np.take_along_axis(self.excess, labels.T, axis=1).sum(axis=0)
+        value = labels @ self.change + self.base
+        if len(self.certain):
+            wrong = labels[:, self.certain] != self.data.proba[self.certain]
+            value[wrong.any(axis=1)] = np.inf
+        return value
+
+    def of_signs(self, signs):
+        observed = np.take_along_axis(self.excess, self.data.label[:, None], axis=1)[:, 0]
+        largest = np.max(np.abs(observed), where=np.isfinite(observed), initial=1.0)
+        return signs @ np.minimum(observed, largest)  # a sign of ∞ means nothing
+
+
+class LevelAndSpread(ResidualStatistic):
+    """Whether a class is predicted too often, or too surely: the largest value of all classes.
+
+    These are the scores of intercept and slope of a logistic regression of the class on its own
+    log-odds, squared and divided by their variances. Of a class that is hardly ever expected a
+    single label is no evidence; so the variances are increased by that of one label.
+    """
+
+    def __init__(self, data: Predictions) -> None:
+        self.data = data
+        proba = data.proba[:, None] if data.is_binary else data.proba
+        weight = data.weight[:, None]
+        information = weight**2 * proba * (1 - proba)
+        level = information.sum(axis=0)  # (K,)
+        self.known = level > 0
+        spread = log_odds(proba)
+        centre = np.sum(information * spread, axis=0)
+        spread -= np.divide(centre, level, out=np.zeros_like(centre), where=self.known)
+        variance = np.stack([level, np.sum(information * spread**2, axis=0)])
+        self.features = weight * np.stack([np.ones_like(proba), spread])  # (2, n, K)
+        self.expected = np.sum(self.features * proba, axis=1)  # (2, K)
+        one_label = data.share_of_one_sample / len(data.weight)
+        with np.errstate(divide="ignore", invalid="ignore"):  # where a class cannot occur
+            self.scale = np.where(variance > 0, variance * (1 + one_label / level), np.inf)
+
+    def on(self, data: Predictions) -> "LevelAndSpread":
+        return LevelAndSpread(data)
+
+    def by_class(self, labels: np.ndarray) -> np.ndarray:
+        """Sums of residuals, and of residuals times log-odds, (2, R, K)."""
+        if self.data.is_binary:
+            return (labels @ self.features[:, :, 0].T).T[:, :, None] - self.expected[:, None]
+        n_draws, n_classes = len(labels), self.data.proba.shape[1]
+        cell = (labels + n_classes * np.arange(n_draws)[:, None]).ravel()
+        sums = []
+        for feature in self.features:
+            picked = np.take_along_axis(feature, labels.T, axis=1).T.ravel()
+            sums.append(np.bincount(cell, picked, n_draws * n_classes))
+        return np.reshape(sums, (2, n_draws, n_classes)) - self.expected[:, None]
+
+    def __call__(self, labels):
+        return self._largest(self.by_class(labels))
+
+    def of_signs(self, signs):
+        label, proba = self.data.label, self.data.proba
+        if self.data.is_binary:
+            residual = (label - proba)[:, None]
+        else:
+            residual = (label[:, None] == np.arange(proba.shape[1])) - proba
+        return self._largest(np.stack([signs @ (part * residual) for part in self.features]))
+
+    def _largest(self, sums):
+        squares = np.sum(sums**2 / self.scale[:, None], axis=0)
+        return squares.max(axis=1)
+
+
+class ResidualCells:
+    """Weighted residuals of hits, summed over cells of similar probability and equal mass."""
+
+    def __init__(self, proba, weight, hit, n_cells):
+        is_sorted = (proba[1:] >= proba[:-1]).all()
+        self.order = slice(None) if is_sorted else np.argsort(proba, kind="stable")
+        proba, weight = proba[self.order], weight[self.order]
+        cell = quantile_bins(proba, weight, n_cells)
+        self.start = np.flatnonzero(np.diff(cell, prepend=-1))
+        self.occupied = cell[self.start]
+        self.proba, self.weight, self.hit = proba, weight, hit[self.order]
+        self.has_equal_weights = (weight == weight[0]).all()
+        self.expected, self.mass = self._sums(np.stack([weight * proba, weight]))
+        self.variance = self._sums((weight**2 * proba * (1 - proba))[None])[0]
+
+    def _sums(self, values):
+        return np.add.reduceat(values, self.start, axis=1)
+
+    def of_hits(self, hits):
+        """For drawn hits (R, n), as (R, cells)."""
+        if self.has_equal_weights:  # whole numbers are faster, and nothing is copied
+            counts = np.add.reduceat(hits[:, self.order], self.start, axis=1, dtype=np.int64)
+            return self.weight[0] * counts - self.expected
+        sums = [self._sums((row[self.order] * self.weight)[None])[0] for row in hits]
+        return np.array(sums) - self.expected
+
+    def of_signs(self, signs):
+        """For observed residuals multiplied by signs (R, n), as (R, cells)."""
+        return self._sums(signs[:, self.order] * (self.weight * (self.hit - self.proba)))
+
+
+class LocalGaps(ResidualStatistic):
+    """Gaps between confidence and accuracy in groups of similar confidence, at all resolutions.
+
+    There are 1, 2, 4, … up to about √n groups of equal mass. Of each number of groups, the squared
+    gaps in standard deviations are summed; the value is the largest of these sums, each on the
+    scale of the logarithm of its chi-squared tail. Of two classes, groups and gaps are of the
+    probability of the second.
+    """
+
+    def __init__(self, data: Predictions) -> None:
+        self.data = data
+        proba = data.proba if data.is_binary else data.proba.max(axis=1)
+        self.top = 1 if data.is_binary else np.argmax(data.proba, axis=1)
+        n_effective = 1 / data.share_of_one_sample
+        self.n_groups = min(2 ** round(np.log2(n_effective) / 2), _MOST_GROUPS)
+        hit = data.label == self.top
+        self.cells = ResidualCells(proba, data.weight, hit, self.n_groups)
+        self.one_label = data.share_of_one_sample / len(data.weight)
+
+    def on(self, data: Predictions) -> "LocalGaps":
+        return LocalGaps(data)
+
+    def __call__(self, labels):
+        hits = labels if self.data.is_binary else labels == self.top
+        return self._value(self.cells.of_hits(hits))
+
+    def of_signs(self, signs):
+        return self._value(self.cells.of_signs(signs))
+
+    def _value(self, sums):
+        n_groups = self.n_groups
+        gaps, variance = np.zeros((len(sums), n_groups)), np.zeros(n_groups)
+        gaps[:, self.cells.occupied] = sums
+        variance[self.cells.occupied] = self.cells.variance
+        largest = np.full(len(sums), -np.inf)
+        while True:
+            squares = gaps**2 / (variance + self.one_label)
+            surprise = -chi2.logsf(squares.sum(axis=1), max(np.sum(variance > 0), 1))
+            largest = np.maximum(largest, surprise)
+            if n_groups == 1:
+                return largest
+            n_groups //= 2
+            gaps = gaps.reshape(len(gaps), n_groups, 2).sum(axis=2)
+            variance = variance.reshape(n_groups, 2).sum(axis=1)
+
+
+class PooledKernelError(ResidualStatistic):
+    """The squared kernel error of two classes, with predictions moved to the mean of their cell.
+
+    For many samples, whose exact error would take longer than drawing the labels: there are 4096
+    cells of equal mass.
+    """
+
+    def __init__(self, data: Predictions, *, kernel: Any, bandwidth: float | str) -> None:
+        self.data = data
+        chosen = resolved_bandwidth(data, kernel, bandwidth)
+        self.options: dict = {"kernel": kernel, "bandwidth": chosen}
+        self.length = max(chosen, SMALLEST_BANDWIDTH) / KERNELS[kernel].per_probability
+        self.cells = ResidualCells(data.proba, data.weight, data.label, MOST_CELLS)
+        self.points = self.cells.expected / self.cells.mass
+
+    def on(self, data: Predictions) -> "PooledKernelError":
+        return PooledKernelError(data, **self.options)
+
+    def __call__(self, labels):
+        return self._value(self.cells.of_hits(labels))
+
+    def of_signs(self, signs):
+        return self._value(self.cells.of_signs(signs))
+
+    def _value(self, mass):
+        pairs = laplace_pair_sum(self.points, mass, self.length)
+        return 2 * (pairs + np.einsum("rn,rn->r", mass, mass))

@@ -1,0 +1,448 @@
+"""The omnibus test, its components, and the test of groups."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.stats import chi2, norm
+from sklearn.metrics import brier_score_loss, log_loss
+
+from skcalib._inputs.checks import check_predictions
+from skcalib._kernels.squared_error import SquaredKernelError
+from skcalib._redraw import draw_labels
+from skcalib.forecasts import GaussianForecast
+from skcalib.hypothesis_tests import CalibrationTest
+from skcalib.hypothesis_tests._omnibus import Omnibus, adjusted_p_values
+from skcalib.hypothesis_tests._residual_sums import (
+    LevelAndSpread,
+    LocalGaps,
+    PooledKernelError,
+    ScoreExcess,
+)
+
+
+def problem(rng, n, n_classes, *, weighted=False, levels=None):
+    proba = rng.dirichlet(np.ones(n_classes), size=n)
+    if levels:
+        proba = (proba * levels).round() + 0.5
+        proba /= proba.sum(axis=1, keepdims=True)
+    label = draw_labels(proba, 1, rng)[0]
+    label[:n_classes] = np.arange(n_classes)
+    weight = rng.random(n) if weighted else None
+    return check_predictions(label, proba, sample_weight=weight)
+
+
+def residual_vectors(data, labels):
+    """w_i (e_y − p_i) for one vector of labels, (n, K)."""
+    matrix = data.matrix
+    return data.weight[:, None] * ((labels[:, None] == np.arange(matrix.shape[1])) - matrix)
+
+
+def level_and_spread_by_loops(data, residual):
+    matrix, weight = data.matrix, data.weight
+    values = []
+    for k in range(matrix.shape[1]):
+        p, r = matrix[:, k], residual[:, k]
+        x = np.log(p / (1 - p))
+        v = weight**2 * p * (1 - p)
+        x = x - np.sum(v * x) / v.sum()
+        shrinkage = 1 + np.sum(weight**2) / len(weight) / v.sum()
+        values.append((r.sum() ** 2 / v.sum() + (r @ x) ** 2 / (v @ x**2)) / shrinkage)
+    return max(values)
+
+
+def local_gaps_by_loops(data, residual):
+    matrix, weight = data.matrix, data.weight
+    top = np.ones(len(matrix), int) if data.is_binary else matrix.argmax(axis=1)
+    rows = np.arange(len(matrix))
+    confidence, gap = matrix[rows, top], residual[rows, top]
+    finest = 2 ** round(np.log2(1 / np.sum(weight**2)) / 2)
+    below = np.array([weight[confidence < c].sum() for c in confidence])
+    values = []
+    n_groups = finest
+    while n_groups >= 1:
+        group = np.floor(finest * below + 1e-9).astype(int) // (finest // n_groups)
+        square, occupied = 0.0, 0
+        for j in range(n_groups):
+            rows_in = group == j
+            c = confidence[rows_in]
+            variance = np.sum(weight[rows_in] ** 2 * c * (1 - c))
+            occupied += variance > 0
+            one = np.sum(weight**2) / len(weight)
+            square += gap[rows_in].sum() ** 2 / (variance + one)
+        values.append(-chi2.logsf(square, occupied))
+        n_groups //= 2
+    return max(values)
+
+
+TWINS = [(LevelAndSpread, level_and_spread_by_loops), (LocalGaps, local_gaps_by_loops)]
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("levels", [None, 3])
+@pytest.mark.parametrize(("component", "twin"), TWINS)
+def test_components_equal_loops(component, twin, n_classes, weighted, levels):
+    rng = np.random.default_rng(n_classes)
+    data = problem(rng, 50, n_classes, weighted=weighted, levels=levels)
+    statistic = component(data)
+    labels = draw_labels(data.proba, 4, rng)
+    expected = [twin(data, residual_vectors(data, row)) for row in labels]
+    np.testing.assert_allclose(statistic(labels), expected, rtol=1e-10)
+    signs = rng.choice([-1.0, 1.0], size=(3, 50))
+    residual = residual_vectors(data, data.label)
+    expected = [twin(data, residual * row[:, None]) for row in signs]
+    np.testing.assert_allclose(statistic.of_signs(signs), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    ("score", "metric"), [("log_loss", log_loss), ("brier_score_loss", brier_score_loss)]
+)
+def test_score_minus_its_expectation(n_classes, score, metric):
+    data = problem(np.random.default_rng(0), 30, n_classes, weighted=True)
+    proba = data.matrix if n_classes > 2 else data.proba
+    options = {"sample_weight": data.weight, "labels": range(n_classes)}
+    loss = metric(data.label, proba, **options)
+    expected = 0.0
+    for i, row in enumerate(data.matrix):
+        for k, p in enumerate(row):
+            one = proba[[i]]
+            expected += data.weight[i] * p * metric([k], one, labels=range(n_classes))
+    test = CalibrationTest(score, n_resamples=9, labels=range(n_classes))
+    test.fit(data.proba, data.label, sample_weight=data.weight)
+    assert test.statistic_ == pytest.approx(loss - expected, abs=1e-14)
+    # the draws are centred: exactly so over all label vectors, here of four samples
+    few = data.take(slice(4))
+    labels = np.array(list(itertools.product(range(n_classes), repeat=4)))
+    chance = np.prod(few.matrix[np.arange(4), labels], axis=1)
+    values = ScoreExcess(few, score)(labels.astype(np.int32))
+    assert chance @ values == pytest.approx(0.0, abs=1e-14)
+
+
+def test_scores_have_a_direction():
+    rng = np.random.default_rng(0)
+    proba = rng.random(400)
+    truth = 1 / (1 + np.exp(-0.5 * np.log(proba / (1 - proba))))
+    label = rng.random(400) < truth  # the predictions are too sure
+    for score in ("log_loss", "brier_score_loss"):
+        p_values = {
+            alternative: CalibrationTest(score, alternative=alternative, random_state=0)
+            .fit(proba, label)
+            .p_value_
+            for alternative in ("greater", "less", "two-sided")
+        }
+        assert p_values == {"greater": 0.001, "less": 1.0, "two-sided": 0.002}
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_an_impossible_label_is_the_strongest_evidence(n_classes):
+    rng = np.random.default_rng(0)
+    data = problem(rng, 5000, n_classes)
+    proba = data.matrix.copy()
+    proba[0] = 0.0
+    proba[0, 1] = 1.0
+    label = data.label.copy()
+    label[0] = 0
+    test = CalibrationTest(n_resamples=99, random_state=0).fit(proba, label)
+    assert test.component_statistics_["log_loss"] == np.inf
+    assert test.component_p_values_["log_loss"] == 0.02  # two-sided
+    assert test.statistic_ == np.inf
+    assert test.p_value_ == 0.01
+
+
+def test_pooled_kernel_error_is_the_exact_one_of_pooled_predictions():
+    rng = np.random.default_rng(0)
+    data = problem(rng, 300, 2, weighted=True, levels=20)  # fewer distinct ones than cells
+    pooled = PooledKernelError(data, kernel="total-variation", bandwidth=0.2)
+    exact = SquaredKernelError(data, bandwidth=0.2, estimator="biased")
+    labels = draw_labels(data.proba, 5, rng)
+    np.testing.assert_allclose(pooled(labels), exact(labels), rtol=1e-12)
+    signs = rng.choice([-1.0, 1.0], size=(3, 300))
+    np.testing.assert_allclose(pooled.of_signs(signs), exact.of_signs(signs), rtol=1e-12)
+
+
+def test_pooling_of_many_samples_hardly_changes_the_kernel_component():
+    rng = np.random.default_rng(0)
+    data = problem(rng, 6000, 2)
+    omnibus = Omnibus(data)
+    assert isinstance(omnibus.components["skce"], PooledKernelError)
+    exact = SquaredKernelError(data, estimator="biased")
+    labels = draw_labels(data.proba, 200, rng)
+    pooled, error = omnibus.components["skce"](labels), exact(labels)
+    np.testing.assert_allclose(pooled, error, rtol=4e-3)
+
+
+def test_omnibus_is_the_share_of_draws_with_as_small_p_values():
+    rng = np.random.default_rng(0)
+    data = problem(rng, 200, 3)
+    test = CalibrationTest(n_resamples=49, random_state=0).fit(data.proba, data.label)
+    names = list(test.component_p_values_)
+    assert names == ["skce", "log_loss", "level_and_spread", "local"]
+    ranks, distances = [], []
+    for name in names:
+        values = np.append(
+            test.component_statistics_[name], test.component_null_distributions_[name]
+        )
+        above = np.mean(values[:, None] <= values, axis=1)
+        below = np.mean(values[:, None] >= values, axis=1)
+        ranks.append(np.minimum(1, 2 * np.minimum(above, below)) if name == "log_loss" else above)
+        top, second = np.sort(values)[[-1, -2]]
+        distance = np.where(values == top, (top - second) / values.std(), 0.0)
+        if name == "log_loss":
+            bottom, next_to_it = np.sort(values)[:2]
+            distance[values == bottom] = (next_to_it - bottom) / values.std()
+        distances.append(distance)
+    p_values = np.array(ranks)
+    assert list(test.component_p_values_.values()) == pytest.approx(p_values[:, 0])
+    together = np.mean((1 + np.array(distances)) / p_values, axis=0)
+    assert test.statistic_ == pytest.approx(together[0])
+    assert test.p_value_ == pytest.approx(np.mean(together >= together[0]))
+    smallest = p_values.min(axis=0)
+    expected = [np.mean(smallest <= one) for one in p_values[:, 0]]
+    assert list(test.adjusted_p_values_.values()) == pytest.approx(expected)
+    kernel = CalibrationTest("skce", n_resamples=49, random_state=0).fit(data.proba, data.label)
+    np.testing.assert_allclose(
+        test.component_null_distributions_["skce"], kernel.null_distribution_, atol=1e-15
+    )
+    score = CalibrationTest("log_loss", n_resamples=49, random_state=0).fit(data.proba, data.label)
+    assert score.p_value_ == test.component_p_values_["log_loss"]
+
+
+def test_p_values_are_exactly_uniform_under_exchangeability():
+    # every one of the B + 1 vectors in turn as the data
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(20, 4))
+    omnibus = Omnibus(problem(rng, 10, 3))
+    p_values, adjusted = [], []
+    for k in range(20):
+        order = np.roll(np.arange(20), -k)
+        ranks = omnibus.p_values(values[order])
+        together = omnibus.evidence(values[order])
+        p_values.append(np.mean(together >= together[0]))
+        adjusted.append(min(adjusted_p_values(ranks)))
+    for level in (0.05, 0.1, 0.5):
+        assert np.mean(np.array(p_values) <= level) <= level
+        assert np.mean(np.array(adjusted) <= level) <= level
+    assert sorted(p_values) == pytest.approx(np.arange(1, 21) / 20)
+
+
+@pytest.mark.parametrize(
+    ("change", "component"),
+    [("sure", "log_loss"), ("shift", "level_and_spread"), ("wave", "local")],
+)
+def test_components_find_what_they_are_for(change, component):
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(2000, 4))
+    proba = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    truth = z / 1.6 if change == "sure" else z + np.array([0.5, 0, 0, 0])
+    truth = np.exp(truth) / np.exp(truth).sum(axis=1, keepdims=True)
+    if change == "wave":
+        truth, top = proba.copy(), proba.argmax(axis=1)
+        confidence = proba.max(axis=1)
+        order = confidence.argsort().argsort() / 2000
+        moved = np.clip(confidence + 0.15 * np.sin(16 * order), 0.05, 0.95)
+        truth *= ((1 - moved) / (1 - confidence))[:, None]
+        truth[np.arange(2000), top] = moved
+    label = draw_labels(truth, 1, rng)[0]
+    test = CalibrationTest(n_resamples=199, random_state=0).fit(proba, label)
+    assert test.p_value_ == 0.005
+    smallest = min(test.adjusted_p_values_, key=test.adjusted_p_values_.get)
+    assert test.adjusted_p_values_[component] <= 0.05
+    assert smallest in {component, "skce"} or test.adjusted_p_values_[smallest] == 0.005
+
+
+def test_auto_is_the_omnibus_of_classes_only():
+    rng = np.random.default_rng(0)
+    data = problem(rng, 30, 2)
+    for options in ({"method": "asymptotic"}, {"bandwidth": 0.2}, {"estimator": "linear"}):
+        test = CalibrationTest(n_resamples=9, **options).fit(data.proba, data.label)
+        kernel = CalibrationTest("skce", n_resamples=9, **options).fit(data.proba, data.label)
+        assert test.statistic_ == kernel.statistic_
+        assert not hasattr(test, "component_p_values_")
+    test = CalibrationTest(n_resamples=9).fit(data.proba, data.label)
+    assert set(test.component_p_values_) == set(Omnibus(data).components)
+    test.fit(GaussianForecast(np.zeros(20), np.ones(20)), rng.normal(size=20))
+    assert not hasattr(test, "component_p_values_")
+
+
+def test_few_samples_and_certain_predictions():
+    for proba, label in ([0.3], [1]), ([0.3, 1.0], [1, 1]), ([0.0, 1.0, 1.0], [0, 1, 1]):
+        test = CalibrationTest(n_resamples=19, labels=[0, 1], random_state=0).fit(proba, label)
+        assert 0 < test.p_value_ <= 1
+        assert np.isfinite(test.statistic_)
+    # nothing can differ from certain predictions that are right
+    assert test.p_value_ == 1
+
+
+def test_order_of_samples_does_not_matter():
+    rng = np.random.default_rng(0)
+    data = problem(rng, 100, 3, weighted=True, levels=4)
+    order = rng.permutation(100)
+    first, second = (
+        CalibrationTest(n_resamples=49, random_state=0).fit(
+            data.proba[rows], data.label[rows], sample_weight=data.weight[rows]
+        )
+        for rows in (np.arange(100), order)
+    )
+    assert first.p_value_ == second.p_value_
+    assert first.component_p_values_ == second.component_p_values_
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"statistic": "omnibus", "method": "asymptotic"}, "only known by draws"),
+        ({"statistic": "log_loss", "kernel": "rbf"}, "'log_loss' has no options; found 'kernel'"),
+        ({"alternative": "less"}, "needs a statistic with a sign"),
+        ({"statistic": "skce", "alternative": "greater"}, "needs a statistic with a sign"),
+        ({"alternative": "both"}, "'alternative' parameter"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        CalibrationTest(**options).fit([0.2, 0.7, 0.4], [0, 1, 1])
+
+
+def test_omnibus_of_a_forecast_is_refused():
+    with pytest.raises(ValueError, match=r"'omnibus' is for probabilities.*Use 'skce'"):
+        CalibrationTest("omnibus").fit(GaussianForecast([0.0], [1.0]), [0.3])
+
+
+# Groups
+
+
+def grouped_problem(rng, n_groups, correlation, n_classes=2):
+    """Calibrated predictions; labels of a group come from correlated normal variables."""
+    size = rng.integers(2, 51, size=n_groups)
+    code = np.repeat(np.arange(n_groups), size)
+    common = rng.normal(size=n_groups)[code]
+    own = rng.normal(size=len(code))
+    uniform = norm.cdf(np.sqrt(correlation) * common + np.sqrt(1 - correlation) * own)
+    proba = rng.dirichlet(np.ones(n_classes), size=n_groups)[code]
+    label = (uniform[:, None] > np.cumsum(proba, axis=1)).sum(axis=1)
+    return np.minimum(label, n_classes - 1), proba, code
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("statistic", ["skce", "log_loss", "omnibus", "brier_score_loss"])
+def test_groups_by_hand(statistic, n_classes):
+    # all signs of three groups, against the same statistic of the multiplied residuals
+    rng = np.random.default_rng(0)
+    data = problem(rng, 12, n_classes, weighted=True)
+    groups = np.array(list("aabbbcccccab"))
+    test = CalibrationTest(statistic, n_resamples=200, random_state=0)
+    test.fit(data.proba, data.label, sample_weight=data.weight, groups=groups)
+    if statistic == "omnibus":
+        drawn = test.component_null_distributions_["skce"]
+        statistic = "skce"
+    else:
+        drawn = test.null_distribution_
+    one = SquaredKernelError(data) if statistic == "skce" else ScoreExcess(data, statistic)
+    signs = np.array(list(itertools.product([-1.0, 1.0], repeat=3)))
+    code = np.unique(groups, return_inverse=True)[1]
+    possible = one.of_signs(signs[:, code])
+    distance = np.abs(drawn[:, None] - possible)
+    assert distance.min(axis=1).max() < 1e-12
+    assert distance.min(axis=0).max() < 1e-12
+
+
+def test_signs_of_single_kernel_terms():
+    rng = np.random.default_rng(0)
+    for n_classes in (2, 3):
+        data = problem(rng, 8, n_classes)
+        error = SquaredKernelError(data)
+        kernel, points, mass = error.gram_terms()
+        terms = kernel(points, points) * (mass @ mass.T)
+        np.fill_diagonal(terms, 0.0)
+        signs = rng.choice([-1.0, 1.0], size=(4, 8))
+        expected = np.einsum("ri,ij,rj->r", signs, terms, signs) / error.pair_weight
+        np.testing.assert_allclose(error.of_signs(signs), expected, atol=1e-14)
+
+
+def test_groups_of_forecasts():
+    rng = np.random.default_rng(0)
+    mean = rng.normal(size=60)
+    code = np.repeat(np.arange(20), 3)
+    outcome = mean + rng.normal(size=20)[code]
+    forecast = GaussianForecast(mean, np.ones(60))
+    options = {"n_resamples": 99, "random_state": 0}
+    test = CalibrationTest(**options).fit(forecast, outcome, groups=code)
+    assert test.p_value_ > 0.05  # calibrated; without groups the outcomes seem too much alike
+    wrong = CalibrationTest(**options).fit(forecast, outcome + 1.5, groups=code)
+    assert wrong.p_value_ <= 0.02
+
+
+def test_labels_of_groups_do_not_matter():
+    rng = np.random.default_rng(0)
+    label, proba, code = grouped_problem(rng, 10, 0.3)
+    p_values = {
+        CalibrationTest(n_resamples=49, random_state=0).fit(proba, label, groups=groups).p_value_
+        for groups in (code, code.astype(str), 100 - code)
+    }
+    assert len(p_values) == 1
+
+
+@pytest.mark.parametrize(
+    ("groups", "options", "message"),
+    [
+        ([0, 1], {}, "groups"),
+        ([0, 0, 0], {}, "at least two groups"),
+        ([0, np.nan, 1], {}, "groups must not hold missing"),
+        ([0, 1, 1], {"method": "asymptotic"}, "needs groups=None"),
+        ([0, 1, 1], {"statistic": "smooth_calibration_error"}, "made of residuals"),
+        ([0, 1, 1], {"estimator": "linear"}, "made of residuals"),
+    ],
+)
+def test_bad_groups(groups, options, message):
+    with pytest.raises(ValueError, match=message):
+        CalibrationTest(**options).fit([0.2, 0.7, 0.4], [0, 1, 1], groups=groups)
+
+
+def rejections(n_repetitions, level, make, *, with_groups, **options):
+    n_resamples = round(2 / level) - 1
+    count = 0
+    for seed in range(n_repetitions):
+        label, proba, code = make(np.random.default_rng(seed))
+        test = CalibrationTest(n_resamples=n_resamples, random_state=seed, **options)
+        test.set_params(labels=range(proba.shape[1]))
+        test.fit(proba, label, groups=code if with_groups else None)
+        count += test.p_value_ <= level
+    return count / n_repetitions
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+@pytest.mark.parametrize("statistic", ["omnibus", "skce", "log_loss"])
+def test_size_with_groups(n_classes, statistic):
+    repetitions, level = 500, 0.1
+
+    def make(rng):
+        return grouped_problem(rng, 40, 0.3, n_classes)
+
+    rate = rejections(repetitions, level, make, with_groups=True, statistic=statistic)
+    assert rate <= level + 4 * np.sqrt(level * (1 - level) / repetitions)
+    ignored = rejections(100, level, make, with_groups=False, statistic=statistic)
+    assert ignored > 0.3  # a test that takes the samples for independent
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_classes", [2, 3, 10])
+@pytest.mark.parametrize("n", [2, 10, 50, 500])
+@pytest.mark.parametrize("concentration", [1.0, 0.01])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_size_of_the_omnibus(n_classes, n, concentration, weighted):
+    repetitions, level = 400, 0.1
+    rejected = 0
+    for seed in range(repetitions):
+        rng = np.random.default_rng(seed)
+        proba = rng.dirichlet(np.full(n_classes, concentration), size=n)
+        label = draw_labels(proba, 1, rng)[0]
+        # an effective size of about n/6
+        weight = np.where(rng.random(n) < 0.1, 1.0, 0.08) if weighted else None
+        test = CalibrationTest(n_resamples=19, random_state=seed, labels=range(n_classes))
+        rejected += test.fit(proba, label, sample_weight=weight).p_value_ <= level
+    assert rejected / repetitions <= level + 4 * np.sqrt(level * (1 - level) / repetitions)
