@@ -4,8 +4,11 @@ from functools import partial
 
 from skcalib.function_classes import Bounded, Monotone
 from skcalib.hypothesis_tests import (
+    CalibrationInTheLargeTest,
+    CalibrationSlopeTest,
     CalibrationTest,
     CoxTest,
+    EquivalenceTest,
     HosmerLemeshowTest,
     SpiegelhalterTest,
     UCMETest,
@@ -183,11 +186,20 @@ TEST_CASES = {
         n_resamples=49,
         random_state=0,
     ),
-    "ucme": UCMETest(n_locations=3, random_state=0),
-    "Spiegelhalter": SpiegelhalterTest(),
-    "Hosmer-Lemeshow": HosmerLemeshowTest(),
-    "Hosmer-Lemeshow, fitted": HosmerLemeshowTest(n_bins=5, ddof=1),
-    "Cox": CoxTest(),
+    "ucme": UCMETest(n_locations=3, n_resamples=49, random_state=0),
+    "ucme, asymptotic": UCMETest(n_locations=3, method="asymptotic", random_state=0),
+    "Spiegelhalter": SpiegelhalterTest(n_resamples=49, random_state=0),
+    "Spiegelhalter, asymptotic": SpiegelhalterTest(method="asymptotic"),
+    "in the large": CalibrationInTheLargeTest(
+        alternative="greater", n_resamples=49, random_state=0
+    ),
+    "slope": CalibrationSlopeTest(alternative="less", n_resamples=49, random_state=0),
+    "slope, asymptotic": CalibrationSlopeTest(method="asymptotic"),
+    "Hosmer-Lemeshow": HosmerLemeshowTest(n_resamples=49, random_state=0),
+    "Hosmer-Lemeshow, fitted": HosmerLemeshowTest(n_bins=5, method="asymptotic", ddof=1),
+    "equivalence": EquivalenceTest(margin=0.2, n_resamples=19, random_state=0),
+    "Cox": CoxTest(n_resamples=49, random_state=0),
+    "Cox, asymptotic": CoxTest(method="asymptotic"),
 }
 
 # Tests that need equal weights; their other laws are those of every estimator.

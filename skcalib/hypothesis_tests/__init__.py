@@ -1,7 +1,21 @@
 """Hypothesis tests of calibration, as estimators: ``CalibrationTest().fit(proba, y).p_value_``."""
 
 from ._calibration import CalibrationTest
-from ._classical import CoxTest, HosmerLemeshowTest, SpiegelhalterTest
+from ._cox import CoxTest
+from ._equivalence import EquivalenceTest
+from ._hosmer_lemeshow import HosmerLemeshowTest
+from ._in_the_large import CalibrationInTheLargeTest
+from ._slope import CalibrationSlopeTest
+from ._spiegelhalter import SpiegelhalterTest
 from ._ucme import UCMETest
 
-__all__ = ["CalibrationTest", "CoxTest", "HosmerLemeshowTest", "SpiegelhalterTest", "UCMETest"]
+__all__ = [
+    "CalibrationInTheLargeTest",
+    "CalibrationSlopeTest",
+    "CalibrationTest",
+    "CoxTest",
+    "EquivalenceTest",
+    "HosmerLemeshowTest",
+    "SpiegelhalterTest",
+    "UCMETest",
+]

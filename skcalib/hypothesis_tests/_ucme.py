@@ -17,7 +17,8 @@ from .._kernels.checks import check_finite_kernel
 from .._kernels.functions import KERNEL_CONSTRAINTS, kernel_function
 from .._sklearn import fit_context
 from .._types import RandomState
-from ._base import HypothesisTest, as_p_value, check_class_input
+from ._base import check_class_input
+from ._classical import RedrawnTest
 
 # If the variance of the deviations in a direction is below this share of the sum of squares, they
 # count as constant in it, and their mean must be 0.
@@ -27,14 +28,16 @@ _RANK = 1e-10
 # counts by this factor.
 _IMPOSSIBLE = 1e4
 
+# Rounding error of the statistic.
+_ROUNDING = 1e-9
 
-class UCMETest(HypothesisTest):
+
+class UCMETest(RedrawnTest):
     r"""Test of calibration at a few random locations (unnormalised calibration mean embedding).
 
     The residuals of single classes, weighted by a kernel around each location, have mean 0 if the
     model is calibrated. Their mean is compared with its covariance, so the test is linear in the
-    number of samples. It holds asymptotically; a few samples are enough unless predictions crowd at
-    the corners.
+    number of samples, even where its p-value is exact.
 
     Parameters
     ----------
@@ -57,11 +60,20 @@ class UCMETest(HypothesisTest):
         over all pairs of samples (see the notes of
         :func:`skcalib.metrics.squared_kernel_calibration_error`).
 
+    method : {"conditional", "asymptotic"}, default="conditional"
+        How the p-value is found. "conditional": by labels drawn from the predictions as they are;
+        exact for every number of samples. "asymptotic": by the distribution that the statistic
+        approaches for many samples.
+
+    n_resamples : int, default=999
+        Number of vectors of labels that are drawn by the method "conditional".
+
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the locations.
+        Seed of the locations and of the draws. The result does not depend on the order of the
+        samples.
 
     Attributes
     ----------
@@ -70,6 +82,9 @@ class UCMETest(HypothesisTest):
 
     statistic_ : float
         The statistic, which is asymptotically :math:`\chi^2` distributed.
+
+    null_distribution_ : ndarray of shape (n_resamples,)
+        The statistic of the drawn labels. Only with the method "conditional".
 
     degrees_of_freedom_ : int
         Degrees of freedom: the number of locations whose deviations vary independently.
@@ -88,7 +103,7 @@ class UCMETest(HypothesisTest):
 
     See Also
     --------
-    CalibrationTest : Exact for every number of samples.
+    CalibrationTest : Any statistic, at a cost that may grow faster.
 
     Notes
     -----
@@ -99,15 +114,22 @@ class UCMETest(HypothesisTest):
     .. math:: C_{lk} = \sum_i w_i^2 k(t_l, p_i) k(t_k, p_i) (1[s_l = s_k] p_i[s_l] - p_i[s_l]
         p_i[s_k]),
 
-    and :math:`m^\top C^{-1} m` is asymptotically :math:`\chi^2` with as many degrees of freedom as
-    locations. (In [1]_ the sample covariance of the deviations takes the place of C; that
-    converges much more slowly, as the deviations at different locations are nearly collinear.)
-    Directions in which the deviations cannot vary are left out. If the mean differs from 0 in such
-    a direction, the data are impossible under the hypothesis, and the statistic is infinite. With
-    ten locations, calibrated predictions that are uniform on the simplex are rejected at the level
-    0.05 at a rate of 0.05 for 11 and 0.04 for 300 samples of five classes, and of 0.06 for 300 and
-    for 3000 of two; of 0.08 for 300 of two classes that crowd at the corners (Dirichlet with
-    parameter 0.01). The cost is :math:`O(n m (K + m))`.
+    and the statistic is :math:`T = m^\top C^{-1} m`. (In [1]_ the sample covariance of the
+    deviations takes the place of C; that varies much more, as the deviations at different locations
+    are nearly collinear.) Directions in which the deviations cannot vary are left out. If the mean
+    differs from 0 in such a direction, the data are impossible under the hypothesis, and the
+    statistic is infinite.
+
+    **Conditional.** With the statistics T* of B vectors of labels drawn from the predictions, the
+    p-value is :math:`(1 + \#\{T^*_b \ge T\}) / (1 + B)`. The test is exact for every number of
+    samples and any weights, as described for :class:`CalibrationTest`, if labels are independent
+    given the predictions. The cost is :math:`O(n m (K + m + B))`.
+
+    **Asymptotic.** For many samples T is :math:`\chi^2` distributed with as many degrees of freedom
+    as locations. With ten locations, calibrated predictions that are uniform on the simplex are
+    rejected at the level 0.05 at a rate of 0.05 for 11 and 0.04 for 300 samples of five classes,
+    and of 0.06 for 300 and for 3000 of two; of 0.08 for 300 of two classes that crowd at the
+    corners (Dirichlet with parameter 0.01). The cost is :math:`O(n m (K + m))`.
 
     References
     ----------
@@ -121,17 +143,18 @@ class UCMETest(HypothesisTest):
     >>> rng = np.random.default_rng(0)
     >>> proba = rng.dirichlet(np.ones(3), size=500)
     >>> y = rng.integers(3, size=500)
-    >>> UCMETest(random_state=0).fit(proba, y).p_value_ < 0.001
-    True
+    >>> UCMETest(random_state=0).fit(proba, y).p_value_
+    0.001
     """
 
     _parameter_constraints: dict = {
+        **RedrawnTest._parameter_constraints,
         "n_locations": [IntegerInterval(1)],
         "locations": [tuple, list, None],
         **KERNEL_CONSTRAINTS,
-        "labels": ["array-like", None],
-        "random_state": ["random_state"],
     }
+
+    _n_arrays = 3
 
     def __init__(
         self,
@@ -140,6 +163,8 @@ class UCMETest(HypothesisTest):
         locations: tuple | None = None,
         kernel: str | Callable = "total-variation",
         bandwidth: float | str = "median",
+        method: str = "conditional",
+        n_resamples: int = 999,
         labels: ArrayLike | None = None,
         random_state: RandomState = None,
     ) -> None:
@@ -147,6 +172,8 @@ class UCMETest(HypothesisTest):
         self.locations = locations
         self.kernel = kernel
         self.bandwidth = bandwidth
+        self.method = method
+        self.n_resamples = n_resamples
         self.labels = labels
         self.random_state = random_state
 
@@ -172,37 +199,46 @@ class UCMETest(HypothesisTest):
         """
         predictions = check_class_input(self, X, y, sample_weight)
         n_classes = len(predictions.classes)
+        random_state = check_random_state(self.random_state)
         if self.locations is None:
-            random_state = check_random_state(self.random_state)
             points = random_state.dirichlet(np.ones(n_classes), size=self.n_locations)
             codes = random_state.randint(n_classes, size=self.n_locations)
         else:
             points, codes = check_locations(self.locations, predictions.classes)
-        kernel = kernel_function(predictions, self.kernel, self.bandwidth)
-        statistic, rank = _ucme(predictions, kernel, points, codes)
         self.classes_ = predictions.classes
         self.locations_ = points, predictions.classes[codes]
-        self.statistic_ = statistic
-        self.degrees_of_freedom_ = rank
-        self.p_value_ = as_p_value(chi2.sf(statistic, rank)) if rank else 1.0
+        self._judge(predictions, random_state, points, codes)
         return self
 
+    def _statistic(self, data, points, codes):
+        """mᵀ (Cov m)⁻¹ m, of which the covariance depends on the predictions only."""
+        matrix = data.matrix
+        kernel = kernel_function(data, self.kernel, self.bandwidth)
+        values = data.weight[:, None] * kernel(matrix, points)  # (n, m)
+        check_finite_kernel(values)
+        expected = values * matrix[:, codes]
+        covariance = (codes[:, None] == codes) * (expected.T @ values) - expected.T @ expected
+        variance, directions = np.linalg.eigh(covariance)
+        smallest = _RANK * np.sum(values**2)
+        varies = variance > smallest
+        self.degrees_of_freedom_ = int(varies.sum())
 
-def _ucme(predictions, kernel, points, codes):
-    """The statistic mᵀ (Cov m)⁻¹ m, and the rank of the covariance."""
-    matrix, label, weight = predictions.matrix, predictions.label, predictions.weight
-    values = weight[:, None] * kernel(matrix, points)  # (n, m)
-    check_finite_kernel(values)
-    expected = values * matrix[:, codes]
-    mean = np.sum(values * (label[:, None] == codes), axis=0) - expected.sum(axis=0)
-    covariance = (codes[:, None] == codes) * (expected.T @ values) - expected.T @ expected
-    variance, directions = np.linalg.eigh(covariance)
-    smallest = _RANK * np.sum(values**2)
-    varies = variance > smallest
-    coordinates = directions.T @ mean
-    if (coordinates[~varies] ** 2 > _IMPOSSIBLE * smallest).any():
-        return np.inf, max(int(varies.sum()), 1)
-    return float(np.sum(coordinates[varies] ** 2 / variance[varies])), int(varies.sum())
+        def statistic(labels):
+            mean = np.empty((len(labels), len(codes)))
+            for code in np.unique(codes):
+                at = codes == code
+                mean[:, at] = (labels == code) @ values[:, at]
+            coordinates = (mean - expected.sum(axis=0)) @ directions  # (R, m)
+            total = np.sum(coordinates[:, varies] ** 2 / variance[varies], axis=1)
+            impossible = coordinates[:, ~varies] ** 2 > _IMPOSSIBLE * smallest
+            return np.where(impossible.any(axis=1), np.inf, total)
+
+        return statistic, _ROUNDING
+
+    def _asymptotic_p_value(self):
+        if np.isinf(self.statistic_):
+            return 0.0
+        return chi2.sf(self.statistic_, self.degrees_of_freedom_) if self.degrees_of_freedom_ else 1
 
 
 def check_locations(locations, classes):

@@ -1,4 +1,8 @@
-"""The tests of Spiegelhalter, Hosmer and Lemeshow, and Cox equal loops and keep their size."""
+"""The tests of Spiegelhalter, Hosmer and Lemeshow, and Cox: statistics and limit laws.
+
+They equal loops, and keep their size for many samples. That of labels drawn from the predictions is
+in ``test_conditional.py``.
+"""
 
 import warnings
 from functools import partial
@@ -14,17 +18,17 @@ from scipy.stats import chi2, kstest, norm
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
+from skcalib import hypothesis_tests
 from skcalib.hypothesis_tests import CalibrationTest
-from skcalib.hypothesis_tests._classical import (
-    CoxTest,
-    HosmerLemeshowTest,
-    SpiegelhalterTest,
-    _two_squares_sf,
-)
+from skcalib.hypothesis_tests._cox import _two_squares_sf
+
+SpiegelhalterTest = partial(hypothesis_tests.SpiegelhalterTest, method="asymptotic")
+HosmerLemeshowTest = partial(hypothesis_tests.HosmerLemeshowTest, method="asymptotic")
+CoxTest = partial(hypothesis_tests.CoxTest, method="asymptotic")
 
 TINY = np.finfo(np.float64).tiny
 TESTS = [SpiegelhalterTest, HosmerLemeshowTest, CoxTest]
-all_tests = pytest.mark.parametrize("test", TESTS)
+all_tests = pytest.mark.parametrize("test", TESTS, ids=["Spiegelhalter", "Hosmer-Lemeshow", "Cox"])
 
 
 def close(value, tolerance=1e-12):
@@ -378,7 +382,7 @@ def test_cox_clips_where_the_logit_is_taken():
 
 
 def test_steps_that_do_not_suffice_are_warned_about(monkeypatch):
-    monkeypatch.setattr("skcalib.hypothesis_tests._classical._MOST_STEPS", 1)
+    monkeypatch.setattr("skcalib.hypothesis_tests._cox._MOST_STEPS", 1)
     label, proba = random_problem(np.random.default_rng(0), 30)
     with pytest.warns(ConvergenceWarning, match="did not converge in 1 steps"):
         CoxTest().fit(proba, label)

@@ -1,11 +1,17 @@
 """The classical tests equal those of probcal and mapie, where they are installed."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from problems import random_problem
 from scipy.special import expit
 
-from skcalib.hypothesis_tests._classical import CoxTest, HosmerLemeshowTest, SpiegelhalterTest
+from skcalib import hypothesis_tests
+
+SpiegelhalterTest = partial(hypothesis_tests.SpiegelhalterTest, method="asymptotic")
+HosmerLemeshowTest = partial(hypothesis_tests.HosmerLemeshowTest, method="asymptotic")
+CoxTest = partial(hypothesis_tests.CoxTest, method="asymptotic")
 
 # what the peers warn about is theirs
 pytestmark = pytest.mark.filterwarnings("ignore")

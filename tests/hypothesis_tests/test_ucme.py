@@ -28,7 +28,11 @@ def test_ucme_by_loops(n_classes, weighted):
                 covariance[a, b] += share**2 * k[a] * k[b] * (both - p[classes[a]] * p[classes[b]])
     expected = mean @ np.linalg.solve(covariance, mean)
     test = UCMETest(
-        locations=(points, classes), kernel="rbf", bandwidth=0.4, labels=range(n_classes)
+        locations=(points, classes),
+        kernel="rbf",
+        bandwidth=0.4,
+        method="asymptotic",
+        labels=range(n_classes),
     )
     test.fit(proba, label, sample_weight=weight if weighted else None)
     assert test.statistic_ == pytest.approx(expected, rel=1e-9)
@@ -39,11 +43,14 @@ def test_ucme_by_loops(n_classes, weighted):
 def test_ucme_of_impossible_labels():
     label = np.random.default_rng(0).integers(0, 3, size=100)
     for seed in range(5):
-        test = UCMETest(random_state=seed).fit(np.eye(3)[(label + 1) % 3], label)
+        test = UCMETest(method="asymptotic", random_state=seed)
+        test.fit(np.eye(3)[(label + 1) % 3], label)
         assert test.statistic_ == np.inf
         assert 0 < test.p_value_ < 1e-300
     p_values = [
-        UCMETest(random_state=0, labels=[0, 1]).fit(np.full(n, 0.3), np.zeros(n, int)).p_value_
+        UCMETest(method="asymptotic", random_state=0, labels=[0, 1])
+        .fit(np.full(n, 0.3), np.zeros(n, int))
+        .p_value_
         for n in (2, 5, 10, 50)
     ]
     assert p_values == sorted(p_values, reverse=True)
@@ -53,8 +60,9 @@ def test_ucme_of_impossible_labels():
 def test_ucme_leaves_out_directions_without_variation():
     label, proba = random_problem(np.random.default_rng(0), 100, 3)
     point = np.full((2, 3), 1 / 3)
-    twice = UCMETest(locations=(point, [1, 1]), labels=range(3)).fit(proba, label)
-    once = UCMETest(locations=(point[:1], [1]), labels=range(3)).fit(proba, label)
+    options = {"method": "asymptotic", "labels": range(3)}
+    twice = UCMETest(locations=(point, [1, 1]), **options).fit(proba, label)
+    once = UCMETest(locations=(point[:1], [1]), **options).fit(proba, label)
     assert twice.degrees_of_freedom_ == once.degrees_of_freedom_ == 1
     assert twice.p_value_ == pytest.approx(once.p_value_, rel=1e-9)
     perfect = UCMETest(random_state=0).fit(np.eye(3)[label], label)

@@ -1,0 +1,206 @@
+"""Logistic regressions of many vectors of labels on one feature.
+
+The feature x (n,) is ascending, the weights (n,) sum to 1, and labels (R, n) are 0 or 1.
+"""
+
+import numpy as np
+from scipy.special import expit, log_expit, logit, xlogy
+
+from .logistic import logistic_fit
+
+# Newton's method ends after a step that promises less than this fraction of one sample's weight:
+# the fraction is squared by the step.
+_LAST_GAIN = 1e-12
+
+_MOST_STEPS = 30
+_MOST_HALVINGS = 8
+_LONGEST_STEP = 30.0
+
+# Second derivatives are singular if less than this fraction of their determinant is left.
+_SINGULAR = 1e-10
+
+_MOST_BISECTIONS = 100
+_LAST_STEP = 1e-13
+
+# A sum over the samples has a rounding error of about this fraction of its largest terms.
+ROUNDING = 1e-13
+
+
+def likelihood_gains(x: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Log-likelihood of the best log-odds a + bx, or its supremum, less that of x itself, (R,)."""
+    gain = np.empty(len(labels))
+    separated, threshold = _separated(x, labels)
+    apart, rest = np.flatnonzero(separated), np.flatnonzero(~separated)
+    alone = labels[apart]
+    null = alone @ (weight * log_expit(x)) + (1 - alone) @ (weight * log_expit(-x))
+    gain[apart] = _separated_supremum(x, alone, weight, threshold[apart]) - null
+    if len(rest):
+        gain[rest] = _newton_gains(x, labels[rest], weight)
+    return gain
+
+
+def intercepts(x: np.ndarray, target: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """The a (R,) for which the weighted mean of expit(a + x) is the target (R,), inside (0, 1).
+
+    Newton's method, which gives way to bisection where it would leave the known bounds.
+    """
+    low, high = logit(target) - x[-1], logit(target) - x[0]
+    a = np.clip(0.0, low, high)
+    rows = np.arange(len(a))
+    for _ in range(_MOST_BISECTIONS):
+        fitted = expit(a[rows, None] + x)
+        excess = fitted @ weight - target[rows]
+        low[rows] = np.where(excess < 0, a[rows], low[rows])
+        high[rows] = np.where(excess > 0, a[rows], high[rows])
+        slope = (fitted * (1 - fitted)) @ weight
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = excess / slope
+        further = a[rows] - step
+        inside = (further >= low[rows]) & (further <= high[rows])
+        further = np.where(inside, further, (low[rows] + high[rows]) / 2)
+        goes_on = (np.abs(further - a[rows]) > _LAST_STEP * (1 + np.abs(further))) & (excess != 0)
+        a[rows] = np.where(excess == 0, a[rows], further)
+        rows = rows[goes_on]
+        if not len(rows):
+            break
+    return a
+
+
+def slope_scores(x: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Rao's score of the slope b at a + bx for b = 1 and the best a, in standard deviations, (R,).
+
+    0 where the slope cannot be known, as all x or all labels are equal.
+    """
+    score = np.zeros(len(labels))
+    target = np.sum(labels * weight, axis=1)
+    known = (labels.min(axis=1) < labels.max(axis=1)) & (target > 0) & (target < 1)
+    if x[0] == x[-1] or not known.any():
+        return score
+    rows = np.flatnonzero(known)
+    mixed = labels[rows]
+    log_odds = x + intercepts(x, target[rows], weight)[:, None]  # (r, n)
+    scale, variance = _score_of_slope(x, log_odds, weight)
+    gap = np.sum((mixed - expit(log_odds)) * scale, axis=1)
+    score[rows] = np.divide(gap, np.sqrt(variance), out=np.zeros(len(rows)), where=variance > 0)
+    return score
+
+
+def slope_score_rounding(x: np.ndarray, weight: np.ndarray) -> float:
+    """The rounding error of `slope_scores` for labels whose log-odds are x."""
+    _, variance = _score_of_slope(x, x[None], weight)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.nan_to_num(ROUNDING * (x[-1] - x[0]) / np.sqrt(variance[0]), nan=np.inf))
+
+
+def _score_of_slope(
+    x: np.ndarray, log_odds: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """What residuals are multiplied by, (R, n), and the variance of their sum, (R,)."""
+    x = x - weight @ x  # keeps every digit if all x are nearly equal
+    spread = expit(log_odds) * expit(-log_odds)
+    share = weight * spread
+    scale = x - np.sum(share * x, axis=1, keepdims=True) / share.sum(axis=1, keepdims=True)
+    scale *= weight
+    return scale, np.sum(scale**2 * spread, axis=1)
+
+
+def _separated(x: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Whether the labels are alike, or a threshold separates them but for ties at it; and which."""
+    n = labels.shape[1]
+    positive = labels == 1
+    first, last = [], []
+    for outcome in (positive, ~positive):
+        first.append(x[outcome.argmax(axis=1)])
+        last.append(x[n - 1 - outcome[:, ::-1].argmax(axis=1)])
+    ascending = last[1] <= first[0]
+    alike = positive.all(axis=1) | ~positive.any(axis=1)
+    threshold = np.where(ascending, first[0], first[1])
+    return alike | ascending | (last[0] <= first[1]), threshold
+
+
+def _separated_supremum(
+    x: np.ndarray, labels: np.ndarray, weight: np.ndarray, threshold: np.ndarray
+) -> np.ndarray:
+    """All labels become certain but those at the threshold, whose frequency is fitted."""
+    mass = np.where(x == threshold[:, None], weight, 0.0)
+    total = mass.sum(axis=1)
+    positive = np.sum(mass * labels, axis=1)
+    negative = np.sum(mass * (1 - labels), axis=1)
+    return xlogy(positive, positive / total) + xlogy(negative, negative / total)
+
+
+def _newton_gains(x: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """By Newton's method in (α, β), log-odds x + α + βz, where z has mean 0 and variance 1."""
+    z = x - weight @ x
+    z /= np.sqrt(weight @ z**2)
+    powers = weight[:, None] * np.stack([np.ones_like(z), z, z**2], axis=1)  # (n, 3)
+    target = labels @ powers[:, :2]
+    position, converged = _newton(x, z, powers, target, _LAST_GAIN * float(weight @ weight))
+    log_odds = x + position[:, :1] + position[:, 1:] * z
+    gain = np.sum(position * target, axis=1)
+    gain += (log_expit(-log_odds) - log_expit(-x)) @ weight
+    for row in np.flatnonzero(~converged):
+        gain[row] = _single_gain(x, z, labels[row], weight)
+    return gain
+
+
+def _newton(
+    x: np.ndarray, z: np.ndarray, powers: np.ndarray, target: np.ndarray, last_gain: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """The maxima (R, 2), and where they have been reached; steps that go too far are halved."""
+
+    def derivatives(rows: np.ndarray, position: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        fitted = expit(x + position[:, :1] + position[:, 1:] * z)
+        gradient = target[rows] - fitted @ powers[:, :2]
+        return gradient, (fitted * (1 - fitted)) @ powers
+
+    position, converged = np.zeros_like(target), np.zeros(len(target), dtype=bool)
+    rows = np.arange(len(target))
+    gradient, curvature = derivatives(rows, position)
+    for _ in range(_MOST_STEPS):
+        step, regular = _newton_steps(gradient, curvature)
+        is_last = np.sum(step * gradient, axis=1) <= last_gain
+        size = np.sum(gradient**2, axis=1)
+        here, length = position[rows], np.ones(len(rows))
+        there = here + step
+        gradient, curvature = derivatives(rows, there)
+        for _ in range(_MOST_HALVINGS):
+            too_far = np.sum(gradient**2, axis=1) > (1 - length / 4) ** 2 * size
+            again = np.flatnonzero(too_far & ~is_last & regular)
+            if not len(again):
+                break
+            length[again] /= 2
+            there[again] = here[again] + length[again, None] * step[again]
+            gradient[again], curvature[again] = derivatives(rows[again], there[again])
+        position[rows] = there
+        converged[rows] = is_last & regular
+        goes_on = regular & ~is_last
+        rows, gradient, curvature = rows[goes_on], gradient[goes_on], curvature[goes_on]
+        if not len(rows):
+            break
+    return position, converged
+
+
+def _newton_steps(gradient: np.ndarray, curvature: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Steps (R, 2), and where the second derivatives (R, 3) are regular enough to be trusted."""
+    level, cross, slope = curvature.T
+    determinant = level * slope - cross**2
+    regular = determinant > _SINGULAR * level * slope
+    solution = np.stack(
+        [
+            slope * gradient[:, 0] - cross * gradient[:, 1],
+            level * gradient[:, 1] - cross * gradient[:, 0],
+        ],
+        axis=1,
+    )
+    step = np.zeros_like(gradient)
+    np.divide(solution, determinant[:, None], out=step, where=regular[:, None])
+    return step, regular & (np.abs(step).max(axis=1) <= _LONGEST_STEP)
+
+
+def _single_gain(x: np.ndarray, z: np.ndarray, label: np.ndarray, weight: np.ndarray) -> float:
+    """The slow and careful way."""
+    design = np.column_stack([np.ones_like(z), z])
+    fit = logistic_fit(design, weight * np.stack([1 - label, label]), np.zeros(2))
+    sign = 2 * label - 1
+    return float(weight @ (log_expit(sign * (design @ fit.coefficients)) - log_expit(sign * x)))
