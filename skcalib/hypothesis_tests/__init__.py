@@ -3,6 +3,7 @@
 from ._calibration import CalibrationTest
 from ._cox import CoxTest
 from ._equivalence import EquivalenceTest
+from ._grades import GradeTest
 from ._hosmer_lemeshow import HosmerLemeshowTest
 from ._in_the_large import CalibrationInTheLargeTest
 from ._slope import CalibrationSlopeTest
@@ -15,6 +16,7 @@ __all__ = [
     "CalibrationTest",
     "CoxTest",
     "EquivalenceTest",
+    "GradeTest",
     "HosmerLemeshowTest",
     "SpiegelhalterTest",
     "UCMETest",

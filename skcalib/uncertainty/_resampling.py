@@ -102,7 +102,9 @@ class Estimates:
         *,
         as_matrix: list[bool],
         weighted: bool,
+        name: str = "y_true",
     ) -> None:
+        self.name = name  # of the outcomes, in messages
         entry = entry_of(metric)
         function = with_params(
             ALL_METRICS[metric].function if isinstance(metric, str) else metric,
@@ -227,7 +229,7 @@ def check_enough_to_resample(estimates: Estimates) -> None:
     fewest = _FEWEST_TO_RESAMPLE
     if estimates.n_samples < fewest:
         raise ValueError(
-            f"y_true must hold at least {fewest} samples of positive weight; found "
+            f"{estimates.name} must hold at least {fewest} samples of positive weight; found "
             f"{estimates.n_samples}. So few samples say nothing about how the metric varies: "
             "collect more."
         )

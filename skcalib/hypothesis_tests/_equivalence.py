@@ -1,0 +1,196 @@
+"""The test whether a model is calibrated within a margin."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._inputs.constraints import IntegerInterval
+from .._inputs.groups import codes_by_appearance
+from .._sklearn import Interval, StrOptions, fit_context
+from .._types import RandomState
+from ..forecasts._either import with_groups
+from ..metrics._registry import ALL_METRICS
+from ..uncertainty._resampling import Estimates
+from ._base import HypothesisTest, as_p_value, check_test_input
+
+
+class EquivalenceTest(HypothesisTest):
+    r"""Test whether the predictions are calibrated within a margin.
+
+    The null hypothesis is that the metric is `margin` or more on the whole distribution. A small
+    p-value shows that the model is calibrated *well enough*, which a large p-value of
+    :class:`CalibrationTest` never shows: that may come of too few samples. The margin has to be
+    chosen before the data are seen.
+
+    Parameters
+    ----------
+    metric : str or callable, default="smooth_calibration_error"
+        The name of a metric of :mod:`skcalib.metrics`, or a callable ``metric(y_true, y_proba,
+        **metric_params) -> float``, as :func:`skcalib.uncertainty.confidence_interval` takes it.
+
+    margin : float
+        Miscalibration that would matter, positive, in the units of the metric.
+
+    metric_params : dict, default=None
+        Further arguments of `metric`, for instance `n_bins`, `multi_class` or `pos_label`.
+
+    confidence_level : float in (0, 1), default=0.95
+        Probability with which `upper_limit_` is to be above the value of the metric on the whole
+        distribution.
+
+    n_resamples : int, default=999
+        Number of subsamples. The smallest possible p-value is then ``1 / (n_resamples + 1)``.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`. None
+        for forecasts.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the resampling. The result does not depend on `n_jobs`.
+
+    n_jobs : int, default=None
+        Number of jobs among which joblib spreads the resamples; None means 1 unless in a
+        :obj:`joblib.parallel_backend` context.
+
+    Attributes
+    ----------
+    p_value_ : float
+        The p-value, in (0, 1].
+
+    statistic_ : float
+        The metric of the data, biased upwards as most calibration errors are.
+
+    upper_limit_ : float
+        The upper confidence limit of the metric. It is at most `margin` if and only if the p-value
+        is at most 1 − `confidence_level`.
+
+    classes_ : ndarray of shape (n_classes,)
+        The classes. Not for forecasts.
+
+    n_features_in_ : int
+        Number of columns of `X` (1 if one-dimensional, as forecasts are).
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, if they are strings.
+
+    See Also
+    --------
+    CalibrationTest : The test of the hypothesis that there is no miscalibration.
+    skcalib.uncertainty.confidence_interval : With ``alternative="less"``, the same limit.
+
+    Notes
+    -----
+    The test inverts the upper confidence limit of
+    :func:`skcalib.uncertainty.confidence_interval`: the p-value is the larger one of those that
+    Student's t and the subsamples give the value `margin`. So it rejects too seldom rather than too
+    often, for the limit does not subtract the upward bias of the metric; the size at the margin and
+    the power that were measured are in ``docs/benchmarks/uncertainty_coverage.md``. The relation
+    between limit and p-value holds up to interpolation where (1 − `confidence_level`)
+    (`n_resamples` + 1) is not a whole number. At least 10 samples, or groups, are needed.
+
+    Examples
+    --------
+    >>> from skcalib.datasets import make_temperature_family
+    >>> from skcalib.hypothesis_tests import EquivalenceTest
+    >>> y, proba = make_temperature_family(2000, random_state=0)
+    >>> test = EquivalenceTest(margin=0.05, random_state=0).fit(proba, y)
+    >>> test.p_value_, test.upper_limit_
+    (0.001, 0.03...)
+    """
+
+    _parameter_constraints: dict = {
+        "metric": [StrOptions(set(ALL_METRICS)), callable],
+        "margin": [Interval(Real, 0, None, closed="neither")],
+        "metric_params": [dict, None],
+        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+        "n_resamples": [IntegerInterval(1)],
+        "labels": ["array-like", None],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        metric: str | Callable = "smooth_calibration_error",
+        *,
+        margin: float,
+        metric_params: dict | None = None,
+        confidence_level: float = 0.95,
+        n_resamples: int = 999,
+        labels: ArrayLike | None = None,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.metric = metric
+        self.margin = margin
+        self.metric_params = metric_params
+        self.confidence_level = confidence_level
+        self.n_resamples = n_resamples
+        self.labels = labels
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @fit_context(prefer_skip_nested_validation=False)  # the metric judges its `metric_params`
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        given: ArrayLike | None = None,
+    ) -> Self:
+        """Find the upper confidence limit and the p-value.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+            Predicted probabilities; one-dimensional ones are of the last class. Or a forecast of
+            a number, as :func:`skcalib.forecasts.as_forecast` takes it.
+
+        y : array-like of shape (n_samples,)
+            Labels, or outcomes.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative sample weights; only their ratios matter.
+
+        groups : array-like of shape (n_samples,), default=None
+            Labels of groups of samples that are not independent of each other, such as the rows of
+            one patient: whole groups are drawn and left out. At least 10.
+
+        given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
+            What calibration of forecasts is conditioned on, for a metric that has an argument of
+            this name: groups, or features.
+
+        Returns
+        -------
+        self : object
+            The fitted test.
+        """
+        data = check_test_input(self, X, y, sample_weight, given)
+        estimates = Estimates(
+            self.metric,
+            [_sorted(with_groups(data, y, groups, sample_weight))],
+            self.metric_params,
+            as_matrix=[self.n_features_in_ > 1],
+            weighted=sample_weight is not None,
+            name="y",
+        )
+        limits = estimates.resample("auto", self.n_resamples, self.random_state, self.n_jobs)
+        limits = limits.limits([1.0])
+        self.statistic_ = limits.estimate
+        high = limits.interval(self.confidence_level, "less")[1]
+        self.upper_limit_ = high if estimates.may_be_negative else max(high, 0.0)
+        self.p_value_ = as_p_value(limits.p_value(self.margin, "less"))
+        return self
+
+
+def _sorted(data):
+    """The samples in an order that does not follow theirs, so that neither do the subsamples."""
+    data = data.take(np.argsort(data.outcome, kind="stable"))
+    data = data.take(data.canonical_order())
+    return data if data.groups is None else replace(data, groups=codes_by_appearance(data.groups))

@@ -1,0 +1,102 @@
+"""The test of equivalence inverts the upper confidence limit."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skcalib.datasets import make_temperature_family
+from skcalib.forecasts import GaussianForecast
+from skcalib.hypothesis_tests import EquivalenceTest
+from skcalib.metrics import smooth_calibration_error
+from skcalib.uncertainty import confidence_interval
+
+FAST = {"n_resamples": 39, "random_state": 0}
+
+
+def in_order(n, inverse_temperature, seed=0):
+    """Labels and predictions sorted by these, in which order the test resamples them."""
+    y, p = make_temperature_family(n, inverse_temperature=inverse_temperature, random_state=seed)
+    order = np.argsort(p)
+    return y[order], p[order]
+
+
+def test_p_value_by_loops():
+    y, p = in_order(100, 2)
+    values = []
+
+    def metric(y_true, y_proba):
+        values.append(smooth_calibration_error(y_true, y_proba, labels=[0, 1]))
+        return values[-1]
+
+    for margin in (0.05, 0.08, 0.12, 0.3):
+        test = EquivalenceTest(metric, margin=margin, **FAST).fit(p, y)
+        value, jackknife, subsamples = values[0], np.array(values[1:101]), values[101:]
+        assert len(subsamples) == 39
+        deviation = np.sqrt(99 / 100 * np.sum((jackknife - jackknife.mean()) ** 2))
+        ratio = np.sqrt(0.3)  # 30 of 100 samples
+        below = sum((value - ratio * one) / (1 - ratio) >= margin for one in subsamples)
+        normal = stats.t.cdf((value - margin) / deviation, 99)
+        assert test.p_value_ == pytest.approx(max(normal, (1 + below) / 40), abs=1e-12)
+        assert test.statistic_ == value
+        values.clear()
+
+
+@pytest.mark.parametrize(
+    ("weighted", "grouped"), [(False, False), (True, False), (False, True), (True, True)]
+)
+def test_limit_is_that_of_the_interval_and_agrees_with_the_p_value(weighted, grouped):
+    y, p = in_order(60, 2)
+    data = {
+        "sample_weight": np.random.default_rng(0).uniform(0.5, 1, size=60) if weighted else None,
+        "groups": np.arange(60) // 3 if grouped else None,
+    }
+    for level in (0.8, 0.95):
+        interval = confidence_interval(
+            "smooth_calibration_error", y, p, alternative="less", confidence_level=level,
+            **data, **FAST
+        )  # fmt: skip
+        assert interval.low == 0
+        for margin in (0.05, interval.high - 1e-5, interval.high + 1e-5):
+            test = EquivalenceTest(margin=margin, confidence_level=level, **FAST)
+            test.fit(p, y, **data)
+            assert test.upper_limit_ == pytest.approx(interval.high, abs=1e-12)
+            assert test.statistic_ == pytest.approx(interval.estimate, abs=1e-12)
+            assert (test.upper_limit_ <= margin) == (test.p_value_ <= 1 - level + 1e-9)
+
+
+def test_only_small_miscalibration_is_equivalent():
+    p_values = []
+    for inverse_temperature in (1, 2, 4):
+        y, p = in_order(1000, inverse_temperature)
+        test = EquivalenceTest(margin=0.06, random_state=0, n_resamples=19)
+        p_values.append(test.fit(p, y).p_value_)
+    assert p_values[0] == 0.05
+    assert p_values[1] > 0.05
+    assert p_values[2] > 0.99
+
+
+def test_forecasts():
+    rng = np.random.default_rng(0)
+    mean = rng.normal(size=300)
+    forecast, y = GaussianForecast(mean, 1.0), rng.normal(mean)
+    test = EquivalenceTest("quantile_calibration_error", margin=0.15, **FAST).fit(forecast, y)
+    assert test.p_value_ == 1 / 40
+    assert test.statistic_ < test.upper_limit_ < 0.15
+    assert not hasattr(test, "classes_")
+    narrow = EquivalenceTest("quantile_calibration_error", margin=0.15, **FAST)
+    assert narrow.fit(GaussianForecast(mean, 0.1), y).p_value_ > 0.5
+
+
+def test_bad_input():
+    y, p = in_order(40, 1)
+    for margin in (0, -0.1, 0.0, "0.1", None):
+        with pytest.raises(ValueError, match="'margin' parameter of EquivalenceTest must be"):
+            EquivalenceTest(margin=margin).fit(p, y)
+    with pytest.raises(ValueError, match="y must hold at least 10 samples"):
+        EquivalenceTest(margin=0.1).fit(p[:9], np.arange(9) % 2)
+    with pytest.raises(ValueError, match="groups must name at least 10 groups"):
+        EquivalenceTest(margin=0.1).fit(p, y, groups=np.arange(40) % 9)
+    with pytest.raises(ValueError, match="metric must be a metric of classes"):
+        EquivalenceTest("quantile_calibration_error", margin=0.1).fit(p, y)
+    with pytest.raises(TypeError, match="margin"):
+        EquivalenceTest()
