@@ -13,8 +13,6 @@ weight, the polynomial has a lower degree here.
 
 import numpy as np
 
-from .logistic import orthonormal_basis
-
 _SPAN = 0.75
 
 # A cell that holds more than this share of the samples is cut: the span times `cell = 0.2` of R.
@@ -24,6 +22,12 @@ _CELL = _SPAN * 0.2
 # if that vanishes.
 _MARGIN = 0.005
 _LEAST_RELATIVE_RANGE, _LEAST_RANGE = 1e-10, 1e-30
+
+# A polynomial is a combination of those of lower degree if a smaller fraction of it is left.
+_LOST = 1e-13
+
+# Distances that are held at the same time, unless there are more samples.
+_BLOCK = 2**18
 
 
 def loess(points: np.ndarray, values: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -35,7 +39,9 @@ def loess(points: np.ndarray, values: np.ndarray, weight: np.ndarray) -> np.ndar
     order = np.lexsort((weight, values, points))  # of tied points, too, so that sums are the same
     x, y, w = points[order], values[order], weight[order]
     vertices = _vertices(x)
-    value, slope = np.array([_local_fit(x, y, w, vertex) for vertex in vertices]).T
+    n_rows = max(_BLOCK // len(x), 1)
+    blocks = [vertices[k : k + n_rows] for k in range(0, len(vertices), n_rows)]
+    value, slope = np.hstack([_local_fits(x, y, w, block) for block in blocks])
     fitted = np.empty(len(x))
     fitted[order] = _cubics(x, vertices, value, slope)
     return fitted
@@ -80,23 +86,45 @@ def _last_of_lower_half(x: np.ndarray) -> int:
     return middle + to_right if to_right <= to_left else middle - to_left
 
 
-def _local_fit(x: np.ndarray, y: np.ndarray, w: np.ndarray, q: float) -> tuple[float, float]:
-    """Value and slope at q of the polynomial of degree 2, or less if the samples allow no more."""
-    distance = np.abs(x - q)
+def _local_fits(
+    x: np.ndarray, y: np.ndarray, w: np.ndarray, q: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Values and slopes at q (V,) of polynomials of degree 2, or less if the samples allow no more.
+
+    The polynomials of a basis are orthogonal, P_0 = 1, P_1 = g − a and P_2 = (g − b)P_1 − c with
+    the gap g = x − q, so that a coefficient is a mean.
+    """
+    gap = x - q[:, None]  # (V, n)
+    distance = np.abs(gap)
     n_near = max(int(_SPAN * len(x)), 1)
-    radius = np.partition(distance, n_near - 1)[n_near - 1]
-    near = distance < radius
-    if near.any():
-        kernel = (1 - (distance[near] / radius) ** 3) ** 3
-    else:  # all are equally near, so that a slightly larger radius gives them equal weights
-        near = distance == radius
-        kernel = np.ones(np.count_nonzero(near))
-    gap, height, kernel = x[near] - q, y[near], kernel * w[near]
-    level = height[0]  # without it, equal values keep every digit
-    design = np.column_stack([np.ones(len(gap)), gap, gap**2])
-    basis, triangle = orthonormal_basis(design, kernel)
-    coefficients = np.linalg.solve(triangle, basis.T @ (kernel * (height - level)))
-    return level + coefficients[0], coefficients[1]
+    radius = np.partition(distance, n_near - 1)[:, n_near - 1, None]
+    ratio = np.divide(distance, radius, out=np.ones_like(distance), where=distance < radius)
+    # if all are equally near, a slightly larger radius would give them equal weights
+    kernel = np.where(
+        distance.min(axis=1)[:, None] < radius, (1 - ratio**3) ** 3, distance == radius
+    )
+    kernel *= w
+    level = y[0]  # without it, equal values keep every digit
+    weighted = kernel * (y - level)
+    total = kernel.sum(axis=1)
+    a = np.einsum("vn,vn->v", kernel, gap) / total
+    first = gap - a[:, None]
+    square = kernel * first**2
+    size = square.sum(axis=1)
+    is_line = size > _LOST**2 * np.einsum("vn,vn->v", kernel, distance**2)
+    b = _quotient(np.einsum("vn,vn->v", square, gap), size, is_line)
+    c = size / total
+    second = (gap - b[:, None]) * first - c[:, None]
+    bend = np.einsum("vn,vn->v", kernel, second**2)
+    is_parabola = is_line & (bend > _LOST**2 * np.einsum("vn,vn->v", kernel, distance**4))
+    slope = _quotient(np.einsum("vn,vn->v", weighted, first), size, is_line)
+    curvature = _quotient(np.einsum("vn,vn->v", weighted, second), bend, is_parabola)
+    value = level + weighted.sum(axis=1) / total - a * slope + (a * b - c) * curvature
+    return value, slope - (a + b) * curvature
+
+
+def _quotient(numerator: np.ndarray, denominator: np.ndarray, where: np.ndarray) -> np.ndarray:
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=where)
 
 
 def _cubics(

@@ -81,8 +81,8 @@ def calibration_in_the_large(
     >>> calibration_in_the_large([0, 1, 1, 0], [0.25, 0.5, 0.5, 0.25])
     0.125
     """
-    predictions = _check_two_classes(y_true, y_proba, sample_weight, pos_label, labels)
-    return float(predictions.signed_mass.sum())
+    predictions = check_two_classes(y_true, y_proba, sample_weight, pos_label, labels)
+    return in_the_large(predictions)
 
 
 @validate_params(METRIC_CONSTRAINTS, prefer_skip_nested_validation=True)
@@ -149,10 +149,8 @@ def observed_expected_ratio(
     >>> round(observed_expected_ratio([0, 1, 1, 0], [0.25, 0.5, 0.5, 0.25]), 3)
     1.333
     """
-    predictions = _check_two_classes(y_true, y_proba, sample_weight, pos_label, labels)
-    observed = predictions.weight @ predictions.label
-    with np.errstate(divide="ignore", invalid="ignore"):  # the limits are as documented
-        return float(observed / (predictions.weight @ predictions.proba))
+    predictions = check_two_classes(y_true, y_proba, sample_weight, pos_label, labels)
+    return ratio(predictions)
 
 
 @validate_params(METRIC_CONSTRAINTS, prefer_skip_nested_validation=True)
@@ -225,8 +223,8 @@ def calibration_intercept(
     >>> round(calibration_intercept([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5]), 3)  # log(3) − log(1)
     1.099
     """
-    predictions = _check_two_classes(y_true, y_proba, sample_weight, pos_label, labels)
-    return calibrating_intercept(log_odds(predictions.proba), predictions.label, predictions.weight)
+    predictions = check_two_classes(y_true, y_proba, sample_weight, pos_label, labels)
+    return intercept(predictions)
 
 
 @validate_params(METRIC_CONSTRAINTS, prefer_skip_nested_validation=True)
@@ -299,8 +297,26 @@ def calibration_slope(
     >>> round(calibration_slope(y_true, y_proba), 3)
     0.438
     """
-    predictions = _check_two_classes(y_true, y_proba, sample_weight, pos_label, labels)
-    slope, is_reached = calibrating_slope(
+    predictions = check_two_classes(y_true, y_proba, sample_weight, pos_label, labels)
+    return slope(predictions)
+
+
+def in_the_large(predictions: Predictions) -> float:
+    return float(predictions.signed_mass.sum())
+
+
+def ratio(predictions: Predictions) -> float:
+    observed = predictions.weight @ predictions.label
+    with np.errstate(divide="ignore", invalid="ignore"):  # the limits are as documented
+        return float(observed / (predictions.weight @ predictions.proba))
+
+
+def intercept(predictions: Predictions) -> float:
+    return calibrating_intercept(log_odds(predictions.proba), predictions.label, predictions.weight)
+
+
+def slope(predictions: Predictions) -> float:
+    value, is_reached = calibrating_slope(
         log_odds(predictions.proba), predictions.label, predictions.weight
     )
     if not is_reached:
@@ -309,10 +325,10 @@ def calibration_slope(
             "kept.",
             ConvergenceWarning,
         )
-    return slope
+    return value
 
 
-def _check_two_classes(y_true, y_proba, sample_weight, pos_label, labels) -> Predictions:
+def check_two_classes(y_true, y_proba, sample_weight, pos_label, labels) -> Predictions:
     """A direction is that of the probability of one class."""
     predictions = check_predictions(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels

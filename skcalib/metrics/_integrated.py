@@ -1,5 +1,6 @@
 """The distance between predictions and a smooth calibration curve."""
 
+from collections.abc import Sequence
 from functools import partial
 from numbers import Real
 
@@ -15,11 +16,21 @@ from .._types import Label
 from ._reductions import average_over_reductions
 
 
-def _integrated_calibration_index(predictions: Predictions, quantile: float | None) -> float:
+def distances_from_curve(
+    predictions: Predictions, quantiles: Sequence[float | None]
+) -> list[float]:
+    """The mean (for None) and quantiles of the distances between predictions and curve."""
     proba, weight = predictions.proba, predictions.weight
     observed = np.clip(loess(proba, predictions.label, weight), 0.0, 1.0)
     gap = np.abs(observed - proba)
-    return float(weight @ gap if quantile is None else _weighted_quantile(gap, weight, quantile))
+    return [
+        float(weight @ gap if level is None else _weighted_quantile(gap, weight, level))
+        for level in quantiles
+    ]
+
+
+def _integrated_calibration_index(predictions: Predictions, quantile: float | None) -> float:
+    return distances_from_curve(predictions, [quantile])[0]
 
 
 def _weighted_quantile(values, weight, level):

@@ -1,0 +1,292 @@
+"""What a clinical validation reports on calibration, with intervals."""
+
+from dataclasses import dataclass, fields
+from numbers import Integral, Real
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+
+from .._inputs.constraints import METRIC_CONSTRAINTS, IntegerInterval
+from .._inputs.predictions import Predictions
+from .._sklearn import Interval, validate_params
+from .._types import Label, RandomState
+from ..forecasts._either import with_groups
+from ..metrics._clinical import check_two_classes, in_the_large, intercept, ratio, slope
+from ..metrics._integrated import distances_from_curve
+from ._confidence_interval import ConfidenceInterval
+from ._limits import Limits, jackknife_deviation
+from ._resampling import _PARTS, Estimates, check_enough_to_resample
+
+# What a reader looks for, and the value for calibrated predictions.
+_ROWS = {
+    "calibration_in_the_large": ("calibration in the large", 0),
+    "observed_expected_ratio": ("O:E ratio", 1),
+    "calibration_intercept": ("calibration intercept", 0),
+    "calibration_slope": ("calibration slope", 1),
+    "integrated_calibration_index": ("ICI", 0),
+    "e50": ("E50", 0),
+    "e90": ("E90", 0),
+}
+
+_QUANTILES = (None, 0.5, 0.9)  # of ICI, E50 and E90
+
+
+@dataclass(frozen=True, repr=False)
+class ClinicalCalibration:
+    """The measures of calibration of a clinical validation, with confidence intervals.
+
+    Printed, it is a table. ``vars(result)`` is the dictionary of all intervals.
+
+    Parameters
+    ----------
+    calibration_in_the_large : ConfidenceInterval
+        The observed frequency minus the mean prediction; 0 is calibrated.
+
+    observed_expected_ratio : ConfidenceInterval
+        Observed divided by predicted number of events; 1 is calibrated.
+
+    calibration_intercept : ConfidenceInterval
+        What is missing in the log-odds; 0 is calibrated.
+
+    calibration_slope : ConfidenceInterval
+        The factor that is missing in the log-odds; 1 is calibrated.
+
+    integrated_calibration_index : ConfidenceInterval
+        Mean distance (ICI) between predictions and a smooth curve; 0 is calibrated.
+
+    e50 : ConfidenceInterval
+        The median of these distances.
+
+    e90 : ConfidenceInterval
+        The 90 % quantile of these distances.
+
+    See Also
+    --------
+    clinical_calibration : The function that returns it.
+
+    Examples
+    --------
+    >>> from skcalib.datasets import make_temperature_family
+    >>> from skcalib.uncertainty import clinical_calibration
+    >>> y_true, y_proba = make_temperature_family(200, random_state=0)
+    >>> result = clinical_calibration(y_true, y_proba, n_resamples=99, random_state=0)
+    >>> round(result.calibration_slope.estimate, 2)
+    1.02
+    """
+
+    calibration_in_the_large: ConfidenceInterval
+    observed_expected_ratio: ConfidenceInterval
+    calibration_intercept: ConfidenceInterval
+    calibration_slope: ConfidenceInterval
+    integrated_calibration_index: ConfidenceInterval
+    e50: ConfidenceInterval
+    e90: ConfidenceInterval
+
+    def __repr__(self) -> str:
+        lines = [f"{'':24} {'estimate':>9} {'low':>9} {'high':>9} {'calibrated':>11}"]
+        for field in fields(self):
+            title, ideal = _ROWS[field.name]
+            one = getattr(self, field.name)
+            ends = " ".join(f"{value:9.3f}" for value in (one.estimate, one.low, one.high))
+            lines.append(f"{title:24} {ends} {ideal:11}")
+        return "\n".join(lines)
+
+
+@validate_params(
+    METRIC_CONSTRAINTS
+    | {
+        "groups": "no_validation",
+        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+        "n_resamples": [IntegerInterval(1)],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    },
+    prefer_skip_nested_validation=True,
+)
+def clinical_calibration(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    confidence_level: float = 0.95,
+    n_resamples: int = 999,
+    random_state: RandomState = None,
+    n_jobs: int | None = None,
+) -> ClinicalCalibration:
+    r"""Calibration as clinical validations report it: O:E ratio, slope, ICI and more.
+
+    Guidelines such as TRIPOD+AI [1]_ ask for calibration in the large, the calibration slope and a
+    smooth curve, with their uncertainty [2]_. The numbers are those of the metrics of the same
+    names, for two classes; together they say whether predictions are too high or too low
+    (calibration in the large, O:E ratio, intercept), too extreme (a slope below 1), and how far
+    they are from the curve (ICI, E50, E90).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: strings, integers or booleans.
+
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
+        column for each class in the order of `labels`; rows sum to 1.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    pos_label : int, float, bool or str, default=None
+        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        `labels`.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
+        {−1, 1} or {False, True} is supplied.
+
+    groups : array-like of shape (n_samples,), default=None
+        Labels of groups of samples that are not independent of each other, such as the rows of one
+        patient: whole groups are drawn and left out. At least 10. For a series, those of
+        :func:`consecutive_blocks`.
+
+    confidence_level : float in (0, 1), default=0.95
+        Probability with which each interval is to cover its value.
+
+    n_resamples : int, default=999
+        Number of subsamples for ICI, E50 and E90.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the resampling. The result does not depend on `n_jobs`.
+
+    n_jobs : int, default=None
+        Number of jobs among which joblib spreads the resamples; None means 1 unless in a
+        :obj:`joblib.parallel_backend` context.
+
+    Returns
+    -------
+    result : ClinicalCalibration
+        One :class:`ConfidenceInterval` for each measure, as attributes; printed, a table.
+
+    See Also
+    --------
+    skcalib.metrics.integrated_calibration_index : The curve, and the distances from it.
+    skcalib.metrics.calibration_slope : When it is infinite or NaN.
+    skcalib.hypothesis_tests.CalibrationTest : Whether the model may be calibrated after all.
+
+    Notes
+    -----
+    Calibration in the large, the logarithm of the O:E ratio, intercept and slope are smooth
+    functions of means. Their intervals are those of Student's t with the delete-a-group jackknife
+    (100 groups, or single samples if n is smaller). It takes the observed frequencies as they are,
+    so it holds for miscalibrated models, too. ICI, E50 and E90 are positive even for a calibrated
+    model; theirs are those of :func:`confidence_interval`, which allow for that. The coverage that
+    was measured is in ``docs/benchmarks/clinical_calibration.md``.
+
+    An interval is unbounded (from 0 to ∞ for the O:E ratio) if the measure has no finite value
+    without one of the groups: if only one outcome is left, or the predictions separate the
+    outcomes. So few events say nothing about it.
+
+    Cost: 101 times that of the metrics, and `n_resamples` curves of subsamples.
+
+    References
+    ----------
+    .. [1] G. S. Collins et al. (2024). TRIPOD+AI statement: updated guidance for reporting clinical
+       prediction models that use regression or machine learning methods. BMJ 385, e078378.
+       :doi:`10.1136/bmj-2023-078378`
+    .. [2] B. Van Calster, D. J. McLernon, M. van Smeden, L. Wynants and E. W. Steyerberg (2019).
+       Calibration: the Achilles heel of predictive analytics. BMC Medicine 17, 230.
+       :doi:`10.1186/s12916-019-1466-7`
+
+    Examples
+    --------
+    >>> from skcalib.datasets import make_temperature_family
+    >>> from skcalib.uncertainty import clinical_calibration
+    >>> y_true, y_proba = make_temperature_family(1000, inverse_temperature=2, random_state=0)
+    >>> clinical_calibration(y_true, y_proba, random_state=0)
+                              estimate       low      high  calibrated
+    calibration in the large    -0.023    -0.05...     0.00...           0
+    O:E ratio                    0.954     0.89...     1.01...           1
+    calibration intercept       -0.213    -0.50...     0.07...           0
+    calibration slope            0.438     0.38...     0.49...           1
+    ICI                          0.110     0.0...     0.1...           0
+    E50                          0.103     0.0...     0.1...           0
+    E90                          0.160     0.0...     0.2...           0
+    """
+    predictions = check_two_classes(y_true, y_proba, sample_weight, pos_label, labels)
+    predictions = with_groups(predictions, y_true, groups, sample_weight)
+    smooth, distances = _SmoothMeasures(predictions), _Distances(predictions)
+    check_enough_to_resample(distances)
+    check_both_outcomes(predictions)
+    rng = check_random_state(random_state)
+    limits = smooth.limits(rng)
+    resamples = distances.resample("resampling", n_resamples, rng, n_jobs)
+    limits += [resamples.limits(one) for one in np.eye(len(_QUANTILES)).tolist()]
+    rows = [(one.estimate, *_ends(one, confidence_level)) for one in limits]
+    rows[1] = np.exp(rows[1]).tolist()
+    rows[4:] = np.clip(rows[4:], 0.0, 1.0).tolist()
+    return ClinicalCalibration(
+        *(ConfidenceInterval(estimate, low, high, confidence_level) for estimate, low, high in rows)
+    )
+
+
+def _ends(limits, confidence_level):
+    unknown = not np.isfinite(limits.deviation)
+    return (-np.inf, np.inf) if unknown else limits.interval(confidence_level)
+
+
+def check_both_outcomes(predictions):
+    """Without events, or with nothing else, the measures have no finite values or no variance."""
+    n_events = int(predictions.label.sum())
+    if n_events in (0, len(predictions.label)):
+        raise ValueError(
+            f"y_true must hold both outcomes; found {n_events} events among "
+            f"{len(predictions.label)} samples of positive weight. Collect more samples; the "
+            "metrics themselves, such as observed_expected_ratio, take one outcome, too."
+        )
+
+
+class _Measures(Estimates):
+    """Several measures of one model, which take the places of one measure of several models."""
+
+    def __init__(self, predictions: Predictions) -> None:
+        super().__init__(
+            "integrated_calibration_index", [predictions], None, as_matrix=[False], weighted=True
+        )
+        self.predictions = predictions
+
+    def of_data(self):
+        return self.of_rows(np.arange(self.n_samples))
+
+
+class _Distances(_Measures):
+    """ICI, E50 and E90, from one curve."""
+
+    def of_rows(self, rows):
+        return distances_from_curve(self.predictions.take(rows), _QUANTILES)
+
+
+class _SmoothMeasures(_Measures):
+    """The measures without absolute values, the ratio as its logarithm."""
+
+    def of_rows(self, rows):
+        part = self.predictions.take(rows)
+        with np.errstate(divide="ignore"):  # no events
+            return [in_the_large(part), float(np.log(ratio(part))), intercept(part), slope(part)]
+
+    def limits(self, rng):
+        """Those of the jackknife; none if a part of the samples has no finite value."""
+        n_parts = min(self.n_units, _PARTS)
+        part = (rng.permutation(self.n_units) % n_parts)[self.unit]
+        values = np.array([self.without_part(part, k)[0] for k in range(n_parts)])  # (G, 4)
+        degrees = 1 / np.sum(np.bincount(part, self.weight) ** 2) - 1
+        return [
+            Limits(
+                estimate,
+                jackknife_deviation(of_parts) if np.isfinite(of_parts).all() else np.inf,
+                degrees,
+                np.empty(0),
+            )
+            for estimate, of_parts in zip(self.of_data(), values.T, strict=True)
+        ]

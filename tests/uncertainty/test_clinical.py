@@ -1,0 +1,170 @@
+"""The set of clinical measures equals the single metrics, and their intervals."""
+
+import numpy as np
+import pytest
+from problems import random_problem, two_columns
+from scipy import stats
+from scipy.special import expit, logit
+
+from skcalib import metrics
+from skcalib._inputs.checks import check_predictions
+from skcalib.forecasts import GaussianForecast
+from skcalib.uncertainty import (
+    ClinicalCalibration,
+    ConfidenceInterval,
+    clinical_calibration,
+    confidence_interval,
+)
+from skcalib.uncertainty._clinical import _SmoothMeasures
+
+FAST = {"n_resamples": 39, "random_state": 0}
+SMOOTH = ["calibration_in_the_large", "calibration_intercept", "calibration_slope"]
+QUANTILES = {"integrated_calibration_index": None, "e50": 0.5, "e90": 0.9}
+ALL = ["observed_expected_ratio", *SMOOTH, *QUANTILES]
+
+LABEL, PROBA = random_problem(np.random.default_rng(0), 60)
+WEIGHT = np.random.default_rng(1).random(60) + 0.5
+
+
+def ends(interval):
+    return [interval.estimate, interval.low, interval.high]
+
+
+def log_ratio(y_true, y_proba, sample_weight=None, labels=None):
+    return float(
+        np.log(metrics.observed_expected_ratio(y_true, y_proba, sample_weight=sample_weight))
+    )
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT], ids=["equal", "weighted"])
+@pytest.mark.parametrize("groups", [None, np.arange(60) // 3], ids=["single", "groups"])
+def test_equals_the_intervals_of_single_metrics(weight, groups):
+    # every sample, or group, is left out once: the jackknife draws nothing that matters
+    options = {"sample_weight": weight, "groups": groups, "confidence_level": 0.9}
+    result = clinical_calibration(LABEL, PROBA, **options, **FAST)
+    for name in SMOOTH:
+        metric = getattr(metrics, name)
+        expected = confidence_interval(metric, LABEL, PROBA, method="jackknife", **options)
+        assert ends(getattr(result, name)) == pytest.approx(ends(expected), abs=1e-9)
+    expected = confidence_interval(log_ratio, LABEL, PROBA, method="jackknife", **options)
+    assert ends(result.observed_expected_ratio) == pytest.approx(np.exp(ends(expected)))
+    for name, quantile in QUANTILES.items():
+        rng = np.random.RandomState(0)
+        rng.permutation(60 if groups is None else 20)  # that of the other measures
+        expected = confidence_interval(
+            "integrated_calibration_index",
+            LABEL,
+            PROBA,
+            metric_params={"quantile": quantile},
+            n_resamples=39,
+            random_state=rng,
+            **options,
+        )
+        assert ends(getattr(result, name)) == pytest.approx(ends(expected), abs=1e-12)
+        assert getattr(result, name).confidence_level == 0.9
+
+
+def test_large_samples_have_the_errors_of_the_theory():
+    rng = np.random.default_rng(3)
+    x = rng.normal(-1, 1, size=2000)
+    p = expit(x)
+    y = (rng.random(2000) < p).astype(int)
+    rows = np.column_stack([np.ones(2000), x])
+    information = rows.T @ (rows * (p * (1 - p))[:, None])
+    variance = {
+        "calibration_in_the_large": np.sum(p * (1 - p)) / 2000**2,
+        "calibration_intercept": 1 / information[0, 0],
+        "calibration_slope": np.linalg.inv(information)[1, 1],
+    }
+    result = clinical_calibration(y, p, n_resamples=1, random_state=0)
+    for name, expected in variance.items():
+        one = getattr(result, name)
+        deviation = (one.high - one.low) / 2 / stats.t.ppf(0.975, 99)
+        assert deviation == pytest.approx(np.sqrt(expected), rel=0.2)
+    ratio = result.observed_expected_ratio
+    error = np.sqrt(variance["calibration_in_the_large"]) / p.mean()
+    assert np.log(ratio.high / ratio.low) == pytest.approx(
+        2 * stats.t.ppf(0.975, 99) * error, rel=0.2
+    )
+
+
+def test_the_positive_class():
+    expected = clinical_calibration(LABEL, PROBA, **FAST)
+    names = np.array(["well", "ill"])[LABEL]
+    assert clinical_calibration(names, PROBA, pos_label="ill", **FAST) == expected
+    columns = clinical_calibration(names, two_columns(PROBA), labels=["well", "ill"], **FAST)
+    for name in ALL:
+        assert ends(getattr(columns, name)) == pytest.approx(ends(getattr(expected, name)))
+
+
+def test_the_table():
+    numbers = ConfidenceInterval(0.12345, -1.0, 12.0, 0.95)
+    lines = repr(ClinicalCalibration(*[numbers] * 7)).split("\n")
+    assert lines[0].split() == ["estimate", "low", "high", "calibrated"]
+    assert lines[2] == "O:E ratio                    0.123    -1.000    12.000           1"
+    assert [line.split()[-1] for line in lines[1:]] == ["0", "1", "0", "1", "0", "0", "0"]
+    assert {len(line) for line in lines} == {66}
+
+
+def test_ends_stay_within_bounds():
+    result = clinical_calibration(LABEL[:12], PROBA[:12], **FAST)
+    for name in QUANTILES:
+        one = getattr(result, name)
+        assert 0 <= one.low <= one.estimate <= one.high <= 1
+    assert result.observed_expected_ratio.low > 0
+
+
+def test_what_the_data_do_not_tell_is_unbounded():
+    proba = np.linspace(0.1, 0.9, 20)
+    result = clinical_calibration(proba > 0.5, proba, **FAST)
+    assert ends(result.calibration_slope) == [np.inf, -np.inf, np.inf]
+    assert np.isfinite(ends(result.calibration_intercept)).all()
+    one_event = np.arange(20) == 15
+    result = clinical_calibration(one_event, proba, **FAST)
+    assert ends(result.calibration_intercept)[1:] == [-np.inf, np.inf]
+    assert ends(result.observed_expected_ratio) == pytest.approx([0.1, 0, np.inf])
+    result = clinical_calibration(one_event, np.full(20, 0.3), **FAST)
+    assert np.isnan(result.calibration_slope.estimate)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        ((np.arange(20) % 3, np.full((20, 3), 1 / 3)), {}, "y_proba must be about two classes"),
+        ((np.zeros(20, int), np.full(20, 0.3)), {}, "y_true must hold both outcomes; found 0 eve"),
+        ((np.ones(20, int), np.full(20, 0.3)), {}, "must hold both outcomes; found 20 events am"),
+        (([0, 1] * 4, [0.3] * 8), {}, "at least 10 samples of positive weight; found 8"),
+        ((LABEL, PROBA), {"groups": np.arange(60) % 3}, "at least 10 groups"),
+        ((LABEL, PROBA), {"groups": np.arange(59)}, "groups"),
+        ((LABEL, PROBA), {"groups": np.where(np.arange(60) < 1, np.nan, 1.0)}, "groups"),
+        ((LABEL, PROBA), {"sample_weight": -WEIGHT}, "sample_weight"),
+        ((LABEL, PROBA), {"sample_weight": 10.0 ** np.arange(60)}, "effective number of samples"),
+        ((LABEL, PROBA), {"confidence_level": 95}, "confidence_level"),
+        ((LABEL, PROBA), {"n_resamples": 0}, "n_resamples"),
+        ((LABEL * 1.0, GaussianForecast(PROBA, 1)), {}, "y_proba"),
+    ],
+)
+def test_bad_input(arguments, options, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        clinical_calibration(*arguments, **options)
+
+
+@pytest.mark.slow
+def test_smooth_measures_are_covered():
+    grid = stats.beta.ppf((np.arange(2000) + 0.5) / 2000, 2, 4)
+    extreme = expit(1.5 * logit(grid))
+    offset = metrics.calibration_intercept(
+        np.repeat([0, 1], 2000), np.tile(extreme, 2), sample_weight=np.r_[1 - grid, grid]
+    )
+    mean = extreme.mean()
+    expected = [1 / 3 - mean, np.log(1 / 3 / mean), offset, 1 / 1.5]
+    rng = np.random.default_rng(0)
+    missed = np.zeros(4)
+    for _ in range(150):
+        truth = rng.beta(2, 4, size=100)
+        label = (rng.random(100) < truth).astype(int)
+        predictions = check_predictions(label, expit(1.5 * logit(truth)), labels=[0, 1])
+        limits = _SmoothMeasures(predictions).limits(np.random.RandomState(0))
+        ends = np.array([one.interval(0.95) for one in limits])
+        missed += (expected < ends[:, 0]) | (expected > ends[:, 1])
+    assert (missed / 150 <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 150)).all()
