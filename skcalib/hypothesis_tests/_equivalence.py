@@ -180,8 +180,8 @@ class EquivalenceTest(HypothesisTest):
             weighted=sample_weight is not None,
             name="y",
         )
-        limits = estimates.resample("auto", self.n_resamples, self.random_state, self.n_jobs)
-        limits = limits.limits([1.0])
+        resamples = estimates.resample("auto", self.n_resamples, self.random_state, self.n_jobs)
+        limits = resamples.limits([1.0])
         self.statistic_ = limits.estimate
         high = limits.interval(self.confidence_level, "less")[1]
         self.upper_limit_ = high if estimates.may_be_negative else max(high, 0.0)
