@@ -13,10 +13,15 @@ from .._sklearn import check_matplotlib_support
 from ..display import ReliabilityDisplay
 from ..recalibration import RecalibratedClassifier
 from ..report import calibration_report
-from ..report._text import format_report, format_row
+from ..report._text import LEVEL, REMEDY, format_report, format_row
 
 # The numbers that the table of changes shows.
 _CHANGES = ("smooth_calibration_error", "expected_calibration_error", "log_loss", "p_value")
+
+_RULE = "=" * 72
+
+# What the report says to recalibrated predictions in place of its remedy.
+_LEFT = "More data to recalibrate on would leave less."
 
 
 class Stage(NamedTuple):
@@ -35,6 +40,7 @@ def run(path: str) -> Iterator[str]:
     for title, stages in _problems():
         outcomes[title] = stages
         yield _text(title, stages)
+    yield _summary(outcomes)
     _draw(outcomes, path)
     yield f"Reliability diagrams before and after: {path}"
 
@@ -50,24 +56,54 @@ def _problems() -> Iterator[tuple[str, list[Stage]]]:
             random_state=0,
         )
         for classifier in (GaussianNB(), RandomForestClassifier(random_state=0)):
-            models = {"before": classifier, "after": RecalibratedClassifier(classifier)}
+            models = {
+                "before": classifier,
+                "after": RecalibratedClassifier(classifier, ensemble="nested"),
+            }
             stages = []
             for name, model in models.items():
                 proba = model.fit(X_train, y_train).predict_proba(X_test)
-                numbers = calibration_report(y_test, proba, random_state=0, output_dict=True)
-                stages.append(Stage(name, y_test, proba, cast(dict[str, Any], numbers)))
+                report = calibration_report(y_test, proba, random_state=0, output_dict=True)
+                numbers = cast(dict[str, Any], report)
+                if name == "after":
+                    numbers["advice"] = numbers["advice"].replace(REMEDY, _LEFT)
+                stages.append(Stage(name, y_test, proba, numbers))
             yield f"{type(classifier).__name__} on {data_name}", stages
 
 
 def _text(title: str, stages: list[Stage]) -> str:
-    rule = "=" * 72
-    lines = [rule, title, rule]
+    lines = [_RULE, title, _RULE]
     for stage in stages:
         lines += ["", f"--- {stage.name} recalibration ---", format_report(stage.numbers)]
     before, after = (stage.numbers for stage in stages)
     lines += ["", "--- what changed ---", f"{'':<48}{'before':>9}  {'after':>9}"]
     lines += [format_row(n, before[n], after[n]) for n in before if n.startswith(_CHANGES)]
     return "\n".join([*lines, ""])
+
+
+def _summary(outcomes: dict[str, list[Stage]]) -> str:
+    """What the miscalibration of each model was, what is left of it, and whether that is chance."""
+    lines = [_RULE, "What is left", _RULE, ""]
+    lines += [f"{'smooth calibration error':<48}{'before':>9}  {'after':>9}"]
+    n_passed = 0
+    for title, stages in outcomes.items():
+        before, after = (_smooth_error(stage) for stage in stages)
+        p_value = stages[-1].numbers["p_value"]
+        passed = p_value >= LEVEL
+        n_passed += passed
+        found = "may be chance" if passed else "chance seldom leaves"
+        lines += [
+            f"{title:<48}{before:9.4f}  {after:9.4f}",
+            f"    {after / before:.0%} is left, which {found} (p = {p_value:.3g})",
+        ]
+    lines += ["", f"{n_passed} of {len(outcomes)} models pass the test of calibration now."]
+    return "\n".join([*lines, ""])
+
+
+def _smooth_error(stage: Stage) -> float:
+    """That of the confidence, if there are more than two classes."""
+    names = ("smooth_calibration_error", "smooth_calibration_error_confidence")
+    return next(stage.numbers[name] for name in names if name in stage.numbers)
 
 
 def _draw(outcomes: dict[str, list[Stage]], path: str) -> None:

@@ -6,7 +6,13 @@ import numpy as np
 
 from ..metrics._registry import METRICS
 
-_LEVEL = 0.05
+LEVEL = 0.05
+
+# What to do about miscalibration; for predictions that have been recalibrated, more data.
+REMEDY = (
+    "Recalibrate on data that the classifier was not fitted on, for instance with "
+    "RecalibratedClassifier."
+)
 
 
 def advice(numbers, predictions):
@@ -15,7 +21,7 @@ def advice(numbers, predictions):
     n_impossible = np.sum(matrix[np.arange(len(label)), label] == 0)
     if n_impossible:
         verdict = f"Miscalibrated: {n_impossible} label(s) occurred that had probability 0"
-    elif p_value < _LEVEL:
+    elif p_value < LEVEL:
         verdict = f"Miscalibrated (p = {p_value:.3g})"
     else:
         return (
@@ -30,10 +36,7 @@ def advice(numbers, predictions):
         kind = f"on average it is {direction} by {abs(excess):.3f}"
     else:
         kind = "though the mean confidence agrees with the accuracy"
-    return (
-        f"{verdict}; {kind}. Recalibrate on data that the classifier was not fitted on, for "
-        "instance with RecalibratedClassifier."
-    )
+    return f"{verdict}; {kind}. {REMEDY}"
 
 
 _TITLES = {

@@ -3,14 +3,17 @@
 import os
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 from problems import random_problem
 from sklearn.datasets import load_digits
+from sklearn.ensemble import RandomForestClassifier
 
 from skcalib._cli import main
+from skcalib._cli.demo import Stage, _summary
 from skcalib._cli.tables import read_predictions
 from skcalib._inputs.probabilities import check_probabilities
 from skcalib.report import calibration_report
@@ -189,9 +192,12 @@ def test_command_line_without_arguments_shows_usage():
 
 
 def test_demo(tmp_path, capsys, monkeypatch):
-    # three of the ten digits take a fraction of the time
+    # three of the ten digits and small forests take a fraction of the time
     digits = load_digits(n_class=3)
     monkeypatch.setattr("skcalib._cli.demo.load_digits", lambda: digits)
+    small = partial(RandomForestClassifier, n_estimators=5)
+    monkeypatch.setattr("skcalib._cli.demo.RandomForestClassifier", small)
+    monkeypatch.setattr("skcalib.report._text.LEVEL", 1.1)  # everything is called miscalibrated
     path = tmp_path / "demo.png"
     status, out, _ = run(capsys, "demo", "--output", str(path))
     assert status == 0
@@ -202,6 +208,29 @@ def test_demo(tmp_path, capsys, monkeypatch):
             assert f"{classifier} on {problem}" in out
     assert out.count("--- before recalibration ---") == 4
     assert out.count("--- what changed ---") == 4
+    assert out.count("% is left, which") == 4
+    for after in out.split("--- after recalibration ---")[1:]:
+        advice = " ".join(after.split("--- what changed ---")[0].split())
+        assert "Recalibrate on" not in advice
+        assert "More data to recalibrate on would leave less." in advice
+
+
+def test_the_demo_says_what_is_left_and_whether_it_may_be_chance():
+    def stages(p_value, **errors):
+        return [
+            Stage(name, np.array([0, 1]), np.array([0.2, 0.8]), {key: error, "p_value": p_value})
+            for name, error in errors.items()
+            for key in ["smooth_calibration_error" + ("_confidence" if p_value < 0.05 else "")]
+        ]
+
+    text = _summary(
+        {"good": stages(0.3, before=0.2, after=0.02), "bad": stages(0.03, before=0.4, after=0.1)}
+    )
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    good, bad = lines.index("good 0.2000 0.0200"), lines.index("bad 0.4000 0.1000")
+    assert lines[good + 1] == "10% is left, which may be chance (p = 0.3)"
+    assert lines[bad + 1] == "25% is left, which chance seldom leaves (p = 0.03)"
+    assert "1 of 2 models pass the test of calibration now." in lines
 
 
 @pytest.mark.parametrize("blank", ["\n", "\r\n", "  \n", "\n\n\n"])
