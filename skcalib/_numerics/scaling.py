@@ -17,13 +17,13 @@ from .softmax import SAMPLE, row_blocks
 # more than this is below rounding.
 _SMALL_DECREASE = 1e-16
 
-# With more numbers than the first, a decrease of the loss that is smaller than the second is not
-# worth a further step.
-MANY, _UNSEEN = 10**7, 1e-12
+# With more numbers than the first, products with the Hessian are in single precision, and a
+# decrease of the loss below the second times K/n is not worth a further step: fitting K numbers to
+# n labels costs K/2n by chance.
+MANY, _UNSEEN = 10**7, 1e-4
 
-# A step that promises this fraction of the one before is of the last, quadratic phase: it leaves
-# only what its conjugate gradients left.
-_QUADRATIC = 1e-2
+# A step that promises less than this fraction of the one before is of the last, quadratic phase.
+_QUADRATIC = 0.1
 
 # As _SMALL_DECREASE, where the step does not halve the gradient, as rounding keeps it from falling.
 _SMALL_UNLESS_FALLING = 1e-12
@@ -75,6 +75,11 @@ class Problem:
     def finite_penalty(self) -> np.ndarray:
         return np.where(self.held, 0.0, self.penalty)
 
+    @cached_property
+    def inputs_of_products(self) -> np.ndarray:
+        """The inputs in the precision of products with the Hessian."""
+        return self.inputs.astype(np.float32) if self.inputs.size > MANY else self.inputs
+
     def blocks(self) -> Iterator[slice]:
         n, n_classes = self.target.shape
         return row_blocks(n, n_classes, fewest=n_classes if self.design.mixes_classes else 1)
@@ -100,8 +105,10 @@ class Problem:
 
     def change_of_scores(self, step: np.ndarray) -> float:
         """How much the step moves scores of one row against each other, at most."""
+        inputs = self.inputs_of_products
+        step = step.astype(inputs.dtype)
         return max(
-            float(np.ptp(self.design.scores(step, self.inputs[rows]), axis=1).max())
+            float(np.ptp(self.design.scores(step, inputs[rows]), axis=1).max())
             for rows in self.blocks()
         )
 
@@ -120,8 +127,10 @@ class Point:
         """The product of the matrix of second derivatives with a direction (d, K)."""
         problem = self.problem
         product = problem.finite_penalty * direction
+        direction = direction.astype(problem.inputs_of_products.dtype)
         for rows in problem.blocks():
-            inputs, share = problem.inputs[rows], self.proba[rows]
+            inputs = problem.inputs_of_products[rows]
+            share = self.proba[rows].astype(inputs.dtype, copy=False)
             change = problem.design.scores(direction, inputs)
             change -= np.einsum("nk,nk->n", share, change)[:, None]
             change *= share
@@ -229,12 +238,10 @@ def softmax_regression(
         if there is None:
             break
         here = there
-        is_unseen = (
-            target.size > MANY
-            and promise <= _QUADRATIC * last_promise
-            and promise * tolerance**2 <= _UNSEEN
-        )
-        if is_unseen or promise <= _SMALL_DECREASE:
+        ratio = promise / last_promise
+        left = promise * max(ratio, tolerance) ** 2
+        unseen = _UNSEEN * target.shape[1] / len(target) if target.size > MANY else 0.0
+        if (ratio <= _QUADRATIC and left <= unseen) or promise <= _SMALL_DECREASE:
             return here.parameters, max(last_change, change)
         last_promise = promise
         tolerance = float(np.clip(np.sqrt(promise), 1e-6, 0.1))

@@ -135,9 +135,9 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
     for the signs of its coefficients, which are free here. The loss is convex. Newton's method,
     started at the identity :math:`v = 1, b = 0`, has each step solved by conjugate gradients, whose
     products cost :math:`O(n K)`. The loss is least to rounding; with more than ten million
-    probabilities, to 1e-12. What the data do not determine, as with constant predictions, stays as
-    close to the identity as possible. A class without labels gets a probability that is small but
-    positive, unless `prior_weight` is 0.
+    probabilities, to about :math:`10^{-4} K / n`, far less than chance makes of it. What the data
+    do not determine, as with constant predictions, stays as close to the identity as possible. A
+    class without labels gets a probability that is small but positive, unless `prior_weight` is 0.
 
     There are 2K parameters, and nothing but the prior restrains them. If all predictions are almost
     certain, the loss hardly tells what they should be elsewhere: the fit depends on the last digits
@@ -310,8 +310,9 @@ class MatrixScalingRecalibrator(AffineRecalibrator):
 
     The objective is convex. Newton's method, started at the identity, has each step solved by
     conjugate gradients, whose products cost :math:`O(n K^2)`; memory is :math:`O(n K + K^2)`. The
-    minimum is reached to rounding; with more than ten million probabilities, to 1e-12. With a
-    thousand classes there are a million parameters: minutes, if there are 50 000 samples.
+    minimum is reached to rounding; with more than ten million probabilities, to about
+    :math:`10^{-4} K / n`, far less than chance makes of it. With a thousand classes there are a
+    million parameters: minutes, if there are 50 000 samples.
 
     Constant predictions, separable outcomes and classes without labels need no special treatment.
     Results are kept at least the machine epsilon away from 0 and 1, so that their log loss is
@@ -461,8 +462,9 @@ class DirichletRecalibrator(AffineRecalibrator):
 
     The objective is convex. Newton's method, started at the identity, has each step solved by
     conjugate gradients, whose products cost :math:`O(n K^2)`; memory is :math:`O(n K + K^2)`. The
-    minimum is reached to rounding; with more than ten million probabilities, to 1e-12. With a
-    thousand classes there are a million parameters: minutes, if there are 50 000 samples.
+    minimum is reached to rounding; with more than ten million probabilities, to about
+    :math:`10^{-4} K / n`, far less than chance makes of it. With a thousand classes there are a
+    million parameters: minutes, if there are 50 000 samples.
 
     Constant predictions, separable outcomes and classes without labels need no special treatment.
     Results are kept at least the machine epsilon away from 0 and 1, so that their log loss is

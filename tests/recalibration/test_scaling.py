@@ -568,19 +568,16 @@ def test_with_many_probabilities_the_fit_ends_early_and_hardly_earlier(recalibra
         fitted = clone(recalibrator).fit(proba, label, sample_weight=weight)
         losses.append(objective(fitted, parameters_of(fitted), proba, label, weight))
     assert steps[1] < steps[0]
-    assert losses[1] <= losses[0] + 1e-12
+    assert losses[1] <= losses[0] + 1e-4 * proba.shape[1] / len(proba)
 
 
 def test_with_many_probabilities_a_fit_without_an_optimum_goes_on(monkeypatch):
     # each step promises a part of what the last one did, and never little of it
     _, proba, _ = weighted_problem(0, n=30)
-    fitted = []
-    for many in (np.inf, 0):
-        monkeypatch.setattr(scaling, "MANY", many)
-        with pytest.warns(ConvergenceWarning, match="no maximum"):
-            one = VectorScalingRecalibrator(prior_weight=0).fit(proba, proba.argmax(axis=1))
-        fitted.append(one.scale_)
-    np.testing.assert_array_equal(*fitted)
+    monkeypatch.setattr(scaling, "MANY", 0)
+    with pytest.warns(ConvergenceWarning, match="no maximum"):
+        fitted = VectorScalingRecalibrator(prior_weight=0).fit(proba, proba.argmax(axis=1))
+    assert fitted.predict_proba(proba).max(axis=1).min() > 1 - 1e-10
 
 
 @pytest.mark.parametrize(("input_type", "weighted"), [("probabilities", True), ("logits", False)])
