@@ -19,7 +19,7 @@ def as_array(values: Any, name: str) -> np.ndarray:
     """
     if type(values) is np.ndarray and values.dtype.kind in "biuf" and values.ndim in (1, 2):
         return values  # check_array takes 20 times as long to return the same
-    if np.ma.is_masked(values):
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise ValueError(
             f"{name} must not have masked values; found {np.ma.count_masked(values)}. Remove these "
             "samples."

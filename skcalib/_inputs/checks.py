@@ -63,6 +63,14 @@ def check_predictions(
     return Predictions(proba, label, share, classes, log_proba=log_proba)
 
 
+def rows_that_count(sample_weight: Any, n: int) -> np.ndarray | slice:
+    """The samples whose weight is not 0."""
+    if sample_weight is None:
+        return slice(None)
+    weight = check_sample_weight(sample_weight, n)
+    return weight / weight.sum() > SMALLEST_SHARE
+
+
 def _shares(weight: np.ndarray) -> np.ndarray:
     """Weights divided by their sum, the same to the last bit in any order."""
     return weight / np.sort(weight).sum()

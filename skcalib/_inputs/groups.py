@@ -44,7 +44,7 @@ def _codes_of_objects(values: np.ndarray) -> np.ndarray:
     index: dict[Any, int] = {}
     code = np.empty(len(values), dtype=np.intp)
     for row, value in enumerate(values.tolist()):
-        if _is_missing(value):
+        if is_missing(value):
             _refuse_missing(value, row)
         try:
             code[row] = index.setdefault(value, len(index))
@@ -56,7 +56,8 @@ def _codes_of_objects(values: np.ndarray) -> np.ndarray:
     return code
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Whether this is None, NaN, pandas' NA or a missing time."""
     try:
         return value is None or bool(value != value)
     except (TypeError, ValueError):  # whether pandas' NA equals itself is not known

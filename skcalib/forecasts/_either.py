@@ -6,11 +6,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from .._inputs.arrays import as_array
-from .._inputs.checks import SMALLEST_SHARE, check_predictions
+from .._inputs.checks import check_predictions, rows_that_count
 from .._inputs.groups import check_groups, check_several_groups, codes_by_appearance
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast
-from .._inputs.weights import check_sample_weight
 from ._data import ForecastData, check_forecasts, check_given
 
 Data = TypeVar("Data", bound=Predictions | ForecastData)
@@ -60,7 +59,7 @@ def with_given(
     if given is None:
         return predictions
     given = check_given(given, len(y_true))
-    return replace(predictions, given=given[_rows_that_count(sample_weight, len(y_true))])
+    return replace(predictions, given=given[rows_that_count(sample_weight, len(y_true))])
 
 
 def with_groups(data: Data, y_true: Any, groups: Any, sample_weight: Any) -> Data:
@@ -68,16 +67,9 @@ def with_groups(data: Data, y_true: Any, groups: Any, sample_weight: Any) -> Dat
     if groups is None:
         return data
     code = check_groups(groups, len(y_true))
-    code = codes_by_appearance(code[_rows_that_count(sample_weight, len(y_true))])
+    code = codes_by_appearance(code[rows_that_count(sample_weight, len(y_true))])
     check_several_groups(code)
     return replace(data, groups=code)
-
-
-def _rows_that_count(sample_weight: Any, n: int) -> np.ndarray | slice:
-    if sample_weight is None:
-        return slice(None)
-    weight = check_sample_weight(sample_weight, n)
-    return weight / weight.sum() > SMALLEST_SHARE
 
 
 def check_no_labels(labels: Any, pos_label: Any = None) -> None:

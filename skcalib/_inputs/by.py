@@ -1,0 +1,240 @@
+"""Subgroups of samples that are reported apart: the values of a column, or crossings of several."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .arrays import check_same_length, column_names, is_number, look_like_numbers
+from .checks import rows_that_count
+from .groups import is_missing
+from .labels import as_labels
+
+# So many distinct whole numbers in one column are a quantity, or name single samples.
+_MOST_NUMBERS = 100
+
+
+@dataclass(frozen=True)
+class Subgroups:
+    """Which subgroup each sample belongs to.
+
+    A label is the value of the column, or a tuple of one value for each of several columns; None
+    stands for a missing value.
+    """
+
+    names: tuple[Any, ...]  # of the columns
+    labels: tuple[Any, ...]  # of the subgroups that occur, in their natural order
+    code: np.ndarray  # (n,), index into labels
+
+    @property
+    def title(self) -> str:
+        """What the subgroups are subgroups of: "sex, age"."""
+        return ", ".join(map(str, self.names))
+
+    @property
+    def titles(self) -> list[str]:
+        """The subgroups as tables and figures write them: "female, 18-30"."""
+        return [title_of(label) for label in self.labels]
+
+    def rows(self) -> list[np.ndarray]:
+        """The samples of each subgroup, in their order."""
+        order = np.argsort(self.code, kind="stable")
+        counts = np.bincount(self.code, minlength=len(self.labels))
+        return np.split(order, np.cumsum(counts)[:-1])
+
+    def take(self, rows: np.ndarray | slice) -> "Subgroups":
+        """Some of the samples; subgroups without any are left out."""
+        present, code = np.unique(self.code[rows], return_inverse=True)
+        return Subgroups(self.names, tuple(self.labels[k] for k in present), code)
+
+    def codes_among(self, labels: Iterable[Any]) -> np.ndarray:
+        """For each sample the position of its subgroup in other labels, −1 if it is not there."""
+        position = {label: k for k, label in enumerate(labels)}
+        return np.array([position.get(label, -1) for label in self.labels])[self.code]
+
+
+def check_by(by: Any, n: int, sample_weight: Any = None) -> Subgroups:
+    """The subgroups of n samples; samples of weight 0 are left out.
+
+    `by` is a column or several: a list, an array of one or two dimensions, a Series, a data frame,
+    a dictionary of columns, or a list of columns. Row labels of pandas are ignored: rows count by
+    their position. Subgroups are sorted: numbers by size, strings as people do ("group 2" before
+    "group 10"), categories of pandas and of polars' Enum in their own order. Missing values are a
+    subgroup of their own, the last one. Columns of continuous numbers are refused.
+    """
+    columns = _columns(by, n)
+    code = np.zeros(n, dtype=np.intp)
+    labels: list[tuple] = [()]
+    for name, column in columns.items():
+        own, position = _encode(column, n, _argument(name, columns))
+        crossed = code * len(own) + position
+        present, code = np.unique(crossed, return_inverse=True)
+        labels = [(*labels[k // len(own)], own[k % len(own)]) for k in present.tolist()]
+    found = [label[0] for label in labels] if len(columns) == 1 else labels
+    return Subgroups(tuple(columns), tuple(found), code).take(rows_that_count(sample_weight, n))
+
+
+def title_of(label: Any) -> str:
+    """A label of a subgroup as text."""
+    values = label if isinstance(label, tuple) else (label,)
+    return ", ".join("missing" if value is None else str(value) for value in values)
+
+
+def _columns(by: Any, n: int) -> dict[Any, Any]:
+    """The columns by name."""
+    if by is None or isinstance(by, str | bytes):
+        raise ValueError(
+            f"by must hold the subgroup of each sample; found {by!r}. Pass a column, such as "
+            "X['sex'], or a data frame of several, X[['sex', 'age_band']]."
+        )
+    if isinstance(by, Mapping):
+        return _named(list(by), list(by.values()))
+    names = column_names(by)
+    if names:
+        _check_distinct(names)
+        return {name: by[name] for name in names}
+    if isinstance(by, list | tuple) and _are_columns(by, n):
+        names = [getattr(column, "name", None) for column in by]
+        if None in names or len(set(names)) < len(names):
+            names = [f"by{k}" for k in range(len(by))]
+        return dict(zip(names, by, strict=True))
+    values = as_labels(by, "by")
+    if values.ndim == 2:
+        return _named([f"by{k}" for k in range(values.shape[1])], list(values.T))
+    name = getattr(by, "name", None)
+    return {"by" if name is None else name: by}
+
+
+def _named(names: list, columns: list) -> dict[Any, Any]:
+    if not names:
+        raise ValueError(
+            "by must name at least one column; found none. Pass a column, or leave by out."
+        )
+    return dict(zip(names, columns, strict=True))
+
+
+def _check_distinct(names: list) -> None:
+    if len(set(names)) < len(names):
+        raise ValueError(
+            f"The columns of by must have different names; found {names}. Rename one of them."
+        )
+
+
+def _are_columns(values: Any, n: int) -> bool:
+    """Whether these are columns rather than labels or rows."""
+    if not values or not all(hasattr(one, "__len__") for one in values):
+        return False
+    if all(hasattr(one, "dtype") and getattr(one, "shape", (0,)) != () for one in values):
+        return True
+    return all(isinstance(one, list | np.ndarray) and len(one) == n for one in values)
+
+
+def _argument(name: Any, columns: dict) -> str:
+    """How messages call a column."""
+    return "by" if len(columns) == 1 else f"by[{name!r}]"
+
+
+def _encode(column: Any, n: int, name: str) -> tuple[list[Any], np.ndarray]:
+    """The sorted distinct values of a column, None for missing ones; and their codes (n,)."""
+    values = as_labels(column, name)
+    if values.ndim != 1:
+        raise ValueError(
+            f"{name} must be 1-D, one value for each sample; found shape {values.shape}. Pass "
+            "several columns as a data frame or an array of two dimensions."
+        )
+    check_same_length({"the predictions": n, name: len(values)})
+    categories = _categories(column)
+    if values.dtype.kind in "Mm":
+        is_missing_time = np.isnat(values)
+        values = values.astype(str).astype(object)
+        values[is_missing_time] = None
+    if values.dtype.kind in "biu":
+        distinct, code = np.unique(values, return_inverse=True)
+        found = distinct.tolist()
+    else:
+        found, code = _distinct(values, name)
+    if getattr(getattr(column, "dtype", None), "kind", "") == "b":  # numbers, if some are missing
+        found = [value if value is None else bool(value) for value in found]
+    if categories and set(found) <= {*categories, None}:
+        return _sorted(found, code, _by_category(categories))
+    _check_labels([value for value in found if is_number(value)], name)
+    return _sorted(found, code, _by_nature)
+
+
+def _distinct(values: np.ndarray, name: str) -> tuple[list[Any], np.ndarray]:
+    """The distinct values in the order of appearance, None for missing ones; and codes (n,)."""
+    if values.dtype.kind == "f":
+        distinct, code = np.unique(values, return_inverse=True)  # one NaN
+        labels = [_none_if_missing(value) for value in distinct.tolist()]
+        return [_as_integer(label) for label in labels], code
+    index: dict[Any, int] = {}
+    code = np.empty(len(values), dtype=np.intp)
+    for row, value in enumerate(values.tolist()):
+        label = _none_if_missing(value.item() if isinstance(value, np.generic) else value)
+        try:  # True equals 1, but is another label
+            code[row] = index.setdefault((isinstance(label, bool), label), len(index))
+        except TypeError as error:
+            raise ValueError(
+                f"{name} must hold labels that can be hashed, such as strings or numbers; found "
+                f"{type(value).__name__} in row {row}. Turn them into strings."
+            ) from error
+    return [label for _, label in index], code
+
+
+def _none_if_missing(value: Any) -> Any:
+    return None if is_missing(value) else value
+
+
+def _as_integer(label: Any) -> Any:
+    """Whole numbers as integers, which they were before others of their column were missing."""
+    return int(label) if label is not None and label % 1 == 0 else label
+
+
+def _check_labels(numbers: list[Any], name: str) -> None:
+    """Numbers must be labels, of which there are few, and not measurements."""
+    if look_like_numbers(numbers) or len(numbers) > _MOST_NUMBERS:
+        raise ValueError(
+            f"{name} must name subgroups; found {len(numbers)} distinct numbers, which looks like "
+            "a quantity. Divide it into ranges, as pandas.qcut(column, 4) does, or turn labels "
+            "into strings."
+        )
+
+
+def _categories(column: Any) -> list[Any]:
+    """The categories in their order, of a column that declares them.
+
+    Those of polars' Categorical are no array, and have no order.
+    """
+    declared = getattr(getattr(column, "dtype", None), "categories", None)
+    return [] if declared is None or not hasattr(declared, "dtype") else list(declared)
+
+
+def _by_category(categories: list[Any]) -> Callable[[Any], Any]:
+    rank = {category: k for k, category in enumerate(categories)}
+    return lambda label: rank.get(label, len(rank))
+
+
+def _by_nature(label: Any) -> Any:
+    """What labels are sorted by: their type, and numbers within strings by their size."""
+    if isinstance(label, bool):
+        return 0, "", label
+    if is_number(label):
+        return 1, "", label
+    if isinstance(label, str):
+        parts = re.split("([0-9]+)", label)
+        return 2, "", [int(part) if k % 2 else part for k, part in enumerate(parts)]
+    return 3 if label is not None else 4, type(label).__name__, 0 if label is None else label
+
+
+def _sorted(
+    labels: list[Any], code: np.ndarray, key: Callable[[Any], Any]
+) -> tuple[list[Any], np.ndarray]:
+    try:
+        order = sorted(range(len(labels)), key=lambda k: key(labels[k]))
+    except TypeError:  # labels of a type that has no order
+        order = sorted(range(len(labels)), key=lambda k: (labels[k] is None, str(labels[k])))
+    rank = np.empty(len(labels), dtype=np.intp)
+    rank[order] = np.arange(len(labels))
+    return [labels[k] for k in order], rank[code]
