@@ -9,6 +9,7 @@ from skcalib.hypothesis_tests import (
     CalibrationTest,
     CoxTest,
     EquivalenceTest,
+    GradeTest,
     HosmerLemeshowTest,
     SpiegelhalterTest,
     UCMETest,
@@ -206,6 +207,7 @@ TEST_CASES = {
 EQUAL_WEIGHT_CASES = {
     "asymptotic": CalibrationTest(method="asymptotic", n_resamples=49, random_state=0),
     "distribution-free": CalibrationTest(method="distribution-free"),
+    "grades": GradeTest(),
 }
 
 # Two equal rows are a pair, for the unbiased estimator and for the bandwidth "median"; a row of

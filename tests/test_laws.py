@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from cases import (
     COMPOSITE_CASES,
+    EQUAL_WEIGHT_CASES,
     LIKELIHOODS,
     METRIC_CASES,
     NOT_REPEATABLE,
@@ -109,7 +110,8 @@ def test_every_metric_is_among_the_cases():
 def test_every_estimator_is_among_the_cases():
     from skcalib import hypothesis_tests, recalibration
 
-    covered = {type(case).__name__ for case in (*TEST_CASES.values(), *RECALIBRATOR_CASES.values())}
+    cases = TEST_CASES | EQUAL_WEIGHT_CASES | RECALIBRATOR_CASES
+    covered = {type(case).__name__ for case in cases.values()}
     others = {"IntervalCertificate", "PredictProba", "RecalibratedClassifier"}
     of_forecasts = {
         "AutoForecastRecalibrator",

@@ -1,0 +1,213 @@
+"""The test of default rates, grade by grade, equals the tests of SciPy on each grade."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from problems import random_problem
+from scipy.stats import beta, binomtest, false_discovery_control
+
+from skcalib.hypothesis_tests import GradeTest
+
+TINY = np.finfo(np.float64).tiny
+SIDES = ("greater", "less", "two-sided")
+
+both_methods = pytest.mark.parametrize("method", ["binomial", "jeffreys"])
+all_sides = pytest.mark.parametrize("alternative", SIDES)
+
+
+def rating(rng, sizes=(50, 200, 5, 80), rates=(0.02, 0.05, 0.2, 0.6), factor=1.0):
+    """Predictions and outcomes in random order; defaults are `factor` times as frequent."""
+    proba = np.repeat(rates, sizes)
+    proba = proba[rng.permutation(len(proba))]
+    return proba, (rng.random(len(proba)) < np.minimum(factor * proba, 1)).astype(int)
+
+
+def close(value, tolerance=1e-10):
+    return pytest.approx(value, rel=tolerance, abs=1e-300)
+
+
+@all_sides
+@pytest.mark.parametrize("seed", range(4))
+def test_binomial_p_values_are_those_of_scipy(seed, alternative):
+    proba, label = rating(np.random.default_rng(seed), factor=1.0 + seed)
+    test = GradeTest(alternative=alternative).fit(proba, label)
+    assert test.grades_.tolist() == [0.02, 0.05, 0.2, 0.6]
+    assert test.n_samples_.tolist() == [50, 200, 5, 80]
+    for k, rate in enumerate(test.grades_):
+        outcomes = label[proba == rate]
+        assert test.n_positives_[k] == outcomes.sum()
+        assert test.predicted_rates_[k] == close(rate)
+        one_sided = [
+            binomtest(outcomes.sum(), len(outcomes), rate, alternative=side).pvalue
+            for side in SIDES[:2]
+        ]
+        expected = dict(zip(SIDES, [*one_sided, min(1, 2 * min(one_sided))], strict=True))
+        assert test.p_values_[k] == close(expected[alternative])
+
+
+def test_binomial_by_hand():
+    # two of three, with probability 1/4: 3·(1/16)(3/4) + 1/64; none of one
+    test = GradeTest().fit([0.25, 0.25, 0.25, 0.5], [1, 1, 0, 0])
+    np.testing.assert_allclose(test.p_values_, [10 / 64, 1], rtol=1e-14)
+    np.testing.assert_allclose(test.adjusted_p_values_, [20 / 64, 1], rtol=1e-14)
+    assert test.p_value_ == close(20 / 64)
+    assert GradeTest(alternative="less").fit([0.25] * 3, [1, 1, 0]).p_value_ == close(63 / 64)
+
+
+def test_jeffreys_by_hand():
+    # of one sample and no default, Beta(1/2, 3/2): the density is (2/π) √((1 − x)/x)
+    test = GradeTest(method="jeffreys", labels=[0, 1]).fit([0.5], [0])
+    assert test.p_value_ == close((np.pi / 2 + 1) / np.pi)
+    test = GradeTest(method="jeffreys", alternative="less", labels=[0, 1]).fit([0.5], [0])
+    assert test.p_value_ == close((np.pi / 2 - 1) / np.pi)
+
+
+def test_jeffreys_p_values_are_quantiles_of_the_posterior():
+    proba, label = rating(np.random.default_rng(0), factor=1.5)
+    greater = GradeTest(method="jeffreys").fit(proba, label)
+    for k in range(4):
+        positive, n = greater.n_positives_[k], greater.n_samples_[k]
+        quantile = beta.ppf(greater.p_values_[k], positive + 0.5, n - positive + 0.5)
+        assert quantile == close(greater.predicted_rates_[k], 1e-8)
+    less = GradeTest(method="jeffreys", alternative="less").fit(proba, label)
+    both = GradeTest(method="jeffreys", alternative="two-sided").fit(proba, label)
+    np.testing.assert_allclose(greater.p_values_ + less.p_values_, 1, rtol=1e-12)
+    twice = 2 * np.minimum(greater.p_values_, less.p_values_)
+    np.testing.assert_allclose(both.p_values_, np.minimum(twice, 1), rtol=1e-12)
+    # between the tails of the binomial distribution with and without the outcome itself
+    binomial = GradeTest().fit(proba, label).p_values_
+    beyond = 1 - GradeTest(alternative="less").fit(proba, label).p_values_
+    assert (beyond < greater.p_values_).all()
+    assert (greater.p_values_ < binomial).all()
+
+
+@both_methods
+def test_exchanged_classes_exchange_the_sides(method):
+    proba, label = rating(np.random.default_rng(2))
+    for side, mirrored in (("greater", "less"), ("less", "greater"), ("two-sided", "two-sided")):
+        one = GradeTest(method=method, alternative=side).fit(proba, label)
+        other = GradeTest(method=method, alternative=mirrored).fit(1 - proba, 1 - label)
+        np.testing.assert_allclose(other.p_values_[::-1], one.p_values_, rtol=1e-9)
+        assert other.p_value_ == close(one.p_value_, 1e-9)
+
+
+def test_adjusted_p_values_by_loops():
+    proba, label = rating(np.random.default_rng(3), factor=1.7)
+    test = GradeTest().fit(proba, label)
+    p_values = test.p_values_.tolist()
+    for k, p in enumerate(p_values):
+        # the largest of what Holm's method asks of this p-value and the smaller ones
+        smaller = [q for q in p_values if q <= p]
+        expected = max(q * sum(r >= q for r in p_values) for q in smaller)
+        assert test.adjusted_p_values_[k] == close(min(expected, 1))
+    assert test.p_value_ == test.adjusted_p_values_.min() == close(4 * min(p_values))
+    # Holm's method is never more lenient than that of Benjamini and Hochberg
+    assert (test.adjusted_p_values_ >= false_discovery_control(p_values) - 1e-12).all()
+
+
+@both_methods
+def test_grades_average_their_predictions(method):
+    rng = np.random.default_rng(0)
+    grades = rng.choice(["A", "BB", "C"], size=90)
+    proba, label = rng.random(90), rng.integers(2, size=90)
+    test = GradeTest(method=method).fit(proba, label, grades=grades)
+    assert test.grades_.tolist() == ["A", "BB", "C"]
+    means = pd.Series(proba).groupby(grades).mean()
+    np.testing.assert_allclose(test.predicted_rates_, means, rtol=1e-12)
+    same = GradeTest(method=method).fit(means.loc[grades].to_numpy(), label)
+    order = np.argsort(means.to_numpy())
+    np.testing.assert_allclose(same.p_values_, test.p_values_[order], rtol=1e-9)
+    numbered = GradeTest(method=method).fit(proba, label, grades=pd.Series(grades).map(ord_sum))
+    np.testing.assert_allclose(np.sort(numbered.p_values_), np.sort(test.p_values_), rtol=1e-12)
+
+
+def ord_sum(grade):
+    return sum(map(ord, grade))
+
+
+def test_binomial_tails_of_uneven_predictions_are_conservative():
+    # all outcomes of four predictions, and the chance of each number of them
+    proba = np.array([0.01, 0.1, 0.3, 0.5])
+    law = np.ones(1)
+    for p in proba:
+        law = np.convolve(law, [1 - p, p])
+    for side in SIDES:
+        test = GradeTest(alternative=side, labels=[0, 1])
+        p_values = [
+            test.fit(proba, (np.arange(4) < d).astype(int), grades=["A"] * 4).p_value_
+            for d in range(5)
+        ]
+        for d in (0, 2, 3, 4):  # one outcome or more away from the expected 0.91
+            level = p_values[d]
+            if level < 0.5:
+                assert law[np.array(p_values) <= level].sum() <= level
+
+
+@both_methods
+def test_certain_grades(method):
+    right = GradeTest(method=method, alternative="two-sided", labels=[0, 1])
+    right.fit([0.0, 0.0, 1.0, 1.0], [0, 0, 1, 1])
+    assert right.p_values_.tolist() == [1, 1]
+    wrong = GradeTest(method=method, labels=[0, 1]).fit([0.0, 0.0, 1.0, 1.0], [0, 1, 1, 0])
+    np.testing.assert_array_equal(wrong.p_values_, [TINY, 1])
+    assert wrong.p_value_ == 2 * TINY
+    less = GradeTest(method=method, alternative="less").fit([0.0, 0.0, 1.0, 1.0], [0, 1, 1, 0])
+    np.testing.assert_array_equal(less.p_values_, [1, TINY])
+
+
+def test_few_expected_defaults_make_jeffreys_reject_without_any():
+    def p_value(expected, method):
+        proba, label = np.full(100, expected / 100), np.zeros(100)
+        return GradeTest(method=method, labels=[0, 1]).fit(proba, label).p_value_
+
+    assert p_value(0.0019, "jeffreys") < 0.05 < p_value(0.0021, "jeffreys")
+    assert p_value(0.0019, "binomial") == 1
+
+
+def test_more_than_two_classes_are_tested_by_confidence():
+    label, proba = random_problem(np.random.default_rng(0), 80, 4)
+    proba = np.round(proba, 1)
+    proba /= proba.sum(axis=1, keepdims=True)
+    several = GradeTest().fit(proba, label)
+    binary = GradeTest().fit(proba.max(axis=1), proba.argmax(axis=1) == label)
+    np.testing.assert_array_equal(several.p_values_, binary.p_values_)
+    assert several.classes_.tolist() == [0, 1, 2, 3]
+
+
+def test_size_and_power():
+    rng = np.random.default_rng(0)
+    for factor, lowest, highest in ((1.0, 0.0, 0.05 + 4 * np.sqrt(0.05 * 0.95 / 200)), (2, 0.9, 1)):
+        p_values = [GradeTest().fit(*rating(rng, factor=factor)).p_value_ for _ in range(200)]
+        assert lowest <= np.mean(np.array(p_values) <= 0.05) <= highest
+
+
+BAD = {
+    "weights": ({"sample_weight": [1.0, 2.0, 1.0]}, "sample_weight must be equal .*Leave it out"),
+    "zero weight": ({"sample_weight": [1.0, 0.0, 1.0]}, "sample_weight must be equal"),
+    "length": ({"grades": ["A", "B"]}, "y and grades must have the same length"),
+    "missing": ({"grades": ["A", None, "B"]}, "grades must hold .*without missing values"),
+    "nan": ({"grades": [1.0, np.nan, 2.0]}, "grades must not hold missing values"),
+    "fractions": ({"grades": [0.1, 0.2, 0.3]}, "grades .*found the fraction"),
+    "table": ({"grades": [["A", "B"]] * 3}, "grades must be 1-D"),
+}
+
+
+@pytest.mark.parametrize(("options", "message"), BAD.values(), ids=BAD)
+def test_bad_input(options, message):
+    with pytest.raises(ValueError, match=message):
+        GradeTest().fit([0.1, 0.2, 0.3], [0, 1, 1], **options)
+
+
+@pytest.mark.parametrize("parameters", [{"method": "exact"}, {"alternative": "larger"}])
+def test_bad_parameters(parameters):
+    (name,) = parameters
+    with pytest.raises(ValueError, match=f"The '{name}' parameter of GradeTest must"):
+        GradeTest(**parameters).fit([0.2, 0.7], [0, 1])
+
+
+def test_equal_weights_are_no_weights():
+    proba, label = rating(np.random.default_rng(0))
+    expected = GradeTest().fit(proba, label).p_value_
+    assert (
+        GradeTest().fit(proba, label, sample_weight=np.full(len(label), 3.0)).p_value_ == expected
+    )
