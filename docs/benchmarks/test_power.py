@@ -1,0 +1,407 @@
+"""How often tests of calibration find miscalibration of different kinds (their power).
+
+The kinds, the distributions of the predictions and their strengths were fixed before any power was
+measured. How strong a kind is follows from no test in the table: a test that knew the truth, that
+of Neyman and Pearson, would find it with probability 0.99 (or as near to that as the kind allows).
+Matplotlib is needed for the figure only.
+
+    python docs/benchmarks/test_power.py [--quick] [--jobs N] [--figure FILE]
+"""
+
+import argparse
+from itertools import product
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+from scipy.optimize import brentq
+from scipy.special import expit, logit
+from scipy.stats import norm
+
+from skcalib._inputs.checks import check_predictions
+from skcalib._redraw import draw_labels
+from skcalib.hypothesis_tests import CoxTest, HosmerLemeshowTest, SpiegelhalterTest, UCMETest
+from skcalib.hypothesis_tests._omnibus import Omnibus, adjusted_p_values
+from skcalib.hypothesis_tests._residual_sums import ScoreExcess
+from skcalib.metrics import (
+    cumulative_calibration_error,
+    expected_calibration_error,
+    smooth_calibration_error,
+    smooth_expected_calibration_error,
+)
+
+LEVEL = 0.05
+N_DRAWS = 199
+N_PREDICTIONS = 40  # vectors of predictions for each distribution, n and K
+N_LABELS = 10  # of each kind, for each vector of predictions
+POSSIBLE = 0.99  # power of a test that knows the truth
+N_WAVES = 4
+FIGURE_ROW = 0.18
+
+# Concentrations of a Dirichlet distribution of the predictions.
+DISTRIBUTIONS = {
+    "uniform": lambda n_classes: np.ones(n_classes),
+    "dominated": lambda n_classes: np.array([n_classes] + [0.5] * (n_classes - 1)),
+}
+
+
+# What is true where p (n, K) is predicted. The strength is 0 if the model is calibrated.
+
+
+def tempered(p, power):
+    q = p ** np.broadcast_to(power, len(p))[:, None]
+    return q / q.sum(axis=1, keepdims=True)
+
+
+def with_probability(p, column, value):
+    """The probabilities with new ones of one class in each row; the others keep their ratios."""
+    rows = np.arange(len(p))
+    q = p * ((1 - value) / (1 - p[rows, column]))[:, None]
+    q[rows, column] = value
+    return q
+
+
+def watched(p):
+    """The predicted class, of two classes the second one, its probability and the rank of that."""
+    column = p.argmax(axis=1) if p.shape[1] > 2 else np.ones(len(p), int)
+    c = p[np.arange(len(p)), column]
+    return column, c, (c.argsort().argsort() + 0.5) / len(c)
+
+
+def shifted(p, strength):
+    return with_probability(p, np.zeros(len(p), int), expit(logit(p[:, 0]) + strength))
+
+
+def wave(p, strength):
+    column, c, rank = watched(p)
+    return with_probability(
+        p, column, c + strength * c * (1 - c) * np.sin(2 * np.pi * N_WAVES * rank)
+    )
+
+
+def swapped(p, strength):
+    q = p.copy()
+    q[:, :2] += strength * (p[:, 1::-1] - p[:, :2])
+    return q
+
+
+def one_class(p, strength):
+    centre, own = logit(p[:, 1].mean()), logit(p[:, 1])
+    value = expit(centre + (own - centre) / (1 + strength))
+    return with_probability(p, np.ones(len(p), int), value)
+
+
+def one_side(p, strength):
+    return tempered(p, np.where(watched(p)[2] > 0.5, 1 / (1 + strength), 1.0))
+
+
+def local(p, strength):
+    column, c, rank = watched(p)
+    is_near = (rank > 0.3) & (rank < 0.4)
+    return with_probability(p, column, c + strength * (1 - c) * is_near)
+
+
+# Each with its largest strength; those without one have a fixed strength.
+KINDS = {
+    "calibrated": (lambda p, _: p, None),
+    "temperature 1.3": (lambda p, _: tempered(p, 1 / 1.3), None),
+    "temperature 1/1.3": (lambda p, _: tempered(p, 1.3), None),
+    "overconfident": (lambda p, strength: tempered(p, 1 / (1 + strength)), 9.0),
+    "underconfident": (lambda p, strength: tempered(p, 1 + strength), 9.0),
+    "one side too sure": (one_side, 9.0),
+    "shift": (shifted, 5.0),
+    "wave": (wave, 1.0),
+    "classes swapped": (swapped, 1.0),
+    "one bad class": (one_class, 9.0),
+    "local": (local, 0.95),
+}
+
+
+def predictions(distribution, n_classes, n, rng):
+    p = rng.dirichlet(DISTRIBUTIONS[distribution](n_classes), size=n)
+    return np.maximum(p, 1e-6) / np.maximum(p, 1e-6).sum(axis=1, keepdims=True)
+
+
+def possible_power(p, q, n):
+    """That of the likelihood ratio of q (N, K) and p for n samples, by its normal approximation."""
+    ratio = np.log(q / p)
+    means = [np.sum(proba * ratio, axis=1) for proba in (p, q)]
+    variances = [
+        np.sum(proba * ratio**2, axis=1) - mean**2
+        for proba, mean in zip((p, q), means, strict=True)
+    ]
+    gap = np.sqrt(n) * np.mean(means[1] - means[0])
+    deviations = np.sqrt(np.mean(variances, axis=1))
+    return norm.sf((norm.isf(LEVEL) * deviations[0] - gap) / deviations[1])
+
+
+def strength_of(kind, p, n):
+    """That which a test that knows the truth finds with probability `POSSIBLE`, or the largest."""
+    truth, largest = KINDS[kind]
+    if largest is None:
+        return 0.0
+
+    def excess(strength):
+        return possible_power(p, truth(p, strength), n) - POSSIBLE
+
+    return largest if excess(largest) < 0 else brentq(excess, 1e-4, largest, xtol=1e-4)
+
+
+class Statistics:
+    """All statistics of the same predictions, in batches of labels."""
+
+    metrics = {
+        "smooth CE": (smooth_calibration_error, {}),
+        "smECE": (smooth_expected_calibration_error, {}),
+        "ECE, 15 bins": (expected_calibration_error, {"n_bins": 15}),
+        "cumulative": (cumulative_calibration_error, {}),
+    }
+    signed = ("log_loss", "Brier excess", "Spiegelhalter")
+
+    def __init__(self, p, rng):
+        self.classes = np.arange(p.shape[1])
+        self.shown = p if len(self.classes) > 2 else p[:, 1]
+        label = np.zeros(len(p), int)
+        self.data = check_predictions(label, self.shown, labels=self.classes)
+        self.omnibus = Omnibus(self.data)
+        self.brier = ScoreExcess(self.data, "brier_score_loss")
+        self.is_binary = self.data.is_binary
+        binary = self.data if self.is_binary else self.data.confidence()
+        self.order = binary.canonical_order()
+        binary = binary.take(self.order)
+        points = rng.dirichlet(np.ones(len(self.classes)), size=10)
+        codes = rng.integers(len(self.classes), size=10)
+        self.ucme = UCMETest()._statistic(self.data, points, codes)
+        self.classical = {
+            "Cox": CoxTest()._statistic(binary),
+            "Spiegelhalter": SpiegelhalterTest()._statistic(binary),
+            "Hosmer–Lemeshow": HosmerLemeshowTest()._statistic(binary),
+        }
+
+    def __call__(self, labels):
+        """Values (R,) of each statistic, and their rounding errors."""
+        hits = labels if self.is_binary else labels == self.data.proba.argmax(axis=1)
+        hits = hits[:, self.order].astype(labels.dtype)
+        values = {"Brier excess": (self.brier(labels), 0.0)}
+        for name, (metric, options) in self.metrics.items():
+            options = {"labels": self.classes, **options}
+            values[name] = np.array([metric(y, self.shown, **options) for y in labels]), 0.0
+        for name, (statistic, rounding) in self.classical.items():
+            values[name] = statistic(hits), rounding
+        values["UCME"] = self.ucme[0](labels), self.ucme[1]
+        return values
+
+    def p_values(self, null, labels):
+        """Of each vector of labels (R, n) among those that were drawn from the predictions."""
+        n_null, found = len(null), {}
+        everything = np.concatenate([null, labels])
+        for name, (values, rounding) in self(everything).items():
+            slack = max(rounding, 1e-10 * np.abs(values).max())
+            drawn, ours = np.sort(values[:n_null]), values[n_null:]
+            above = 1 + n_null - np.searchsorted(drawn, ours - slack, side="left")
+            below = 1 + np.searchsorted(drawn, ours + slack, side="right")
+            count = 2 * np.minimum(above, below) if name in self.signed else above
+            found[name] = count / (1 + n_null)
+        values = self.omnibus(everything)
+        for name, p_value in self.combined(values[:n_null], values[n_null:]).items():
+            found[name] = p_value
+        return found
+
+    def combined(self, null, ours):
+        """The omnibus, other combinations of its components, and these by themselves."""
+        names = list(self.omnibus.components)
+        two = {name: self.omnibus.components[name] for name in ("skce", "log_loss")}
+        two = Omnibus.of_components(self.data, two)
+        rows = []
+        for row in ours:
+            values = np.concatenate([row[None], null])
+            p_values = self.omnibus.p_values(values)
+            rows.append(
+                {
+                    "omnibus": share_above(self.omnibus.evidence(values)),
+                    **dict(zip(names, p_values[0], strict=True)),
+                    "smallest of four": adjusted_p_values(p_values).min(),
+                    "skce and log_loss": share_above(two.evidence(values[:, :2])),
+                }
+            )
+        return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+
+def share_above(values):
+    return np.mean(values >= values[0] * (1 - 1e-12))
+
+
+COMPONENTS = ["skce", "log_loss", "level_and_spread", "local"]
+OTHERS = [*Statistics.metrics, "Brier excess", "Cox", "Spiegelhalter", "Hosmer–Lemeshow", "UCME"]
+DEFAULTS = ["omnibus", *COMPONENTS, *OTHERS]
+COMBINATIONS = ["smallest of four", "skce and log_loss"]
+COLUMNS = [*DEFAULTS, *COMBINATIONS, "possible"]
+SETTING = ["n", "K", "predictions", "kind"]
+
+
+def rejections(distribution, n_classes, n, strengths, n_labels, seed):
+    """A row for each kind, with the share of its vectors of labels that each test rejects."""
+    rng = np.random.default_rng([seed, n, n_classes, len(distribution)])
+    p = predictions(distribution, n_classes, n, rng)
+    statistics = Statistics(p, rng)
+    null = draw(p, N_DRAWS, rng)
+    truths = {kind: KINDS[kind][0](p, strength) for kind, strength in strengths.items()}
+    labels = {kind: draw(q, n_labels, rng) for kind, q in truths.items()}
+    p_values = statistics.p_values(null, np.concatenate(list(labels.values())))
+    found = {name: np.split(values <= LEVEL, len(labels)) for name, values in p_values.items()}
+    for number, (kind, q) in enumerate(truths.items()):
+        ratio = np.log(q / p)
+        values = [ratio[np.arange(n), y].sum() for y in (*labels[kind], *null)]
+        own, drawn = np.array(values[:n_labels]), np.array(values[n_labels:])
+        count = 1 + np.sum(drawn >= own[:, None] - 1e-12, axis=1)
+        found.setdefault("possible", []).append(count / (1 + N_DRAWS) <= LEVEL)
+        yield {
+            **dict(zip(SETTING, (n, n_classes, distribution, kind), strict=True)),
+            "strength": strengths[kind],
+            **{name: found[name][number].mean() for name in COLUMNS},
+        }
+
+
+def draw(p, n_draws, rng):
+    return draw_labels(p if p.shape[1] > 2 else p[:, 1], n_draws, rng)
+
+
+def measure(quick, n_jobs):
+    """The mean rates of rejection, and the largest standard error of one."""
+    n_vectors, n_labels = (2, 2) if quick else (N_PREDICTIONS, N_LABELS)
+    tasks = []
+    for n, n_classes, distribution in product((100, 1000), (2, 5, 10), DISTRIBUTIONS):
+        rng = np.random.default_rng(0)
+        many = predictions(distribution, n_classes, 2000 if quick else 20_000, rng)
+        strengths = {kind: strength_of(kind, many, n) for kind in KINDS}
+        setting = (distribution, n_classes, n, strengths, n_labels)
+        tasks += [
+            delayed(lambda *task: list(rejections(*task)))(*setting, k) for k in range(n_vectors)
+        ]
+    rows = pd.DataFrame([row for part in Parallel(n_jobs)(tasks) for row in part])
+    rows = rows.groupby([*SETTING, "strength"], sort=False)[COLUMNS]
+    return rows.mean().reset_index(), rows.sem().max().max()
+
+
+# ---- what is printed
+
+
+def print_table(header, rows):
+    print("| " + " | ".join(header) + " |")
+    print("|" + "---|" * len(header))
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+    print()
+
+
+def print_powers(table):
+    print("## All rates\n")
+    header = ["n", "K", "predictions", "truth", "strength", *COLUMNS]
+    print_table(
+        header,
+        (
+            [str(row.n), str(row.K), row.predictions, row.kind]
+            + [f"{row.strength:.2f}" if row.strength else ""]
+            + [f"{row[name]:.2f}" for name in COLUMNS]
+            for _, row in table.iterrows()
+        ),
+    )
+
+
+def print_behind(table, ours, best, limit, title):
+    gap = best - ours
+    behind = table[gap > limit]
+    print(f"## {title}\n\n{len(behind)} of {len(table)} rows.\n")
+    if len(behind):
+        print_table(
+            ["n", "K", "predictions", "truth", "omnibus", *COMPONENTS],
+            (
+                [str(row.n), str(row.K), row.predictions, row.kind]
+                + [f"{row[name]:.2f}" for name in ("omnibus", *COMPONENTS)]
+                for _, row in behind.iterrows()
+            ),
+        )
+
+
+def print_regret(table):
+    print("## As defaults\n")
+    best = table[DEFAULTS].max(axis=1)
+    lines = []
+    for name in [*DEFAULTS, *COMBINATIONS]:
+        regret = best - table[name]
+        by_n = [regret[table.n == n].mean() for n in (100, 1000)]
+        numbers = [table[name].mean(), regret.mean(), *by_n, regret.max(), table[name].min()]
+        row = table.loc[regret.idxmax()]
+        worst = f"{row.kind}, {row.predictions}, n = {row.n}, K = {row.K}"
+        lines.append([name, *(f"{number:.3f}" for number in numbers), worst])
+    header = "statistic|mean power|mean regret|n = 100|n = 1000|worst regret|least power|worst at"
+    print_table(header.split("|"), lines)
+
+
+def save_figure(table, path):
+    """The rates as a heat map: one column a statistic, one row a kind, for each n and K."""
+    import matplotlib.pyplot as plt
+
+    means = table.groupby(["kind", "n", "K"], sort=False)[COLUMNS].mean()
+    kinds = list(KINDS)
+    settings = list(product((100, 1000), (2, 5, 10)))
+    names = [*DEFAULTS, "possible"]
+    figure, axes = plt.subplots(
+        3, 4, figsize=(15, 12.5), sharey=True, gridspec_kw={"hspace": 0.16, "wspace": 0.05}
+    )
+    for axis, kind in zip(axes.flat, kinds, strict=False):
+        values = np.array([means.loc[(kind, *setting), names] for setting in settings]).T
+        image = axis.imshow(values, cmap="cividis", vmin=0, vmax=1, aspect="auto")
+        for (row, column), value in np.ndenumerate(values):
+            shown = f"{value:.2f}".removeprefix("0")
+            color = "white" if value < 0.5 else "black"
+            axis.text(column, row, shown, ha="center", va="center", fontsize=8, color=color)
+        axis.axvline(2.5, color="white", lw=3)
+        for line in (0.5, len(COMPONENTS) + 0.5, len(DEFAULTS) - 0.5):
+            axis.axhline(line, color="white", lw=2)
+        axis.set_title(kind, fontsize=11)
+        axis.set_yticks(range(len(names)), names, fontsize=9)
+        axis.set_xticks(range(len(settings)), [f"K={k}" for _, k in settings], fontsize=8)
+        axis.tick_params(length=0)
+        axis.spines[:].set_visible(False)
+        for column, n in ((1, 100), (4, 1000)):
+            axis.annotate(
+                f"n = {n}",
+                (column, 0),
+                (0, -17),
+                xycoords=("data", "axes fraction"),
+                textcoords="offset points",
+                ha="center",
+                va="top",
+                fontsize=9,
+            )
+    rest = axes.flat[len(kinds)]
+    rest.axis("off")
+    inner = rest.inset_axes((0.1, 0.6, 0.8, 0.05))
+    figure.colorbar(image, cax=inner, orientation="horizontal", label="share rejected at 0.05")
+    figure.savefig(path, dpi=80, bbox_inches="tight")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--quick", action="store_true", help="few repetitions, to see that it runs")
+    parser.add_argument("--jobs", type=int, default=1, help="number of jobs")
+    parser.add_argument("--figure", help="where to save the figure")
+    options = parser.parse_args()
+    everything, error = measure(options.quick, options.jobs)
+    table = everything[everything.kind != "calibrated"].reset_index(drop=True)
+    n_vectors, n_labels = (2, 2) if options.quick else (N_PREDICTIONS, N_LABELS)
+    print(f"{n_vectors * n_labels} repetitions; largest standard error of a rate {error:.3f}.\n")
+    print_regret(table)
+    best = table[COMPONENTS].max(axis=1)
+    title = "The omnibus more than 0.08 behind its best component"
+    print_behind(table, table.omnibus, best, 0.08, title)
+    title = "The squared kernel error more than 0.08 behind the omnibus"
+    print_behind(table, table.skce, table.omnibus, 0.08, title)
+    print_powers(everything)
+    if options.figure:
+        save_figure(everything, options.figure)
+
+
+if __name__ == "__main__":
+    main()
