@@ -2,12 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -22,6 +20,7 @@ from ..forecasts._either import check_either
 from ..metrics._registry import ALL_METRICS, entry_of, with_params
 from ..metrics._statistic import MetricStatistic, check_takes_given, check_takes_kind
 from ._limits import Resamples
+from ._means import is_mean, is_mean_loss, losses_of
 
 # Samples in a subsample, in units of √n: a small part of all, but enough for 15 bins if n is 100.
 _SUBSAMPLE = 3
@@ -32,16 +31,11 @@ _LARGEST_RATIO = 0.8
 # Numbers of samples that miss a whole number by less are that number.
 _ROUNDING = 1e-6
 
-# The number of parts of which the jackknife leaves out one at a time. The value without a part
-# costs as much as that of all samples, but for a mean it follows from that of the part alone.
+# The number of parts of which the jackknife leaves out one at a time.
 _PARTS = 100
-_PARTS_OF_A_MEAN = 1000
 
 # The estimate of a calibrated model is taken to fall like n^-`_RATE` if the metric is unknown.
 _RATE = 1 / 2
-
-# Functions of scikit-learn that are means over the samples and never negative.
-_MEAN_LOSSES = (log_loss, brier_score_loss)
 
 RESAMPLING_CONSTRAINTS = METRIC_CONSTRAINTS | {
     "metric": [StrOptions(set(ALL_METRICS)), callable],
@@ -118,8 +112,9 @@ class Estimates:
             MetricStatistic(data, function, as_matrix=is_matrix, weighted=weighted)
             for data, is_matrix in zip(models, as_matrix, strict=True)
         ]
-        self.is_mean = entry.is_mean if entry else _is_mean_loss(function)
-        self.may_be_negative = entry.may_be_negative if entry else not _is_mean_loss(function)
+        self.function = function
+        self.is_mean = is_mean(function)
+        self.may_be_negative = entry.may_be_negative if entry else not is_mean_loss(function)
         self.rate = entry.rate if entry else _RATE
         self.weight = models[0].weight
         self.n_samples = len(self.weight)
@@ -141,9 +136,6 @@ class Estimates:
     def of_rows(self, rows: np.ndarray) -> list[float]:
         parts = [statistic.on(statistic.data.take(rows)) for statistic in self.statistics]
         return [part(part.data.outcome[None])[0] for part in parts]
-
-    def of_parts(self, parts: list[np.ndarray]) -> list[list[float]]:
-        return [self.of_rows(rows) for rows in parts]
 
     def without_part(self, part: np.ndarray, k: int) -> list[list[float]]:
         return [self.of_rows(np.flatnonzero(part != k))]
@@ -167,18 +159,17 @@ class Estimates:
         check_enough_to_resample(self)
         values = check_metric_values([self.of_data()])[0]
         rng = check_random_state(random_state)
-        of_parts = self.is_mean and method != "resampling"
-        n_parts = min(self.n_units, _PARTS_OF_A_MEAN if of_parts else _PARTS)
-        part = (rng.permutation(self.n_units) % n_parts)[self.unit]
-        share = np.bincount(part, self.weight)[:, None]
         parallel = Parallel(n_jobs=n_jobs)
-        if of_parts:
-            rows = np.split(np.argsort(part, kind="stable"), np.cumsum(np.bincount(part))[:-1])
-            step = -(-n_parts // MetricStatistic.least_batches)
-            tasks = [delayed(self.of_parts)(rows[k : k + step]) for k in range(0, n_parts, step)]
-            jackknife = (values - share * _values(parallel(tasks))) / (1 - share)
+        losses = None
+        if self.is_mean and method != "resampling":
+            losses = self._losses(values)
+        if losses is not None:
+            share, jackknife = self._without_each_unit(values, losses)
         else:
-            tasks = [delayed(self.without_part)(part, k) for k in range(n_parts)]
+            n_parts = min(self.n_units, _PARTS)
+            part = (rng.permutation(self.n_units) % n_parts)[self.unit]
+            share = np.bincount(part, self.weight)
+            tasks = (delayed(self.without_part)(part, k) for k in range(n_parts))
             jackknife = _values(parallel(tasks))
         subsamples = np.empty((0, len(values) + 1))
         if method == "resampling" or (method == "auto" and not self.is_mean):
@@ -190,19 +181,29 @@ class Estimates:
             subsamples[:, :-1],
             np.minimum(ratio, _LARGEST_RATIO) ** self.rate,
             jackknife,
-            float(1 / np.sum(share**2)) - 1,
+            float(1 / (share @ share)) - 1,
         )
+
+    def _losses(self, values: np.ndarray) -> np.ndarray | None:
+        """The losses (n, C) whose means the values are, if they are known."""
+        losses = [
+            losses_of(self.function, statistic.data, value)
+            for statistic, value in zip(self.statistics, values.tolist(), strict=True)
+        ]
+        known = [one for one in losses if one is not None]
+        return np.column_stack(known) if len(known) == len(losses) else None
+
+    def _without_each_unit(
+        self, values: np.ndarray, losses: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The weights (U,) of the groups, or samples, and the means (U, C) without one of them."""
+        share = np.bincount(self.unit, self.weight)
+        total = [np.bincount(self.unit, self.weight * one) for one in losses.T]
+        return share, (values - np.column_stack(total)) / (1 - share[:, None])
 
 
 def _values(results):
     return check_metric_values([row for rows in results for row in rows])
-
-
-def _is_mean_loss(function):
-    is_sum = not function.keywords.get("normalize", True)
-    while isinstance(function, partial):
-        function = function.func
-    return function in _MEAN_LOSSES and not is_sum
 
 
 def has_several_columns(y_proba: Any) -> bool:
