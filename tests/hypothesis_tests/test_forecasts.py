@@ -23,7 +23,7 @@ from skcalib.forecasts._data import check_forecasts
 from skcalib.hypothesis_tests import (
     CalibrationTest,
     CoxTest,
-    HosmerLemeshowTest,
+    GradeTest,
     SpiegelhalterTest,
     UCMETest,
 )
@@ -586,7 +586,7 @@ def test_bad_input(options, fit_options, match):
         CalibrationTest(**options, n_resamples=5).fit(forecast, y, **fit_options)
 
 
-@pytest.mark.parametrize("test", [UCMETest(), CoxTest(), SpiegelhalterTest(), HosmerLemeshowTest()])
+@pytest.mark.parametrize("test", [UCMETest(), CoxTest(), SpiegelhalterTest(), GradeTest()])
 def test_tests_of_classes_refuse_forecasts(test):
     forecast, y = normal(np.random.default_rng(0), 9)
     for found in (forecast, (forecast.mean(), forecast.std()), stats.norm(forecast.mean())):
