@@ -30,7 +30,8 @@ class HosmerLemeshowTest(ClassicalTest):
         approaches for many samples.
 
     n_resamples : int, default=999
-        Number of vectors of labels that are drawn by the method "conditional".
+        Number of vectors of labels that are drawn by the method "conditional". No p-value is then
+        below ``1 / (n_resamples + 1)``.
 
     ddof : int, default=0
         What is subtracted from the number of groups to get the degrees of freedom, for the method

@@ -30,7 +30,8 @@ class CalibrationSlopeTest(SignedTest):
         approaches for many samples.
 
     n_resamples : int, default=999
-        Number of vectors of labels that are drawn by the method "conditional".
+        Number of vectors of labels that are drawn by the method "conditional". No p-value is then
+        below ``1 / (n_resamples + 1)``, or twice that if it is two-sided.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
