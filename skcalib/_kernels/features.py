@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .functions import Kernel
+from .functions import SMALLEST_BANDWIDTH, Kernel, KernelFamily
 from .gram import gram_diagonal
 
 
@@ -13,6 +13,19 @@ def fourier_features(points: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
     """
     phase = points @ frequencies.T
     return np.hstack([np.cos(phase), np.sin(phase)]) / np.sqrt(len(frequencies))
+
+
+def random_frequencies(
+    family: KernelFamily, bandwidth: float, shape: tuple[int, int], generator: np.random.Generator
+) -> np.ndarray:
+    """Frequencies (D, d) whose waves have the kernel as their mean product (Bochner)."""
+    if family.metric == "cityblock":
+        direction = generator.standard_cauchy(shape)
+    else:
+        direction = generator.standard_normal(shape)
+        if not family.is_gaussian:  # the Cauchy distribution in d dimensions
+            direction /= np.abs(generator.standard_normal((shape[0], 1)))
+    return direction * (family.scale / max(bandwidth, SMALLEST_BANDWIDTH))
 
 
 def pivoted_cholesky(

@@ -13,6 +13,7 @@ from .._sklearn import StrOptions, validate_parameter_constraints
 from ..forecasts import EnsembleForecast
 from ..forecasts._data import ForecastData
 from .checks import check_finite_kernel
+from .features import random_frequencies
 from .functions import KERNELS
 from .gram import gram_quadratic_forms
 from .matching_checks import (
@@ -24,7 +25,7 @@ from .matching_checks import (
     check_options,
 )
 from .matching_features import outcome_features
-from .matching_given import Given, given_of, random_frequencies, raw_points
+from .matching_given import Given, given_of, raw_points
 from .matching_pairs import OutcomePairs, UniformPairs
 from .matching_sums import all_rows, feature_sums, term_sums, times_given
 from .matching_target import (

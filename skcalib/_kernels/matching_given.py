@@ -12,8 +12,8 @@ from .._numerics.crps import gauss_legendre, level_weights
 from .._numerics.median_distance import median_distance
 from ..forecasts import EnsembleForecast, Forecast, GaussianForecast, QuantileForecast
 from .checks import check_kernel
-from .features import pivoted_cholesky
-from .functions import KERNELS, SMALLEST_BANDWIDTH, Kernel, KernelFamily, kernel_values
+from .features import pivoted_cholesky, random_frequencies
+from .functions import KERNELS, Kernel, kernel_values
 from .gram import gram_diagonal
 from .matching_losses import actions, as_losses
 
@@ -194,19 +194,6 @@ def _waves_of_rows(points: np.ndarray, frequencies: np.ndarray, rows: slice) -> 
     np.sin(phase, out=wave[:, n_components:])
     wave *= np.float32(1 / np.sqrt(n_components))
     return wave
-
-
-def random_frequencies(
-    family: KernelFamily, bandwidth: float, shape: tuple[int, int], generator: np.random.Generator
-) -> np.ndarray:
-    """Frequencies (D, d) whose waves have the kernel as their mean product (Bochner)."""
-    if family.metric == "cityblock":
-        direction = generator.standard_cauchy(shape)
-    else:
-        direction = generator.standard_normal(shape)
-        if not family.is_gaussian:  # the Cauchy distribution in d dimensions
-            direction /= np.abs(generator.standard_normal((shape[0], 1)))
-    return direction * (family.scale / max(bandwidth, SMALLEST_BANDWIDTH))
 
 
 # Points

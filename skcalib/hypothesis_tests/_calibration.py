@@ -132,6 +132,9 @@ class CalibrationTest(HypothesisTest):
     component_null_distributions_ : dict of str to ndarray of shape (n_resamples,)
         Of "omnibus": the values of the components for the drawn samples.
 
+    kernel_method_ : {"exact", "pooled", "fourier"}
+        Of "omnibus": how the kernel error was computed (see the notes).
+
     classes_ : ndarray of shape (n_classes,)
         The classes. Not for forecasts.
 
@@ -162,8 +165,9 @@ class CalibrationTest(HypothesisTest):
     are computed for the same drawn labels, at little more than the cost of drawing:
 
     - "skce": the squared kernel error, which finds any error if there are enough samples, and
-      smooth ones and shifts well (two classes with more than 4096 samples are pooled in as many
-      cells of similar predictions);
+      smooth ones and shifts well; of two classes, more than 4096 samples are pooled in as many
+      cells of similar predictions, and of more classes random Fourier features (64 frequencies)
+      take the place of the kernel where all pairs would take more than about ten seconds;
     - "log_loss": the log loss minus its expectation :math:`\sum_i w_i H(p_i)`, which finds
       predictions that are too sure or not sure enough;
     - "level_and_spread": for each class, the score statistics of intercept and slope of a logistic
@@ -393,6 +397,7 @@ class CalibrationTest(HypothesisTest):
         values = np.concatenate([compared, null])
         p_values = omnibus.p_values(values)
         together = omnibus.evidence(values)
+        self.kernel_method_ = omnibus.kernel_method
         self.statistic_ = float(together[0])
         self.null_distribution_ = together[1:]
         self.p_value_ = redrawn_p_value(self.statistic_, self.null_distribution_)
@@ -438,6 +443,7 @@ _DRAWN = (
     "adjusted_p_values_",
     "component_statistics_",
     "component_null_distributions_",
+    "kernel_method_",
 )
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from .._inputs.predictions import Predictions
+from .._kernels.fourier_error import AnyKernelError, FourierKernelError
 from .._kernels.functions import KERNELS
-from .._kernels.squared_error import SquaredKernelError
 from ._base import TIE
 from ._residual_sums import (
     MOST_CELLS,
@@ -15,14 +15,22 @@ from ._residual_sums import (
     ScoreExcess,
 )
 
+# Multiplications of the exact kernel error that take about ten seconds.
+_MULTIPLICATIONS = 2e11
+
+# Random frequencies of the kernel error where it would take longer.
+_N_COMPONENTS = 64
+
 
 class Omnibus(ResidualStatistic):
     """The values of all components, (R, C)."""
 
-    def __init__(self, data: Predictions, **options) -> None:
+    def __init__(
+        self, data: Predictions, *, n_resamples: int = 999, seed: int = 0, **options
+    ) -> None:
         self.data = data
         self.components = {
-            "skce": _kernel_error(data, options),
+            "skce": _kernel_error(data, n_resamples, seed, options),
             "log_loss": ScoreExcess(data, "log_loss"),
             "level_and_spread": LevelAndSpread(data),
             "local": LocalGaps(data),
@@ -33,6 +41,12 @@ class Omnibus(ResidualStatistic):
         omnibus = cls.__new__(cls)
         omnibus.data, omnibus.components = data, components
         return omnibus
+
+    @property
+    def kernel_method(self) -> str:
+        """How the kernel error is computed: of all pairs, of cells, or by random features."""
+        kinds = {PooledKernelError: "pooled", FourierKernelError: "fourier"}
+        return kinds.get(type(self.components["skce"]), "exact")
 
     def on(self, data: Predictions) -> "Omnibus":
         components = {name: one.on(data) for name, one in self.components.items()}
@@ -102,12 +116,21 @@ def adjusted_p_values(p_values: np.ndarray) -> np.ndarray:
     return np.searchsorted(smallest, p_values[0], side="right") / len(smallest)
 
 
-def _kernel_error(data, options):
-    """The exact squared kernel error, or for many samples of two classes that of pooled ones."""
+def _kernel_error(data, n_resamples, seed, options):
+    """The exact squared kernel error, or what takes its place where that would take long.
+
+    That is the error of pooled predictions for two classes, else that of random features.
+    """
     kernel = options.get("kernel", "total-variation")
-    on_a_line = data.is_binary and not callable(kernel) and not KERNELS[kernel].is_gaussian
-    if on_a_line and len(data.weight) > MOST_CELLS and "class_kernel" not in options:
-        return PooledKernelError(data, kernel=kernel, bandwidth=options.get("bandwidth", "median"))
-    if len(data.weight) == 1:
+    is_plain = not options.keys() - {"kernel", "bandwidth"} and not callable(kernel)
+    n = len(data.weight)
+    if is_plain and data.is_binary and not KERNELS[kernel].is_gaussian:
+        if n > MOST_CELLS:
+            bandwidth = options.get("bandwidth", "median")
+            return PooledKernelError(data, kernel=kernel, bandwidth=bandwidth)
+    elif is_plain and n**2 * len(data.classes) * n_resamples > _MULTIPLICATIONS:
+        fourier = {"method": "fourier", "n_components": _N_COMPONENTS, "random_state": seed}
+        options = options | fourier
+    if n == 1:
         options = options | {"estimator": "biased"}
-    return SquaredKernelError.from_options(data, **options)
+    return AnyKernelError.from_options(data, **options)

@@ -42,7 +42,8 @@ def statistic_of(test, data, *, weighted):
         return _of_residual_sums(name, test, data, chosen)
     metric = _metric_of(name, data.kind)
     function = metric.function if metric else name
-    if data.kind == "forecasts" and takes(function, "random_state"):
+    is_random = data.kind == "forecasts" or chosen.get("method") == "fourier"
+    if is_random and takes(function, "random_state"):
         chosen = {"random_state": _seed_apart(test.random_state)} | chosen
     batched = metric.statistic if metric else None
     if (
@@ -75,7 +76,8 @@ def _of_residual_sums(name, test, data, chosen):
             "draws. Use method='conditional', which is exact."
         )
     if name == "omnibus":
-        return Omnibus(data, **chosen)
+        seed = _seed_apart(test.random_state)
+        return Omnibus(data, n_resamples=test.n_resamples, seed=seed, **chosen)
     if chosen:
         raise ValueError(
             f"statistic={name!r} has no options; found {', '.join(map(repr, chosen))}. Leave them "

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from .._kernels.decisions import DecisionGaps
+from .._kernels.fourier_error import AnyKernelError
 from .._kernels.matching import MatchingError
-from .._kernels.squared_error import SquaredKernelError
 from ._binned import expected_calibration_error
 from ._conditional import (
     conditional_kernel_calibration_error,
@@ -44,7 +44,7 @@ class Metric:
     may_be_negative: bool = False  # the value on a whole distribution, not an estimate of it
     rate: float = 1 / 2  # the estimate of a calibrated model falls like n^-rate
     # what evaluates batches of outcomes
-    statistic: type[SquaredKernelError | MatchingError | DecisionGaps] | None = None
+    statistic: type[AnyKernelError | MatchingError | DecisionGaps] | None = None
     in_report: bool = False
 
     @property
@@ -71,7 +71,7 @@ METRICS = {
         Metric(level_set_calibration_error, "n log n"),
         Metric(integrated_calibration_index, "n log n"),
         Metric(kernel_calibration_error, "n²"),
-        Metric(squared_kernel_calibration_error, "n²", statistic=SquaredKernelError),
+        Metric(squared_kernel_calibration_error, "n²", statistic=AnyKernelError),
         Metric(joint_kernel_calibration_error, "n²"),
         Metric(conditional_kernel_calibration_error, "n³"),
         Metric(

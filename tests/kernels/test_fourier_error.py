@@ -1,0 +1,133 @@
+"""The squared kernel error by random features."""
+
+import numpy as np
+import pytest
+from problems import random_problem
+
+from skcalib._inputs.checks import check_predictions
+from skcalib._kernels.features import random_frequencies
+from skcalib._kernels.fourier_error import FourierKernelError
+from skcalib._kernels.functions import KERNELS
+from skcalib._redraw import draw_labels
+from skcalib.hypothesis_tests import CalibrationTest
+from skcalib.metrics import squared_kernel_calibration_error
+
+
+def by_loops(data, labels, error):
+    """The estimate in double precision, from the same frequencies."""
+    options, matrix, weight = error.options, data.matrix, data.weight
+    frequencies = random_frequencies(
+        KERNELS[options["kernel"]],
+        options["bandwidth"],
+        (options["n_components"], matrix.shape[1]),
+        np.random.default_rng(options["seed"]),
+    )
+    kernel = np.cos((matrix[:, None] - matrix) @ frequencies.T).mean(axis=2)
+    residual = (labels[:, None] == np.arange(matrix.shape[1])) - matrix
+    m = options["class_kernel"]
+    terms = kernel * (residual @ (np.eye(len(matrix.T)) if m is None else m) @ residual.T)
+    terms *= np.outer(weight, weight)
+    if options["estimator"] == "biased":
+        return terms.sum()
+    np.fill_diagonal(terms, 0.0)
+    return terms.sum() / (1 - weight @ weight)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+@pytest.mark.parametrize("estimator", ["biased", "unbiased"])
+@pytest.mark.parametrize("with_class_kernel", [False, True])
+def test_sums_by_class_equal_loops(n_classes, kernel, estimator, with_class_kernel, monkeypatch):
+    monkeypatch.setattr("skcalib._kernels.fourier_error._BLOCK", 7)  # several blocks
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 40, n_classes)
+    data = check_predictions(label, proba, sample_weight=rng.random(40))
+    root = rng.normal(size=(n_classes, n_classes))
+    error = FourierKernelError(
+        data,
+        kernel=kernel,
+        estimator=estimator,
+        n_components=6,
+        seed=1,
+        class_kernel=root @ root.T if with_class_kernel else None,
+    )
+    labels = draw_labels(data.proba, 3, rng)
+    expected = [by_loops(data, row, error) for row in labels]
+    np.testing.assert_allclose(error(labels), expected, atol=2e-6)
+    ones = error.of_signs(np.ones((1, 40)))
+    np.testing.assert_allclose(ones, error(data.label[None]), atol=1e-7)
+
+
+def test_signs_multiply_residuals():
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 30, 3)
+    data = check_predictions(label, proba)
+    error = FourierKernelError(data, n_components=5, estimator="biased")
+    features = error.features.astype(float) * error.largest
+    residual = (label[:, None] == np.arange(3)) - data.matrix
+    signs = rng.choice([-1.0, 1.0], size=(4, 30))
+    expected = [np.sum(((features * row[:, None]).T @ residual) ** 2) for row in signs]
+    np.testing.assert_allclose(error.of_signs(signs), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+def test_mean_over_frequencies_is_the_exact_error(kernel):
+    label, proba = random_problem(np.random.default_rng(0), 60, 3)
+    exact = squared_kernel_calibration_error(label, proba, kernel=kernel)
+    drawn = [
+        squared_kernel_calibration_error(
+            label, proba, kernel=kernel, method="fourier", n_components=100, random_state=seed
+        )
+        for seed in range(60)
+    ]
+    assert np.mean(drawn) == pytest.approx(exact, abs=4 * np.std(drawn) / np.sqrt(60))
+    assert np.std(drawn) < 0.1 * squared_kernel_calibration_error(
+        label, proba, kernel=kernel, estimator="biased"
+    )
+
+
+def test_test_by_random_features():
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.ones(4), size=300)
+    options = {"metric_params": {"method": "fourier", "n_components": 50}, "random_state": 0}
+    test = CalibrationTest("skce", n_resamples=99, **options)
+    calibrated = draw_labels(proba, 1, rng)[0]
+    assert test.fit(proba, calibrated).p_value_ > 0.05
+    metric = squared_kernel_calibration_error(
+        calibrated, proba, method="fourier", n_components=50, random_state=0
+    )
+    assert abs(test.statistic_ - metric) < 1e-3  # other frequencies
+    order = rng.permutation(300)
+    p_value = test.p_value_
+    assert test.fit(proba[order], calibrated[order]).p_value_ == p_value
+    assert test.fit(proba, rng.integers(4, size=300)).p_value_ == 0.01
+
+
+def test_omnibus_takes_random_features_where_pairs_would_take_long(monkeypatch):
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.ones(3), size=100)
+    label = draw_labels(proba, 1, rng)[0]
+    test = CalibrationTest(n_resamples=19, random_state=0).fit(proba, label)
+    assert test.kernel_method_ == "exact"
+    exact = test.component_statistics_["skce"]
+    monkeypatch.setattr("skcalib.hypothesis_tests._omnibus._MULTIPLICATIONS", 1e4)
+    test.fit(proba, label)
+    assert test.kernel_method_ == "fourier"
+    assert test.component_statistics_["skce"] == pytest.approx(exact, abs=3e-3)
+    assert test.component_statistics_["skce"] != exact
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kernel": lambda s, t: s @ t.T}, "needs a named kernel"),
+        ({"estimator": "linear"}, "'unbiased' and 'biased'; found 'linear'"),
+        ({"n_components": 0}, "'n_components'"),
+    ],
+)
+def test_bad_options(options, message):
+    label, proba = random_problem(np.random.default_rng(0), 20, 3)
+    with pytest.raises(ValueError, match=message):
+        squared_kernel_calibration_error(label, proba, method="fourier", **options)
+    with pytest.raises(ValueError, match=message):
+        CalibrationTest("skce", metric_params={"method": "fourier"} | options).fit(proba, label)
