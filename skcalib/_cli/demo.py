@@ -13,7 +13,8 @@ from .._sklearn import check_matplotlib_support
 from ..display import ReliabilityDisplay
 from ..recalibration import RecalibratedClassifier
 from ..report import calibration_report
-from ..report._text import LEVEL, REMEDY, format_report, format_row
+from ..report._findings import LEVEL
+from ..report._text import REMEDY, format_report, format_row
 
 # The numbers that the table of changes shows.
 _CHANGES = ("smooth_calibration_error", "expected_calibration_error", "log_loss", "p_value")

@@ -7,13 +7,12 @@ from .._numerics.proper import PROPER_LOSSES
 from ..hypothesis_tests import CalibrationTest
 from ..metrics import calibration_distance_bounds
 from ..metrics._registry import METRICS
+from ._findings import findings
 
-# For more than two classes the test multiplies n × n by n × (classes · resamples) matrices. This
-# many multiplications take about ten seconds.
-_MULTIPLICATIONS = 2e11
-
-# For two classes, this many draws of a label take about eight seconds.
-_DRAWS = 3e8
+# Seconds that the test may take, and those for each drawn label: of one, and of each class.
+_SECONDS = 20.0
+_SECONDS_PER_LABEL = 3e-8
+_SECONDS_PER_CLASS = 1e-9
 
 
 def _reductions(predictions):
@@ -57,21 +56,19 @@ def measure(predictions):
 
 
 def run_test(predictions, random_state):
-    """The numbers of the calibration test, on a random part of the samples if all take minutes."""
-    test = CalibrationTest(labels=np.arange(len(predictions.classes)), random_state=random_state)
-    if predictions.is_binary:
-        affordable = _DRAWS / test.n_resamples
-    else:
-        affordable = np.sqrt(_MULTIPLICATIONS / (len(predictions.classes) * test.n_resamples))
-    n_tested = min(len(predictions.label), int(affordable))
+    """The numbers of the calibration test, and what it found, in words.
+
+    They are of a random part of the samples, if all would take longer than a few seconds.
+    """
+    n_classes = len(predictions.classes)
+    test = CalibrationTest(labels=np.arange(n_classes), random_state=random_state)
+    per_label = _SECONDS_PER_LABEL + n_classes * _SECONDS_PER_CLASS
+    n_tested = min(len(predictions.label), int(_SECONDS / (per_label * test.n_resamples)))
     tested = predictions
     if n_tested < len(predictions.label):
         tested = predictions.take(random_state.permutation(len(predictions.label))[:n_tested])
-    if n_tested == 1:
-        test.set_params(estimator="biased")
     test.fit(tested.proba, tested.label, sample_weight=tested.weight)
-    return {
-        "squared_kernel_calibration_error": test.statistic_,
-        "p_value": test.p_value_,
-        "n_tested": n_tested,
-    }
+    numbers = {"p_value": test.p_value_}
+    numbers |= {f"p_value_{name}": p for name, p in test.adjusted_p_values_.items()}
+    numbers["n_tested"] = n_tested
+    return numbers, findings(test, tested)

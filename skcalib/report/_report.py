@@ -69,9 +69,10 @@ def calibration_report(
         "mean_confidence", "brier_score_loss", "log_loss", "smooth_calibration_error",
         "expected_calibration_error" (for more than two classes these two end in "_confidence" and
         "_classwise"), "distance_lower_bound", "distance_upper_bound" (between which the distance to
-        calibration lies; for more than two classes they end in "_confidence"),
-        "squared_kernel_calibration_error", "p_value", "n_tested" (the number of samples in the last
-        two) and "advice".
+        calibration lies; for more than two classes they end in "_confidence"), "p_value", and the
+        adjusted p-values of the components of the test, "p_value_skce", "p_value_log_loss",
+        "p_value_level_and_spread" and "p_value_local", "n_tested" (the number of samples in these)
+        and "advice".
 
         For forecasts the keys are "n_samples", "continuous_ranked_probability_loss",
         "quantile_calibration_error", "coverage_50", "coverage_80", "coverage_95" (shares of the
@@ -89,11 +90,10 @@ def calibration_report(
 
     Notes
     -----
-    The p-value is that of ``CalibrationTest()``. With many samples (300 000 for two classes,
-    fewer for more) the test and its statistic use a random part of them, so that the report takes
-    seconds; the report says how many. The bandwidth of that statistic is the median for the
-    predictions at hand, so its values for two models are not comparable. The log loss is
-    scikit-learn's, which keeps probabilities 2.2e-16 away from 0 and 1 and so is finite.
+    The p-value is that of ``CalibrationTest()``. With many samples (more than 600 000 of two
+    classes, fewer of many) the test uses a random part of them, so that the report takes seconds;
+    the report says how many. The log loss is scikit-learn's, which keeps probabilities 2.2e-16 away
+    from 0 and 1 and so is finite.
 
     Of forecasts, at most 1000 samples are tested: by ``CalibrationTest()``, and for
     "quantile_p_value" by ``CalibrationTest("quantile_calibration_error")``, which finds what is
@@ -134,6 +134,7 @@ def calibration_report(
     predictions = check_predictions(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
-    numbers = measure(predictions) | run_test(predictions, rng)
-    numbers["advice"] = advice(numbers, predictions)
+    tested, found = run_test(predictions, rng)
+    numbers = measure(predictions) | tested
+    numbers["advice"] = advice(numbers, predictions, found)
     return numbers if output_dict else format_report(numbers)

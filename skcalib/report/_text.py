@@ -3,10 +3,10 @@
 import textwrap
 
 import numpy as np
+from sklearn.metrics import roc_auc_score
 
 from ..metrics._registry import METRICS
-
-LEVEL = 0.05
+from ._findings import LEVEL
 
 # What to do about miscalibration; for predictions that have been recalibrated, more data.
 REMEDY = (
@@ -15,28 +15,54 @@ REMEDY = (
 )
 
 
-def advice(numbers, predictions):
+def advice(numbers, predictions, found):
+    """A verdict by the p-value, what was found to be wrong, and a remedy."""
     p_value = numbers["p_value"]
-    matrix, label = predictions.matrix, predictions.label
-    n_impossible = np.sum(matrix[np.arange(len(label)), label] == 0)
-    if n_impossible:
-        verdict = f"Miscalibrated: {n_impossible} label(s) occurred that had probability 0"
-    elif p_value < LEVEL:
-        verdict = f"Miscalibrated (p = {p_value:.3g})"
-    else:
+    if _ranks_backwards(predictions):
+        return (
+            "The probabilities rank the labels backwards: what is predicted to be more likely "
+            "happens less often. Check which column, and which pos_label, they belong to before "
+            "anything else."
+        )
+    if p_value >= LEVEL:
         return (
             f"No evidence of miscalibration (p = {p_value:.3g}): a calibrated model often deviates "
             "as much. Few samples cannot show more."
         )
-    confidence = matrix.max(axis=1)
-    noise = np.sqrt(np.sum(predictions.weight**2 * confidence * (1 - confidence)))
-    excess = numbers["mean_confidence"] - numbers["accuracy"]
-    if abs(excess) > 2 * noise:
-        direction = "overconfident" if excess > 0 else "underconfident"
-        kind = f"on average it is {direction} by {abs(excess):.3f}"
-    else:
-        kind = "though the mean confidence agrees with the accuracy"
-    return f"{verdict}; {kind}. {REMEDY}"
+    verdict = f"Miscalibrated (p = {p_value:.3g})"
+    what = "; ".join(found) or "several small differences add up"
+    size = _smooth_error(numbers)
+    if size < _SMALL:
+        what += (
+            f". By the smooth calibration error of {size:.2g} that is little, and may not matter: "
+            f"{numbers['n_tested']} samples can see small differences"
+        )
+    return f"{verdict}: {what}. {REMEDY}"
+
+
+# A smooth calibration error below this is called small.
+_SMALL = 0.01
+
+# Probabilities rank labels backwards if their area under the curve is this many standard deviations
+# below one half.
+_CLEAR = 4.0
+
+
+def _smooth_error(numbers):
+    """That of the confidence, if there are more than two classes."""
+    names = ("smooth_calibration_error", "smooth_calibration_error_confidence")
+    return next(numbers[name] for name in names if name in numbers)
+
+
+def _ranks_backwards(predictions):
+    """Whether, of two classes, the one predicted to be less likely clearly happens more often."""
+    if not predictions.is_binary or predictions.label.min() == predictions.label.max():
+        return False
+    weight, label = predictions.weight, predictions.label
+    area = roc_auc_score(label, predictions.proba, sample_weight=weight)
+    parts = [weight[label == k] / weight[label == k].sum() for k in (0, 1)]
+    deviation = np.sqrt(sum(part @ part for part in parts) / 12)  # that of ranks without a relation
+    return area < 0.5 - _CLEAR * deviation
 
 
 _TITLES = {
@@ -47,8 +73,11 @@ _TITLES = {
     **{name: entry.title for name, entry in METRICS.items() if entry.in_report},
     "distance_lower_bound": "distance to calibration{}, at least",
     "distance_upper_bound": "distance to calibration{}, at most",
-    "squared_kernel_calibration_error": METRICS["squared_kernel_calibration_error"].title,
     "p_value": "p-value of the calibration test",
+    "p_value_skce": "  of its kernel error (adjusted)",
+    "p_value_log_loss": "  of its log loss",
+    "p_value_level_and_spread": "  of level and spread of each class",
+    "p_value_local": "  of gaps in ranges of confidence",
 }
 
 
@@ -67,8 +96,7 @@ def _title(key):
 
 def format_row(key, *values):
     """A line of the report: the title of a number, and its values."""
-    digits = "9.1e" if key == "squared_kernel_calibration_error" else "9.4f"
-    return f"{_title(key):<48}" + "  ".join(format(value, digits) for value in values)
+    return f"{_title(key):<48}" + "  ".join(format(value, "9.4f") for value in values)
 
 
 def format_report(numbers):
@@ -76,5 +104,5 @@ def format_report(numbers):
     lines = [f"Calibration of {n_samples} predictions, {numbers['n_classes']} classes", ""]
     lines += [format_row(key, value) for key, value in numbers.items() if _title(key)]
     if n_tested < n_samples:
-        lines.append(f"(the last two numbers are of {n_tested} samples, chosen at random)")
+        lines.append(f"(the p-values are of {n_tested} samples, chosen at random)")
     return "\n".join([*lines, "", textwrap.fill(numbers["advice"], width=76)])
