@@ -32,11 +32,11 @@ from skcalib.metrics import (
 
 LEVEL = 0.05
 N_DRAWS = 199
-N_PREDICTIONS = 40  # vectors of predictions for each distribution, n and K
-N_LABELS = 10  # of each kind, for each vector of predictions
+N_PREDICTIONS = 20  # vectors of predictions for each distribution, n and K
+N_LABELS = 20  # of each kind, for each vector of predictions
+N_LABELS_OF_SLOW = 10  # the same for statistics that take long
 POSSIBLE = 0.99  # power of a test that knows the truth
 N_WAVES = 4
-FIGURE_ROW = 0.18
 
 # Concentrations of a Dirichlet distribution of the predictions.
 DISTRIBUTIONS = {
@@ -150,81 +150,82 @@ def strength_of(kind, p, n):
 class Statistics:
     """All statistics of the same predictions, in batches of labels."""
 
-    metrics = {
+    slow = {
         "smooth CE": (smooth_calibration_error, {}),
         "smECE": (smooth_expected_calibration_error, {}),
         "ECE, 15 bins": (expected_calibration_error, {"n_bins": 15}),
         "cumulative": (cumulative_calibration_error, {}),
     }
-    signed = ("log_loss", "Brier excess", "Spiegelhalter")
+    two_sided = ("Brier excess", "Spiegelhalter")
 
     def __init__(self, p, rng):
-        self.classes = np.arange(p.shape[1])
-        self.shown = p if len(self.classes) > 2 else p[:, 1]
-        label = np.zeros(len(p), int)
-        self.data = check_predictions(label, self.shown, labels=self.classes)
-        self.omnibus = Omnibus(self.data)
-        self.brier = ScoreExcess(self.data, "brier_score_loss")
-        self.is_binary = self.data.is_binary
-        binary = self.data if self.is_binary else self.data.confidence()
+        n_classes = p.shape[1]
+        data = check_predictions(
+            np.zeros(len(p), int), p if n_classes > 2 else p[:, 1], labels=range(n_classes)
+        )
+        self.omnibus = Omnibus(data)
+        names = ("skce", "log_loss")
+        self.two = Omnibus.of_components(data, {key: self.omnibus.components[key] for key in names})
+        # confidence and whether the prediction is right, or the probability of the second class
+        binary = data if data.is_binary else data.confidence()
+        self.hit = 1 if data.is_binary else p.argmax(axis=1)
         self.order = binary.canonical_order()
         binary = binary.take(self.order)
-        points = rng.dirichlet(np.ones(len(self.classes)), size=10)
-        codes = rng.integers(len(self.classes), size=10)
-        self.ucme = UCMETest()._statistic(self.data, points, codes)
-        self.classical = {
+        self.proba = binary.proba
+        points = rng.dirichlet(np.ones(n_classes), size=10)
+        codes = rng.integers(n_classes, size=10)
+        self.of_labels = {
+            "Brier excess": (ScoreExcess(data, "brier_score_loss"), 0.0),
+            "UCME": UCMETest()._statistic(data, points, codes),
+        }
+        self.of_hits = {
             "Cox": CoxTest()._statistic(binary),
             "Spiegelhalter": SpiegelhalterTest()._statistic(binary),
             "Hosmer–Lemeshow": HosmerLemeshowTest()._statistic(binary),
         }
 
-    def __call__(self, labels):
-        """Values (R,) of each statistic, and their rounding errors."""
-        hits = labels if self.is_binary else labels == self.data.proba.argmax(axis=1)
-        hits = hits[:, self.order].astype(labels.dtype)
-        values = {"Brier excess": (self.brier(labels), 0.0)}
-        for name, (metric, options) in self.metrics.items():
-            options = {"labels": self.classes, **options}
-            values[name] = np.array([metric(y, self.shown, **options) for y in labels]), 0.0
-        for name, (statistic, rounding) in self.classical.items():
-            values[name] = statistic(hits), rounding
-        values["UCME"] = self.ucme[0](labels), self.ucme[1]
-        return values
+    def hits(self, labels):
+        return (labels == self.hit)[:, self.order].astype(np.int32)
 
     def p_values(self, null, labels):
         """Of each vector of labels (R, n) among those that were drawn from the predictions."""
-        n_null, found = len(null), {}
         everything = np.concatenate([null, labels])
-        for name, (values, rounding) in self(everything).items():
-            slack = max(rounding, 1e-10 * np.abs(values).max())
-            drawn, ours = np.sort(values[:n_null]), values[n_null:]
-            above = 1 + n_null - np.searchsorted(drawn, ours - slack, side="left")
-            below = 1 + np.searchsorted(drawn, ours + slack, side="right")
-            count = 2 * np.minimum(above, below) if name in self.signed else above
-            found[name] = count / (1 + n_null)
+        hits, found = self.hits(everything), {}
+        for statistics, drawn in ((self.of_labels, everything), (self.of_hits, hits)):
+            for name, (statistic, rounding) in statistics.items():
+                values = statistic(drawn)
+                found[name] = shares_beyond(values, len(null), name in self.two_sided, rounding)
         values = self.omnibus(everything)
-        for name, p_value in self.combined(values[:n_null], values[n_null:]).items():
-            found[name] = p_value
+        rows = [self.combined(row, values[: len(null)]) for row in values[len(null) :]]
+        return found | {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+    def slow_p_values(self, null, labels):
+        hits, found = self.hits(np.concatenate([null, labels])), {}
+        for name, (metric, options) in self.slow.items():
+            values = np.array([metric(hit, self.proba, **options) for hit in hits])
+            found[name] = shares_beyond(values, len(null))
         return found
 
-    def combined(self, null, ours):
-        """The omnibus, other combinations of its components, and these by themselves."""
-        names = list(self.omnibus.components)
-        two = {name: self.omnibus.components[name] for name in ("skce", "log_loss")}
-        two = Omnibus.of_components(self.data, two)
-        rows = []
-        for row in ours:
-            values = np.concatenate([row[None], null])
-            p_values = self.omnibus.p_values(values)
-            rows.append(
-                {
-                    "omnibus": share_above(self.omnibus.evidence(values)),
-                    **dict(zip(names, p_values[0], strict=True)),
-                    "smallest of four": adjusted_p_values(p_values).min(),
-                    "skce and log_loss": share_above(two.evidence(values[:, :2])),
-                }
-            )
-        return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    def combined(self, row, null):
+        """The omnibus, its components, and other combinations of these."""
+        values = np.concatenate([row[None], null])
+        p_values = self.omnibus.p_values(values)
+        return {
+            "omnibus": share_above(self.omnibus.evidence(values)),
+            **dict(zip(self.omnibus.components, p_values[0], strict=True)),
+            "smallest of four": adjusted_p_values(p_values).min(),
+            "skce and log_loss": share_above(self.two.evidence(values[:, :2])),
+        }
+
+
+def shares_beyond(values, n_null, is_two_sided=False, rounding=0.0):
+    """P-values of all but the first values, which were drawn under the hypothesis."""
+    slack = max(rounding, 1e-10 * np.abs(values).max())
+    null, ours = np.sort(values[:n_null]), values[n_null:]
+    count = 1 + n_null - np.searchsorted(null, ours - slack, side="left")
+    if is_two_sided:
+        count = 2 * np.minimum(count, 1 + np.searchsorted(null, ours + slack, side="right"))
+    return count / (1 + n_null)
 
 
 def share_above(values):
@@ -232,7 +233,7 @@ def share_above(values):
 
 
 COMPONENTS = ["skce", "log_loss", "level_and_spread", "local"]
-OTHERS = [*Statistics.metrics, "Brier excess", "Cox", "Spiegelhalter", "Hosmer–Lemeshow", "UCME"]
+OTHERS = [*Statistics.slow, "Brier excess", "Cox", "Spiegelhalter", "Hosmer–Lemeshow", "UCME"]
 DEFAULTS = ["omnibus", *COMPONENTS, *OTHERS]
 COMBINATIONS = ["smallest of four", "skce and log_loss"]
 COLUMNS = [*DEFAULTS, *COMBINATIONS, "possible"]
@@ -245,21 +246,30 @@ def rejections(distribution, n_classes, n, strengths, n_labels, seed):
     p = predictions(distribution, n_classes, n, rng)
     statistics = Statistics(p, rng)
     null = draw(p, N_DRAWS, rng)
-    truths = {kind: KINDS[kind][0](p, strength) for kind, strength in strengths.items()}
-    labels = {kind: draw(q, n_labels, rng) for kind, q in truths.items()}
-    p_values = statistics.p_values(null, np.concatenate(list(labels.values())))
+    truths = [KINDS[kind][0](p, strength) for kind, strength in strengths.items()]
+    labels = [draw(q, n_labels, rng) for q in truths]
+    p_values = statistics.p_values(null, np.concatenate(labels))
+    few = [some[:N_LABELS_OF_SLOW] for some in labels]
+    p_values |= statistics.slow_p_values(null, np.concatenate(few))
     found = {name: np.split(values <= LEVEL, len(labels)) for name, values in p_values.items()}
-    for number, (kind, q) in enumerate(truths.items()):
-        ratio = np.log(q / p)
-        values = [ratio[np.arange(n), y].sum() for y in (*labels[kind], *null)]
-        own, drawn = np.array(values[:n_labels]), np.array(values[n_labels:])
-        count = 1 + np.sum(drawn >= own[:, None] - 1e-12, axis=1)
-        found.setdefault("possible", []).append(count / (1 + N_DRAWS) <= LEVEL)
-        yield {
+    found["possible"] = [
+        most_powerful(np.log(q / p), null, drawn) for q, drawn in zip(truths, labels, strict=True)
+    ]
+    return [
+        {
             **dict(zip(SETTING, (n, n_classes, distribution, kind), strict=True)),
-            "strength": strengths[kind],
+            "strength": strength,
             **{name: found[name][number].mean() for name in COLUMNS},
         }
+        for number, (kind, strength) in enumerate(strengths.items())
+    ]
+
+
+def most_powerful(ratio, null, labels):
+    """Whether the likelihood ratio (n, K) rejects each vector of labels."""
+    rows = np.arange(len(ratio))
+    values = np.array([ratio[rows, y].sum() for y in (*null, *labels)])
+    return shares_beyond(values, len(null)) <= LEVEL
 
 
 def draw(p, n_draws, rng):
@@ -275,9 +285,7 @@ def measure(quick, n_jobs):
         many = predictions(distribution, n_classes, 2000 if quick else 20_000, rng)
         strengths = {kind: strength_of(kind, many, n) for kind in KINDS}
         setting = (distribution, n_classes, n, strengths, n_labels)
-        tasks += [
-            delayed(lambda *task: list(rejections(*task)))(*setting, k) for k in range(n_vectors)
-        ]
+        tasks += [delayed(rejections)(*setting, seed) for seed in range(n_vectors)]
     rows = pd.DataFrame([row for part in Parallel(n_jobs)(tasks) for row in part])
     rows = rows.groupby([*SETTING, "strength"], sort=False)[COLUMNS]
     return rows.mean().reset_index(), rows.sem().max().max()
