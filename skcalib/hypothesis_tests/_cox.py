@@ -4,16 +4,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 from scipy.stats import chi2
-from sklearn.exceptions import ConvergenceWarning
 
-from .._numerics.logistic import logistic_fit
-from .._numerics.logistic_batch import ROUNDING, likelihood_gains
+from .._numerics.logistic_batch import likelihood_gains
 from .._numerics.logits import log_odds
 from .._types import RandomState
-from .._warnings import warn
+from ..metrics._clinical import logistic_line
 from ._classical import ClassicalTest
-
-_MOST_STEPS = 200
 
 # Nodes of the mean over a circle, which converges faster than any power of their number.
 _N_ANGLES = 1000
@@ -162,7 +158,7 @@ class CoxTest(ClassicalTest):
 
     def _statistic(self, data):
         weight, logits = data.weight, log_odds(data.proba)  # ascending
-        self.intercept_, self.slope_ = logistic_line(logits, data.label, weight)
+        self.intercept_, self.slope_ = logistic_line(data)
         if logits[0] == logits[-1]:
             self.degrees_of_freedom_ = 1
             scale, self._spread = data.share_of_one_sample, 0.0
@@ -173,45 +169,12 @@ class CoxTest(ClassicalTest):
         def statistic(labels):
             return np.maximum(2 * likelihood_gains(logits, labels, weight) / scale, 0.0)
 
-        return statistic, ROUNDING * float(np.abs(logits).max()) / scale
+        return statistic
 
     def _asymptotic_p_value(self):
         if self.degrees_of_freedom_ == 1:
             return chi2.sf(self.statistic_, 1)
         return _two_squares_sf(self.statistic_, self._spread)
-
-
-def logistic_line(x, label, weight):
-    """Intercept and slope of the likeliest logistic regression on x (n,).
-
-    What the data do not determine is NaN: the intercept if the slope is infinite, as a threshold
-    separates the labels, and the slope if all x or all labels are equal. If all x are equal, the
-    intercept is that for a slope of 1.
-    """
-    if x.min() == x.max():
-        with np.errstate(divide="ignore"):
-            level = float(np.log(weight @ label) - np.log(weight @ (1 - label)))
-        return level - float(x[0]), np.nan
-    if label.min() == label.max():
-        return (np.inf if label[0] else -np.inf), np.nan
-    negative, positive = x[label == 0], x[label == 1]
-    if negative.max() <= positive.min():
-        return np.nan, np.inf
-    if positive.max() <= negative.min():
-        return np.nan, -np.inf
-    centre = float(weight @ x)
-    x = x - centre  # keeps every digit if all x are nearly equal
-    design = np.column_stack([np.ones(len(x)), x])
-    mass = weight * np.stack([1 - label, label])
-    fit = logistic_fit(design, mass, np.zeros(2), _MOST_STEPS)
-    if not fit.converged:
-        warn(
-            f"The logistic regression did not converge in {_MOST_STEPS} steps of Newton's method; "
-            "the last step is kept.",
-            ConvergenceWarning,
-        )
-    level, slope = fit.coefficients.tolist()
-    return level - slope * centre, slope
 
 
 def _null_scales(x, weight):

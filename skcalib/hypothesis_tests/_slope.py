@@ -2,10 +2,10 @@
 
 from functools import partial
 
-from .._numerics.logistic_batch import slope_score_rounding, slope_scores
+from .._numerics.logistic_batch import slope_scores
 from .._numerics.logits import log_odds
+from ..metrics._clinical import logistic_line
 from ._classical import SignedTest
-from ._cox import logistic_line
 
 
 class CalibrationSlopeTest(SignedTest):
@@ -134,6 +134,5 @@ class CalibrationSlopeTest(SignedTest):
 
     def _statistic(self, data):
         weight, logits = data.weight, log_odds(data.proba)  # ascending
-        self.intercept_, self.slope_ = logistic_line(logits, data.label, weight)
-        rounding = slope_score_rounding(logits, weight)
-        return partial(slope_scores, logits, weight=weight), rounding
+        self.intercept_, self.slope_ = logistic_line(data)
+        return partial(slope_scores, logits, weight=weight)

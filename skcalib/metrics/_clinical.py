@@ -10,11 +10,14 @@ from sklearn.exceptions import ConvergenceWarning
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS
 from .._inputs.predictions import Predictions
+from .._numerics.logistic import logistic_fit
+from .._numerics.logistic_batch import intercepts
 from .._numerics.logits import log_odds
-from .._numerics.recalibration_line import calibrating_intercept, calibrating_slope
 from .._sklearn import validate_params
 from .._types import Label
 from .._warnings import warn
+
+_MOST_STEPS = 200
 
 
 @validate_params(METRIC_CONSTRAINTS, prefer_skip_nested_validation=True)
@@ -208,8 +211,8 @@ def calibration_intercept(
     ``calibration_intercept(y_true == c, y_proba[:, k])``. Before the logit is taken, probabilities
     are clipped to [ε, 1 − ε], with ε = 2.2e-16. ``val.prob`` of the R package rms reports another
     intercept, that of the regression whose slope is free; it depends on the slope, and is
-    :attr:`CoxTest.intercept_ <skcalib.hypothesis_tests.CoxTest>`. Cost O(n) a step of a search for
-    the root.
+    :attr:`CoxTest.intercept_ <skcalib.hypothesis_tests.CoxTest>`. Sorting costs :math:`O(n \log
+    n)`, each of a few steps of Newton's method O(n).
 
     References
     ----------
@@ -312,20 +315,47 @@ def ratio(predictions: Predictions) -> float:
 
 
 def intercept(predictions: Predictions) -> float:
-    return calibrating_intercept(log_odds(predictions.proba), predictions.label, predictions.weight)
+    label = predictions.label
+    if label.min() == label.max():
+        return np.inf if label[0] else -np.inf
+    order = np.argsort(predictions.proba)
+    logits, weight = log_odds(predictions.proba[order]), predictions.weight[order]
+    frequency = weight @ label[order]
+    return float(intercepts(logits, np.array([frequency]), weight)[0])
 
 
 def slope(predictions: Predictions) -> float:
-    value, is_reached = calibrating_slope(
-        log_odds(predictions.proba), predictions.label, predictions.weight
-    )
-    if not is_reached:
+    return logistic_line(predictions)[1]
+
+
+def logistic_line(predictions: Predictions) -> tuple[float, float]:
+    """Intercept and slope of the likeliest logistic regression on the log-odds.
+
+    What the data do not determine is NaN: the intercept if the slope is infinite, as a threshold
+    separates the labels, and the slope if all predictions or all labels are equal. If all
+    predictions are equal, the intercept is that for a slope of 1.
+    """
+    label, weight = predictions.label, predictions.weight
+    logits = log_odds(predictions.proba)
+    if label.min() == label.max() or logits.min() == logits.max():
+        return intercept(predictions), np.nan
+    negative, positive = logits[label == 0], logits[label == 1]
+    if negative.max() <= positive.min():
+        return np.nan, np.inf
+    if positive.max() <= negative.min():
+        return np.nan, -np.inf
+    centre = float(weight @ logits)
+    centred = logits - centre  # keeps every digit if all are nearly equal
+    design = np.column_stack([np.ones(len(label)), centred])
+    fit = logistic_fit(design, weight * np.stack([1 - label, label]), np.zeros(2), _MOST_STEPS)
+    if not fit.converged:
         warn(
-            "The logistic regression for the calibration slope did not converge; the last step is "
-            "kept.",
+            f"The logistic regression did not converge in {_MOST_STEPS} steps of Newton's method; "
+            "the last step is kept.",
             ConvergenceWarning,
         )
-    return value
+    level, rise = fit.coefficients.tolist()
+    return level - rise * centre, rise
 
 
 def check_two_classes(y_true, y_proba, sample_weight, pos_label, labels) -> Predictions:

@@ -1,12 +1,11 @@
 """Calibration in the large, O:E ratio, intercept and slope."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from problems import random_problem, two_columns
 from scipy.optimize import minimize
 from scipy.special import expit, logit
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from skcalib.hypothesis_tests import CoxTest
@@ -158,9 +157,6 @@ def test_bad_input(measure, y, p, message):
 
 
 def test_without_convergence_there_is_a_warning(monkeypatch):
-    from skcalib._numerics import recalibration_line
-
-    few_steps = partial(recalibration_line.logistic_fit, most_steps=1)
-    monkeypatch.setattr(recalibration_line, "logistic_fit", few_steps)
-    with pytest.warns(UserWarning, match="did not converge"):
+    monkeypatch.setattr("skcalib.metrics._clinical._MOST_STEPS", 1)
+    with pytest.warns(ConvergenceWarning, match="did not converge in 1 steps"):
         calibration_slope(*UNCALIBRATED)
