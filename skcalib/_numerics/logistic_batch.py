@@ -22,8 +22,8 @@ _SINGULAR = 1e-10
 _MOST_BISECTIONS = 100
 _LAST_STEP = 1e-13
 
-# A sum over the samples has a rounding error of about this fraction of its largest terms.
-ROUNDING = 1e-13
+# A weighted sum of residuals times x is 0 but for rounding below this fraction of the range of x.
+_ROUNDING = 1e-13
 
 
 def likelihood_gains(x: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -81,15 +81,9 @@ def slope_scores(x: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.nd
     log_odds = x + intercepts(x, target[rows], weight)[:, None]  # (r, n)
     scale, variance = _score_of_slope(x, log_odds, weight)
     gap = np.sum((mixed - expit(log_odds)) * scale, axis=1)
-    score[rows] = np.divide(gap, np.sqrt(variance), out=np.zeros(len(rows)), where=variance > 0)
+    differs = (np.abs(gap) > _ROUNDING * (x[-1] - x[0])) & (variance > 0)
+    score[rows] = np.divide(gap, np.sqrt(variance), out=np.zeros(len(rows)), where=differs)
     return score
-
-
-def slope_score_rounding(x: np.ndarray, weight: np.ndarray) -> float:
-    """The rounding error of `slope_scores` for labels whose log-odds are x."""
-    _, variance = _score_of_slope(x, x[None], weight)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.nan_to_num(ROUNDING * (x[-1] - x[0]) / np.sqrt(variance[0]), nan=np.inf))
 
 
 def _score_of_slope(

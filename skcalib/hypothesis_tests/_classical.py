@@ -32,12 +32,11 @@ class RedrawnTest(HypothesisTest):
     def _judge(self, data, random_state, *options):
         """Set the statistic and the p-value, by two methods of the test.
 
-        `_statistic(data, *options)` returns the function from labels (R, n) to values (R,), and the
-        absolute error of these by rounding, where it can be large relative to the values.
+        `_statistic(data, *options)` returns the function from labels (R, n) to values (R,), and
         `_asymptotic_p_value()` is that of `statistic_`.
         """
         data = data.take(data.canonical_order())
-        statistic, resolution = self._statistic(data, *options)
+        statistic = self._statistic(data, *options)
         self.statistic_ = float(statistic(data.label[None])[0])
         if hasattr(self, "null_distribution_"):
             del self.null_distribution_
@@ -50,12 +49,8 @@ class RedrawnTest(HypothesisTest):
             for batch in seeded_batches(self.n_resamples, numbers, 1, random_state)
         ]
         self.null_distribution_ = np.concatenate(values)
-        self.p_value_ = redrawn_p_value(
-            self.statistic_,
-            self.null_distribution_,
-            getattr(self, "alternative", "greater"),
-            resolution,
-        )
+        alternative = getattr(self, "alternative", "greater")
+        self.p_value_ = redrawn_p_value(self.statistic_, self.null_distribution_, alternative)
 
 
 class ClassicalTest(RedrawnTest):
@@ -128,7 +123,7 @@ class ResidualTest(SignedTest):
         def statistic(labels):
             return z_scores((labels - data.proba) @ scale, variance)
 
-        return statistic, 0.0
+        return statistic
 
 
 def z_scores(gaps, variances):

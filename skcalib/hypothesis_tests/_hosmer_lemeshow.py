@@ -171,7 +171,7 @@ class HosmerLemeshowTest(ClassicalTest):
             with np.errstate(over="ignore"):  # wrong predictions next to 0
                 return np.sum(z_scores(gap, variance) ** 2, axis=1)
 
-        return statistic, 0.0
+        return statistic
 
     def _asymptotic_p_value(self):
         # where no outcome can vary, the statistic is 0 or infinite, and any distribution will do

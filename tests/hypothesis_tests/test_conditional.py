@@ -205,6 +205,20 @@ def test_impossible_data_have_the_least_p_value(name):
     assert test.fit(proba, impossible).p_value_ == least
 
 
+@all_tests
+@pytest.mark.parametrize("seed", range(3))
+def test_certain_predictions_that_came_true_are_not_rejected(name, seed):
+    # whatever the rounding errors, all vectors of labels that can be drawn are the same
+    rng = np.random.default_rng(seed)
+    label = rng.integers(2, size=1000)
+    proba = [label, np.where(label == 1, 1 - 1e-16, 1e-17), np.abs(label - 1e-20)][seed]
+    weight = rng.exponential(size=1000) if seed else None
+    test = prepared(name, n_resamples=99)
+    if name in SIGNED:
+        test.set_params(alternative="greater")
+    assert test.fit(proba.astype(float), label, sample_weight=weight).p_value_ == 1
+
+
 def test_all_classes_are_drawn_for_the_locations():
     # of three classes; labels of a class of probability 0 would be impossible
     label, proba = random_problem(np.random.default_rng(0), 30, 3, calibrated=True)
