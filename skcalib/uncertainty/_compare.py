@@ -143,7 +143,7 @@ def compare(
 
     method : {"auto", "resampling", "jackknife"}, default="auto"
         "resampling": by subsamples and a jackknife, for any metric. "jackknife": by that alone,
-        which is right for means over the samples and other smooth functions of means, and twice as
+        which is right for means over the samples and other smooth functions of means, and more
         powerful. "auto": "jackknife" for the metrics of :mod:`skcalib.metrics` that are means, and
         for :func:`sklearn.metrics.log_loss` and :func:`sklearn.metrics.brier_score_loss`, otherwise
         "resampling".

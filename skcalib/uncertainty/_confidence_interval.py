@@ -127,8 +127,8 @@ def confidence_interval(
 
     method : {"auto", "resampling", "jackknife", "finite-sample"}, default="auto"
         "resampling": by subsamples and a jackknife, for any metric. "jackknife": by that alone,
-        which is right for means over the samples and other smooth functions of means, and half as
-        wide; a calibrated model's calibration error it may miss. "auto": "jackknife" for the
+        which is right for means over the samples and other smooth functions of means, and
+        narrower; a calibration error of 0 it misses. "auto": "jackknife" for the
         metrics of :mod:`skcalib.metrics` that are means, and for :func:`sklearn.metrics.log_loss`
         and :func:`sklearn.metrics.brier_score_loss`, otherwise "resampling". "finite-sample": by
         :func:`finite_sample_radius`, which holds for every number of samples and every
@@ -188,12 +188,22 @@ def confidence_interval(
     estimates, nor where bins or a bandwidth follow the data. The coverage that was measured is in
     ``docs/benchmarks/uncertainty_coverage.md``.
 
-    Metrics of :mod:`skcalib.metrics` that are means over the samples, such as the continuous ranked
-    probability loss, need no subsamples. Their interval is the normal one with the jackknife.
+    **Means.** A mean over the samples needs no subsamples: its interval is that of the jackknife
+    alone. If the metric is known to be a mean, single samples (or groups) are left out, so that for
+    equal weights it is the interval of Student's t; other callables are evaluated without each of
+    100 random parts, or without single samples if there are fewer. That is right for any smooth
+    function of means, such as a regression coefficient, too.
+
+    **Weights and groups.** Samples, with their weights, are taken for independent draws; with
+    `groups`, whole groups are. In what was said above, n is then the effective number
+    :math:`(\sum W)^2 / \sum W^2` of samples or groups, of the weights W of each; a subsample holds a
+    part :math:`3 / \sqrt n` of them (at most 1/2), and :math:`b` is its effective number (at most 0.8
+    n). Student's t has as many degrees of freedom as the effective number of parts that are left
+    out, minus 1. An effective number below 10 is refused: a few samples or groups would decide.
 
     A metric that depends on the order of the samples or draws random numbers makes the interval
-    wider than need be. Samples, with their weights, are taken for independent draws. Cost: 101
-    values of the metric of all samples, and `n_resamples` of b of them.
+    wider than need be. Cost: 101 values of the metric of all samples, and `n_resamples` of b of
+    them; of a mean, one value.
 
     References
     ----------
