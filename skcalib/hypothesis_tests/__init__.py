@@ -6,8 +6,10 @@ from ._equivalence import EquivalenceTest
 from ._grades import GradeTest
 from ._hosmer_lemeshow import HosmerLemeshowTest
 from ._in_the_large import CalibrationInTheLargeTest
+from ._power import RequiredSampleSize, power_of_test, required_sample_size
 from ._slope import CalibrationSlopeTest
 from ._spiegelhalter import SpiegelhalterTest
+from ._subgroups import SubgroupCalibrationTest
 from ._ucme import UCMETest
 
 __all__ = [
@@ -18,6 +20,10 @@ __all__ = [
     "EquivalenceTest",
     "GradeTest",
     "HosmerLemeshowTest",
+    "RequiredSampleSize",
     "SpiegelhalterTest",
+    "SubgroupCalibrationTest",
     "UCMETest",
+    "power_of_test",
+    "required_sample_size",
 ]

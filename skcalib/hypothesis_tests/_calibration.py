@@ -415,9 +415,9 @@ class CalibrationTest(HypothesisTest):
 
         With groups, of residuals whose signs are drawn.
         """
-        evaluate, least_batches = _of_redrawn_outcomes, statistic.least_batches
+        evaluate, least_batches = of_redrawn_outcomes, statistic.least_batches
         if data.groups is not None:
-            evaluate = _of_drawn_signs
+            evaluate = of_drawn_signs
         elif self.method == "consistency":
             evaluate, least_batches = _of_resampled_data, MetricStatistic.least_batches
         batches = seeded_batches(
@@ -485,7 +485,7 @@ def check_takes_groups(test, statistic):
         )
 
 
-def _of_redrawn_outcomes(statistic, data, order, size, seed):
+def of_redrawn_outcomes(statistic, data, order, size, seed):
     """Values for outcomes drawn in the canonical order; if `order` is None, the data are in it."""
     generator = np.random.default_rng(seed)
     if order is None:
@@ -496,7 +496,7 @@ def _of_redrawn_outcomes(statistic, data, order, size, seed):
     return statistic(outcomes)
 
 
-def _of_drawn_signs(statistic, data, order, size, seed):
+def of_drawn_signs(statistic, data, order, size, seed):
     """Values for the observed residuals, those of a whole group multiplied by a random sign."""
     generator = np.random.default_rng(seed)
     code = codes_by_appearance(data.groups)

@@ -60,7 +60,7 @@ class Omnibus(ResidualStatistic):
 
     def p_values(self, values: np.ndarray) -> np.ndarray:
         """Of each component and each of the B + 1 values (B + 1, C)."""
-        return self._by_component(_p_values, values)
+        return self._by_component(p_values, values)
 
     def evidence(self, values: np.ndarray) -> np.ndarray:
         """What all components say together of each of the B + 1 rows of values, (B + 1,).
@@ -69,21 +69,25 @@ class Omnibus(ResidualStatistic):
         are small. No p-value is below 1/(B + 1), however large the value is: so the reciprocal is
         multiplied by one plus the distance to the next value, in standard deviations.
         """
-        reciprocal = (1 + self._by_component(_distances, values)) / self.p_values(values)
+        reciprocal = (1 + self._by_component(distances, values)) / self.p_values(values)
         return reciprocal.mean(axis=1)
 
     def _by_component(self, function, values):
         columns = zip(values.T, self.components.values(), strict=True)
         return np.column_stack(
-            [function(column, getattr(one, "is_signed", False)) for column, one in columns]
+            [
+                function(column, is_signed=getattr(one, "is_signed", False))
+                for column, one in columns
+            ]
         )
 
 
-def _p_values(values, is_signed):
+def p_values(values, *, is_signed, resolution=0.0):
     """The share of values that are at least as large as each; twice the smaller one of both sides
     for what has a sign.
     """
-    slack = TIE * np.abs(values).max(where=np.isfinite(values), initial=0.0)
+    largest = np.abs(values).max(where=np.isfinite(values), initial=0.0)
+    slack = max(TIE * largest, resolution)
     ordered = np.sort(values)
     above = len(values) - np.searchsorted(ordered, values - slack, side="left")
     if not is_signed:
@@ -92,7 +96,7 @@ def _p_values(values, is_signed):
     return np.minimum(2 * np.minimum(above, below) / len(values), 1.0)
 
 
-def _distances(values, is_signed):
+def distances(values, *, is_signed):
     """How far the largest value lies above all others, in standard deviations; 0 for the others.
 
     For what has a sign, also how far the smallest one lies below.

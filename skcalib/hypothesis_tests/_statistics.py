@@ -31,7 +31,8 @@ STATISTICS = {"auto", "omnibus", "skce", *_SCORES, *ALL_METRICS}
 def statistic_of(test, data, *, weighted):
     """What a test measures of these data, as an object that takes batches of outcomes."""
     defaults = type(test)().get_params()
-    own = {name: getattr(test, name) for name in ("kernel", "bandwidth", "estimator")}
+    names = [name for name in ("kernel", "bandwidth", "estimator") if name in defaults]
+    own = {name: getattr(test, name) for name in names}
     chosen = {name: value for name, value in own.items() if value != defaults[name]}
     chosen |= test.metric_params or {}
     name = test.statistic

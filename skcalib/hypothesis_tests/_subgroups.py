@@ -1,0 +1,376 @@
+"""The test that all subgroups are calibrated at once."""
+
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+from sklearn.utils.parallel import Parallel, delayed
+
+from .._inputs.by import check_by
+from .._inputs.constraints import IntegerInterval
+from .._redraw import seeded_batches
+from .._sklearn import StrOptions, fit_context
+from .._types import RandomState
+from ..forecasts._either import with_groups
+from ._base import TIE, HypothesisTest, check_test_input, redrawn_p_value
+from ._calibration import (
+    check_statistic_values,
+    check_takes_groups,
+    is_signed,
+    of_drawn_signs,
+    of_redrawn_outcomes,
+    statistic_of_data,
+)
+from ._omnibus import Omnibus, distances, p_values
+from ._statistics import STATISTICS, check_knows_draws, statistic_of
+
+
+class SubgroupCalibrationTest(HypothesisTest):
+    r"""Test of the null hypothesis that the predictions are calibrated in every subgroup.
+
+    A model can be calibrated on the whole, and too sure for the young and not sure enough for the
+    old. Tests of single subgroups say too often that something is wrong if there are many. This
+    test draws labels from the predictions as :class:`CalibrationTest` does, computes each
+    subgroup's statistic for the same draws, and asks how often the most conspicuous subgroup of a
+    calibrated model is as conspicuous as the one that was found. So its p-value is exact, whatever
+    the number of subgroups and their sizes, and it says which of them are miscalibrated.
+
+    Parameters
+    ----------
+    statistic : str or callable, default="auto"
+        What measures the miscalibration of each subgroup, as in :class:`CalibrationTest`: "auto" is
+        "omnibus" for classes and "skce" for forecasts.
+
+    metric_params : dict, default=None
+        Further arguments of the statistic, as the metric of that name takes them, such as `kernel`
+        of "skce".
+
+    n_resamples : int, default=999
+        Number of vectors of labels or outcomes that are drawn. The smallest possible p-value is
+        then ``1 / (n_resamples + 1)``.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`. None
+        for forecasts.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draws. The result does not depend on `n_jobs` nor, for a statistic that does
+        not depend on the order of the samples, on that order.
+
+    n_jobs : int, default=None
+        Number of jobs among which joblib spreads the draws; None means 1 unless in a
+        :obj:`joblib.parallel_backend` context.
+
+    verbose : int, default=0
+        Progress messages of joblib; 0 means none.
+
+    Attributes
+    ----------
+    p_value_ : float
+        The p-value, in (0, 1], of the hypothesis that all subgroups are calibrated. It is the
+        smallest one in `subgroup_p_values_`.
+
+    subgroups_ : list
+        The subgroups in their order: values of the column, or tuples of one value for each of
+        several columns; None stands for a missing value.
+
+    subgroup_p_values_ : dict of subgroup to float
+        P-values adjusted for the number of subgroups [1]_. If those that are at most
+        :math:`\alpha` are called miscalibrated, then with probability :math:`1 - \alpha` none is
+        called so that is calibrated, whatever the others are.
+
+    subgroup_statistics_ : dict of subgroup to float
+        The statistic of each subgroup; of "omnibus", its combination.
+
+    subgroup_sizes_ : dict of subgroup to int
+        The number of samples of positive weight.
+
+    statistic_ : float
+        The largest standardised statistic (see the notes).
+
+    null_distribution_ : ndarray of shape (n_resamples,)
+        The same of each vector of drawn labels.
+
+    classes_ : ndarray of shape (n_classes,)
+        The classes. Not for forecasts.
+
+    n_features_in_ : int
+        Number of columns of `X` (1 if one-dimensional, as forecasts are).
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, if they are strings.
+
+    See Also
+    --------
+    CalibrationTest : The test of all samples together.
+    find_miscalibrated_subgroups : Searches for the column along which calibration differs most.
+    skcalib.uncertainty.confidence_intervals_by : How large the error of each subgroup is.
+    skcalib.recalibration.SubgroupRecalibrator : Mends it.
+
+    Notes
+    -----
+    **Standardisation.** Statistics of subgroups cannot be compared as they are: a calibration error
+    of few samples is large by chance alone, so the smallest subgroup would nearly always be the
+    most conspicuous, and what is wrong with a large one would go unseen. So each subgroup's values
+    of the data and of the B draws are replaced by what they mean among themselves. With k the
+    number of the B + 1 values that are at least as large, z the value minus the mean of all,
+    divided by their standard deviation, and d the distance by which it lies beyond all others in
+    standard deviations, it is
+
+    .. math:: (B + 1) (1 + d) / (k - s), \quad s = \tfrac12 (1 + z / (1 + |z|)) [k > 1],
+
+    about the reciprocal of the subgroup's own p-value; s and d only decide between values of
+    different subgroups with the same rank. (If z alone were taken, subgroups with few labels of
+    the rare class, whose statistics have long tails, would hide the others.) The largest of these
+    numbers is `statistic_`. It is computed for every draw in the same way as for the data, so
+    that the test is exact: the p-value is the share of the B + 1 values that are at least as large.
+
+    **Which subgroups.** The adjusted p-values are those of the step-down procedure of [1]_. From
+    the most conspicuous subgroup on, each is compared with the largest of itself and all less
+    conspicuous ones, and no p-value is smaller than the one before it. As subgroups do not overlap,
+    the error rate holds exactly at every number of samples.
+
+    **Groups.** With `groups`, whose samples depend on each other, residuals of whole groups are
+    multiplied by random signs, also across subgroups, as :class:`CalibrationTest` explains.
+
+    The cost is about that of a :class:`CalibrationTest`: drawing the labels, and computing the
+    statistic of each subgroup for each draw. A subgroup of a few samples is allowed; of certain
+    predictions nothing can be told, and their p-value is 1.
+
+    References
+    ----------
+    .. [1] P. H. Westfall and S. S. Young (1993). Resampling-Based Multiple Testing. Wiley.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.hypothesis_tests import SubgroupCalibrationTest
+    >>> rng = np.random.default_rng(1)
+    >>> proba = rng.random(1000)
+    >>> sex = rng.choice(["female", "male"], size=1000)
+    >>> y = rng.random(1000) < np.where(sex == "male", proba**1.5, proba)
+    >>> test = SubgroupCalibrationTest(random_state=0).fit(proba, y, by=sex)
+    >>> test.p_value_
+    0.001
+    >>> test.subgroup_p_values_
+    {'female': 0.77..., 'male': 0.001}
+    """
+
+    _parameter_constraints: dict = {
+        "statistic": [StrOptions(STATISTICS), callable],
+        "metric_params": [dict, None],
+        "n_resamples": [IntegerInterval(1)],
+        "labels": ["array-like", None],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    # labels are drawn from the predictions; see `CalibrationTest`
+    method = "conditional"
+
+    def __init__(
+        self,
+        statistic: str | Callable = "auto",
+        *,
+        metric_params: dict | None = None,
+        n_resamples: int = 999,
+        labels: ArrayLike | None = None,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.statistic = statistic
+        self.metric_params = metric_params
+        self.n_resamples = n_resamples
+        self.labels = labels
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @fit_context(prefer_skip_nested_validation=False)  # the metric judges its `metric_params`
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        by: Any,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Find the null distribution and compute the p-values.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+            Predicted probabilities; one-dimensional ones are of the last class. Or a forecast of
+            a number, as :func:`skcalib.forecasts.as_forecast` takes it.
+
+        y : array-like of shape (n_samples,)
+            Labels, or outcomes.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples in the statistics.
+
+        by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame
+            The subgroup of each sample: a column, or several, which make their crossings. Rows
+            count by their position. Missing values are a subgroup of their own; continuous numbers
+            are refused.
+
+        groups : array-like of shape (n_samples,), default=None
+            Labels of groups, such as patients or sites, whose samples are not independent of each
+            other (see the notes).
+
+        Returns
+        -------
+        self : object
+            The fitted test.
+        """
+        data = check_test_input(self, X, y, sample_weight, given=None)
+        data = with_groups(data, y, groups, sample_weight)
+        subgroups = check_by(by, np.shape(y)[0], sample_weight)
+        order = np.argsort(subgroups.code, kind="stable")
+        data, code = data.take(order), subgroups.code[order]
+        parts = [slice(*np.searchsorted(code, [k, k + 1])) for k in range(len(subgroups.labels))]
+        statistic = BySubgroup(
+            data,
+            [
+                self._statistic(data.take(rows), title, sample_weight is not None)
+                for rows, title in zip(parts, subgroups.titles, strict=True)
+            ],
+            parts,
+        )
+        observed = statistic_of_data(statistic, data, statistic(data.outcome[None]))
+        null = self._draw(data, code, statistic)
+        self._combine(subgroups, statistic, np.concatenate([observed, null]))
+        return self
+
+    def _statistic(self, data, title, weighted):
+        """What is measured of one subgroup."""
+        try:
+            statistic = statistic_of(self, data, weighted=weighted)
+        except ValueError as error:
+            raise ValueError(f"{error} (In the subgroup {title!r}.)") from error
+        if data.groups is not None:
+            check_takes_groups(self, statistic)
+        else:
+            check_knows_draws(statistic, data, self.statistic)
+        return statistic
+
+    def _draw(self, data, code, statistic):
+        """The statistics for drawn outcomes, or for drawn signs of groups, (n_resamples, …)."""
+        batches = seeded_batches(
+            self.n_resamples,
+            statistic.numbers_per_draw,
+            statistic.least_batches,
+            check_random_state(self.random_state),
+        )
+        order = data.canonical_order()
+        order = order[np.argsort(code[order], kind="stable")]
+        if not statistic.depends_on_order:
+            data = data.take(order)
+            statistic, order = statistic.on(data), None
+        evaluate = of_redrawn_outcomes if data.groups is None else of_drawn_signs
+        null = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
+            delayed(evaluate)(statistic, data, order, *batch) for batch in batches
+        )
+        return np.concatenate(null)
+
+    def _combine(self, subgroups, statistic, values):
+        """What is found, from the values (B + 1, C) of the data and of the draws."""
+        of_each = statistic.of_each(values)
+        standard = np.column_stack(
+            [
+                standardised(column, is_signed=is_signed(one), resolution=one.resolution)
+                for column, one in zip(of_each, statistic.statistics, strict=True)
+            ]
+        )
+        largest = standard.max(axis=1)
+        self.statistic_, self.null_distribution_ = float(largest[0]), largest[1:]
+        adjusted = step_down_p_values(standard)
+        self.p_value_ = float(adjusted.min())
+        self.subgroups_ = list(subgroups.labels)
+        for name, numbers in {
+            "subgroup_p_values_": adjusted.tolist(),
+            "subgroup_statistics_": [float(column[0]) for column in of_each],
+            "subgroup_sizes_": np.bincount(subgroups.code).tolist(),
+        }.items():
+            setattr(self, name, dict(zip(self.subgroups_, numbers, strict=True)))
+
+
+class BySubgroup:
+    """The statistics of all subgroups side by side, for samples that are sorted by subgroup."""
+
+    def __init__(self, data, statistics, parts) -> None:
+        self.data = data
+        self.statistics = statistics
+        self.parts = parts  # slices of the samples
+        self.depends_on_order = any(one.depends_on_order for one in statistics)
+        self.least_batches = max(one.least_batches for one in statistics)
+        self.numbers_per_draw = sum(one.numbers_per_draw for one in statistics)
+
+    def on(self, data):
+        """The same statistics of other data, sorted by subgroup, too."""
+        pairs = zip(self.statistics, self.parts, strict=True)
+        statistics = [one.on(data.take(rows)) for one, rows in pairs]
+        return BySubgroup(data, statistics, self.parts)
+
+    def __call__(self, outcomes):
+        return self._side_by_side(lambda one, rows: one(outcomes[:, rows]))
+
+    def of_signs(self, signs):
+        return self._side_by_side(lambda one, rows: one.of_signs(signs[:, rows]))
+
+    def _side_by_side(self, evaluate):
+        """Values (R, C), where the omnibus of a subgroup has several columns."""
+        columns = []
+        for one, rows in zip(self.statistics, self.parts, strict=True):
+            values = evaluate(one, rows)
+            columns.append(values if isinstance(one, Omnibus) else check_statistic_values(values))
+        return np.column_stack(columns)
+
+    def of_each(self, values):
+        """One column of B + 1 values for each subgroup, of those side by side."""
+        columns, first = [], 0
+        for one in self.statistics:
+            width = len(one.components) if isinstance(one, Omnibus) else 1
+            own = values[:, first : first + width]
+            columns.append(one.evidence(own) if isinstance(one, Omnibus) else own[:, 0])
+            first += width
+        return columns
+
+
+def standardised(values, *, is_signed=False, resolution=0.0):
+    """Values (B + 1,) of one statistic, on a scale on which different statistics can be compared.
+
+    About the reciprocals of their p-values among themselves; what they add decides between equal
+    ranks. The order of the values does not matter, which makes tests exact.
+    """
+    redrawn_p_value(values[0], values[1:])  # refuses what is not a number
+    bound = 1 + 2 * np.abs(values).max(where=np.isfinite(values), initial=0.0)
+    values = np.clip(values, -bound, bound)
+    rank = np.rint(len(values) * p_values(values, is_signed=is_signed, resolution=resolution))
+    beyond = distances(values, is_signed=is_signed)
+    deviation = np.std(values)
+    z = (values - np.mean(values)) / (deviation if deviation > 0 else 1.0)
+    if is_signed:
+        z = np.abs(z)
+    share = (1 + z / (1 + np.abs(z))) / 2
+    share[(beyond > 0) | (rank == 1)] = 0.0
+    return len(values) * (1 + beyond) / (rank - share)
+
+
+def step_down_p_values(standard):
+    """P-values (S,) of the first of the rows (B + 1, S), adjusted (Westfall and Young 1993).
+
+    From the largest one on, each is compared with the largest of itself and all smaller ones.
+    """
+    order = np.argsort(-standard[0], kind="stable")
+    largest = np.maximum.accumulate(standard[:, order[::-1]], axis=1)[:, ::-1]
+    share = np.mean(largest >= standard[0, order] * (1 - TIE), axis=0)
+    adjusted = np.empty(len(order))
+    adjusted[order] = np.maximum.accumulate(share)
+    return adjusted
