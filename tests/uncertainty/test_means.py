@@ -30,8 +30,7 @@ def ends(result):
     return result.low, result.high
 
 
-@pytest.mark.parametrize("n", [10, 60, 300])
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(("n", "n_classes"), [(10, 2), (300, 2), (60, 3)])
 def test_interval_of_a_mean_is_that_of_student(n, n_classes):
     label, proba = random_problem(np.random.default_rng(1), n, n_classes)
     losses = log_losses(label, proba)
@@ -123,7 +122,7 @@ def test_groups_of_a_mean():
 
 
 def test_a_sum_is_no_mean_and_a_mean_may_be_resampled():
-    label, proba = random_problem(np.random.default_rng(0), 60)
+    label, proba = random_problem(np.random.default_rng(0), 30)
     narrow = confidence_interval(log_loss, label, proba)
     for metric, params in (
         (partial(log_loss, normalize=False), {}),
@@ -135,7 +134,7 @@ def test_a_sum_is_no_mean_and_a_mean_may_be_resampled():
     resampled = confidence_interval(log_loss, label, proba, method="resampling", **FAST)
     assert resampled.high - resampled.low > 1.2 * (narrow.high - narrow.low)
     own = confidence_interval(lambda y, p: float(log_losses(y, p).mean()), label, proba, **FAST)
-    assert ends(own) == pytest.approx(ends(resampled), rel=1e-9)
+    assert (max(own.low, 0), own.high) == pytest.approx(ends(resampled), rel=1e-9)
 
 
 def test_losses_that_cannot_be_negative_have_no_negative_limits():
