@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.interpolate import CubicHermiteSpline
 
-from skcalib._numerics.loess import loess
+from skcalib._numerics.loess import _last_of_lower_half, loess
 
 # The data frame `cars` of R: speed, and the distances that belong to it.
 CARS = {
@@ -69,6 +69,13 @@ def naive_loess(points, values, weight):
         fits.append(np.polyfit(points - q, values, 2, w=np.sqrt(kernel)))
     curve = CubicHermiteSpline(knots, [fit[2] for fit in fits], [fit[1] for fit in fits])
     return curve(points)
+
+
+def test_ties_are_cut_like_in_r():
+    rng = np.random.default_rng(0)
+    for n in np.repeat(range(2, 12), 30):
+        x = np.sort(rng.integers(0, 4, size=n).astype(float))
+        assert _last_of_lower_half(x) == cut(x) - 1
 
 
 @pytest.mark.parametrize("seed", range(20))
