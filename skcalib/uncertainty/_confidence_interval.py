@@ -18,6 +18,10 @@ from ._resampling import (
     has_several_columns,
 )
 
+INTERVAL_CONSTRAINTS = RESAMPLING_CONSTRAINTS | {
+    "method": [StrOptions({"auto", "resampling", "jackknife", "finite-sample"})]
+}
+
 
 @dataclass(frozen=True, repr=False)
 class ConfidenceInterval(Result):
@@ -55,11 +59,7 @@ class ConfidenceInterval(Result):
     confidence_level: float
 
 
-@validate_params(
-    RESAMPLING_CONSTRAINTS
-    | {"method": [StrOptions({"auto", "resampling", "jackknife", "finite-sample"})]},
-    prefer_skip_nested_validation=False,
-)
+@validate_params(INTERVAL_CONSTRAINTS, prefer_skip_nested_validation=False)
 def confidence_interval(
     metric: str | Callable,
     y_true: ArrayLike,
@@ -155,6 +155,7 @@ def confidence_interval(
     See Also
     --------
     compare : The difference between two models.
+    confidence_intervals_by : One interval for each subgroup.
     consecutive_blocks : Groups of the samples of a series.
     finite_sample_radius : The half-widths of "finite-sample", also before there are data.
     skcalib.hypothesis_tests.CalibrationTest : Whether the model may be calibrated after all.
@@ -231,7 +232,34 @@ def confidence_interval(
         weighted=sample_weight is not None,
     )
     if method == "finite-sample":
-        _check_independent(sample_weight, groups)
+        check_independent(sample_weight, groups)
+    return interval_of(
+        estimates,
+        metric,
+        metric_params,
+        confidence_level=confidence_level,
+        alternative=alternative,
+        method=method,
+        n_resamples=n_resamples,
+        random_state=random_state,
+        n_jobs=n_jobs,
+    )
+
+
+def interval_of(
+    estimates: Estimates,
+    metric: str | Callable,
+    metric_params: dict | None,
+    *,
+    confidence_level: float,
+    alternative: str,
+    method: str,
+    n_resamples: int,
+    random_state: RandomState,
+    n_jobs: int | None,
+) -> ConfidenceInterval:
+    """The interval for the metric of some samples that have been checked."""
+    if method == "finite-sample":
         radius = finite_sample_radius(
             _name(metric),
             estimates.n_samples,
@@ -250,7 +278,7 @@ def confidence_interval(
     return ConfidenceInterval(estimate, low, high, confidence_level)
 
 
-def _check_independent(sample_weight, groups):
+def check_independent(sample_weight, groups):
     """Weights may depend on the samples, and samples on each other; then no radius is known."""
     for name, value in (("sample_weight", sample_weight), ("groups", groups)):
         if value is not None:
