@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from problems import random_problem
 from scipy import stats
+from scipy.signal import lfilter
 from sklearn.metrics import log_loss
 
 from skcalib.forecasts import GaussianForecast
@@ -280,3 +281,28 @@ def test_bad_blocks():
             consecutive_blocks(**arguments)
     with pytest.raises(ValueError, match="'method' parameter of compare must be"):
         compare(SMOOTH, [0, 1], [0.1, 0.9], [0.1, 0.9], method="finite-sample")
+
+
+@pytest.mark.slow
+def test_false_alarms_with_groups_and_in_series():
+    with_groups, without = [], []
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        group = np.repeat(np.arange(40), rng.integers(2, 51, size=40))
+        score = np.sqrt(0.3) * rng.normal(size=40)[group]
+        score += np.sqrt(0.7) * rng.normal(size=len(group))
+        proba = rng.uniform(0.2, 0.8, size=len(group))
+        y = (stats.norm.cdf(score) < proba).astype(int)
+        shift = rng.choice([-0.1, 0.1], size=40)[group]  # no model is better than the other
+        models = log_loss, y, proba + shift, proba - shift
+        with_groups.append(compare(*models, groups=group).p_value)
+        without.append(compare(*models).p_value)
+        means = lfilter([0.6], [1, -0.8], rng.normal(size=(2, 500)))
+        y = rng.normal(size=500)
+        models = CRPS, y, *(GaussianForecast(mean, 1.4) for mean in means)
+        with_groups.append(compare(*models, groups=consecutive_blocks(500)).p_value)
+        without.append(compare(*models).p_value)
+    for offset in (0, 1):
+        false_alarms = np.mean(np.array(with_groups[offset::2]) <= 0.05)
+        highest = 0.05 + 4 * np.sqrt(0.05 * 0.95 / 300)
+        assert false_alarms < highest < np.mean(np.array(without[offset::2]) <= 0.05)
