@@ -117,7 +117,7 @@ SETTINGS = {
 @pytest.mark.parametrize("n", [2, 10, 50, 500])
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_size(name, n, setting):
-    test, repetitions = prepared(name, n_resamples=99), 500
+    test, repetitions = prepared(name, n_resamples=99), 200 if n == 500 else 500
     if name in SIGNED:  # at the least level that 99 draws reach
         test.set_params(alternative="greater" if name == "in the large" else "less")
     p_values = p_values_of_calibrated(test, n, range(repetitions), *SETTINGS[setting])
@@ -350,10 +350,12 @@ def test_the_slope_does_not_see_the_intercept():
 )
 def test_a_slope_that_cannot_be_known_is_not_rejected(proba, label):
     for method in ("conditional", "asymptotic"):
-        test = prepared("slope", method=method, n_resamples=19).fit(proba, label)
+        test = prepared("slope", method=method, n_resamples=19)
+        test.fit(proba, label, sample_weight=np.arange(1, 7))
         assert np.isnan(test.slope_)
         assert test.statistic_ == 0
-        assert test.p_value_ == 1 or (method == "conditional" and test.p_value_ > 0.3)
+        if method == "asymptotic" or np.ptp(proba) == 0:  # else other labels may be drawn
+            assert test.p_value_ == 1
 
 
 def test_separated_labels_have_a_score():
