@@ -80,7 +80,7 @@ def _last_of_lower_half(x: np.ndarray) -> int:
     left = differs[:middle][::-1]
     tried = len(right)
     to_right = int(np.argmax(right)) if right.any() else tried
-    to_left = int(np.argmax(left[: tried - 1])) + 1 if left[: tried - 1].any() else tried
+    to_left = int(np.argmax(left[:tried])) + 1 if left[:tried].any() else tried
     if min(to_right, to_left) == tried:
         return middle
     return middle + to_right if to_right <= to_left else middle - to_left
@@ -116,7 +116,7 @@ def _local_fits(
     c = size / total
     second = (gap - b[:, None]) * first - c[:, None]
     bend = np.einsum("vn,vn->v", kernel, second**2)
-    is_parabola = is_line & (bend > _LOST**2 * np.einsum("vn,vn->v", kernel, distance**4))
+    is_parabola = bend > _LOST**2 * np.einsum("vn,vn->v", kernel, distance**4)
     slope = _quotient(np.einsum("vn,vn->v", weighted, first), size, is_line)
     curvature = _quotient(np.einsum("vn,vn->v", weighted, second), bend, is_parabola)
     value = level + weighted.sum(axis=1) / total - a * slope + (a * b - c) * curvature
