@@ -17,13 +17,13 @@ from .softmax import SAMPLE, row_blocks
 # more than this is below rounding.
 _SMALL_DECREASE = 1e-16
 
-# With more numbers than the first, products with the Hessian are in single precision, and a
-# decrease of the loss below the second times K/n is not worth a further step: fitting K numbers to
-# n labels costs K/2n by chance.
-MANY, _UNSEEN = 10**7, 1e-4
+# With more numbers than the first, products with the Hessian are in single precision, and a step
+# that promises less than the second times K/n is not worth taking: fitting K numbers to n labels
+# costs K/2n by chance. The promise holds if conjugate gradients went down to the third residual.
+MANY, _UNSEEN, _SURE = 10**7, 1e-4, 1e-2
 
-# A step that promises less than this fraction of the one before is of the last, quadratic phase.
-_QUADRATIC = 0.1
+# A product with inputs of a wider range needs double precision.
+_WIDEST = 1e3
 
 # As _SMALL_DECREASE, where the step does not halve the gradient, as rounding keeps it from falling.
 _SMALL_UNLESS_FALLING = 1e-12
@@ -78,7 +78,8 @@ class Problem:
     @cached_property
     def inputs_of_products(self) -> np.ndarray:
         """The inputs in the precision of products with the Hessian."""
-        return self.inputs.astype(np.float32) if self.inputs.size > MANY else self.inputs
+        is_single = self.inputs.size > MANY and np.ptp(self.inputs) <= _WIDEST
+        return self.inputs.astype(np.float32) if is_single else self.inputs
 
     def blocks(self) -> Iterator[slice]:
         n, n_classes = self.target.shape
@@ -106,9 +107,9 @@ class Problem:
     def change_of_scores(self, step: np.ndarray) -> float:
         """How much the step moves scores of one row against each other, at most."""
         inputs = self.inputs_of_products
-        step = step.astype(inputs.dtype)
-        return max(
-            float(np.ptp(self.design.scores(step, inputs[rows]), axis=1).max())
+        size, unit = _scaled(step, inputs.dtype)
+        return size * max(
+            float(np.ptp(self.design.scores(unit, inputs[rows]), axis=1).max())
             for rows in self.blocks()
         )
 
@@ -127,15 +128,15 @@ class Point:
         """The product of the matrix of second derivatives with a direction (d, K)."""
         problem = self.problem
         product = problem.finite_penalty * direction
-        direction = direction.astype(problem.inputs_of_products.dtype)
+        size, unit = _scaled(direction, problem.inputs_of_products.dtype)
         for rows in problem.blocks():
             inputs = problem.inputs_of_products[rows]
             share = self.proba[rows].astype(inputs.dtype, copy=False)
-            change = problem.design.scores(direction, inputs)
+            change = problem.design.scores(unit, inputs)
             change -= np.einsum("nk,nk->n", share, change)[:, None]
             change *= share
             change *= problem.weight[rows, None]
-            product += problem.design.adjoint(change, inputs)
+            product += size * problem.design.adjoint(change, inputs).astype(np.float64)
         product[problem.held] = 0.0
         return product
 
@@ -201,6 +202,12 @@ class Point:
         self.problem.spare.append(self.proba)
 
 
+def _scaled(parameters: np.ndarray, dtype: np.dtype) -> tuple[float, np.ndarray]:
+    """A size and parameters of at most 1 in the given precision, whose product they are."""
+    size = float(np.abs(parameters).max()) + _TINY
+    return size, (parameters / size).astype(dtype)
+
+
 def softmax_regression(
     design: Design,
     inputs: np.ndarray,
@@ -224,11 +231,15 @@ def softmax_regression(
     problem = Problem(design, inputs, target, weight, start, penalty)
     here = problem.at(start)
     tolerance, change, last_promise = 0.1, 0.0, np.inf
+    unseen = _UNSEEN * target.shape[1] / len(target)
     for _ in range(_MOST_STEPS):
         precondition = here.preconditioner()
         last_change = change
         step, change = here.newton_step(precondition, tolerance)
         promise = -float(np.vdot(here.gradient, step))
+        if target.size > MANY and tolerance <= _SURE and promise <= unseen:
+            return here.parameters, change * min(1.0, promise / last_promise)  # of a further step
+        last_promise = promise
         here.discard()  # its probabilities have been used
         there = here.lower(step, promise)
         if promise <= _SMALL_UNLESS_FALLING:
@@ -238,12 +249,8 @@ def softmax_regression(
         if there is None:
             break
         here = there
-        ratio = promise / last_promise
-        left = promise * max(ratio, tolerance) ** 2
-        unseen = _UNSEEN * target.shape[1] / len(target) if target.size > MANY else 0.0
-        if (ratio <= _QUADRATIC and left <= unseen) or promise <= _SMALL_DECREASE:
+        if promise <= _SMALL_DECREASE:
             return here.parameters, max(last_change, change)
-        last_promise = promise
         tolerance = float(np.clip(np.sqrt(promise), 1e-6, 0.1))
     return here.parameters, np.inf
 
