@@ -1,7 +1,6 @@
 """The test whether a model is calibrated within a margin."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -9,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.constraints import IntegerInterval
-from .._inputs.groups import codes_by_appearance
 from .._sklearn import Interval, StrOptions, fit_context
 from .._types import RandomState
 from ..forecasts._either import with_groups
@@ -192,5 +190,4 @@ class EquivalenceTest(HypothesisTest):
 def _sorted(data):
     """The samples in an order that does not follow theirs, so that neither do the subsamples."""
     data = data.take(np.argsort(data.outcome, kind="stable"))
-    data = data.take(data.canonical_order())
-    return data if data.groups is None else replace(data, groups=codes_by_appearance(data.groups))
+    return data.take(data.canonical_order())

@@ -197,10 +197,10 @@ def confidence_interval(
 
     **Weights and groups.** Samples, with their weights, are taken for independent draws; with
     `groups`, whole groups are. In what was said above, n is then the effective number
-    :math:`(\sum W)^2 / \sum W^2` of samples or groups, of the weights W of each; a subsample holds a
-    part :math:`3 / \sqrt n` of them (at most 1/2), and :math:`b` is its effective number (at most 0.8
-    n). Student's t has as many degrees of freedom as the effective number of parts that are left
-    out, minus 1. An effective number below 10 is refused: a few samples or groups would decide.
+    :math:`(\sum W)^2 / \sum W^2` of samples or groups, of the weights W of each. A subsample holds
+    a part :math:`3 / \sqrt n` of them (at most 1/2), and b is its effective number (at most 0.8 n).
+    Student's t has as many degrees of freedom as the effective number of parts that are left out,
+    minus 1. An effective number below 10 is refused: a few samples or groups would decide.
 
     A metric that depends on the order of the samples or draws random numbers makes the interval
     wider than need be. Cost: 101 values of the metric of all samples, and `n_resamples` of b of

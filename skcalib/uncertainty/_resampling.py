@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._inputs.constraints import METRIC_CONSTRAINTS, IntegerInterval
+from .._inputs.groups import codes_by_appearance
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast
 from .._redraw import seeded_batches
@@ -119,7 +120,9 @@ class Estimates:
         self.weight = models[0].weight
         self.n_samples = len(self.weight)
         self.groups = models[0].groups
-        self.unit = np.arange(self.n_samples) if self.groups is None else self.groups
+        self.unit = (
+            np.arange(self.n_samples) if self.groups is None else codes_by_appearance(self.groups)
+        )
         self.n_units = int(self.unit.max()) + 1
         self.effective_size = self.effective_size_of(slice(None))
         drawn = _SUBSAMPLE * self.n_units / np.sqrt(self.effective_size)
@@ -127,7 +130,9 @@ class Estimates:
 
     def effective_size_of(self, rows: np.ndarray | slice) -> float:
         """(Σ W)² / Σ W² of the weights W of the groups, or samples, in these rows."""
-        total = np.bincount(self.unit[rows], self.weight[rows])
+        total = self.weight[rows]
+        if self.groups is not None:
+            total = np.bincount(self.unit[rows], total)
         return float(total.sum() ** 2 / (total @ total))
 
     def of_data(self) -> list[float]:
