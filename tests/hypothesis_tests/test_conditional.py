@@ -12,6 +12,7 @@ from scipy.stats import norm
 from sklearn.base import clone
 
 from skcalib._numerics.logistic_batch import intercepts, likelihood_gains, slope_scores
+from skcalib._numerics.logits import log_odds
 from skcalib.hypothesis_tests import (
     CalibrationInTheLargeTest,
     CalibrationSlopeTest,
@@ -373,6 +374,7 @@ HARD = {
     "ties": lambda rng, n: rng.choice([-1.0, 0.0, 2.0], size=n),
     "wide": lambda rng, n: 12 * rng.normal(size=n),
     "corners": lambda rng, n: np.clip(logit(rng.beta(0.05, 0.05, size=n)), -36, 36),
+    "all but one certain": lambda rng, n: np.append(rng.choice([-36.0, 36.0], size=n - 1), 0.3),
     "close": lambda rng, n: 1e-11 * rng.random(n),
     "equal": lambda rng, n: np.full(n, 0.7),
 }
@@ -383,23 +385,23 @@ HARD = {
 def test_batched_fits_equal_single_ones(kind, n):
     """Of many label vectors: the gain of log-likelihood, by a fit to each alone."""
     rng = np.random.default_rng(n)
-    x = np.sort(HARD[kind](rng, n))
+    proba = expit(np.sort(HARD[kind](rng, n)))
+    x = log_odds(proba)
     weight = rng.exponential(size=n) ** 2
     weight /= weight.sum()
     labels = (rng.random((20, n)) < expit(x)).astype(np.int32)
+    labels[10:] = rng.integers(2, size=(10, n))  # impossible ones among them
     labels[:3] = [[0] * n, [1] * n, (x > x[n // 2]).astype(int)]
     labels[3] = 1 - labels[2]
     gain = likelihood_gains(x, labels, weight)
-    proba = expit(x)
     test = CoxTest(method="asymptotic", labels=[0, 1])
     for y, value in zip(labels, gain, strict=True):
         alone = likelihood_gains(x, y[None], weight)[0]
         assert value == close(alone, 1e-9)
         fitted = test.fit(proba, y, sample_weight=weight)
         if np.isfinite([fitted.slope_, fitted.intercept_]).all() and kind != "close":
-            log_odds = fitted.intercept_ + fitted.slope_ * x
-            sign = 2 * y - 1
-            expected = weight @ (log_expit(sign * log_odds) - log_expit(sign * x))
+            line, sign = fitted.intercept_ + fitted.slope_ * x, 2 * y - 1
+            expected = weight @ (log_expit(sign * line) - log_expit(sign * x))
             assert value == close(expected, 1e-9)
     np.testing.assert_array_less(-1e-12, gain)
 
