@@ -111,11 +111,9 @@ def cosine_coefficients(points: np.ndarray, mass: np.ndarray, n_cells: int) -> n
 
 def _absolute_integral(bandwidth: float, coefficients: np.ndarray) -> float:
     """∫|r_σ| from the cosine coefficients of the mass."""
-    n_modes = min(len(coefficients), int(_LARGEST_MODE / bandwidth) + 1)
-    damping = np.exp(-0.5 * (np.pi * bandwidth * np.arange(n_modes)) ** 2)
     n_steps = 2 ** math.ceil(math.log2(_STEPS_PER_BANDWIDTH / bandwidth))
     n_steps = min(max(n_steps, _FEWEST_STEPS), _MOST_STEPS)
-    smoothed = dct(damping * coefficients[:n_modes], type=1, n=n_steps + 1)
+    smoothed = _on_grid(bandwidth, coefficients, n_steps)
     # The trapezoid rule gets ∫r_σ right to all digits. |r_σ| has a kink at each zero: in the
     # fraction x of a step h, with slopes ±q, it adds h²q(x(1 − x) − 1/6) to the rule.
     height = np.abs(smoothed)
@@ -125,6 +123,25 @@ def _absolute_integral(bandwidth: float, coefficients: np.ndarray) -> float:
     total = height.sum() - (height[0] + height[-1]) / 2
     total -= np.sum(left * right / (left + right) - (left + right) / 6)
     return float(total / n_steps)
+
+
+def _on_grid(bandwidth: float, coefficients: np.ndarray, n_steps: int) -> np.ndarray:
+    """r_σ at 0, 1/s, …, 1 for s steps, (s + 1,)."""
+    n_modes = min(len(coefficients), int(_LARGEST_MODE / bandwidth) + 1)
+    damping = np.exp(-0.5 * (np.pi * bandwidth * np.arange(n_modes)) ** 2)
+    return dct(damping * coefficients[:n_modes], type=1, n=n_steps + 1)
+
+
+def smoothed_mass_at(
+    points: np.ndarray, mass: np.ndarray, bandwidth: float, places: np.ndarray
+) -> np.ndarray:
+    """r_σ at places (m,) in [0, 1], for σ ≥ 0.001: interpolated on a grid of at least 16/σ steps.
+
+    The error is at most 1e-3 of the largest value. Cost O(n + s log s) with s = 1/σ.
+    """
+    bandwidth = min(bandwidth, _LARGEST_BANDWIDTH)
+    heights = _on_grid(bandwidth, cosine_coefficients(points, mass, _GRIDS[0]), _FEWEST_STEPS * 4)
+    return np.interp(places * (len(heights) - 1), np.arange(len(heights)), heights)
 
 
 def smoothed_mass(points: Array, mass: Array, bandwidth: float, n_steps: int) -> Array:

@@ -5,6 +5,7 @@ from ._local_calibration import LocalCalibrationDisplay
 from ._pit_histogram import PITHistogramDisplay
 from ._quantile_reliability import QuantileReliabilityDisplay
 from ._reliability import ReliabilityDisplay
+from ._reliability_curve import ReliabilityCurve
 from ._score_decomposition import ScoreDecompositionDisplay
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "LocalCalibrationDisplay",
     "PITHistogramDisplay",
     "QuantileReliabilityDisplay",
+    "ReliabilityCurve",
     "ReliabilityDisplay",
     "ScoreDecompositionDisplay",
 ]

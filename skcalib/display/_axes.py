@@ -1,6 +1,16 @@
 """What all displays do with their axes."""
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
+
+import numpy as np
+
+# Between parts below the axes, in points; and height of a line, in units of the font size.
+_PAD, _LINE = 4.0, 1.2
+
+# Width or height of axes, in inches.
+_SMALL = 2.0
 
 
 def axes_of(ax: Any, figsize: tuple[float, float]) -> Any:
@@ -12,7 +22,105 @@ def axes_of(ax: Any, figsize: tuple[float, float]) -> Any:
     return plt.subplots(figsize=figsize, layout="constrained")[1]
 
 
+def is_small(ax: Any) -> bool:
+    """Whether labels need more than one line beside these axes."""
+    size = ax.get_window_extent().size / ax.figure.dpi
+    return bool(size.min() < _SMALL)
+
+
 def legend_label(name: str | None, measure: str, error: float | None, otherwise: str) -> str:
     """The name of the model and its error, as far as they are known."""
     shown = None if error is None else f"{measure} {error:.3f}"
     return "\n".join(part for part in (name, shown) if part) or otherwise
+
+
+def check_line_style(style: dict[str, Any], display: str, options: Iterable[str]) -> None:
+    """Further arguments must be properties of lines."""
+    from matplotlib.lines import Line2D
+
+    for name in style:
+        if not hasattr(Line2D, f"set_{name}"):
+            similar = get_close_matches(name, list(options), n=1, cutoff=0.5)
+            remedy = f"Did you mean {similar[0]!r}?" if similar else "Leave it out."
+            raise TypeError(
+                f"{display} takes its own options and those of matplotlib's lines, such as color; "
+                f"found the unknown option {name!r}. {remedy}"
+            )
+
+
+class PartsBelow:
+    """Places what is below the axes: a strip, its ticks, the label of the axis and the legend.
+
+    This is the locator of the axes, so that everything keeps its place at every size. The strip and
+    the legend take their room from that of the axes. As heights of texts are known only when a
+    figure is drawn, they are measured then. `bottom` is where the strip ends, in units of the axes;
+    without a strip it is 0.
+    """
+
+    def __init__(self, ax: Any, strip: Any = None, bottom: float = 0.0) -> None:
+        from matplotlib.transforms import Affine2D
+
+        self.axis, self.bottom = (ax if strip is None else strip).xaxis, bottom
+        self.below_ticks, self.below_label = Affine2D(), Affine2D()
+        ax.xaxis.set_label_coords(0.5, bottom, transform=ax.transAxes + self.below_ticks)
+        ax.set_axes_locator(self)
+
+    def place_legend(self, ax: Any, *handles: Any, **style: Any) -> None:
+        """Draw the legend below everything else."""
+        ax.legend(
+            *handles,
+            loc="upper center",
+            bbox_to_anchor=(0.5, self.bottom),
+            bbox_transform=ax.transAxes + self.below_label,
+            borderaxespad=0,
+            **style,
+        )
+
+    def __call__(self, ax: Any, renderer: Any) -> Any:
+        from matplotlib.transforms import Bbox
+
+        pad = renderer.points_to_pixels(_PAD)
+        texts = [text for text in self.axis.get_ticklabels() if text.get_text()]
+        heights = [text.get_window_extent(renderer).height for text in texts if text.get_visible()]
+        tick_length = renderer.points_to_pixels(self.axis.get_tick_padding())
+        offset = max(heights, default=0.0) + tick_length + 2 * pad
+        # a wide text reaches below the label at the left rather than beyond the right end
+        left = ax.yaxis.get_tightbbox(renderer)
+        free = 0.0 if left is None else max(ax.bbox.x0 - left.x0, 0.0)
+        label = ax.xaxis.label.get_window_extent(renderer)
+        self.below_ticks.clear().translate(-_aside(label.width, ax, free), -offset)
+        # axes leave room for one line below their ticks; what is more is taken from their own
+        usual = offset + _LINE * renderer.points_to_pixels(ax.xaxis.label.get_size())
+        if ax.get_xlabel():
+            offset += label.height + pad
+        if ax.get_legend() is not None:
+            legend = ax.get_legend().get_window_extent(renderer)
+            self.below_label.clear().translate(-_aside(legend.width, ax, free), -offset)
+            offset += legend.height
+        box = ax.get_position(original=True)
+        if ax.figure.get_layout_engine() is None:
+            usual = min(usual, box.y0 * ax.figure.bbox.height)
+        room = np.clip((offset - usual) / ax.figure.bbox.height, 0, 0.6 * box.height)
+        height = (box.height - room) / (1 - self.bottom)
+        return Bbox.from_extents(box.x0, box.y1 - height, box.x1, box.y1)
+
+
+def _aside(width: float, ax: Any, free: float) -> float:
+    """How far to the left of the middle of the axes a text is, if there is free room."""
+    return float(np.clip((width - ax.bbox.width) / 2, 0.0, free / 2))
+
+
+def settle(figure: Any) -> None:
+    """Lay the figure out once: parts below axes depend on the size of the axes, and vice versa.
+
+    Drawing does it again, from there.
+    """
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure.figure)
+
+
+def parts_below(ax: Any) -> PartsBelow:
+    """What places the parts below these axes."""
+    locator = ax.get_axes_locator()
+    return locator if isinstance(locator, PartsBelow) else PartsBelow(ax)

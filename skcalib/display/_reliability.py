@@ -1,6 +1,8 @@
 """The reliability diagram."""
 
+from inspect import signature
 from numbers import Real
+from textwrap import fill
 from typing import Any, Self
 
 import numpy as np
@@ -8,65 +10,113 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from .._inputs.by import check_by
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import METRIC_CONSTRAINTS, IntegerInterval
-from .._numerics.isotonic import isotonic_fit
-from .._sklearn import Interval, check_matplotlib_support, validate_params
+from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS, IntegerInterval
+from .._sklearn import Interval, StrOptions, check_matplotlib_support, validate_params
 from .._types import Label, RandomState
-from ..metrics import smooth_calibration_error
-from ._axes import axes_of, legend_label
+from ..recalibration import probabilities_of_logits
+from ._axes import axes_of, check_line_style, is_small, legend_label, settle
+from ._grid import Grid
+from ._problems import check_subgroups_fit, problems_of
+from ._reliability_curve import Options, ReliabilityCurve, error_of, reliability_curve
+from ._reliability_panel import (
+    LEGEND,
+    curves_on,
+    draw_curve,
+    draw_legend,
+    draw_strip,
+    legend_entries,
+    set_axes,
+)
 
-_GRID = np.linspace(0.0, 1.0, 101)
-
-_DIAGONAL = "calibrated (shaded: by chance)"
+# Labels up to this many letters stay on one line of the legend.
+_SHORT = 22
 
 
 class ReliabilityDisplay:
-    """Reliability diagram: how often the event happens, against its predicted probability.
+    r"""Reliability diagram: how often the event happens, against its predicted probability.
 
-    Use :meth:`from_estimator` or :meth:`from_predictions` to create one. The curve is the isotonic
-    regression of the outcomes on the predictions (CORP, [1]_); a calibrated model's curve stays in
-    the consistency band around the diagonal. More than two classes are shown through the
-    probability of the predicted class and whether it was right.
+    Use :meth:`from_estimator` or :meth:`from_predictions` to create one. A calibrated model's curve
+    is near the diagonal: in the band, but for chance. Below the diagram a strip shows how the
+    predictions are distributed, those of events upwards and those of the others downwards.
 
     Parameters
     ----------
-    predicted : ndarray of shape (n_knots,)
-        Predicted probabilities at the knots of the curve, sorted.
-
-    observed : ndarray of shape (n_knots,)
-        Frequencies of the event at the knots.
-
-    band : tuple of three ndarrays, default=None
-        Grid of probabilities, lower and upper end of the consistency band.
-
-    shares : ndarray of shape (n_bins,), default=None
-        Shares of the predictions in bins of equal width.
-
-    error : float, default=None
-        The smooth calibration error, for the legend.
-
-    event : str, default=None
-        What is predicted, for the label of the axis.
+    curves : list of ReliabilityCurve
+        The numbers of each panel.
 
     name : str, default=None
         Name of the model, for the legend.
 
+    scale : {"linear", "logit"}, default="linear"
+        Scale of both axes.
+
+    left_out : dict, default=None
+        The titles and errors of the panels for which there is no room, the largest first.
+
     Attributes
     ----------
-    line_ : matplotlib Line2D
-        The curve.
-
     ax_ : matplotlib Axes
-        The axes.
+        The axes, of the first panel if there are several.
 
     figure_ : matplotlib Figure
         The figure.
+
+    line_ : matplotlib Line2D
+        The curve of the first panel.
+
+    axes_ : ndarray of matplotlib Axes of shape (n_panels,)
+        The axes of all panels.
+
+    strips_ : list of matplotlib Axes
+        The strips below them; None where the distribution of the predictions is not known.
+
+    lines_ : list of matplotlib Line2D
+        The curves.
+
+    bands_ : list of matplotlib PolyCollection
+        The bands, or None.
+
+    areas_ : list of matplotlib artists
+        The shaded areas: a PolyCollection or, of bins, a BarContainer; or None.
+
+    legend_ : matplotlib Legend
+        The legend.
+
+    See Also
+    --------
+    skcalib.metrics.smooth_calibration_error : The error beside the isotonic curve.
+    skcalib.metrics.smooth_expected_calibration_error : The error of the smooth curve.
+    skcalib.metrics.expected_calibration_error : The error of the bins.
+
+    Notes
+    -----
+    The isotonic curve (CORP, [1]_) is that of
+    :class:`~skcalib.recalibration.IsotonicRecalibrator` with ``strict=False``. The smooth curve
+    [2]_ is :math:`p + r_\sigma(p) / \delta_\sigma(p)`: weighted residuals over weighted
+    predictions, both smoothed by the reflected Gaussian kernel of the smooth expected calibration
+    error. It ends two bandwidths away from the predictions. Its bandwidth is at least 0.001.
+
+    The consistency band holds, at each probability, the middle share of the curves of labels that
+    are drawn from the predictions. The confidence band of bins and of smooth means has the bounds
+    of Clopper and Pearson, with the effective number of samples :math:`(\sum w)^2 / \sum w^2`.
+    It concerns the mean frequency of the bin, or under the kernel. That of the isotonic curve holds
+    for each increasing curve of frequencies and for every number of samples of equal weight: to the
+    left of a probability, frequencies are at most as large, so windows there bound it from below,
+    and windows to the right bound it from above (as in [3]_, but at each probability apart). It is
+    widened where the curve itself is outside, which shows that frequencies do not increase.
+
+    The cost is :math:`O(n \log n)`, and :math:`O(n)` for each resample.
 
     References
     ----------
     .. [1] T. Dimitriadis, T. Gneiting and A. I. Jordan (2021). Stable reliability diagrams for
        probabilistic classifiers. PNAS 118(8). :doi:`10.1073/pnas.2016191118`
+    .. [2] J. Błasiok and P. Nakkiran (2024). Smooth ECE: Principled Reliability Diagrams via Kernel
+       Smoothing. ICLR 2024. :arxiv:`2309.12236`
+    .. [3] T. Dimitriadis, L. Dümbgen, A. Henzi, M. Puke and J. Ziegel (2023). Honest calibration
+       assessment for binary outcome predictions. Biometrika 110(3). :doi:`10.1093/biomet/asac068`
 
     Examples
     --------
@@ -74,28 +124,22 @@ class ReliabilityDisplay:
     >>> display = ReliabilityDisplay.from_predictions(
     ...     [0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9], random_state=0
     ... )
-    >>> display.observed
+    >>> display.curves[0].observed
     array([0. , 0.5, 0.5, 1. ])
     """
 
     def __init__(
         self,
-        predicted: np.ndarray,
-        observed: np.ndarray,
+        curves: list[ReliabilityCurve],
         *,
-        band: tuple | None = None,
-        shares: np.ndarray | None = None,
-        error: float | None = None,
-        event: str | None = None,
         name: str | None = None,
+        scale: str = "linear",
+        left_out: dict[str, float] | None = None,
     ) -> None:
-        self.predicted = predicted
-        self.observed = observed
-        self.band = band
-        self.shares = shares
-        self.error = error
-        self.event = event
+        self.curves = curves
         self.name = name
+        self.scale = scale
+        self.left_out = left_out
 
     @classmethod
     def from_estimator(
@@ -106,10 +150,20 @@ class ReliabilityDisplay:
         *,
         sample_weight: ArrayLike | None = None,
         pos_label: Label | None = None,
-        confidence_level: float | None = 0.9,
+        response_method: str = "predict_proba",
+        multi_class: str = "confidence",
+        by: Any = None,
+        method: str = "isotonic",
+        n_bins: int = 15,
+        strategy: str = "uniform",
+        bandwidth: float | None = None,
+        band: str | None = "consistency",
+        confidence_level: float = 0.9,
         n_resamples: int = 200,
-        n_bins: int = 20,
         random_state: RandomState = None,
+        scale: str = "linear",
+        shade: bool = False,
+        max_panels: int = 9,
         name: str | None = None,
         ax: Any = None,
         **kwargs: Any,
@@ -119,7 +173,7 @@ class ReliabilityDisplay:
         Parameters
         ----------
         estimator : estimator
-            A fitted classifier with `predict_proba`.
+            A fitted classifier.
 
         X : array-like of shape (n_samples, n_features)
             Features of data that the classifier was not fitted on.
@@ -133,27 +187,64 @@ class ReliabilityDisplay:
         pos_label : int, float, bool or str, default=None
             With two classes, the one whose probability is shown. By default the last.
 
-        confidence_level : float or None, default=0.9
-            At each probability the curve of a calibrated model is in the band with this
-            probability. None draws no band.
+        response_method : {"predict_proba", "decision_function"}, default="predict_proba"
+            The method that predicts. The values of "decision_function" are taken as logits.
+
+        multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+            For more than two classes, what is shown: the probability of the predicted class and
+            whether it was right; the same for each predicted class alone; or each class against
+            the rest. The last two are a grid of panels, the largest errors first.
+
+        by : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
+            Subgroups that are shown apart, in a grid of panels: a column, or several, whose
+            crossings are shown.
+
+        method : {"isotonic", "smooth", "binned"}, default="isotonic"
+            The curve: least squares over increasing curves; kernel means, whose bandwidth is the
+            smooth expected calibration error; or means in bins.
+
+        n_bins : int, default=15
+            Number of bins of "binned".
+
+        strategy : {"uniform", "quantile"}, default="uniform"
+            Bins of equal width or of equal mass.
+
+        bandwidth : float, default=None
+            Standard deviation of the kernel of "smooth", on the scale of the probabilities; at
+            least 0.001. By default the smooth expected calibration error.
+
+        band : {"consistency", "confidence"} or None, default="consistency"
+            Where the curve of a calibrated model is by chance, around the diagonal; or where the
+            frequencies may be, around the curve.
+
+        confidence_level : float in (0, 1), default=0.9
+            At each probability the curve, or the frequency, is in the band with this probability.
 
         n_resamples : int, default=200
-            Number of label vectors drawn from the predictions for the band.
-
-        n_bins : int, default=20
-            Number of bars that show how the predictions are distributed.
+            Number of label vectors drawn from the predictions for the consistency band.
 
         random_state : int, RandomState instance or None, default=None
-            Seed of the band.
+            Seed of the consistency band.
+
+        scale : {"linear", "logit"}, default="linear"
+            Scale of both axes. "logit" spreads probabilities near 0 and 1; 0 and 1 are at its ends.
+
+        shade : bool, default=False
+            Whether to shade the area between curve and diagonal. Weighted by the predictions it is
+            the error of "binned" and "smooth".
+
+        max_panels : int, default=9
+            The largest number of panels; others are named below.
 
         name : str, default=None
             Name of the model, for the legend, by default that of its class.
 
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default. Displays of several models can share it.
+        ax : matplotlib Axes or array of them, default=None
+            Where to draw; a new figure by default. Displays of several models can share it. A grid
+            takes the place of the axes, or is drawn on as many axes as it has panels.
 
         **kwargs : dict
-            Passed to matplotlib's `plot` for the curve.
+            Passed to matplotlib's `plot` for the curves. Other names are refused.
 
         Returns
         -------
@@ -161,16 +252,29 @@ class ReliabilityDisplay:
             The display, drawn.
         """
         check_is_fitted(estimator)
+        _check_response_method(response_method)
+        response = getattr(estimator, response_method)(X)
+        if response_method == "decision_function":
+            response = probabilities_of_logits(_in_columns(response))
         return cls.from_predictions(
             y,
-            estimator.predict_proba(X),
+            response,
             sample_weight=sample_weight,
             pos_label=pos_label,
             labels=estimator.classes_,
+            multi_class=multi_class,
+            by=by,
+            method=method,
+            n_bins=n_bins,
+            strategy=strategy,
+            bandwidth=bandwidth,
+            band=band,
             confidence_level=confidence_level,
             n_resamples=n_resamples,
-            n_bins=n_bins,
             random_state=random_state,
+            scale=scale,
+            shade=shade,
+            max_panels=max_panels,
             name=type(estimator).__name__ if name is None else name,
             ax=ax,
             **kwargs,
@@ -180,10 +284,19 @@ class ReliabilityDisplay:
     @validate_params(
         METRIC_CONSTRAINTS
         | {
-            "confidence_level": [Interval(Real, 0, 1, closed="neither"), None],
-            "n_resamples": [IntegerInterval(1)],
+            "multi_class": REDUCTION_CONSTRAINTS["multi_class"],
+            "by": "no_validation",
+            "method": [StrOptions({"isotonic", "smooth", "binned"})],
             "n_bins": [IntegerInterval(1)],
+            "strategy": [StrOptions({"uniform", "quantile"})],
+            "bandwidth": [Interval(Real, 1e-3, None, closed="left"), None],
+            "band": [StrOptions({"consistency", "confidence"}), None],
+            "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+            "n_resamples": [IntegerInterval(1)],
             "random_state": ["random_state"],
+            "scale": [StrOptions({"linear", "logit"})],
+            "shade": ["boolean"],
+            "max_panels": [IntegerInterval(1)],
             "name": [str, None],
             "ax": "no_validation",
         },
@@ -197,10 +310,19 @@ class ReliabilityDisplay:
         sample_weight: ArrayLike | None = None,
         pos_label: Label | None = None,
         labels: ArrayLike | None = None,
-        confidence_level: float | None = 0.9,
+        multi_class: str = "confidence",
+        by: Any = None,
+        method: str = "isotonic",
+        n_bins: int = 15,
+        strategy: str = "uniform",
+        bandwidth: float | None = None,
+        band: str | None = "consistency",
+        confidence_level: float = 0.9,
         n_resamples: int = 200,
-        n_bins: int = 20,
         random_state: RandomState = None,
+        scale: str = "linear",
+        shade: bool = False,
+        max_panels: int = 9,
         name: str | None = None,
         ax: Any = None,
         **kwargs: Any,
@@ -224,27 +346,61 @@ class ReliabilityDisplay:
         labels : array-like of shape (n_classes,), default=None
             The classes, in the order of the columns of `y_proba`.
 
-        confidence_level : float or None, default=0.9
-            At each probability the curve of a calibrated model is in the band with this
-            probability. None draws no band.
+        multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+            For more than two classes, what is shown: the probability of the predicted class and
+            whether it was right; the same for each predicted class alone; or each class against
+            the rest. The last two are a grid of panels, the largest errors first.
+
+        by : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
+            Subgroups that are shown apart, in a grid of panels: a column, or several, whose
+            crossings are shown.
+
+        method : {"isotonic", "smooth", "binned"}, default="isotonic"
+            The curve: least squares over increasing curves; kernel means, whose bandwidth is the
+            smooth expected calibration error; or means in bins.
+
+        n_bins : int, default=15
+            Number of bins of "binned".
+
+        strategy : {"uniform", "quantile"}, default="uniform"
+            Bins of equal width or of equal mass.
+
+        bandwidth : float, default=None
+            Standard deviation of the kernel of "smooth", on the scale of the probabilities; at
+            least 0.001. By default the smooth expected calibration error.
+
+        band : {"consistency", "confidence"} or None, default="consistency"
+            Where the curve of a calibrated model is by chance, around the diagonal; or where the
+            frequencies may be, around the curve.
+
+        confidence_level : float in (0, 1), default=0.9
+            At each probability the curve, or the frequency, is in the band with this probability.
 
         n_resamples : int, default=200
-            Number of label vectors drawn from the predictions for the band.
-
-        n_bins : int, default=20
-            Number of bars that show how the predictions are distributed.
+            Number of label vectors drawn from the predictions for the consistency band.
 
         random_state : int, RandomState instance or None, default=None
-            Seed of the band.
+            Seed of the consistency band.
+
+        scale : {"linear", "logit"}, default="linear"
+            Scale of both axes. "logit" spreads probabilities near 0 and 1; 0 and 1 are at its ends.
+
+        shade : bool, default=False
+            Whether to shade the area between curve and diagonal. Weighted by the predictions it is
+            the error of "binned" and "smooth".
+
+        max_panels : int, default=9
+            The largest number of panels; others are named below.
 
         name : str, default=None
             Name of the model, for the legend.
 
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default. Displays of several models can share it.
+        ax : matplotlib Axes or array of them, default=None
+            Where to draw; a new figure by default. Displays of several models can share it. A grid
+            takes the place of the axes, or is drawn on as many axes as it has panels.
 
         **kwargs : dict
-            Passed to matplotlib's `plot` for the curve.
+            Passed to matplotlib's `plot` for the curves. Other names are refused.
 
         Returns
         -------
@@ -252,90 +408,143 @@ class ReliabilityDisplay:
             The display, drawn.
         """
         check_matplotlib_support("ReliabilityDisplay")
+        check_line_style(kwargs, "ReliabilityDisplay", signature(cls.from_predictions).parameters)
         predictions = check_predictions(
             y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
         )
-        if predictions.is_binary:
-            event = f"{predictions.classes[1]}"
-        else:
-            predictions, event = predictions.confidence(), "the predicted class"
-        proba, label, weight = predictions.proba, predictions.label, predictions.weight
-        predicted, observed = isotonic_fit(proba, label, weight)
-        band = None
-        if confidence_level is not None:
-            band = _consistency_band(
-                predictions, confidence_level, n_resamples, check_random_state(random_state)
-            )
-        display = cls(
-            predicted,
-            observed,
-            band=band,
-            shares=np.histogram(proba, bins=n_bins, range=(0, 1), weights=weight)[0],
-            error=float(
-                smooth_calibration_error(label, proba, sample_weight=weight, labels=[0, 1])
-            ),
-            event=event,
-            name=name,
+        subgroups = None if by is None else check_by(by, np.shape(y_true)[0], sample_weight)
+        check_subgroups_fit(subgroups, predictions, multi_class)
+        options = Options(
+            method, n_bins, strategy, bandwidth, band, confidence_level, n_resamples, scale
         )
-        return display.plot(ax, **kwargs)
+        problems = problems_of(predictions, multi_class, subgroups)
+        errors = [error_of(problem.predictions, options)[1] for problem in problems]
+        shown, rest = _worst(errors, max_panels, keep_order=by is not None)
+        generator = check_random_state(random_state)
+        curves = [
+            reliability_curve(
+                problems[k].predictions,
+                options,
+                generator,
+                names=problems[k].names,
+                title=problems[k].title,
+                x_label=problems[k].x_label,
+            )
+            for k in shown
+        ]
+        left_out = {str(problems[k].title): errors[k] for k in rest}
+        display = cls(curves, name=name, scale=scale, left_out=left_out)
+        return display.plot(ax, shade=shade, **kwargs)
 
-    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
+    def plot(
+        self, ax: Any = None, *, name: str | None = None, shade: bool = False, **kwargs: Any
+    ) -> Self:
         """Draw the diagram.
 
         Parameters
         ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default. Displays of several models can share it.
+        ax : matplotlib Axes or array of them, default=None
+            Where to draw; a new figure by default. Displays of several models can share it. A grid
+            takes the place of the axes, or is drawn on as many axes as it has panels.
 
         name : str, default=None
             Name of the model, for the legend; by default that of the display.
 
+        shade : bool, default=False
+            Whether to shade the area between curve and diagonal.
+
         **kwargs : dict
-            Passed to matplotlib's `plot` for the curve.
+            Passed to matplotlib's `plot` for the curves. Other names are refused.
 
         Returns
         -------
         display : ReliabilityDisplay
-            This object, with `ax_`, `figure_` and `line_`.
+            This object, with its artists.
         """
         check_matplotlib_support("ReliabilityDisplay")
-        ax = axes_of(ax, (4.5, 4.5))
-        if _DIAGONAL not in ax.get_legend_handles_labels()[1]:
-            ax.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":", label=_DIAGONAL)
-        label = legend_label(
-            name or self.name, "smooth calibration error", self.error, "observed frequency"
-        )
-        style = {"label": label} | kwargs
-        (self.line_,) = ax.plot(self.predicted, self.observed, **style)
-        color = self.line_.get_color()
-        if self.band is not None:
-            ax.fill_between(*self.band, color=color, alpha=0.15, linewidth=0)
-        if self.shares is not None:
-            edges = np.linspace(0, 1, len(self.shares) + 1)
-            height = 0.2 * self.shares / self.shares.max()
-            ax.bar(edges[:-1], height, np.diff(edges), align="edge", color=color, alpha=0.3)
-        ax.set(
-            xlim=(0, 1),
-            ylim=(0, 1),
-            aspect="equal",
-            xlabel="predicted probability" + (f" of {self.event}" if self.event else ""),
-            ylabel="observed frequency",
-        )
-        ax.legend(loc="best", frameon=False, fontsize="small")
-        self.ax_, self.figure_ = ax, ax.figure
+        check_line_style(kwargs, "ReliabilityDisplay", signature(self.plot).parameters)
+        name = self.name if name is None else name
+        if len(self.curves) == 1 and self.curves[0].title is None:
+            self._plot_one(ax, name, shade, kwargs)
+        else:
+            self._plot_grid(ax, name, shade, kwargs)
+        self.ax_, self.line_ = self.axes_[0], self.lines_[0]
+        self.figure_ = self.ax_.figure
+        settle(self.figure_)
         return self
 
+    def _plot_one(self, ax, name, shade, style):
+        ax = axes_of(ax, (4.5, 6))
+        (curve,) = self.curves
+        label = legend_label(name, curve.measure, curve.error, "observed frequency")
+        if len(label) <= _SHORT:
+            label = label.replace("\n", ", ")
+        self._draw([ax], [label], shade, style)
+        width = 24 if is_small(ax) else 36
+        ax.set(xlabel=fill(curve.x_label, width), ylabel=fill("observed frequency", width // 2))
+        draw_legend(ax)
+        self.legend_ = ax.get_legend()
 
-def _consistency_band(predictions, confidence_level, n_resamples, random_state):
-    """Pointwise band of the isotonic curves of labels drawn from the predictions."""
-    proba, weight = predictions.proba, predictions.weight
-    generator = np.random.default_rng(random_state.randint(2**31 - 1))
-    within = _GRID[(proba.min() <= _GRID) & (proba.max() >= _GRID)]
-    grid = np.concatenate([[proba.min()], within, [proba.max()]])
-    curves = [
-        np.interp(grid, *isotonic_fit(proba, predictions.redraw(generator, 1)[0], weight))
-        for _ in range(n_resamples)
-    ]
-    tail = (1 - confidence_level) / 2
-    lower, upper = np.quantile(curves, [tail, 1 - tail], axis=0)
-    return grid, lower, upper
+    def _plot_grid(self, ax, name, shade, style):
+        grid = Grid.on(ax, len(self.curves))
+        titles = [_panel_title(*pair) for pair in zip(grid.axes, self.curves, strict=True)]
+        self._draw(grid.axes, [name or "observed frequency"] * len(titles), shade, style)
+        for one, title in zip(grid.axes, titles, strict=True):
+            one.set_title(title, fontsize="medium")
+        grid.label(self.curves[0].x_label, "observed frequency")
+        self.legend_ = grid.draw_legend(
+            *legend_entries(grid.axes[0]), _note(self.left_out), **LEGEND
+        )
+
+    def _draw(self, axes, labels, shade, style):
+        self.axes_ = np.array(axes)
+        self.strips_, drawn = [], []
+        for ax, curve, label in zip(axes, self.curves, labels, strict=True):
+            set_axes(ax, curve, self.scale)
+            drawn.append(draw_curve(ax, curve, label, shade, style))
+            self.strips_.append(draw_strip(ax, curve, drawn[-1]["line"]))
+        self.lines_ = [artists["line"] for artists in drawn]
+        self.bands_ = [artists["band"] for artists in drawn]
+        self.areas_ = [artists["area"] for artists in drawn]
+
+
+def _worst(errors: list[float], most: int, *, keep_order: bool) -> tuple[list[int], list[int]]:
+    """The panels to show and those to leave out, the largest errors first.
+
+    Subgroups that fit keep their own order.
+    """
+    order = np.argsort(-np.array(errors), kind="stable").tolist()
+    if keep_order and len(order) <= most:
+        return sorted(order), []
+    return order[:most], order[most:]
+
+
+def _panel_title(ax: Any, curve: ReliabilityCurve) -> str:
+    """The title of the curve and its error, beside those of other models on the same axes."""
+    if curve.error is None:
+        return f"{curve.title}"
+    if curves_on(ax):
+        return f"{ax.get_title()}, {curve.error:.3f}"
+    return f"{curve.title}\n{curve.measure} {curve.error:.3f}"
+
+
+def _note(left_out: dict[str, float] | None) -> str:
+    """Which panels are not shown."""
+    if not left_out:
+        return ""
+    return f"not shown, with errors up to {max(left_out.values()):.3f}: {', '.join(left_out)}"
+
+
+def _in_columns(logits: Any) -> np.ndarray:
+    """One column of logits for each class: the log-odds of the second of two are its difference."""
+    logits = np.asarray(logits)
+    return logits if logits.ndim > 1 else np.column_stack([np.zeros_like(logits), logits])
+
+
+def _check_response_method(response_method: Any) -> None:
+    if response_method not in ("predict_proba", "decision_function"):
+        raise ValueError(
+            "response_method must be 'predict_proba', or 'decision_function', whose values are "
+            f"taken as logits; found {response_method!r}. Call the method yourself, and pass its "
+            "probabilities to from_predictions."
+        )

@@ -1,19 +1,29 @@
-"""The reliability diagram draws the numbers of the isotonic recalibrator."""
+"""The reliability diagram draws the numbers of the metrics, of single models and of many parts."""
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import pytest
+from figures import several_classes, two_classes
 from problems import random_problem
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
-from skcalib.display import ReliabilityDisplay
-from skcalib.metrics import smooth_calibration_error
+from skcalib.display import ReliabilityCurve, ReliabilityDisplay
+from skcalib.metrics import (
+    expected_calibration_error,
+    smooth_calibration_error,
+    smooth_expected_calibration_error,
+)
 from skcalib.recalibration import IsotonicRecalibrator
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
+
+METHODS = ("isotonic", "smooth", "binned")
+QUICK = {"n_resamples": 5, "random_state": 0}
 
 
 @pytest.fixture(autouse=True)
@@ -22,92 +32,383 @@ def close_figures():
     plt.close("all")
 
 
-def test_curve_is_the_isotonic_recalibrator():
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Only the numbers."""
+    monkeypatch.setattr(ReliabilityDisplay, "plot", lambda self, ax, **style: self)
+
+
+def curve_of(*data, **options):
+    (curve,) = ReliabilityDisplay.from_predictions(*data, **(QUICK | options)).curves
+    return curve
+
+
+def texts_of(legend):
+    return [text.get_text() for text in legend.get_texts()]
+
+
+def test_isotonic_curve_is_the_recalibrator():
     label, proba = random_problem(np.random.default_rng(0), 200)
-    display = ReliabilityDisplay.from_predictions(label, proba, random_state=0)
+    display = ReliabilityDisplay.from_predictions(label, proba, shade=True, **QUICK)
+    (curve,) = display.curves
     recalibrator = IsotonicRecalibrator(strict=False).fit(proba, label)
     knots, values = recalibrator.maps_[0]
-    np.testing.assert_array_equal(display.predicted, knots)
-    np.testing.assert_array_equal(display.observed, values)
-    np.testing.assert_array_equal(display.line_.get_xdata(), display.predicted)
-    assert display.error == pytest.approx(smooth_calibration_error(label, proba), abs=1e-15)
-    assert f"smooth calibration error {display.error:.3f}" in display.line_.get_label()
-    assert display.shares.sum() == pytest.approx(1)
+    np.testing.assert_array_equal(curve.predicted, knots)
+    np.testing.assert_allclose(curve.observed, values, rtol=0, atol=1e-14)
+    np.testing.assert_array_equal(display.line_.get_xydata().T, [curve.predicted, curve.observed])
+    assert curve.error == pytest.approx(smooth_calibration_error(label, proba), abs=1e-15)
+    assert display.line_.get_label() == f"smooth CE {curve.error:.3f}"
+    gap = np.abs(recalibrator.transform(proba)[:, 1] - proba).mean()
+    assert curve.gap == pytest.approx(gap, abs=1e-12)
+    assert f"mean gap {gap:.3f}" in texts_of(display.legend_)
     assert display.ax_.get_xlabel() == "predicted probability of 1"
 
 
-def test_several_classes_are_shown_by_confidence():
-    X, y = load_iris(return_X_y=True)
-    model = GaussianNB().fit(X, y)
-    _, ax = plt.subplots()
-    display = ReliabilityDisplay.from_estimator(model, X, y, ax=ax, random_state=0)
-    assert display.ax_ is ax
-    assert display.figure_ is ax.figure
-    assert display.line_.get_label().startswith("GaussianNB")
-    assert ax.get_xlabel() == "predicted probability of the predicted class"
-    expected = smooth_calibration_error(y, model.predict_proba(X))
-    assert display.error == pytest.approx(expected, abs=1e-15)
-
-
-def test_band_covers_calibrated_curves():
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+def test_binned_curve_adds_up_to_the_error(strategy):
     rng = np.random.default_rng(0)
-    proba = rng.random(500)
+    label, proba = random_problem(rng, 100)
+    options = {"n_bins": 8, "strategy": strategy, "sample_weight": rng.random(100)}
+    display = ReliabilityDisplay.from_predictions(
+        label, proba, method="binned", shade=True, **options, **QUICK
+    )
+    (curve,) = display.curves
+    error = expected_calibration_error(label, proba, **options)
+    assert curve.error == pytest.approx(error, abs=1e-12)
+    assert curve.gap == curve.error
+    assert curve.share @ np.abs(curve.observed - curve.predicted) == pytest.approx(error, abs=1e-12)
+    assert curve.share.sum() == pytest.approx(1)
+    assert (np.diff(curve.predicted) > 0).all()
+    assert ((curve.ends[0] <= curve.predicted) & (curve.predicted <= curve.ends[1])).all()
+    np.testing.assert_array_equal(display.line_.get_xydata().T, [curve.predicted, curve.observed])
+    heights = [bar.get_height() for bar in display.areas_[0]]
+    np.testing.assert_allclose(heights, curve.observed - curve.predicted, atol=1e-15)
+    if strategy == "uniform":  # the strip shows the same bins
+        bars = curve.events + curve.others
+        np.testing.assert_allclose(bars[bars > 0], curve.share, atol=1e-12)
+
+
+@pytest.mark.parametrize("bandwidth", [None, 0.1])
+def test_smooth_curve_integrates_to_the_error(bandwidth, undrawn):
+    label, proba = random_problem(np.random.default_rng(0), 100)
+    curve = curve_of(label, proba, method="smooth", bandwidth=bandwidth)
+    error = smooth_expected_calibration_error(label, proba, bandwidth=bandwidth)
+    assert curve.error == curve.gap == pytest.approx(error, abs=1e-12)
+    assert curve.measure == "smECE"
+    # Gaussian density of the predictions, reflected at 0 and 1
+    places, width = curve.predicted, bandwidth or error
+    images = np.concatenate([2 * k + s * proba for k in (-1, 0, 1) for s in (1, -1)])
+    density = np.exp(-((np.subtract.outer(places, images) / width) ** 2) / 2).sum(axis=1)
+    density /= 100 * width * np.sqrt(2 * np.pi)
+    gap = np.where(np.isnan(curve.observed), 0, np.abs(curve.observed - places))
+    assert np.trapezoid(gap * density, places) == pytest.approx(error, rel=0.02)
+
+
+def test_smooth_curve_ends_where_predictions_do(undrawn):
+    curve = curve_of([0, 1, 1, 1], [0.1, 0.11, 0.9, 0.89], method="smooth", bandwidth=0.02)
+    shown = curve.predicted[np.isfinite(curve.observed)]
+    np.testing.assert_allclose(shown[[0, -1]], [0.06, 0.94], atol=0.006)
+    assert not ((shown > 0.16) & (shown < 0.84)).any()
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", ["consistency", "confidence"])
+def test_bands_hold_what_they_should(method, kind, undrawn):
+    """The curve of calibrated labels, or the frequencies of labels that are not calibrated."""
+    rng = np.random.default_rng(0)
+    proba = rng.random(300)
+    rate = proba if kind == "consistency" else 0.2 + 0.6 * proba
     inside = []
-    ax = plt.figure().add_subplot()
-    for seed in range(50):
-        label = (rng.random(500) < proba).astype(int)
-        display = ReliabilityDisplay.from_predictions(label, proba, random_state=seed, ax=ax)
-        grid, lower, upper = display.band
-        curve = np.interp(grid, display.predicted, display.observed)
-        inside.append(np.mean((lower <= curve) & (curve <= upper)))
-        ax.clear()
-    assert np.mean(inside) == pytest.approx(0.9, abs=0.03)
+    for seed in range(20):
+        label = (rng.random(300) < rate).astype(int)
+        options = {"method": method, "band": kind, "bandwidth": 0.05, "n_bins": 10}
+        curve = curve_of(label, proba, n_resamples=50, random_state=seed, **options)
+        band = curve.band
+        known = np.isfinite(band.lower)
+        if kind == "confidence":
+            frequency = 0.2 + 0.6 * band.places
+            if method == "binned":  # the mean frequency in the bin
+                means = np.repeat(0.2 + 0.6 * curve.predicted, 3)
+                frequency = means
+        elif method == "binned":
+            frequency = np.repeat(curve.observed, 3)
+        else:
+            frequency = np.interp(band.places, curve.predicted, curve.observed)
+        inner = known & (band.places > 0.1) & (band.places < 0.9)  # smoothing flattens the ends
+        inside.append(
+            np.mean(
+                (band.lower <= frequency + 1e-9)[inner] & (frequency <= band.upper + 1e-9)[inner]
+            )
+        )
+        assert band.kind == kind
+        assert band.level == 0.9
+    share = np.mean(inside)
+    noise = 4 * np.std(inside) / np.sqrt(20)
+    if kind == "consistency":
+        assert share == pytest.approx(0.9, abs=0.03 + noise)
+    else:
+        assert share >= 0.9 - noise
+        assert np.nanmean(band.upper - band.lower) < 0.45
 
 
 def test_without_a_band():
-    display = ReliabilityDisplay.from_predictions([0, 1], [0.2, 0.7], confidence_level=None)
-    assert display.band is None
-    with pytest.raises(ValueError, match="confidence_level"):
-        ReliabilityDisplay.from_predictions([0, 1], [0.2, 0.7], confidence_level=1.5)
+    display = ReliabilityDisplay.from_predictions([0, 1], [0.2, 0.7], band=None)
+    assert display.curves[0].band is None
+    assert display.bands_ == [None]
+    assert texts_of(display.legend_)[-1] == "calibrated"
 
 
-def test_weights_reach_the_curve():
+@pytest.mark.parametrize("method", METHODS)
+def test_weights_are_repetitions(method, undrawn):
     label, proba = random_problem(np.random.default_rng(0), 40)
-    weight = np.random.default_rng(1).integers(1, 4, size=40)
-    weighted = ReliabilityDisplay.from_predictions(label, proba, sample_weight=weight)
-    repeated = ReliabilityDisplay.from_predictions(
-        np.repeat(label, weight), np.repeat(proba, weight)
+    weight = np.random.default_rng(1).integers(0, 4, size=40)
+    options = {"method": method, "n_bins": 5, "band": None}
+    weighted = curve_of(label, proba, sample_weight=weight, **options)
+    repeated = curve_of(np.repeat(label, weight), np.repeat(proba, weight), **options)
+    for name in ("predicted", "observed", "events", "others", "error", "gap"):
+        expected = getattr(repeated, name)
+        np.testing.assert_allclose(getattr(weighted, name), expected, atol=1e-9, err_msg=name)
+
+
+def test_strip_shows_events_above_others():
+    label, proba = two_classes(50)
+    display = ReliabilityDisplay.from_predictions(label, proba, pos_label="malignant", **QUICK)
+    (curve,) = display.curves
+    for name, bars in (("malignant", curve.events), ("benign", curve.others)):
+        expected = np.histogram(proba[label == name], curve.edges)[0] / 50
+        np.testing.assert_allclose(bars, expected, atol=1e-15)
+    (strip,) = display.strips_
+    values, edges, _ = strip.patches[0].get_data()
+    np.testing.assert_array_equal(values, curve.events)
+    np.testing.assert_array_equal(edges, curve.edges)
+    np.testing.assert_array_equal(strip.patches[2].get_data().values, -curve.others)
+    assert [text.get_text() for text in strip.texts] == ["malignant", "benign"]
+    display.figure_.canvas.draw()
+    assert strip.get_window_extent().y1 < display.ax_.get_window_extent().y0
+    assert strip.get_xlim() == display.ax_.get_xlim()
+    low, high = strip.get_ylim()
+    assert low < -curve.others.max()
+    assert high > curve.events.max()
+    assert all("%" in text.get_text() for text in strip.get_yticklabels())
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_from_estimator_is_from_predictions(method, undrawn):
+    X, y = load_iris(return_X_y=True)
+    y = np.array(["no", "yes"])[(y == 1).astype(int)]
+    model = LogisticRegression().fit(X, y)
+    weight = np.random.default_rng(0).random(len(y))
+    options = QUICK | {"method": method, "sample_weight": weight, "pos_label": "no"}
+    frame = pd.DataFrame(X, index=np.arange(len(X))[::-1] * 7)
+    labels = pd.Series(y, index=frame.index[::-1])
+    expected = ReliabilityDisplay.from_predictions(
+        labels, model.predict_proba(X), labels=model.classes_, **options
     )
-    np.testing.assert_allclose(weighted.observed, repeated.observed, atol=1e-12)
-    np.testing.assert_allclose(weighted.shares, repeated.shares, atol=1e-12)
+    for response in ("predict_proba", "decision_function"):
+        display = ReliabilityDisplay.from_estimator(
+            model, X, labels, response_method=response, **options
+        )
+        assert display.name == "LogisticRegression"
+        (found,), (curve,) = display.curves, expected.curves
+        for name in ("predicted", "observed", "events", "others", "edges", "error"):
+            np.testing.assert_allclose(
+                getattr(found, name), getattr(curve, name), atol=1e-9, err_msg=name
+            )
+        np.testing.assert_allclose(found.band.upper, curve.band.upper, atol=1e-9)
+        assert found.names == curve.names == ("no", "yes")
 
 
-def test_models_share_axes():
+def test_several_classes_are_shown_by_confidence():
+    label, proba = several_classes()
+    display = ReliabilityDisplay.from_predictions(label, proba, **QUICK)
+    (curve,) = display.curves
+    expected = smooth_calibration_error(label, proba)
+    assert curve.error == pytest.approx(expected, abs=1e-15)
+    assert curve.names == ("right", "wrong")
+    assert display.ax_.get_xlabel() == "confidence"
+    hit = label == np.array(list("abcdef"))[proba.argmax(axis=1)]
+    assert curve.events.sum() == pytest.approx(hit.mean())
+
+
+@pytest.mark.parametrize("multi_class", ["classwise", "top-label"])
+def test_classes_are_panels_the_worst_first(multi_class):
+    label, proba = several_classes()
+    options = QUICK | {"method": "binned", "multi_class": multi_class, "max_panels": 2}
+    display = ReliabilityDisplay.from_predictions(label, proba, **options)
+    errors = expected_calibration_error(label, proba, multi_class=multi_class, average=None)
+    order = np.argsort(-errors)
+    prefix = "" if multi_class == "classwise" else "predicted: "
+    titles = [f"{prefix}{'abcdef'[k]}" for k in order]
+    assert [curve.title for curve in display.curves] == titles[:2]
+    np.testing.assert_allclose([curve.error for curve in display.curves], errors[order[:2]])
+    assert list(display.left_out) == titles[2:]
+    assert all(name in display.legend_.get_title().get_text() for name in titles[2:])
+    assert len(display.axes_) == len(display.lines_) == len(display.strips_) == 2
+    shown = [ax.get_title() for ax in display.axes_]
+    assert shown == [f"{c.title}\nECE {c.error:.3f}" for c in display.curves]
+    again = ReliabilityDisplay.from_predictions(
+        label, proba, ax=display.axes_, name="again", **options
+    )
+    assert (again.axes_ == display.axes_).all()
+    assert again.axes_[0].get_title() == f"{shown[0]}, {errors.max():.3f}"
+    assert texts_of(again.legend_)[:2] == ["observed frequency", "again"]
+    with pytest.raises(ValueError, match="one for each of the 2 panels"):
+        ReliabilityDisplay.from_predictions(label, proba, ax=display.axes_[:1], **options)
+
+
+def test_subgroups_are_panels_in_their_order():
+    label, proba = two_classes(90)
+    group = np.array(["group 2", "group 10", "group 1"])[np.arange(90) % 3]
+    weight = np.r_[np.zeros(10), np.ones(80)]
+    figure, axes = plt.subplots(1, 2, layout="constrained")
+    display = ReliabilityDisplay.from_predictions(
+        label, proba, by=pd.Series(group, index=range(90, 0, -1)), sample_weight=weight,
+        ax=axes[1], **QUICK,
+    )  # fmt: skip
+    assert [curve.title for curve in display.curves] == ["group 1", "group 2", "group 10"]
+    assert display.figure_ is figure
+    for curve in display.curves:
+        rows = (group == curve.title) & (weight > 0)
+        error = smooth_calibration_error(label[rows], proba[rows])
+        assert curve.error == pytest.approx(error, abs=1e-12)
+    display = ReliabilityDisplay.from_predictions(label, proba, by=group, max_panels=1, **QUICK)
+    assert display.curves[0].error == max([display.curves[0].error, *display.left_out.values()])
+    with pytest.raises(ValueError, match="by must be None with multi_class='classwise'"):
+        ReliabilityDisplay.from_predictions(
+            *several_classes(), by=np.arange(400) % 2, multi_class="classwise"
+        )
+
+
+def test_models_share_axes_diagonal_and_legend_of_the_band():
     rng = np.random.default_rng(0)
     _, ax = plt.subplots()
     displays = [
-        ReliabilityDisplay.from_predictions(*random_problem(rng, 50), name=name, ax=ax)
-        for name in ("first", "second")
+        ReliabilityDisplay.from_predictions(*random_problem(rng, 50), name=name, ax=ax, **QUICK)
+        for name in ("first", "the second of them")
     ]
-    assert len({display.line_.get_color() for display in displays}) == 2
-    legend = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert len(legend) == 3
-    assert [label.split("\n")[0] for label in legend[1:]] == ["first", "second"]
+    lines = [display.line_ for display in displays]
+    assert len({line.get_color() for line in lines}) == 2
+    assert len({line.get_linestyle() for line in lines}) == 2
+    legend = texts_of(ax.get_legend())
+    errors = [f"smooth CE {display.curves[0].error:.3f}" for display in displays]
+    expected = [f"first, {errors[0]}", f"the second of them\n{errors[1]}"]
+    assert legend == [*expected, "by chance (90 %)", "calibrated"]
+    assert displays[0].strips_ == displays[1].strips_
+    assert len(ax.child_axes) == 1
+    assert sum(line.get_label() == "calibrated" for line in ax.lines) == 1
+
+
+def test_logit_axes_show_0_and_1():
+    proba = np.array([0.0, 0.0, 1e-4, 0.01, 0.3, 0.9, 0.999, 1.0])
+    label = np.array([0, 0, 0, 0, 1, 1, 1, 1])
+    display = ReliabilityDisplay.from_predictions(label, proba, scale="logit", **QUICK)
+    (curve,) = display.curves
+    display.figure_.canvas.draw()
+    ax = display.ax_
+    box = ax.get_window_extent()
+    pixel = ax.transData.transform(np.column_stack([proba, proba]))
+    assert (np.diff(pixel[1:, 0]) > 10).all()  # apart from each other, and within the axes
+    assert (pixel > [box.x0, box.y0]).all()
+    assert (pixel < [box.x1, box.y1]).all()
+    np.testing.assert_allclose(ax.transData.inverted().transform(pixel)[:, 0], proba, atol=1e-9)
+    assert (curve.events + curve.others)[0] == pytest.approx(2 / 8)
+    assert curve.edges[1] == pytest.approx(1e-4)
+    ticks = [text.get_text() for text in ax.get_yticklabels()]
+    assert {"0", "0.01", "0.5", "0.99", "1"} <= set(ticks)
+    wider = ReliabilityDisplay.from_predictions(label, proba**2, scale="logit", ax=ax, **QUICK)
+    assert wider.ax_.transData.transform((1e-8, 0))[0] > wider.ax_.transData.transform((0, 0))[0]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("scale", ["linear", "logit"])
+@pytest.mark.parametrize("band", ["consistency", "confidence"])
+@pytest.mark.parametrize(
+    ("label", "proba"),
+    [
+        ([1], [0.3]),
+        ([0, 0], [0.2, 0.7]),
+        ([0, 1, 1], [0, 1, 0]),
+        ([0, 1], [0, 1]),
+        ([0, 1], [0.5, 0.5]),
+    ],
+    ids=["one sample", "one class", "certain", "perfect", "constant"],
+)
+def test_poor_data_are_drawn(method, scale, band, label, proba, undrawn, monkeypatch):
+    curve = curve_of(label, np.array(proba, float), method=method, scale=scale, band=band)
+    assert np.isfinite(curve.observed).any()
+    assert ((curve.observed >= 0) & (curve.observed <= 1) | np.isnan(curve.observed)).all()
+    assert curve.events.sum() + curve.others.sum() == pytest.approx(1)
+    known = np.isfinite(curve.band.lower)
+    assert known.any()
+    assert (curve.band.lower <= curve.band.upper)[known].all()
+    monkeypatch.undo()
+    if band == "confidence" and scale == "logit":
+        display = ReliabilityDisplay([curve], scale=scale).plot(shade=True)
+        assert display.line_.get_marker() != "None" or np.isfinite(curve.observed).sum() > 1
 
 
 def test_style_and_name_reach_the_curve():
-    display = ReliabilityDisplay.from_predictions([0, 1], [0.2, 0.7], color="red", linewidth=3)
+    display = ReliabilityDisplay.from_predictions([0, 1], [0.2, 0.7], color="red", lw=3)
     assert display.line_.get_color() == "red"
     assert display.line_.get_linewidth() == 3
     display.plot(name="again", color="black")
     assert display.line_.get_label().startswith("again")
 
 
+def test_settings_of_the_user_are_kept():
+    before = dict(mpl.rcParams)
+    with mpl.rc_context({"axes.prop_cycle": mpl.cycler(color=["#123456"], linestyle=[":"])}):
+        figure, ax = plt.subplots()
+        ax.set_title("mine")
+        display = ReliabilityDisplay.from_predictions([0, 1], [0.2, 0.7], ax=ax, **QUICK)
+    assert display.line_.get_color() == "#123456"
+    assert display.line_.get_linestyle() == ":"
+    assert ax.get_title() == "mine"
+    assert figure.get_layout_engine() is None
+    assert dict(mpl.rcParams) == before
+
+
 def test_a_bare_curve_can_be_drawn():
-    display = ReliabilityDisplay(np.array([0.1, 0.9]), np.array([0.2, 0.8])).plot()
+    curve = ReliabilityCurve(np.array([0.1, 0.9]), np.array([0.2, 0.8]))
+    display = ReliabilityDisplay([curve]).plot(shade=True)
     assert display.line_.get_label() == "observed frequency"
+    assert display.strips_ == [None]
+    display.figure_.canvas.draw()
+    ReliabilityDisplay([ReliabilityCurve(*curve_of([0, 1], [0.2, 0.7]).band[:2], title="a")]).plot()
 
 
-def test_unfitted_estimators_are_refused():
+@pytest.mark.parametrize(
+    ("option", "value", "match"),
+    [
+        ("method", "loess", "method"),
+        ("band", "both", "band"),
+        ("scale", "log", "scale"),
+        ("confidence_level", 1.5, "confidence_level"),
+        ("bandwidth", 0, "bandwidth"),
+        ("n_bins", 0, "n_bins"),
+        ("strategy", "equal", "strategy"),
+        ("multi_class", "canonical", "multi_class"),
+        ("max_panels", 0, "max_panels"),
+        ("shade", "yes", "shade"),
+        ("by", ["a"], "by"),
+    ],
+)
+def test_bad_options_are_refused(option, value, match):
+    with pytest.raises(ValueError, match=match):
+        ReliabilityDisplay.from_predictions([0, 1], [0.2, 0.7], **{option: value})
+
+
+def test_unknown_options_are_refused_by_name():
+    message = r"unknown option 'strategie'\. Did you mean 'strategy'\?"
+    with pytest.raises(TypeError, match=message):
+        ReliabilityDisplay.from_predictions([0, 1], [0.2, 0.7], strategie="quantile")
+    model = LogisticRegression().fit([[0.0], [1.0]], [0, 1])
+    with pytest.raises(TypeError, match=message):
+        ReliabilityDisplay.from_estimator(model, [[0.0], [1.0]], [0, 1], strategie="quantile")
+    with pytest.raises(TypeError, match="unknown option 'q'"):
+        ReliabilityDisplay([]).plot(q=1)
+    assert not plt.get_fignums()
+    with pytest.raises(ValueError, match="response_method"):
+        ReliabilityDisplay.from_estimator(model, [[0.0]], [0], response_method="predict")
     with pytest.raises(NotFittedError):
         ReliabilityDisplay.from_estimator(GaussianNB(), [[0.0], [1.0]], [0, 1])

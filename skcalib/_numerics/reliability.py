@@ -1,0 +1,126 @@
+"""How often the event happens at a predicted probability: curves, and bounds on them."""
+
+import numpy as np
+from scipy.special import betaincinv
+
+from .bins import binned_sums, quantile_bins, uniform_bins
+from .pooled import Pooled
+from .smooth_expected import smoothed_mass_at
+
+# Cells that stand for the predictions where only the number of samples behind a mean is counted.
+_CELLS = 1024
+
+# Windows that bound an increasing rate, in units of n^(2/3) samples, the order of what an isotonic
+# fit averages; and the fewest samples of a window.
+_WINDOWS = np.array([0.5, 1.0, 2.0, 4.0])
+_FEWEST_SAMPLES = 8
+
+# Windows end at so many places. In between, bounds are those of the next place.
+_N_ANCHORS = 21
+
+
+def bins_of(
+    points: np.ndarray, weights: np.ndarray, n_bins: int, strategy: str
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Bins that hold points: the number of each point's bin (n,), and the bins' ends, (m,) each.
+
+    Uniform bins end at multiples of their width, quantile bins at their least and greatest points.
+    """
+    if strategy == "uniform":
+        all_bins = uniform_bins(points, n_bins)
+        filled, bins = np.unique(all_bins, return_inverse=True)
+        return bins, filled / n_bins, (filled + 1) / n_bins
+    bins = np.unique(quantile_bins(points, weights, n_bins), return_inverse=True)[1]
+    least, greatest = np.full((2, bins.max() + 1), [[np.inf], [-np.inf]])
+    np.minimum.at(least, bins, points)
+    np.maximum.at(greatest, bins, points)
+    return bins, least, greatest
+
+
+def binned_means(bins: np.ndarray, values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The mean of the values (n,) in each bin, (m,). None of the bins is empty."""
+    n_bins = int(bins.max()) + 1
+    return binned_sums(bins, weights * values, n_bins) / binned_sums(bins, weights, n_bins)
+
+
+def smoothed_rates(
+    points: np.ndarray,
+    mass: np.ndarray,
+    density: np.ndarray,
+    bandwidth: float,
+    places: np.ndarray,
+) -> np.ndarray:
+    """p + r_σ(p)/δ_σ(p) at the places (m,): residuals over predictions, both smoothed alike.
+
+    The mass of the residuals is that of `points`; the density is that of all predictions at the
+    places, `smoothed_mass_at` of their weights. The integral of |r_σ| is the smooth expected
+    calibration error.
+    """
+    residual = smoothed_mass_at(points, mass, bandwidth, places)
+    return np.clip(places + residual / density, 0.0, 1.0)
+
+
+def smoothed_counts(
+    points: np.ndarray, weights: np.ndarray, bandwidth: float, places: np.ndarray
+) -> np.ndarray:
+    """The effective number of samples behind `smoothed_rates`, (Σ κ)²/Σ κ² at each place, (m,)."""
+    cell = np.minimum((points * _CELLS).astype(np.intp), _CELLS - 1)
+    order = np.arange(int(3 / bandwidth) + 1)
+    damping = np.exp(-0.5 * (np.pi * bandwidth * order) ** 2)
+    damping[1:] *= 2
+    centre = (np.arange(_CELLS) + 0.5) / _CELLS
+    waves = np.cos(np.pi * np.multiply.outer(places, order)) * damping
+    kernel = waves @ np.cos(np.pi * np.multiply.outer(order, centre))  # (m, cells)
+    total = kernel @ binned_sums(cell, weights, _CELLS)
+    return total**2 / (kernel**2 @ binned_sums(cell, weights**2, _CELLS))
+
+
+def rate_bounds(rate: np.ndarray, count: np.ndarray, tail: float) -> tuple[np.ndarray, np.ndarray]:
+    """Clopper-Pearson bounds on the probability of each mean of `count` outcomes.
+
+    Each bound is missed with at most the probability `tail`. The counts need not be integers.
+    """
+    return _least_rate(rate, count, tail), 1 - _least_rate(1 - rate, count, tail)
+
+
+def _least_rate(rate: np.ndarray, count: np.ndarray, tail: float) -> np.ndarray:
+    hits = rate * count
+    is_bounded = hits > 0
+    hits = np.where(is_bounded, hits, 1.0)
+    return np.where(is_bounded, betaincinv(hits, np.maximum(count - hits, 0) + 1, tail), 0.0)
+
+
+def increasing_rate_bounds(
+    table: Pooled, places: np.ndarray, tail: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds on an increasing rate at the places, (m,) each, missed with at most `tail` each.
+
+    To the left of a place the rate is at most that at the place. So is the mean rate of a window of
+    predictions there, and the lower bound on it is one on the rate, too. Windows of several sizes
+    share `tail`. They do not depend on the outcomes, so the bounds hold for every number of samples
+    of equal weight.
+    """
+    lower = _least_increasing_rate(table, places, tail)
+    points, weight, square = table
+    mirrored = Pooled(1 - points[::-1], weight[::-1, ::-1], square[::-1, ::-1])
+    return lower, 1 - _least_increasing_rate(mirrored, 1 - places, tail)
+
+
+def _least_increasing_rate(table: Pooled, places: np.ndarray, tail: float) -> np.ndarray:
+    points, total, squares = table.points, table.total, table.square.sum(axis=0)
+    n_samples = total.sum() ** 2 / squares.sum()
+    share = np.minimum(_WINDOWS * n_samples ** (-1 / 3), 1)
+    shares = np.unique(np.append(share[share * n_samples >= _FEWEST_SAMPLES], share.max()))
+    sums = np.cumsum([total, table.weight[1], squares], axis=1)
+    sums = np.concatenate([np.zeros((3, 1)), sums], axis=1)  # of the points before
+    levels = np.linspace(0, sums[0, -1], _N_ANCHORS)
+    anchors = np.unique(np.searchsorted(sums[0, 1:], levels).clip(max=len(points) - 1))
+    end = anchors + 1
+    bound = np.zeros(len(anchors))
+    for share in shares:
+        start = np.searchsorted(sums[0], sums[0, end] - share * sums[0, -1], side="right") - 1
+        mass, hits, square = sums[:, end] - sums[:, start.clip(0)]
+        rate = np.clip(hits / mass, 0, 1)
+        bound = np.maximum(bound, _least_rate(rate, mass**2 / square, tail / len(shares)))
+    last = np.searchsorted(points[anchors], places, side="right") - 1
+    return np.where(last >= 0, bound[last.clip(0)], 0.0)

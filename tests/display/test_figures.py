@@ -1,0 +1,42 @@
+"""Texts of all figures can be read at several sizes, and legends hide no curve."""
+
+import matplotlib as mpl
+import pytest
+from figures import FIGURES, WIDTHS, assert_legends_hide_no_curve, assert_texts_are_clear
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", FIGURES)
+def test_texts_are_clear(name, width):
+    figure = FIGURES[name](width)
+    assert_texts_are_clear(figure)
+    if name.startswith("reliability"):
+        assert_legends_hide_no_curve(figure)
+
+
+def test_what_cannot_be_read_is_found():
+    figure, ax = plt.subplots()
+    ax.set_axis_off()
+    ax.text(0.5, 0.5, "one")
+    assert_texts_are_clear(figure)
+    other = ax.text(0.51, 0.51, "another")
+    with pytest.raises(AssertionError, match="overlap"):
+        assert_texts_are_clear(figure)
+    other.set_position((1.2, 0.8))
+    with pytest.raises(AssertionError, match="cut off"):
+        assert_texts_are_clear(figure)
+    other.remove()
+    ax.plot([0, 1, 2], label="line")
+    assert_legends_hide_no_curve(figure)
+    ax.legend(loc="center")
+    with pytest.raises(AssertionError, match="hides"):
+        assert_legends_hide_no_curve(figure)

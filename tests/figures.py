@@ -1,0 +1,161 @@
+"""Figures of all displays: that their texts can be read, and a script that draws them.
+
+    python tests/figures.py FOLDER [NAME ...]
+
+draws every figure, or those named, in colour, in greyscale and 360 pixels wide. A new display adds
+a function of the figure's width in inches to `FIGURES`.
+"""
+
+import sys
+from itertools import combinations
+from pathlib import Path
+from unittest import mock
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.legend import Legend
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
+
+from skcalib import display
+
+WIDTHS = (2.2, 4.0, 8.0)
+
+# Extents of texts reach this far beyond their letters, in units of their height.
+_SLACK = 0.15
+
+
+def drawn_texts(figure):
+    """The texts that are drawn, and their extents in pixels."""
+    found = {}
+    draw = Text.draw
+
+    def record(text, renderer, *args, **kwargs):
+        draw(text, renderer, *args, **kwargs)
+        if text.get_visible() and text.get_text().strip():
+            found[text] = text.get_window_extent(renderer)
+
+    with mock.patch.object(Text, "draw", record):
+        figure.canvas.draw()
+    return found
+
+
+def assert_texts_are_clear(figure):
+    """No text overlaps another one or is cut off by the end of the figure."""
+    letters = {text: _letters(text, box) for text, box in drawn_texts(figure).items()}
+    whole = figure.bbox
+    for text, box in letters.items():
+        is_inside = box.x0 >= whole.x0 and box.x1 <= whole.x1
+        is_inside &= box.y0 >= whole.y0 and box.y1 <= whole.y1
+        assert is_inside, f"{text.get_text()!r} is cut off: {box.extents} in {whole.extents}"
+    for (one, box), (other, other_box) in combinations(letters.items(), 2):
+        overlap = Bbox.intersection(box, other_box)
+        is_apart = overlap is None or min(overlap.size) <= 0
+        assert is_apart, f"{one.get_text()!r} and {other.get_text()!r} overlap"
+
+
+def assert_legends_hide_no_curve(figure):
+    """No legend lies over a line of any axes, except over lines of the legend itself."""
+    figure.canvas.draw()
+    legends = [one for one in figure.findobj(Legend) if one.get_visible()]
+    boxes = [legend.get_window_extent() for legend in legends]
+    for ax in figure.findobj(mpl.axes.Axes):
+        for line in ax.lines:
+            path = line.get_transform().transform_path(line.get_path())
+            hidden = [box for box in boxes if path.intersects_bbox(box, filled=False)]
+            assert not hidden, f"a legend hides the curve {line.get_label()!r}"
+
+
+def _letters(text, box):
+    margin = _SLACK * text.get_size() * text.figure.dpi / 72
+    return Bbox.from_extents(box.x0, box.y0, box.x1, box.y1).padded(-margin)
+
+
+def two_classes(n=300, sharpness=2.0):
+    """Names of classes, and predictions of one of them that are too sure."""
+    generator = np.random.default_rng(0)
+    logit = generator.normal(0, 1.5, n)
+    label = generator.random(n) < 1 / (1 + np.exp(-logit))
+    return np.where(label, "malignant", "benign"), 1 / (1 + np.exp(-sharpness * logit))
+
+
+def several_classes(n=400, n_classes=6):
+    generator = np.random.default_rng(0)
+    logit = generator.normal(0, 2, (n, n_classes))
+    proba = np.exp(logit) / np.exp(logit).sum(axis=1, keepdims=True)
+    label = (proba.cumsum(axis=1) > generator.random((n, 1))).argmax(axis=1)
+    sharper = proba**1.7
+    return np.array(list("abcdef"))[label], sharper / sharper.sum(axis=1, keepdims=True)
+
+
+def _axes(width, height):
+    return plt.subplots(figsize=(width, height), layout="constrained")[1]
+
+
+def _reliability(*data, ratio=1.35, **options):
+    def draw(width):
+        ax = _axes(width, ratio * width)
+        options_of_all = {"random_state": 0, "n_resamples": 20} | options
+        made = display.ReliabilityDisplay.from_predictions(*data, ax=ax, **options_of_all)
+        return made.figure_
+
+    return draw
+
+
+def _two_models(width):
+    ax = _axes(width, 1.4 * width)
+    for name, sharpness in (("forest", 2.0), ("logistic", 0.5)):
+        options = {"band": "confidence", "name": name, "ax": ax}
+        display.ReliabilityDisplay.from_predictions(*two_classes(sharpness=sharpness), **options)
+    return ax.figure
+
+
+def _classes(width):
+    """At most as many panels as there is room for."""
+    ax = _axes(width, 1.5 * width if width < 4 else 1.4 * width)
+    options = {"multi_class": "classwise", "random_state": 0, "n_resamples": 20}
+    options["max_panels"] = 1 if width < 4 else 4
+    made = display.ReliabilityDisplay.from_predictions(*several_classes(), ax=ax, **options)
+    return made.figure_
+
+
+def _subgroups(width):
+    label, proba = two_classes()
+    sex = np.where(np.arange(len(label)) % 3 > 0, "female", "male")
+    ax = _axes(width, 0.95 * width if width >= 4 else 3.6)
+    options = {"by": sex, "method": "binned", "shade": True, "max_panels": 1 if width < 4 else 2}
+    options |= {"random_state": 0, "n_resamples": 20, "n_bins": 8}
+    return display.ReliabilityDisplay.from_predictions(label, proba, ax=ax, **options).figure_
+
+
+# What draws a figure of a given width, in inches.
+FIGURES = {
+    "reliability": _reliability(*two_classes()),
+    "reliability_smooth": _reliability(*two_classes(), method="smooth", shade=True, name="forest"),
+    "reliability_binned": _reliability(*two_classes(), method="binned", shade=True),
+    "reliability_confidence": _reliability(*two_classes(), band="confidence"),
+    "reliability_logit": _reliability(*two_classes(sharpness=5.0), scale="logit"),
+    "reliability_two_models": _two_models,
+    "reliability_classes": _classes,
+    "reliability_subgroups": _subgroups,
+}
+
+
+def main(folder, *names):
+    mpl.use("Agg")
+    from PIL import Image
+
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for name in names or FIGURES:
+        figure = FIGURES[name](6.0)
+        for suffix, pixels in (("", 900), ("_360", 360)):
+            path = Path(folder, f"{name}{suffix}.png")
+            figure.savefig(path, dpi=pixels / 6.0)
+        with Image.open(Path(folder, f"{name}.png")) as picture:
+            picture.convert("L").save(Path(folder, f"{name}_grey.png"))
+        plt.close(figure)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
