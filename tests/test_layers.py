@@ -23,7 +23,8 @@ LAYERS = [
     ["metrics"],
     ["recalibration", "uncertainty"],
     ["hypothesis_tests"],
-    ["display", "report"],
+    ["display"],
+    ["report"],
     ["_cli"],
     ["__main__"],
 ]
@@ -53,7 +54,7 @@ def internal_imports(path):
     for module, names in imports_of(path):
         parts = module.split(".")
         if parts[0] == "skcalib":
-            yield from [parts[1]] if len(parts) > 1 else names
+            yield from [parts[1]] if len(parts) > 1 else {*names} - {"__version__"}
 
 
 def files_in(folder):

@@ -1,7 +1,7 @@
 """Ordinary classifiers on the data that come with scikit-learn, before and after recalibration."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits
@@ -12,17 +12,14 @@ from sklearn.naive_bayes import GaussianNB
 from .._sklearn import check_matplotlib_support
 from ..display import ReliabilityDisplay
 from ..recalibration import RecalibratedClassifier
-from ..report import calibration_report
+from ..report import CalibrationReport, calibration_report
 from ..report._findings import LEVEL
-from ..report._text import REMEDY, format_report, format_row
+from ..report._text import format_row
 
 # The numbers that the table of changes shows.
 _CHANGES = ("smooth_calibration_error", "expected_calibration_error", "log_loss", "p_value")
 
 _RULE = "=" * 72
-
-# What the report says to recalibrated predictions in place of its remedy.
-_LEFT = "More data to recalibrate on would leave less."
 
 
 class Stage(NamedTuple):
@@ -31,7 +28,11 @@ class Stage(NamedTuple):
     name: str
     y_true: np.ndarray
     y_proba: np.ndarray
-    numbers: dict[str, Any]
+    report: CalibrationReport
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        return self.report.numbers
 
 
 def run(path: str) -> Iterator[str]:
@@ -64,18 +65,17 @@ def _problems() -> Iterator[tuple[str, list[Stage]]]:
             stages = []
             for name, model in models.items():
                 proba = model.fit(X_train, y_train).predict_proba(X_test)
-                report = calibration_report(y_test, proba, random_state=0, output_dict=True)
-                numbers = cast(dict[str, Any], report)
-                if name == "after":
-                    numbers["advice"] = numbers["advice"].replace(REMEDY, _LEFT)
-                stages.append(Stage(name, y_test, proba, numbers))
+                report = calibration_report(
+                    y_test, proba, recalibrated=name == "after", random_state=0
+                )
+                stages.append(Stage(name, y_test, proba, report))
             yield f"{type(classifier).__name__} on {data_name}", stages
 
 
 def _text(title: str, stages: list[Stage]) -> str:
     lines = [_RULE, title, _RULE]
     for stage in stages:
-        lines += ["", f"--- {stage.name} recalibration ---", format_report(stage.numbers)]
+        lines += ["", f"--- {stage.name} recalibration ---", str(stage.report)]
     before, after = (stage.numbers for stage in stages)
     lines += ["", "--- what changed ---", f"{'':<48}{'before':>9}  {'after':>9}"]
     lines += [format_row(n, before[n], after[n]) for n in before if n.startswith(_CHANGES)]

@@ -53,7 +53,7 @@ def _digits(key: str) -> str:
     return "9.4f" if in_unit else "#9.4g"
 
 
-def format_forecast_report(numbers: dict) -> str:
+def format_forecast_report(numbers: dict, advice: str) -> str:
     n_samples, n_tested = numbers["n_samples"], numbers["n_tested"]
     lines = [f"Calibration of {n_samples} forecasts", ""]
     for key, value in numbers.items():
@@ -61,4 +61,4 @@ def format_forecast_report(numbers: dict) -> str:
             lines.append(f"{title:<48}{value:{_digits(key)}}")
     if n_tested < n_samples:
         lines.append(f"(tests, and the matching error, of {n_tested} samples chosen at random)")
-    return "\n".join([*lines, "", textwrap.fill(numbers["advice"], width=76)])
+    return "\n".join([*lines, "", textwrap.fill(advice, width=76)])

@@ -1,12 +1,15 @@
 """The numbers of a report."""
 
+from collections.abc import Callable
+
 import numpy as np
-from sklearn.metrics import log_loss
+from sklearn.metrics import brier_score_loss, log_loss
 
 from .._numerics.proper import PROPER_LOSSES
-from ..hypothesis_tests import CalibrationTest
+from ..hypothesis_tests import CalibrationTest, SubgroupCalibrationTest
 from ..metrics import calibration_distance_bounds
 from ..metrics._registry import METRICS
+from ..uncertainty import confidence_interval, confidence_intervals_by
 from ._findings import findings
 
 # Seconds that the test may take, and those for each drawn label: of one, and of each class.
@@ -55,6 +58,82 @@ def measure(predictions):
     return numbers
 
 
+# Resamples of the intervals, and values of predictions in the measures that get one.
+_N_RESAMPLES = 199
+_MOST_VALUES = 200_000
+
+# Fewer independent samples say nothing about how a measure varies.
+_FEWEST = 10
+
+
+def intervals(predictions, rng):
+    """The 95 % confidence intervals of scores and measures, by name, if they take seconds."""
+    n_independent = 1 / predictions.share_of_one_sample
+    if predictions.groups is not None:
+        n_independent = len(np.unique(predictions.groups))
+    if n_independent < _FEWEST:
+        return {}
+    weight = predictions.weight
+    shared = {
+        "sample_weight": None if np.ptp(weight) == 0 else weight,
+        "labels": np.arange(len(predictions.classes)),
+        "groups": predictions.groups,
+        "n_resamples": _N_RESAMPLES,
+        "random_state": rng,
+    }
+    wanted: dict[str, tuple[Callable, dict[str, str]]] = {
+        "brier_score_loss": (brier_score_loss, {}),
+        "log_loss": (log_loss, {}),
+    }
+    for entry in METRICS.values():
+        for suffix, multi_class in _reductions(predictions).items() if entry.in_report else ():
+            n_values = predictions.proba.size if multi_class == "classwise" else len(weight)
+            if n_values <= _MOST_VALUES:
+                wanted[entry.name + suffix] = (entry.function, {"multi_class": multi_class})
+    proba = predictions.proba if predictions.is_binary else predictions.simplex
+    found = {}
+    for name, (metric, params) in wanted.items():
+        interval = confidence_interval(
+            metric, predictions.label, proba, metric_params=params, **shared
+        )
+        found[name] = (interval.low, interval.high)
+    return found
+
+
+def subgroup_rows(predictions, subgroups, rng):
+    """The smooth calibration error of each subgroup, and the test of all of them."""
+    label, proba, weight = predictions.label, predictions.proba, predictions.weight
+    weight = None if np.ptp(weight) == 0 else weight
+    classes = np.arange(len(predictions.classes))
+    code = np.array([f"{k:09d}" for k in range(len(subgroups.labels))])[subgroups.code]
+    table = confidence_intervals_by(
+        "smooth_calibration_error",
+        label,
+        proba,
+        by=code,
+        sample_weight=weight,
+        labels=classes,
+        groups=predictions.groups,
+        n_resamples=_N_RESAMPLES,
+        random_state=rng,
+    )
+    test = SubgroupCalibrationTest(labels=classes, random_state=rng)
+    test.fit(proba, label, sample_weight=weight, by=code, groups=predictions.groups)
+    p_values = [float(p) for p in test.subgroup_p_values_.values()]
+    rows = [
+        {
+            "subgroup": title,
+            "n_samples": int(table.n_samples[k]),
+            "estimate": float(table.estimate[k]),
+            "low": float(table.low[k]),
+            "high": float(table.high[k]),
+            "p_value": p_values[k],
+        }
+        for k, title in enumerate(subgroups.titles)
+    ]
+    return rows, test.p_value_
+
+
 def run_test(predictions, random_state):
     """The numbers of the calibration test, and what it found, in words.
 
@@ -67,7 +146,7 @@ def run_test(predictions, random_state):
     tested = predictions
     if n_tested < len(predictions.label):
         tested = predictions.take(random_state.permutation(len(predictions.label))[:n_tested])
-    test.fit(tested.proba, tested.label, sample_weight=tested.weight)
+    test.fit(tested.proba, tested.label, sample_weight=tested.weight, groups=tested.groups)
     numbers = {"p_value": test.p_value_}
     numbers |= {f"p_value_{name}": p for name, p in test.adjusted_p_values_.items()}
     numbers["n_tested"] = n_tested

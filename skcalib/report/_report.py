@@ -1,25 +1,39 @@
 """A report on calibration, in the manner of scikit-learn's `classification_report`."""
 
+from functools import partial
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from .._inputs.by import check_by
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS
 from .._inputs.probabilities import is_forecast
 from .._sklearn import validate_params
 from .._types import Label, RandomState
-from ..forecasts._data import check_forecasts
-from ..forecasts._either import check_no_labels
+from ..forecasts._data import ForecastData, check_forecasts
+from ..forecasts._either import check_no_labels, with_groups
+from ._audit import audit_trail
+from ._calibration_report import CalibrationReport
+from ._findings import LEVEL
 from ._forecast_numbers import diagnose, measure_forecasts, run_forecast_test
 from ._forecast_text import forecast_advice, format_forecast_report
-from ._numbers import measure, run_test
+from ._gain import recalibration_gain
+from ._numbers import intervals, measure, run_test, subgroup_rows
+from ._pictures import pictures
 from ._text import advice, format_report
 
 
 @validate_params(
-    METRIC_CONSTRAINTS | {"random_state": ["random_state"], "output_dict": ["boolean"]},
+    METRIC_CONSTRAINTS
+    | {
+        "by": "no_validation",
+        "groups": "no_validation",
+        "recalibrated": ["boolean"],
+        "random_state": ["random_state"],
+    },
     prefer_skip_nested_validation=True,
 )
 def calibration_report(
@@ -29,9 +43,11 @@ def calibration_report(
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
+    by: Any = None,
+    groups: ArrayLike | None = None,
+    recalibrated: bool = False,
     random_state: RandomState = None,
-    output_dict: bool = False,
-) -> str | dict:
+) -> CalibrationReport:
     """Report how well probabilities or forecasts are calibrated, and whether that could be chance.
 
     Parameters
@@ -56,32 +72,42 @@ def calibration_report(
         `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
         {−1, 1} or {False, True} is supplied.
 
-    random_state : int, RandomState instance or None, default=None
-        Seed of the test's resampling. Pass an int for a report that can be repeated.
+    by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
+            default=None
+        Subgroups to report apart: a column, or several, which make their crossings.
 
-    output_dict : bool, default=False
-        Whether to return the numbers instead of the text.
+    groups : array-like of shape (n_samples,), default=None
+        Labels of groups of samples that are not independent of each other, such as the rows of one
+        patient. They widen the intervals and change the test.
+
+    recalibrated : bool, default=False
+        Whether the predictions have been recalibrated: then the report does not advise that.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of what is resampled. Pass an int for a report that can be repeated.
 
     Returns
     -------
-    report : str or dict
-        The text, or a dictionary with the keys "n_samples", "n_classes", "accuracy",
+    report : CalibrationReport
+        ``print(report)`` shows it as a text, and a notebook as a page; `to_html` writes that page,
+        and `to_dict` and `to_json` hold its numbers: "n_samples", "n_classes", "accuracy",
         "mean_confidence", "brier_score_loss", "log_loss", "smooth_calibration_error",
         "expected_calibration_error" (for more than two classes these two end in "_confidence" and
         "_classwise"), "distance_lower_bound", "distance_upper_bound" (between which the distance to
         calibration lies; for more than two classes they end in "_confidence"), "p_value", and the
         adjusted p-values of the components of the test, "p_value_skce", "p_value_log_loss",
-        "p_value_level_and_spread" and "p_value_local", "n_tested" (the number of samples in these)
-        and "advice".
+        "p_value_level_and_spread" and "p_value_local", "n_tested" (the number of samples in these),
+        with `by` "subgroup_p_value", and for miscalibrated predictions "gain". Besides,
+        "intervals", "findings", "subgroups", "advice" and "audit".
 
-        For forecasts the keys are "n_samples", "continuous_ranked_probability_loss",
+        For forecasts the numbers are "n_samples", "continuous_ranked_probability_loss",
         "quantile_calibration_error", "coverage_50", "coverage_80", "coverage_95" (shares of the
         outcomes in central intervals), "mean_width_50", "mean_width_80", "mean_width_95",
         "mean_std", "mean_z", "rms_z" (of standardised errors), "distribution_matching_error",
         "distribution_matching_ratio" (to its standard deviation for calibrated forecasts),
-        "p_value", "quantile_p_value", "n_tested" (the number of samples in these four) and
-        "advice". What forecasts cannot know is left out. Quantiles at given levels have the
-        intervals between these.
+        "p_value", "quantile_p_value" and "n_tested" (the number of samples in these four). What
+        forecasts cannot know is left out. Quantiles at given levels have the intervals between
+        these.
 
     See Also
     --------
@@ -94,6 +120,15 @@ def calibration_report(
     classes, fewer of many) the test uses a random part of them, so that the report takes seconds;
     the report says how many. The log loss is scikit-learn's, which keeps probabilities 2.2e-16 away
     from 0 and 1 and so is finite.
+
+    Intervals cover with probability 0.95; they are those of
+    :func:`skcalib.uncertainty.confidence_interval` with 199 subsamples, for measures of at most
+    200 000 values. The gain is that of :class:`skcalib.recalibration.AutoRecalibrator` in log loss,
+    by cross-validation on at most 5000 samples (of K classes, at most 20 000/K², but 200). Of
+    subgroups the smooth calibration error is shown, with the p-values of
+    :class:`skcalib.hypothesis_tests.SubgroupCalibrationTest`. The audit trail holds a hash of the
+    labels, probabilities and weights in their order, so that anybody who has the data can check
+    that these are what was reported on.
 
     Of forecasts, at most 1000 samples are tested: by ``CalibrationTest()``, and for
     "quantile_p_value" by ``CalibrationTest("quantile_calibration_error")``, which finds what is
@@ -120,21 +155,71 @@ def calibration_report(
     >>> mean = rng.normal(size=200)
     >>> y = rng.normal(mean, 1.0)
     >>> forecast = mean, np.full(200, 0.4)
-    >>> calibration_report(y, forecast, random_state=0, output_dict=True)["advice"]
+    >>> calibration_report(y, forecast, random_state=0).advice
     'Miscalibrated (p = 0.002); standard deviations are too small by a factor 2...'
     """
     rng = check_random_state(random_state)
+    n_rows = len(np.asarray(y_true, dtype=object))
     if is_forecast(y_proba):
         check_no_labels(labels, pos_label)
-        names = ("y_true", "y_proba")
-        data = check_forecasts(y_true, y_proba, sample_weight=sample_weight, names=names)
-        numbers = measure_forecasts(data) | run_forecast_test(data, rng)
-        numbers["advice"] = forecast_advice(numbers, diagnose(data))
-        return numbers if output_dict else format_forecast_report(numbers)
+        check_of_classes(by=by, groups=groups)
+        data = check_forecasts(
+            y_true, y_proba, sample_weight=sample_weight, names=("y_true", "y_proba")
+        )
+        return forecast_report(data, rng, n_rows, random_state)
     predictions = check_predictions(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
+    predictions = with_groups(predictions, y_true, groups, sample_weight)
+    numbers = measure(predictions)
     tested, found = run_test(predictions, rng)
-    numbers = measure(predictions) | tested
-    numbers["advice"] = advice(numbers, predictions, found)
-    return numbers if output_dict else format_report(numbers)
+    numbers |= tested
+    rows: list[dict[str, Any]] = []
+    if by is not None:
+        subgroups = check_by(by, n_rows, sample_weight)
+        rows, numbers["subgroup_p_value"] = subgroup_rows(predictions, subgroups, rng)
+    ends = intervals(predictions, rng)
+    if numbers["p_value"] < LEVEL:
+        gain = recalibration_gain(predictions, rng)
+        if gain is not None:
+            numbers["gain"], *ends_of_gain = gain
+            ends["gain"] = tuple(ends_of_gain)
+    verdict = advice(numbers, predictions, found, recalibrated=recalibrated)
+    return CalibrationReport(
+        numbers,
+        ends,
+        found,
+        verdict,
+        rows,
+        audit_trail(
+            [predictions.label, predictions.proba, predictions.weight],
+            n_rows,
+            len(predictions.label),
+            random_state,
+            pos_label=pos_label,
+            classes=predictions.classes.tolist(),
+        ),
+        format_report(numbers, ends, verdict, rows),
+        partial(pictures, predictions),
+    )
+
+
+def forecast_report(
+    data: ForecastData, rng: Any, n_rows: int, random_state: RandomState
+) -> CalibrationReport:
+    numbers = measure_forecasts(data) | run_forecast_test(data, rng)
+    found = diagnose(data)
+    verdict = forecast_advice(numbers, found)
+    audit = audit_trail([data.value, data.weight], n_rows, len(data.value), random_state)
+    text = format_forecast_report(numbers, verdict)
+    return CalibrationReport(numbers, {}, found, verdict, [], audit, text, dict)
+
+
+def check_of_classes(**arguments: Any) -> None:
+    """What a report on forecasts does not take."""
+    for name, value in arguments.items():
+        if value is not None:
+            raise ValueError(
+                f"{name} must be None for forecasts; found a value. Report on each subgroup by "
+                "itself; confidence_intervals_by and SubgroupCalibrationTest take forecasts, too."
+            )

@@ -5,17 +5,18 @@ import textwrap
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from ..metrics._registry import METRICS
 from ._findings import LEVEL
+from ._titles import title_of_number
 
-# What to do about miscalibration; for predictions that have been recalibrated, more data.
+# What to do about miscalibration, before and after recalibration.
 REMEDY = (
     "Recalibrate on data that the classifier was not fitted on, for instance with "
     "RecalibratedClassifier."
 )
+MORE_DATA = "More data to recalibrate on would leave less."
 
 
-def advice(numbers, predictions, found):
+def advice(numbers, predictions, found, *, recalibrated):
     """A verdict by the p-value, what was found to be wrong, and a remedy."""
     p_value = numbers["p_value"]
     if _ranks_backwards(predictions):
@@ -29,7 +30,7 @@ def advice(numbers, predictions, found):
             f"No evidence of miscalibration (p = {p_value:.3g}): a calibrated model often deviates "
             "as much. Few samples cannot show more."
         )
-    verdict = f"Miscalibrated (p = {p_value:.3g})"
+    verdict = f"{'Still miscalibrated' if recalibrated else 'Miscalibrated'} (p = {p_value:.3g})"
     what = "; ".join(found) or "several small differences add up"
     size = _smooth_error(numbers)
     if size < _SMALL:
@@ -37,7 +38,7 @@ def advice(numbers, predictions, found):
             f". By the smooth calibration error of {size:.2g} that is little, and may not matter: "
             f"{numbers['n_tested']} samples can see small differences"
         )
-    return f"{verdict}: {what}. {REMEDY}"
+    return f"{verdict}: {what}. {MORE_DATA if recalibrated else REMEDY}"
 
 
 # A smooth calibration error below this is called small.
@@ -65,44 +66,39 @@ def _ranks_backwards(predictions):
     return area < 0.5 - _CLEAR * deviation
 
 
-_TITLES = {
-    "accuracy": "accuracy",
-    "mean_confidence": "mean confidence",
-    "brier_score_loss": "Brier score",
-    "log_loss": "log loss",
-    **{name: entry.title for name, entry in METRICS.items() if entry.in_report},
-    "distance_lower_bound": "distance to calibration{}, at least",
-    "distance_upper_bound": "distance to calibration{}, at most",
-    "p_value": "p-value of the calibration test",
-    "p_value_skce": "  of its kernel error (adjusted)",
-    "p_value_log_loss": "  of its log loss",
-    "p_value_level_and_spread": "  of level and spread of each class",
-    "p_value_local": "  of gaps in ranges of confidence",
-}
-
-
-def _title(key):
-    """The title of a number; None if it has no line of its own.
-
-    For more than two classes the key of a binary measure ends in the reduction.
-    """
-    for reduction in ("confidence", "classwise"):
-        name = key.removesuffix(f"_{reduction}")
-        if name != key and name in _TITLES:
-            title, note = _TITLES[name], f" ({reduction})"
-            return title.format(note) if "{}" in title else title + note
-    return _TITLES[key].format("") if key in _TITLES else None
-
-
 def format_row(key, *values):
     """A line of the report: the title of a number, and its values."""
-    return f"{_title(key):<48}" + "  ".join(format(value, "9.4f") for value in values)
+    return f"{title_of_number(key):<48}" + "  ".join(format(value, "9.4f") for value in values)
 
 
-def format_report(numbers):
+def format_report(numbers, intervals, advice, subgroups=()):
     n_samples, n_tested = numbers["n_samples"], numbers["n_tested"]
     lines = [f"Calibration of {n_samples} predictions, {numbers['n_classes']} classes", ""]
-    lines += [format_row(key, value) for key, value in numbers.items() if _title(key)]
+    for key, value in numbers.items():
+        if title_of_number(key):
+            row = format_row(key, value)
+            if key in intervals:
+                low, high = intervals[key]
+                row += f"   {low:.4f} to {high:.4f}"
+            lines.append(row)
+    if intervals:
+        lines.append("(after some of them, the interval that covers with probability 0.95)")
     if n_tested < n_samples:
         lines.append(f"(the p-values are of {n_tested} samples, chosen at random)")
-    return "\n".join([*lines, "", textwrap.fill(numbers["advice"], width=76)])
+    if subgroups:
+        lines += ["", _format_subgroups(subgroups)]
+    return "\n".join([*lines, "", textwrap.fill(advice, width=76)])
+
+
+def _format_subgroups(subgroups):
+    width = max(len(one["subgroup"]) for one in subgroups)
+    lines = [f"{'subgroup':{width}}  samples  smooth calibration error            adjusted p-value"]
+    for one in subgroups:
+        ends = "too few for an interval"
+        if one["low"] == one["low"]:
+            ends = f"{one['low']:.4f} to {one['high']:.4f}"
+        lines.append(
+            f"{one['subgroup']:{width}}  {one['n_samples']:7d}  {one['estimate']:.4f}   {ends:<24}"
+            f"{one['p_value']:9.3g}"
+        )
+    return "\n".join(lines)

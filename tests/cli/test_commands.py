@@ -45,7 +45,7 @@ def test_report_of_one_column(table, capsys):
     path = table(pd.DataFrame({"x": 0, "outcome": label, "p": proba}))
     status, out, _ = run(capsys, "report", path, "--label", "outcome", "--proba", "p")
     assert status == 0
-    assert out == calibration_report(label, proba, random_state=0) + "\n"
+    assert out == f"{calibration_report(label, proba, random_state=0)}\n"
 
 
 def test_report_of_the_other_class(table, capsys):
@@ -54,7 +54,7 @@ def test_report_of_the_other_class(table, capsys):
     arguments = ["report", path, "--label", "y", "--proba", "p", "--positive", "no", "--seed", "3"]
     status, out, _ = run(capsys, *arguments)
     assert status == 0
-    assert out == calibration_report(label, proba, random_state=3) + "\n"
+    assert out == f"{calibration_report(label, proba, random_state=3)}\n"
 
 
 @pytest.mark.parametrize("prefix", ["", "proba_", "P of "])
@@ -70,7 +70,7 @@ def test_columns_are_matched_with_labels_by_name(prefix, table, capsys):
     expected = calibration_report(
         frame["species"], frame[columns], labels=[names[1], names[0], names[2]], random_state=0
     )
-    assert out == expected + "\n"
+    assert out == f"{expected}\n"
 
 
 def test_numbers_as_labels_and_a_class_that_does_not_occur(table, capsys):
@@ -269,7 +269,7 @@ def test_probabilities_are_numbers_as_usual(table, capsys):
     text = "y,p\n1, 5e-1\n0,+.25 \n0,0\n1,1.\n"
     status, out, _ = run(capsys, "report", table(text), "--label", "y", "--proba", "p")
     assert status == 0
-    assert out == calibration_report([1, 0, 0, 1], [0.5, 0.25, 0, 1], random_state=0) + "\n"
+    assert out == f"{calibration_report([1, 0, 0, 1], [0.5, 0.25, 0, 1], random_state=0)}\n"
 
 
 def test_control_characters_do_not_reach_the_terminal(table, capsys):

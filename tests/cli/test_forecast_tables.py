@@ -47,7 +47,7 @@ def test_report_of_means_and_standard_deviations(table, capsys):
     arguments = ["report", path, "--label", "y", "--mean", "m", "--std", "s", "--seed", "3"]
     status, out, err = run(capsys, *arguments)
     assert (status, err) == (0, "")
-    assert out == calibration_report(y, forecast, random_state=3) + "\n"
+    assert out == f"{calibration_report(y, forecast, random_state=3)}\n"
     assert "standard deviations are too small" in out
 
 
@@ -58,7 +58,7 @@ def test_report_of_members(table, capsys):
     arguments = ["report", table(frame), "--label", "y", "--members", "a", "b", "c"]
     status, out, _ = run(capsys, *arguments)
     assert status == 0
-    assert out == calibration_report(y, forecast, random_state=0) + "\n"
+    assert out == f"{calibration_report(y, forecast, random_state=0)}\n"
 
 
 @pytest.mark.usefixtures("few_resamples")

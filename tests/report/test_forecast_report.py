@@ -53,9 +53,7 @@ def few_resamples(monkeypatch):
 def test_numbers_are_those_of_the_metrics(few_resamples):
     y, forecast = make_gaussian_forecasts(80, dispersion=0.7, random_state=0)
     weight = np.random.default_rng(0).random(80)
-    numbers = calibration_report(
-        y, forecast, sample_weight=weight, random_state=0, output_dict=True
-    )
+    numbers = calibration_report(y, forecast, sample_weight=weight, random_state=0).numbers
     z = (y - forecast.mean()) / forecast.std()
     share = weight / weight.sum()
     expected = {"n_samples": 80, "n_tested": 80, "mean_z": share @ z}
@@ -82,20 +80,21 @@ def test_numbers_are_those_of_the_metrics(few_resamples):
     test = few_resamples("quantile_calibration_error", random_state=rng)
     test.fit(forecast, y, sample_weight=weight)
     assert numbers["quantile_p_value"] == test.p_value_
-    others = {"p_value", "quantile_p_value", "distribution_matching_ratio", "advice"}
+    others = {"p_value", "quantile_p_value", "distribution_matching_ratio"}
     assert set(numbers) == {*expected} | others
 
 
 @pytest.mark.usefixtures("few_resamples")
 def test_text_shows_the_numbers():
     y, forecast = make_gaussian_forecasts(50, random_state=0)
-    numbers = calibration_report(y, forecast, random_state=0, output_dict=True)
-    text = calibration_report(y, (forecast.mean(), forecast.std()), random_state=0)
+    numbers = calibration_report(y, forecast, random_state=0).numbers
+    text = str(calibration_report(y, (forecast.mean(), forecast.std()), random_state=0))
     shown = [float(line.split()[-1]) for line in text.split("\n\n")[1].split("\n")]
     values = [value for value in numbers.values() if isinstance(value, float)]
     np.testing.assert_allclose(shown, values, rtol=5e-4, atol=5e-5)
     assert f"{numbers['distribution_matching_error']:.1e}\n" in text
-    assert numbers["advice"].split() == text.split("\n\n")[-1].split()
+    advice = calibration_report(y, forecast, random_state=0).advice
+    assert advice.split() == text.split("\n\n")[-1].split()
     assert text.startswith("Calibration of 50 forecasts\n")
     assert "coverage of the 80 % intervals" in text
 
@@ -152,7 +151,7 @@ def test_diagnosis(problem, phrases):
 
 
 def advice(problem):
-    return calibration_report(*problem, random_state=0, output_dict=True)["advice"]
+    return calibration_report(*problem, random_state=0).advice
 
 
 def test_verdict():
@@ -206,9 +205,9 @@ def test_what_forecasts_cannot_know_is_left_out():
     assert diagnose(data) == []
     data = check_forecasts(y, DistributionForecast(cauchy(y)))
     assert "rms_z" not in measure_forecasts(data)
-    numbers = calibration_report(y, data.forecast, random_state=0, output_dict=True)
-    assert "p_value" not in numbers
-    assert f"(p = {numbers['quantile_p_value']:.3g})" in numbers["advice"]
+    report = calibration_report(y, data.forecast, random_state=0)
+    assert "p_value" not in report.numbers
+    assert f"(p = {report.numbers['quantile_p_value']:.3g})" in report.advice
 
 
 def test_members_that_agree():
@@ -224,7 +223,7 @@ def test_members_that_agree():
 @pytest.mark.usefixtures("few_resamples")
 def test_large_problems_are_tested_on_a_part(monkeypatch):
     monkeypatch.setattr("skcalib.report._forecast_numbers._MOST_TESTED", 20)
-    text = calibration_report(*make_gaussian_forecasts(50, random_state=0), random_state=0)
+    text = str(calibration_report(*make_gaussian_forecasts(50, random_state=0), random_state=0))
     assert "(tests, and the matching error, of 20 samples chosen at random)" in text
 
 
@@ -237,7 +236,7 @@ def test_readme_shows_lines_of_the_report():
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
     regressor = GaussianProcessRegressor(alpha=0.5, normalize_y=True).fit(X_train, y_train)
     forecast = regressor.predict(X_test, return_std=True)
-    report = calibration_report(y_test, forecast, random_state=0)
+    report = str(calibration_report(y_test, forecast, random_state=0))
     readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"```text\n(Calibration of \d+ forecasts\n.*?)```", readme, re.DOTALL)
     for line in shown.replace("...\n", "").rstrip("\n").split("\n"):
@@ -247,7 +246,7 @@ def test_readme_shows_lines_of_the_report():
 @pytest.mark.usefixtures("few_resamples")
 def test_one_sample():
     report = calibration_report([0.5], GaussianForecast([0.0], 1.0))
-    assert report.startswith("Calibration of 1 forecasts")
+    assert str(report).startswith("Calibration of 1 forecasts")
 
 
 def test_bad_input():

@@ -1,0 +1,128 @@
+"""The page of a report: one file without anything from a network."""
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from ._titles import title_of_number
+
+if TYPE_CHECKING:
+    from ._calibration_report import CalibrationReport
+
+_STYLE = """
+.skcalib { --text: #1b1b1b; --soft: #5c5c5c; --line: #d9d9d9; --back: #ffffff; --mark: #0b5cad;
+  color: var(--text); background: var(--back); font: 16px/1.5 system-ui, sans-serif;
+  max-width: 60rem; margin: 0 auto; padding: 1rem; }
+@media (prefers-color-scheme: dark) {
+  .skcalib { --text: #ececec; --soft: #a8a8a8; --line: #444444; --back: #161616; --mark: #7fb8f0; }
+}
+.skcalib h1 { font-size: 1.5rem; margin: 0 0 .5rem; }
+.skcalib h2 { font-size: 1.15rem; margin: 1.5rem 0 .5rem; }
+.skcalib .verdict { border-left: .3rem solid var(--mark); padding: .25rem 0 .25rem .75rem; }
+.skcalib .wide { overflow-x: auto; }
+.skcalib table { border-collapse: collapse; width: 100%; background: none; }
+.skcalib th, .skcalib td { text-align: left; padding: .25rem .75rem .25rem 0;
+  border-bottom: 1px solid var(--line); font-weight: normal; vertical-align: top; }
+.skcalib thead th { color: var(--soft); }
+.skcalib td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.skcalib figure { margin: 0 0 1rem; background: #ffffff; border-radius: .25rem; padding: .5rem; }
+.skcalib figure svg { display: block; width: 100%; max-width: 34rem; height: auto; margin: auto; }
+.skcalib .audit { color: var(--soft); font-size: .875rem; overflow-wrap: anywhere; }
+@media print { .skcalib { --text: #000; --soft: #333; --back: #fff; --line: #bbb; max-width: none; }
+  .skcalib figure, .skcalib tr { break-inside: avoid; } }
+"""
+
+
+def fragment(report: "CalibrationReport") -> str:
+    """The report as part of a page, for a notebook."""
+    return f"<style>{_STYLE}</style>\n<div class='skcalib'>\n{_body(report)}\n</div>"
+
+
+def page(report: "CalibrationReport") -> str:
+    return (
+        "<!DOCTYPE html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>\n"
+        "<meta name='color-scheme' content='light dark'>\n"
+        f"<title>{escape(_heading(report))}</title>\n<style>{_STYLE}body {{ margin: 0; }}\n"
+        "@media (prefers-color-scheme: dark) { body { background: #161616; } }\n</style>\n"
+        f"</head>\n<body>\n<main class='skcalib'>\n{_body(report)}\n</main>\n</body>\n</html>\n"
+    )
+
+
+def _heading(report: "CalibrationReport") -> str:
+    return report.text.split("\n", 1)[0]
+
+
+def _body(report: "CalibrationReport") -> str:
+    parts = [
+        f"<h1>{escape(_heading(report))}</h1>",
+        f"<p class='verdict'>{escape(report.advice)}</p>",
+    ]
+    if report.findings:
+        items = "".join(f"<li>{escape(_sentence(one))}</li>" for one in report.findings)
+        parts.append(f"<h2>What the test found</h2>\n<ul>{items}</ul>")
+    for title, svg in report.figures.items():
+        parts.append(
+            f"<h2>{escape(title)}</h2>\n<figure role='img' aria-label='{escape(title)}'>{svg}"
+            "</figure>"
+        )
+    parts.append(f"<h2>Measures</h2>\n{_table(_HEAD, _rows(report))}")
+    if report.subgroups:
+        parts.append(f"<h2>Subgroups</h2>\n{_subgroup_table(report.subgroups)}")
+    parts.append(f"<h2>How this report came about</h2>\n<div class='audit'>{_audit(report)}</div>")
+    return "\n".join(parts)
+
+
+_HEAD = ("measure", "estimate", "95 % interval")
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _rows(report: "CalibrationReport") -> list[list[str]]:
+    rows = []
+    for name, value in report.numbers.items():
+        if (title := title_of_number(name)) is not None:
+            low, high = report.intervals.get(name, (None, None))
+            between = "" if low is None else f"{low:.4f} to {high:.4f}"
+            rows.append([title, f"{value:.4f}", between])
+    return rows
+
+
+def _subgroup_table(subgroups: list[dict[str, Any]]) -> str:
+    head = (
+        "subgroup",
+        "samples",
+        "smooth calibration error",
+        "95 % interval",
+        "p-value (adjusted)",
+    )
+    rows = [
+        [
+            one["subgroup"],
+            str(one["n_samples"]),
+            f"{one['estimate']:.4f}",
+            f"{one['low']:.4f} to {one['high']:.4f}" if one["low"] == one["low"] else "too few",
+            f"{one['p_value']:.3g}",
+        ]
+        for one in subgroups
+    ]
+    return _table(head, rows)
+
+
+def _table(head: tuple[str, ...], rows: list[list[str]]) -> str:
+    first = "".join(f"<th scope='col'>{escape(one)}</th>" for one in head)
+    body = "".join(
+        f"<tr><th scope='row'>{escape(name)}</th>"
+        + "".join(f"<td class='number'>{escape(one)}</td>" for one in cells)
+        + "</tr>\n"
+        for name, *cells in rows
+    )
+    return (
+        f"<div class='wide'><table>\n<thead><tr>{first}</tr></thead>\n<tbody>\n{body}</tbody>\n"
+        "</table></div>"
+    )
+
+
+def _audit(report: "CalibrationReport") -> str:
+    return _table(("what", "value"), [[name, str(one)] for name, one in report.audit.items()])
