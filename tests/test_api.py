@@ -193,9 +193,11 @@ def test_the_same_parameter_has_the_same_words(parameter):
 
 @pytest.mark.parametrize("parameter", ["labels", "prior_weight", "input_type"])
 def test_the_same_parameter_of_recalibrators_has_the_same_words(parameter):
-    # a temperature can do without, and maps with parameters for each class are drawn to it
+    # a temperature can do without, and maps with parameters for each class are drawn to it; those
+    # of subgroups are drawn to each other
     of_classes = {"Beta", "Dirichlet", "Quadratic", "Sigmoid", "Spline", "VectorScaling"}
-    kinds = {"Temperature": 1, **dict.fromkeys(of_classes, 2)} if parameter[0] == "p" else {}
+    others = {"Temperature": 1, "Subgroup": 3, "SubgroupForecast": 4}
+    kinds = others | dict.fromkeys(of_classes, 2) if parameter[0] == "p" else {}
     words = {}
     for name in PUBLIC:
         module, _, own = name.rpartition(".")

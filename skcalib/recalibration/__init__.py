@@ -20,6 +20,7 @@ from ._regressor import RecalibratedRegressor
 from ._scaling import DirichletRecalibrator, MatrixScalingRecalibrator, VectorScalingRecalibrator
 from ._scaling_binning import ScalingBinningRecalibrator
 from ._spline import SplineRecalibrator
+from ._subgroups import SubgroupRecalibrator
 from ._temperature import TemperatureRecalibrator
 from ._temperature_ensemble import EnsembleTemperatureRecalibrator
 from ._updating import ClosedTestRecalibrator, InterceptRecalibrator
@@ -51,6 +52,7 @@ __all__ = [
     "ScalingBinningRecalibrator",
     "SigmoidRecalibrator",
     "SplineRecalibrator",
+    "SubgroupRecalibrator",
     "TemperatureRecalibrator",
     "VectorScalingRecalibrator",
     "VennAbersRecalibrator",

@@ -182,8 +182,8 @@ class AutoRecalibrator(Recalibrator):
             default = default_candidates(predictions.is_binary)
             given = [(name, default[name]) for name in default if name not in self.left_out_]
         candidates = {"none": IdentityRecalibrator(), **check_candidates(given)}
-        data = _data(predictions)
-        fold = _folds(predictions, self.n_folds)
+        data = fit_data(predictions)
+        fold = deal_folds(predictions, self.n_folds)
         task = partial(_losses_of_fold, data=data, scoring=self.scoring)
         loss = out_of_fold_losses(task, candidates.values(), fold, self.n_jobs)
         names = list(candidates)
@@ -194,7 +194,7 @@ class AutoRecalibrator(Recalibrator):
         self.results_["weight"] = weight
         entered = [names[c] for c in np.flatnonzero(weight)]
         self.weights_ = dict(zip(entered, weight[weight > 0].tolist(), strict=True))
-        self.recalibrators_ = {name: _fitted(candidates[name], data) for name in entered}
+        self.recalibrators_ = {name: fitted_on_rows(candidates[name], data) for name in entered}
         self.best_name_ = names[int(weight.argmax())]
         self.best_recalibrator_ = self.recalibrators_[self.best_name_]
         smooth = [getattr(one, "_is_smooth", False) for one in self.recalibrators_.values()]
@@ -258,7 +258,7 @@ def results_of(names: list[str], loss: np.ndarray, weight: np.ndarray) -> tuple[
     return results, int(np.argmax(np.where(np.isfinite(surest), surest, -np.inf)))
 
 
-class _Data(NamedTuple):
+class FitData(NamedTuple):
     """The data that candidates are fitted to and scored on; no weights if they are equal."""
 
     X: np.ndarray  # (n, K)
@@ -268,29 +268,29 @@ class _Data(NamedTuple):
     classes: np.ndarray  # (K,)
 
 
-def _data(predictions: Predictions) -> _Data:
+def fit_data(predictions: Predictions) -> FitData:
     classes, label = predictions.classes, predictions.label
     weight = predictions.weight / predictions.share_of_one_sample
     varies = np.ptp(weight) > 0
-    return _Data(predictions.matrix, classes[label], label, weight if varies else None, classes)
+    return FitData(predictions.matrix, classes[label], label, weight if varies else None, classes)
 
 
-def _fitted(recalibrator: Any, data: _Data, rows: Any = slice(None)) -> Any:
+def fitted_on_rows(recalibrator: Any, data: FitData, rows: Any = slice(None)) -> Any:
     weights = {} if data.weight is None else {"sample_weight": data.weight[rows]}
     return clone_for(recalibrator, data.classes).fit(data.X[rows], data.y[rows], **weights)
 
 
 def _losses_of_fold(
-    recalibrator: Any, *, data: _Data, is_test: np.ndarray, scoring: str
+    recalibrator: Any, *, data: FitData, is_test: np.ndarray, scoring: str
 ) -> np.ndarray:
-    fitted = _fitted(recalibrator, data, ~is_test)
+    fitted = fitted_on_rows(recalibrator, data, ~is_test)
     proba = aligned_proba(fitted, data.X[is_test], data.classes)
     if len(data.classes) == 2:
         proba = proba[:, 1]
     return PROPER_LOSSES[scoring](proba, data.label[is_test])
 
 
-def _folds(predictions: Predictions, n_folds: int) -> np.ndarray:
+def deal_folds(predictions: Predictions, n_folds: int) -> np.ndarray:
     """The fold of each sample (n,), dealt at random within each class, whatever the row order."""
     label = predictions.label
     dealt = np.random.default_rng(0).permutation(_any_order(predictions))

@@ -27,7 +27,7 @@ from skcalib.recalibration import (
     export_table,
     export_text,
 )
-from skcalib.recalibration._auto import _folds
+from skcalib.recalibration._auto import deal_folds
 from skcalib.recalibration._averaging import weights_in_average
 
 TWO = ["none", "temperature", "sigmoid", "spline", "isotonic"]
@@ -43,7 +43,7 @@ def gain_by_loops(label, proba, weight, scoring, n_folds):
     """Loss and gain of doing nothing and of each candidate, from scikit-learn's scores."""
     classes = np.arange(2 if proba.ndim == 1 else proba.shape[1])
     weight = normalised(weight, len(label))
-    fold = _folds(check_predictions(label, proba, sample_weight=weight), n_folds)
+    fold = deal_folds(check_predictions(label, proba, sample_weight=weight), n_folds)
     matrix = two_columns(proba) if proba.ndim == 1 else proba
 
     def one_loss(row, y):
@@ -253,7 +253,7 @@ def test_candidates_that_a_fold_shows_only_some_classes():
     label, proba = np.array([0, 0, 0, 1, 2, 2]), np.random.default_rng(1).dirichlet(np.ones(3), 6)
     logistic = LogisticRegression()
     auto = AutoRecalibrator([("logistic", logistic)], n_folds=3).fit(proba, label)
-    fold = _folds(check_predictions(label, proba), 3)
+    fold = deal_folds(check_predictions(label, proba), 3)
     losses = []
     for i in range(6):
         fitted = clone(logistic).fit(proba[fold != fold[i]], label[fold != fold[i]])
@@ -328,14 +328,14 @@ def test_folds_are_dealt_within_classes_whatever_the_order(n_classes):
     weight = rng.random(103)
     proba[:20] = proba[0]  # with different labels and equal weights
     weight[:20] = weight[0]
-    fold = _folds(check_predictions(label, proba, sample_weight=weight), 5)
+    fold = deal_folds(check_predictions(label, proba, sample_weight=weight), 5)
     for k in range(n_classes):
         counts = np.bincount(fold[label == k], minlength=5)
         assert np.ptp(counts) <= 1
     assert np.ptp(np.bincount(fold)) <= 1
     order = rng.permutation(103)
     predictions = check_predictions(label[order], proba[order], sample_weight=weight[order])
-    moved = _folds(predictions, 5)
+    moved = deal_folds(predictions, 5)
     np.testing.assert_array_equal(moved[order >= 20], fold[order][order >= 20])
     for k in range(n_classes):  # of equal samples, it does not matter which is where
         same = (np.arange(103) < 20) & (label == k)
@@ -345,7 +345,7 @@ def test_folds_are_dealt_within_classes_whatever_the_order(n_classes):
 def test_folds_do_not_depend_on_the_predictions_beyond_their_order():
     """Folds that alternate along the predictions would hide how much a flexible map overfits."""
     label, proba = np.zeros(1000, dtype=int), np.linspace(0, 1, 1000)
-    fold = _folds(check_predictions(label, proba, labels=[0, 1]), 2)
+    fold = deal_folds(check_predictions(label, proba, labels=[0, 1]), 2)
     n_changes = np.sum(fold[1:] != fold[:-1])
     assert abs(n_changes - 500) < 4 * np.sqrt(250)
 
