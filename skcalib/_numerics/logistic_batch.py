@@ -22,9 +22,6 @@ _SINGULAR = 1e-10
 _MOST_BISECTIONS = 100
 _LAST_STEP = 1e-13
 
-# A weighted sum of residuals times x is 0 but for rounding below this fraction of the range of x.
-_ROUNDING = 1e-13
-
 
 def likelihood_gains(x: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Log-likelihood of the best log-odds a + bx, or its supremum, less that of x itself, (R,)."""
@@ -39,31 +36,38 @@ def likelihood_gains(x: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> n
     return gain
 
 
-def intercepts(x: np.ndarray, target: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """The a (R,) for which the weighted mean of expit(a + x) is the target (R,), inside (0, 1).
+def intercepts(x: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """The best a (R,) for log-odds a + x, if either label occurs.
 
-    Newton's method, which gives way to bisection where it would leave the known bounds.
+    Newton's method, which gives way to bisection where it would leave the known bounds. Residuals
+    are added up, and not frequencies, so that every digit is kept where all are almost 0.
     """
+    target = np.sum(labels * weight, axis=1)
     low, high = logit(target) - x[-1], logit(target) - x[0]
     a = np.clip(0.0, low, high)
     rows = np.arange(len(a))
     for _ in range(_MOST_BISECTIONS):
-        fitted = expit(a[rows, None] + x)
-        excess = fitted @ weight - target[rows]
-        low[rows] = np.where(excess < 0, a[rows], low[rows])
-        high[rows] = np.where(excess > 0, a[rows], high[rows])
-        slope = (fitted * (1 - fitted)) @ weight
-        with np.errstate(divide="ignore", invalid="ignore"):
-            step = excess / slope
-        further = a[rows] - step
+        residual, spread = _residuals(a[rows, None] + x, labels[rows])
+        lack = np.sum(weight * residual, axis=1)
+        low[rows] = np.where(lack > 0, a[rows], low[rows])
+        high[rows] = np.where(lack < 0, a[rows], high[rows])
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            further = a[rows] + lack / (spread @ weight)
         inside = (further >= low[rows]) & (further <= high[rows])
         further = np.where(inside, further, (low[rows] + high[rows]) / 2)
-        goes_on = (np.abs(further - a[rows]) > _LAST_STEP * (1 + np.abs(further))) & (excess != 0)
-        a[rows] = np.where(excess == 0, a[rows], further)
+        goes_on = (np.abs(further - a[rows]) > _LAST_STEP * (1 + np.abs(further))) & (lack != 0)
+        a[rows] = np.where(lack == 0, a[rows], further)
         rows = rows[goes_on]
         if not len(rows):
             break
     return a
+
+
+def _residuals(log_odds: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """y − q and q(1 − q), with every digit where q is almost y."""
+    sign = 2.0 * labels - 1
+    miss = expit(-sign * log_odds)
+    return sign * miss, miss * expit(sign * log_odds)
 
 
 def slope_scores(x: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -72,30 +76,22 @@ def slope_scores(x: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> np.nd
     0 where the slope cannot be known, as all x or all labels are equal.
     """
     score = np.zeros(len(labels))
-    target = np.sum(labels * weight, axis=1)
-    known = (labels.min(axis=1) < labels.max(axis=1)) & (target > 0) & (target < 1)
-    if x[0] == x[-1] or not known.any():
+    share = labels @ weight
+    rows = np.flatnonzero(
+        (labels.min(axis=1) < labels.max(axis=1)) & (share > 0) & (share < 1) & (x[0] < x[-1])
+    )
+    if not len(rows):
         return score
-    rows = np.flatnonzero(known)
     mixed = labels[rows]
-    log_odds = x + intercepts(x, target[rows], weight)[:, None]  # (r, n)
-    scale, variance = _score_of_slope(x, log_odds, weight)
-    gap = np.sum((mixed - expit(log_odds)) * scale, axis=1)
-    differs = (np.abs(gap) > _ROUNDING * (x[-1] - x[0])) & (variance > 0)
-    score[rows] = np.divide(gap, np.sqrt(variance), out=np.zeros(len(rows)), where=differs)
-    return score
-
-
-def _score_of_slope(
-    x: np.ndarray, log_odds: np.ndarray, weight: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """What residuals are multiplied by, (R, n), and the variance of their sum, (R,)."""
-    x = x - weight @ x  # keeps every digit if all x are nearly equal
-    spread = expit(log_odds) * expit(-log_odds)
-    share = weight * spread
-    scale = x - np.sum(share * x, axis=1, keepdims=True) / share.sum(axis=1, keepdims=True)
+    a = intercepts(x, mixed, weight)[:, None]
+    residual, spread = _residuals(a + x, mixed)  # (r, n)
+    z = x - weight @ x  # keeps every digit if all x are nearly equal
+    mass = weight * spread
+    scale = z - np.sum(mass * z, axis=1, keepdims=True) / mass.sum(axis=1, keepdims=True)
     scale *= weight
-    return scale, np.sum(scale**2 * spread, axis=1)
+    gap, variance = np.sum(residual * scale, axis=1), np.sum(scale**2 * spread, axis=1)
+    score[rows] = np.divide(gap, np.sqrt(variance), out=np.zeros(len(rows)), where=variance > 0)
+    return score
 
 
 def _separated(x: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -224,9 +224,9 @@ class UCMETest(RedrawnTest):
         def statistic(labels):
             mean = np.empty((len(labels), len(codes)))
             for code in np.unique(codes):
-                at = codes == code
-                mean[:, at] = (labels == code) @ values[:, at]
-            coordinates = (mean - expected.sum(axis=0)) @ directions  # (R, m)
+                at = codes == code  # residuals are small where predictions are almost certain
+                mean[:, at] = ((labels == code) - matrix[:, code]) @ values[:, at]
+            coordinates = mean @ directions  # (R, m)
             total = np.sum(coordinates[:, varies] ** 2 / variance[varies], axis=1)
             impossible = coordinates[:, ~varies] ** 2 > _IMPOSSIBLE * smallest
             return np.where(impossible.any(axis=1), np.inf, total)

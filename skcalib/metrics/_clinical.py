@@ -320,8 +320,7 @@ def intercept(predictions: Predictions) -> float:
         return np.inf if label[0] else -np.inf
     order = np.argsort(predictions.proba)
     logits, weight = log_odds(predictions.proba[order]), predictions.weight[order]
-    frequency = weight @ label[order]
-    return float(intercepts(logits, np.array([frequency]), weight)[0])
+    return float(intercepts(logits, label[order][None], weight)[0])
 
 
 def slope(predictions: Predictions) -> float:

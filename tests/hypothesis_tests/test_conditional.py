@@ -207,17 +207,19 @@ def test_impossible_data_have_the_least_p_value(name):
 
 
 @all_tests
-@pytest.mark.parametrize("seed", range(3))
-def test_certain_predictions_that_came_true_are_not_rejected(name, seed):
-    # whatever the rounding errors, all vectors of labels that can be drawn are the same
-    rng = np.random.default_rng(seed)
-    label = rng.integers(2, size=1000)
-    proba = [label, np.where(label == 1, 1 - 1e-16, 1e-17), np.abs(label - 1e-20)][seed]
-    weight = rng.exponential(size=1000) if seed else None
+@pytest.mark.parametrize("kind", ["certain", "almost", "powers of ten"])
+def test_certain_predictions_that_came_true_are_not_rejected(name, kind):
+    # whatever the rounding errors, all vectors of labels that are drawn are the same
+    rng = np.random.default_rng(0)
     test = prepared(name, n_resamples=99)
     if name in SIGNED:
         test.set_params(alternative="greater")
-    assert test.fit(proba.astype(float), label, sample_weight=weight).p_value_ == 1
+    for n in (3, 10, 10, 10, 10, 1000):
+        label = rng.integers(2, size=n)
+        miss = {"certain": 0.0, "almost": 1e-16, "powers of ten": 10 ** -rng.uniform(7, 30, size=n)}
+        proba = np.abs(label - miss[kind])
+        for weight in (None, rng.exponential(size=n)):
+            assert test.fit(proba, label, sample_weight=weight).p_value_ == 1
 
 
 def test_all_classes_are_drawn_for_the_locations():
@@ -422,10 +424,9 @@ def test_batched_intercepts_solve_their_equation(kind):
     x = np.sort(HARD[kind](rng, 40))
     weight = rng.exponential(size=40)
     weight /= weight.sum()
-    target = rng.random(50)
-    a = intercepts(x, target, weight)
-    for one, share in zip(a, target, strict=True):
-        assert weight @ expit(one + x) == close(share)
+    labels = rng.integers(2, size=(50, 40))
+    for one, y in zip(intercepts(x, labels, weight), labels, strict=True):
+        assert weight @ expit(one + x) == close(weight @ y)
 
 
 @pytest.mark.parametrize("kind", ["usual", "ties", "wide"])
