@@ -13,7 +13,6 @@ from .._sklearn import StrOptions, fit_context
 from .._types import RandomState
 from ._base import HypothesisTest, as_p_value, check_class_input, redrawn_p_value
 
-
 # Statistics of different batches that differ by less than this, relative to the largest, are tied:
 # inverse covariances and fits enlarge the rounding errors of sums.
 _TIE = 1e-9
