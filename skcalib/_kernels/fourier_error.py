@@ -7,6 +7,7 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from .._inputs.constraints import IntegerInterval
+from .._numerics.picked import picked
 from .._sklearn import StrOptions, validate_parameter_constraints
 from .features import random_frequencies
 from .functions import KERNEL_CONSTRAINTS, KERNELS, resolved_bandwidth
@@ -20,6 +21,9 @@ from .squared_error import (
 
 # Rows whose features are summed in single precision; the sums of such blocks are double.
 _BLOCK = 2**14
+
+# Sums of features of all classes that stay in the cache (512 kB) while rows are added.
+_SUMS = 2**17
 
 # Rounding errors of the sums, next to one term.
 _ROUNDING = 1e-5
@@ -93,7 +97,7 @@ class FourierKernelError:
             "n_components": n_components,
             "seed": seed,
         }
-        self.matrix = predictions.matrix
+        self.matrix = np.ascontiguousarray(predictions.matrix)
         n_classes = self.matrix.shape[1]
         self.class_kernel = None
         self.similarity = self.matrix  # M p_i
@@ -147,48 +151,48 @@ class FourierKernelError:
 
     def __call__(self, labels):
         """Values (R,) for R label vectors (R, n)."""
-        return np.array([self._value(row) for row in labels])
+        at_once = max(1, _SUMS // self.expected.size)
+        parts = [labels[i : i + at_once] for i in range(0, len(labels), at_once)]
+        return np.concatenate([self._values(part) for part in parts])
+
+    def _values(self, labels):
+        gaps = np.repeat(-self.expected[None], len(labels), axis=0)
+        for rows in self.rows:
+            gaps += self._class_sums(labels[:, rows], self.features[rows])
+        return self._of_gaps(gaps, labels)
 
     def of_signs(self, signs):
         """Values (R,) if the residuals of the observed labels are multiplied by signs (R, n)."""
-        label = self.data.label
-        values = []
-        for row in signs:
-            gap = np.zeros_like(self.expected)
+        label = self.data.label[None]
+        gaps = np.zeros((len(signs), *self.expected.shape))
+        for row, gap in zip(signs, gaps, strict=True):
             for rows in self.rows:
                 part = self.features[rows] * row[rows, None].astype(np.float32)
-                gap += self._class_sums(label[rows], part)
-                gap -= self.matrix[rows].T @ part
-            values.append(self._of_gap(gap, label))
-        return np.array(values)
+                gap += self._class_sums(label[:, rows], part)[0] - self.matrix[rows].T @ part
+        return self._of_gaps(gaps, label)
 
-    def _value(self, label):
-        gap = -self.expected
-        for rows in self.rows:
-            gap += self._class_sums(label[rows], self.features[rows])
-        return self._of_gap(gap, label)
+    def _class_sums(self, labels, features):
+        """Sums of the feature rows of each class, (R, K, 2D), for labels (R, m)."""
+        (n_draws, m), n_classes = labels.shape, len(self.expected)
+        cell = labels.T + np.arange(0, n_draws * n_classes, n_classes, dtype=np.int32)  # (m, R)
+        starts = np.arange(0, m * n_draws + 1, n_draws, dtype=np.int32)
+        ones = np.ones(m * n_draws, dtype=np.float32)
+        shape = (n_draws * n_classes, m)
+        sums = sparse.csc_array((ones, cell.ravel(), starts), shape=shape) @ features
+        return sums.reshape(n_draws, n_classes, -1)
 
-    def _class_sums(self, label, features):
-        """Sums of the rows of each class, (K, 2D)."""
-        n = len(label)
-        one_hot = sparse.csc_array(
-            (np.ones(n, dtype=np.float32), label, np.arange(n + 1, dtype=np.int32)),
-            shape=(len(self.expected), n),
-        )
-        return one_hot @ features
-
-    def _of_gap(self, gap, label):
-        other = gap if self.class_kernel is None else self.class_kernel @ gap
-        square = self.largest**2 * np.einsum("kd,kd->", gap, other)
+    def _of_gaps(self, gaps, labels):
+        other = gaps if self.class_kernel is None else self.class_kernel @ gaps
+        squares = self.largest**2 * np.einsum("rkd,rkd->r", gaps, other)
         if self.estimator == "biased":
-            return max(square, 0.0)
-        return (square - self._diagonal(label)) / self.pair_weight
+            return np.maximum(squares, 0.0)
+        return (squares - self._diagonal(labels)) / self.pair_weight
 
-    def _diagonal(self, label):
+    def _diagonal(self, labels):
         """Σ_i w_i² r_iᵀ M r_i: the features of a sample have the norm 1."""
-        own = 1.0 if self.class_kernel is None else np.diagonal(self.class_kernel)[label]
-        cross = np.take_along_axis(self.similarity, label[:, None], axis=1)[:, 0]
-        return self.data.weight**2 @ (own - 2 * cross + self.square)
+        own = 1.0 if self.class_kernel is None else np.diagonal(self.class_kernel)[labels]
+        norms = own - 2 * picked(self.similarity, labels) + self.square
+        return norms @ self.data.weight**2
 
 
 class AnyKernelError:

@@ -19,7 +19,7 @@ from ._residual_sums import (
 _MULTIPLICATIONS = 2e11
 
 # Random frequencies of the kernel error where it would take longer.
-_N_COMPONENTS = 64
+_N_COMPONENTS = 32
 
 
 class Omnibus(ResidualStatistic):
@@ -47,6 +47,10 @@ class Omnibus(ResidualStatistic):
         """How the kernel error is computed: of all pairs, of cells, or by random features."""
         kinds = {PooledKernelError: "pooled", FourierKernelError: "fourier"}
         return kinds.get(type(self.components["skce"]), "exact")
+
+    @property
+    def numbers_per_draw(self) -> int:
+        return max(one.numbers_per_draw for one in self.components.values())
 
     def on(self, data: Predictions) -> "Omnibus":
         components = {name: one.on(data) for name, one in self.components.items()}

@@ -15,6 +15,7 @@ from .._kernels.functions import KERNELS, SMALLEST_BANDWIDTH, resolved_bandwidth
 from .._numerics.bins import quantile_bins
 from .._numerics.laplace import laplace_pair_sum
 from .._numerics.logits import log_odds
+from .._numerics.picked import picked
 
 # The most groups of similar predictions that are looked at.
 _MOST_GROUPS = 1024
@@ -37,7 +38,7 @@ class ResidualStatistic:
 
     @property
     def numbers_per_draw(self) -> int:
-        return self.data.proba.size
+        return len(self.data.weight)
 
     def __call__(self, labels: np.ndarray) -> np.ndarray:
         raise NotImplementedError
@@ -77,7 +78,7 @@ class ScoreExcess(ResidualStatistic):
 
     def __call__(self, labels):
         if not self.data.is_binary:
-            return np.take_along_axis(self.excess, labels.T, axis=1).sum(axis=0)
+            return picked(self.excess, labels).sum(axis=1)
         value = labels @ self.change + self.base
         if len(self.certain):
             wrong = labels[:, self.certain] != self.data.proba[self.certain]
@@ -109,8 +110,8 @@ class LevelAndSpread(ResidualStatistic):
         centre = np.sum(information * spread, axis=0)
         spread -= np.divide(centre, level, out=np.zeros_like(centre), where=self.known)
         variance = np.stack([level, np.sum(information * spread**2, axis=0)])
-        self.features = weight * np.stack([np.ones_like(proba), spread])  # (2, n, K)
-        self.expected = np.sum(self.features * proba, axis=1)  # (2, K)
+        self.spread = weight * spread  # (n, K)
+        self.expected = np.stack([data.weight @ proba, np.sum(self.spread * proba, axis=0)])
         one_label = data.share_of_one_sample / len(data.weight)
         with np.errstate(divide="ignore", invalid="ignore"):  # where a class cannot occur
             self.scale = np.where(variance > 0, variance * (1 + one_label / level), np.inf)
@@ -121,14 +122,14 @@ class LevelAndSpread(ResidualStatistic):
     def by_class(self, labels: np.ndarray) -> np.ndarray:
         """Sums of residuals, and of residuals times log-odds, (2, R, K)."""
         if self.data.is_binary:
-            return (labels @ self.features[:, :, 0].T).T[:, :, None] - self.expected[:, None]
+            sums = np.stack([labels @ self.data.weight, labels @ self.spread[:, 0]])
+            return sums[:, :, None] - self.expected[:, None]
         n_draws, n_classes = len(labels), self.data.proba.shape[1]
         cell = (labels + n_classes * np.arange(n_draws)[:, None]).ravel()
-        sums = []
-        for feature in self.features:
-            picked = np.take_along_axis(feature, labels.T, axis=1).T.ravel()
-            sums.append(np.bincount(cell, picked, n_draws * n_classes))
-        return np.reshape(sums, (2, n_draws, n_classes)) - self.expected[:, None]
+        level = np.broadcast_to(self.data.weight, labels.shape).ravel()
+        spread = picked(self.spread, labels).ravel()
+        cells = [np.bincount(cell, part, n_draws * n_classes) for part in (level, spread)]
+        return np.reshape(cells, (2, n_draws, n_classes)) - self.expected[:, None]
 
     def __call__(self, labels):
         return self._largest(self.by_class(labels))
@@ -139,7 +140,9 @@ class LevelAndSpread(ResidualStatistic):
             residual = (label - proba)[:, None]
         else:
             residual = (label[:, None] == np.arange(proba.shape[1])) - proba
-        return self._largest(np.stack([signs @ (part * residual) for part in self.features]))
+        weight = self.data.weight[:, None]
+        sums = [signs @ (part * residual) for part in (weight, self.spread)]
+        return self._largest(np.stack(sums))
 
     def _largest(self, sums):
         squares = np.sum(sums**2 / self.scale[:, None], axis=0)

@@ -45,6 +45,6 @@ def recalibration_gain(
     if predictions.groups is None:
         parts = weight * (gain - mean)
     else:
-        parts = np.bincount(predictions.groups, weight * (gain - mean))
+        parts = np.bincount(predictions.groups, weight * (gain - mean)).astype(np.float64)
     error = float(np.sqrt(np.sum(parts**2)))
     return mean, mean - 1.96 * error, mean + 1.96 * error

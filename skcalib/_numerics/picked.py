@@ -1,0 +1,9 @@
+"""The entries of a matrix that labels pick."""
+
+import numpy as np
+
+
+def picked(values: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """values[i, labels[r, i]] for values (n, K) in C order and labels (R, n), as (R, n)."""
+    n, n_columns = values.shape
+    return np.take(values.reshape(-1), labels + np.arange(0, n * n_columns, n_columns))
