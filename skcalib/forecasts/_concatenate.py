@@ -180,6 +180,12 @@ class ConcatenatedForecast(Forecast):
     def quantiles(self, levels: ArrayLike) -> np.ndarray:
         return self._in_order([part.quantiles(levels) for part in self.parts if len(part)])
 
+    def interval(self, level: float) -> tuple[np.ndarray, np.ndarray]:
+        super().interval(level)  # which judges the level
+        ends = [np.column_stack(part.interval(level)) for part in self.parts if len(part)]
+        low, high = self._in_order(ends).T
+        return low, high
+
     def components(self, n_nodes: int = 64) -> Components:
         return self._joined([part.components(n_nodes) for part in self.parts if len(part)])
 

@@ -8,6 +8,7 @@ from ._export import export_sql, export_table, export_text
 from ._forecast_auto import AutoForecastRecalibrator
 from ._forecast_base import IdentityForecastRecalibrator
 from ._forecast_quantile import QuantileRecalibrator
+from ._forecast_subgroups import SubgroupForecastRecalibrator
 from ._identity import IdentityRecalibrator
 from ._isotonic import IsotonicRecalibrator
 from ._location_scale import LocationScaleRecalibrator
@@ -52,6 +53,7 @@ __all__ = [
     "ScalingBinningRecalibrator",
     "SigmoidRecalibrator",
     "SplineRecalibrator",
+    "SubgroupForecastRecalibrator",
     "SubgroupRecalibrator",
     "TemperatureRecalibrator",
     "VectorScalingRecalibrator",
