@@ -14,7 +14,7 @@ from scipy import special, stats
 from skcalib import metrics
 from skcalib.uncertainty import clinical_calibration
 
-N_REPETITIONS = {100: 200, 500: 200, 2000: 200}
+N_REPETITIONS = {100: 150, 500: 150, 2000: 150}
 N_RESAMPLES = 79  # so that tails of 0.025 are met exactly
 SCENES = {"calibrated": (1.0, 0.0), "overconfident": (1.5, -0.3)}
 EVENTS = stats.beta(1, 4)  # the true risks: a fifth of the samples are events
@@ -88,11 +88,12 @@ def main(quick=False):
         for k, (measure, value) in enumerate(values.items()):
             for n, result in results.items():
                 estimate, low, high = result[:, k].T
+                true = round(value, 3) + 0.0  # not -0.0
+                covered = np.mean((low <= value) & (value <= high))
                 print(
-                    f"| {scene} | {measure} | {n} | {value + 0.0:.3f} | {estimate.mean():.3f} | "
-                    f"{np.mean((low <= value) & (value <= high)):.3f} | {np.mean(low > value):.3f},"
-                    f" {np.mean(high < value):.3f} | {np.median(low):.3f} to "
-                    f"{np.median(high):.3f} |"
+                    f"| {scene} | {measure} | {n} | {true:.3f} | {estimate.mean():.3f} | "
+                    f"{covered:.3f} | {np.mean(low > value):.3f}, {np.mean(high < value):.3f} | "
+                    f"{np.median(low):.3f} to {np.median(high):.3f} |"
                 )
     print(f"\n{time.perf_counter() - start:.0f} s")
 
