@@ -1,5 +1,6 @@
 """Outcomes redrawn from what was predicted, and the batches in which they are drawn."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -54,7 +55,7 @@ def draw_labels(
     return label
 
 
-def _chunks(n_rows, n_columns):
+def _chunks(n_rows: int, n_columns: int) -> Iterator[tuple[slice, slice]]:
     """Slices of rows and columns in the order of memory, of at most `_CHUNK` numbers each."""
     if n_columns == 0:
         return

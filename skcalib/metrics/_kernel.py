@@ -35,9 +35,9 @@ def _squared_kernel_calibration_error(
     if method == "fourier":
         seed = check_random_state(random_state).randint(2**31 - 1)
         options.pop("block_size")
-        error = FourierKernelError(predictions, n_components=n_components, seed=seed, **options)
-    else:
-        error = SquaredKernelError(predictions, **options)
+        fourier = FourierKernelError(predictions, n_components=n_components, seed=seed, **options)
+        return float(fourier(predictions.label[None])[0])
+    error = SquaredKernelError(predictions, **options)
     return float(error(predictions.label[None])[0])
 
 
