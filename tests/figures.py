@@ -18,12 +18,18 @@ from matplotlib.legend import Legend
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-from skcalib import display
+from skcalib import datasets, display
 
 WIDTHS = (2.2, 4.0, 8.0)
 
+# Width of the figures that the script draws, in inches.
+_SHOWN = 4.5
+
 # Extents of texts reach this far beyond their letters, in units of their height.
 _SLACK = 0.15
+
+# Less of a pixel cannot be seen.
+_PIXEL = 0.5
 
 
 def drawn_texts(figure):
@@ -46,8 +52,7 @@ def assert_texts_are_clear(figure):
     letters = {text: _letters(text, box) for text, box in drawn_texts(figure).items()}
     whole = figure.bbox
     for text, box in letters.items():
-        is_inside = box.x0 >= whole.x0 and box.x1 <= whole.x1
-        is_inside &= box.y0 >= whole.y0 and box.y1 <= whole.y1
+        is_inside = (box.min >= whole.min - _PIXEL).all() and (box.max <= whole.max + _PIXEL).all()
         assert is_inside, f"{text.get_text()!r} is cut off: {box.extents} in {whole.extents}"
     for (one, box), (other, other_box) in combinations(letters.items(), 2):
         overlap = Bbox.intersection(box, other_box)
@@ -93,6 +98,11 @@ def _axes(width, height):
     return plt.subplots(figsize=(width, height), layout="constrained")[1]
 
 
+def _height(width):
+    """Narrow figures have room for a legend or colour bar below."""
+    return width if width > 3 else 1.8 * width
+
+
 def _reliability(*data, ratio=1.35, **options):
     def draw(width):
         ax = _axes(width, ratio * width)
@@ -129,8 +139,40 @@ def _subgroups(width):
     return display.ReliabilityDisplay.from_predictions(label, proba, ax=ax, **options).figure_
 
 
+def _decisions(kind):
+    def draw(width):
+        options = {"kind": kind, "loss": [[0, 1], [5, 0]] if kind == "actions" else "zero-one"}
+        ax = _axes(width, _height(width))
+        return display.DecisionDisplay.from_predictions(*two_classes(), ax=ax, **options).figure_
+
+    return draw
+
+
+def _forecasts(name, **options):
+    def draw(width):
+        data = datasets.make_gaussian_forecasts(200, dispersion=0.7, random_state=0)
+        options_of_all = {"random_state": 0, "name": "forest"} | options
+        ax = _axes(width, _height(width))
+        return getattr(display, name).from_predictions(*data, ax=ax, **options_of_all).figure_
+
+    return draw
+
+
+def _local(width):
+    y, forecast, positions = datasets.make_spatial_forecasts(200, random_state=0)
+    options = {"given": positions, "n_cells": 5, "n_resamples": 9, "random_state": 0}
+    ax = _axes(width, _height(width))
+    return display.LocalCalibrationDisplay.from_predictions(y, forecast, ax=ax, **options).figure_
+
+
 # What draws a figure of a given width, in inches.
 FIGURES = {
+    "decisions": _decisions("actions"),
+    "decisions_loss": _decisions("loss"),
+    "decisions_net_benefit": _decisions("net-benefit"),
+    "local_calibration": _local,
+    "pit_histogram": _forecasts("PITHistogramDisplay"),
+    "quantile_reliability": _forecasts("QuantileReliabilityDisplay"),
     "reliability": _reliability(*two_classes()),
     "reliability_smooth": _reliability(*two_classes(), method="smooth", shade=True, name="forest"),
     "reliability_binned": _reliability(*two_classes(), method="binned", shade=True),
@@ -148,10 +190,10 @@ def main(folder, *names):
 
     Path(folder).mkdir(parents=True, exist_ok=True)
     for name in names or FIGURES:
-        figure = FIGURES[name](6.0)
+        figure = FIGURES[name](_SHOWN)
         for suffix, pixels in (("", 900), ("_360", 360)):
             path = Path(folder, f"{name}{suffix}.png")
-            figure.savefig(path, dpi=pixels / 6.0)
+            figure.savefig(path, dpi=pixels / _SHOWN)
         with Image.open(Path(folder, f"{name}.png")) as picture:
             picture.convert("L").save(Path(folder, f"{name}_grey.png"))
         plt.close(figure)

@@ -111,7 +111,7 @@ def _draw(outcomes: dict[str, list[Stage]], path: str) -> None:
     """Reliability diagrams, one column for each problem, before recalibration above after."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4 * len(outcomes), 8), layout="constrained")
+    figure = Figure(figsize=(4 * len(outcomes), 11), layout="constrained")
     axes = figure.subplots(2, len(outcomes), squeeze=False)
     for column, (title, stages) in zip(axes.T, outcomes.items(), strict=True):
         for ax, stage in zip(column, stages, strict=True):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,16 @@ import numpy as np
 # Between parts below the axes, in points; and height of a line, in units of the font size.
 _PAD, _LINE = 4.0, 1.2
 
-# Width or height of axes, in inches.
-_SMALL = 2.0
+# Style of legends outside of the axes.
+LEGEND: dict[str, Any] = {
+    "frameon": False,
+    "fontsize": "small",
+    "labelspacing": 0.35,
+    "handlelength": 1.8,
+}
+
+# Width or height of small axes, in inches, and letters in a line of their labels.
+_SMALL, _LETTERS = 2.0, 20
 
 
 def axes_of(ax: Any, figsize: tuple[float, float]) -> Any:
@@ -26,6 +35,11 @@ def is_small(ax: Any) -> bool:
     """Whether labels need more than one line beside these axes."""
     size = ax.get_window_extent().size / ax.figure.dpi
     return bool(size.min() < _SMALL)
+
+
+def wrapped(text: str, ax: Any) -> str:
+    """A label, broken into lines where axes are small."""
+    return "\n".join(fill(line, _LETTERS) for line in text.split("\n")) if is_small(ax) else text
 
 
 def legend_label(name: str | None, measure: str, error: float | None, otherwise: str) -> str:
@@ -46,6 +60,16 @@ def check_line_style(style: dict[str, Any], display: str, options: Iterable[str]
                 f"{display} takes its own options and those of matplotlib's lines, such as color; "
                 f"found the unknown option {name!r}. {remedy}"
             )
+
+
+def draw_legend(ax: Any) -> None:
+    """The legend where it hides least, or below small axes."""
+    if not is_small(ax):
+        ax.legend(loc="best", framealpha=0.7, edgecolor="none", fontsize="small")
+        return
+    handles, labels = ax.get_legend_handles_labels()
+    lines = ["\n".join(fill(line, _LETTERS) for line in label.split("\n")) for label in labels]
+    parts_below(ax).place_legend(ax, handles, lines, **LEGEND)
 
 
 class PartsBelow:
@@ -83,31 +107,31 @@ class PartsBelow:
         texts = [text for text in self.axis.get_ticklabels() if text.get_text()]
         heights = [text.get_window_extent(renderer).height for text in texts if text.get_visible()]
         tick_length = renderer.points_to_pixels(self.axis.get_tick_padding())
-        offset = max(heights, default=0.0) + tick_length + 2 * pad
+        offset = ticks = max(heights, default=0.0) + tick_length + 2 * pad
         # a wide text reaches below the label at the left rather than beyond the right end
         left = ax.yaxis.get_tightbbox(renderer)
         free = 0.0 if left is None else max(ax.bbox.x0 - left.x0, 0.0)
         label = ax.xaxis.label.get_window_extent(renderer)
         self.below_ticks.clear().translate(-_aside(label.width, ax, free), -offset)
-        # axes leave room for one line below their ticks; what is more is taken from their own
-        usual = offset + _LINE * renderer.points_to_pixels(ax.xaxis.label.get_size())
         if ax.get_xlabel():
             offset += label.height + pad
         if ax.get_legend() is not None:
             legend = ax.get_legend().get_window_extent(renderer)
             self.below_label.clear().translate(-_aside(legend.width, ax, free), -offset)
             offset += legend.height
-        box = ax.get_position(original=True)
-        if ax.figure.get_layout_engine() is None:
-            usual = min(usual, box.y0 * ax.figure.bbox.height)
-        room = np.clip((offset - usual) / ax.figure.bbox.height, 0, 0.6 * box.height)
+        box, room = ax.get_position(original=True), 0.0
+        if ax.figure.get_layout_engine() is None:  # which would make room
+            line = _LINE * renderer.points_to_pixels(ax.xaxis.label.get_size())
+            usual = min(ticks + line, box.y0 * ax.figure.bbox.height)
+            room = float(np.clip((offset - usual) / ax.figure.bbox.height, 0, 0.6 * box.height))
         height = (box.height - room) / (1 - self.bottom)
         return Bbox.from_extents(box.x0, box.y1 - height, box.x1, box.y1)
 
 
 def _aside(width: float, ax: Any, free: float) -> float:
     """How far to the left of the middle of the axes a text is, if there is free room."""
-    return float(np.clip((width - ax.bbox.width) / 2, 0.0, free / 2))
+    beyond = (width - ax.bbox.width) / 2
+    return float(np.clip(beyond, 0.0, max(min(free / 2, ax.bbox.x0 - beyond), 0.0)))
 
 
 def settle(figure: Any) -> None:

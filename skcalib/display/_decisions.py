@@ -17,7 +17,7 @@ from ..decisions._loss import DecisionLoss
 from ..forecasts import forecast_of
 from ..forecasts._data import ForecastData
 from ..metrics._decisions import check_decision_data, decision_table, standard_error
-from ._axes import axes_of
+from ._axes import axes_of, draw_legend, wrapped
 
 _DIAGONAL = "as announced"
 
@@ -342,7 +342,7 @@ class DecisionDisplay:
         ax = axes_of(ax, (5, 4.2))
         draw = self._draw_actions if self.kind == "actions" else self._draw_curves
         draw(ax, name or self.name, kwargs)
-        ax.legend(loc="best", framealpha=0.7, edgecolor="none", fontsize="small")
+        draw_legend(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -376,7 +376,7 @@ class DecisionDisplay:
                 color=color,
             )
         ax.margins(x=0.3, y=0.15)
-        ax.set(xlabel="announced mean loss of the action", ylabel="realised mean loss")
+        ax.set(xlabel=wrapped("announced mean loss of the action", ax), ylabel="realised mean loss")
 
     def _draw_curves(self, ax, name, kwargs):
         t, is_loss = self.place, self.kind == "loss"
@@ -400,7 +400,7 @@ class DecisionDisplay:
         ax.set(
             xlim=(0, 1),
             ylim=(lowest, 1.35 * highest if is_loss else 1.1 * highest),
-            xlabel="threshold t: a false alarm costs t, a miss 1 − t",
+            xlabel=wrapped("threshold t: a false alarm costs t, a miss 1 − t", ax),
             ylabel=_LABELS[self.kind],
         )
 

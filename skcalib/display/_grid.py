@@ -57,6 +57,8 @@ class Grid:
             place = ax.get_subplotspec()
             if place is None or place.is_first_col():
                 ax.set_ylabel(y)
+            else:  # all panels have the same scale
+                ax.tick_params(labelleft=False)
             below = [other for other in self.axes if _is_below(other, ax)]
             if not below:
                 ax.set_xlabel(fill(x, 26))

@@ -14,7 +14,7 @@ from .._types import RandomState
 from ..forecasts import forecast_of
 from ..forecasts._data import check_forecasts
 from ..metrics import local_calibration
-from ._axes import axes_of
+from ._axes import axes_of, is_small, wrapped
 
 _LABELS = {
     "bias": "mean PIT − 1/2\nabove 0: outcomes higher than forecast",
@@ -358,8 +358,10 @@ class LocalCalibrationDisplay:
         if self.kind != "error":
             style = {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest}
         self.mesh_ = ax.pcolormesh(self.x, self.y, shown, **(style | kwargs))
-        self.colorbar_ = ax.figure.colorbar(self.mesh_, ax=ax)
-        self.colorbar_.set_label(f"{_LABELS[self.kind]}, grey: chance", fontsize="small")
+        location = "bottom" if is_small(ax) else "right"
+        self.colorbar_ = ax.figure.colorbar(self.mesh_, ax=ax, location=location)
+        label = wrapped(f"{_LABELS[self.kind]}, grey: chance", ax)
+        self.colorbar_.set_label(label, fontsize="small")
         ax.set(xlabel=self.feature_names[0], ylabel=self.feature_names[1])
         title = name or self.name
         if title:

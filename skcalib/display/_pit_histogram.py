@@ -14,7 +14,7 @@ from .._types import RandomState
 from ..forecasts import forecast_of
 from ..forecasts._data import ForecastData, check_forecasts
 from ..metrics import quantile_calibration_error
-from ._axes import axes_of, legend_label
+from ._axes import axes_of, draw_legend, legend_label, wrapped
 from ._pit_bands import Band, band_of, drawn_distributions, pit_distribution, shade
 
 _LINE = "calibrated"
@@ -327,10 +327,10 @@ class PITHistogramDisplay:
         ax.set(
             xlim=(0, 1),
             ylim=(0, highest * (1 + 0.06 * n_lines)),  # with room for the legend
-            xlabel="PIT: forecast probability of less than the outcome",
+            xlabel=wrapped("PIT: forecast probability of less than the outcome", ax),
             ylabel="density",
         )
-        ax.legend(loc="best", framealpha=0.7, edgecolor="none", fontsize="small")
+        draw_legend(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

@@ -33,9 +33,8 @@ def problems_of(
     for name, (_, problem) in zip(predictions.classes.tolist(), of_classes, strict=True):
         if problem is not None:
             names = ("right", "wrong") if is_top else (f"{name}", "others")
-            x_label = "confidence" if is_top else "predicted probability"
-            title = f"predicted: {name}" if is_top else f"{name}"
-            problems.append(Problem(problem, names, x_label, title))
+            x_label = "confidence if predicted" if is_top else "predicted probability"
+            problems.append(Problem(problem, names, x_label, f"{name}"))
     return problems
 
 

@@ -14,7 +14,7 @@ from ..forecasts import forecast_of
 from ..forecasts._data import check_forecasts
 from ..metrics import quantile_calibration_error
 from ..metrics._quantile import known_levels
-from ._axes import axes_of, legend_label
+from ._axes import axes_of, draw_legend, legend_label, wrapped
 from ._pit_bands import Band, band_of, drawn_distributions, pit_distribution, shade
 
 _GRID = np.arange(101) / 100
@@ -322,7 +322,7 @@ class QuantileReliabilityDisplay:
             style = {"marker": "o", "markersize": 4} | style
         (self.line_,) = ax.plot(self.levels, self.observed, **style)
         xlabel, ylabel = _LABELS[self.kind]
-        ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=xlabel, ylabel=ylabel)
-        ax.legend(loc="best", framealpha=0.7, edgecolor="none", fontsize="small")
+        ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel=wrapped(xlabel, ax), ylabel=ylabel)
+        draw_legend(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self

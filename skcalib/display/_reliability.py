@@ -16,22 +16,25 @@ from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS, Int
 from .._sklearn import Interval, StrOptions, check_matplotlib_support, validate_params
 from .._types import Label, RandomState
 from ..recalibration import probabilities_of_logits
-from ._axes import axes_of, check_line_style, is_small, legend_label, settle
+from ._axes import LEGEND, axes_of, check_line_style, is_small, legend_label, settle, wrapped
 from ._grid import Grid
 from ._problems import check_subgroups_fit, problems_of
 from ._reliability_curve import Options, ReliabilityCurve, error_of, reliability_curve
 from ._reliability_panel import (
-    LEGEND,
     curves_on,
     draw_curve,
     draw_legend,
     draw_strip,
     legend_entries,
+    narrowest_end,
     set_axes,
 )
 
 # Labels up to this many letters stay on one line of the legend.
 _SHORT = 22
+
+# Names of panels that are not shown, in the note below.
+_MOST_NAMES = 20
 
 
 class ReliabilityDisplay:
@@ -475,13 +478,13 @@ class ReliabilityDisplay:
 
     def _plot_one(self, ax, name, shade, style):
         ax = axes_of(ax, (4.5, 6))
+        observed = "observed\nfrequency" if is_small(ax) else "observed frequency"
         (curve,) = self.curves
         label = legend_label(name, curve.measure, curve.error, "observed frequency")
         if len(label) <= _SHORT:
             label = label.replace("\n", ", ")
         self._draw([ax], [label], shade, style)
-        width = 24 if is_small(ax) else 36
-        ax.set(xlabel=fill(curve.x_label, width), ylabel=fill("observed frequency", width // 2))
+        ax.set(xlabel=wrapped(fill(curve.x_label, 36), ax), ylabel=observed)
         draw_legend(ax)
         self.legend_ = ax.get_legend()
 
@@ -499,8 +502,9 @@ class ReliabilityDisplay:
     def _draw(self, axes, labels, shade, style):
         self.axes_ = np.array(axes)
         self.strips_, drawn = [], []
+        end = narrowest_end(self.curves)
         for ax, curve, label in zip(axes, self.curves, labels, strict=True):
-            set_axes(ax, curve, self.scale)
+            set_axes(ax, self.scale, end)
             drawn.append(draw_curve(ax, curve, label, shade, style))
             self.strips_.append(draw_strip(ax, curve, drawn[-1]["line"]))
         self.lines_ = [artists["line"] for artists in drawn]
@@ -532,7 +536,10 @@ def _note(left_out: dict[str, float] | None) -> str:
     """Which panels are not shown."""
     if not left_out:
         return ""
-    return f"not shown, with errors up to {max(left_out.values()):.3f}: {', '.join(left_out)}"
+    names = list(left_out)
+    if len(names) > _MOST_NAMES:
+        names = [*names[:_MOST_NAMES], f"and {len(names) - _MOST_NAMES} more"]
+    return f"not shown, with errors up to {max(left_out.values()):.3f}: {', '.join(names)}"
 
 
 def _in_columns(logits: Any) -> np.ndarray:

@@ -4,19 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from ._axes import PartsBelow, parts_below
+from ._axes import LEGEND, PartsBelow, parts_below
 from ._reliability_curve import ReliabilityCurve
 
 DIAGONAL = "calibrated"
 
 _BANDS = {"consistency": "by chance", "confidence": "confidence"}
-
-LEGEND: dict[str, Any] = {
-    "frameon": False,
-    "fontsize": "small",
-    "labelspacing": 0.35,
-    "handlelength": 1.8,
-}
 
 # Names of artists, by which the next model on the same axes finds them.
 _CURVE, _STRIP = "reliability curve", "predictions"
@@ -82,7 +75,12 @@ def _shade(ax, curve, color):
     return ax.bar(begin, height, end - begin, curve.predicted, align="edge", **style)
 
 
-def set_axes(ax: Any, curve: ReliabilityCurve, scale: str) -> None:
+def narrowest_end(curves: list[ReliabilityCurve]) -> float:
+    """Where logit axes of all curves turn linear: at the end of the first bar of the strip."""
+    return min((float(curve.edges[1]) for curve in curves if curve.edges is not None), default=0.01)
+
+
+def set_axes(ax: Any, scale: str, end: float) -> None:
     """Limits and scale of both axes."""
     ax.set_box_aspect(1)
     if scale == "linear":
@@ -94,7 +92,7 @@ def set_axes(ax: Any, curve: ReliabilityCurve, scale: str) -> None:
         return
     from ._logit_scale import set_logit_scale
 
-    set_logit_scale(ax, 0.01 if curve.edges is None else float(curve.edges[1]))
+    set_logit_scale(ax, end)
 
 
 def draw_strip(ax: Any, curve: ReliabilityCurve, line: Any) -> Any:

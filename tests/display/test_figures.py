@@ -7,6 +7,8 @@ from figures import FIGURES, WIDTHS, assert_legends_hide_no_curve, assert_texts_
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 
+QUICK = {("reliability_classes", 4.0), ("reliability_subgroups", 4.0)}
+
 
 @pytest.fixture(autouse=True)
 def close_figures():
@@ -14,8 +16,19 @@ def close_figures():
     plt.close("all")
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", FIGURES)
+# The narrow ones find most; of the grids, which have one panel then, a wider one, too.
+CASES = [
+    pytest.param(
+        name,
+        width,
+        marks=[] if width == min(WIDTHS) or (name, width) in QUICK else pytest.mark.slow,
+    )
+    for name in FIGURES
+    for width in WIDTHS
+]
+
+
+@pytest.mark.parametrize(("name", "width"), CASES)
 def test_texts_are_clear(name, width):
     figure = FIGURES[name](width)
     assert_texts_are_clear(figure)
