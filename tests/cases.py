@@ -11,6 +11,7 @@ from skcalib.hypothesis_tests import (
     EquivalenceTest,
     GradeTest,
     HosmerLemeshowTest,
+    SequentialCalibrationTest,
     SpiegelhalterTest,
     UCMETest,
 )
@@ -54,7 +55,7 @@ def one_of_each(cases):
     kinds = {}
     for name, case in cases.items():
         if isinstance(case, CalibrationTest):
-            kind = CalibrationTest, case.statistic == "skce", case.method
+            kind = CalibrationTest, case.statistic in ("auto", "skce"), case.method
         else:
             kind = getattr(case, "func", case if callable(case) else type(case))
         kinds.setdefault(kind, name)
@@ -208,6 +209,7 @@ EQUAL_WEIGHT_CASES = {
     "asymptotic": CalibrationTest(method="asymptotic", n_resamples=49, random_state=0),
     "distribution-free": CalibrationTest(method="distribution-free"),
     "grades": GradeTest(),
+    "sequential": SequentialCalibrationTest(windows=(50,)),
 }
 
 # Two equal rows are a pair, for the unbiased estimator and for the bandwidth "median"; a row of

@@ -7,6 +7,8 @@ from ._grades import GradeTest
 from ._hosmer_lemeshow import HosmerLemeshowTest
 from ._in_the_large import CalibrationInTheLargeTest
 from ._power import RequiredSampleSize, power_of_test, required_sample_size
+from ._search import SubgroupSearch, find_miscalibrated_subgroups
+from ._sequential import SequentialCalibrationTest, combine_e_values
 from ._slope import CalibrationSlopeTest
 from ._spiegelhalter import SpiegelhalterTest
 from ._subgroups import SubgroupCalibrationTest
@@ -21,9 +23,13 @@ __all__ = [
     "GradeTest",
     "HosmerLemeshowTest",
     "RequiredSampleSize",
+    "SequentialCalibrationTest",
     "SpiegelhalterTest",
     "SubgroupCalibrationTest",
+    "SubgroupSearch",
     "UCMETest",
+    "combine_e_values",
+    "find_miscalibrated_subgroups",
     "power_of_test",
     "required_sample_size",
 ]

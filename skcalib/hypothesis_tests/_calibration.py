@@ -405,7 +405,7 @@ class CalibrationTest(HypothesisTest):
             "component_p_values_": p_values[0].tolist(),
             "adjusted_p_values_": adjusted_p_values(p_values).tolist(),
             "component_statistics_": value[0].tolist(),
-            "component_null_distributions_": null.T,
+            "component_null_distributions_": np.ascontiguousarray(null.T),
         }.items():
             setattr(self, name, dict(zip(omnibus.components, values, strict=True)))
         return self

@@ -1,0 +1,352 @@
+"""The test of calibration for data that arrive over time, at which one may look at any time."""
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import logsumexp
+from sklearn.base import BaseEstimator, clone
+
+from .._inputs.arrays import as_array
+from .._inputs.checks import check_predictions
+from .._inputs.estimators import check_fit_input
+from .._inputs.predictions import Predictions
+from .._inputs.probabilities import check_no_forecast, is_forecast
+from .._sklearn import check_feature_names, fit_context
+from ..recalibration import (
+    InterceptRecalibrator,
+    SigmoidRecalibrator,
+    TemperatureRecalibrator,
+    VectorScalingRecalibrator,
+)
+from ._base import HypothesisTest, as_p_value
+
+# Share of the predictions as they are in what they are compared with.
+_SHARE_OF_PREDICTIONS = 0.01
+
+# Recalibrators are fitted anew after so many samples, or this share of those they see.
+_FEWEST_NEW = 50
+_SHARE_NEW = 0.1
+
+
+class SequentialCalibrationTest(HypothesisTest):
+    r"""Test of calibration that may be looked at after every batch, and stopped at any time.
+
+    A p-value that is looked at every week is below 0.05 sooner or later, also for a calibrated
+    model. Here the probability that `p_value_` is ever at most :math:`\alpha` is at most
+    :math:`\alpha`, however often one looks and for whatever reason one stops. The test bets: before
+    each batch, recalibrators that were fitted on the past predict it, too. If their predictions are
+    better than those of the model, the model was miscalibrated in a way that could be known.
+
+    Parameters
+    ----------
+    recalibrators : list of recalibrators, default=None
+        What bets against the model. By default a temperature, an intercept, and a sigmoid (of two
+        classes) or vector scaling.
+
+    windows : tuple of int, default=(500, 10000)
+        Each recalibrator is fitted on so many samples of the past, the last ones: short windows
+        find a drift soon, long ones find small errors. So many samples are kept.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `X`. By default the sorted labels in the first
+        `y`.
+
+    Attributes
+    ----------
+    p_value_ : float
+        The anytime-valid p-value, in (0, 1]: one over the largest e-value so far.
+
+    e_value_ : float
+        The evidence against calibration now: the factor by which the bets have multiplied a stake
+        of 1. Its expectation is at most 1 for a calibrated model at every time.
+
+    log_e_value_ : float
+        Its logarithm, which does not overflow.
+
+    n_seen_ : int
+        Number of samples so far.
+
+    history_ : dict of str to list
+        "n_seen", "log_e_value" and "p_value" after each call of `partial_fit`.
+
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+
+    n_features_in_ : int
+        Number of columns of `X` (1 if one-dimensional).
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, if they are strings.
+
+    See Also
+    --------
+    CalibrationTest : For a fixed number of samples, at which it is more powerful.
+    combine_e_values : The evidence of several sites together.
+
+    Notes
+    -----
+    Let :math:`q_s` be a prediction that is made from :math:`p_s` and from what was seen before.
+    If the model is calibrated, each factor of
+
+    .. math:: \prod_{s = t_0}^{t} \frac{q_s(y_s)}{p_s(y_s)}
+
+    has conditional expectation of at most 1: the product is a supermartingale, and by Ville's
+    inequality it ever exceeds :math:`1/\alpha` with a probability of at most :math:`\alpha` [1]_
+    [2]_. The same holds for averages of such products. The e-value is the average over the
+    recalibrators and windows, and over the batch with which the bets begin, with weight
+    :math:`1/(k (k + 1))` for the k-th: so a drift after years without one is not charged for these
+    years. Before the first fit :math:`q = p`. :math:`q_s` is 0.99 times the recalibrated prediction
+    plus 0.01 times :math:`p_s`. The logarithm of a product is the gain in log loss: the test has
+    power against whatever its recalibrators can mend.
+
+    Within a batch the samples are taken in their order, and recalibrators are fitted anew when
+    their window has changed by a tenth, but by at least 50 samples. The order within a batch may be
+    any that does not depend on the labels. A label that had probability 0 is certain evidence: the
+    e-value is infinite from then on, and the p-value the smallest positive number.
+
+    Labels must be independent given the predictions and the past; weights are not supported. The
+    cost is that of the fits; memory is that of the longest window.
+
+    References
+    ----------
+    .. [1] G. Shafer and V. Vovk (2019). Game-Theoretic Foundations for Probability and Finance.
+       Wiley. :doi:`10.1002/9781118548035`
+    .. [2] S. Arnold, A. Henzi and J. F. Ziegel (2023). Sequentially valid tests for forecast
+       calibration. Annals of Applied Statistics 17(3). :doi:`10.1214/22-AOAS1697`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.hypothesis_tests import SequentialCalibrationTest
+    >>> rng = np.random.default_rng(0)
+    >>> test = SequentialCalibrationTest(labels=[0, 1])
+    >>> for week in range(30):
+    ...     proba = rng.random(100)
+    ...     truth = proba if week < 10 else proba**2  # drift
+    ...     test = test.partial_fit(proba, (rng.random(100) < truth).astype(int))
+    ...     if test.p_value_ <= 0.01:
+    ...         break
+    >>> week
+    12
+    """
+
+    _parameter_constraints: dict = {
+        "recalibrators": [list, tuple, None],
+        "windows": [tuple, list],
+        "labels": ["array-like", None],
+    }
+
+    def __init__(
+        self,
+        recalibrators: Sequence[BaseEstimator] | None = None,
+        *,
+        windows: Sequence[int] = (500, 10000),
+        labels: ArrayLike | None = None,
+    ) -> None:
+        self.recalibrators = recalibrators
+        self.windows = windows
+        self.labels = labels
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Forget what was seen, and take a first batch.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Predicted probabilities; one-dimensional ones are of the last class.
+
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        Returns
+        -------
+        self : object
+            The test.
+        """
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+        return self.partial_fit(X, y)
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Take a batch of predictions and what became of them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Predicted probabilities; one-dimensional ones are of the last class.
+
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        Returns
+        -------
+        self : object
+            The test.
+        """
+        check_no_forecast(is_forecast(X), X, "X")
+        if not hasattr(self, "n_seen_"):
+            batch = check_fit_input(self, X, y, None)
+            self._begin(batch)
+        else:
+            batch = self._check_later(X, y)
+        for bettor in self._bettors:
+            bettor.begin(len(self.history_["n_seen"]))
+        for start in range(0, len(batch.label), _FEWEST_NEW):
+            self._bet(batch.take(slice(start, start + _FEWEST_NEW)))
+        self.n_seen_ += len(batch.label)
+        self._record()
+        return self
+
+    def _check_later(self, X, y):
+        """A batch after the first one, which must be like it."""
+        check_feature_names(self, X, reset=False)
+        n_columns = int(np.prod(np.shape(X)[1:]))
+        if n_columns != self.n_features_in_:
+            raise ValueError(
+                f"X must have as many columns as in the first batch, {self.n_features_in_}; found "
+                f"{n_columns}. Call fit to begin anew."
+            )
+        return check_predictions(y, X, labels=self.classes_, names=("y", "X"))
+
+    def _begin(self, batch):
+        check_windows(self.windows)
+        self.classes_ = batch.classes
+        self.n_seen_, self._largest = 0, 0.0
+        self.history_: dict[str, list] = {"n_seen": [], "log_e_value": [], "p_value": []}
+        self._past = batch.proba[:0], batch.label[:0]
+        chosen = self.recalibrators
+        if chosen is None:
+            last = SigmoidRecalibrator() if batch.is_binary else VectorScalingRecalibrator()
+            chosen = [TemperatureRecalibrator(), InterceptRecalibrator(), last]
+        self._bettors = [
+            Bettor(clone(one).set_params(labels=batch.classes), window)
+            for one in chosen
+            for window in self.windows
+        ]
+
+    def _bet(self, batch):
+        """Bet on a few samples, and learn from them."""
+        for bettor in self._bettors:
+            bettor.bet(batch)
+        longest = max(self.windows)
+        proba, label = self._past
+        self._past = (
+            np.concatenate([proba, batch.proba])[-longest:],
+            np.concatenate([label, batch.label])[-longest:],
+        )
+        for bettor in self._bettors:
+            bettor.learn(*self._past, len(batch.label))
+
+    def _record(self):
+        """The evidence after a batch."""
+        n_batches = len(self.history_["n_seen"]) + 1
+        waiting = -np.log(n_batches + 1)  # the weight of the batches yet to come
+        logs = [np.logaddexp(bettor.log_wealth, waiting) for bettor in self._bettors]
+        self.log_e_value_ = float(logsumexp(logs) - np.log(len(logs)))
+        with np.errstate(over="ignore"):
+            self.e_value_ = float(np.exp(self.log_e_value_))
+        self._largest = max(self._largest, self.log_e_value_)
+        self.p_value_ = as_p_value(np.exp(-self._largest))
+        self.history_["n_seen"].append(self.n_seen_)
+        self.history_["log_e_value"].append(self.log_e_value_)
+        self.history_["p_value"].append(self.p_value_)
+
+
+class Bettor:
+    """A recalibrator that bets on what it has learned, beginning with any batch."""
+
+    def __init__(self, recalibrator: Any, window: int) -> None:
+        self.recalibrator = recalibrator
+        self.window = window
+        self.log_wealth = -np.inf
+        self.n_new = 0  # samples since the last fit
+        self.is_fitted = False
+
+    def begin(self, k: int) -> None:
+        """The bet that begins with batch k joins those that run, with the weight it has."""
+        self.log_wealth = float(np.logaddexp(self.log_wealth, -np.log((k + 1) * (k + 2))))
+
+    def bet(self, batch: Predictions) -> None:
+        rows = np.arange(len(batch.label))
+        given = batch.matrix[rows, batch.label]
+        if (given == 0).any():
+            self.log_wealth = np.inf
+        if not self.is_fitted or np.isinf(self.log_wealth):
+            return
+        moved = self.recalibrator.predict_proba(batch.proba)[rows, batch.label]
+        mixed = (1 - _SHARE_OF_PREDICTIONS) * moved + _SHARE_OF_PREDICTIONS * given
+        self.log_wealth += float(np.sum(np.log(mixed) - np.log(given)))
+
+    def learn(self, proba: np.ndarray, label: np.ndarray, n_new: int) -> None:
+        """Fit to the last samples, if enough of them are new."""
+        self.n_new += n_new
+        n = min(len(label), self.window)
+        if self.n_new < max(_FEWEST_NEW, _SHARE_NEW * n) and self.is_fitted:
+            return
+        self.recalibrator.fit(proba[-n:], self.recalibrator.labels[label[-n:]])
+        self.n_new, self.is_fitted = 0, True
+
+
+def combine_e_values(e_values: ArrayLike, *, independent: bool = False) -> float:
+    """The evidence of several tests together, such as those of several sites.
+
+    Parameters
+    ----------
+    e_values : array-like of shape (n_tests,)
+        The e-values, each of which has an expectation of at most 1 under its hypothesis.
+
+    independent : bool, default=False
+        Whether the data of the tests are independent of each other. Then e-values multiply;
+        otherwise they are averaged, which is valid for any dependence.
+
+    Returns
+    -------
+    e_value : float
+        An e-value of the hypothesis that all models are calibrated; ``min(1, 1 / e_value)`` is a
+        p-value.
+
+    See Also
+    --------
+    SequentialCalibrationTest : Where e-values come from.
+
+    References
+    ----------
+    .. [1] V. Vovk and R. Wang (2021). E-values: Calibration, combination and applications. Annals
+       of Statistics 49(3). :doi:`10.1214/20-AOS2020`
+
+    Examples
+    --------
+    >>> from skcalib.hypothesis_tests import combine_e_values
+    >>> combine_e_values([8.0, 2.0], independent=True), combine_e_values([8.0, 2.0])
+    (16.0, 5.0)
+    """
+    values = as_array(e_values, "e_values")
+    if (
+        values.ndim != 1
+        or len(values) == 0
+        or values.dtype.kind not in "iuf"
+        or not (values >= 0).all()
+    ):
+        raise ValueError(
+            "e_values must be a list of at least one number that is not negative; found "
+            f"{e_values!r}. Pass one e-value for each test."
+        )
+    if independent:
+        return float(np.prod(values)) if (values > 0).all() else 0.0
+    return float(np.mean(values))
+
+
+def check_windows(windows):
+    """Each window is a number of samples from which something can be learned."""
+    if len(windows) == 0 or not all(
+        isinstance(one, Integral) and not isinstance(one, bool) and int(one) >= _FEWEST_NEW
+        for one in windows
+    ):
+        raise ValueError(
+            f"windows must be whole numbers of at least {_FEWEST_NEW} samples; found {windows!r}. "
+            "The default is (500, 10000)."
+        )

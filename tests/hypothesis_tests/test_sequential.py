@@ -1,0 +1,140 @@
+"""The test at which one may look at any time."""
+
+import itertools
+import pickle
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from sklearn.base import clone
+
+from skcalib._redraw import draw_labels
+from skcalib.hypothesis_tests import SequentialCalibrationTest, combine_e_values
+from skcalib.recalibration import TemperatureRecalibrator
+
+
+def weeks(test, rng, n_weeks, change=None, begin=0, n=50, n_classes=2):
+    """The test after so many weeks of predictions, whose logits are multiplied from one on."""
+    for week in range(n_weeks):
+        z = 1.5 * rng.normal(size=(n, n_classes))
+        truth = softmax(z * (change if change and week >= begin else 1.0), axis=1)
+        test.partial_fit(softmax(z, axis=1), draw_labels(truth, 1, rng)[0])
+    return test
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_expectation_of_the_e_value_is_one(n_classes, monkeypatch):
+    # over all labels of two small batches: the stake neither grows nor shrinks on average
+    monkeypatch.setattr("skcalib.hypothesis_tests._sequential._FEWEST_NEW", 2)
+    proba = np.random.default_rng(0).dirichlet(np.ones(n_classes), size=4)
+    mean, values = 0.0, []
+    n_samples = 4 if n_classes == 2 else 3
+    for label in itertools.product(range(n_classes), repeat=n_samples):
+        test = SequentialCalibrationTest(windows=(2, 4), labels=range(n_classes))
+        test.partial_fit(proba[:2], label[:2]).partial_fit(proba[2:n_samples], label[2:])
+        values.append(test.e_value_)
+        mean += np.prod(proba[np.arange(n_samples), label]) * test.e_value_
+    assert mean == pytest.approx(1.0, abs=1e-12)
+    assert np.std(values) > 0.01
+
+
+def test_e_value_by_hand(monkeypatch):
+    monkeypatch.setattr("skcalib.hypothesis_tests._sequential._FEWEST_NEW", 2)
+    rng = np.random.default_rng(0)
+    proba, label = rng.random((3, 2)), rng.integers(2, size=(3, 2))
+    test = SequentialCalibrationTest([TemperatureRecalibrator()], windows=(4,), labels=[0, 1])
+    for p, y in zip(proba, label, strict=True):
+        test.partial_fit(p, y)
+    gains = [1.0]  # of the first batch, before anything was learned
+    for k in (1, 2):
+        past = TemperatureRecalibrator(labels=[0, 1]).fit(proba[:k].ravel(), label[:k].ravel())
+        moved = past.predict_proba(proba[k])[[0, 1], label[k]]
+        given = np.where(label[k] == 1, proba[k], 1 - proba[k])
+        gains.append(np.prod(0.99 * moved / given + 0.01))
+    expected = gains[0] * gains[1] * gains[2] / 2 + gains[1] * gains[2] / 6 + gains[2] / 12 + 1 / 4
+    assert test.e_value_ == pytest.approx(expected, rel=1e-12)
+    assert test.log_e_value_ == pytest.approx(np.log(expected), abs=1e-12)
+    assert test.n_seen_ == 6
+
+
+def test_p_value_is_that_of_the_largest_e_value():
+    test = weeks(SequentialCalibrationTest(), np.random.default_rng(0), 30, change=0.6)
+    history = test.history_
+    assert history["n_seen"] == list(range(50, 1501, 50))
+    largest = np.maximum.accumulate(np.maximum(history["log_e_value"], 0.0))
+    np.testing.assert_allclose(history["p_value"], np.exp(-largest), rtol=1e-12)
+    assert (np.diff(history["p_value"]) <= 0).all()
+    assert history["p_value"][-1] == test.p_value_ < 0.01
+
+
+def test_a_drift_after_a_long_time_is_found():
+    test = weeks(SequentialCalibrationTest(), np.random.default_rng(0), 60, change=0.6, begin=40)
+    before = test.history_["p_value"][39]
+    assert before > 0.2
+    assert test.p_value_ < 0.01
+
+
+def test_batches_may_be_of_any_size():
+    rng = np.random.default_rng(0)
+    proba = rng.random(600)
+    label = rng.random(600) < proba**2
+    whole = SequentialCalibrationTest().fit(proba, label)
+    assert whole.p_value_ < 0.001  # learned from the first half, and bet on the second
+    assert whole.fit(proba, label).history_["n_seen"] == [600]
+
+
+def test_pickled_in_between():
+    rng = np.random.default_rng(0)
+    test = weeks(SequentialCalibrationTest(), rng, 5, change=0.5)
+    state = rng.bit_generator.state
+    copy = pickle.loads(pickle.dumps(test))
+    weeks(test, rng, 5, change=0.5)
+    rng.bit_generator.state = state
+    assert weeks(copy, rng, 5, change=0.5).log_e_value_ == test.log_e_value_
+    assert not hasattr(clone(test), "n_seen_")
+
+
+@pytest.mark.parametrize("when", [0, 1])
+def test_impossible_labels_are_certain_evidence(when):
+    test = SequentialCalibrationTest(labels=[0, 1])
+    for k in range(2):
+        test.partial_fit([0.0 if k == when else 0.5, 0.5], [1, 0])
+    assert test.e_value_ == np.inf
+    assert 0 < test.p_value_ < 1e-300
+    assert test.partial_fit([0.5], [1]).e_value_ == np.inf
+
+
+def test_labels_of_the_first_batch_hold():
+    test = SequentialCalibrationTest().partial_fit([0.2, 0.7], ["no", "yes"])
+    assert list(test.partial_fit([0.4], ["yes"]).classes_) == ["no", "yes"]
+    with pytest.raises(ValueError, match="labels"):
+        test.partial_fit([0.4], ["perhaps"])
+    with pytest.raises(ValueError, match="as many columns as in the first batch, 1; found 2"):
+        test.partial_fit([[0.4, 0.6]], ["yes"])
+
+
+@pytest.mark.parametrize("windows", [(), (20,), (500, 1.5), (True,)])
+def test_bad_windows(windows):
+    with pytest.raises(ValueError, match="windows must be whole numbers of at least 50"):
+        SequentialCalibrationTest(windows=windows).fit([0.2, 0.7], [0, 1])
+
+
+def test_evidence_of_several_sites():
+    assert combine_e_values([2, 3, 0.5], independent=True) == pytest.approx(3.0)
+    assert combine_e_values([2, 3, 0.5]) == pytest.approx(5.5 / 3)
+    assert combine_e_values([0, np.inf], independent=True) == 0.0
+    for bad in ([], [-1.0], [np.nan], 3.0, ["a"]):
+        with pytest.raises(ValueError, match="e_values must be a list"):
+            combine_e_values(bad)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_size_under_weekly_looks(n_classes):
+    repetitions, level = 150, 0.1
+    rejected = 0
+    for seed in range(repetitions):
+        test = SequentialCalibrationTest(windows=(300,))
+        weeks(test, np.random.default_rng(seed), 104, n_classes=n_classes)
+        rejected += test.p_value_ <= level
+    assert rejected / repetitions <= level + 4 * np.sqrt(level * (1 - level) / repetitions)
