@@ -58,8 +58,8 @@ print(confidence_interval("decision_calibration_error", failed, proba, metric_pa
 test = CalibrationTest("decision_calibration_error", metric_params=error, random_state=0)
 print(f"p-value: {test.fit(proba, failed).p_value_:.3f}")
 
-figure, axes = plt.subplots(1, 3, figsize=(13, 4.2), layout="constrained")
-ReliabilityDisplay.from_predictions(failed, proba, random_state=0, ax=axes[0])
+figure, axes = plt.subplots(1, 3, figsize=(13, 5), layout="constrained")
+ReliabilityDisplay.from_predictions(failed, proba, scale="logit", random_state=0, ax=axes[0])
 DecisionDisplay.from_predictions(failed, proba, loss=loss, ax=axes[1])
 DecisionDisplay.from_predictions(
     failed, proba, kind="net-benefit", thresholds=np.linspace(0.005, 0.2, 60), ax=axes[2]

@@ -99,7 +99,7 @@ axes[1].legend(frameon=False)
 X_train, X_test, y_train, y_test = train_test_split(X, digit % 2, random_state=0)
 forest = classifiers["forest"]
 recalibrated = recalibration.RecalibratedClassifier(forest, recalibration.AutoRecalibrator())
-figure, axes = plt.subplots(1, 2, figsize=(8, 4.4), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(8, 5.6), layout="constrained")
 for ax, title, model in zip(axes, ("before", "after"), (forest, recalibrated), strict=True):
     ReliabilityDisplay.from_estimator(model.fit(X_train, y_train), X_test, y_test, ax=ax)
     ax.set_title(title)

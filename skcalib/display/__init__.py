@@ -7,6 +7,7 @@ from ._quantile_reliability import QuantileReliabilityDisplay
 from ._reliability import ReliabilityDisplay
 from ._reliability_curve import ReliabilityCurve
 from ._score_decomposition import ScoreDecompositionDisplay
+from ._witness import WitnessDisplay
 
 __all__ = [
     "DecisionDisplay",
@@ -16,4 +17,5 @@ __all__ = [
     "ReliabilityCurve",
     "ReliabilityDisplay",
     "ScoreDecompositionDisplay",
+    "WitnessDisplay",
 ]

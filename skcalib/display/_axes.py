@@ -84,6 +84,7 @@ class PartsBelow:
     def __init__(self, ax: Any, strip: Any = None, bottom: float = 0.0) -> None:
         from matplotlib.transforms import Affine2D
 
+        self.get_subplotspec = ax.get_subplotspec  # which `tight_layout` asks of locators
         self.axis, self.bottom = (ax if strip is None else strip).xaxis, bottom
         self.below_ticks, self.below_label = Affine2D(), Affine2D()
         ax.xaxis.set_label_coords(0.5, bottom, transform=ax.transAxes + self.below_ticks)

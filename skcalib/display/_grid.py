@@ -27,13 +27,13 @@ class Grid:
         self.below = next((one for one in axes[0].figure.axes if one.get_gid() == wanted), None)
 
     @classmethod
-    def on(cls, ax: Any, n_panels: int) -> Self:
+    def on(cls, ax: Any, n_panels: int, n_columns: int | None = None) -> Self:
         """A grid in a new figure, in the place of axes, or on as many axes as there are panels."""
         if ax is not None and np.iterable(ax):
             axes = np.array(ax, dtype=object).ravel()
             check_number_of_axes(axes, n_panels)
             return cls(axes)
-        n_columns = min(_MOST_COLUMNS, ceil(n_panels**0.5))
+        n_columns = n_columns or min(_MOST_COLUMNS, ceil(n_panels**0.5))
         n_rows = ceil(n_panels / n_columns)
         shape = {"nrows": n_rows + 1, "ncols": n_columns, "height_ratios": [1] * n_rows + [0.01]}
         if ax is None:
@@ -43,6 +43,7 @@ class Grid:
             figure = plt.figure(figsize=size, layout="constrained")
             grid = figure.add_gridspec(**shape)
         else:
+            check_is_subplot(ax)
             figure, grid = ax.figure, ax.get_subplotspec().subgridspec(**shape)
             ax.set_axis_off()
         places = [divmod(k, n_columns) for k in range(n_panels)]
@@ -78,12 +79,26 @@ class Grid:
         return legend
 
 
+def columns_that_fit(ax: Any, least: float) -> int:
+    """How many panels of at least this width, in inches, fit side by side into the axes."""
+    return max(int(ax.get_window_extent().width / ax.figure.dpi / least), 1)
+
+
 def _is_below(other: Any, ax: Any) -> bool:
     """Whether the other axes are in the same column, further down."""
     place, found = ax.get_subplotspec(), other.get_subplotspec()
     if place is None or found is None:
         return False
     return found.colspan == place.colspan and found.rowspan.start > place.rowspan.start
+
+
+def check_is_subplot(ax: Any) -> None:
+    """The place of axes in a grid can be divided."""
+    if ax.get_subplotspec() is None:
+        raise ValueError(
+            "ax must be a subplot, whose place the panels can take; found axes that were added at "
+            "a position of their own. Make it with plt.subplots(), or leave ax out."
+        )
 
 
 def check_number_of_axes(axes: np.ndarray, n_panels: int) -> None:

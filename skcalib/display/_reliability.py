@@ -104,10 +104,14 @@ class ReliabilityDisplay:
     The consistency band holds, at each probability, the middle share of the curves of labels that
     are drawn from the predictions. The confidence band of bins and of smooth means has the bounds
     of Clopper and Pearson, with the effective number of samples :math:`(\sum w)^2 / \sum w^2`.
-    It concerns the mean frequency of the bin, or under the kernel. That of the isotonic curve holds
-    for each increasing curve of frequencies and for every number of samples of equal weight: to the
-    left of a probability, frequencies are at most as large, so windows there bound it from below,
-    and windows to the right bound it from above (as in [3]_, but at each probability apart). It is
+    They concern the mean frequency of the bin, or under the kernel. A smooth curve of predictions
+    that are far from calibrated has a wide kernel, so its band says little of the frequency at one
+    probability.
+
+    The confidence band of the isotonic curve holds for each increasing curve of frequencies and for
+    every number of samples of equal weight, at the price of its width. To the left of a
+    probability, frequencies are at most as large, so windows there bound it from below, and windows
+    to the right bound it from above (as in [3]_, but at each probability apart). The band is
     widened where the curve itself is outside, which shows that frequencies do not increase.
 
     The cost is :math:`O(n \log n)`, and :math:`O(n)` for each resample.

@@ -4,7 +4,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from figures import several_classes, two_classes
+from figures import assert_texts_are_clear, several_classes, two_classes
 from problems import random_problem
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
@@ -272,6 +272,10 @@ def test_subgroups_are_panels_in_their_order():
         assert curve.error == pytest.approx(error, abs=1e-12)
     display = ReliabilityDisplay.from_predictions(label, proba, by=group, max_panels=1, **QUICK)
     assert display.curves[0].error == max([display.curves[0].error, *display.left_out.values()])
+    with pytest.raises(ValueError, match="ax must be a subplot"):
+        ReliabilityDisplay.from_predictions(
+            label, proba, by=group, ax=plt.figure().add_axes([0, 0, 1, 1]), **QUICK
+        )
     with pytest.raises(ValueError, match="by must be None with multi_class='classwise'"):
         ReliabilityDisplay.from_predictions(
             *several_classes(), by=np.arange(400) % 2, multi_class="classwise"
@@ -352,6 +356,15 @@ def test_style_and_name_reach_the_curve():
     assert display.line_.get_linewidth() == 3
     display.plot(name="again", color="black")
     assert display.line_.get_label().startswith("again")
+
+
+@pytest.mark.parametrize("layout", [None, "tight", "constrained"])
+def test_every_layout_keeps_texts_apart(layout):
+    _, axes = plt.subplots(1, 2, figsize=(9, 6), layout=layout)
+    label, proba = two_classes()
+    for ax in axes:
+        ReliabilityDisplay.from_predictions(label, proba, ax=ax, **QUICK)
+    assert_texts_are_clear(axes[0].figure)
 
 
 def test_settings_of_the_user_are_kept():
