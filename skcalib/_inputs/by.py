@@ -64,11 +64,11 @@ def check_by(by: Any, n: int, sample_weight: Any = None) -> Subgroups:
     "group 10"), categories of pandas and of polars' Enum in their own order. Missing values are a
     subgroup of their own, the last one. Columns of continuous numbers are refused.
     """
-    columns = _columns(by, n)
+    columns = columns_of(by, n)
     code = np.zeros(n, dtype=np.intp)
     labels: list[tuple] = [()]
     for name, column in columns.items():
-        own, position = _encode(column, n, _argument(name, columns))
+        own, position = encode_column(column, n, _argument(name, columns))
         crossed = code * len(own) + position
         present, code = np.unique(crossed, return_inverse=True)
         labels = [(*labels[k // len(own)], own[k % len(own)]) for k in present.tolist()]
@@ -82,7 +82,7 @@ def title_of(label: Any) -> str:
     return ", ".join("missing" if value is None else str(value) for value in values)
 
 
-def _columns(by: Any, n: int) -> dict[Any, Any]:
+def columns_of(by: Any, n: int) -> dict[Any, Any]:
     """The columns by name."""
     if by is None or isinstance(by, str | bytes):
         raise ValueError(
@@ -136,7 +136,9 @@ def _argument(name: Any, columns: dict) -> str:
     return "by" if len(columns) == 1 else f"by[{name!r}]"
 
 
-def _encode(column: Any, n: int, name: str) -> tuple[list[Any], np.ndarray]:
+def encode_column(
+    column: Any, n: int, name: str, *, may_be_quantity: bool = False
+) -> tuple[list[Any], np.ndarray]:
     """The sorted distinct values of a column, None for missing ones; and their codes (n,)."""
     values = as_labels(column, name)
     if values.ndim != 1:
@@ -159,7 +161,8 @@ def _encode(column: Any, n: int, name: str) -> tuple[list[Any], np.ndarray]:
         found = [value if value is None else bool(value) for value in found]
     if categories and set(found) <= {*categories, None}:
         return _sorted(found, code, _by_category(categories))
-    _check_labels([value for value in found if is_number(value)], name)
+    if not may_be_quantity:
+        _check_labels([value for value in found if is_number(value)], name)
     return _sorted(found, code, _by_nature)
 
 

@@ -24,7 +24,7 @@ from ._calibration import (
     of_redrawn_outcomes,
     statistic_of_data,
 )
-from ._omnibus import Omnibus, distances, p_values
+from ._omnibus import Omnibus, p_values
 from ._statistics import STATISTICS, check_knows_draws, statistic_of
 
 
@@ -116,15 +116,16 @@ class SubgroupCalibrationTest(HypothesisTest):
     of few samples is large by chance alone, so the smallest subgroup would nearly always be the
     most conspicuous, and what is wrong with a large one would go unseen. So each subgroup's values
     of the data and of the B draws are replaced by what they mean among themselves. With k the
-    number of the B + 1 values that are at least as large, z the value minus the mean of all,
-    divided by their standard deviation, and d the distance by which it lies beyond all others in
-    standard deviations, it is
+    number of the B + 1 values that are at least as large, and t the value minus the mean of all,
+    divided by the same of the largest hundredth, it is
 
-    .. math:: (B + 1) (1 + d) / (k - s), \quad s = \tfrac12 (1 + z / (1 + |z|)) [k > 1],
+    .. math:: \frac{B + 1}{k - s}, \quad s = \frac12 \Bigl(1 + \frac{t}{1 + |t|}\Bigr),
 
-    about the reciprocal of the subgroup's own p-value; s and d only decide between values of
-    different subgroups with the same rank. (If z alone were taken, subgroups with few labels of
-    the rare class, whose statistics have long tails, would hide the others.) The largest of these
+    but :math:`(B + 1) \max(t, 1)` if no other value is as large. This is
+    about the reciprocal of the subgroup's own p-value; t only decides between values of different
+    subgroups with the same rank. (If values were only divided by standard deviations, subgroups
+    with few labels of a rare class, whose statistics have long tails, would hide the others.) The
+    largest of these
     numbers is `statistic_`. It is computed for every draw in the same way as for the data, so
     that the test is exact: the p-value is the share of the B + 1 values that are at least as large.
 
@@ -352,15 +353,17 @@ def standardised(values, *, is_signed=False, resolution=0.0):
     redrawn_p_value(values[0], values[1:])  # refuses what is not a number
     bound = 1 + 2 * np.abs(values).max(where=np.isfinite(values), initial=0.0)
     values = np.clip(values, -bound, bound)
-    rank = np.rint(len(values) * p_values(values, is_signed=is_signed, resolution=resolution))
-    beyond = distances(values, is_signed=is_signed)
-    deviation = np.std(values)
-    z = (values - np.mean(values)) / (deviation if deviation > 0 else 1.0)
+    n = len(values)
+    rank = np.rint(n * p_values(values, is_signed=is_signed, resolution=resolution))
+    distance = values - np.mean(values)
     if is_signed:
-        z = np.abs(z)
-    share = (1 + z / (1 + np.abs(z))) / 2
-    share[(beyond > 0) | (rank == 1)] = 0.0
-    return len(values) * (1 + beyond) / (rank - share)
+        distance = np.abs(distance)
+    place = n - 1 - max(1, n // 100)  # of the largest hundredth
+    usual = np.sort(distance)[[max(place - 1, 0), place]].mean()
+    distance = distance / (usual if usual > 0 else 1.0)
+    is_beyond_all = rank <= (2 if is_signed else 1)
+    share = (1 + distance / (1 + np.abs(distance))) / 2
+    return n * np.where(is_beyond_all, np.maximum(distance, 1.0) / rank, 1 / (rank - share))
 
 
 def step_down_p_values(standard):

@@ -29,16 +29,13 @@ def shifted(subgroup, shift):
 
 
 def standardised_by_loops(values):
-    n, mean, deviation = len(values), np.mean(values), np.std(values)
-    result = []
+    n, mean, result = len(values), np.mean(values), []
+    place = -1 - max(1, n // 100)
+    usual = (sorted(values)[place - 1] + sorted(values)[place]) / 2 - mean
     for value in values:
-        rank = sum(other >= value for other in values)
-        others = [other for other in values if other < value]
-        if rank == 1:
-            result.append(n * (1 + (value - max(others)) / deviation))
-        else:
-            z = (value - mean) / deviation
-            result.append(n / (rank - (1 + z / (1 + abs(z))) / 2))
+        rank, t = sum(other >= value for other in values), (value - mean) / usual
+        share = (1 + t / (1 + abs(t))) / 2
+        result.append(n * max(t, 1) if rank == 1 else n / (rank - share))
     return result
 
 
@@ -54,7 +51,7 @@ def step_down_by_loops(standard):
 
 def test_standardisation_equals_loops():
     rng = np.random.default_rng(0)
-    for values in (rng.normal(size=20), np.round(rng.exponential(size=20), 1)):
+    for values in (rng.normal(size=300), np.round(rng.exponential(size=20), 1)):
         np.testing.assert_allclose(standardised(values), standardised_by_loops(values), rtol=1e-12)
     # both sides count where there is a sign: 4 is as far out as -4
     signed = standardised(np.array([-4.0, -1, 0, 1, 4]), is_signed=True)
@@ -147,7 +144,7 @@ def test_a_large_subgroup_is_found_among_small_ones():
     sizes = [600, *[20] * 10]
     proba, y, code = problem(rng, sizes, shifted(0, 0.1))
     test = SubgroupCalibrationTest(n_resamples=199, random_state=0).fit(proba, y, by=code)
-    assert test.p_value_ == test.subgroup_p_values_[0] == 0.005
+    assert test.p_value_ == test.subgroup_p_values_[0] <= 0.01
     assert min(test.subgroup_p_values_[k] for k in range(1, 11)) > 0.05
     # the raw error of some small subgroup is nearly always the largest
     error = SubgroupCalibrationTest("kernel_calibration_error", n_resamples=1)

@@ -1,0 +1,226 @@
+"""The search for miscalibrated subgroups."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.special import expit, logit
+
+from skcalib._inputs.checks import check_predictions
+from skcalib.forecasts import GaussianForecast
+from skcalib.hypothesis_tests import find_miscalibrated_subgroups
+from skcalib.hypothesis_tests._search import Candidate, CandidateScores
+
+OPTIONS = {"n_resamples": 99, "random_state": 0}
+
+
+def problem(rng, n, change=lambda proba, X: proba):
+    X = {"age": rng.uniform(18, 90, size=n), "site": rng.choice(["a", "b", "c"], size=n)}
+    proba = rng.random(n)
+    return rng.random(n) < change(proba, X), proba, X
+
+
+def score_statistic(data, residual, rows):
+    """Of an intercept and a slope of the rows' own, beyond common ones, by matrices."""
+    weight, proba = data.weight, data.proba
+    z = logit(proba)
+    design = np.column_stack([np.ones_like(z), z, rows, rows * z])
+    information = design.T * (weight * proba * (1 - proba)) @ design
+    noise = design.T * (weight**2 * proba * (1 - proba)) @ design
+    explained = information[2:, :2] @ np.linalg.inv(information[:2, :2])
+    contrast = np.column_stack([-explained, np.eye(2)])
+    score = contrast @ design.T @ residual
+    variance = contrast @ noise @ contrast.T
+    shrinkage = 1 + np.sum(weight**2) / len(weight) / variance[0, 0]
+    return score @ np.linalg.solve(variance, score) / shrinkage
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_statistics_equal_the_score_test_by_matrices(weighted):
+    rng = np.random.default_rng(0)
+    y, proba, X = problem(rng, 80)
+    data = check_predictions(y, proba, sample_weight=rng.random(80) if weighted else None)
+    candidates = [Candidate("x", "", X["age"] < 40), Candidate("x", "", X["site"] == "b")]
+    scores = CandidateScores(data, candidates)
+    residuals = data.signed_mass * rng.choice([-1.0, 1.0], size=(3, 80))
+    expected = [
+        [score_statistic(data, row, candidate.rows) for candidate in candidates]
+        for row in residuals
+    ]
+    np.testing.assert_allclose(scores(residuals), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("container", [dict, pd.DataFrame, pl.DataFrame])
+def test_a_range_and_a_category_are_found(container):
+    def change(proba, X):
+        return np.where(X["age"] > 75, proba**2, proba)
+
+    y, proba, X = problem(np.random.default_rng(2), 1500, change)
+    result = find_miscalibrated_subgroups(y, proba, container(X), **OPTIONS)
+    assert result.p_value == result.p_values[0] == 0.01
+    assert result.column[0] == "age"
+    assert list(result.column_p_values) == ["age", "site"]
+    assert result.column_p_values["site"] > 0.05
+    limit = float(result.subgroup[0].removeprefix("> "))
+    own = X["age"] > limit
+    # the limit is written with four digits
+    assert result.n_samples[0] == pytest.approx(own.sum(), abs=2)
+    assert result.predicted[0] == pytest.approx(proba[own].mean(), abs=0.005)
+    assert result.observed[0] == pytest.approx(y[own].mean(), abs=0.005)
+    y = np.random.default_rng(1).random(1500) < np.where(X["site"] == "b", proba**2, proba)
+    result = find_miscalibrated_subgroups(y, proba, container(X), **OPTIONS)
+    assert (result.column[0], result.subgroup[0]) == ("site", "b")
+    assert result.observed[0] == pytest.approx(y[X["site"] == "b"].mean())
+
+
+def test_candidates_of_each_type_of_column():
+    rng = np.random.default_rng(0)
+    y, proba, _ = problem(rng, 200)
+    x = rng.normal(size=200)
+    x[:30] = np.nan
+    X = pd.DataFrame(
+        {
+            "x": x,
+            "few": rng.integers(3, size=200),
+            "flag": rng.random(200) < 0.5,
+            "rare": ["one"] * 5 + ["many"] * 195,
+            "site": pd.Categorical(rng.choice(["lo", "hi"], size=200), ["lo", "hi"]),
+        }
+    )
+    result = find_miscalibrated_subgroups(y, proba, X, n_bins=3, **OPTIONS)
+    found = set(zip(result.column, result.subgroup, strict=True))
+    low, high = np.quantile(x[30:], [1 / 3, 2 / 3], method="inverted_cdf")
+    assert found == {
+        ("x", "missing"),
+        ("x", f"<= {low:.4g}"),
+        ("x", f"{low:.4g} to {high:.4g}"),
+        ("x", f"> {high:.4g}"),
+        *(("few", str(k)) for k in range(3)),
+        ("flag", "False"),
+        ("flag", "True"),
+        ("site", "lo"),
+        ("site", "hi"),
+    }
+
+
+def test_what_is_common_does_not_count():
+    rng = np.random.default_rng(0)
+    z = rng.normal(0, 1.5, size=600)
+    X = rng.normal(size=(600, 4))
+    y = rng.random(600) < expit(z)
+    overconfident = expit(2 * z + 0.5)
+    assert find_miscalibrated_subgroups(y, overconfident, X, **OPTIONS).p_value > 0.05
+    result = find_miscalibrated_subgroups(y, overconfident, X, recalibrate=False, **OPTIONS)
+    assert result.p_value == 0.01
+
+
+def test_p_values_account_for_the_search():
+    rejected = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        y, proba, _ = problem(rng, 100)
+        result = find_miscalibrated_subgroups(
+            y, proba, rng.normal(size=(100, 5)), recalibrate=False, n_resamples=19, random_state=0
+        )
+        rejected += result.p_value <= 0.1
+    assert rejected <= 6 + 4 * np.sqrt(60 * 0.1 * 0.9)
+
+
+def test_classes_by_their_confidence():
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.ones(3), size=1500)
+    by = rng.choice(["a", "b"], size=1500)
+    truth = np.where((by == "a")[:, None], 1 / 3, proba)
+    y = (rng.random(1500)[:, None] > truth.cumsum(axis=1)).sum(axis=1)
+    result = find_miscalibrated_subgroups(y, proba, {"by": by}, **OPTIONS)
+    assert result.p_value == 0.01
+    own = by == result.subgroup[0]
+    assert result.predicted[0] == pytest.approx(proba[own].max(axis=1).mean())
+    assert result.observed[0] == pytest.approx(np.mean(y[own] == proba[own].argmax(axis=1)))
+
+
+def test_order_and_samples_of_weight_0_do_not_matter():
+    rng = np.random.default_rng(0)
+    y, proba, X = problem(rng, 150)
+    expected = find_miscalibrated_subgroups(y, proba, X, **OPTIONS)
+    order = rng.permutation(150)
+    shuffled = {name: column[order] for name, column in X.items()}
+    found = find_miscalibrated_subgroups(y[order], proba[order], shuffled, **OPTIONS)
+    np.testing.assert_array_equal(found.p_values, expected.p_values)
+    assert found.subgroup == expected.subgroup
+    more = {"age": np.append(X["age"], 5.0), "site": np.append(X["site"], "d")}
+    weight = np.append(np.ones(150), 0.0)
+    found = find_miscalibrated_subgroups(
+        np.append(y, True), np.append(proba, 0.5), more, sample_weight=weight, **OPTIONS
+    )
+    np.testing.assert_array_equal(found.p_values, expected.p_values)
+
+
+def test_groups():
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(60), 10)
+    proba = rng.random(60)[group]
+    y = rng.random(60)[group] < proba  # the same draw for all of a group
+    X = {"x": rng.normal(size=60)[group]}
+    assert find_miscalibrated_subgroups(y, proba, X, groups=group, **OPTIONS).p_value > 0.05
+    assert find_miscalibrated_subgroups(y, proba, X, **OPTIONS).p_value <= 0.05
+
+
+def test_labels_that_can_be_separated_and_constant_predictions():
+    x = np.arange(60) % 2
+    proba = np.linspace(0.1, 0.9, 60)
+    for y, p in ((proba > 0.5, proba), (x == 1, np.full(60, 0.5)), (np.ones(60, int), proba)):
+        result = find_miscalibrated_subgroups(y, p, {"x": x}, labels=[0, 1], **OPTIONS)
+        assert 0 < result.p_value <= 1
+
+
+def test_table():
+    rng = np.random.default_rng(0)
+    result = find_miscalibrated_subgroups(*problem(rng, 200), **OPTIONS)
+    frame = result.to_frame()
+    assert frame["p_value"].tolist() == sorted(frame["p_value"])
+    lines = repr(result).splitlines()
+    assert lines[0].split() == [
+        "column",
+        "subgroup",
+        "samples",
+        "predicted",
+        "observed",
+        "p-value",
+    ]
+    assert lines[1].split()[0] == frame["column"][0]
+    assert len({len(line) for line in lines}) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"X": np.zeros(40)}, "X must have two dimensions"),
+        ({"X": np.zeros((39, 1))}, r"\(y_true: 40, X: 39\)"),
+        ({"X": {"a": [1, 2]}}, r"X\['a'\]: 2"),
+        ({"X": np.zeros((40, 2))}, "X must have some subgroup of at least min_samples=20"),
+        ({"y_proba": GaussianForecast(np.zeros(40), 1.0)}, "y_proba"),
+        ({"n_bins": 1}, "'n_bins' parameter"),
+    ],
+)
+def test_bad_input(arguments, message):
+    rng = np.random.default_rng(0)
+    arguments = {"y_true": [0, 1] * 20, "y_proba": rng.random(40)} | arguments
+    arguments = {"X": {"a": [0, 1] * 20}} | arguments
+    with pytest.raises((ValueError, TypeError), match=message):
+        find_miscalibrated_subgroups(**arguments)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [100, 400])
+def test_size_for_predictions_that_are_miscalibrated_alike(n):
+    repetitions, level, rejected = 300, 0.1, 0
+    for seed in range(repetitions):
+        rng = np.random.default_rng(seed)
+        z = rng.normal(0, 1.5, size=n)
+        y = rng.random(n) < expit(z)
+        result = find_miscalibrated_subgroups(
+            y, expit(2 * z + 0.5), rng.normal(size=(n, 4)), n_resamples=19, random_state=seed
+        )
+        rejected += result.p_value <= level
+    assert rejected / repetitions <= level + 4 * np.sqrt(level * (1 - level) / repetitions)
