@@ -15,7 +15,7 @@ _BANDS = {"consistency": "by chance", "confidence": "confidence"}
 _CURVE, _STRIP = "reliability curve", "predictions"
 
 # Models on the same axes differ in more than colour.
-_LINES = ("-", "--", "-.", ":")
+LINES = ("-", "--", "-.", ":")
 _MARKERS = "os^Dv"
 
 _MARGIN = 0.02
@@ -44,7 +44,7 @@ def draw_curve(
         ax.plot([0, 1], [0, 1], color="0.4", linewidth=1, linestyle=":", label=DIAGONAL, zorder=1.5)
     own: dict[str, Any] = {"label": label, "gid": _CURVE, "zorder": 3}
     if "linestyle" not in rcParams["axes.prop_cycle"].keys:
-        own["linestyle"] = _LINES[n_before % len(_LINES)]
+        own["linestyle"] = LINES[n_before % len(LINES)]
     if curve.share is not None:
         own |= {"marker": _MARKERS[n_before % len(_MARKERS)], "markersize": 4}
     elif np.isfinite(curve.observed).sum() == 1:

@@ -25,6 +25,7 @@ from ._axes import (
     wrapped,
 )
 from ._problems import problems_of
+from ._reliability_panel import LINES
 
 # Name of the strip, by which the next model on the same axes finds it.
 _STRIP = "residuals"
@@ -266,7 +267,9 @@ class WitnessDisplay:
         check_line_style(kwargs, "WitnessDisplay", signature(self.plot).parameters)
         ax = axes_of(ax, (5, 4.5))
         label = legend_label(name or self.name, "smooth calibration error", self.error, "witness")
-        own = {"label": label, "marker": "o" if len(self.predicted) == 1 else None}
+        own: dict[str, Any] = {"label": label, "linestyle": LINES[len(ax.lines) % len(LINES)]}
+        if len(self.predicted) == 1:
+            own["marker"] = "o"
         (self.line_,) = ax.plot(self.predicted, self.witness, **(own | kwargs))
         self.strip_ = _strip_below(ax)
         sums, edges = np.histogram(self.predicted, _N_BINS, (0, 1), weights=self.residual)
@@ -303,6 +306,6 @@ def _strip_below(ax):
 def _scale(strip):
     """The same limit on both sides, that holds the bars of all models and leaves room for names."""
     largest = max(np.abs(one.get_data().values).max() for one in strip.patches)
-    strip.set_ylim(*(1.6 * max(largest, 1e-12) * np.array([-1, 1])))
+    strip.set_ylim(*(1.9 * max(largest, 1e-12) * np.array([-1, 1])))
     strip.set_yticks([0], ["0"], fontsize="x-small")
     strip.tick_params(axis="y", length=2, pad=2)
