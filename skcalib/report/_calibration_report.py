@@ -31,6 +31,10 @@ class CalibrationReport:
     advice : str
         The verdict, and what to do.
 
+    classes : list of dict
+        For more than two classes, the observed share of each, its mean prediction and its smooth
+        calibration error against the rest, the worst ones first.
+
     subgroups : list of dict
         The smooth calibration error of each subgroup, with its interval and p-value.
 
@@ -61,6 +65,7 @@ class CalibrationReport:
     intervals: dict[str, tuple[float, float]]
     findings: list[str]
     advice: str
+    classes: list[dict[str, Any]]
     subgroups: list[dict[str, Any]]
     audit: dict[str, Any]
     text: str
@@ -81,7 +86,7 @@ class CalibrationReport:
         return fragment(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The numbers, and "intervals", "findings", "advice", "subgroups" and "audit".
+        """The numbers, and "intervals", "findings", "advice", "classes", "subgroups" and "audit".
 
         Returns
         -------
@@ -92,6 +97,7 @@ class CalibrationReport:
             "intervals": {name: list(ends) for name, ends in self.intervals.items()},
             "findings": self.findings,
             "advice": self.advice,
+            "classes": self.classes,
             "subgroups": self.subgroups,
             "audit": self.audit,
         }

@@ -12,11 +12,18 @@ LEVEL = 0.05
 _N_RANGES = 8
 
 
+def impossible(predictions: Predictions) -> np.ndarray:
+    """Whether the label of each sample had probability 0, (n,)."""
+    if predictions.is_binary:
+        return predictions.proba == 1 - predictions.label
+    return predictions.proba[np.arange(len(predictions.label)), predictions.label] == 0
+
+
 def findings(test: CalibrationTest, predictions: Predictions) -> list[str]:
     """A sentence for each component of the omnibus test that spoke, without a full stop."""
     spoke = [name for name, p in test.adjusted_p_values_.items() if p <= LEVEL]
     words = {
-        "log_loss": lambda: _sureness(test.component_statistics_["log_loss"]),
+        "log_loss": lambda: _sureness(test.component_statistics_["log_loss"], predictions),
         "level_and_spread": lambda: _worst_class(predictions),
         "local": lambda: _worst_range(predictions),
     }
@@ -29,9 +36,12 @@ def findings(test: CalibrationTest, predictions: Predictions) -> list[str]:
     return found
 
 
-def _sureness(excess: float) -> str:
+def _sureness(excess: float, predictions: Predictions) -> str:
     if np.isinf(excess):
-        return "a label occurred that had probability 0, which a calibrated model rules out"
+        return (
+            "a label that had probability 0 occurred, which a calibrated model rules out (in "
+            f"{np.count_nonzero(impossible(predictions))} of {len(predictions.label)} samples)"
+        )
     kind, direction = ("too", "higher") if excess > 0 else ("not", "lower")
     enough = "" if excess > 0 else " enough"
     return (

@@ -3,6 +3,7 @@
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ._text import N_WORST, title_of_classes
 from ._titles import title_of_number
 
 if TYPE_CHECKING:
@@ -23,12 +24,18 @@ _STYLE = """
 .skcalib th, .skcalib td { text-align: left; padding: .25rem .75rem .25rem 0;
   border-bottom: 1px solid var(--line); font-weight: normal; vertical-align: top; }
 .skcalib thead th { color: var(--soft); }
-.skcalib td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.skcalib figure { margin: 0 0 1rem; background: #ffffff; border-radius: .25rem; padding: .5rem; }
+.skcalib tbody th { white-space: pre-wrap; overflow-wrap: anywhere; min-width: 7rem; }
+.skcalib .number { text-align: right; font-variant-numeric: tabular-nums; }
+.skcalib td.number { white-space: nowrap; }
+.skcalib .pictures { display: grid; gap: 1rem; margin-top: 1.5rem;
+  grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); }
+.skcalib figure { margin: 0; background: #ffffff; color: #1b1b1b; border-radius: .25rem;
+  padding: .5rem; }
 .skcalib figure svg { display: block; width: 100%; max-width: 34rem; height: auto; margin: auto; }
 .skcalib .audit { color: var(--soft); font-size: .875rem; overflow-wrap: anywhere; }
 @media print { .skcalib { --text: #000; --soft: #333; --back: #fff; --line: #bbb; max-width: none; }
-  .skcalib figure, .skcalib tr { break-inside: avoid; } }
+  .skcalib figure, .skcalib tr { break-inside: avoid; } .skcalib h2 { break-after: avoid; }
+  .skcalib .wide { overflow: visible; } }
 """
 
 
@@ -60,12 +67,16 @@ def _body(report: "CalibrationReport") -> str:
     if report.findings:
         items = "".join(f"<li>{escape(_sentence(one))}</li>" for one in report.findings)
         parts.append(f"<h2>What the test found</h2>\n<ul>{items}</ul>")
-    for title, svg in report.figures.items():
-        parts.append(
-            f"<h2>{escape(title)}</h2>\n<figure role='img' aria-label='{escape(title)}'>{svg}"
-            "</figure>"
-        )
+    if report.figures:
+        pictures = [
+            f"<figure><figcaption>{escape(title)}</figcaption>\n{svg}</figure>"
+            for title, svg in report.figures.items()
+        ]
+        parts.append(f"<div class='pictures'>{''.join(pictures)}</div>")
     parts.append(f"<h2>Measures</h2>\n{_table(_HEAD, _rows(report))}")
+    if report.classes:
+        title = title_of_classes(report.classes).capitalize()
+        parts.append(f"<h2>Classes</h2>\n{_class_table(title, report.classes[:N_WORST])}")
     if report.subgroups:
         parts.append(f"<h2>Subgroups</h2>\n{_subgroup_table(report.subgroups)}")
     parts.append(f"<h2>How this report came about</h2>\n<div class='audit'>{_audit(report)}</div>")
@@ -89,6 +100,13 @@ def _rows(report: "CalibrationReport") -> list[list[str]]:
     return rows
 
 
+def _class_table(title: str, classes: list[dict[str, Any]]) -> str:
+    head = (title, "observed share", "mean prediction", "smooth calibration error")
+    names = ("observed_share", "mean_prediction", "smooth_calibration_error")
+    rows = [[str(one["class"]), *(f"{one[name]:.4f}" for name in names)] for one in classes]
+    return _table(head, rows)
+
+
 def _subgroup_table(subgroups: list[dict[str, Any]]) -> str:
     head = (
         "subgroup",
@@ -110,19 +128,20 @@ def _subgroup_table(subgroups: list[dict[str, Any]]) -> str:
     return _table(head, rows)
 
 
-def _table(head: tuple[str, ...], rows: list[list[str]]) -> str:
-    first = "".join(f"<th scope='col'>{escape(one)}</th>" for one in head)
+def _table(head: tuple[str, ...], rows: list[list[str]], kind: str = "number") -> str:
+    names = (f"<th scope='col' class='{kind}'>{escape(one)}</th>" for one in head[1:])
     body = "".join(
         f"<tr><th scope='row'>{escape(name)}</th>"
-        + "".join(f"<td class='number'>{escape(one)}</td>" for one in cells)
+        + "".join(f"<td class='{kind}'>{escape(one)}</td>" for one in cells)
         + "</tr>\n"
         for name, *cells in rows
     )
     return (
-        f"<div class='wide'><table>\n<thead><tr>{first}</tr></thead>\n<tbody>\n{body}</tbody>\n"
-        "</table></div>"
+        f"<div class='wide'><table>\n<thead><tr><th scope='col'>{escape(head[0])}</th>"
+        f"{''.join(names)}</tr></thead>\n<tbody>\n{body}</tbody>\n</table></div>"
     )
 
 
 def _audit(report: "CalibrationReport") -> str:
-    return _table(("what", "value"), [[name, str(one)] for name, one in report.audit.items()])
+    rows = [[name, str(one)] for name, one in report.audit.items()]
+    return _table(("what", "value"), rows, kind="text")

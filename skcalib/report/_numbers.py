@@ -10,7 +10,9 @@ from ..hypothesis_tests import CalibrationTest, SubgroupCalibrationTest
 from ..metrics import calibration_distance_bounds
 from ..metrics._registry import METRICS
 from ..uncertainty import confidence_interval, confidence_intervals_by
-from ._findings import findings
+from ._findings import findings, impossible
+from ._progress import stage
+from ._titles import title_of_number
 
 # Seconds that the test may take, and those for each drawn label: of one, and of each class.
 _SECONDS = 20.0
@@ -93,6 +95,7 @@ def intervals(predictions, rng):
     proba = predictions.proba if predictions.is_binary else predictions.simplex
     found = {}
     for name, (metric, params) in wanted.items():
+        stage(f"finding the interval of the {title_of_number(name)}")
         interval = confidence_interval(
             metric, predictions.label, proba, metric_params=params, **shared
         )
@@ -137,7 +140,9 @@ def subgroup_rows(predictions, subgroups, rng):
 def run_test(predictions, random_state):
     """The numbers of the calibration test, and what it found, in words.
 
-    They are of a random part of the samples, if all would take longer than a few seconds.
+    They are of a random part of the samples, if all would take longer than a few seconds. A sample
+    whose label had probability 0 is always in it. A calibrated model has none, so that does not
+    change the size of the test.
     """
     n_classes = len(predictions.classes)
     test = CalibrationTest(labels=np.arange(n_classes), random_state=random_state)
@@ -145,7 +150,9 @@ def run_test(predictions, random_state):
     n_tested = min(len(predictions.label), int(_SECONDS / (per_label * test.n_resamples)))
     tested = predictions
     if n_tested < len(predictions.label):
-        tested = predictions.take(random_state.permutation(len(predictions.label))[:n_tested])
+        rows = random_state.permutation(len(predictions.label))
+        ruled_out = impossible(predictions)[rows]
+        tested = predictions.take(rows[np.argsort(~ruled_out, kind="stable")][:n_tested])
     test.fit(tested.proba, tested.label, sample_weight=tested.weight, groups=tested.groups)
     numbers = {"p_value": test.p_value_}
     numbers |= {f"p_value_{name}": p for name, p in test.adjusted_p_values_.items()}

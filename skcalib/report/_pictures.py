@@ -2,44 +2,140 @@
 
 import io
 import re
+from html import escape
+from typing import Any
 
 import numpy as np
 
 from .._inputs.predictions import Predictions
 from ..display import ReliabilityDisplay
+from ..metrics import smooth_calibration_witness
 
 # More predictions than this are drawn from a random part of them, which looks the same.
 _MOST_DRAWN = 20_000
 
+# The witness changes no faster than the predictions, so as many points of it look like all.
+_MOST_POINTS = 500
+
+# The words that go with a picture name the curve at these shares of the predictions.
+_SHARES = (0.1, 0.5, 0.9)
+
+# The ranges of predictions whose parts of the error are shown.
+_PARTS = 10
+
+# So few points of the witness are marked.
+_FEW_POINTS = 30
+
+_SIZE = (4.2, 4.7)
+
 
 def pictures(predictions: Predictions) -> dict[str, str]:
-    """SVG by what it shows; nothing without matplotlib."""
+    """SVG by what it shows; nothing without matplotlib. Each says in words what is to be seen."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         return {}
+    what = "probability" if predictions.is_binary else "confidence"
+    return {
+        f"How often each {what} came true": _reliability(
+            predictions, what, Figure(figsize=_SIZE, layout="constrained")
+        ),
+        f"Where the model errs: the witness over the {what}": _witness(
+            _binary(predictions), what, Figure(figsize=_SIZE, layout="constrained")
+        ),
+    }
+
+
+def _binary(predictions: Predictions) -> Predictions:
+    return predictions if predictions.is_binary else predictions.confidence()
+
+
+def _reliability(predictions: Predictions, what: str, figure: Any) -> str:
     n = len(predictions.label)
     if n > _MOST_DRAWN:
-        rows = np.random.default_rng(0).permutation(n)[:_MOST_DRAWN]
-        predictions = predictions.take(rows)
-    figure = Figure(figsize=(5, 5.6), layout="constrained")
-    ReliabilityDisplay.from_predictions(
-        predictions.label,
+        predictions = predictions.take(np.random.default_rng(0).permutation(n)[:_MOST_DRAWN])
+    names = _names(predictions)
+    display = ReliabilityDisplay.from_predictions(
+        names[predictions.label],
         predictions.proba if predictions.is_binary else predictions.simplex,
         sample_weight=predictions.weight,
-        labels=np.arange(len(predictions.classes)),
+        labels=names,
         random_state=0,
         ax=figure.subplots(),
     )
-    what = "probability" if predictions.is_binary else "confidence"
-    return {f"Reliability diagram: how often each {what} came true": _svg(figure)}
+    (curve,) = display.curves
+    places = _quantiles(_binary(predictions))
+    seen = np.interp(places, curve.predicted, curve.observed)
+    pairs = [
+        f"{place:.3g} came true {100 * share:.3g} % of the time"
+        for place, share in zip(places, seen, strict=True)
+    ]
+    band = curve.band
+    fit = np.interp(band.places, curve.predicted, curve.observed)
+    outside = band.places[(fit < band.lower) | (fit > band.upper)]
+    where = "The curve stays inside the band where that of a calibrated model lies"
+    if len(outside):
+        where = (
+            "The curve leaves the band where that of a calibrated model lies at places between "
+            f"{outside.min():.2g} and {outside.max():.2g}"
+        )
+    return _svg(figure, "reliability", f"A {what} of {', of '.join(pairs)}. {where}.")
 
 
-def _svg(figure) -> str:
-    """The figure without the head of an SVG file, its ids made unlike those of others."""
+def _witness(predictions: Predictions, what: str, figure: Any) -> str:
+    found: Any = smooth_calibration_witness(
+        predictions.label, predictions.proba, sample_weight=predictions.weight, labels=[0, 1]
+    )
+    points, values = found
+    kept = np.unique(np.linspace(0, len(points) - 1, _MOST_POINTS).astype(int))
+    part = np.minimum((predictions.proba * _PARTS).astype(int), _PARTS - 1)
+    seen = values[np.searchsorted(points, predictions.proba)] * predictions.signed_mass
+    error = np.bincount(part, seen, _PARTS)  # they sum to the smooth calibration error
+    upper, lower = figure.subplots(2, sharex=True)
+    for ax in (upper, lower):
+        ax.axhline(0, color="0.5", linewidth=1)
+    upper.plot(points[kept], values[kept], marker="." if len(kept) < _FEW_POINTS else None)
+    upper.set(xlim=(0, 1), ylim=(-1.05, 1.05), ylabel="witness\n(> 0: outcomes more frequent)")
+    lower.bar((np.arange(_PARTS) + 0.5) / _PARTS, error, width=0.9 / _PARTS)
+    lower.set(xlabel=f"predicted {what}", ylabel="part of the smooth\ncalibration error")
+    high, low, most = int(np.argmax(values)), int(np.argmin(values)), int(np.argmax(error))
+    return _svg(
+        figure,
+        "witness",
+        f"The witness is highest, {values[high]:.2g}, at a {what} of {points[high]:.3g}, and "
+        f"lowest, {values[low]:.2g}, at {points[low]:.3g}: outcomes are more frequent than "
+        "predicted where it is above 0, or higher than elsewhere, and less frequent where it is "
+        f"below. Of the smooth calibration error of {error.sum():.3g}, {error[most]:.2g} is from "
+        f"predictions between {most / _PARTS:g} and {(most + 1) / _PARTS:g}.",
+    )
+
+
+def _names(predictions: Predictions) -> np.ndarray:
+    """Names of the classes that every font can write; others by their number."""
+    names = [str(name) for name in predictions.classes.tolist()]
+    for k, name in enumerate(names):
+        if not (name.isascii() and name.isprintable() and len(name) <= 20 and "$" not in name):
+            names[k] = f"class {k}"
+    if len(set(names)) < len(names):
+        names = [f"class {k}" for k in range(len(names))]
+    return np.array(names, dtype=object)
+
+
+def _quantiles(predictions: Predictions) -> np.ndarray:
+    """The distinct predictions at some shares of the samples."""
+    order = np.argsort(predictions.proba)
+    share = np.cumsum(predictions.weight[order])
+    rows = np.minimum(np.searchsorted(share, _SHARES), len(order) - 1)
+    return np.unique(predictions.proba[order][rows])
+
+
+def _svg(figure: Any, name: str, words: str) -> str:
+    """The figure without the head of an SVG file, with its words; no two have the same ids."""
     from matplotlib import rc_context
 
     file = io.StringIO()
     with rc_context({"svg.fonttype": "path", "svg.hashsalt": "skcalib"}):
         figure.savefig(file, format="svg", metadata={"Date": None})
-    return re.sub(r"^.*?(?=<svg)", "", file.getvalue(), count=1, flags=re.DOTALL)
+    svg = re.sub(r"^.*?(?=<svg)", "", file.getvalue(), count=1, flags=re.DOTALL)
+    svg = re.sub(r'( id="|url\(#|href="#)', rf"\1{name}-", svg)
+    return svg.replace("<svg", f'<svg role="img" aria-label="{escape(words)}"', 1)

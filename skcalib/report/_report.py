@@ -17,13 +17,17 @@ from ..forecasts._data import ForecastData, check_forecasts
 from ..forecasts._either import check_no_labels, with_groups
 from ._audit import audit_trail
 from ._calibration_report import CalibrationReport
+from ._classes import class_rows
 from ._findings import LEVEL
 from ._forecast_numbers import diagnose, measure_forecasts, run_forecast_test
 from ._forecast_text import forecast_advice, format_forecast_report
 from ._gain import recalibration_gain
+from ._mistakes import mistake
 from ._numbers import intervals, measure, run_test, subgroup_rows
 from ._pictures import pictures
-from ._text import advice, format_report
+from ._progress import stage
+from ._text import format_report
+from ._verdict import advice
 
 
 @validate_params(
@@ -98,7 +102,7 @@ def calibration_report(
         adjusted p-values of the components of the test, "p_value_skce", "p_value_log_loss",
         "p_value_level_and_spread" and "p_value_local", "n_tested" (the number of samples in these),
         with `by` "subgroup_p_value", and for miscalibrated predictions "gain". Besides,
-        "intervals", "findings", "subgroups", "advice" and "audit".
+        "intervals", "findings", "classes", "subgroups", "advice" and "audit".
 
         For forecasts the numbers are "n_samples", "continuous_ranked_probability_loss",
         "quantile_calibration_error", "coverage_50", "coverage_80", "coverage_95" (shares of the
@@ -118,8 +122,9 @@ def calibration_report(
     -----
     The p-value is that of ``CalibrationTest()``. With many samples (more than 600 000 of two
     classes, fewer of many) the test uses a random part of them, so that the report takes seconds;
-    the report says how many. The log loss is scikit-learn's, which keeps probabilities 2.2e-16 away
-    from 0 and 1 and so is finite.
+    the report says how many. A label that had probability 0 is certain evidence, so a sample with
+    such a label is always in that part. The log loss is scikit-learn's, which keeps probabilities
+    2.2e-16 away from 0 and 1 and so is finite.
 
     Intervals cover with probability 0.95; they are those of
     :func:`skcalib.uncertainty.confidence_interval` with 199 subsamples, for measures of at most
@@ -171,25 +176,31 @@ def calibration_report(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
     predictions = with_groups(predictions, y_true, groups, sample_weight)
+    stage("measuring")
     numbers = measure(predictions)
+    classes = class_rows(predictions)
+    stage("testing")
     tested, found = run_test(predictions, rng)
     numbers |= tested
     rows: list[dict[str, Any]] = []
     if by is not None:
         subgroups = check_by(by, n_rows, sample_weight)
+        stage("testing subgroups")
         rows, numbers["subgroup_p_value"] = subgroup_rows(predictions, subgroups, rng)
     ends = intervals(predictions, rng)
-    if numbers["p_value"] < LEVEL:
+    if numbers["p_value"] < LEVEL and mistake(predictions) is None:
+        stage("recalibrating")
         gain = recalibration_gain(predictions, rng)
         if gain is not None:
             numbers["gain"], *ends_of_gain = gain
             ends["gain"] = tuple(ends_of_gain)
-    verdict = advice(numbers, predictions, found, recalibrated=recalibrated)
+    verdict = advice(numbers, ends, predictions, found, recalibrated=recalibrated)
     return CalibrationReport(
         numbers,
         ends,
         found,
         verdict,
+        classes,
         rows,
         audit_trail(
             [predictions.label, predictions.proba, predictions.weight],
@@ -199,7 +210,7 @@ def calibration_report(
             pos_label=pos_label,
             classes=predictions.classes.tolist(),
         ),
-        format_report(numbers, ends, verdict, rows),
+        format_report(numbers, ends, verdict, rows, classes),
         partial(pictures, predictions),
     )
 
@@ -212,7 +223,7 @@ def forecast_report(
     verdict = forecast_advice(numbers, found)
     audit = audit_trail([data.value, data.weight], n_rows, len(data.value), random_state)
     text = format_forecast_report(numbers, verdict)
-    return CalibrationReport(numbers, {}, found, verdict, [], audit, text, dict)
+    return CalibrationReport(numbers, {}, found, verdict, [], [], audit, text, dict)
 
 
 def check_of_classes(**arguments: Any) -> None:

@@ -2,68 +2,10 @@
 
 import textwrap
 
-import numpy as np
-from sklearn.metrics import roc_auc_score
-
-from ._findings import LEVEL
 from ._titles import title_of_number
 
-# What to do about miscalibration, before and after recalibration.
-REMEDY = (
-    "Recalibrate on data that the classifier was not fitted on, for instance with "
-    "RecalibratedClassifier."
-)
-MORE_DATA = "More data to recalibrate on would leave less."
-
-
-def advice(numbers, predictions, found, *, recalibrated):
-    """A verdict by the p-value, what was found to be wrong, and a remedy."""
-    p_value = numbers["p_value"]
-    if _ranks_backwards(predictions):
-        return (
-            "The probabilities rank the labels backwards: what is predicted to be more likely "
-            "happens less often. Check which column, and which pos_label, they belong to before "
-            "anything else."
-        )
-    if p_value >= LEVEL:
-        return (
-            f"No evidence of miscalibration (p = {p_value:.3g}): a calibrated model often deviates "
-            "as much. Few samples cannot show more."
-        )
-    verdict = f"{'Still miscalibrated' if recalibrated else 'Miscalibrated'} (p = {p_value:.3g})"
-    what = "; ".join(found) or "several small differences add up"
-    size = _smooth_error(numbers)
-    if size < _SMALL:
-        what += (
-            f". By the smooth calibration error of {size:.2g} that is little, and may not matter: "
-            f"{numbers['n_tested']} samples can see small differences"
-        )
-    return f"{verdict}: {what}. {MORE_DATA if recalibrated else REMEDY}"
-
-
-# A smooth calibration error below this is called small.
-_SMALL = 0.01
-
-# Probabilities rank labels backwards if their area under the curve is this many standard deviations
-# below one half.
-_CLEAR = 4.0
-
-
-def _smooth_error(numbers):
-    """That of the confidence, if there are more than two classes."""
-    names = ("smooth_calibration_error", "smooth_calibration_error_confidence")
-    return next(numbers[name] for name in names if name in numbers)
-
-
-def _ranks_backwards(predictions):
-    """Whether, of two classes, the one predicted to be less likely clearly happens more often."""
-    if not predictions.is_binary or predictions.label.min() == predictions.label.max():
-        return False
-    weight, label = predictions.weight, predictions.label
-    area = roc_auc_score(label, predictions.proba, sample_weight=weight)
-    parts = [weight[label == k] / weight[label == k].sum() for k in (0, 1)]
-    deviation = np.sqrt(sum(part @ part for part in parts) / 12)  # that of ranks without a relation
-    return area < 0.5 - _CLEAR * deviation
+# As many of the worst classes are shown.
+N_WORST = 5
 
 
 def format_row(key, *values):
@@ -71,7 +13,7 @@ def format_row(key, *values):
     return f"{title_of_number(key):<48}" + "  ".join(format(value, "9.4f") for value in values)
 
 
-def format_report(numbers, intervals, advice, subgroups=()):
+def format_report(numbers, intervals, advice, subgroups=(), classes=()):
     n_samples, n_tested = numbers["n_samples"], numbers["n_tested"]
     lines = [f"Calibration of {n_samples} predictions, {numbers['n_classes']} classes", ""]
     for key, value in numbers.items():
@@ -85,9 +27,29 @@ def format_report(numbers, intervals, advice, subgroups=()):
         lines.append("(after some of them, the interval that covers with probability 0.95)")
     if n_tested < n_samples:
         lines.append(f"(the p-values are of {n_tested} samples, chosen at random)")
+    if classes:
+        lines += ["", _format_classes(classes)]
     if subgroups:
         lines += ["", _format_subgroups(subgroups)]
     return "\n".join([*lines, "", textwrap.fill(advice, width=76)])
+
+
+def title_of_classes(classes):
+    """What the table of classes is called."""
+    n = len(classes)
+    return f"worst of {n} classes" if n > N_WORST else "class, the worst first"
+
+
+def _format_classes(classes):
+    title, shown = title_of_classes(classes), classes[:N_WORST]
+    width = max(len(title), *(len(str(one["class"])) for one in shown))
+    lines = [f"{title:{width}}  observed  predicted  smooth calibration error"]
+    for one in shown:
+        lines.append(
+            f"{one['class']!s:{width}}  {one['observed_share']:8.4f}  {one['mean_prediction']:9.4f}"
+            f"  {one['smooth_calibration_error']:.4f}"
+        )
+    return "\n".join(lines)
 
 
 def _format_subgroups(subgroups):

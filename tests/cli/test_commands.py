@@ -197,7 +197,7 @@ def test_demo(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("skcalib._cli.demo.load_digits", lambda: digits)
     small = partial(RandomForestClassifier, n_estimators=5)
     monkeypatch.setattr("skcalib._cli.demo.RandomForestClassifier", small)
-    monkeypatch.setattr("skcalib.report._text.LEVEL", 1.1)  # everything is called miscalibrated
+    monkeypatch.setattr("skcalib.report._verdict.LEVEL", 1.1)  # everything is called miscalibrated
     path = tmp_path / "demo.png"
     status, out, _ = run(capsys, "demo", "--output", str(path))
     assert status == 0

@@ -1,6 +1,7 @@
 """The report shows the numbers of the metrics and gives the advice that they call for."""
 
 import json
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,18 +14,39 @@ from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
 
+from skcalib._inputs.checks import check_predictions
 from skcalib.hypothesis_tests import CalibrationTest, SubgroupCalibrationTest
 from skcalib.metrics import (
     calibration_distance_bounds,
     expected_calibration_error,
     smooth_calibration_error,
+    smooth_calibration_witness,
 )
+from skcalib.recalibration import IsotonicRecalibrator
 from skcalib.report import calibration_report
+from skcalib.report._gain import recalibration_gain
+from skcalib.report._numbers import run_test
+from skcalib.report._pictures import _names, pictures
+from skcalib.report._verdict import advice
+
+GAIN = 0.12, 0.07, 0.17
 
 
 @pytest.fixture(autouse=True)
-def few_resamples(monkeypatch):
-    monkeypatch.setattr("skcalib.report._numbers._N_RESAMPLES", 39)
+def quick(monkeypatch):
+    monkeypatch.setattr("skcalib.report._numbers._N_RESAMPLES", 19)
+    monkeypatch.setattr("skcalib.report._report.recalibration_gain", lambda *_: GAIN)
+
+
+@pytest.fixture
+def slow_and_true(monkeypatch):
+    monkeypatch.setattr("skcalib.report._numbers._N_RESAMPLES", 199)
+    monkeypatch.setattr("skcalib.report._report.recalibration_gain", recalibration_gain)
+
+
+def problem_of(proba, label):
+    """Checked predictions of two classes."""
+    return check_predictions(label, proba, labels=[0, 1])
 
 
 def words(report):
@@ -74,12 +96,11 @@ def test_numbers_are_those_of_the_metrics_for_many_classes():
 
 def test_text_shows_the_numbers():
     label, proba = random_problem(np.random.default_rng(0), 200, 3)
-    numbers = calibration_report(label, proba, random_state=0).numbers
-    text = str(calibration_report(label, proba, random_state=0))
-    for key, value in numbers.items():
+    report = calibration_report(label, proba, random_state=0)
+    text = str(report)
+    for key, value in report.numbers.items():
         if isinstance(value, float):
             assert format(value, ".4f") in text, key
-    report = calibration_report(label, proba, random_state=0)
     assert report.advice.split() == text.split("\n\n")[-1].split()
     assert {"log_loss", "smooth_calibration_error_confidence"} < set(report.intervals)
     for low, high in report.intervals.values():
@@ -97,9 +118,9 @@ def test_text_shows_the_numbers():
 )
 def test_advice(power, phrase):
     rng = np.random.default_rng(0)
-    proba = rng.random(2000)
+    proba = rng.random(1000)
     truth = proba**power / (proba**power + (1 - proba) ** power)
-    label = (rng.random(2000) < truth).astype(int)
+    label = (rng.random(1000) < truth).astype(int)
     assert phrase in words(calibration_report(label, proba, random_state=0))
 
 
@@ -114,40 +135,144 @@ def test_advice_where_errors_cancel():
 
 def test_a_class_that_is_off_is_named():
     rng = np.random.default_rng(0)
-    proba = rng.dirichlet(np.ones(4), size=3000)
-    truth = proba * [1.0, 1.0, 1.4, 1.0]
+    proba = rng.dirichlet(np.ones(4), size=1500)
+    truth = proba * [1.0, 1.0, 1.7, 1.0]
     truth /= truth.sum(axis=1, keepdims=True)
-    label = np.array(list("abcd"))[(rng.random((3000, 1)) > np.cumsum(truth, axis=1)).sum(axis=1)]
+    label = np.array(list("abcd"))[(rng.random((1500, 1)) > np.cumsum(truth, axis=1)).sum(axis=1)]
     observed, predicted = np.mean(label == "c"), proba[:, 2].mean()
-    report = words(calibration_report(label, proba, random_state=0))
+    _, found = run_test(check_predictions(label, proba), np.random.RandomState(0))
     expected = f"class c is observed {observed:.3g} of the time, where the mean prediction is"
-    assert f"{expected} {predicted:.3g}" in report
+    assert f"{expected} {predicted:.3g}" in found
 
 
 def test_a_small_difference_is_called_small():
     rng = np.random.default_rng(0)
-    proba = rng.uniform(0.2, 0.8, 200000)
-    label = rng.random(200000) < proba + 0.006
-    report = words(calibration_report(label, proba, random_state=0))
-    assert "Miscalibrated (p = 0.001)" in report
-    assert "that is little, and may not matter" in report
+    for proba, error, is_small in (
+        (rng.uniform(0.2, 0.8, 1000), 0.006, True),
+        (rng.uniform(0.2, 0.8, 1000), 0.011, False),
+        (rng.uniform(0.002, 0.008, 1000), 0.003, False),  # much for a rare event
+    ):
+        predictions = problem_of(proba, rng.random(1000) < proba)
+        numbers = {"p_value": 0.001, "smooth_calibration_error": error, "n_tested": 1000000}
+        gain = {"gain": GAIN[0]}, {"gain": GAIN[1:]}
+        text = advice(numbers | gain[0], gain[1], predictions, ["x is y"], recalibrated=False)
+        assert text.startswith("Miscalibrated (p = 0.001): x is y. ")
+        expected = (
+            f"That is little, and may not matter: 1000000 samples can see a smooth calibration "
+            f"error of {error}. If it matters, recalibrate on data"
+        )
+        assert (expected in text) == is_small
+        assert text.endswith("In cross-validation that lowers the log loss by 0.12.")
+        after = advice(numbers, {}, predictions, ["x is y"], recalibrated=True)
+        assert after.startswith("Still miscalibrated")
+        assert "ecalibrate on data" not in after
+
+
+def test_a_gain_that_is_not_clear_is_not_promised():
+    predictions = problem_of([0.3, 0.6], [0, 1])
+    numbers = {"p_value": 0.01, "smooth_calibration_error": 0.3, "n_tested": 2, "gain": 0.01}
+    text = advice(numbers, {"gain": (-0.01, 0.03)}, predictions, [], recalibrated=False)
+    assert "several small differences add up" in text
+    assert text.endswith("it is not clear that this lowers the log loss.")
+
+
+def test_columns_in_another_order_are_recognised():
+    rng = np.random.default_rng(0)
+    names = np.array(["ant", "bee", "cat", "dog"])
+    label, proba = random_problem(rng, 300, 4)
+    moved = [0, 2, 3, 1]  # the columns of bee, cat and dog in a circle
+    right, wrong = (
+        calibration_report(names[label], columns, labels=names, random_state=0)
+        for columns in (proba, proba[:, moved])
+    )
+    assert right.advice.startswith("Miscalibrated")
+    # what was column 1, of bee, is now column 3, that of dog
+    expected = "is for class bee that of dog, for class cat that of bee, for class dog that of cat."
+    assert f"the column that is highest most often {expected}" in wrong.advice
+    assert "gain" not in wrong.numbers
+
+
+def test_two_classes_that_are_mistaken_for_each_other_are_no_mistake_of_columns():
+    # the column of class 1 is highest for both classes 1 and 2
+    label = np.repeat([0, 1, 2], 200)
+    proba = np.repeat([[0.8, 0.1, 0.1], [0.1, 0.6, 0.3], [0.1, 0.6, 0.3]], 200, axis=0)
+    assert "another order" not in calibration_report(label, proba, random_state=0).advice
+
+
+def test_worst_classes_come_first(monkeypatch):
+    rng = np.random.default_rng(0)
+    names = np.array(list("abcdefg"))
+    label, proba = random_problem(rng, 120, 7)
+    weight = rng.random(120)
+    monkeypatch.setattr("skcalib.report._calibration_report.CalibrationReport.figures", {})
+    report = calibration_report(names[label], proba, sample_weight=weight, random_state=0)
+    errors = smooth_calibration_error(
+        label, proba, sample_weight=weight, multi_class="classwise", average=None
+    )
+    rows = report.classes
+    assert [row["class"] for row in rows] == names[np.argsort(-errors)].tolist()
+    for row in rows:
+        k = int(np.flatnonzero(names == row["class"])[0])
+        assert row["smooth_calibration_error"] == pytest.approx(errors[k], abs=1e-15)
+        assert row["observed_share"] == pytest.approx(np.average(label == k, weights=weight))
+        assert row["mean_prediction"] == pytest.approx(np.average(proba[:, k], weights=weight))
+    text = str(report)
+    assert "worst of 7 classes" in text
+    shown = [f"{row['class']:<20}{row['observed_share']:8.4f}" in text for row in rows]
+    assert shown == [True] * 5 + [False] * 2
+    assert report.to_dict()["classes"] == rows
+    html = report.to_html()
+    assert "Worst of 7 classes" in html
+    assert f"{rows[0]['mean_prediction']:.4f}</td>" in html
+
+
+def test_what_cannot_be_ruled_out_is_said():
+    label, proba = random_problem(np.random.default_rng(0), 200, calibrated=True)
+    report = calibration_report(label, proba, random_state=0)
+    high = report.intervals["smooth_calibration_error"][1]
+    assert f"may be up to {high:.2g}, by its interval" in report.advice
+    few = calibration_report([0, 1, 1], [0.2, 0.6, 0.8], random_state=0)
+    assert "Few samples cannot show more" in few.advice
 
 
 def test_impossible_labels_are_certain_evidence():
     # one of ten samples: what has probability 0 does not happen
     label, proba = [1, 0, 1, 1, 0, 0, 1, 1, 0, 1], [0.0, *[0.5] * 9]
     report = words(calibration_report(label, proba, random_state=0))
-    assert "Miscalibrated (p = 0.001): a label occurred that had probability 0" in report
+    expected = (
+        "Miscalibrated (p = 0.001): a label that had probability 0 occurred, which a calibrated "
+        "model rules out (in 1 of 10 samples)"
+    )
+    assert expected in report
+
+
+@pytest.mark.parametrize(
+    ("label", "proba"),
+    [([1], [0.0]), ([1, 0, 1], [0.0, 0.0, 1.0]), ([2, 1], [[0.5, 0.5, 0.0], [0.3, 0.6, 0.1]])],
+)
+def test_impossible_labels_among_the_fewest_samples(label, proba):
+    labels = range(3 if np.ndim(proba) == 2 else 2)
+    report = calibration_report(label, proba, labels=labels, random_state=0)
+    assert report.numbers["p_value"] == 0.001
+    assert "rules out (in 1 of" in report.advice
+
+
+def test_an_impossible_label_is_among_the_samples_tested(monkeypatch):
+    monkeypatch.setattr("skcalib.report._numbers._SECONDS", 20.5 * 999 * 3.2e-8)
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 1000, calibrated=True)
+    label[500], proba[500] = 1, 0.0
+    report = calibration_report(label, proba, random_state=0)
+    assert (report.numbers["n_tested"], report.numbers["p_value"]) == (20, 0.001)
+    assert "a label that had probability 0 occurred" in report.advice
 
 
 def test_large_problems_are_tested_on_a_part(monkeypatch):
     monkeypatch.setattr("skcalib.report._numbers._SECONDS", 50.5 * 999 * 3.3e-8)
     label, proba = random_problem(np.random.default_rng(0), 200, 3)
-    numbers = calibration_report(label, proba, random_state=0).numbers
-    assert numbers["n_tested"] == 50
-    assert "(the p-values are of 50 samples, chosen at random)" in str(
-        calibration_report(label, proba, random_state=0)
-    )
+    report = calibration_report(label, proba, random_state=0)
+    assert report.numbers["n_tested"] == 50
+    assert "(the p-values are of 50 samples, chosen at random)" in str(report)
 
 
 def test_strings_and_bad_input():
@@ -160,8 +285,8 @@ def test_strings_and_bad_input():
         calibration_report(label, proba * 2)
 
 
-def test_readme_shows_the_report(monkeypatch):
-    monkeypatch.setattr("skcalib.report._numbers._N_RESAMPLES", 199)
+@pytest.mark.usefixtures("slow_and_true")
+def test_readme_shows_the_report():
     X, y = load_breast_cancer(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
     proba = GaussianNB().fit(X_train, y_train).predict_proba(X_test)
@@ -221,6 +346,7 @@ def test_recalibrated_predictions_are_not_to_be_recalibrated_again():
     assert "RecalibratedClassifier" not in report.advice
 
 
+@pytest.mark.usefixtures("slow_and_true")
 def test_gain_is_that_on_unseen_samples():
     rng = np.random.default_rng(0)
     proba = rng.random(1000)
@@ -231,6 +357,7 @@ def test_gain_is_that_on_unseen_samples():
     low, high = report.intervals["gain"]
     assert low < possible < high
     assert report.numbers["gain"] == pytest.approx(possible, abs=0.02)
+    assert f"that lowers the log loss by {report.numbers['gain']:.2g}." in report.advice
 
 
 def test_audit_trail_tells_data_apart():
@@ -257,11 +384,13 @@ class Elements(HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.tags, self.texts, self.links = [], [], []
+        self.tags, self.texts, self.links, self.ids, self.labels = [], [], [], [], []
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
-        self.links += [value for name, value in attrs if name in ("src", "href")]
+        self.links += [value for name, value in attrs if name.endswith(("src", "href"))]
+        self.ids += [value for name, value in attrs if name == "id"]
+        self.labels += [value for name, value in attrs if name == "aria-label"]
 
     def handle_data(self, data):
         self.texts.append(data)
@@ -284,4 +413,45 @@ def test_page_is_self_contained_and_safe(tmp_path):
     assert "<b>" in text
     assert "prefers-color-scheme: dark" in html
     assert report._repr_html_().count("<table>") == 3
-    assert page.tags.count("svg") == 1
+    assert page.tags.count("svg") == 2
+    assert len(set(page.ids)) == len(page.ids)
+
+
+def test_words_say_what_the_pictures_show():
+    label, proba = random_problem(np.random.default_rng(0), 303)
+    page = Elements()
+    page.feed(calibration_report(label, proba, random_state=0).to_html())
+    curve, witness = page.labels
+    for place in np.quantile(proba, [0.1, 0.5, 0.9], method="inverted_cdf"):
+        model = IsotonicRecalibrator(strict=False).fit(proba, label)
+        seen = model.predict_proba([place])[0, 1]
+        assert f"{place:.3g} came true {100 * seen:.3g} % of the time" in curve
+    assert "leaves the band" in curve
+    points, values = smooth_calibration_witness(label, proba)
+    assert f"highest, {values.max():.2g}, at a probability of" in witness
+    assert f"lowest, {values.min():.2g}, at {points[np.argmin(values)]:.3g}:" in witness
+    error = smooth_calibration_error(label, proba)
+    parts = [
+        sum(
+            values[points == p][0] * (y - p)
+            for p, y in zip(proba, label, strict=True)
+            if p // 0.1 == k
+        )
+        for k in range(10)
+    ]
+    most = max(parts) / 303
+    assert f"Of the smooth calibration error of {error:.3g}, {most:.2g} is from" in witness
+
+
+def test_names_that_no_picture_can_write():
+    label, proba = random_problem(np.random.default_rng(0), 50)
+    predictions = problem_of(proba, label)
+    for names, shown in (
+        (["$\\frac{1}{2", "\u732b"], ["class 0", "class 1"]),
+        (["a\nb", "yes"], ["class 0", "yes"]),
+        (["x" * 50, "class 0"], ["class 0", "class 1"]),
+    ):
+        classes = np.array(names, dtype=object)
+        assert _names(replace(predictions, classes=classes)).tolist() == shown
+    classes = np.array(["$\\frac{1}{2", "\u732b"], dtype=object)
+    assert len(pictures(replace(predictions, classes=classes))) == 2
