@@ -80,7 +80,9 @@ class Omnibus(ResidualStatistic):
         columns = zip(values.T, self.components.values(), strict=True)
         return np.column_stack(
             [
-                function(column, is_signed=getattr(one, "is_signed", False))
+                function(
+                    column, is_signed=getattr(one, "is_signed", False), resolution=one.resolution
+                )
                 for column, one in columns
             ]
         )
@@ -90,9 +92,7 @@ def p_values(values, *, is_signed, resolution=0.0):
     """The share of values that are at least as large as each; twice the smaller one of both sides
     for what has a sign.
     """
-    largest = np.abs(values).max(where=np.isfinite(values), initial=0.0)
-    slack = max(TIE * largest, resolution)
-    ordered = np.sort(values)
+    slack, ordered = _slack(values, resolution), np.sort(values)
     above = len(values) - np.searchsorted(ordered, values - slack, side="left")
     if not is_signed:
         return above / len(values)
@@ -100,19 +100,22 @@ def p_values(values, *, is_signed, resolution=0.0):
     return np.minimum(2 * np.minimum(above, below) / len(values), 1.0)
 
 
-def distances(values, *, is_signed):
+def distances(values, *, is_signed, resolution=0.0):
     """How far the largest value lies above all others, in standard deviations; 0 for the others.
 
     For what has a sign, also how far the smallest one lies below.
     """
-    deviation = np.std(values, where=np.isfinite(values))
-    if deviation == 0:
-        return np.where(np.isinf(values), np.inf, 0.0)
-    ordered = np.sort(values)
+    slack, ordered = _slack(values, resolution), np.sort(values)
     distance = values - ordered[-2]
     if is_signed:
         distance = np.maximum(distance, ordered[1] - values)
-    return np.maximum(distance, 0.0) / deviation
+    deviation = np.std(values, where=np.isfinite(values))
+    return np.where(distance > slack, distance, 0.0) / max(deviation, np.finfo(np.float64).tiny)
+
+
+def _slack(values, resolution):
+    """Values that differ by less are equal but for rounding."""
+    return max(TIE * np.abs(values).max(where=np.isfinite(values), initial=0.0), resolution)
 
 
 def adjusted_p_values(p_values: np.ndarray) -> np.ndarray:

@@ -68,10 +68,11 @@ class ScoreExcess(ResidualStatistic):
         self.excess = loss - expected[:, None]  # (n, K), infinite for impossible labels
         self.excess *= data.weight[:, None]
         if data.is_binary:
-            possible = np.isfinite(self.excess).all(axis=1)
-            self.certain = np.flatnonzero(~possible)
-            self.change = np.where(possible, self.excess[:, 1] - self.excess[:, 0], 0.0)
-            self.base = float(np.sum(self.excess[:, 0], where=possible))
+            self.flips = Flips(data.proba)
+            likely, unlikely = self.flips.split(self.excess)
+            self.base = float(likely.sum())
+            self.certain = np.flatnonzero(np.isinf(unlikely))
+            self.change = np.where(np.isinf(unlikely), 0.0, unlikely - likely)
 
     def on(self, data: Predictions) -> "ScoreExcess":
         return ScoreExcess(data, self.score)
@@ -79,10 +80,9 @@ class ScoreExcess(ResidualStatistic):
     def __call__(self, labels):
         if not self.data.is_binary:
             return picked(self.excess, labels).sum(axis=1)
-        value = labels @ self.change + self.base
-        if len(self.certain):
-            wrong = labels[:, self.certain] != self.data.proba[self.certain]
-            value[wrong.any(axis=1)] = np.inf
+        flips = self.flips.of(labels)
+        value = flips @ self.change + self.base
+        value[flips[:, self.certain].any(axis=1)] = np.inf
         return value
 
     def of_signs(self, signs):
@@ -111,7 +111,16 @@ class LevelAndSpread(ResidualStatistic):
         spread -= np.divide(centre, level, out=np.zeros_like(centre), where=self.known)
         variance = np.stack([level, np.sum(information * spread**2, axis=0)])
         self.spread = weight * spread  # (n, K)
-        self.expected = np.stack([data.weight @ proba, np.sum(self.spread * proba, axis=0)])
+        self.top = data.matrix.argmax(axis=1)
+        gap = -proba
+        if data.is_binary:
+            self.flips = Flips(data.proba)
+            gap[:, 0] += self.flips.likely
+            self.columns = self.flips.sign[:, None] * np.column_stack([data.weight, self.spread])
+        else:
+            gap[np.arange(len(gap)), self.top] += 1.0
+        # the sums if every label were the likeliest
+        self.base = np.stack([data.weight @ gap, np.sum(self.spread * gap, axis=0)])
         one_label = data.share_of_one_sample / len(data.weight)
         with np.errstate(divide="ignore", invalid="ignore"):  # where a class cannot occur
             self.scale = np.where(variance > 0, variance * (1 + one_label / level), np.inf)
@@ -122,14 +131,17 @@ class LevelAndSpread(ResidualStatistic):
     def by_class(self, labels: np.ndarray) -> np.ndarray:
         """Sums of residuals, and of residuals times log-odds, (2, R, K)."""
         if self.data.is_binary:
-            sums = np.stack([labels @ self.data.weight, labels @ self.spread[:, 0]])
-            return sums[:, :, None] - self.expected[:, None]
+            return (self.flips.of(labels) @ self.columns).T[:, :, None] + self.base[:, None]
         n_draws, n_classes = len(labels), self.data.proba.shape[1]
-        cell = (labels + n_classes * np.arange(n_draws)[:, None]).ravel()
-        level = np.broadcast_to(self.data.weight, labels.shape).ravel()
-        spread = picked(self.spread, labels).ravel()
-        cells = [np.bincount(cell, part, n_draws * n_classes) for part in (level, spread)]
-        return np.reshape(cells, (2, n_draws, n_classes)) - self.expected[:, None]
+        draw, row = np.nonzero(labels != self.top)
+        changes = np.zeros((2, n_draws * n_classes))
+        for label, sign in ((labels[draw, row], 1.0), (self.top[row], -1.0)):
+            cell = draw * n_classes + label
+            for change, part in zip(
+                changes, (self.data.weight[row], self.spread[row, label]), strict=True
+            ):
+                change += sign * np.bincount(cell, part, len(change))
+        return changes.reshape(2, n_draws, n_classes) + self.base[:, None]
 
     def __call__(self, labels):
         return self._largest(self.by_class(labels))
@@ -149,6 +161,27 @@ class LevelAndSpread(ResidualStatistic):
         return squares.max(axis=1)
 
 
+class Flips:
+    """Labels of two classes as differences from the likelier ones.
+
+    Sums of residuals of almost certain predictions are tiny: they would be lost in the rounding of
+    sums over all labels, and draws that are tied would differ.
+    """
+
+    def __init__(self, proba):
+        self.likely = (proba > 0.5).astype(np.int32)
+        self.sign = 1.0 - 2.0 * self.likely  # of the change of a label
+
+    def of(self, labels):
+        """Where labels (R, n) are not the likelier ones."""
+        return labels != self.likely
+
+    def split(self, values):
+        """The columns (n, 2) of the likelier and of the other labels, each (n,)."""
+        rows = np.arange(len(values))
+        return values[rows, self.likely], values[rows, 1 - self.likely]
+
+
 class ResidualCells:
     """Weighted residuals of hits, summed over cells of similar probability and equal mass."""
 
@@ -161,7 +194,10 @@ class ResidualCells:
         self.occupied = cell[self.start]
         self.proba, self.weight, self.hit = proba, weight, hit[self.order]
         self.has_equal_weights = (weight == weight[0]).all()
-        self.expected, self.mass = self._sums(np.stack([weight * proba, weight]))
+        self.likely = Flips(proba).likely
+        self.expected, self.mass, self.base = self._sums(
+            np.stack([weight * proba, weight, weight * (self.likely - proba)])
+        )
         self.variance = self._sums((weight**2 * proba * (1 - proba))[None])[0]
 
     def _sums(self, values):
@@ -169,11 +205,15 @@ class ResidualCells:
 
     def of_hits(self, hits):
         """For drawn hits (R, n), as (R, cells)."""
-        if self.has_equal_weights:  # whole numbers are faster, and nothing is copied
+        if self.has_equal_weights:  # whole numbers are exact and fast, and nothing is copied
+            likely = np.add.reduceat(self.likely, self.start)
             counts = np.add.reduceat(hits[:, self.order], self.start, axis=1, dtype=np.int64)
-            return self.weight[0] * counts - self.expected
-        sums = [self._sums((row[self.order] * self.weight)[None])[0] for row in hits]
-        return np.array(sums) - self.expected
+            return self.weight[0] * (counts - likely) + self.base
+        sums = [
+            self._sums(((row[self.order] - self.likely) * self.weight)[None])[0]
+            for row in hits.astype(np.int32, copy=False)
+        ]
+        return np.array(sums) + self.base
 
     def of_signs(self, signs):
         """For observed residuals multiplied by signs (R, n), as (R, cells)."""

@@ -275,6 +275,22 @@ def test_few_samples_and_certain_predictions():
     assert test.p_value_ == 1
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rounding_breaks_no_ties(n_classes, weighted):
+    # nearly every draw repeats the labels that were seen
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        certain = np.eye(n_classes)[rng.integers(n_classes, size=10)]
+        proba = certain + 10.0 ** rng.uniform(-16, -5, size=certain.shape)
+        proba /= proba.sum(axis=1, keepdims=True)
+        weight = rng.random(10) if weighted else None
+        test = CalibrationTest(n_resamples=19, random_state=0, labels=range(n_classes))
+        test.fit(proba, certain.argmax(axis=1), sample_weight=weight)
+        assert test.p_value_ == 1.0
+        assert set(test.component_p_values_.values()) == {1.0}
+
+
 def test_order_of_samples_does_not_matter():
     rng = np.random.default_rng(0)
     data = problem(rng, 100, 3, weighted=True, levels=4)
