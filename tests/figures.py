@@ -61,8 +61,7 @@ def assert_texts_are_clear(figure):
 
 
 def assert_legends_hide_no_curve(figure):
-    """No legend lies over a line of any axes, except over lines of the legend itself."""
-    figure.canvas.draw()
+    """No legend lies over a line of any axes, in a figure that is drawn."""
     legends = [one for one in figure.findobj(Legend) if one.get_visible()]
     boxes = [legend.get_window_extent() for legend in legends]
     for ax in figure.findobj(mpl.axes.Axes):
@@ -123,9 +122,9 @@ def _two_models(width):
 
 def _classes(width):
     """At most as many panels as there is room for."""
-    ax = _axes(width, 1.5 * width if width < 4 else 1.4 * width)
+    ax = _axes(width, 1.5 * width if width < 4 else 0.9 * width if width < 8 else 1.4 * width)
     options = {"multi_class": "classwise", "random_state": 0, "n_resamples": 20}
-    options["max_panels"] = 1 if width < 4 else 4
+    options["max_panels"] = 1 if width < 4 else 2 if width < 8 else 4
     made = display.ReliabilityDisplay.from_predictions(*several_classes(), ax=ax, **options)
     return made.figure_
 

@@ -49,7 +49,10 @@ def test_what_cannot_be_read_is_found():
         assert_texts_are_clear(figure)
     other.remove()
     ax.plot([0, 1, 2], label="line")
+    ax.legend(loc="lower right")
+    figure.canvas.draw()
     assert_legends_hide_no_curve(figure)
     ax.legend(loc="center")
+    figure.canvas.draw()
     with pytest.raises(AssertionError, match="hides"):
         assert_legends_hide_no_curve(figure)
