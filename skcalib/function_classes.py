@@ -441,8 +441,8 @@ class RKHSBall(_Checked):
     kernel : {"laplacian", "exponential", "total-variation", "rbf"} or callable, \
             default="laplacian"
         Kernel exp(−d/ν) with d = ‖s − t‖₁, with the Euclidean distance, or with the total variation
-        distance ½‖s − t‖₁; or exp(−‖s − t‖₂²/(2ν²)). With two classes all these distances are |s −
-        t|, between probabilities of the positive class. Or a
+        distance ½‖s − t‖₁; or exp(−‖s − t‖₂²/(2ν²)). With two classes all these distances are
+        :math:`|s - t|`, between probabilities of the positive class. Or a
         :class:`sklearn.gaussian_process.kernels.Kernel` without a `WhiteKernel`, or any symmetric
         positive definite function of arrays of shapes (a, c) and (b, c) with values of shape (a,
         b); c is 1 for two classes, otherwise their number.
@@ -466,7 +466,7 @@ class RKHSBall(_Checked):
     \langle c_i, c_j \rangle)^{1/2}`. For more than two classes that is the square root of the
     biased :func:`~skcalib.metrics.squared_kernel_calibration_error`. For two, where residuals
     are numbers instead of vectors, it is the square root of half of that, with the kernel
-    "total-variation", whose distance is |s − t| there too.
+    "total-variation", whose distance is :math:`|s - t|` there too.
 
     The functions are :math:`f = K^{1/2} \beta` at the predictions, with :math:`\|\beta\| \le` the
     radius: nothing is inverted. The cost is :math:`O(m^3)` for m distinct predictions.

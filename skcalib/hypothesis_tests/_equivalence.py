@@ -86,9 +86,10 @@ class EquivalenceTest(HypothesisTest):
     :func:`skcalib.uncertainty.confidence_interval`: the p-value is the larger one of those that
     Student's t and the subsamples give the value `margin`. So it rejects too seldom rather than too
     often, for the limit does not subtract the upward bias of the metric; the size at the margin and
-    the power that were measured are in ``docs/benchmarks/uncertainty_coverage.md``. The relation
-    between limit and p-value holds up to interpolation where (1 − `confidence_level`)
-    (`n_resamples` + 1) is not a whole number. At least 10 samples, or groups, are needed.
+    the power that were measured are in the benchmark "Coverage of confidence intervals, and false
+    alarms of comparisons". The relation between limit and p-value holds up to interpolation where
+    (1 − `confidence_level`) (`n_resamples` + 1) is not a whole number. At least 10 samples, or
+    groups, are needed.
 
     Examples
     --------

@@ -126,7 +126,7 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         Returns
         -------
         names : ndarray of shape (n_classes,) of str
-            "proba_" followed by the class.
+            ``"proba_"`` followed by the class.
         """
         check_is_fitted(self)
         return probability_names(self.classes_)

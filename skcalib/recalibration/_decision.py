@@ -48,7 +48,7 @@ class DecisionRecalibrator(Recalibrator):
 
     Attributes
     ----------
-    shifts_ : ndarray of shape (n_rounds_, n_actions, n_classes)
+    shifts_ : ndarray of shape (n_rounds, n_actions, n_classes)
         What is added in each round to the probabilities of the samples with each action. 0 where
         nothing significant was left.
 

@@ -81,7 +81,7 @@ def export_sql(recalibrator: Any, *, columns: Sequence[str] | None = None) -> li
         The names of the columns that hold the predicted probabilities, in the order of the classes;
         for two classes also the one of the last class alone. They are put in double quotes. By
         default they are those of the data frame that the recalibrator was fitted on, or else
-        "proba_" followed by the class.
+        ``"proba_"`` followed by the class.
 
     Returns
     -------

@@ -197,7 +197,7 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
         Returns
         -------
         names : ndarray of shape (n_classes,) of str
-            "proba_" followed by the class.
+            ``"proba_"`` followed by the class.
         """
         check_is_fitted(self)
         return probability_names(self.classes_)

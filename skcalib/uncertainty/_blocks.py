@@ -51,7 +51,7 @@ def consecutive_blocks(n_samples: int, *, block_length: int | None = None) -> np
     :math:`l \propto n^{1/3}` [1]_. A test needs longer blocks, as Student's t allows for the small
     number of blocks, but nothing for what they miss; :math:`l \propto n^{1/2}` is the order
     that balances a test's two errors [2]_. What either does to the size is in
-    ``docs/benchmarks/uncertainty_coverage.md``.
+    the benchmark "Coverage of confidence intervals, and false alarms of comparisons".
 
     References
     ----------

@@ -184,7 +184,7 @@ def clinical_calibration(
     model; theirs are those of :func:`confidence_interval`, which allow for that. E50 is estimated
     too low if the curve crosses the diagonal by chance: with 100 overconfident predictions its
     interval covered 0.87 instead of 0.95. All coverage that was measured is in
-    ``docs/benchmarks/clinical_calibration.md``.
+    the benchmark "Coverage of the intervals of a clinical validation".
 
     An interval is unbounded (from 0 to ∞ for the O:E ratio) if the measure has no finite value
     without one of the groups: if only one outcome is left, or the predictions separate the

@@ -183,7 +183,8 @@ def compare(
     only if the p-value is at most 1 − `confidence_level` (up to interpolation where that times
     (`n_resamples` + 1)/2, or all of it for one side, is not a whole number). The convexity that
     makes the interval for one model safe between the two cases says less about a difference; the
-    rate of false alarms that was measured is in ``docs/benchmarks/uncertainty_coverage.md``.
+    rate of false alarms that was measured is in the benchmark "Coverage of confidence intervals,
+    and false alarms of comparisons".
 
     **Jackknife.** Interval and p-value are those of Student's t. For a mean over at most 1000
     independent samples of equal weight this is the paired t-test. With blocks of a series as

@@ -187,7 +187,7 @@ def confidence_interval(
     interval. The unbiased squared kernel error vanishes like 1/n; for it :math:`\sqrt{b/n}` is wide
     enough. A callable should converge like :math:`n^{-1/2}`. Convexity does not hold for debiased
     estimates, nor where bins or a bandwidth follow the data. The coverage that was measured is in
-    ``docs/benchmarks/uncertainty_coverage.md``.
+    the benchmark "Coverage of confidence intervals, and false alarms of comparisons".
 
     **Means.** A mean over the samples needs no subsamples: its interval is that of the jackknife
     alone. If the metric is known to be a mean, single samples (or groups) are left out, so that for

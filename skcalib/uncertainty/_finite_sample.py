@@ -72,7 +72,8 @@ def finite_sample_radius(
 
     The interval from estimate − below to estimate + above contains the value of the metric on the
     whole distribution with at least the given probability, whatever the distribution. It needs no
-    resampling and no large n, and it is wide: see ``docs/benchmarks/finite_sample_radius.md``.
+    resampling and no large n, and it is wide: see the benchmark "How loose is the radius that holds
+    at every number of samples?"
 
     Parameters
     ----------
