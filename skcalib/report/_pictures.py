@@ -8,23 +8,16 @@ from typing import Any
 import numpy as np
 
 from .._inputs.predictions import Predictions
-from ..display import ReliabilityDisplay
-from ..metrics import smooth_calibration_witness
+from ..display import ReliabilityDisplay, WitnessDisplay
 
 # More predictions than this are drawn from a random part of them, which looks the same.
 _MOST_DRAWN = 20_000
 
-# The witness changes no faster than the predictions, so as many points of it look like all.
-_MOST_POINTS = 500
-
 # The words that go with a picture name the curve at these shares of the predictions.
 _SHARES = (0.1, 0.5, 0.9)
 
-# The ranges of predictions whose parts of the error are shown.
+# Ranges of predictions, of which the words name the one that most of the error is from.
 _PARTS = 10
-
-# So few points of the witness are marked.
-_FEW_POINTS = 30
 
 _SIZE = (4.2, 4.7)
 
@@ -35,14 +28,16 @@ def pictures(predictions: Predictions) -> dict[str, str]:
         from matplotlib.figure import Figure
     except ImportError:
         return {}
+    n = len(predictions.label)
     what = "probability" if predictions.is_binary else "confidence"
+    drawn, part = predictions, ""
+    if n > _MOST_DRAWN:
+        drawn = predictions.take(np.random.default_rng(0).permutation(n)[:_MOST_DRAWN])
+        part = f" (of {_MOST_DRAWN} samples, chosen at random)"
+    figures = [Figure(figsize=_SIZE, layout="constrained") for _ in range(2)]
     return {
-        f"How often each {what} came true": _reliability(
-            predictions, what, Figure(figsize=_SIZE, layout="constrained")
-        ),
-        f"Where the model errs: the witness over the {what}": _witness(
-            _binary(predictions), what, Figure(figsize=_SIZE, layout="constrained")
-        ),
+        f"How often each {what} came true{part}": _reliability(drawn, what, figures[0]),
+        "Where, and in which direction, the model errs": _witness(predictions, what, figures[1]),
     }
 
 
@@ -51,9 +46,6 @@ def _binary(predictions: Predictions) -> Predictions:
 
 
 def _reliability(predictions: Predictions, what: str, figure: Any) -> str:
-    n = len(predictions.label)
-    if n > _MOST_DRAWN:
-        predictions = predictions.take(np.random.default_rng(0).permutation(n)[:_MOST_DRAWN])
     names = _names(predictions)
     display = ReliabilityDisplay.from_predictions(
         names[predictions.label],
@@ -83,29 +75,26 @@ def _reliability(predictions: Predictions, what: str, figure: Any) -> str:
 
 
 def _witness(predictions: Predictions, what: str, figure: Any) -> str:
-    found: Any = smooth_calibration_witness(
-        predictions.label, predictions.proba, sample_weight=predictions.weight, labels=[0, 1]
+    names = _names(predictions)
+    display = WitnessDisplay.from_predictions(
+        names[predictions.label],
+        predictions.proba if predictions.is_binary else predictions.simplex,
+        sample_weight=predictions.weight,
+        labels=names,
+        ax=figure.subplots(),
     )
-    points, values = found
-    kept = np.unique(np.linspace(0, len(points) - 1, _MOST_POINTS).astype(int))
-    part = np.minimum((predictions.proba * _PARTS).astype(int), _PARTS - 1)
-    seen = values[np.searchsorted(points, predictions.proba)] * predictions.signed_mass
-    error = np.bincount(part, seen, _PARTS)  # they sum to the smooth calibration error
-    upper, lower = figure.subplots(2, sharex=True)
-    for ax in (upper, lower):
-        ax.axhline(0, color="0.5", linewidth=1)
-    upper.plot(points[kept], values[kept], marker="." if len(kept) < _FEW_POINTS else None)
-    upper.set(xlim=(0, 1), ylim=(-1.05, 1.05), ylabel="witness\n(> 0: outcomes more frequent)")
-    lower.bar((np.arange(_PARTS) + 0.5) / _PARTS, error, width=0.9 / _PARTS)
-    lower.set(xlabel=f"predicted {what}", ylabel="part of the smooth\ncalibration error")
-    high, low, most = int(np.argmax(values)), int(np.argmin(values)), int(np.argmax(error))
+    points, values = display.predicted, display.witness
+    high, low = int(np.argmax(values)), int(np.argmin(values))
+    part = np.minimum((points * _PARTS).astype(int), _PARTS - 1)
+    error = np.bincount(part, values * display.residual, _PARTS)  # they sum to the error
+    most = int(np.argmax(error))
     return _svg(
         figure,
         "witness",
         f"The witness is highest, {values[high]:.2g}, at a {what} of {points[high]:.3g}, and "
         f"lowest, {values[low]:.2g}, at {points[low]:.3g}: outcomes are more frequent than "
         "predicted where it is above 0, or higher than elsewhere, and less frequent where it is "
-        f"below. Of the smooth calibration error of {error.sum():.3g}, {error[most]:.2g} is from "
+        f"below. Of the smooth calibration error of {display.error:.3g}, {error[most]:.2g} is from "
         f"predictions between {most / _PARTS:g} and {(most + 1) / _PARTS:g}.",
     )
 
