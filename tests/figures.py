@@ -19,6 +19,7 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 from skcalib import datasets, display
+from skcalib.hypothesis_tests import CalibrationTest
 
 WIDTHS = (2.2, 4.0, 8.0)
 
@@ -157,6 +158,26 @@ def _forecasts(name, **options):
     return draw
 
 
+def _witness(*models):
+    def draw(width):
+        ax = _axes(width, 1.1 * width if width > 3 else 1.6 * width)
+        for name, data in models:
+            display.WitnessDisplay.from_predictions(*data, name=name, ax=ax)
+        return ax.figure
+
+    return draw
+
+
+def _null_distribution(statistic, ratio):
+    def draw(width):
+        label, proba = two_classes(sharpness=1.5)
+        test = CalibrationTest(statistic, n_resamples=199, random_state=0).fit(proba, label)
+        ax = _axes(width, ratio * width if width > 3 else 3.5 * ratio * width)
+        return display.NullDistributionDisplay.from_test(test, name="forest", ax=ax).figure_
+
+    return draw
+
+
 def _local(width):
     y, forecast, positions = datasets.make_spatial_forecasts(200, random_state=0)
     options = {"given": positions, "n_cells": 5, "n_resamples": 9, "random_state": 0}
@@ -170,6 +191,8 @@ FIGURES = {
     "decisions_loss": _decisions("loss"),
     "decisions_net_benefit": _decisions("net-benefit"),
     "local_calibration": _local,
+    "null_distribution": _null_distribution("log_loss", 0.7),
+    "null_distribution_omnibus": _null_distribution("omnibus", 1.1),
     "pit_histogram": _forecasts("PITHistogramDisplay"),
     "quantile_reliability": _forecasts("QuantileReliabilityDisplay"),
     "reliability": _reliability(*two_classes()),
@@ -180,6 +203,10 @@ FIGURES = {
     "reliability_two_models": _two_models,
     "reliability_classes": _classes,
     "reliability_subgroups": _subgroups,
+    "witness": _witness((None, two_classes())),
+    "witness_two_models": _witness(
+        ("forest", two_classes()), ("logistic", two_classes(sharpness=0.5))
+    ),
 }
 
 

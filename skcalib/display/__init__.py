@@ -2,6 +2,7 @@
 
 from ._decisions import DecisionDisplay
 from ._local_calibration import LocalCalibrationDisplay
+from ._null_distribution import NullDistributionDisplay
 from ._pit_histogram import PITHistogramDisplay
 from ._quantile_reliability import QuantileReliabilityDisplay
 from ._reliability import ReliabilityDisplay
@@ -12,6 +13,7 @@ from ._witness import WitnessDisplay
 __all__ = [
     "DecisionDisplay",
     "LocalCalibrationDisplay",
+    "NullDistributionDisplay",
     "PITHistogramDisplay",
     "QuantileReliabilityDisplay",
     "ReliabilityCurve",
