@@ -4,7 +4,10 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from sklearn.base import clone
+from sklearn.utils.estimator_checks import check_estimator
+from test_estimator_laws import EXPECTED_OF_ALL, REFUSALS, causes
 
 from skcalib._inputs.by import check_by
 from skcalib._inputs.checks import check_predictions
@@ -231,6 +234,36 @@ def test_bad_input(options, arguments, message):
         SubgroupCalibrationTest(n_resamples=9, **options).fit(
             [0.2, 0.7, 0.4, 0.1], [0, 1, 1, 0], **arguments
         )
+
+
+class OfFirstColumn(SubgroupCalibrationTest):
+    """Finds the subgroups itself, as the checks of scikit-learn pass none."""
+
+    def fit(self, X, y, sample_weight=None):
+        array = np.asarray(X)
+        by = np.zeros(len(array) if array.ndim else X.shape[0], dtype=bool)
+        if array.dtype.kind == "f" and array.size:
+            by = array.reshape(len(array), -1)[:, 0] > 0.5
+        return super().fit(X, y, sample_weight, by=by)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_probability_estimators_fail_declared_checks_only():
+    results = check_estimator(
+        OfFirstColumn(n_resamples=9, random_state=0),
+        expected_failed_checks=EXPECTED_OF_ALL,
+        on_fail=None,
+        on_skip=None,
+    )
+    assert {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"} == {}
+    refused = [" | ".join(causes(r["exception"])) for r in results if r["status"] == "xfail"]
+    assert [text for text in refused if not any(one in text for one in REFUSALS)] == []
+
+
+def test_by_can_be_routed():
+    with sklearn.config_context(enable_metadata_routing=True):
+        test = SubgroupCalibrationTest().set_fit_request(by=True, groups=True)
+        assert test.get_metadata_routing().fit.requests["by"] is True
 
 
 @pytest.mark.slow
