@@ -82,6 +82,7 @@ def narrowest_end(curves: list[ReliabilityCurve]) -> float:
 
 def set_axes(ax: Any, scale: str, end: float) -> None:
     """Limits and scale of both axes."""
+    check_same_scale(ax, scale)
     ax.set_box_aspect(1)
     if scale == "linear":
         from matplotlib.ticker import MaxNLocator
@@ -158,3 +159,13 @@ def _round_down(value):
     """The largest of 1, 2, 5, 10, … that is not larger, in any power of ten."""
     power = 10.0 ** np.floor(np.log10(value))
     return max(step * power for step in (1, 2, 5) if step * power <= value * (1 + 1e-9))
+
+
+def check_same_scale(ax: Any, scale: str) -> None:
+    """Models on the same axes share their scale."""
+    found = "linear" if ax.get_xscale() == "linear" else "logit"
+    if curves_on(ax) and found != scale:
+        raise ValueError(
+            f"scale must be that of the other models on the axes, {found!r}; found {scale!r}. Pass "
+            f"scale={found!r}, or other axes."
+        )

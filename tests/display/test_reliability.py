@@ -318,6 +318,8 @@ def test_logit_axes_show_0_and_1():
     assert curve.edges[1] == pytest.approx(1e-4)
     ticks = [text.get_text() for text in ax.get_yticklabels()]
     assert {"0", "0.01", "0.5", "0.99", "1"} <= set(ticks)
+    with pytest.raises(ValueError, match="scale must be that of the other models"):
+        ReliabilityDisplay.from_predictions(label, proba, ax=ax, **QUICK)
     wider = ReliabilityDisplay.from_predictions(label, proba**2, scale="logit", ax=ax, **QUICK)
     assert wider.ax_.transData.transform((1e-8, 0))[0] > wider.ax_.transData.transform((0, 0))[0]
 
