@@ -35,7 +35,11 @@ class Grid:
             return cls(axes)
         n_columns = n_columns or min(_MOST_COLUMNS, ceil(n_panels**0.5))
         n_rows = ceil(n_panels / n_columns)
-        shape = {"nrows": n_rows + 1, "ncols": n_columns, "height_ratios": [1] * n_rows + [0.01]}
+        shape: dict[str, Any] = {
+            "nrows": n_rows + 1,
+            "ncols": n_columns,
+            "height_ratios": [1] * n_rows + [0.01],
+        }
         if ax is None:
             import matplotlib.pyplot as plt
 
