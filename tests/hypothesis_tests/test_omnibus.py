@@ -434,15 +434,15 @@ def rejections(n_repetitions, level, make, *, with_groups, **options):
 @pytest.mark.parametrize("n_classes", [2, 3, 10])
 @pytest.mark.parametrize("statistic", ["omnibus", "skce", "log_loss"])
 def test_size_with_groups(n_classes, statistic):
-    repetitions, level = 500, 0.1
+    repetitions, level = 200, 0.1
 
     def make(rng):
-        return grouped_problem(rng, 40, 0.3, n_classes)
+        return grouped_problem(rng, 25, 0.3, n_classes)
 
     rate = rejections(repetitions, level, make, with_groups=True, statistic=statistic)
     assert rate <= level + 4 * np.sqrt(level * (1 - level) / repetitions)
-    ignored = rejections(100, level, make, with_groups=False, statistic=statistic)
-    assert ignored > 0.3  # a test that takes the samples for independent
+    ignored = rejections(60, level, make, with_groups=False, statistic=statistic)
+    assert ignored > 2 * level  # a test that takes the samples for independent
 
 
 @pytest.mark.slow
@@ -451,7 +451,7 @@ def test_size_with_groups(n_classes, statistic):
 @pytest.mark.parametrize("concentration", [1.0, 0.01])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_size_of_the_omnibus(n_classes, n, concentration, weighted):
-    repetitions, level = 400, 0.1
+    repetitions, level = (400 if n < 500 else 100), 0.1
     rejected = 0
     for seed in range(repetitions):
         rng = np.random.default_rng(seed)

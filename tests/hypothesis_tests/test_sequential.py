@@ -131,7 +131,7 @@ def test_evidence_of_several_sites():
 @pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_size_under_weekly_looks(n_classes):
-    repetitions, level = 150, 0.1
+    repetitions, level = 60, 0.1
     rejected = 0
     for seed in range(repetitions):
         test = SequentialCalibrationTest(windows=(300,))
