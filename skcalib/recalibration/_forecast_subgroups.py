@@ -57,6 +57,9 @@ class SubgroupForecastRecalibrator(TransformerMixin, BaseEstimator):
         The subgroups in their order: values of the column, or tuples of one value for each of
         several columns; None stands for a missing value.
 
+    subgroup_columns_ : list
+        Names of the columns that make the subgroups.
+
     See Also
     --------
     SubgroupRecalibrator : The same for probabilities of classes.
@@ -142,6 +145,7 @@ class SubgroupForecastRecalibrator(TransformerMixin, BaseEstimator):
         data = check_forecasts(y, X, sample_weight=sample_weight, names=("y", "X"))
         subgroups = check_by(by, np.shape(y)[0], sample_weight)
         self.subgroups_ = list(subgroups.labels)
+        self.subgroup_columns_ = list(subgroups.names)
         chosen = AutoForecastRecalibrator() if self.recalibrator is None else self.recalibrator
         self.recalibrator_ = fitted_on(chosen, data)
         self.subgroup_recalibrators_ = {

@@ -67,6 +67,9 @@ class SubgroupRecalibrator(ClassifierMixin, TransformerMixin, BaseEstimator):
         The subgroups in their order: values of the column, or tuples of one value for each of
         several columns; None stands for a missing value.
 
+    subgroup_columns_ : list
+        Names of the columns that make the subgroups.
+
     prior_weight_ : float
         The weight that was used.
 
@@ -168,6 +171,7 @@ class SubgroupRecalibrator(ClassifierMixin, TransformerMixin, BaseEstimator):
         subgroups = check_by(by, np.shape(y)[0], sample_weight)
         self.classes_ = predictions.classes
         self.subgroups_ = list(subgroups.labels)
+        self.subgroup_columns_ = list(subgroups.names)
         chosen = AutoRecalibrator() if self.recalibrator is None else self.recalibrator
         self.recalibrator_ = fitted_on_rows(chosen, fit_data(predictions))
         moved = self._common(predictions.matrix)
@@ -363,7 +367,7 @@ def rows_of_known(
 ) -> Iterable[tuple[np.ndarray, Any]]:
     """The rows of each known subgroup that occurs, with what is known of it."""
     subgroups = check_by(by, n)
-    check_like_fitted(subgroups, estimator.subgroups_)
+    check_like_fitted(subgroups, estimator.subgroups_, estimator.subgroup_columns_)
     code = subgroups.codes_among(known)
     for k, value in enumerate(known.values()):
         rows = np.flatnonzero(code == k)
@@ -371,16 +375,18 @@ def rows_of_known(
             yield rows, value
 
 
-def check_like_fitted(subgroups: Subgroups, known: list[Any]) -> None:
+def check_like_fitted(subgroups: Subgroups, known: list[Any], columns: list[Any]) -> None:
     """Labels of another type, or of other columns, would all be taken for unknown subgroups."""
     found, expected = _kinds(subgroups.labels), _kinds(known)
-    if len(found) != len(expected) or any(
-        new and old and not new & old for new, old in zip(found, expected, strict=True)
-    ):
+    same_types = len(found) == len(expected) and all(
+        not new or not old or new & old for new, old in zip(found, expected, strict=True)
+    )
+    in_other_order = list(subgroups.names) != columns and set(subgroups.names) == set(columns)
+    if not same_types or in_other_order:
         raise ValueError(
-            "by must have the columns that it had at fit, in the same order and of the same types; "
-            f"found subgroups such as {subgroups.labels[0]!r}, while those of fit are "
-            f"{listed(known)}. Pass the same columns."
+            "by must have the columns that it had at fit, in the same order and of the same types: "
+            f"{listed(columns)}, with subgroups {listed(known)}; found {listed(subgroups.names)}, "
+            f"with subgroups such as {subgroups.labels[0]!r}. Pass the same columns."
         )
 
 

@@ -249,3 +249,17 @@ def test_subgroups_of_another_kind_are_refused_after_fit(by):
     with pytest.raises(ValueError, match="by must have the columns that it had at fit"):
         recalibrator.predict_proba(proba[:2], by=by)
     assert recalibrator.predict_proba(proba[:2], by=[None, None]).shape == (2, 2)
+
+
+def test_columns_in_another_order_are_refused_after_fit():
+    y, proba = random_problem(np.random.default_rng(0), 20, 2)
+    by = {"sex": ["f", "m"] * 10, "site": ["x"] * 10 + ["y"] * 10}
+    recalibrator = SubgroupRecalibrator(IdentityRecalibrator(), prior_weight=1).fit(proba, y, by=by)
+    assert recalibrator.subgroup_columns_ == ["sex", "site"]
+    with pytest.raises(
+        ValueError, match=r"in the same order .*\['sex', 'site'\].*\['site', 'sex'\]"
+    ):
+        recalibrator.predict_proba(proba, by=dict(reversed(by.items())))
+    unnamed = np.column_stack(list(by.values()))
+    expected = recalibrator.predict_proba(proba, by=by)
+    np.testing.assert_array_equal(recalibrator.predict_proba(proba, by=unnamed), expected)
