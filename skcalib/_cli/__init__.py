@@ -1,4 +1,4 @@
-"""The command line: ``python -m skcalib demo`` and ``python -m skcalib report FILE``."""
+"""The command line: ``skcalib demo`` and ``skcalib report FILE``, also ``python -m skcalib``."""
 
 from .commands import main
 

@@ -37,7 +37,7 @@ class Stage(NamedTuple):
 
 def run(path: str) -> Iterator[str]:
     """The text of each problem as soon as it is known; at last the figure is written."""
-    check_matplotlib_support("python -m skcalib demo")
+    check_matplotlib_support("skcalib demo")
     outcomes = {}
     for title, stages in _problems():
         outcomes[title] = stages

@@ -1,4 +1,4 @@
-"""Outcomes and forecasts from a file of comma-separated values."""
+"""Outcomes and forecasts from a table."""
 
 import re
 from collections.abc import Sequence
@@ -8,29 +8,30 @@ import numpy as np
 from .._inputs.arrays import listed
 from ..forecasts import EnsembleForecast, GaussianForecast, QuantileForecast
 from ..forecasts._base import Forecast
-from .files import as_numbers, columns_in_parts
+from .files import Rows, as_numbers
+from .further import Table
 
 # A number at the end of a column's name, as in q0.05, p05, 2.5% or quantile_97.5
 _LEVEL = re.compile(r"([0-9]*\.?[0-9]+)\s*(%?)$")
 
 
 def read_moments(
-    path: str, label_column: str, mean_column: str, std_column: str
+    table: Table, label_column: str, mean_column: str, std_column: str
 ) -> tuple[np.ndarray, Forecast]:
     """Outcomes (n,), and normal forecasts."""
-    outcome, numbers, lines = _numbers(path, label_column, [mean_column, std_column])
+    outcome, numbers, rows = _numbers(table, label_column, [mean_column, std_column])
     mean, std = numbers.T
     if (std <= 0).any():
         row = int(np.argmax(std <= 0))
         raise ValueError(
             f"Column {std_column!r} must hold a positive standard deviation in every row; found "
-            f"{std[row]:.6g} in line {lines[row]}. Remove or repair the row."
+            f"{std[row]:.6g} in {rows.name(row)}. Remove or repair the row."
         )
     return outcome, GaussianForecast(mean, std)
 
 
 def read_members(
-    path: str, label_column: str, member_columns: Sequence[str]
+    table: Table, label_column: str, member_columns: Sequence[str]
 ) -> tuple[np.ndarray, Forecast]:
     """Outcomes (n,), and ensembles that they are taken to be exchangeable with."""
     if len(member_columns) < 2:
@@ -38,12 +39,12 @@ def read_members(
             f"--members must name at least two columns; found {listed(member_columns)}. One number "
             "for each row is a prediction without a distribution."
         )
-    outcome, members, _ = _numbers(path, label_column, member_columns)
+    outcome, members, _ = _numbers(table, label_column, member_columns)
     return outcome, EnsembleForecast(members)
 
 
 def read_quantiles(
-    path: str,
+    table: Table,
     label_column: str,
     quantile_columns: Sequence[str],
     levels: Sequence[float] | None = None,
@@ -53,36 +54,37 @@ def read_quantiles(
     The levels are those given, or the numbers at the ends of the names of the columns.
     """
     names, level = _in_order(quantile_columns, levels)
-    outcome, quantiles, lines = _numbers(path, label_column, names)
+    outcome, quantiles, rows = _numbers(table, label_column, names)
     falls = np.diff(quantiles, axis=1) < 0
     if falls.any():
         row, k = (int(index) for index in np.argwhere(falls)[0])
         raise ValueError(
             f"The quantiles of a row must not cross; found {quantiles[row, k]:.6g} in column "
-            f"{names[k]!r} and {quantiles[row, k + 1]:.6g} in column {names[k + 1]!r}, in line "
-            f"{lines[row]}. Sort the quantiles of each row."
+            f"{names[k]!r} and {quantiles[row, k + 1]:.6g} in column {names[k + 1]!r}, in "
+            f"{rows.name(row)}. Sort the quantiles of each row."
         )
     return outcome, QuantileForecast(quantiles, level)
 
 
 def _numbers(
-    path: str, label_column: str, names: Sequence[str]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Outcomes (n,), the columns of the forecasts (n, m), and the numbers of the lines (n,)."""
+    table: Table, label_column: str, names: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray, Rows]:
+    """Outcomes (n,), the columns of the forecasts (n, m), and where they are in the file."""
     wanted = [label_column, *names]
-    parts, lines = [], []
-    for part_lines, *texts in columns_in_parts(path, wanted):
+    parts: list[np.ndarray] = []
+    numbers: list[int] = []
+    for rows, *texts in table.parts(wanted):
         parts.append(
             np.column_stack(
                 [
-                    as_numbers(part_lines, column, name, "a number", np.isfinite)
+                    as_numbers(rows, column, name, "a number", np.isfinite)
                     for name, column in zip(wanted, texts, strict=True)
                 ]
             )
         )
-        lines.append(np.array(part_lines))
-    numbers = np.concatenate(parts)
-    return numbers[:, 0], numbers[:, 1:], np.concatenate(lines)
+        numbers += rows.numbers
+    values = np.concatenate(parts)
+    return values[:, 0], values[:, 1:], Rows(rows.word, numbers)
 
 
 def _in_order(

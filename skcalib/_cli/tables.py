@@ -1,4 +1,4 @@
-"""Labels and probabilities from a file of comma-separated values."""
+"""Labels and probabilities from a table."""
 
 import contextlib
 import re
@@ -8,9 +8,8 @@ import numpy as np
 
 from .._inputs.arrays import listed
 from .._inputs.probabilities import SUM_TOLERANCE, divide_by_sums
-from .files import as_numbers, columns_in_parts
-
-_MISSING = {"", "na", "n/a", "nan", "null", "<na>", "#n/a"}
+from .files import Rows, as_numbers
+from .further import Table, is_missing
 
 # A larger miss is refused. Rounding can cause one if there are many classes and few digits, but
 # dividing by the sum would not bring back what was rounded away.
@@ -18,35 +17,35 @@ _LARGEST_MISS = 0.05
 
 
 def read_predictions(
-    path: str, label_column: str, proba_columns: Sequence[str], positive: str | None = None
+    table: Table, label_column: str, proba_columns: Sequence[str], pos_label: str | None = None
 ) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """Labels (n,), probabilities (n,) or (n, K), and the classes in the order of the columns.
 
-    One column of probabilities is of the class `positive` (by default the larger of two labels).
+    One column of probabilities is of the class `pos_label` (by default the larger of two labels).
     Several columns are named like the labels, possibly after a common prefix that ends in a
-    separator: "proba_cat", "proba_dog". Labels that are whole numbers are the same however they
-    are written: "1", "01" and "1.0".
+    separator or before a number: "proba_cat", "proba_dog"; "p0", "p1". Labels that are whole
+    numbers are the same however they are written: "1", "01" and "1.0".
 
     The sum of a row may miss 1 by what rounding to the digits of the file makes; it is then divided
     by its sum.
     """
-    if len(proba_columns) > 1 and positive is not None:
+    if len(proba_columns) > 1 and pos_label is not None:
         raise ValueError(
-            f"--positive is for a single column of probabilities; found {len(proba_columns)} "
+            f"--pos-label is for a single column of probabilities; found {len(proba_columns)} "
             "columns. Leave it out."
         )
     labels: list[str] = []
     parts: list[np.ndarray] = []
     spellings = _Spellings()
-    for lines, label_texts, *texts in columns_in_parts(path, [label_column, *proba_columns]):
-        labels += _labels(lines, label_texts, label_column, spellings)
+    for rows, label_texts, *texts in table.parts([label_column, *proba_columns]):
+        labels += _labels(rows, label_texts, label_column, spellings)
         named = zip(proba_columns, texts, strict=True)
-        columns = [_probabilities(lines, column, name) for name, column in named]
+        columns = [_probabilities(rows, column, name) for name, column in named]
         many = len(columns) > 1
-        parts.append(_summing_to_1(lines, np.column_stack(columns), texts) if many else columns[0])
+        parts.append(_summing_to_1(rows, np.column_stack(columns), texts) if many else columns[0])
     observed = sorted(set(labels))
     if len(proba_columns) == 1:
-        classes = _two_classes(observed, positive)
+        classes = _two_classes(observed, pos_label)
     else:
         classes = _classes_of_columns(observed, proba_columns)
     return np.array(labels, dtype=object), np.concatenate(parts), classes
@@ -57,7 +56,7 @@ class _Spellings(dict):
 
     def __missing__(self, text: str) -> str | None:
         label = text.strip()
-        self[text] = None if label.lower() in _MISSING else _canonical(label)
+        self[text] = None if is_missing(label) else _canonical(label)
         return self[text]
 
 
@@ -70,26 +69,22 @@ def _canonical(label: str) -> str:
     return f"-{digits}" if sign == "-" and digits != "0" else digits
 
 
-def _labels(
-    lines: Sequence[int], texts: Sequence[str], name: str, spellings: _Spellings
-) -> list[str]:
+def _labels(rows: Rows, texts: Sequence[str], name: str, spellings: _Spellings) -> list[str]:
     labels = [spellings[text] for text in texts]
     if None in labels:
         row = labels.index(None)
         raise ValueError(
-            f"Column {name!r} must hold a label in every row; found {texts[row]!r} in line "
-            f"{lines[row]}. Remove the rows without a label."
+            f"Column {name!r} must hold a label in every row; found {texts[row]!r} in "
+            f"{rows.name(row)}. Remove the rows without a label."
         )
     return labels
 
 
-def _probabilities(lines: Sequence[int], texts: Sequence[str], name: str) -> np.ndarray:
-    return as_numbers(lines, texts, name, "a probability in [0, 1]", lambda p: (p >= 0) & (p <= 1))
+def _probabilities(rows: Rows, texts: Sequence[str], name: str) -> np.ndarray:
+    return as_numbers(rows, texts, name, "a probability in [0, 1]", lambda p: (p >= 0) & (p <= 1))
 
 
-def _summing_to_1(
-    lines: Sequence[int], proba: np.ndarray, texts: Sequence[Sequence[str]]
-) -> np.ndarray:
+def _summing_to_1(rows: Rows, proba: np.ndarray, texts: Sequence[Sequence[str]]) -> np.ndarray:
     """Rows divided by their sums, which may miss 1 by what rounding to the digits makes."""
     total = proba.sum(axis=1)
     miss = np.abs(total - 1)
@@ -99,10 +94,10 @@ def _summing_to_1(
     row = int(np.argmax(miss - tolerance))
     if miss[row] > tolerance[row] * (1 + 1e-9):
         raise ValueError(
-            f"The probabilities of a row must sum to 1; found a sum of {total[row]:.6g} in line "
-            f"{lines[row]}, which rounding to the digits of the file does not explain. Name the "
-            "columns of all classes, and write their values with more digits or divided by their "
-            "sum."
+            f"The probabilities of a row must sum to 1; found a sum of {total[row]:.6g} in "
+            f"{rows.name(row)}, which rounding to the digits of the file does not explain. Name "
+            "the columns of all classes, and write their values with more digits or divided by "
+            "their sum."
         )
     return divide_by_sums(proba, total)
 
@@ -124,10 +119,10 @@ def _rounding(proba: np.ndarray, texts: Sequence[Sequence[str]]) -> np.ndarray:
     return 0.5 * 10.0 ** np.maximum(-decimals, magnitude - significant)
 
 
-def _two_classes(observed: list[str], positive: str | None) -> list[str]:
+def _two_classes(observed: list[str], pos_label: str | None) -> list[str]:
     with contextlib.suppress(ValueError):  # words stay in the order of the alphabet
         observed = sorted(observed, key=float)
-    if positive is None:
+    if pos_label is None:
         if len(observed) == 2:
             return observed
         if set(observed) <= {"0", "1"}:
@@ -135,15 +130,15 @@ def _two_classes(observed: list[str], positive: str | None) -> list[str]:
         raise ValueError(
             f"One column of probabilities is for two labels; found {len(observed)}: "
             f"{listed(observed)}. Pass one column for each class, or name the class of the column "
-            "with --positive."
+            "with --pos-label."
         )
-    positive = _canonical(positive)
-    others = [label for label in observed if label != positive]
+    pos_label = _canonical(pos_label)
+    others = [label for label in observed if label != pos_label]
     if len(observed) > 2 or len(others) > 1:
         raise ValueError(
-            f"--positive {positive!r} must be one of two labels; found {listed(observed)}."
+            f"--pos-label {pos_label!r} must be one of two labels; found {listed(observed)}."
         )
-    return [*(others or [f"not {positive}"]), positive]
+    return [*(others or [f"not {pos_label}"]), pos_label]
 
 
 def _classes_of_columns(observed: list[str], columns: Sequence[str]) -> list[str]:
@@ -152,7 +147,7 @@ def _classes_of_columns(observed: list[str], columns: Sequence[str]) -> list[str
     shared = [
         prefix
         for prefix in prefixes
-        if not prefix[-1:].isalnum() and all(name.startswith(prefix) for name in columns)
+        if all(name.startswith(prefix) for name in columns) and _ends_a_prefix(prefix, columns)
     ]
     candidates = [[_canonical(name[len(prefix) :]) for name in columns] for prefix in shared]
     for classes in candidates:
@@ -162,4 +157,12 @@ def _classes_of_columns(observed: list[str], columns: Sequence[str]) -> list[str
     raise ValueError(
         f"Every label must match a column of probabilities; found {listed(unknown)}, and columns "
         f"for {listed(candidates[0])}. Name each column like its label, or proba_ and the label."
+    )
+
+
+def _ends_a_prefix(prefix: str, columns: Sequence[str]) -> bool:
+    """Whether names of classes may begin behind it: "p_" of "p_cat", and "p" of "p0", "p1"."""
+    rests = [name[len(prefix) :] for name in columns]
+    return not prefix[-1:].isalnum() or (
+        prefix[-1].isalpha() and all(rest[:1].isdigit() for rest in rests)
     )

@@ -1,9 +1,16 @@
 """The command line prints the report and the demo, and explains every mistake in a table."""
 
+import csv
+import importlib
+import io
+import json
 import os
 import subprocess
 import sys
+import tomllib
 from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,9 +19,12 @@ from problems import random_problem
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 
+import skcalib
 from skcalib._cli import main
 from skcalib._cli.demo import Stage, _summary
+from skcalib._cli.further import Table
 from skcalib._cli.tables import read_predictions
+from skcalib._cli.terminal import escaped_json
 from skcalib._inputs.probabilities import check_probabilities
 from skcalib.report import calibration_report
 
@@ -34,6 +44,12 @@ def table(tmp_path):
     return write
 
 
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr("skcalib.report._numbers._N_RESAMPLES", 9)
+    monkeypatch.setattr("skcalib.report._report.recalibration_gain", lambda *_: None)
+
+
 def run(capsys, *arguments):
     status = main(list(arguments))
     output = capsys.readouterr()
@@ -50,11 +66,12 @@ def test_report_of_one_column(table, capsys):
 
 def test_report_of_the_other_class(table, capsys):
     label, proba = random_problem(np.random.default_rng(0), 100)
-    path = table(pd.DataFrame({"y": np.array(["yes", "no"])[label], "p": proba}))
-    arguments = ["report", path, "--label", "y", "--proba", "p", "--positive", "no", "--seed", "3"]
+    names = np.array(["yes", "no"])
+    path = table(pd.DataFrame({"y": names[label], "p": proba}))
+    arguments = ["report", path, "--label", "y", "--proba", "p", "--pos-label", "no", "--seed", "3"]
     status, out, _ = run(capsys, *arguments)
     assert status == 0
-    assert out == f"{calibration_report(label, proba, random_state=3)}\n"
+    assert out == f"{calibration_report(names[label], proba, labels=names, random_state=3)}\n"
 
 
 @pytest.mark.parametrize("prefix", ["", "proba_", "P of "])
@@ -84,7 +101,7 @@ def test_one_label_only(table, capsys):
     path = table("y,p\n1,0.5\n1,0.9\n")
     assert run(capsys, "report", path, "--label", "y", "--proba", "p")[0] == 0
     path = table("y,p\nb,0.5\nb,0.9\n")
-    arguments = ["report", path, "--label", "y", "--proba", "p", "--positive", "b"]
+    arguments = ["report", path, "--label", "y", "--proba", "p", "--pos-label", "b"]
     assert run(capsys, *arguments)[0] == 0
 
 
@@ -105,9 +122,9 @@ def test_labels_are_compared_as_they_are_written(table, capsys):
     def report(text, *options):
         return run(capsys, "report", table(text), "--label", "y", *options)
 
-    status, out, _ = report("y,p\n1.0,0.9\n1.0,0.8\n", "--proba", "p", "--positive", "1.0")
+    status, out, _ = report("y,p\n1.0,0.9\n1.0,0.8\n", "--proba", "p", "--pos-label", "1.0")
     assert (status, "accuracy" + 43 * " " + "1.0000" in out) == (0, True)
-    assert report("y,p\n1.0,0.9\n0.0,0.8\n", "--proba", "p", "--positive", "1.0")[0] == 0
+    assert report("y,p\n1.0,0.9\n0.0,0.8\n", "--proba", "p", "--pos-label", "1.0")[0] == 0
     text = "y,0.0,1.0,2.0\n0.0,0.5,0.25,0.25\n2.0,0,0,1\n"
     assert report(text, "--proba", "0.0", "1.0", "2.0")[0] == 0
     text = "y,proba_007,proba_008\n007,0.5,0.5\n008,0.25,0.75\n"
@@ -126,7 +143,7 @@ def test_demo_without_matplotlib(monkeypatch, capsys):
 
 MISTAKES = {
     "unknown column": ("y,p\n1,0.5\n", ["q"], "has no column 'q'; its columns are ['y', 'p']"),
-    "semicolons": ("y;p\n1;0.5\n", ["p"], "Values are separated by commas"),
+    "another separator": ("y:p\n1:0.5\n", ["p"], "are taken to be separated by ','; --sep names"),
     "missing probability": ("y,p\n1,0.5\n0,\n", ["p"], "found nothing in line 3"),
     "nan": ("y,p\n1,0.5\n0,nan\n", ["p"], "'p' must hold a probability in [0, 1]"),
     "lines": ('y,p,note\n1,0.5,"a\nb"\n\n\n0,x,c\n', ["p"], "found 'x' in line 6"),
@@ -146,7 +163,7 @@ MISTAKES = {
         ["p"],
         "for two labels; found 3: ['a', 'b', 'c']",
     ),
-    "one label": ("y,p\na,0.5\n", ["p"], "--positive"),
+    "one label": ("y,p\na,0.5\n", ["p"], "--pos-label"),
     "short row": ("y,p\n1,0.5\n0\n", ["p"], "found 1 in line 3"),
     "no rows": ("y,p\n", ["p"], "at least one row"),
     "empty": ("", ["p"], "is empty; its first line must name the columns"),
@@ -167,12 +184,12 @@ def test_mistakes_have_a_message_and_status_2(text, columns, message, table, cap
 
 def test_mistakes_of_positive(table, capsys):
     path = table("y,p\na,0.5\nb,0.3\n")
-    arguments = ["report", path, "--label", "y", "--proba", "p", "--positive", "c"]
+    arguments = ["report", path, "--label", "y", "--proba", "p", "--pos-label", "c"]
     status, _, err = run(capsys, *arguments)
     assert status == 2
-    assert "--positive 'c' must be one of two labels; found ['a', 'b']" in err
+    assert "--pos-label 'c' must be one of two labels; found ['a', 'b']" in err
     path = table("y,p_a,p_b\na,0.5,0.5\n")
-    arguments = ["report", path, "--label", "y", "--proba", "p_a", "p_b", "--positive", "a"]
+    arguments = ["report", path, "--label", "y", "--proba", "p_a", "p_b", "--pos-label", "a"]
     assert run(capsys, *arguments)[0] == 2
 
 
@@ -191,6 +208,23 @@ def test_command_line_without_arguments_shows_usage():
     assert "usage: python -m skcalib" in done.stderr
 
 
+def test_the_program_goes_by_the_name_it_was_called_by(monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["/usr/bin/skcalib"])
+    with pytest.raises(SystemExit) as ended:
+        run(capsys, "report")
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("usage: skcalib report FILE --label COLUMN")
+    with pytest.raises(SystemExit) as ended:
+        run(capsys, "--version")
+    assert (ended.value.code, capsys.readouterr().out) == (0, f"skcalib {skcalib.__version__}\n")
+
+
+def test_the_console_script_is_the_command_line():
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
+    module, name = project["project"]["scripts"]["skcalib"].split(":")
+    assert getattr(importlib.import_module(module), name) is main
+
+
 def test_demo(tmp_path, capsys, monkeypatch):
     # three of the ten digits and small forests take a fraction of the time
     digits = load_digits(n_class=3)
@@ -198,6 +232,7 @@ def test_demo(tmp_path, capsys, monkeypatch):
     small = partial(RandomForestClassifier, n_estimators=5)
     monkeypatch.setattr("skcalib._cli.demo.RandomForestClassifier", small)
     monkeypatch.setattr("skcalib.report._verdict.LEVEL", 1.1)  # everything is called miscalibrated
+    monkeypatch.setattr("skcalib.report._verdict._SMALL", 0.0)  # and much
     path = tmp_path / "demo.png"
     status, out, _ = run(capsys, "demo", "--output", str(path))
     assert status == 0
@@ -216,9 +251,11 @@ def test_demo(tmp_path, capsys, monkeypatch):
 
 
 def test_the_demo_says_what_is_left_and_whether_it_may_be_chance():
+    outcome, proba = np.array([0, 1]), np.array([0.2, 0.8])
+
     def stages(p_value, **errors):
         return [
-            Stage(name, np.array([0, 1]), np.array([0.2, 0.8]), {key: error, "p_value": p_value})
+            Stage(name, outcome, proba, SimpleNamespace(numbers={key: error, "p_value": p_value}))
             for name, error in errors.items()
             for key in ["smooth_calibration_error" + ("_confidence" if p_value < 0.05 else "")]
         ]
@@ -276,7 +313,7 @@ def test_control_characters_do_not_reach_the_terminal(table, capsys):
     red = "\x1b[31mred"
     for text, columns in (
         (f"y,p\n{red},0.5\nb,0.5\nc\x07,0.5\n", ["p"]),
-        (f"y,p\n{red},0.5\nb,0.5\n", ["p", "--positive", f"{red}!"]),
+        (f"y,p\n{red},0.5\nb,0.5\n", ["p", "--pos-label", f"{red}!"]),
         (f"y,p_a,p_b\n{red},0.5,0.5\n", ["p_a", "p_b"]),
         (f"y,{red},p\n1,0.5\n", ["p"]),
         (f"y,p,{red}\n1,{red},0\n", ["p"]),
@@ -317,7 +354,7 @@ def test_rows_may_miss_1_by_what_rounding_makes(template, n_classes, table):
     rng = np.random.default_rng(0)
     proba = rng.dirichlet(np.ones(n_classes), size=100)
     path, names = write_rows(table, template, np.arange(100) % n_classes, proba)
-    _, found, _ = read_predictions(path, "y", names)
+    _, found, _ = read_predictions(Table(path), "y", names)
     printed = np.array([[float(format(p, template)) for p in row] for row in proba.tolist()])
     total = printed.sum(axis=1, keepdims=True)
     expected = np.where(np.abs(total - 1) > 1e-5, printed / total, printed)
@@ -330,32 +367,252 @@ def test_rows_may_miss_1_by_no_more(template, miss, table):
     proba = np.random.default_rng(0).dirichlet(np.ones(3), size=100)
     path, names = write_rows(table, template, np.arange(100) % 3, proba * (1 - miss))
     with pytest.raises(ValueError, match="rounding to the digits of the file does not explain"):
-        read_predictions(path, "y", names)
+        read_predictions(Table(path), "y", names)
 
 
 def test_whole_numbers_as_probabilities_explain_nothing(table):
     for row in ("1,1,0", "0,0,0", "0.5,0.5,0.5", "0.3,0.3,0.3"):
         path = table(f"y,p_0,p_1,p_2\n0,1,0,0\n1,{row}\n")
         with pytest.raises(ValueError, match=r"must sum to 1; found a sum of .* in line 3"):
-            read_predictions(path, "y", ["p_0", "p_1", "p_2"])
+            read_predictions(Table(path), "y", ["p_0", "p_1", "p_2"])
 
 
 def test_ties_of_single_precision_survive_a_file(table):
     votes = np.random.default_rng(0).multinomial(100, [0.5, 0.3, 0.2], size=500)
     single = (votes.astype(np.float32) / np.float32(100)).astype(np.float64)
     path, names = write_rows(table, "", np.arange(500) % 3, single)
-    _, found, _ = read_predictions(path, "y", names)
+    _, found, _ = read_predictions(Table(path), "y", names)
     np.testing.assert_array_equal(found, single)
 
 
 def test_rows_are_read_in_parts(table, monkeypatch):
     label, proba = random_problem(np.random.default_rng(0), 100, 3)
     path, names = write_rows(table, "", label, proba)
-    expected = read_predictions(path, "y", names)
+    expected = read_predictions(Table(path), "y", names)
     monkeypatch.setattr("skcalib._cli.files._ROWS_AT_ONCE", 7)
-    for found, one in zip(read_predictions(path, "y", names), expected, strict=True):
+    for found, one in zip(read_predictions(Table(path), "y", names), expected, strict=True):
         np.testing.assert_array_equal(found, one)
     monkeypatch.setattr("skcalib._cli.files._ROWS_AT_ONCE", 2)
     broken = table("y,p\n1,0.5\n0,0.5\n\n1,0.5\n0,x\n")
     with pytest.raises(ValueError, match="found 'x' in line 6"):
-        read_predictions(broken, "y", ["p"])
+        read_predictions(Table(broken), "y", ["p"])
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|", " "])
+def test_the_separator_is_found(separator, table):
+    text = 'y,"a, b",p\n1,x,0.5\n0,"y;z",0.25\n'
+    rows = list(csv.reader(io.StringIO(text)))
+    file = io.StringIO()
+    csv.writer(file, delimiter=separator).writerows(rows)
+    label, proba, _ = read_predictions(Table(table(file.getvalue())), "y", ["p"])
+    assert (label.tolist(), proba.tolist()) == (["1", "0"], [0.5, 0.25])
+
+
+def test_the_separator_is_named(table, capsys):
+    path = table("y:p\n1:0.5\n0:0.25\n")
+    _, proba, _ = read_predictions(Table(path, separator=":"), "y", ["p"])
+    assert proba.tolist() == [0.5, 0.25]
+    tabs = table("y,z\tp\n1\t0.5\n0\t0.25\n")
+    arguments = ["report", tabs, "--label", "y,z", "--proba", "p", "--sep"]
+    assert run(capsys, *arguments, "\\t")[0] == 0
+    for wrong in ("", "ab", "\n", '"'):
+        status, _, err = run(capsys, *arguments, wrong)
+        assert (status, "--sep must be one character" in err) == (2, True)
+
+
+@pytest.mark.parametrize("prefix", ["p", "class", "proba_", "p_x"])
+def test_numbers_of_classes_after_any_letter(prefix, table):
+    text = f"y,{prefix}0,{prefix}1,{prefix}10\n1,0.25,0.5,0.25\n10,0,0,1\n"
+    columns = [prefix + k for k in ("0", "1", "10")]
+    assert read_predictions(Table(table(text)), "y", columns)[2] == ["0", "1", "10"]
+
+
+def test_a_prefix_does_not_end_within_a_number(table):
+    text = "y,p10,p11\n1,0.25,0.75\n0,0.5,0.5\n"
+    with pytest.raises(ValueError, match=r"found \['0', '1'\], and columns for \['10', '11'\]"):
+        read_predictions(Table(table(text)), "y", ["p10", "p11"])
+
+
+def test_the_standard_input(table, capsys, monkeypatch):
+    text = "y,p\n1,0.5\n0,0.4\n"
+    arguments = ["--label", "y", "--proba", "p"]
+    expected = run(capsys, "report", table(text), *arguments)
+    for content, found in ((text, expected), ("", (2, "", None)), ("y,p\n1,x\n", (2, "", None))):
+        stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(content.encode())))
+        monkeypatch.setattr("sys.stdin", stdin)
+        status, out, err = run(capsys, "report", "-", *arguments)
+        assert (status, out) == found[:2]
+    assert "found 'x' in line 2" in err
+
+
+@pytest.fixture
+def rich(table):
+    """A table with weights, subgroups and groups, and what the report takes of them."""
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 120)
+    frame = pd.DataFrame(
+        {
+            "y": label,
+            "p": proba,
+            "w": rng.integers(0, 3, 120),
+            "<script>": rng.choice(["north", "=1+1", ""], 120),
+            "age": rng.choice([30, 40], 120),
+            "who": [f"patient {k // 2}" for k in range(120)],
+        }
+    )
+    site = frame["<script>"].replace("", None)
+    known = {
+        "sample_weight": frame["w"],
+        "by": {"<script>": site, "age": frame["age"]},
+        "groups": frame["who"],
+    }
+    return table(frame), calibration_report(label.astype(str), proba, **known, random_state=0)
+
+
+OPTIONS = ["--label", "y", "--proba", "p", "--weight", "w", "--groups", "who", "--by", "<script>"]
+
+
+def test_weights_subgroups_and_groups(rich, capsys):
+    path, expected = rich
+    status, out, err = run(capsys, "report", path, *OPTIONS, "age")
+    assert (status, err) == (0, "")  # no progress where errors are piped
+    assert out == f"{expected}\n"
+    assert "missing, 40" in out
+
+
+def test_json_and_page(rich, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("skcalib.report._calibration_report.CalibrationReport.figures", {})
+    path, expected = rich
+    page = tmp_path / "page.html"
+    status, out, _ = run(capsys, "report", path, *OPTIONS, "age", "--json", "--html", str(page))
+    assert status == 0
+    assert json.loads(out) == json.loads(expected.to_json())
+    assert page.read_text("utf-8") == expected.to_html()
+    status, _, err = run(capsys, "report", path, *OPTIONS, "--html", str(tmp_path / "no" / "page"))
+    assert (status, "No such file" in err) == (2, True)
+
+
+def test_json_has_no_control_characters():
+    text = json.dumps({"a\x9b[31m": ["\x1b", "é", "\U000e0001"]}, indent=2, ensure_ascii=False)
+    shown = escaped_json(text)
+    assert all(line.isprintable() for line in shown.split("\n"))
+    assert "é" in shown
+    assert json.loads(shown) == json.loads(text)
+
+
+FURTHER_MISTAKES = {
+    "weight": ("1,0.5,-1,a\n", ["--weight", "w"], "'w' must hold a weight, 0 or larger, in every"),
+    "no weight": ("1,0.5,,a\n", ["--weight", "w"], "found nothing in line 3"),
+    "no group": ("1,0.5,1,NA\n", ["--groups", "g"], "found 'NA' in line 3"),
+    "unknown": ("1,0.5,1,a\n", ["--by", "q"], "has no column 'q'"),
+    "twice": ("1,0.5,1,a\n", ["--by", "g", "g"], "named once"),
+    "label": ("1,0.5,1,a\n", ["--by", "y"], "named once"),
+}
+
+
+@pytest.mark.parametrize(
+    ("row", "options", "message"), FURTHER_MISTAKES.values(), ids=FURTHER_MISTAKES
+)
+def test_mistakes_of_further_columns(row, options, message, table, capsys):
+    path = table("y,p,w,g\n0,0.2,1,b\n" + row)
+    status, out, err = run(capsys, "report", path, "--label", "y", "--proba", "p", *options)
+    assert (status, out, message in err) == (2, "", True)
+
+
+def test_a_quantity_is_no_subgroup(table, capsys):
+    text = "y,p,x\n" + "".join(f"{k % 2},0.5,{k / 7}\n" for k in range(50))
+    arguments = ["--label", "y", "--proba", "p", "--by", "x"]
+    status, _, err = run(capsys, "report", table(text), *arguments)
+    assert (status, "which looks like a quantity" in err) == (2, True)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_progress_on_a_terminal(table, capsys, monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    path = table("y,p\n" + "1,0.9\n0,0.4\n" * 20)
+    assert run(capsys, "report", path, "--label", "y", "--proba", "p")[0] == 0
+    shown = terminal.getvalue().split("\r\x1b[K")
+    assert f"reading {path}: 40 rows ..." in shown
+    assert "testing ..." in shown
+    assert "finding the interval of the log loss ..." in shown
+    assert shown[-1] == ""  # the line is erased
+
+
+@pytest.fixture
+def arrow():
+    return pytest.importorskip("pyarrow")
+
+
+def writers(arrow):
+    from pyarrow import feather, parquet
+
+    def stream(table, path):
+        with arrow.ipc.new_stream(path, table.schema) as file:
+            file.write_table(table, max_chunksize=7)
+
+    return {
+        "parquet": lambda table, path: parquet.write_table(table, path, row_group_size=7),
+        "feather": lambda table, path: feather.write_feather(table, path, chunksize=7),
+        "stream": stream,
+    }
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather", "stream"])
+def test_parquet_and_arrow(kind, arrow, tmp_path, capsys, monkeypatch):
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 30, 3)
+    names = np.array(["a", "b", "c"])
+    table = arrow.table(
+        {
+            "y": arrow.array(names[label]).dictionary_encode(),
+            **{f"p_{name}": column for name, column in zip("abc", proba.T, strict=True)},
+            "list": [[1]] * 30,
+        }
+    )
+    path = str(tmp_path / "table")
+    writers(arrow)[kind](table, path)
+    columns = ["p_a", "p_b", "p_c"]
+    found = read_predictions(Table(path), "y", columns)
+    assert found[0].tolist() == names[label].tolist()
+    np.testing.assert_array_equal(found[1], proba)
+    assert found[2] == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="'list' must hold numbers or texts; found the type list"):
+        read_predictions(Table(path), "list", columns)
+    with pytest.raises(
+        ValueError, match=r"has no column 'q'; its columns are \['y', 'p_a', .*\]\.$"
+    ):
+        read_predictions(Table(path), "y", ["q"])
+    stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(Path(path).read_bytes())))
+    monkeypatch.setattr("sys.stdin", stdin)
+    np.testing.assert_array_equal(read_predictions(Table("-"), "y", columns)[1], proba)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather", "stream"])
+def test_mistakes_in_parquet_and_arrow(kind, arrow, tmp_path, capsys):
+    path = str(tmp_path / "table")
+    for proba, message in (
+        ([0.5] * 20 + [None], "found nothing in row 21"),
+        ([0.5] * 20 + [1.5], "found '1.5' in row 21"),
+        ([], "must hold at least one row"),
+    ):
+        column = arrow.array(proba, arrow.float64())
+        table = arrow.table({"y": arrow.array([True] * len(proba), arrow.bool_()), "p": column})
+        writers(arrow)[kind](table, path)
+        status, _, err = run(capsys, "report", path, "--label", "y", "--proba", "p")
+        assert (status, message in err) == (2, True)
+    Path(path).write_bytes(Path(path).read_bytes()[:50])
+    status, _, err = run(capsys, "report", path, "--label", "y", "--proba", "p")
+    assert (status, "is not a sound Parquet or Arrow file" in err) == (2, True)
+
+
+def test_parquet_without_pyarrow(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    path = tmp_path / "table.parquet"
+    path.write_bytes(b"PAR1 and more")
+    status, _, err = run(capsys, "report", str(path), "--label", "y", "--proba", "p")
+    assert (status, "pip install pyarrow" in err) == (2, True)

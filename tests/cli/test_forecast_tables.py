@@ -8,6 +8,7 @@ import pytest
 
 from skcalib._cli import main
 from skcalib._cli.forecast_tables import read_members, read_moments, read_quantiles
+from skcalib._cli.further import Table
 from skcalib.datasets import make_ensemble_forecasts, make_gaussian_forecasts
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.report import calibration_report
@@ -79,14 +80,14 @@ def test_values_come_back_to_the_last_digit(table):
     frame = pd.DataFrame({"y": y, "m": forecast.mean(), "s": forecast.std()})
     frame[["q0.9", "q0.1"]] = quantiles[:, ::-1]
     path = table(frame)
-    outcome, found = read_moments(path, "y", "m", "s")
+    outcome, found = read_moments(Table(path), "y", "m", "s")
     np.testing.assert_array_equal(outcome, y)
     np.testing.assert_array_equal(found.mean(), forecast.mean())
     np.testing.assert_array_equal(found.std(), forecast.std())
-    outcome, found = read_quantiles(path, "y", ["q0.9", "q0.1"])
+    outcome, found = read_quantiles(Table(path), "y", ["q0.9", "q0.1"])
     np.testing.assert_array_equal(found.values, quantiles)
     np.testing.assert_array_equal(found.levels, [0.1, 0.9])
-    outcome, found = read_members(path, "y", ["m", "s"])
+    outcome, found = read_members(Table(path), "y", ["m", "s"])
     np.testing.assert_array_equal(found.members, frame[["m", "s"]])
     assert found.is_exchangeable
 
@@ -95,7 +96,7 @@ def test_rows_are_read_in_parts(table, monkeypatch):
     monkeypatch.setattr("skcalib._cli.files._ROWS_AT_ONCE", 7)
     y, forecast = make_gaussian_forecasts(50, random_state=0)
     path = table(pd.DataFrame({"y": y, "m": forecast.mean(), "s": forecast.std()}))
-    outcome, found = read_moments(path, "y", "m", "s")
+    outcome, found = read_moments(Table(path), "y", "m", "s")
     np.testing.assert_array_equal(outcome, y)
     np.testing.assert_array_equal(found.std(), forecast.std())
 
@@ -121,7 +122,7 @@ def test_rows_are_read_in_parts(table, monkeypatch):
 )
 def test_levels_of_names(name, level, table):
     path = table(f"y,{name},other\n1,2,3\n")
-    forecast = read_quantiles(path, "y", [name])[1]
+    forecast = read_quantiles(Table(path), "y", [name])[1]
     assert forecast.levels.tolist() == [level]
 
 
@@ -159,7 +160,7 @@ MISTAKES = {
     "mean alone": ("y,m\n1,2\n", "--mean m", "--mean must come with --std; found it alone"),
     "std alone": ("y,a,b\n1,2,3\n", "--members a b --std a", "--std must come with --mean"),
     "levels alone": ("y,a,b\n1,2,3\n", "--members a b --levels 0.5", "come with --quantiles"),
-    "positive": ("y,a,b\n1,2,3\n", "--members a b --positive 1", "--positive must come with"),
+    "positive": ("y,a,b\n1,2,3\n", "--members a b --pos-label 1", "--pos-label must come with"),
     "twice": ("y,a\n1,2\n", "--members a a", "Each column must be named once"),
     "no rows": ("y,a,b\n", "--members a b", "at least one row"),
 }
