@@ -178,6 +178,21 @@ def _null_distribution(statistic, ratio):
     return draw
 
 
+def _comparison(**options):
+    def draw(width):
+        label, _ = two_classes(n=60)
+        sharpness = {"logistic": 1.0, "forest": 2.0, "naive Bayes": 4.0}
+        models = {name: two_classes(60, value)[1] for name, value in sharpness.items()}
+        measures = ["smooth_calibration_error", "conditional_kernel_calibration_error"]
+        ax = _axes(width, 2.5 if width > 3 else 4)
+        made = display.ComparisonDisplay.from_predictions(
+            label, models, metrics=measures, n_resamples=9, random_state=0, ax=ax, **options
+        )
+        return made.figure_
+
+    return draw
+
+
 def _local(width):
     y, forecast, positions = datasets.make_spatial_forecasts(200, random_state=0)
     options = {"given": positions, "n_cells": 5, "n_resamples": 9, "random_state": 0}
@@ -187,6 +202,8 @@ def _local(width):
 
 # What draws a figure of a given width, in inches.
 FIGURES = {
+    "comparison": _comparison(),
+    "comparison_reference": _comparison(reference="logistic"),
     "decisions": _decisions("actions"),
     "decisions_loss": _decisions("loss"),
     "decisions_net_benefit": _decisions("net-benefit"),

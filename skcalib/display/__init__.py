@@ -1,5 +1,6 @@
 """Figures, as scikit-learn displays: ``from_estimator``, ``from_predictions`` and ``plot``."""
 
+from ._comparison import ComparisonDisplay
 from ._decisions import DecisionDisplay
 from ._local_calibration import LocalCalibrationDisplay
 from ._null_distribution import NullDistributionDisplay
@@ -11,6 +12,7 @@ from ._score_decomposition import ScoreDecompositionDisplay
 from ._witness import WitnessDisplay
 
 __all__ = [
+    "ComparisonDisplay",
     "DecisionDisplay",
     "LocalCalibrationDisplay",
     "NullDistributionDisplay",

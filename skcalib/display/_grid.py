@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ._axes import parts_below
+from ._axes import axes_of, parts_below
 
 # Panels in a row, and the size of a panel, in inches.
 _MOST_COLUMNS = 4
@@ -56,11 +56,22 @@ class Grid:
         below.set_axis_off()
         return cls(axes, below)
 
+    @classmethod
+    def of_width(cls, ax: Any, n_panels: int, figsize: tuple[float, float], least: float) -> Self:
+        """A grid whose panels have at least this width, in inches; one panel is the axes given."""
+        if np.iterable(ax):
+            return cls.on(ax, n_panels)
+        ax = axes_of(ax, figsize)
+        if n_panels == 1:
+            return cls(np.array([ax]))
+        fit = max(int(ax.get_window_extent().width / ax.figure.dpi / least), 1)
+        return cls.on(ax, n_panels, ceil(n_panels / ceil(n_panels / fit)))
+
     def label(self, x: str, y: str) -> None:
         """Labels at the outer axes."""
         for ax in self.axes:
             place = ax.get_subplotspec()
-            if place is None or place.is_first_col():
+            if place is None or place.is_first_col() or len(self.axes) == 1:
                 ax.set_ylabel(y)
             else:  # all panels have the same scale
                 ax.tick_params(labelleft=False)
@@ -81,11 +92,6 @@ class Grid:
             width = self.below.get_window_extent().width * 72 / self.below.figure.dpi  # in points
             legend.set_title(fill(note, int(width / (_LETTER * size))), {"size": size})
         return legend
-
-
-def columns_that_fit(ax: Any, least: float) -> int:
-    """How many panels of at least this width, in inches, fit side by side into the axes."""
-    return max(int(ax.get_window_extent().width / ax.figure.dpi / least), 1)
 
 
 def _is_below(other: Any, ax: Any) -> bool:

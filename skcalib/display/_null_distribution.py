@@ -13,8 +13,8 @@ from .._inputs.constraints import METRIC_CONSTRAINTS
 from .._sklearn import check_matplotlib_support, validate_params
 from ..forecasts import forecast_of
 from ..hypothesis_tests import CalibrationTest
-from ._axes import LEGEND, axes_of, check_line_style, parts_below, settle, wrapped
-from ._grid import Grid, columns_that_fit
+from ._axes import LEGEND, check_line_style, settle, wrapped
+from ._grid import Grid
 
 # Least width and usual height of a panel, in inches.
 _LEAST, _HEIGHT = 1.5, 2.1
@@ -136,8 +136,11 @@ class NullDistributionDisplay:
             )
         else:
             title = _title_of(test)
-            values = (test.statistic_, test.null_distribution_, test.p_value_)
-            found = tuple({title: value} for value in values)
+            found = (
+                {title: test.statistic_},
+                {title: test.null_distribution_},
+                {title: test.p_value_},
+            )
         return cls(*found, p_value=test.p_value_, name=name).plot(ax, **kwargs)
 
     @classmethod
@@ -311,17 +314,15 @@ class NullDistributionDisplay:
         check_matplotlib_support("NullDistributionDisplay")
         check_line_style(kwargs, "NullDistributionDisplay", signature(self.plot).parameters)
         n_panels = len(self.statistics)
-        grid = None
-        if n_panels == 1 and not np.iterable(ax):
-            self.axes_ = np.array([axes_of(ax, (4.5, 3.2))])
-        else:
-            if not np.iterable(ax):
-                ax = axes_of(ax, (5.5, _HEIGHT * ceil(n_panels / 2) + 0.8))
-            grid = Grid.on(ax, n_panels, _columns(ax, n_panels))
-            self.axes_ = grid.axes
-        self.bars_, self.lines_ = [], []
-        for one, statistic in zip(self.axes_, self.statistics, strict=True):
+        figsize = (5.5, _HEIGHT * ceil(n_panels / 2) + 0.8)
+        grid = Grid.of_width(ax, n_panels, figsize, _LEAST)
+        self.axes_ = grid.axes
+        drawn = [
             self._draw(one, statistic, kwargs)
+            for one, statistic in zip(self.axes_, self.statistics, strict=True)
+        ]
+        self.bars_ = [bars for bars, _ in drawn]
+        self.lines_ = [line for _, line in drawn]
         self._label(grid, name or self.name)
         self.ax_ = self.axes_[0]
         self.figure_ = self.ax_.figure
@@ -332,16 +333,17 @@ class NullDistributionDisplay:
         """One statistic: its draws, and its value for the data."""
         value, draws = self.statistics[statistic], self.null_distributions[statistic]
         counts, edges = np.histogram(draws, ceil(2 * np.cbrt(len(draws))))
-        self.bars_.append(ax.stairs(counts, edges, fill=True, color="0.7", label=_drawn(draws)))
+        bars = ax.stairs(counts, edges, fill=True, color="0.7", label=_drawn(draws))
         low, high = min(edges[0], value), max(edges[-1], value)
         if not np.isfinite(value):  # for data that have probability 0
             high = edges[-1] + 0.5 * (edges[-1] - edges[0])
         own = {"color": "C3", "linewidth": 1.5, "label": "the data"}
-        self.lines_.append(ax.axvline(min(value, high), **(own | style)))
+        line = ax.axvline(min(value, high), **(own | style))
         margin = 0.04 * (high - low)
         ax.set(xlim=(low - margin, high + margin), ylim=(0, 1.08 * counts.max()), yticks=[])
         ax.locator_params(axis="x", nbins=3, min_n_ticks=2)
         ax.ticklabel_format(axis="x", scilimits=(-3, 3), useMathText=True)
+        return bars, line
 
     def _label(self, grid, name):
         several = "adjusted " if len(self.statistics) > 1 else ""
@@ -351,22 +353,9 @@ class NullDistributionDisplay:
             title = f"{title}{p_value}\n{several}p = {self.p_values[statistic]:.2g}"
             ax.set_title(wrapped(title, ax), fontsize="medium")
         handles, labels = self.axes_[0].get_legend_handles_labels()
-        if grid is None:
-            (ax,) = self.axes_
-            ax.set(xlabel=wrapped("value of the statistic", ax), ylabel="draws")
-            parts_below(ax).place_legend(ax, handles, labels, **LEGEND)
-            self.legend_ = ax.get_legend()
-            return
         grid.label("value", "draws")
         parts = [name, None if self.p_value is None else f"all together: p = {self.p_value:.2g}"]
         self.legend_ = grid.draw_legend(handles, labels, ", ".join(filter(None, parts)), **LEGEND)
-
-
-def _columns(ax, n_panels):
-    """Columns that fit, of about the same length."""
-    if np.iterable(ax):
-        return None
-    return ceil(n_panels / ceil(n_panels / columns_that_fit(ax, _LEAST)))
 
 
 def _drawn(draws):

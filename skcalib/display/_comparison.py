@@ -1,0 +1,470 @@
+"""Measures of several models, with their intervals."""
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from inspect import signature
+from math import ceil
+from textwrap import fill
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from .._inputs.probabilities import is_forecast
+from .._sklearn import check_matplotlib_support
+from .._types import RandomState
+from ..forecasts import forecast_of
+from ..metrics._registry import ALL_METRICS
+from ..uncertainty import compare, confidence_interval
+from ._axes import LEGEND, check_line_style, settle
+from ._grid import Grid
+
+# Least and usual width of a panel, and heights of a model and of what is around, in inches.
+_LEAST, _WIDTH, _ROW, _AROUND = 1.5, 2.4, 0.35, 1.0
+
+# Width of a letter of the titles, in inches.
+_LETTER = 0.075
+
+
+class ComparisonDisplay:
+    """Measures of several models, with their intervals.
+
+    Use :meth:`from_estimators` or :meth:`from_predictions` to create one. Each measure has a panel,
+    in which each model has a row: a dot for the estimate, and a line for the confidence interval.
+    With a reference, the differences from its measures are shown: a model whose line does not
+    reach 0 differs from the reference by more than chance. Two intervals of single models may
+    overlap although their difference is clear, as both are measured on the same samples.
+
+    Parameters
+    ----------
+    models : list of str
+        Names of the models; without the reference.
+
+    metrics : list of str
+        Names of the measures.
+
+    estimate : ndarray of shape (n_models, n_metrics)
+        The measures, or the differences from those of the reference.
+
+    low : ndarray of shape (n_models, n_metrics)
+        Lower ends of the intervals.
+
+    high : ndarray of shape (n_models, n_metrics)
+        Upper ends of the intervals.
+
+    p_value : ndarray of shape (n_models, n_metrics), default=None
+        P-values of the hypotheses that there is no difference from the reference.
+
+    reference : str, default=None
+        Name of the model from which the others differ.
+
+    confidence_level : float, default=0.95
+        Probability with which each interval is meant to cover the value.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes of shape (n_metrics,)
+        The axes of all panels.
+
+    points_ : list of matplotlib Line2D
+        The estimates.
+
+    whiskers_ : list of matplotlib LineCollection
+        The intervals.
+
+    legend_ : matplotlib Legend
+        The legend.
+
+    ax_ : matplotlib Axes
+        The axes of the first panel.
+
+    figure_ : matplotlib Figure
+        The figure.
+
+    See Also
+    --------
+    skcalib.uncertainty.confidence_interval : The intervals.
+    skcalib.uncertainty.compare : The differences from a reference.
+    skcalib.metrics.conditional_kernel_calibration_error : A measure that was made for comparisons.
+
+    Examples
+    --------
+    >>> from skcalib.datasets import make_temperature_family
+    >>> from skcalib.display import ComparisonDisplay
+    >>> y, calibrated = make_temperature_family(400, random_state=0)
+    >>> _, too_sure = make_temperature_family(400, inverse_temperature=2, random_state=0)
+    >>> display = ComparisonDisplay.from_predictions(
+    ...     y, {"calibrated": calibrated, "too sure": too_sure}, n_resamples=99, random_state=0
+    ... )
+    >>> display.metrics
+    ['smooth_calibration_error', 'expected_calibration_error']
+    >>> display.estimate.round(2)
+    array([[0.02, 0.07],
+           [0.05, 0.11]])
+    """
+
+    def __init__(
+        self,
+        models: list[str],
+        metrics: list[str],
+        estimate: np.ndarray,
+        low: np.ndarray,
+        high: np.ndarray,
+        *,
+        p_value: np.ndarray | None = None,
+        reference: str | None = None,
+        confidence_level: float = 0.95,
+    ) -> None:
+        self.models = models
+        self.metrics = metrics
+        self.estimate = estimate
+        self.low = low
+        self.high = high
+        self.p_value = p_value
+        self.reference = reference
+        self.confidence_level = confidence_level
+
+    @classmethod
+    def from_estimators(
+        cls,
+        estimators: Mapping[str, Any],
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        metrics: Sequence[str | Callable] | None = None,
+        reference: str | None = None,
+        metric_params: Mapping[str, dict] | None = None,
+        sample_weight: ArrayLike | None = None,
+        given: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        confidence_level: float = 0.95,
+        method: str = "auto",
+        n_resamples: int = 999,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Measure fitted estimators, and draw the display.
+
+        Parameters
+        ----------
+        estimators : dict of str to estimator
+            Fitted classifiers of the same classes with `predict_proba`, or regressors in which
+            :func:`skcalib.forecasts.forecast_of` finds a forecast, by their names.
+
+        X : array-like of shape (n_samples, n_features)
+            Features of data that the estimators were not fitted on.
+
+        y : array-like of shape (n_samples,)
+            Labels, or outcomes.
+
+        metrics : list of str or callable, default=None
+            The measures, as :func:`~skcalib.uncertainty.confidence_interval` takes them. By default
+            those of the report.
+
+        reference : str, default=None
+            Name of the model from which the differences of the others are shown.
+
+        metric_params : dict of str to dict, default=None
+            Further arguments of the measures, by their names.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+
+        given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
+            What calibration of forecasts is conditioned on.
+
+        groups : array-like of shape (n_samples,), default=None
+            Labels of groups of samples that are not independent of each other.
+
+        confidence_level : float in (0, 1), default=0.95
+            Probability with which each interval is to cover the value.
+
+        method : {"auto", "resampling", "jackknife"}, default="auto"
+            How the intervals are found, as in :func:`~skcalib.uncertainty.confidence_interval`.
+
+        n_resamples : int, default=999
+            Number of subsamples of "resampling".
+
+        random_state : int, RandomState instance or None, default=None
+            Seed of the resampling, the same for each interval.
+
+        n_jobs : int, default=None
+            Number of jobs among which joblib spreads the resamples.
+
+        ax : matplotlib Axes or array of them, default=None
+            Where to draw; a new figure by default. Several panels take the place of the axes, or
+            are drawn on as many axes as there are panels.
+
+        **kwargs : dict
+            Passed to matplotlib's `plot` for the estimates. Other names are refused.
+
+        Returns
+        -------
+        display : ComparisonDisplay
+            The display, drawn.
+        """
+        for estimator in estimators.values():
+            check_is_fitted(estimator)
+        classes = check_same_classes(estimators)
+        predicted = {
+            name: forecast_of(one, X) if classes is None else one.predict_proba(X)
+            for name, one in estimators.items()
+        }
+        return cls.from_predictions(
+            y,
+            predicted,
+            metrics=metrics,
+            reference=reference,
+            metric_params=metric_params,
+            sample_weight=sample_weight,
+            labels=classes,
+            given=given,
+            groups=groups,
+            confidence_level=confidence_level,
+            method=method,
+            n_resamples=n_resamples,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            ax=ax,
+            **kwargs,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_probas: Mapping[str, Any],
+        *,
+        metrics: Sequence[str | Callable] | None = None,
+        reference: str | None = None,
+        metric_params: Mapping[str, dict] | None = None,
+        sample_weight: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        given: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        confidence_level: float = 0.95,
+        method: str = "auto",
+        n_resamples: int = 999,
+        random_state: RandomState = None,
+        n_jobs: int | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Measure predictions, and draw the display.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            True labels, or outcomes.
+
+        y_probas : dict of str to array-like or forecast
+            The probabilities or forecasts of each model for the same samples, by its name.
+
+        metrics : list of str or callable, default=None
+            The measures, as :func:`~skcalib.uncertainty.confidence_interval` takes them. By default
+            those of the report.
+
+        reference : str, default=None
+            Name of the model from which the differences of the others are shown.
+
+        metric_params : dict of str to dict, default=None
+            Further arguments of the measures, by their names.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+
+        labels : array-like of shape (n_classes,), default=None
+            The classes, in the order of the columns of the probabilities. None for forecasts.
+
+        given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
+            What calibration of forecasts is conditioned on.
+
+        groups : array-like of shape (n_samples,), default=None
+            Labels of groups of samples that are not independent of each other.
+
+        confidence_level : float in (0, 1), default=0.95
+            Probability with which each interval is to cover the value.
+
+        method : {"auto", "resampling", "jackknife"}, default="auto"
+            How the intervals are found, as in :func:`~skcalib.uncertainty.confidence_interval`.
+
+        n_resamples : int, default=999
+            Number of subsamples of "resampling".
+
+        random_state : int, RandomState instance or None, default=None
+            Seed of the resampling, the same for each interval.
+
+        n_jobs : int, default=None
+            Number of jobs among which joblib spreads the resamples.
+
+        ax : matplotlib Axes or array of them, default=None
+            Where to draw; a new figure by default. Several panels take the place of the axes, or
+            are drawn on as many axes as there are panels.
+
+        **kwargs : dict
+            Passed to matplotlib's `plot` for the estimates. Other names are refused.
+
+        Returns
+        -------
+        display : ComparisonDisplay
+            The display, drawn.
+        """
+        check_matplotlib_support("ComparisonDisplay")
+        check_line_style(kwargs, "ComparisonDisplay", signature(cls.from_predictions).parameters)
+        check_models(y_probas, reference)
+        by_name = _by_name(_of_report(y_probas) if metrics is None else metrics)
+        params = check_metric_params(metric_params, by_name)
+        options: dict[str, Any] = {
+            "sample_weight": sample_weight,
+            "labels": labels,
+            "given": given,
+            "groups": groups,
+            "confidence_level": confidence_level,
+            "method": method,
+            "n_resamples": n_resamples,
+            "random_state": _seed(random_state),
+            "n_jobs": n_jobs,
+        }
+        models = [name for name in y_probas if name != reference]
+        rows: list[list] = []
+        for model in models:
+            pair = [y_probas[name] for name in (model, reference) if name is not None]
+            measure: Callable = confidence_interval if reference is None else compare
+            rows.append(
+                [
+                    measure(metric, y_true, *pair, metric_params=params.get(name), **options)
+                    for name, metric in by_name.items()
+                ]
+            )
+
+        def table(attribute: str) -> np.ndarray:
+            return np.array([[getattr(found, attribute) for found in row] for row in rows])
+
+        return cls(
+            models,
+            list(by_name),
+            table("estimate" if reference is None else "difference"),
+            table("low"),
+            table("high"),
+            p_value=None if reference is None else table("p_value"),
+            reference=reference,
+            confidence_level=confidence_level,
+        ).plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> Self:
+        """Draw the panels.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or array of them, default=None
+            Where to draw; a new figure by default. Several panels take the place of the axes, or
+            are drawn on as many axes as there are panels.
+
+        **kwargs : dict
+            Passed to matplotlib's `plot` for the estimates. Other names are refused.
+
+        Returns
+        -------
+        display : ComparisonDisplay
+            This object, with its artists.
+        """
+        check_matplotlib_support("ComparisonDisplay")
+        check_line_style(kwargs, "ComparisonDisplay", signature(self.plot).parameters)
+        n_panels = len(self.metrics)
+        n_columns = min(n_panels, 3)
+        height = (_ROW * len(self.models) + _AROUND) * ceil(n_panels / n_columns)
+        grid = Grid.of_width(ax, n_panels, (1 + _WIDTH * n_columns, height + 0.5), _LEAST)
+        self.axes_ = grid.axes
+        drawn = [self._draw(one, k, kwargs) for k, one in enumerate(self.axes_)]
+        self.points_ = [points for points, _ in drawn]
+        self.whiskers_ = [whiskers for _, whiskers in drawn]
+        grid.label("", "")
+        what = "estimate" if self.reference is None else f"difference from {self.reference}"
+        label = f"{what}\nand its {100 * self.confidence_level:.3g} % interval"
+        handle = copy(self.points_[0])
+        handle.set(linestyle="-", linewidth=1.5)
+        self.legend_ = grid.draw_legend([handle], [label], "", **LEGEND)
+        self.ax_ = self.axes_[0]
+        self.figure_ = self.ax_.figure
+        settle(self.figure_)
+        return self
+
+    def _draw(self, ax, k, style):
+        """One measure of all models."""
+        estimate, low, high = self.estimate[:, k], self.low[:, k], self.high[:, k]
+        rows = np.arange(len(self.models))
+        own = {"marker": "o", "markersize": 5, "linestyle": ""}
+        (points,) = ax.plot(estimate, rows, **(own | style))
+        whiskers = ax.hlines(rows, low, high, color=points.get_color(), linewidth=1.5)
+        if self.reference is not None or low.min() <= 0:
+            ax.axvline(0, color="0.4", linewidth=1, linestyle=":", zorder=1)
+        ax.set_yticks(rows, self.models)
+        ax.set_ylim(len(rows) - 0.5, -0.5)
+        width = ax.get_window_extent().width / ax.figure.dpi
+        ax.locator_params(axis="x", nbins=3 if width < _WIDTH else 5, min_n_ticks=2)
+        ax.ticklabel_format(axis="x", scilimits=(-3, 3), useMathText=True)
+        title = fill(self.metrics[k].replace("_", " "), max(int(width / _LETTER), 19))
+        ax.set_title(title, fontsize="medium")
+        return points, whiskers
+
+
+def _by_name(metrics):
+    """The metrics by their names."""
+    return {
+        one if isinstance(one, str) else getattr(one, "__name__", f"{one}"): one for one in metrics
+    }
+
+
+def _of_report(y_probas):
+    kind = "forecasts" if any(map(is_forecast, y_probas.values())) else "classes"
+    return [name for name, one in ALL_METRICS.items() if one.in_report and kind in one.takes]
+
+
+def _seed(random_state):
+    """A seed that is the same for every interval."""
+    if isinstance(random_state, (int, np.integer)):
+        return random_state
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def check_models(y_probas: Any, reference: str | None) -> None:
+    """Models have names, of which the reference is one."""
+    least = 1 if reference is None else 2
+    if not isinstance(y_probas, Mapping) or len(y_probas) < least:
+        raise ValueError(
+            f"y_probas must be a dict with the predictions of at least {least} model(s) by their "
+            f"names; found {type(y_probas).__name__}. Pass {{'name': y_proba}}."
+        )
+    if reference is not None and reference not in y_probas:
+        raise ValueError(
+            f"reference must be the name of one of the models; found {reference!r}. Choose one of "
+            f"{list(y_probas)}."
+        )
+
+
+def check_metric_params(metric_params: Any, by_name: dict) -> dict:
+    """Arguments of measures that are shown."""
+    params = metric_params or {}
+    unknown = [name for name in params if name not in by_name]
+    if unknown:
+        raise ValueError(
+            f"metric_params must have names of measures as keys; found {unknown[0]!r}. Choose "
+            f"among {list(by_name)}, with a dict of arguments as the value of each."
+        )
+    return params
+
+
+def check_same_classes(estimators: Mapping[str, Any]) -> np.ndarray | None:
+    """The classes of all estimators; None of regressors."""
+    classes = [getattr(one, "classes_", None) for one in estimators.values()]
+    for name, found in zip(estimators, classes, strict=True):
+        if not np.array_equal(np.asarray(found), np.asarray(classes[0])):
+            raise ValueError(
+                "estimators must have been fitted to the same classes; found "
+                f"{classes[0]} and, of {name!r}, {found}. Fit them to the same labels."
+            )
+    return classes[0]
