@@ -1,0 +1,161 @@
+"""Settings of the documentation site.
+
+python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+The option -D plot_gallery=0 leaves the examples out, which take minutes.
+"""
+
+import importlib
+import re
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS.parent))
+
+from sphinx.ext.autodoc.mock import _MockObject, mock  # noqa: E402
+from sphinx.util import logging  # noqa: E402
+
+import skcalib  # noqa: E402
+
+logger = logging.getLogger(__name__)
+
+project = "skcalib"
+author = "The skcalib developers"
+project_copyright = f"{author}, BSD 3-Clause"
+release = version = skcalib.__version__
+
+extensions = [
+    "sphinx_gallery.gen_gallery",  # before autodoc, which stands something in for PyTorch
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.extlinks",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_copybutton",
+    "matplotlib.sphinxext.plot_directive",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "_templates", "sg_execution_times.rst"]
+highlight_language = "default"
+
+# The guides, which are also read in the repository
+myst_enable_extensions = ["dollarmath", "amsmath"]
+myst_heading_anchors = 3
+suppress_warnings = ["myst.header", "config.cache"]
+
+# Docstrings
+nitpicky = True
+nitpick_ignore_regex = [(r"py:.*", r"(?!skcalib).*")]  # links within the package are checked
+extlinks = {
+    "arxiv": ("https://arxiv.org/abs/%s", "arXiv:%s"),
+    "doi": ("https://doi.org/%s", "doi:%s"),
+}
+autodoc_mock_imports = [] if find_spec("torch") else ["torch"]
+_MockObject.__or__ = _MockObject.__ror__ = lambda self, other: self  # Tensor | None
+autodoc_typehints = "none"
+autosummary_generate = True
+autosummary_ignore_module_all = False
+autosummary_imported_members = True
+
+
+def is_own(module, class_name, method):
+    """Whether it is not inherited from scikit-learn or from tuples."""
+    value = getattr(getattr(importlib.import_module(module), class_name), method)
+    return (getattr(value, "__module__", None) or "").startswith("skcalib")
+
+
+autosummary_context = {"is_own": is_own}
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+# Examples and figures
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": "/plot_",
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "copyfile_regex": r".*\.rst",
+    "within_subsection_order": "ExampleTitleSortKey",
+    "remove_config_comments": True,
+    "min_reported_time": 5,
+}
+needs_torch = re.compile(r"^\s*import torch$", re.MULTILINE)
+if not find_spec("torch"):
+    shown_only = [
+        path.stem
+        for path in (DOCS.parent / "examples").glob("plot_*.py")
+        if needs_torch.search(path.read_text(encoding="utf-8"))
+    ]
+    sphinx_gallery_conf["filename_pattern"] = rf"/plot_(?!{'|'.join(n[5:] for n in shown_only)})"
+plot_include_source = True
+plot_html_show_source_link = False
+plot_html_show_formats = False
+plot_formats = [("png", 150)]
+plot_rcparams = {"figure.figsize": (6, 4.5), "savefig.bbox": "tight"}
+plot_apply_rcparams = True
+
+# Appearance
+html_theme = "pydata_sphinx_theme"
+html_title = "skcalib"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "logo": {"text": "skcalib"},
+    "show_toc_level": 2,
+    "header_links_before_dropdown": 6,
+    "navigation_with_keys": False,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+html_sidebars = {
+    "getting_started": [],
+    "coming_from": [],
+    "changelog": [],
+    "contributing": [],
+}
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+
+def link_examples(app, docname, source):
+    """Links to the code of an example become links to its page."""
+    source[0] = re.sub(
+        r"\((?:\.\./)*examples/(plot_\w+)\.py\)", r"(/auto_examples/\1.rst)", source[0]
+    )
+
+
+def join_continued_lines(app, what, name, obj, options, lines):
+    """Join lines that end with a backslash, as the types of parameters do where they are long."""
+    lines[:] = re.sub(r" \\\n\s*", " ", "\n".join(lines)).split("\n")
+
+
+def check_reference(app, env):
+    """Warn of public names that the reference lacks, and of others that it has."""
+    objects = env.get_domain("py").objects
+    modules = [f"skcalib.{name}" for name in skcalib._SUBMODULES]
+    public = set(modules)
+    with mock(autodoc_mock_imports):
+        for name in modules:
+            public |= {f"{name}.{member}" for member in importlib.import_module(name).__all__}
+    documented = {
+        name for name, entry in objects.items() if not entry.aliased and entry.objtype != "method"
+    }
+    for name in sorted(public - documented):
+        logger.warning("not in the reference: %s", name)
+    for name in sorted(documented - public):
+        logger.warning("in the reference, but not public: %s", name)
+
+
+def setup(app):
+    app.connect("source-read", link_examples)
+    app.connect("autodoc-process-docstring", join_continued_lines, priority=100)  # before numpydoc
+    app.connect("env-check-consistency", check_reference)
