@@ -1,14 +1,13 @@
 """A metric of each subgroup, with intervals."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.by import check_by, title_of
-from .._inputs.groups import codes_by_appearance
 from .._sklearn import validate_params
 from .._types import RandomState
 from ._confidence_interval import (
@@ -291,7 +290,7 @@ def confidence_intervals_by(
     for rows in subgroups.rows():
         estimate, low, high, note = np.nan, np.nan, np.nan, ""
         try:
-            estimates = estimates_of(_part(data, rows))
+            estimates = estimates_of(data.take(rows))
             estimate = float(check_metric_values([estimates.of_data()])[0, 0])
             one = interval(estimates)
             low, high = one.low, one.high
@@ -312,12 +311,6 @@ def confidence_intervals_by(
         whole,
         confidence_level,
     )
-
-
-def _part(data: Any, rows: np.ndarray) -> Any:
-    """The samples of a subgroup, whose groups are numbered anew."""
-    part = data.take(rows)
-    return part if part.groups is None else replace(part, groups=codes_by_appearance(part.groups))
 
 
 def _reason(message: str) -> str:

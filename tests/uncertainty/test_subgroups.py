@@ -64,7 +64,7 @@ def test_subgroups_that_are_too_small_have_an_estimate_and_a_note():
 
 def test_groups_are_those_of_each_subgroup():
     y, proba, by, rng = problem()
-    groups = rng.integers(40, size=120)
+    groups = rng.integers(40, size=120) + 40 * (by == "b")
     options = OPTIONS | {"metric_params": {"n_bins": 3}}
     metric = "expected_calibration_error"
     result = confidence_intervals_by(metric, y, proba, by=by, groups=groups, **options)
