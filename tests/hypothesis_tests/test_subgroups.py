@@ -289,6 +289,16 @@ def test_size(statistic, n_classes):
 
 
 @pytest.mark.slow
+def test_size_with_groups():
+    repetitions, level, rejected = 300, 0.1, 0
+    for seed in range(repetitions):
+        proba, y, group, by = correlated(np.random.default_rng(seed), 60)
+        test = SubgroupCalibrationTest(n_resamples=19, labels=[0, 1], random_state=seed)
+        rejected += test.fit(proba, y, by=by, groups=group).p_value_ <= level
+    assert rejected / repetitions <= level + 4 * np.sqrt(level * (1 - level) / repetitions)
+
+
+@pytest.mark.slow
 def test_power_of_standardised_and_raw_maxima():
     """The figure behind the standardisation: a large subgroup beside smaller ones, off by 0.06."""
     n_raw = n_standardised = n_smallest = 0
