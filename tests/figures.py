@@ -193,6 +193,16 @@ def _comparison(**options):
     return draw
 
 
+def _score_plane(width):
+    ax = _axes(width, width if width > 3 else 1.9 * width)
+    for name, sharpness in (("forest", 2.0), ("logistic", 1.0), ("naive Bayes", 0.4)):
+        label, proba = two_classes(sharpness=sharpness)
+        proba = np.clip(proba + 0.1 * np.sin(40 * sharpness * proba), 0, 1)
+        options = {"kind": "points", "n_resamples": 5, "random_state": 0, "name": name, "ax": ax}
+        display.ScoreDecompositionDisplay.from_predictions(label, proba, **options)
+    return ax.figure
+
+
 def _local(width):
     y, forecast, positions = datasets.make_spatial_forecasts(200, random_state=0)
     options = {"given": positions, "n_cells": 5, "n_resamples": 9, "random_state": 0}
@@ -220,6 +230,7 @@ FIGURES = {
     "reliability_two_models": _two_models,
     "reliability_classes": _classes,
     "reliability_subgroups": _subgroups,
+    "score_plane": _score_plane,
     "witness": _witness((None, two_classes())),
     "witness_two_models": _witness(
         ("forest", two_classes()), ("logistic", two_classes(sharpness=0.5))

@@ -16,7 +16,7 @@ _CURVE, _STRIP = "reliability curve", "predictions"
 
 # Models on the same axes differ in more than colour.
 LINES = ("-", "--", "-.", ":")
-_MARKERS = "os^Dv"
+MARKERS = "os^Dv"
 
 _MARGIN = 0.02
 
@@ -46,7 +46,7 @@ def draw_curve(
     if "linestyle" not in rcParams["axes.prop_cycle"].keys:
         own["linestyle"] = LINES[n_before % len(LINES)]
     if curve.share is not None:
-        own |= {"marker": _MARKERS[n_before % len(_MARKERS)], "markersize": 4}
+        own |= {"marker": MARKERS[n_before % len(MARKERS)], "markersize": 4}
     elif np.isfinite(curve.observed).sum() == 1:
         own["marker"] = "o"
     (line,) = ax.plot(curve.predicted, curve.observed, **(own | style))

@@ -1,5 +1,6 @@
 """What a proper score is made of."""
 
+from inspect import signature
 from typing import Any, Self
 
 import numpy as np
@@ -12,24 +13,27 @@ from .._sklearn import StrOptions, check_matplotlib_support, validate_params
 from .._types import Label, RandomState
 from ..forecasts import forecast_of
 from ..metrics import ScoreDecomposition, score_decomposition
-from ._axes import axes_of
+from ._axes import axes_of, check_line_style, legend_label, settle
+from ._score_plane import CHANCE, draw_point
 
 # Attributes of a decomposition, with their colours, from top to bottom.
 _PARTS = {"miscalibration": "C3", "discrimination": "C2", "uncertainty": "0.6"}
-
-_CHANCE = "miscalibration of a calibrated model"
 
 _TITLES = {"brier": "Brier score", "log_loss": "log loss", "crps": "CRPS"}
 
 
 class ScoreDecompositionDisplay:
-    """Bars of what a proper score is made of: miscalibration, discrimination and uncertainty.
+    """What a proper score is made of: miscalibration, discrimination and uncertainty.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to create one. The score is the
     miscalibration minus the discrimination plus the uncertainty. The miscalibration is what
     recalibration could remove, and should be compared with the line across its bar: that is what
     a calibrated model would show on such a sample, on average. The discrimination is what
     predictions know beyond the mean of the outcomes. The uncertainty concerns the outcomes alone.
+
+    With ``kind="points"`` models are points in the plane of miscalibration and discrimination [1]_.
+    The best are at the upper left. All points on a grey line have the same score, which is written
+    at its end.
 
     Parameters
     ----------
@@ -40,12 +44,21 @@ class ScoreDecompositionDisplay:
         Which score was decomposed.
 
     name : str, default=None
-        Name of the model, for the axis.
+        Name of the model, for the axis or the legend.
+
+    kind : {"bars", "points"}, default="bars"
+        A bar for each part; or a point for the model, and lines of equal score.
 
     Attributes
     ----------
     bars_ : matplotlib BarContainer
-        The bars.
+        The bars; None for points.
+
+    point_ : matplotlib Line2D
+        The point; None for bars.
+
+    isolines_ : list of matplotlib Line2D
+        The lines of equal score, until the next model is drawn; None for bars.
 
     ax_ : matplotlib Axes
         The axes.
@@ -56,6 +69,12 @@ class ScoreDecompositionDisplay:
     See Also
     --------
     skcalib.metrics.score_decomposition : The numbers.
+
+    References
+    ----------
+    .. [1] T. Dimitriadis, T. Gneiting, A. I. Jordan and P. Vogel (2024). Evaluating probabilistic
+       classifiers: The triptych. International Journal of Forecasting 40(3).
+       :doi:`10.1016/j.ijforecast.2023.09.007`
 
     Examples
     --------
@@ -69,11 +88,17 @@ class ScoreDecompositionDisplay:
     """
 
     def __init__(
-        self, decomposition: ScoreDecomposition, *, score: str = "crps", name: str | None = None
+        self,
+        decomposition: ScoreDecomposition,
+        *,
+        score: str = "crps",
+        name: str | None = None,
+        kind: str = "bars",
     ) -> None:
         self.decomposition = decomposition
         self.score = score
         self.name = name
+        self.kind = kind
 
     @classmethod
     def from_estimator(
@@ -85,13 +110,14 @@ class ScoreDecompositionDisplay:
         sample_weight: ArrayLike | None = None,
         pos_label: Label | None = None,
         score: str = "auto",
+        kind: str = "bars",
         n_resamples: int = 10,
         random_state: RandomState = None,
         name: str | None = None,
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Create and draw the bars of a fitted estimator.
+        """Create and draw the parts of a fitted estimator.
 
         Parameters
         ----------
@@ -114,6 +140,9 @@ class ScoreDecompositionDisplay:
         score : {"auto", "brier", "log_loss", "crps"}, default="auto"
             The score. "auto" is "crps" for forecasts, and "brier" for classes.
 
+        kind : {"bars", "points"}, default="bars"
+            A bar for each part; or a point for the model, and lines of equal score.
+
         n_resamples : int, default=10
             Number of times that outcomes are drawn from the predictions, for the miscalibration of
             a calibrated model; 0 leaves it out.
@@ -122,13 +151,13 @@ class ScoreDecompositionDisplay:
             Seed of the draws.
 
         name : str, default=None
-            Name of the model, for the axis, by default that of its class.
+            Name of the model, for the axis or the legend, by default that of its class.
 
         ax : matplotlib Axes, default=None
             Where to draw; a new figure by default. Displays of several models can share it.
 
         **kwargs : dict
-            Passed to matplotlib's `barh`.
+            Passed to matplotlib's `barh`, or to `plot` for the point.
 
         Returns
         -------
@@ -148,6 +177,7 @@ class ScoreDecompositionDisplay:
             pos_label=pos_label,
             labels=classes,
             score=score,
+            kind=kind,
             n_resamples=n_resamples,
             random_state=random_state,
             name=type(estimator).__name__ if name is None else name,
@@ -160,6 +190,7 @@ class ScoreDecompositionDisplay:
         METRIC_CONSTRAINTS
         | {
             "score": [StrOptions({"auto", *_TITLES})],
+            "kind": [StrOptions({"bars", "points"})],
             "n_resamples": [IntegerInterval(0)],
             "random_state": ["random_state"],
             "name": [str, None],
@@ -176,13 +207,14 @@ class ScoreDecompositionDisplay:
         pos_label: Label | None = None,
         labels: ArrayLike | None = None,
         score: str = "auto",
+        kind: str = "bars",
         n_resamples: int = 10,
         random_state: RandomState = None,
         name: str | None = None,
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Create and draw the bars of labels and probabilities, or of outcomes and forecasts.
+        """Create and draw the parts of labels and probabilities, or of outcomes and forecasts.
 
         Parameters
         ----------
@@ -205,6 +237,9 @@ class ScoreDecompositionDisplay:
         score : {"auto", "brier", "log_loss", "crps"}, default="auto"
             The score. "auto" is "crps" for forecasts, and "brier" for classes.
 
+        kind : {"bars", "points"}, default="bars"
+            A bar for each part; or a point for the model, and lines of equal score.
+
         n_resamples : int, default=10
             Number of times that outcomes are drawn from the predictions, for the miscalibration of
             a calibrated model; 0 leaves it out.
@@ -213,13 +248,13 @@ class ScoreDecompositionDisplay:
             Seed of the draws.
 
         name : str, default=None
-            Name of the model, for the axis.
+            Name of the model, for the axis or the legend.
 
         ax : matplotlib Axes, default=None
             Where to draw; a new figure by default. Displays of several models can share it.
 
         **kwargs : dict
-            Passed to matplotlib's `barh`.
+            Passed to matplotlib's `barh`, or to `plot` for the point.
 
         Returns
         -------
@@ -239,10 +274,10 @@ class ScoreDecompositionDisplay:
             n_resamples=n_resamples,
             random_state=random_state,
         )
-        return cls(decomposition, score=score, name=name).plot(ax, **kwargs)
+        return cls(decomposition, score=score, name=name, kind=kind).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
-        """Draw the bars.
+        """Draw the bars or the point.
 
         Parameters
         ----------
@@ -250,33 +285,47 @@ class ScoreDecompositionDisplay:
             Where to draw; a new figure by default. Displays of several models can share it.
 
         name : str, default=None
-            Name of the model, for the axis; by default that of the display.
+            Name of the model, for the axis or the legend; by default that of the display.
 
         **kwargs : dict
-            Passed to matplotlib's `barh`.
+            Passed to matplotlib's `barh`, or to `plot` for the point.
 
         Returns
         -------
         display : ScoreDecompositionDisplay
-            This object, with `ax_`, `figure_` and `bars_`.
+            This object, with its artists.
         """
         check_matplotlib_support("ScoreDecompositionDisplay")
-        ax = axes_of(ax, (5.5, 3))
+        name, title = name or self.name, _TITLES[self.score]
+        self.bars_ = self.point_ = self.isolines_ = None
+        if self.kind == "points":
+            check_line_style(kwargs, "ScoreDecompositionDisplay", signature(self.plot).parameters)
+            ax = axes_of(ax, (5, 5))
+            label = legend_label(name, title, float(self.decomposition.score), "model")
+            label = label.replace("\n", ", ")
+            self.point_, self.isolines_ = draw_point(ax, self.decomposition, title, label, kwargs)
+            settle(ax.figure)
+        else:
+            ax = axes_of(ax, (5.5, 3))
+            self._draw_bars(ax, name, title, kwargs)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _draw_bars(self, ax, name, title, style):
         rows = [text.get_text() for text in ax.get_yticklabels()] if ax.containers else []
         parts = self.decomposition
         value = np.array([getattr(parts, part) for part in _PARTS])
         place = len(rows) + np.array([-0.25, 0.0, 0.25])
         labels = list(_PARTS) if not rows else [f"_{part}" for part in _PARTS]
-        style = {"color": list(_PARTS.values()), "label": labels, "height": 0.23} | kwargs
-        self.bars_ = ax.barh(place, value, **style)
+        own = {"color": list(_PARTS.values()), "label": labels, "height": 0.23} | style
+        self.bars_ = ax.barh(place, value, **own)
         texts = [f"{v:.3g}" if v > 1e-3 * value.max() else "0" for v in value]
         ax.bar_label(self.bars_, texts, padding=3, fontsize="small")
         if parts.expected_miscalibration is not None:
-            label = None if _CHANCE in ax.get_legend_handles_labels()[1] else _CHANCE
+            label = None if CHANCE in ax.get_legend_handles_labels()[1] else CHANCE
             where = (parts.expected_miscalibration, place[0] - 0.14, place[0] + 0.14)
             ax.vlines(*where, color="black", linewidth=1.5, label=label)
-        title = _TITLES[self.score]
-        rows.append("\n".join([*filter(None, [name or self.name]), f"{title} {parts.score:.3g}"]))
+        rows.append("\n".join([*filter(None, [name]), f"{title} {parts.score:.3g}"]))
         ax.set_yticks(range(len(rows)), rows)
         ax.set(
             ylim=(len(rows) - 0.5, -0.5),
@@ -286,5 +335,3 @@ class ScoreDecompositionDisplay:
         ax.legend(
             loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False, fontsize="small"
         )
-        self.ax_, self.figure_ = ax, ax.figure
-        return self

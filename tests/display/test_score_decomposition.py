@@ -3,6 +3,7 @@
 import matplotlib as mpl
 import numpy as np
 import pytest
+from figures import two_classes
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import BayesianRidge
 from sklearn.naive_bayes import GaussianNB
@@ -83,6 +84,55 @@ def test_tiny_parts_are_shown_as_0():
     texts = [text.get_text() for text in display.ax_.texts]
     assert texts == ["0.5", "0", "0.7"]
     assert display.ax_.get_yticklabels()[0].get_text() == "CRPS 1.2"
+
+
+def test_points_and_lines_of_equal_score():
+    ax = plt.subplots()[1]
+    shown = []
+    for name, sharpness in (("first", 3.0), ("second", 0.5)):
+        y, proba = two_classes(100, sharpness)
+        options = {"n_resamples": 1, "random_state": 0}
+        shown.append(
+            ScoreDecompositionDisplay.from_predictions(
+                y, proba, kind="points", name=name, ax=ax, **options
+            )
+        )
+        parts = score_decomposition(y, proba, **options)
+        assert shown[-1].decomposition == parts
+        place = [parts.miscalibration], [parts.discrimination]
+        np.testing.assert_array_equal(shown[-1].point_.get_data(), place)
+        assert shown[-1].point_.get_label() == f"{name}, Brier score {parts.score:.3f}"
+    assert len({one.point_.get_marker() for one in shown}) == 2
+    assert all(line.axes is None for line in shown[0].isolines_)  # drawn anew for both models
+    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+    lines = shown[1].isolines_
+    assert len(lines) > 2
+    for line, text in zip(lines, ax.texts, strict=True):
+        x, y = line.get_data()
+        np.testing.assert_allclose(x - y + parts.uncertainty, float(text.get_text()), atol=1e-9)
+        assert x[0] == left or y[0] == pytest.approx(bottom)
+        assert x[1] == right or y[1] == pytest.approx(top)
+    marks = [line for line in ax.lines if line.get_marker() == "|" and len(line.get_xdata())]
+    expected = [one.decomposition.expected_miscalibration for one in shown]
+    assert [mark.get_xdata()[0] for mark in marks] == expected
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    chance = "miscalibration of a calibrated model"
+    assert labels == [*(one.point_.get_label() for one in shown), chance, "equal Brier score"]
+
+
+def test_bad_input_of_points():
+    ax = plt.subplots()[1]
+    parts = ScoreDecomposition(0.3, 0.1, 0.7, 0.9)
+    ScoreDecompositionDisplay(parts, kind="points").plot(ax)
+    other = ScoreDecomposition(0.3, 0.1, 0.5, 0.7)
+    with pytest.raises(
+        ValueError, match=r"ax must show models of the same outcomes.*0\.7 and 0\.5"
+    ):
+        ScoreDecompositionDisplay(other, kind="points").plot(ax)
+    with pytest.raises(TypeError, match="unknown option 'height'"):
+        ScoreDecompositionDisplay(parts, kind="points").plot(ax, height=1)
+    with pytest.raises(ValueError, match="kind"):
+        ScoreDecompositionDisplay.from_predictions([0, 1], [0.5, 0.5], kind="plane")
 
 
 def test_bad_input():
