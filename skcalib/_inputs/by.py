@@ -77,9 +77,10 @@ def check_by(by: Any, n: int, sample_weight: Any = None) -> Subgroups:
 
 
 def title_of(label: Any) -> str:
-    """A label of a subgroup as text."""
+    """A label of a subgroup as text in one line."""
     values = label if isinstance(label, tuple) else (label,)
-    return ", ".join("missing" if value is None else str(value) for value in values)
+    texts = ("missing" if value is None else str(value) for value in values)
+    return ", ".join(text if text.isprintable() else repr(text)[1:-1] for text in texts)
 
 
 def columns_of(by: Any, n: int) -> dict[Any, Any]:
@@ -150,7 +151,10 @@ def encode_column(
     categories = _categories(column)
     if values.dtype.kind in "Mm":
         is_missing_time = np.isnat(values)
-        values = values.astype(str).astype(object)
+        if values.dtype.kind == "M":
+            values = np.datetime_as_string(values, "auto").astype(object)
+        else:
+            values = np.array([str(value) for value in values], dtype=object)
         values[is_missing_time] = None
     if values.dtype.kind in "biu":
         distinct, code = np.unique(values, return_inverse=True)

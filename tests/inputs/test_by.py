@@ -80,7 +80,15 @@ def test_crossings_of_two_columns(by):
         (pl.Series(["lo", "hi", None, "hi"], dtype=pl.Enum(["lo", "hi"])), ["lo", "hi", None]),
         (["group 10", "group 9", "10", "9b"], ["9b", "10", "group 9", "group 10"]),
         ([1, "1", True, 1], [True, 1, "1"]),
-        (np.array(["2020-02", "NaT", "2020-01", "2020-02"], "M8[M]"), ["2020-01", "2020-02", None]),
+        (
+            np.array(["2020-02", "NaT", "2020-01", "2020-02"], "M8[M]"),
+            ["2020-01-01", "2020-02-01", None],
+        ),
+        (
+            pd.Series(pd.to_datetime(["2020-02-01", None, "2019-01-01", "2020-02-01"])),
+            ["2019-01-01", "2020-02-01", None],
+        ),
+        (np.array([2, 1, 2, 10], "m8[D]"), ["1 days", "2 days", "10 days"]),
         ([dt.date(2020, 2, k) for k in (3, 1, 2, 1)], [dt.date(2020, 2, k) for k in (1, 2, 3)]),
         ([Site.NORTH, Site.EAST, None, Site.EAST], [Site.EAST, Site.NORTH, None]),
     ],
@@ -109,6 +117,7 @@ def test_names_and_titles():
     assert check_by(frame["sex"], 4).names == ("sex",)
     assert check_by([frame["sex"], frame["age"]], 4).names == ("sex", "age")
     assert check_by(SEX, 4).names == ("by",)
+    assert check_by(["a\nb", "c"], 2).titles == ["a\\nb", "c"]
     assert check_by([SEX, AGE], 4).names == ("by0", "by1")
 
 
