@@ -37,7 +37,7 @@ def forecast_advice(numbers: dict, found: list[str]) -> str:
     )
 
 
-def _title(key: str) -> str | None:
+def title_of_forecast_number(key: str) -> str | None:
     """The title of a number; None if it has no line of its own."""
     for start, title in (("coverage_", "coverage of the"), ("mean_width_", "mean width of the")):
         if key.startswith(start):
@@ -45,7 +45,7 @@ def _title(key: str) -> str | None:
     return _TITLES.get(key)
 
 
-def _digits(key: str) -> str:
+def digits_of_forecast_number(key: str) -> str:
     """Four decimals of what lies in [0, 1], four digits of what has units."""
     if key == "distribution_matching_error":
         return "9.1e"
@@ -57,8 +57,8 @@ def format_forecast_report(numbers: dict, advice: str) -> str:
     n_samples, n_tested = numbers["n_samples"], numbers["n_tested"]
     lines = [f"Calibration of {n_samples} forecasts", ""]
     for key, value in numbers.items():
-        if (title := _title(key)) is not None:
-            lines.append(f"{title:<48}{value:{_digits(key)}}")
+        if (title := title_of_forecast_number(key)) is not None:
+            lines.append(f"{title:<48}{value:{digits_of_forecast_number(key)}}")
     if n_tested < n_samples:
         lines.append(f"(tests, and the matching error, of {n_tested} samples chosen at random)")
     return "\n".join([*lines, "", textwrap.fill(advice, width=76)])

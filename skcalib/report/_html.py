@@ -3,6 +3,7 @@
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from ._forecast_text import digits_of_forecast_number, title_of_forecast_number
 from ._text import N_WORST, title_of_classes
 from ._titles import title_of_number
 
@@ -92,11 +93,14 @@ def _sentence(text: str) -> str:
 
 def _rows(report: "CalibrationReport") -> list[list[str]]:
     rows = []
+    of_forecasts = "n_classes" not in report.numbers
     for name, value in report.numbers.items():
-        if (title := title_of_number(name)) is not None:
+        title = title_of_forecast_number(name) if of_forecasts else title_of_number(name)
+        if title is not None:
+            digits = digits_of_forecast_number(name) if of_forecasts else ".4f"
             low, high = report.intervals.get(name, (None, None))
             between = "" if low is None else f"{low:.4f} to {high:.4f}"
-            rows.append([title, f"{value:.4f}", between])
+            rows.append([title, format(value, digits).strip(), between])
     return rows
 
 

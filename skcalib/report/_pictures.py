@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from .._inputs.predictions import Predictions
-from ..display import ReliabilityDisplay, WitnessDisplay
+from ..display import PITHistogramDisplay, ReliabilityDisplay, WitnessDisplay
+from ..forecasts._data import ForecastData
 
 # More predictions than this are drawn from a random part of them, which looks the same.
 _MOST_DRAWN = 20_000
@@ -39,6 +40,29 @@ def pictures(predictions: Predictions) -> dict[str, str]:
         f"How often each {what} came true{part}": _reliability(drawn, what, figures[0]),
         "Where, and in which direction, the model errs": _witness(predictions, what, figures[1]),
     }
+
+
+def forecast_pictures(data: ForecastData) -> dict[str, str]:
+    """The same for forecasts."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        return {}
+    part = ""
+    if data.n_samples > _MOST_DRAWN:
+        data = data.take(np.random.default_rng(0).permutation(data.n_samples)[:_MOST_DRAWN])
+        part = f" (of {_MOST_DRAWN} samples, chosen at random)"
+    figure = Figure(figsize=_SIZE, layout="constrained")
+    display = PITHistogramDisplay.from_predictions(
+        data.value, data.forecast, sample_weight=data.weight, random_state=0, ax=figure.subplots()
+    )
+    heights = ", ".join(f"{height:.2g}" for height in display.density)
+    words = (
+        f"The {len(display.density)} bars, from outcomes that are lower than forecast to outcomes "
+        f"that are higher, have the heights {heights}; those of a calibrated forecast are 1 "
+        "but for chance."
+    )
+    return {f"Where the outcomes lie in their forecasts{part}": _svg(figure, "pit", words)}
 
 
 def _binary(predictions: Predictions) -> Predictions:

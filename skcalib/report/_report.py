@@ -24,7 +24,7 @@ from ._forecast_text import forecast_advice, format_forecast_report
 from ._gain import recalibration_gain
 from ._mistakes import mistake
 from ._numbers import intervals, measure, run_test, subgroup_rows
-from ._pictures import pictures
+from ._pictures import forecast_pictures, pictures
 from ._progress import stage
 from ._text import format_report
 from ._verdict import advice
@@ -218,12 +218,16 @@ def calibration_report(
 def forecast_report(
     data: ForecastData, rng: Any, n_rows: int, random_state: RandomState
 ) -> CalibrationReport:
-    numbers = measure_forecasts(data) | run_forecast_test(data, rng)
+    stage("measuring")
+    numbers = measure_forecasts(data)
+    stage("testing")
+    numbers |= run_forecast_test(data, rng)
     found = diagnose(data)
     verdict = forecast_advice(numbers, found)
     audit = audit_trail([data.value, data.weight], n_rows, len(data.value), random_state)
     text = format_forecast_report(numbers, verdict)
-    return CalibrationReport(numbers, {}, found, verdict, [], [], audit, text, dict)
+    draw = partial(forecast_pictures, data)
+    return CalibrationReport(numbers, {}, found, verdict, [], [], audit, text, draw)
 
 
 def check_of_classes(**arguments: Any) -> None:

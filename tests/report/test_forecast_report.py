@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sklearn
+from matplotlib.figure import Figure
 from scipy.stats import cauchy
 from sklearn.datasets import load_diabetes
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -18,6 +19,7 @@ from skcalib.datasets import (
     make_forecaster_family,
     make_gaussian_forecasts,
 )
+from skcalib.display import PITHistogramDisplay
 from skcalib.forecasts import (
     DistributionForecast,
     EnsembleForecast,
@@ -264,3 +266,16 @@ def test_errors_that_do_not_vary_are_told_without_a_factor(shift):
     data = check_forecasts(mean + shift, GaussianForecast(mean, 1.0))
     first, *_ = diagnose(data)
     assert first == "standard deviations are too large: the errors do not vary at all"
+
+
+def test_page_shows_the_numbers_and_the_histogram():
+    y, forecast = make_gaussian_forecasts(60, dispersion=0.5, random_state=0)
+    report = calibration_report(y, forecast, random_state=0)
+    html = report.to_html()
+    for line in str(report).split("\n\n")[1].split("\n"):
+        title, value = line[:48].strip(), line[48:].strip()
+        assert f"<th scope='row'>{title}</th><td class='number'>{value}</td>" in html
+    ax = Figure().subplots()
+    density = PITHistogramDisplay.from_predictions(y, forecast, random_state=0, ax=ax).density
+    assert ", ".join(f"{height:.2g}" for height in density) in html
+    assert html.count("<svg") == 1
