@@ -126,11 +126,10 @@ copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
 
-def link_examples(app, docname, source):
-    """Links to the code of an example become links to its page."""
-    source[0] = re.sub(
-        r"\((?:\.\./)*examples/(plot_\w+)\.py\)", r"(/auto_examples/\1.rst)", source[0]
-    )
+def adapt_guides(app, docname, source):
+    """Link to the pages of examples instead of their code, and end blocks of code with code."""
+    text = re.sub(r"\((?:\.\./)*examples/(plot_\w+)\.py\)", r"(/auto_examples/\1.rst)", source[0])
+    source[0] = re.sub(r"\n\n```$", "\n```", text, flags=re.MULTILINE)
 
 
 def join_continued_lines(app, what, name, obj, options, lines):
@@ -156,6 +155,6 @@ def check_reference(app, env):
 
 
 def setup(app):
-    app.connect("source-read", link_examples)
+    app.connect("source-read", adapt_guides)
     app.connect("autodoc-process-docstring", join_continued_lines, priority=100)  # before numpydoc
     app.connect("env-check-consistency", check_reference)
