@@ -632,7 +632,7 @@ def test_numbers_that_are_no_probabilities_are_told_what_forecasts_are():
 def test_metrics_of_forecasts_refuse_classes():
     with pytest.raises(ValueError, match="statistic must be a metric of classes"):
         CalibrationTest("quantile_calibration_error").fit([0.1, 0.9], [0, 1])
-    with pytest.raises(ValueError, match="given must be None.*'omnibus' has none"):
+    with pytest.raises(ValueError, match=r"given must be None.*'omnibus' has none"):
         CalibrationTest().fit([0.1, 0.9], [0, 1], given=[1.0, 2.0])
     with pytest.raises(ValueError, match=r"given must be None.*squared_kernel_calibration_error"):
         CalibrationTest("skce").fit([0.1, 0.9], [0, 1], given=[1.0, 2.0])
