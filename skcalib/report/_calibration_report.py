@@ -36,7 +36,8 @@ class CalibrationReport:
         calibration error against the rest, the worst ones first.
 
     subgroups : list of dict
-        The smooth calibration error of each subgroup, with its interval and p-value.
+        The smooth calibration error of each subgroup, with its interval and p-value, and the
+        columns that make the subgroups.
 
     audit : dict of str to object
         How the report came about: versions, settings, the number of rows, and a hash of the data.

@@ -4,7 +4,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ._forecast_text import digits_of_forecast_number, title_of_forecast_number
-from ._text import N_WORST, title_of_classes
+from ._text import N_WORST, title_of_classes, title_of_subgroups
 from ._titles import title_of_number
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _class_table(title: str, classes: list[dict[str, Any]]) -> str:
 
 def _subgroup_table(subgroups: list[dict[str, Any]]) -> str:
     head = (
-        "subgroup",
+        title_of_subgroups(subgroups),
         "samples",
         "smooth calibration error",
         "95 % interval",

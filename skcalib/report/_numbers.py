@@ -125,6 +125,7 @@ def subgroup_rows(predictions, subgroups, rng):
     p_values = [float(p) for p in test.subgroup_p_values_.values()]
     rows = [
         {
+            "by": subgroups.title,
             "subgroup": title,
             "n_samples": int(table.n_samples[k]),
             "estimate": float(table.estimate[k]),

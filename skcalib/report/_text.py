@@ -52,9 +52,15 @@ def _format_classes(classes):
     return "\n".join(lines)
 
 
+def title_of_subgroups(subgroups):
+    """The columns that make the subgroups, if they have names."""
+    return "subgroup" if subgroups[0]["by"] == "by" else subgroups[0]["by"]
+
+
 def _format_subgroups(subgroups):
-    width = max(len(one["subgroup"]) for one in subgroups)
-    lines = [f"{'subgroup':{width}}  samples  smooth calibration error            adjusted p-value"]
+    title = title_of_subgroups(subgroups)
+    width = max(len(title), *(len(one["subgroup"]) for one in subgroups))
+    lines = [f"{title:{width}}  samples  smooth calibration error            adjusted p-value"]
     for one in subgroups:
         ends = "too few for an interval"
         if one["low"] == one["low"]:

@@ -316,6 +316,7 @@ def test_subgroups_are_those_of_the_table_and_the_test():
     by = {"site": rng.choice(["north", "south", "<west>"], 300)}
     report = calibration_report(label, proba, by=by, random_state=0)
     assert [one["subgroup"] for one in report.subgroups] == ["<west>", "north", "south"]
+    assert "\nsite    samples  smooth calibration error" in str(report)
     for one in report.subgroups:
         rows = by["site"] == one["subgroup"]
         assert one["n_samples"] == rows.sum()
@@ -400,7 +401,7 @@ def test_page_is_self_contained_and_safe(tmp_path):
     rng = np.random.default_rng(0)
     label, proba = random_problem(rng, 300)
     names = np.array(["<script>alert(1)</script>", '"&=1+1'])
-    by = np.where(rng.random(300) < 0.5, "<b>", "'><img src=x>")
+    by = {"<script>site": np.where(rng.random(300) < 0.5, "<b>", "'><img src=x>")}
     report = calibration_report(names[label], proba, labels=names, by=by, random_state=0)
     html = report.to_html(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == html
@@ -411,6 +412,7 @@ def test_page_is_self_contained_and_safe(tmp_path):
     text = " ".join("".join(page.texts).split())
     assert report.advice in text
     assert "<b>" in text
+    assert "<script>site" in text
     assert "prefers-color-scheme: dark" in html
     assert report._repr_html_().count("<table>") == 3
     assert page.tags.count("svg") == 2
