@@ -203,6 +203,15 @@ def _score_plane(width):
     return ax.figure
 
 
+def _simplex(width):
+    label, proba = several_classes(1500, 3)
+    names = dict(zip("abc", ("malignant", "benign", "unclear"), strict=True))
+    label, order = np.array([names[one] for one in label]), list(names.values())
+    ax = _axes(width, 1.2 * width if width > 3 else 1.7 * width)
+    options = {"labels": order, "n_resamples": 50, "random_state": 0, "name": "forest"}
+    return display.SimplexDisplay.from_predictions(label, proba, ax=ax, **options).figure_
+
+
 def _local(width):
     y, forecast, positions = datasets.make_spatial_forecasts(200, random_state=0)
     options = {"given": positions, "n_cells": 5, "n_resamples": 9, "random_state": 0}
@@ -231,6 +240,7 @@ FIGURES = {
     "reliability_classes": _classes,
     "reliability_subgroups": _subgroups,
     "score_plane": _score_plane,
+    "simplex": _simplex,
     "witness": _witness((None, two_classes())),
     "witness_two_models": _witness(
         ("forest", two_classes()), ("logistic", two_classes(sharpness=0.5))

@@ -13,7 +13,8 @@ CHANCE = "miscalibration of a calibrated model"
 # Names of artists, by which the next model on the same axes finds them.
 _POINT, _ISOLINE = "model", "uncertainty "
 
-_N_ISOLINES = 8
+# About as many lines of equal score, on axes that are large or small.
+_LINES_IF_LARGE, _LINES_IF_SMALL = 8, 5
 
 # Free room around the points, in units of their extents.
 _MARGIN = 0.2
@@ -74,10 +75,12 @@ def _draw_isolines(ax, uncertainty, label):
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
     least, most = left - top + uncertainty, right - bottom + uncertainty
     inner = 0.04 * (most - least)  # lines at the very corners have no room for their scores
-    levels = MaxNLocator(_N_ISOLINES, steps=[1, 2, 5, 10]).tick_values(least, most)
+    n_lines = _LINES_IF_SMALL if is_small(ax) else _LINES_IF_LARGE
+    levels = MaxNLocator(n_lines, steps=[1, 2, 5, 10]).tick_values(least, most)
     levels = levels[(levels > least + inner) & (levels < most - inner)]
     digits = max(int(np.ceil(-np.log10(np.diff(levels).min()) - 1e-9)), 0) if len(levels) > 1 else 3
-    gid, lines = f"{_ISOLINE}{uncertainty!r}", []
+    gid = f"{_ISOLINE}{uncertainty!r}"
+    lines: list = []
     for level in levels:
         rise = uncertainty - level  # from miscalibration to discrimination
         x = np.array([max(left, bottom - rise), min(right, top - rise)])

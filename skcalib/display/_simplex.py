@@ -1,0 +1,397 @@
+"""Three classes at once: arrows from predictions to observed frequencies."""
+
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from .._inputs.checks import check_predictions
+from .._inputs.constraints import METRIC_CONSTRAINTS, IntegerInterval
+from .._inputs.predictions import Predictions
+from .._numerics.bins import product_bins
+from .._sklearn import Interval, check_matplotlib_support, validate_params
+from .._types import RandomState
+from ._axes import LEGEND, axes_of, legend_label, parts_below, settle, wrapped
+
+# The corners of the triangle, one for each class.
+_CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 3**0.5 / 2]])
+
+_GREY = "0.6"
+
+# Area of the largest dot, in square points.
+_LARGEST = 60.0
+
+# Width of the arrows, in inches.
+_WIDTH = 0.018
+
+
+class SimplexDisplay:
+    r"""Three classes at once: arrows from predictions to observed frequencies.
+
+    Use :meth:`from_estimator` or :meth:`from_predictions` to create one. Each point of the triangle
+    is a vector of three probabilities: at a corner one class is certain, in the middle all are
+    equally likely. The triangle is cut into cells. From the mean prediction of each cell an arrow
+    leads to the frequencies of the classes there. The larger the dot at its beginning, and the
+    darker the arrow, the more samples there are. Arrows that a calibrated model would often have by
+    chance are grey.
+
+    Parameters
+    ----------
+    predicted : ndarray of shape (n_cells, 3)
+        The mean predictions of the cells that hold any.
+
+    observed : ndarray of shape (n_cells, 3)
+        The frequencies of the classes there.
+
+    share : ndarray of shape (n_cells,)
+        The shares of the samples.
+
+    p_value : ndarray of shape (n_cells,)
+        How often drawn labels are as far from the predictions, of each cell by itself.
+
+    classes : ndarray of shape (3,)
+        The classes: at the left, at the right and at the top.
+
+    n_bins : int, default=5
+        Number of intervals into which the probability of each class is cut.
+
+    confidence_level : float, default=0.9
+        Arrows whose p-value is at most one minus this are coloured.
+
+    name : str, default=None
+        Name of the model, for the legend.
+
+    Attributes
+    ----------
+    error : float
+        The canonical expected calibration error: the mean total variation distance between the two
+        ends of the arrows.
+
+    arrows_ : matplotlib Quiver
+        The arrows.
+
+    dots_ : matplotlib PathCollection
+        The mean predictions.
+
+    legend_ : matplotlib Legend
+        The legend.
+
+    ax_ : matplotlib Axes
+        The axes.
+
+    figure_ : matplotlib Figure
+        The figure.
+
+    See Also
+    --------
+    skcalib.metrics.expected_calibration_error : With ``multi_class="canonical"``, the error.
+    ReliabilityDisplay : Any number of classes, one by one.
+
+    Notes
+    -----
+    The p-values are :math:`(1 + \#\{d^*_b \ge d\}) / (1 + B)`, where d is the total variation
+    distance between mean prediction and frequencies in the cell, and the :math:`d^*_b` are those of
+    labels that are drawn from the predictions. Of calibrated cells, a share of 1 −
+    `confidence_level` is coloured by chance: whether the model is calibrated,
+    :class:`skcalib.hypothesis_tests.CalibrationTest` tells.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import train_test_split
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from skcalib.display import SimplexDisplay
+    >>> X, y = load_iris(return_X_y=True)
+    >>> X, X_test, y, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
+    >>> model = GaussianNB().fit(X, y)
+    >>> display = SimplexDisplay.from_estimator(model, X_test, y_test, random_state=0)
+    >>> round(display.error, 3)
+    0.071
+    """
+
+    def __init__(
+        self,
+        predicted: np.ndarray,
+        observed: np.ndarray,
+        share: np.ndarray,
+        p_value: np.ndarray,
+        classes: np.ndarray,
+        *,
+        n_bins: int = 5,
+        confidence_level: float = 0.9,
+        name: str | None = None,
+    ) -> None:
+        self.predicted = predicted
+        self.observed = observed
+        self.share = share
+        self.p_value = p_value
+        self.classes = classes
+        self.n_bins = n_bins
+        self.confidence_level = confidence_level
+        self.name = name
+
+    @property
+    def error(self) -> float:
+        """The canonical expected calibration error."""
+        return float(self.share @ _distance(self.observed - self.predicted))
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        n_bins: int = 5,
+        confidence_level: float = 0.9,
+        n_resamples: int = 200,
+        random_state: RandomState = None,
+        name: str | None = None,
+        ax: Any = None,
+        color: Any = "C0",
+    ) -> Self:
+        """Create and draw the triangle of a fitted classifier.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted classifier of three classes with `predict_proba`.
+
+        X : array-like of shape (n_samples, n_features)
+            Features of data that the classifier was not fitted on.
+
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+
+        n_bins : int, default=5
+            Number of intervals into which the probability of each class is cut.
+
+        confidence_level : float in (0, 1), default=0.9
+            The arrow of a calibrated cell is grey with this probability.
+
+        n_resamples : int, default=200
+            Number of label vectors drawn from the predictions.
+
+        random_state : int, RandomState instance or None, default=None
+            Seed of the draws.
+
+        name : str, default=None
+            Name of the model, for the legend, by default that of its class.
+
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+
+        color : matplotlib color, default="C0"
+            Colour of the arrows that are not by chance.
+
+        Returns
+        -------
+        display : SimplexDisplay
+            The display, drawn.
+        """
+        check_is_fitted(estimator)
+        return cls.from_predictions(
+            y,
+            estimator.predict_proba(X),
+            sample_weight=sample_weight,
+            labels=estimator.classes_,
+            n_bins=n_bins,
+            confidence_level=confidence_level,
+            n_resamples=n_resamples,
+            random_state=random_state,
+            name=type(estimator).__name__ if name is None else name,
+            ax=ax,
+            color=color,
+        )
+
+    @classmethod
+    @validate_params(
+        {name: METRIC_CONSTRAINTS[name] for name in ("sample_weight", "labels")}
+        | {
+            "n_bins": [IntegerInterval(1)],
+            "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+            "n_resamples": [IntegerInterval(1)],
+            "random_state": ["random_state"],
+            "name": [str, None],
+            "ax": "no_validation",
+            "color": "no_validation",
+        },
+        prefer_skip_nested_validation=True,
+    )
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_proba: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        labels: ArrayLike | None = None,
+        n_bins: int = 5,
+        confidence_level: float = 0.9,
+        n_resamples: int = 200,
+        random_state: RandomState = None,
+        name: str | None = None,
+        ax: Any = None,
+        color: Any = "C0",
+    ) -> Self:
+        """Create and draw the triangle of predictions.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            True labels: strings, integers or booleans.
+
+        y_proba : array-like of shape (n_samples, 3)
+            Probabilities in [0, 1], one column for each class in the order of `labels`; rows sum
+            to 1.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+
+        labels : array-like of shape (n_classes,), default=None
+            The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+            `y_true`.
+
+        n_bins : int, default=5
+            Number of intervals into which the probability of each class is cut.
+
+        confidence_level : float in (0, 1), default=0.9
+            The arrow of a calibrated cell is grey with this probability.
+
+        n_resamples : int, default=200
+            Number of label vectors drawn from the predictions.
+
+        random_state : int, RandomState instance or None, default=None
+            Seed of the draws.
+
+        name : str, default=None
+            Name of the model, for the legend.
+
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+
+        color : matplotlib color, default="C0"
+            Colour of the arrows that are not by chance.
+
+        Returns
+        -------
+        display : SimplexDisplay
+            The display, drawn.
+        """
+        check_matplotlib_support("SimplexDisplay")
+        predictions = check_predictions(y_true, y_proba, sample_weight=sample_weight, labels=labels)
+        check_three_classes(predictions)
+        cells, n_cells = product_bins(predictions.proba, n_bins)
+        share = np.bincount(cells, predictions.weight, n_cells)
+        sums = [np.bincount(cells, predictions.weight * p, n_cells) for p in predictions.proba.T]
+        predicted = np.column_stack(sums) / share[:, None]
+
+        def frequencies(label):
+            counts = np.bincount(3 * cells + label, predictions.weight, 3 * n_cells)
+            return counts.reshape(n_cells, 3) / share[:, None]
+
+        observed = frequencies(predictions.label)
+        generator = np.random.default_rng(check_random_state(random_state).randint(2**31))
+        drawn = predictions.redraw(generator, n_resamples)
+        null = np.array([_distance(frequencies(label) - predicted) for label in drawn])
+        is_as_far = null >= _distance(observed - predicted) - 1e-12  # but for rounding
+        return cls(
+            predicted,
+            observed,
+            share,
+            (1 + is_as_far.sum(axis=0)) / (1 + n_resamples),
+            predictions.classes,
+            n_bins=n_bins,
+            confidence_level=confidence_level,
+            name=name,
+        ).plot(ax, color=color)
+
+    def plot(self, ax: Any = None, *, name: str | None = None, color: Any = "C0") -> Self:
+        """Draw the triangle and the arrows.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+
+        name : str, default=None
+            Name of the model, for the legend; by default that of the display.
+
+        color : matplotlib color, default="C0"
+            Colour of the arrows that are not by chance.
+
+        Returns
+        -------
+        display : SimplexDisplay
+            This object, with its artists.
+        """
+        check_matplotlib_support("SimplexDisplay")
+        from matplotlib.colors import to_rgba
+        from matplotlib.lines import Line2D
+
+        ax = axes_of(ax, (5, 5.2))
+        _draw_triangle(ax, self.n_bins, self.classes)
+        start, end = self.predicted @ _CORNERS, self.observed @ _CORNERS
+        is_chance = self.p_value > 1 - self.confidence_level
+        relative = self.share / self.share.max()
+        colors = np.where(is_chance[:, None], to_rgba(_GREY), to_rgba(color))
+        colors[:, 3] *= np.clip(relative**0.5, np.where(is_chance, 0.4, 0.6), 1)
+        vectors = np.hstack([start, end - start]).T
+        scale = {"angles": "xy", "scale_units": "xy", "scale": 1, "units": "inches"}
+        self.arrows_ = ax.quiver(*vectors, color=colors, width=_WIDTH, zorder=3, **scale)
+        self.dots_ = ax.scatter(*start.T, s=_LARGEST * relative, c=colors, linewidth=0, zorder=2)
+        style: dict[str, Any] = {"marker": ">", "markersize": 5, "linewidth": 1.5}
+        handles = [Line2D([], [], color=c, **style) for c in (color, _GREY)]
+        labels = [
+            "from prediction to frequencies",
+            f"by chance ({100 * self.confidence_level:.3g} %)",
+        ]
+        parts_below(ax).place_legend(ax, handles, [wrapped(one, ax) for one in labels], **LEGEND)
+        self.legend_ = ax.get_legend()
+        measure = "expected calibration error"
+        title = legend_label(name or self.name, measure, self.error, "")
+        self.legend_.set_title(wrapped(title, ax), {"size": "small"})
+        self.ax_, self.figure_ = ax, ax.figure
+        settle(self.figure_)
+        return self
+
+
+def _distance(difference):
+    """Total variation distance, (n_cells,)."""
+    return 0.5 * np.abs(difference).sum(axis=1)
+
+
+def _draw_triangle(ax, n_bins, classes):
+    """The triangle with its cells, and the classes at its corners."""
+    ax.set(aspect="equal", xlim=(-0.03, 1.03), ylim=(-0.03, _CORNERS[2, 1] + 0.03), yticks=[])
+    ax.spines[:].set_visible(False)
+    ax.fill(*_CORNERS.T, facecolor="none", edgecolor="0.4", linewidth=1, zorder=1.5)
+    for k in range(3):
+        first, second = np.delete(_CORNERS, k, axis=0)
+        for share in np.arange(1, n_bins) / n_bins:
+            ends = share * _CORNERS[k] + (1 - share) * np.array([first, second])
+            ax.plot(*ends.T, color="0.88", linewidth=0.6, zorder=1)
+    left, right, top = map(str, classes.tolist())
+    ax.set_xticks([0, 1], [left, right])
+    ax.tick_params(axis="x", length=0)
+    for text, side in zip(ax.get_xticklabels(), ("left", "right"), strict=True):
+        text.set_horizontalalignment(side)
+    place = {"xytext": (0, 3), "textcoords": "offset points", "ha": "center", "va": "bottom"}
+    size = ax.get_xticklabels()[0].get_size()
+    ax.annotate(top, _CORNERS[2], **place, fontsize=size, annotation_clip=False)
+
+
+def check_three_classes(predictions: Predictions) -> None:
+    """A triangle has three corners."""
+    if len(predictions.classes) != 3:
+        raise ValueError(
+            f"y_proba must be of three classes; found {len(predictions.classes)}. Use "
+            "ReliabilityDisplay, with multi_class='classwise' for more than two classes, or merge "
+            "classes with skcalib.lenses.class_groups."
+        )
