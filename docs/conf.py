@@ -105,6 +105,7 @@ html_title = "skcalib"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+toc_object_entries_show_parents = "hide"
 html_theme_options = {
     "logo": {"text": "skcalib"},
     "show_toc_level": 2,
