@@ -34,6 +34,9 @@ _STYLE = """
   padding: .5rem; }
 .skcalib figure svg { display: block; width: 100%; max-width: 34rem; height: auto; margin: auto; }
 .skcalib .audit { color: var(--soft); font-size: .875rem; overflow-wrap: anywhere; }
+@media (max-width: 30rem) { .skcalib table { font-size: .8125rem; }
+  .skcalib th, .skcalib td { padding-right: .5rem; } .skcalib tbody th { min-width: 4rem; }
+  .skcalib td.number { white-space: normal; } }
 @media print { .skcalib { --text: #000; --soft: #333; --back: #fff; --line: #bbb; max-width: none; }
   .skcalib figure, .skcalib tr { break-inside: avoid; } .skcalib h2 { break-after: avoid; }
   .skcalib .wide { overflow: visible; } }
@@ -74,7 +77,7 @@ def _body(report: "CalibrationReport") -> str:
             for title, svg in report.figures.items()
         ]
         parts.append(f"<div class='pictures'>{''.join(pictures)}</div>")
-    parts.append(f"<h2>Measures</h2>\n{_table(_HEAD, _rows(report))}")
+    parts.append(f"<h2>Measures</h2>\n{_measure_table(report)}")
     if report.classes:
         title = title_of_classes(report.classes).capitalize()
         parts.append(f"<h2>Classes</h2>\n{_class_table(title, report.classes[:N_WORST])}")
@@ -91,7 +94,7 @@ def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _rows(report: "CalibrationReport") -> list[list[str]]:
+def _measure_table(report: "CalibrationReport") -> str:
     rows = []
     of_forecasts = "n_classes" not in report.numbers
     for name, value in report.numbers.items():
@@ -101,7 +104,8 @@ def _rows(report: "CalibrationReport") -> list[list[str]]:
             low, high = report.intervals.get(name, (None, None))
             between = "" if low is None else f"{low:.4f} to {high:.4f}"
             rows.append([title, format(value, digits).strip(), between])
-    return rows
+    n_columns = len(_HEAD) if report.intervals else len(_HEAD) - 1
+    return _table(_HEAD[:n_columns], [row[:n_columns] for row in rows])
 
 
 def _class_table(title: str, classes: list[dict[str, Any]]) -> str:

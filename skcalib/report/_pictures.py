@@ -20,6 +20,9 @@ _SHARES = (0.1, 0.5, 0.9)
 # Ranges of predictions, of which the words name the one that most of the error is from.
 _PARTS = 10
 
+# The axis of the witness shows at least this range of its [-1, 1], so that ripples look small.
+_LEAST_RANGE = 0.5
+
 _SIZE = (4.2, 4.7)
 
 
@@ -107,6 +110,10 @@ def _witness(predictions: Predictions, what: str, figure: Any) -> str:
         labels=names,
         ax=figure.subplots(),
     )
+    bottom, top = display.ax_.get_ylim()
+    if top - bottom < _LEAST_RANGE:
+        bottom = max((bottom + top - _LEAST_RANGE) / 2, -1.05)
+        display.ax_.set_ylim(bottom, bottom + _LEAST_RANGE)
     points, values = display.predicted, display.witness
     high, low = int(np.argmax(values)), int(np.argmin(values))
     part = np.minimum((points * _PARTS).astype(int), _PARTS - 1)

@@ -164,18 +164,18 @@ def calibration_report(
     'Miscalibrated (p = 0.002); standard deviations are too small by a factor 2...'
     """
     rng = check_random_state(random_state)
-    n_rows = len(np.asarray(y_true, dtype=object))
     if is_forecast(y_proba):
         check_no_labels(labels, pos_label)
         check_of_classes(by=by, groups=groups)
         data = check_forecasts(
             y_true, y_proba, sample_weight=sample_weight, names=("y_true", "y_proba")
         )
-        return forecast_report(data, rng, n_rows, random_state)
+        return forecast_report(data, rng, num_samples(y_true), random_state)
     predictions = check_predictions(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
     predictions = with_groups(predictions, y_true, groups, sample_weight)
+    n_rows = num_samples(y_true)
     stage("measuring")
     numbers = measure(predictions)
     classes = class_rows(predictions)
