@@ -18,6 +18,7 @@ from sklearn.utils._param_validation import validate_params as _validate_params
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_feature_names as check_feature_names
 from sklearn.utils.validation import _check_method_params as check_method_params
+from sklearn.utils.validation import _num_samples as num_samples
 
 __all__ = [
     "HasMethods",
@@ -31,6 +32,7 @@ __all__ = [
     "check_method_params",
     "constraints_of",
     "fit_context",
+    "num_samples",
     "safe_split",
     "validate_parameter_constraints",
     "validate_params",

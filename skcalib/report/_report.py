@@ -11,7 +11,7 @@ from .._inputs.by import check_by
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS
 from .._inputs.probabilities import is_forecast
-from .._sklearn import validate_params
+from .._sklearn import num_samples, validate_params
 from .._types import Label, RandomState
 from ..forecasts._data import ForecastData, check_forecasts
 from ..forecasts._either import check_no_labels, with_groups
