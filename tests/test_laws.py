@@ -112,7 +112,15 @@ def test_every_estimator_is_among_the_cases():
 
     cases = TEST_CASES | EQUAL_WEIGHT_CASES | RECALIBRATOR_CASES
     covered = {type(case).__name__ for case in cases.values()}
-    others = {"IntervalCertificate", "PredictProba", "RecalibratedClassifier"}
+    others = {
+        "IntervalCertificate",
+        "PredictProba",
+        "RecalibratedClassifier",
+        "RequiredSampleSize",
+        "SubgroupCalibrationTest",  # needs subgroups
+        "SubgroupRecalibrator",
+        "SubgroupSearch",
+    }
     of_forecasts = {
         "AutoForecastRecalibrator",
         "IdentityForecastRecalibrator",
@@ -120,8 +128,18 @@ def test_every_estimator_is_among_the_cases():
         "PITRecalibrator",
         "QuantileRecalibrator",
         "RecalibratedRegressor",
+        "SubgroupForecastRecalibrator",
     }
-    functions = {"export_sql", "export_table", "export_text", "probabilities_of_logits"}
+    functions = {
+        "combine_e_values",
+        "export_sql",
+        "export_table",
+        "export_text",
+        "find_miscalibrated_subgroups",
+        "power_of_test",
+        "probabilities_of_logits",
+        "required_sample_size",
+    }
     all_names = {*hypothesis_tests.__all__, *recalibration.__all__}
     assert covered | others | functions == all_names - of_forecasts
 

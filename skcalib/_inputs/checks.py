@@ -16,6 +16,9 @@ from .weights import check_sample_weight
 # A sample with a smaller share of the total weight is left out: squared, it would underflow.
 SMALLEST_SHARE = 1e-150
 
+# Shares that were computed from weights sum to 1 up to this.
+_ROUNDING = 1e-14
+
 
 def check_predictions(
     y_true: Any,
@@ -72,8 +75,9 @@ def rows_that_count(sample_weight: Any, n: int) -> np.ndarray | slice:
 
 
 def _shares(weight: np.ndarray) -> np.ndarray:
-    """Weights divided by their sum, the same to the last bit in any order."""
-    return weight / np.sort(weight).sum()
+    """Weights divided by their sum, the same to the last bit in any order, and if done again."""
+    total = np.sort(weight).sum()
+    return weight if abs(total - 1) <= _ROUNDING else weight / total
 
 
 def _resolve_classes(

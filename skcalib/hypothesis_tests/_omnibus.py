@@ -1,5 +1,7 @@
 """The omnibus statistic: several statistics, each for another kind of miscalibration."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from .._inputs.predictions import Predictions
@@ -26,7 +28,7 @@ class Omnibus(ResidualStatistic):
     """The values of all components, (R, C)."""
 
     def __init__(
-        self, data: Predictions, *, n_resamples: int = 999, seed: int = 0, **options
+        self, data: Predictions, *, n_resamples: int = 999, seed: Callable[[], int] = int, **options
     ) -> None:
         self.data = data
         self.components = {
@@ -140,7 +142,7 @@ def _kernel_error(data, n_resamples, seed, options):
             bandwidth = options.get("bandwidth", "median")
             return PooledKernelError(data, kernel=kernel, bandwidth=bandwidth)
     elif is_plain and n**2 * len(data.classes) * n_resamples > _MULTIPLICATIONS:
-        fourier = {"method": "fourier", "n_components": _N_COMPONENTS, "random_state": seed}
+        fourier = {"method": "fourier", "n_components": _N_COMPONENTS, "random_state": seed()}
         options = options | fourier
     if n == 1:
         options = options | {"estimator": "biased"}

@@ -1,5 +1,6 @@
 """What the test of calibration measures, by name."""
 
+from functools import partial
 from numbers import Integral
 
 import numpy as np
@@ -77,7 +78,7 @@ def _of_residual_sums(name, test, data, chosen):
             "draws. Use method='conditional', which is exact."
         )
     if name == "omnibus":
-        seed = _seed_apart(test.random_state)
+        seed = partial(_seed_apart, test.random_state)  # asked for only where it is needed
         return Omnibus(data, n_resamples=test.n_resamples, seed=seed, **chosen)
     if chosen:
         raise ValueError(

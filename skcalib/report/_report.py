@@ -3,7 +3,6 @@
 from functools import partial
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
