@@ -24,8 +24,8 @@ from ._grid import Grid
 # Least and usual width of a panel, and heights of a model and of what is around, in inches.
 _LEAST, _WIDTH, _ROW, _AROUND = 1.5, 2.4, 0.35, 1.0
 
-# Width of a letter of the titles, in inches.
-_LETTER = 0.075
+# Width of a letter of the titles, in units of their size.
+_LETTER = 0.54
 
 
 class ComparisonDisplay:
@@ -407,8 +407,9 @@ class ComparisonDisplay:
         width = ax.get_window_extent().width / ax.figure.dpi
         ax.locator_params(axis="x", nbins=3 if width < _WIDTH else 5, min_n_ticks=2)
         ax.ticklabel_format(axis="x", scilimits=(-3, 3), useMathText=True)
-        title = fill(self.metrics[k].replace("_", " "), max(int(width / _LETTER), 19))
-        ax.set_title(title, fontsize="medium")
+        title = ax.set_title("", fontsize="medium")
+        n_letters = int(72 * width / (_LETTER * title.get_size()))
+        title.set_text(fill(self.metrics[k].replace("_", " "), max(n_letters, 12)))
         return points, whiskers
 
 

@@ -36,7 +36,7 @@ def draw_point(
         mark = {"marker": "|", "markersize": 9, "linestyle": "", "color": point.get_color()}
         ax.plot(ends[0], place[1], **mark)
         if CHANCE not in known:
-            ax.plot([], [], label=CHANCE, **(mark | {"color": "0.3"}))
+            ax.plot([], [], label=CHANCE, **(mark | {"color": "0.5"}))
     _set_limits(ax)
     equal = f"equal {title}"
     isolines = _draw_isolines(ax, float(parts.uncertainty), equal)
@@ -84,7 +84,7 @@ def _draw_isolines(ax, uncertainty, label):
     for level in levels:
         rise = uncertainty - level  # from miscalibration to discrimination
         x = np.array([max(left, bottom - rise), min(right, top - rise)])
-        style = {"color": "0.75", "linewidth": 0.8, "zorder": 1, "gid": gid}
+        style = {"color": "0.5", "alpha": 0.5, "linewidth": 0.8, "zorder": 1, "gid": gid}
         lines += ax.plot(x, x + rise, label=None if lines else label, **style)
         is_right = right + rise < top
         ax.annotate(
@@ -95,7 +95,7 @@ def _draw_isolines(ax, uncertainty, label):
             ha="left" if is_right else "center",
             va="center" if is_right else "bottom",
             fontsize="small",
-            color="0.4",
+            color="0.5",
             annotation_clip=False,
             gid=gid,
         )

@@ -19,6 +19,9 @@ from ._axes import LEGEND, axes_of, legend_label, parts_below, settle, wrapped
 # The corners of the triangle, one for each class.
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 3**0.5 / 2]])
 
+# Distances that differ by less are equal.
+_ROUNDING = 1e-12
+
 _GREY = "0.6"
 
 # Area of the largest dot, in square points.
@@ -298,14 +301,16 @@ class SimplexDisplay:
 
         observed = frequencies(predictions.label)
         generator = np.random.default_rng(check_random_state(random_state).randint(2**31))
-        drawn = predictions.redraw(generator, n_resamples)
-        null = np.array([_distance(frequencies(label) - predicted) for label in drawn])
-        is_as_far = null >= _distance(observed - predicted) - 1e-12  # but for rounding
+        distance = _distance(observed - predicted) - _ROUNDING
+        n_as_far = np.zeros(n_cells)
+        for _ in range(n_resamples):  # one by one, as all of them may not fit into memory
+            label = predictions.redraw(generator, 1)[0]
+            n_as_far += _distance(frequencies(label) - predicted) >= distance
         return cls(
             predicted,
             observed,
             share,
-            (1 + is_as_far.sum(axis=0)) / (1 + n_resamples),
+            (1 + n_as_far) / (1 + n_resamples),
             predictions.classes,
             n_bins=n_bins,
             confidence_level=confidence_level,
@@ -371,12 +376,12 @@ def _draw_triangle(ax, n_bins, classes):
     """The triangle with its cells, and the classes at its corners."""
     ax.set(aspect="equal", xlim=(-0.03, 1.03), ylim=(-0.03, _CORNERS[2, 1] + 0.03), yticks=[])
     ax.spines[:].set_visible(False)
-    ax.fill(*_CORNERS.T, facecolor="none", edgecolor="0.4", linewidth=1, zorder=1.5)
+    ax.fill(*_CORNERS.T, facecolor="none", edgecolor="0.5", linewidth=1, zorder=1.5)
     for k in range(3):
         first, second = np.delete(_CORNERS, k, axis=0)
         for share in np.arange(1, n_bins) / n_bins:
             ends = share * _CORNERS[k] + (1 - share) * np.array([first, second])
-            ax.plot(*ends.T, color="0.88", linewidth=0.6, zorder=1)
+            ax.plot(*ends.T, color="0.5", alpha=0.3, linewidth=0.6, zorder=1)
     left, right, top = map(str, classes.tolist())
     ax.set_xticks([0, 1], [left, right])
     ax.tick_params(axis="x", length=0)

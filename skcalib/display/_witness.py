@@ -277,6 +277,7 @@ class WitnessDisplay:
         self.strip_.stairs(sums, edges, fill=True, alpha=0.25, color=style["color"])
         self.bars_ = self.strip_.stairs(sums, edges, linewidth=0.8, **style)
         _scale(self.strip_)
+        _set_limits(ax)
         ax.set(xlim=(-0.02, 1.02), xlabel=wrapped(fill(self.x_label, 40), ax))
         ax.set_ylabel("witness" if is_small(ax) else "witness\n(higher: predicted too low)")
         handles, labels = ax.get_legend_handles_labels()
@@ -301,6 +302,12 @@ def _strip_below(ax):
                 0.02, y, text, transform=strip.transAxes, va=side, ha="left", fontsize="x-small"
             )
     return strip
+
+
+def _set_limits(ax):
+    """Limits between which witnesses of that sign may be, so that a flat one looks flat."""
+    values = np.concatenate([line.get_ydata() for line in ax.lines])
+    ax.set(ylim=(-1.05 if values.min() < 0 else -0.05, 1.05 if values.max() > 0 else 0.05))
 
 
 def _scale(strip):

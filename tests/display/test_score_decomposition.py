@@ -73,8 +73,9 @@ def test_from_estimator():
     X, y = load_iris(return_X_y=True)
     model = GaussianNB().fit(X[50:], y[50:])
     display = ScoreDecompositionDisplay.from_estimator(
-        model, X[50:], y[50:], pos_label=1, n_resamples=0
+        model, X[50:], y[50:], pos_label=1, n_resamples=0, kind="points"
     )
+    assert display.point_.get_xdata() == [display.decomposition.miscalibration]
     expected = score_decomposition(y[50:], model.predict_proba(X[50:]), pos_label=1, labels=[1, 2])
     assert display.decomposition == expected
 

@@ -82,6 +82,10 @@ def test_models_share_axes_and_strip(ax):
     first = WitnessDisplay.from_predictions(y, proba, color="k", ax=ax)
     second = WitnessDisplay(first.predicted, first.witness, 3 * first.residual).plot(ax)
     assert second.strip_ is first.strip_
+    ends = (-0.05, 1.05) if first.witness.max() > 0 else (-1.05, 0.05)
+    assert ax.get_ylim() == ends
+    WitnessDisplay(first.predicted, -first.witness, -first.residual).plot(ax)
+    assert ax.get_ylim() == (-1.05, 1.05)
     assert second.strip_.get_ylim()[1] >= np.abs(second.bars_.get_data().values).max()
     assert first.line_.get_color() == "k"
     assert first.line_.get_linestyle() != second.line_.get_linestyle()
