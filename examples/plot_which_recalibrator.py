@@ -5,7 +5,7 @@ Which recalibrator should I take?
 
 Four classifiers of handwritten digits, two tasks, ten ways to recalibrate. In short: take
 :class:`~skcalib.recalibration.AutoRecalibrator`, or structured matrix scaling; for two classes and
-at least a hundred samples also the sigmoid. Isotonic regression and histogram binning can do harm.
+at least 300 samples also the sigmoid. Isotonic regression and histogram binning can do harm.
 """
 
 # %%

@@ -97,7 +97,7 @@ class SigmoidRecalibrator(_PolynomialRecalibrator):
     The calibrated log-odds are an intercept plus a slope times the predicted ones. That mends
     predictions that are overconfident or underconfident, or too high or too low on the whole; it
     leaves calibrated ones as they are, keeps the ranking (unless outcomes fall with the
-    predictions), and needs about a hundred samples. More than two classes are recalibrated one
+    predictions), and needs some hundred samples. More than two classes are recalibrated one
     against the rest, and the rows divided by their sums.
 
     Parameters
