@@ -19,11 +19,24 @@ def impossible(predictions: Predictions) -> np.ndarray:
     return predictions.proba[np.arange(len(predictions.label)), predictions.label] == 0
 
 
+def certainties(predictions: Predictions) -> list[str]:
+    """What no chance explains, whatever a test says."""
+    count = np.count_nonzero(impossible(predictions))
+    if not count:
+        return []
+    return [
+        "a label that had probability 0 occurred, which a calibrated model rules out (in "
+        f"{count} of {len(predictions.label)} samples)"
+    ]
+
+
 def findings(test: CalibrationTest, predictions: Predictions) -> list[str]:
     """A sentence for each component of the omnibus test that spoke, without a full stop."""
     spoke = [name for name, p in test.adjusted_p_values_.items() if p <= LEVEL]
+    if np.isinf(test.component_statistics_.get("log_loss", 0.0)):
+        spoke = [name for name in spoke if name != "log_loss"]  # said by `certainties`
     words = {
-        "log_loss": lambda: _sureness(test.component_statistics_["log_loss"], predictions),
+        "log_loss": lambda: _sureness(test.component_statistics_["log_loss"]),
         "level_and_spread": lambda: _worst_class(predictions),
         "local": lambda: _worst_range(predictions),
     }
@@ -36,12 +49,7 @@ def findings(test: CalibrationTest, predictions: Predictions) -> list[str]:
     return found
 
 
-def _sureness(excess: float, predictions: Predictions) -> str:
-    if np.isinf(excess):
-        return (
-            "a label that had probability 0 occurred, which a calibrated model rules out (in "
-            f"{np.count_nonzero(impossible(predictions))} of {len(predictions.label)} samples)"
-        )
+def _sureness(excess: float) -> str:
     kind, direction = ("too", "higher") if excess > 0 else ("not", "lower")
     enough = "" if excess > 0 else " enough"
     return (

@@ -10,7 +10,7 @@ from ..hypothesis_tests import CalibrationTest, SubgroupCalibrationTest
 from ..metrics import calibration_distance_bounds
 from ..metrics._registry import METRICS
 from ..uncertainty import confidence_interval, confidence_intervals_by
-from ._findings import findings, impossible
+from ._findings import certainties, findings, impossible
 from ._progress import stage
 from ._titles import title_of_number
 
@@ -158,4 +158,4 @@ def run_test(predictions, random_state):
     numbers = {"p_value": test.p_value_}
     numbers |= {f"p_value_{name}": p for name, p in test.adjusted_p_values_.items()}
     numbers["n_tested"] = n_tested
-    return numbers, findings(test, tested)
+    return numbers, certainties(predictions) + findings(test, tested)

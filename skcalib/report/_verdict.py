@@ -32,7 +32,8 @@ def advice(
     if wrong_columns is not None:
         return wrong_columns
     p_value, name = numbers["p_value"], _smooth_error(numbers)
-    if p_value >= LEVEL:
+    is_certain = impossible(predictions).any()
+    if p_value >= LEVEL and not is_certain:
         limit = "Few samples cannot show more."
         if name in intervals:
             limit = (
@@ -43,10 +44,12 @@ def advice(
             f"No evidence of miscalibration (p = {p_value:.3g}): a calibrated model often deviates "
             f"as much. {limit}"
         )
-    verdict = f"{'Still miscalibrated' if recalibrated else 'Miscalibrated'} (p = {p_value:.3g})"
+    verdict = "Still miscalibrated" if recalibrated else "Miscalibrated"
+    if p_value < LEVEL:  # otherwise it is that of a test of groups, which such labels do not decide
+        verdict += f" (p = {p_value:.3g})"
     what = "; ".join(found) or "several small differences add up"
     remedy = MORE_DATA if recalibrated else REMEDY + _gain(numbers, intervals)
-    if _is_small(numbers[name], predictions):
+    if not is_certain and _is_small(numbers[name], predictions):
         what += (
             f". That is little, and may not matter: {numbers['n_tested']} samples can see a smooth "
             f"calibration error of {numbers[name]:.2g}"
@@ -63,8 +66,6 @@ def _smooth_error(numbers: dict[str, Any]) -> str:
 
 def _is_small(error: float, predictions: Predictions) -> bool:
     binary = predictions if predictions.is_binary else predictions.confidence()
-    if impossible(predictions).any():
-        return False
     share = float(binary.weight @ binary.label)
     return error < min(_SMALL, _SMALL_PART * min(share, 1 - share))
 

@@ -257,6 +257,19 @@ def test_impossible_labels_among_the_fewest_samples(label, proba):
     assert "rules out (in 1 of" in report.advice
 
 
+def test_impossible_labels_do_not_leave_it_to_a_test_of_groups():
+    label, proba = random_problem(np.random.default_rng(0), 60, calibrated=True)
+    label[0], proba[0] = 1, 0.0
+    report = calibration_report(label, proba, groups=np.arange(60), random_state=0)
+    assert report.numbers["p_value"] > 0.05
+    expected = (
+        "a label that had probability 0 occurred, which a calibrated model rules out (in 1 of"
+    )
+    assert report.advice.startswith(f"Miscalibrated: {expected} 60 samples)")
+    assert report.findings[0].startswith(expected)
+    assert "No evidence" not in report.advice
+
+
 def test_an_impossible_label_is_among_the_samples_tested(monkeypatch):
     monkeypatch.setattr("skcalib.report._numbers._SECONDS", 20.5 * 999 * 3.2e-8)
     rng = np.random.default_rng(0)
