@@ -94,6 +94,8 @@ def test_from_estimator_and_forecasts(ax):
     )
     test.fit(model.predict_proba(X[50:]), names[y[50:] - 1], weight, groups=np.arange(100) // 5)
     assert shown.statistics == test.component_statistics_
+    for name, draws in test.component_null_distributions_.items():
+        np.testing.assert_array_equal(shown.null_distributions[name], draws)
     assert shown.name == "GaussianNB"
     y, forecast = make_gaussian_forecasts(20, random_state=0)
     test = CalibrationTest(n_resamples=5, random_state=0)
@@ -116,6 +118,12 @@ def test_infinite_values_are_at_the_end(ax):
     draws = {"log_loss": np.linspace(0, 1, 20)}
     display = NullDistributionDisplay({"log_loss": np.inf}, draws, {"log_loss": 0.05}).plot(ax)
     assert 1 < display.lines_[0].get_xdata()[0] < display.ax_.get_xlim()[1]
+
+
+def test_values_below_all_draws_are_shown(ax):
+    draws = {"log_loss": np.linspace(0, 1, 20)}
+    display = NullDistributionDisplay({"log_loss": -3.0}, draws, {"log_loss": 0.1}).plot(ax)
+    assert_shows(display, {"log_loss": -3.0}, draws, {"log_loss": 0.1})
 
 
 def test_panels_on_given_axes():

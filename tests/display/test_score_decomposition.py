@@ -111,6 +111,8 @@ def test_points_and_lines_of_equal_score():
     for line, text in zip(lines, ax.texts, strict=True):
         x, y = line.get_data()
         np.testing.assert_allclose(x - y + parts.uncertainty, float(text.get_text()), atol=1e-9)
+        assert x[0] >= left
+        assert y[0] >= bottom - 1e-9
         assert x[0] == left or y[0] == pytest.approx(bottom)
         assert x[1] == right or y[1] == pytest.approx(top)
     marks = [line for line in ax.lines if line.get_marker() == "|" and len(line.get_xdata())]

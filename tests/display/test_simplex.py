@@ -88,12 +88,21 @@ def test_from_estimator(ax):
     X, y = load_iris(return_X_y=True)
     names = np.array(["x", "z", "y"])[y]
     model = GaussianNB().fit(X, names)
+    X, names = X[:100], names[:100]  # of two classes
     options = {"n_resamples": 5, "random_state": 0, "ax": ax, "color": "k"}
     shown = SimplexDisplay.from_estimator(model, X, names, **options)
-    expected = SimplexDisplay.from_predictions(names, model.predict_proba(X), **options)
+    expected = SimplexDisplay.from_predictions(
+        names, model.predict_proba(X), labels=["x", "y", "z"], **options
+    )
     for numbers in ("predicted", "observed", "share", "p_value", "classes"):
         np.testing.assert_array_equal(getattr(shown, numbers), getattr(expected, numbers))
     assert shown.name == "GaussianNB"
+
+
+def test_certain_predictions_that_are_right_are_as_drawn(ax):
+    display = SimplexDisplay.from_predictions([0, 1, 2], np.eye(3), n_resamples=5, ax=ax)
+    assert display.p_value.tolist() == [1, 1, 1]
+    assert display.error == 0
 
 
 def test_bad_input():

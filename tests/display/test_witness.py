@@ -68,13 +68,13 @@ def test_from_estimator(ax):
     assert shown.name == "GaussianNB"
     names = np.array(["b", "a"])
     model.fit(X[50:], names[y[50:] - 1])
-    shown = WitnessDisplay.from_estimator(model, X[50:], names[y[50:] - 1], pos_label="b", ax=ax)
+    shown = WitnessDisplay.from_estimator(model, X[50:], names[y[50:] - 1], pos_label="a", ax=ax)
     points, values = smooth_calibration_witness(
-        y[50:] == 1, model.predict_proba(X[50:])[:, 1], labels=[False, True]
+        y[50:] == 2, model.predict_proba(X[50:])[:, 0], labels=[False, True]
     )
     np.testing.assert_array_equal(shown.predicted, points)
     np.testing.assert_array_equal(shown.witness, values)
-    assert shown.ax_.get_xlabel() == "predicted probability of b"
+    assert shown.ax_.get_xlabel() == "predicted probability of a"
 
 
 def test_models_share_axes_and_strip(ax):
