@@ -20,6 +20,10 @@ from .._numerics.picked import picked
 # The most groups of similar predictions that are looked at.
 _MOST_GROUPS = 1024
 
+# If the mean confidence is larger, few labels are a surprise: they are added up alone, as the
+# rounding of sums over all labels would break ties.
+_MOSTLY_CERTAIN = 0.9
+
 # Cells into which many predictions are pooled for the kernel error.
 MOST_CELLS = 4096
 
@@ -119,6 +123,7 @@ class LevelAndSpread(ResidualStatistic):
             self.columns = self.flips.sign[:, None] * np.column_stack([data.weight, self.spread])
         else:
             gap[np.arange(len(gap)), self.top] += 1.0
+        self.expected = np.stack([data.weight @ proba, np.sum(self.spread * proba, axis=0)])
         # the sums if every label were the likeliest
         self.base = np.stack([data.weight @ gap, np.sum(self.spread * gap, axis=0)])
         one_label = data.share_of_one_sample / len(data.weight)
@@ -132,6 +137,17 @@ class LevelAndSpread(ResidualStatistic):
         """Sums of residuals, and of residuals times log-odds, (2, R, K)."""
         if self.data.is_binary:
             return (self.flips.of(labels) @ self.columns).T[:, :, None] + self.base[:, None]
+        if self.data.weight @ self.data.proba.max(axis=1) > _MOSTLY_CERTAIN:
+            return self._surprises(labels) + self.base[:, None]
+        n_draws, n_classes = len(labels), self.data.proba.shape[1]
+        cell = (labels + n_classes * np.arange(n_draws)[:, None]).ravel()
+        level = np.broadcast_to(self.data.weight, labels.shape).ravel()
+        spread = picked(self.spread, labels).ravel()
+        cells = [np.bincount(cell, part, n_draws * n_classes) for part in (level, spread)]
+        return np.reshape(cells, (2, n_draws, n_classes)) - self.expected[:, None]
+
+    def _surprises(self, labels):
+        """The change of the sums by labels that are not the likeliest, (2, R, K)."""
         n_draws, n_classes = len(labels), self.data.proba.shape[1]
         draw, row = np.nonzero(labels != self.top)
         changes = np.zeros((2, n_draws * n_classes))
@@ -141,7 +157,7 @@ class LevelAndSpread(ResidualStatistic):
                 changes, (self.data.weight[row], self.spread[row, label]), strict=True
             ):
                 change += sign * np.bincount(cell, part, len(change))
-        return changes.reshape(2, n_draws, n_classes) + self.base[:, None]
+        return changes.reshape(2, n_draws, n_classes)
 
     def __call__(self, labels):
         return self._largest(self.by_class(labels))
