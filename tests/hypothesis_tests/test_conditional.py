@@ -118,7 +118,7 @@ SETTINGS = {
 @pytest.mark.parametrize("n", [2, 10, 50, 500])
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_size(name, n, setting):
-    test, repetitions = prepared(name, n_resamples=99), 200 if n == 500 else 500
+    test, repetitions = prepared(name, n_resamples=99), 60 if n == 500 else 200
     if name in SIGNED:  # at the least level that 99 draws reach
         test.set_params(alternative="greater" if name == "in the large" else "less")
     p_values = p_values_of_calibrated(test, n, range(repetitions), *SETTINGS[setting])
