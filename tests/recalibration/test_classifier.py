@@ -80,8 +80,8 @@ def test_pipeline_is_a_recalibrated_classifier_without_ensemble():
     np.testing.assert_array_equal(pipeline.predict(X), model.predict(X))
 
 
-# Probabilities of an unsmoothed one are a rounding error from 1, and the knots of an isotonic map so
-# close that the order of a sum shows.
+# Probabilities of an unsmoothed one are a rounding error from 1, and the knots of an isotonic map
+# so close that the order of a sum shows.
 CLASSIFIER = GaussianNB(var_smoothing=0.01)
 
 
