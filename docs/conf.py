@@ -8,6 +8,7 @@ The option -D plot_gallery=0 leaves the examples out, which take minutes.
 import importlib
 import re
 import sys
+import warnings
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -71,18 +72,27 @@ autosummary_context = {"is_own": is_own}
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
+
 # Examples and figures
+def refuse_warnings(gallery_conf, script, when):
+    """Make a warning of an example an error, as in the tests."""
+    warnings.simplefilter("error" if when == "before" else "default")
+
+
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "filename_pattern": "/plot_",
     "download_all_examples": False,
     "show_memory": False,
+    "capture_repr": (),
     "show_signature": False,
     "copyfile_regex": r".*\.rst",
     "within_subsection_order": "ExampleTitleSortKey",
     "remove_config_comments": True,
     "min_reported_time": 5,
+    "reset_modules": ("matplotlib", refuse_warnings),
+    "reset_modules_order": "both",
 }
 needs_torch = re.compile(r"^\s*import torch$", re.MULTILINE)
 if not find_spec("torch"):
