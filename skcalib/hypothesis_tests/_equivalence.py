@@ -1,6 +1,7 @@
 """The test whether a model is calibrated within a margin."""
 
 from collections.abc import Callable
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -11,9 +12,23 @@ from .._inputs.constraints import IntegerInterval
 from .._sklearn import Interval, StrOptions, fit_context
 from .._types import RandomState
 from ..forecasts._either import with_groups
+from ..metrics import (
+    calibration_in_the_large,
+    calibration_intercept,
+    calibration_slope,
+    observed_expected_ratio,
+)
 from ..metrics._registry import ALL_METRICS
 from ..uncertainty._resampling import Estimates
 from ._base import HypothesisTest, as_p_value, check_test_input
+
+# Measures that err on both sides of what is calibrated.
+_SIGNED = (
+    calibration_in_the_large,
+    calibration_intercept,
+    calibration_slope,
+    observed_expected_ratio,
+)
 
 
 class EquivalenceTest(HypothesisTest):
@@ -28,7 +43,8 @@ class EquivalenceTest(HypothesisTest):
     ----------
     metric : str or callable, default="smooth_calibration_error"
         The name of a metric of :mod:`skcalib.metrics`, or a callable ``metric(y_true, y_proba,
-        **metric_params) -> float``, as :func:`skcalib.uncertainty.confidence_interval` takes it.
+        **metric_params) -> float``, as :func:`skcalib.uncertainty.confidence_interval` takes it. It
+        must be an error: 0 for calibrated models, and larger for worse ones.
 
     margin : float
         Miscalibration that would matter, positive, in the units of the metric.
@@ -170,6 +186,7 @@ class EquivalenceTest(HypothesisTest):
         self : object
             The fitted test.
         """
+        check_is_distance(self.metric)
         data = check_test_input(self, X, y, sample_weight, given)
         estimates = Estimates(
             self.metric,
@@ -186,6 +203,18 @@ class EquivalenceTest(HypothesisTest):
         self.upper_limit_ = high if estimates.may_be_negative else max(high, 0.0)
         self.p_value_ = as_p_value(limits.p_value(self.margin, "less"))
         return self
+
+
+def check_is_distance(metric):
+    """Only what is 0 at best, and larger the worse, has a margin above which it is too large."""
+    while isinstance(metric, partial):
+        metric = metric.func
+    if metric in _SIGNED:
+        raise ValueError(
+            "metric must be 0 for calibrated models and larger for worse ones, as its upper limit "
+            f"is compared with the margin; found {metric.__name__}, which errs on both sides. Use "
+            "an error, or compare both ends of clinical_calibration with margins of your own."
+        )
 
 
 def _sorted(data):

@@ -7,6 +7,8 @@ import numpy as np
 from .._inputs.predictions import Predictions
 from .._kernels.fourier_error import AnyKernelError, FourierKernelError
 from .._kernels.functions import KERNELS
+from .._kernels.squared_error import SquaredKernelError
+from .._sklearn import validate_parameter_constraints
 from ._base import TIE
 from ._residual_sums import (
     MOST_CELLS,
@@ -30,6 +32,7 @@ class Omnibus(ResidualStatistic):
     def __init__(
         self, data: Predictions, *, n_resamples: int = 999, seed: Callable[[], int] = int, **options
     ) -> None:
+        check_kernel_options(options)
         self.data = data
         self.components = {
             "skce": _kernel_error(data, n_resamples, seed, options),
@@ -127,6 +130,25 @@ def adjusted_p_values(p_values: np.ndarray) -> np.ndarray:
     """
     smallest = np.sort(p_values.min(axis=1))
     return np.searchsorted(smallest, p_values[0], side="right") / len(smallest)
+
+
+def check_kernel_options(options):
+    """The options of the omnibus are those of its kernel error, which sums over all pairs."""
+    known = ("kernel", "bandwidth", "class_kernel", "estimator")
+    unknown = sorted(options.keys() - set(known))
+    if unknown:
+        raise TypeError(
+            f"The options of statistic='omnibus' must be among {', '.join(known)}; found "
+            f"{', '.join(unknown)}. Leave them out, or choose the statistic that takes them."
+        )
+    constraints = {name: SquaredKernelError.parameter_constraints[name] for name in options}
+    validate_parameter_constraints(constraints, options, caller_name="CalibrationTest")
+    if options.get("estimator") in ("linear", "block"):
+        raise ValueError(
+            "estimator must be 'unbiased' or 'biased' for statistic='omnibus', whose other "
+            f"components do not depend on the order of the samples; found "
+            f"{options['estimator']!r}. Use statistic='skce'."
+        )
 
 
 def _kernel_error(data, n_resamples, seed, options):

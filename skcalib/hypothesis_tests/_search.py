@@ -336,6 +336,9 @@ class CandidateScores:
         rest = variance[:, 1, 1] - self.ratio * variance[:, 0, 1]
         rest = np.where(rest > _ROUNDING * own[:, 1, 1], rest, np.inf)
         self.scale = np.stack([safe, rest]) * (1 + one_label / safe)
+        # only impossible labels differ where nothing can vary, and one of them is enough
+        farthest = np.abs(spread).max()
+        self.scale[:, own[:, 0, 0] == 0] = one_label * np.array([[1.0], [farthest**2]])
 
     def __call__(self, residuals: np.ndarray) -> np.ndarray:
         """Values (R, C) for weighted residuals (R, n)."""

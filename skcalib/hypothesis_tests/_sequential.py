@@ -272,7 +272,7 @@ class Bettor:
 
     def bet(self, batch: Predictions) -> None:
         rows = np.arange(len(batch.label))
-        given = batch.matrix[rows, batch.label]
+        given = batch.simplex[rows, batch.label]
         if (given == 0).any():
             self.log_wealth = np.inf
         if not self.is_fitted or np.isinf(self.log_wealth):
@@ -336,7 +336,8 @@ def combine_e_values(e_values: ArrayLike, *, independent: bool = False) -> float
             f"{e_values!r}. Pass one e-value for each test."
         )
     if independent:
-        return float(np.prod(values)) if (values > 0).all() else 0.0
+        with np.errstate(over="ignore"):
+            return float(np.prod(values)) if (values > 0).all() else 0.0
     return float(np.mean(values))
 
 

@@ -28,7 +28,10 @@ class MetricStatistic:
         self.options = {"metric": metric, "as_matrix": as_matrix, "weighted": weighted}
         # scikit-learn's metrics warn if rows sum to 1 in single precision only
         self.shown = data.shown(as_matrix=as_matrix, as_simplex=not _is_own(metric))
-        self.metric = with_known(metric, data.known)
+        known = data.known
+        if _is_of_sklearn(metric) and data.kind == "classes":
+            known, self.shown = _in_sorted_order(data.classes, self.shown[0])
+        self.metric = with_known(metric, known)
         if weighted:
             self.metric = partial(self.metric, sample_weight=data.weight)
 
@@ -52,6 +55,26 @@ def _unwrapped(metric):
     while isinstance(metric, partial):
         metric = metric.func
     return metric
+
+
+def _is_of_sklearn(metric):
+    return getattr(_unwrapped(metric), "__module__", "").startswith("sklearn.")
+
+
+def _in_sorted_order(classes, proba):
+    """Known arguments and shown probabilities for the functions of scikit-learn, which take columns
+    in the order of the sorted labels, and a single one for the last of these.
+    """
+    order = np.argsort(classes)
+    known = {"labels": classes[order]}
+    if proba.ndim == 1:
+        known["pos_label"] = classes[order[-1]]
+        proba = proba if order[-1] == 1 else 1 - proba
+    elif (np.diff(order) < 0).any():
+        proba = proba[:, order]
+    proba = proba.view()
+    proba.flags.writeable = False
+    return known, (proba,)
 
 
 def _is_own(metric):

@@ -1,5 +1,6 @@
 """The comparison of two models."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -186,9 +187,9 @@ def compare(
     rate of false alarms that was measured is in the benchmark "Coverage of confidence intervals,
     and false alarms of comparisons".
 
-    **Jackknife.** Interval and p-value are those of Student's t. For a mean over at most 1000
-    independent samples of equal weight this is the paired t-test. With blocks of a series as
-    `groups` it is a test of equal accuracy in the manner of Diebold and Mariano [1]_.
+    **Jackknife.** Interval and p-value are those of Student's t. For the metrics that are known to
+    be means over independent samples of equal weight this is the paired t-test. With blocks of a
+    series as `groups` it is a test of equal accuracy in the manner of Diebold and Mariano [1]_.
 
     References
     ----------
@@ -230,6 +231,6 @@ def compare(
         difference.estimate,
         low,
         high,
-        difference.p_value(0.0, alternative),
+        max(difference.p_value(0.0, alternative), sys.float_info.min),
         confidence_level,
     )

@@ -1,5 +1,7 @@
 """The test of equivalence inverts the upper confidence limit."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -7,7 +9,11 @@ from scipy import stats
 from skcalib.datasets import make_temperature_family
 from skcalib.forecasts import GaussianForecast
 from skcalib.hypothesis_tests import EquivalenceTest
-from skcalib.metrics import smooth_calibration_error
+from skcalib.metrics import (
+    calibration_in_the_large,
+    calibration_slope,
+    smooth_calibration_error,
+)
 from skcalib.uncertainty import confidence_interval
 
 FAST = {"n_resamples": 39, "random_state": 0}
@@ -100,3 +106,13 @@ def test_bad_input():
         EquivalenceTest("quantile_calibration_error", margin=0.1).fit(p, y)
     with pytest.raises(TypeError, match="margin"):
         EquivalenceTest()
+
+
+@pytest.mark.parametrize(
+    "metric", [calibration_in_the_large, partial(calibration_slope, labels=[0, 1])]
+)
+def test_measures_that_err_on_both_sides_are_refused(metric):
+    rng = np.random.default_rng(0)
+    proba = rng.random(50)
+    with pytest.raises(ValueError, match="which errs on both sides"):
+        EquivalenceTest(metric, margin=0.1).fit(proba, rng.random(50) < proba)

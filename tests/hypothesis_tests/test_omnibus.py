@@ -313,6 +313,9 @@ def test_order_of_samples_does_not_matter():
     [
         ({"statistic": "omnibus", "method": "asymptotic"}, "only known by draws"),
         ({"statistic": "log_loss", "kernel": "rbf"}, "'log_loss' has no options; found 'kernel'"),
+        ({"statistic": "omnibus", "estimator": "linear"}, "must be 'unbiased' or 'biased'"),
+        ({"statistic": "omnibus", "kernel": "energy"}, "'kernel' parameter"),
+        ({"statistic": "omnibus", "metric_params": {"bandwidth": -1.0}}, "'bandwidth' parameter"),
         ({"alternative": "less"}, "needs a statistic with a sign"),
         ({"statistic": "skce", "alternative": "greater"}, "needs a statistic with a sign"),
         ({"alternative": "both"}, "'alternative' parameter"),
@@ -321,6 +324,16 @@ def test_order_of_samples_does_not_matter():
 def test_bad_options(options, message):
     with pytest.raises(ValueError, match=message):
         CalibrationTest(**options).fit([0.2, 0.7, 0.4], [0, 1, 1])
+
+
+def test_options_of_many_samples_are_judged_too():
+    rng = np.random.default_rng(0)
+    proba = rng.random(5000)
+    test = CalibrationTest("omnibus", metric_params={"bandwidth": -1.0})
+    with pytest.raises(ValueError, match="'bandwidth' parameter"):
+        test.fit(proba, rng.random(5000) < proba)
+    with pytest.raises(TypeError, match=r"must be among kernel, bandwidth.*found n_bins"):
+        test.set_params(metric_params={"n_bins": 3}).fit(proba, rng.random(5000) < proba)
 
 
 def test_omnibus_of_a_forecast_is_refused():

@@ -224,3 +224,15 @@ def test_size_for_predictions_that_are_miscalibrated_alike(n):
         )
         rejected += result.p_value <= level
     assert rejected / repetitions <= level + 4 * np.sqrt(level * (1 - level) / repetitions)
+
+
+def test_impossible_labels_are_found():
+    rng = np.random.default_rng(0)
+    proba = rng.random(500)
+    label = (rng.random(500) < proba).astype(int)
+    inside = np.arange(500) < 30
+    wrong = np.where(inside, 1.0 - label, proba)
+    search = find_miscalibrated_subgroups(
+        label, wrong, {"g": inside}, recalibrate=False, n_resamples=99, random_state=0
+    )
+    assert search.p_value == 0.01

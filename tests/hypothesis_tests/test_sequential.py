@@ -38,6 +38,14 @@ def test_expectation_of_the_e_value_is_one(n_classes, monkeypatch):
     assert np.std(values) > 0.01
 
 
+def test_rows_that_are_rounded_are_no_evidence():
+    label = np.random.default_rng(0).integers(0, 3, 3000)
+    test = SequentialCalibrationTest([TemperatureRecalibrator()], windows=(50,), labels=range(3))
+    for _ in range(5):
+        test.partial_fit(np.full((3000, 3), 0.33333), label)
+    assert test.e_value_ == pytest.approx(1.0, abs=1e-6)
+
+
 def test_e_value_by_hand(monkeypatch):
     monkeypatch.setattr("skcalib.hypothesis_tests._sequential._FEWEST_NEW", 2)
     rng = np.random.default_rng(0)
@@ -123,6 +131,7 @@ def test_evidence_of_several_sites():
     assert combine_e_values([2, 3, 0.5], independent=True) == pytest.approx(3.0)
     assert combine_e_values([2, 3, 0.5]) == pytest.approx(5.5 / 3)
     assert combine_e_values([0, np.inf], independent=True) == 0.0
+    assert combine_e_values([1e200, 1e200], independent=True) == np.inf
     for bad in ([], [-1.0], [np.nan], 3.0, ["a"]):
         with pytest.raises(ValueError, match="e_values must be a list"):
             combine_e_values(bad)

@@ -151,3 +151,26 @@ def test_losses_that_cannot_be_negative_have_no_negative_limits():
     assert confidence_interval("continuous_ranked_probability_loss", y, sharp).low == 0
     assert confidence_interval("log_density_loss", y, sharp).low < 0
     assert confidence_interval("log_density_loss", y, sharp, alternative="less").low == -np.inf
+
+
+@pytest.mark.parametrize("metric", [log_loss, brier_score_loss])
+def test_losses_of_scikit_learn_follow_the_order_of_the_classes(metric):
+    rng = np.random.default_rng(0)
+    proba = rng.random(40)
+    label = (rng.random(40) < proba).astype(int)
+    names = np.array(["neg", "yes"])[label]
+    expected = confidence_interval(metric, label, proba)
+    for y, p, labels in (
+        (names, proba, None),
+        (names, np.column_stack([proba, 1 - proba]), ["yes", "neg"]),
+        (names, 1 - proba, ["yes", "neg"]),
+        (label, np.column_stack([proba, 1 - proba]), [1, 0]),
+    ):
+        found = confidence_interval(metric, y, p, labels=labels)
+        ends = [(one.estimate, one.low, one.high) for one in (found, expected)]
+        np.testing.assert_allclose(*ends, rtol=1e-12)
+    three = rng.dirichlet(np.ones(3), size=40)
+    label = np.arange(40) % 3
+    expected = confidence_interval(metric, label, three)
+    found = confidence_interval(metric, label, three[:, [2, 0, 1]], labels=[2, 0, 1])
+    assert found.estimate == pytest.approx(expected.estimate, rel=1e-12)
