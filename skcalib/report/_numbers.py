@@ -84,7 +84,10 @@ def intervals(predictions, rng):
         "random_state": rng,
     }
     wanted: dict[str, tuple[Callable, dict[str, str]]] = {
-        "brier_score_loss": (brier_score_loss, {}),
+        "brier_score_loss": (
+            brier_score_loss if predictions.is_binary else _brier_score_of_classes,
+            {},
+        ),
         "log_loss": (log_loss, {}),
     }
     for entry in METRICS.values():
@@ -96,11 +99,17 @@ def intervals(predictions, rng):
     found = {}
     for name, (metric, params) in wanted.items():
         stage(f"finding the interval of the {title_of_number(name)}")
+        method = "jackknife" if metric is _brier_score_of_classes else "auto"
         interval = confidence_interval(
-            metric, predictions.label, proba, metric_params=params, **shared
+            metric, predictions.label, proba, metric_params=params, method=method, **shared
         )
         found[name] = (interval.low, interval.high)
     return found
+
+
+def _brier_score_of_classes(y_true, y_proba, *, sample_weight=None):
+    """Scikit-learn's takes two classes only before 1.7."""
+    return float(np.average(PROPER_LOSSES["brier"](y_proba, y_true), weights=sample_weight))
 
 
 def subgroup_rows(predictions, subgroups, rng):

@@ -67,7 +67,7 @@ def test_distribution_free_bounds_hardly_ever_reject():
 def test_models_of_the_paper():
     # Figure 2 of Widmann et al. (2019), n = 250, K = 10, with conditional resampling besides
     tests = {
-        "conditional": CalibrationTest(n_resamples=99),
+        "conditional": CalibrationTest("skce", n_resamples=99),
         "asymptotic": CalibrationTest(method="asymptotic", n_resamples=99),
         "linear": CalibrationTest(method="asymptotic", estimator="linear"),
         "distribution-free": CalibrationTest(method="distribution-free"),
