@@ -9,7 +9,7 @@ from scipy.stats import norm
 # Of the logarithm of the slope, around that of a mean compared with a known value.
 _SPREAD_OF_SLOPES = 0.5
 
-# Samples that are so many times more or fewer say nothing about the curve here.
+# Numbers of samples that differ by more than this factor say nothing about the curve here.
 _WINDOW = 4.0
 
 

@@ -15,7 +15,7 @@ _CELLS = 1024
 _WINDOWS = np.array([0.5, 1.0, 2.0, 4.0])
 _FEWEST_SAMPLES = 8
 
-# Windows end at so many places. In between, bounds are those of the next place.
+# Number of places at which windows end. In between, bounds are those of the next place.
 _N_ANCHORS = 21
 
 

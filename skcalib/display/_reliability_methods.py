@@ -24,7 +24,7 @@ SMALLEST_BANDWIDTH = 1e-3
 # A smoothed curve ends this many bandwidths away from the predictions.
 _REACH = 2.0
 
-# Predictions are moved to the centres of so many cells where labels are drawn again and again.
+# Number of cells to whose centres predictions are moved where labels are drawn again and again.
 _CELLS = 4096
 
 # The ends of a logit axis, if no prediction is closer to 0 or 1; and the closest ends.

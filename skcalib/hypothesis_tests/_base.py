@@ -52,6 +52,11 @@ def check_class_input(test, X, y, sample_weight) -> Predictions:
     return check_fit_input(test, X, y, sample_weight)
 
 
+def is_signed(statistic):
+    """Whether values on both sides of 0 speak against the hypothesis."""
+    return getattr(statistic, "is_signed", False)
+
+
 def as_p_value(probability):
     """A p-value as a float; positive also where it underflows, or where the data are impossible."""
     return max(float(probability), sys.float_info.min)

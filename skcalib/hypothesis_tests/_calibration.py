@@ -20,7 +20,13 @@ from .._types import RandomState
 from ..forecasts._either import with_groups
 from ..metrics._statistic import MetricStatistic
 from ._asymptotic import LAWS, check_law
-from ._base import HypothesisTest, check_test_input, monte_carlo_p_value, redrawn_p_value
+from ._base import (
+    HypothesisTest,
+    check_test_input,
+    is_signed,
+    monte_carlo_p_value,
+    redrawn_p_value,
+)
 from ._omnibus import Omnibus, adjusted_p_values
 from ._statistics import STATISTICS, check_knows_draws, statistic_of
 
@@ -420,20 +426,25 @@ class CalibrationTest(HypothesisTest):
             evaluate = of_drawn_signs
         elif self.method == "consistency":
             evaluate, least_batches = _of_resampled_data, MetricStatistic.least_batches
-        batches = seeded_batches(
-            self.n_resamples,
-            statistic.numbers_per_draw,
-            least_batches,
-            check_random_state(self.random_state),
-        )
         order = data.canonical_order()
         if self.method == "conditional" and not statistic.depends_on_order:
             data = data.take(order)
             statistic, order = statistic.on(data), None
-        null = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
-            delayed(evaluate)(statistic, data, order, *batch) for batch in batches
-        )
-        return np.concatenate(null)
+        return in_batches(self, evaluate, statistic, data, order, least_batches)
+
+
+def in_batches(test, evaluate, statistic, data, order, least_batches):
+    """The values of all draws of a test, (n_resamples, ...), spread among its jobs."""
+    batches = seeded_batches(
+        test.n_resamples,
+        statistic.numbers_per_draw,
+        least_batches,
+        check_random_state(test.random_state),
+    )
+    null = Parallel(n_jobs=test.n_jobs, verbose=test.verbose)(
+        delayed(evaluate)(statistic, data, order, *batch) for batch in batches
+    )
+    return np.concatenate(null)
 
 
 # What only some statistics and methods set.
@@ -452,10 +463,6 @@ def statistic_of_data(statistic, data, value):
     if data.groups is None:
         return value
     return statistic.of_signs(np.ones((1, len(data.weight))))
-
-
-def is_signed(statistic):
-    return getattr(statistic, "is_signed", False)
 
 
 def check_alternative(test, statistic):

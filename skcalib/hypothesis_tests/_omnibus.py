@@ -9,7 +9,7 @@ from .._kernels.fourier_error import AnyKernelError, FourierKernelError
 from .._kernels.functions import KERNELS
 from .._kernels.squared_error import SquaredKernelError
 from .._sklearn import validate_parameter_constraints
-from ._base import TIE
+from ._base import TIE, is_signed
 from ._residual_sums import (
     MOST_CELLS,
     LevelAndSpread,
@@ -85,9 +85,7 @@ class Omnibus(ResidualStatistic):
         columns = zip(values.T, self.components.values(), strict=True)
         return np.column_stack(
             [
-                function(
-                    column, is_signed=getattr(one, "is_signed", False), resolution=one.resolution
-                )
+                function(column, is_signed=is_signed(one), resolution=one.resolution)
                 for column, one in columns
             ]
         )

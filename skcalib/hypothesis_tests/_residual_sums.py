@@ -59,7 +59,7 @@ class ScoreExcess(ResidualStatistic):
     def __init__(self, data: Predictions, score: str) -> None:
         self.data = data
         self.score = score
-        matrix = data.matrix
+        matrix = np.ascontiguousarray(data.matrix)  # labels pick entries fast in this order only
         if score == "log_loss":
             with np.errstate(divide="ignore"):
                 loss = -np.log(matrix)
@@ -90,7 +90,7 @@ class ScoreExcess(ResidualStatistic):
         return value
 
     def of_signs(self, signs):
-        observed = np.take_along_axis(self.excess, self.data.label[:, None], axis=1)[:, 0]
+        observed = picked(self.excess, self.data.label[None])[0]
         largest = np.max(np.abs(observed), where=np.isfinite(observed), initial=1.0)
         return signs @ np.minimum(observed, largest)  # a sign of ∞ means nothing
 
@@ -109,19 +109,19 @@ class LevelAndSpread(ResidualStatistic):
         weight = data.weight[:, None]
         information = weight**2 * proba * (1 - proba)
         level = information.sum(axis=0)  # (K,)
-        self.known = level > 0
+        known = level > 0
         spread = log_odds(proba)
         centre = np.sum(information * spread, axis=0)
-        spread -= np.divide(centre, level, out=np.zeros_like(centre), where=self.known)
+        spread -= np.divide(centre, level, out=np.zeros_like(centre), where=known)
         variance = np.stack([level, np.sum(information * spread**2, axis=0)])
-        self.spread = weight * spread  # (n, K)
-        self.top = data.matrix.argmax(axis=1)
+        self.spread = np.ascontiguousarray(weight * spread)  # (n, K)
         gap = -proba
         if data.is_binary:
             self.flips = Flips(data.proba)
             gap[:, 0] += self.flips.likely
             self.columns = self.flips.sign[:, None] * np.column_stack([data.weight, self.spread])
         else:
+            self.top = proba.argmax(axis=1)
             gap[np.arange(len(gap)), self.top] += 1.0
         self.expected = np.stack([data.weight @ proba, np.sum(self.spread * proba, axis=0)])
         # the sums if every label were the likeliest
@@ -211,6 +211,7 @@ class ResidualCells:
         self.proba, self.weight, self.hit = proba, weight, hit[self.order]
         self.has_equal_weights = (weight == weight[0]).all()
         self.likely = Flips(proba).likely
+        self.likely_counts = np.add.reduceat(self.likely, self.start)
         self.expected, self.mass, self.base = self._sums(
             np.stack([weight * proba, weight, weight * (self.likely - proba)])
         )
@@ -222,9 +223,8 @@ class ResidualCells:
     def of_hits(self, hits):
         """For drawn hits (R, n), as (R, cells)."""
         if self.has_equal_weights:  # whole numbers are exact and fast, and nothing is copied
-            likely = np.add.reduceat(self.likely, self.start)
             counts = np.add.reduceat(hits[:, self.order], self.start, axis=1, dtype=np.int64)
-            return self.weight[0] * (counts - likely) + self.base
+            return self.weight[0] * (counts - self.likely_counts) + self.base
         sums = [
             self._sums(((row[self.order] - self.likely) * self.weight)[None])[0]
             for row in hits.astype(np.int32, copy=False)

@@ -26,7 +26,7 @@ from ._base import HypothesisTest, as_p_value
 # Share of the predictions as they are in what they are compared with.
 _SHARE_OF_PREDICTIONS = 0.01
 
-# Recalibrators are fitted anew after so many samples, or this share of those they see.
+# A recalibrator is fitted anew when this share of its window is new, but not for fewer samples.
 _FEWEST_NEW = 50
 _SHARE_NEW = 0.1
 
@@ -47,8 +47,9 @@ class SequentialCalibrationTest(HypothesisTest):
         classes) or vector scaling.
 
     windows : tuple of int, default=(500, 10000)
-        Each recalibrator is fitted on so many samples of the past, the last ones: short windows
-        find a drift soon, long ones find small errors. So many samples are kept.
+        Numbers of samples. Each recalibrator is fitted on the latest samples, as many as a window
+        has: short windows find a drift soon, long ones find small errors. The samples of the
+        longest window are kept.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in the first

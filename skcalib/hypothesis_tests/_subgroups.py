@@ -6,20 +6,17 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
-from sklearn.utils.parallel import Parallel, delayed
 
 from .._inputs.by import check_by
 from .._inputs.constraints import IntegerInterval
-from .._redraw import seeded_batches
 from .._sklearn import StrOptions, fit_context
 from .._types import RandomState
 from ..forecasts._either import with_groups
-from ._base import TIE, HypothesisTest, check_test_input, redrawn_p_value
+from ._base import TIE, HypothesisTest, check_test_input, is_signed, redrawn_p_value
 from ._calibration import (
     check_statistic_values,
     check_takes_groups,
-    is_signed,
+    in_batches,
     of_drawn_signs,
     of_redrawn_outcomes,
     statistic_of_data,
@@ -263,22 +260,13 @@ class SubgroupCalibrationTest(HypothesisTest):
 
     def _draw(self, data, code, statistic):
         """The statistics for drawn outcomes, or for drawn signs of groups, (n_resamples, …)."""
-        batches = seeded_batches(
-            self.n_resamples,
-            statistic.numbers_per_draw,
-            statistic.least_batches,
-            check_random_state(self.random_state),
-        )
         order = data.canonical_order()
         order = order[np.argsort(code[order], kind="stable")]
         if not statistic.depends_on_order:
             data = data.take(order)
             statistic, order = statistic.on(data), None
         evaluate = of_redrawn_outcomes if data.groups is None else of_drawn_signs
-        null = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
-            delayed(evaluate)(statistic, data, order, *batch) for batch in batches
-        )
-        return np.concatenate(null)
+        return in_batches(self, evaluate, statistic, data, order, statistic.least_batches)
 
     def _combine(self, subgroups, statistic, values):
         """What is found, from the values (B + 1, C) of the data and of the draws."""
