@@ -1,19 +1,27 @@
-"""The code of the guide runs, where its packages are installed."""
+"""The code of the guides that needs other packages runs, where these are installed."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "training_for_calibration.md"
-BLOCKS = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), flags=re.DOTALL)
+GUIDES = Path(__file__).parents[2] / "docs" / "guide"
 
 
-@pytest.mark.parametrize("packages", [("torch", "skorch"), ("jax",)], ids=str)
-def test_the_code_of_the_guide_runs(packages):
+@pytest.mark.parametrize(
+    ("page", "packages"),
+    [
+        ("training_for_calibration", ("torch", "skorch")),
+        ("training_for_calibration", ("jax",)),
+        ("logits_and_networks", ("torch", "skorch")),
+    ],
+    ids=str,
+)
+def test_the_code_of_the_guide_runs(page, packages):
     for package in packages:
         pytest.importorskip(package)
-    is_jax = "jax" in packages
-    blocks = [block for block in BLOCKS if ("jax" in block) == is_jax]
-    assert blocks
-    exec("\n".join(blocks), {"__name__": "guide"})
+    text = (GUIDES / f"{page}.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(?!>>>)(.*?)```", text, flags=re.DOTALL)
+    chosen = [block for block in blocks if ("jax" in block) == ("jax" in packages)]
+    assert chosen
+    exec("\n".join(chosen), {"__name__": "guide"})
