@@ -47,6 +47,9 @@ myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
 suppress_warnings = ["myst.header", "config.cache"]
 
+# Formulas are set without a network: this one file, of MathJax 3, holds its glyphs.
+MATHJAX = Path(find_spec("sphinx-mathjax-offline").origin).parent / "static/mathjax/tex-svg.js"
+
 # Docstrings
 nitpicky = True
 nitpick_ignore_regex = [(r"py:.*", r"(?!skcalib).*")]  # links within the package are checked
@@ -112,7 +115,8 @@ plot_apply_rcparams = True
 # Appearance
 html_theme = "pydata_sphinx_theme"
 html_title = "skcalib"
-html_static_path = ["_static"]
+html_static_path = ["_static", str(MATHJAX)]
+mathjax_path = MATHJAX.name
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 toc_object_entries_show_parents = "hide"
