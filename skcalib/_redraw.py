@@ -41,7 +41,7 @@ def draw_labels(
     """
     label = np.zeros((n_draws, len(proba)), dtype=np.int32)
     if proba.ndim == 2:
-        cumulative = np.cumsum(proba, axis=1)
+        cumulative = np.cumsum(proba, axis=1, dtype=np.float64)
         cumulative /= cumulative[:, -1:]  # so that the last possible class reaches exactly 1
         below = np.ascontiguousarray(cumulative[:, :-1].T)  # (K − 1, n)
     for rows, columns in _chunks(*label.shape):

@@ -43,7 +43,9 @@ def check_predictions(
         log_proba = log_softmax(logits)
         proba = np.exp(log_proba[:, 1] if logits.ndim == 1 else log_proba)
     else:
-        proba = check_probabilities(y_proba, name=names[1], partner=names[0], partner_values=y_true)
+        proba = check_probabilities(
+            y_proba, name=names[1], partner=names[0], partner_values=y_true, keep_single=True
+        )
     observed, code = encode(values, name=names[0], partner=names[1])
     check_same_length({names[0]: len(code), names[1]: len(proba)})
     classes = _resolve_classes(observed, proba, pos_label, labels, names)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import as_array, look_like_probabilities, numbers_of_objects
-from .probabilities import SUM_TOLERANCE, as_doubles, check_finite
+from .probabilities import SUM_TOLERANCE, as_doubles, as_predicted, check_finite
 
 # Next to larger numbers, differences between the other classes would be lost to rounding.
 _LARGEST = 1e6
@@ -21,7 +21,7 @@ def check_logits(logits: Any, *, name: str) -> np.ndarray:
             f"{name} must hold logits as numbers; found type {scores.dtype}. Pass the scores of "
             "the classifier before its softmax."
         )
-    scores = as_doubles(scores, name)
+    scores = as_doubles(as_predicted(scores, name))
     check_finite(scores, name)
     size = np.abs(scores)
     if size.max() > _LARGEST:

@@ -1,5 +1,6 @@
 """The data every measure, test and recalibrator works on, once it has been checked."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -12,6 +13,9 @@ from .._redraw import draw_labels
 # Rows of double precision that sum to 1 miss it by less than this.
 _ROUNDING = 1e-12
 
+# Numbers in the columns that are copied at once (8 MB).
+_COLUMNS = 2**20
+
 
 @dataclass(frozen=True)
 class Predictions:
@@ -20,11 +24,15 @@ class Predictions:
     Keeping one number instead of two complementary ones makes `(n,)` and `(n, 2)` input the same
     by construction, and saves half the memory. The reductions of K classes to two are such
     `Predictions` again.
+
+    Single precision of K classes stays what it is, as double precision would take twice the memory
+    of what may be the largest array there is. Numbers are computed in double precision all the
+    same: of `doubles`, `matrix`, `columns`, or of blocks of rows.
     """
 
     kind: ClassVar[str] = "classes"
 
-    proba: np.ndarray  # (n,) for two classes, else (n, K)
+    proba: np.ndarray  # (n,) for two classes, else (n, K), perhaps in single precision
     label: np.ndarray  # (n,), index into classes
     weight: np.ndarray  # (n,), positive, sums to 1
     classes: np.ndarray  # (K,)
@@ -37,17 +45,28 @@ class Predictions:
         return self.proba.ndim == 1
 
     @property
+    def doubles(self) -> np.ndarray:
+        """`proba` in double precision."""
+        return self.proba.astype(np.float64, copy=False)
+
+    @property
     def matrix(self) -> np.ndarray:
-        """The probabilities of all classes, (n, K)."""
-        return np.column_stack([1 - self.proba, self.proba]) if self.is_binary else self.proba
+        """The probabilities of all classes in double precision, (n, K)."""
+        return np.column_stack([1 - self.proba, self.proba]) if self.is_binary else self.doubles
+
+    def columns(self) -> Iterator[np.ndarray]:
+        """The probabilities (n,) of one class after another, in double precision."""
+        at_once = max(1, _COLUMNS // len(self.proba))
+        for k in range(0, self.proba.shape[1], at_once):
+            yield from self.proba[:, k : k + at_once].T.astype(np.float64, order="C")
 
     @property
     def simplex(self) -> np.ndarray:
         """`matrix`; rows whose sum is not 1 in double precision are divided by it."""
-        matrix = self.matrix
+        matrix = self.matrix if self.is_binary else self.proba.astype(np.float64)
         total = matrix.sum(axis=1, keepdims=True)
         inexact = np.abs(total - 1) > _ROUNDING
-        return np.divide(matrix, total, out=matrix.copy(), where=inexact)
+        return np.divide(matrix, total, out=matrix, where=inexact)
 
     @property
     def share_of_one_sample(self) -> float:
@@ -88,7 +107,7 @@ class Predictions:
     def shown(self, *, as_matrix: bool, as_simplex: bool) -> tuple[np.ndarray]:
         """The probabilities for `arguments`, in one column or several, that none may change."""
         rows = "simplex" if as_simplex else "matrix"
-        proba = getattr(self, rows if as_matrix else "proba").view()
+        proba = getattr(self, rows if as_matrix else "doubles").view()
         proba.flags.writeable = False  # it may be the caller's
         return (proba,)
 
@@ -143,27 +162,23 @@ class Predictions:
         hit = self.label == np.argmax(self.proba, axis=1)
         return _binary(self.proba.max(axis=1), hit, self.weight)
 
-    def top_label(self) -> list[tuple[float, "Predictions | None"]]:
+    def top_label(self) -> Iterator[tuple[float, "Predictions | None"]]:
         """`confidence` for each predicted class alone, with its share; None if that is 0."""
         top = np.argmax(self.proba, axis=1)
-        problems: list[tuple[float, Predictions | None]] = []
         for k in range(len(self.classes)):
             rows = np.flatnonzero(top == k)
             weight = self.weight[rows]
             share = float(weight.sum())
             hit = self.label[rows] == k
-            problem = _binary(self.proba[rows, k], hit, weight / share) if len(rows) else None
-            problems.append((share, problem))
-        return problems
+            yield share, _binary(self.proba[rows, k], hit, weight / share) if len(rows) else None
 
-    def classwise(self) -> list[tuple[float, "Predictions | None"]]:
+    def classwise(self) -> Iterator[tuple[float, "Predictions"]]:
         """Each class against the rest, with the class's share of the labels."""
-        problems: list[tuple[float, Predictions | None]] = []
-        for k in range(len(self.classes)):
+        for k, proba in enumerate(self.columns()):
             hit = self.label == k
-            problems.append((float(self.weight @ hit), _binary(self.proba[:, k], hit, self.weight)))
-        return problems
+            yield float(self.weight @ hit), _binary(proba, hit, self.weight)
 
 
 def _binary(proba: np.ndarray, hit: np.ndarray, weight: np.ndarray) -> Predictions:
+    proba = proba.astype(np.float64, copy=False)
     return Predictions(proba, hit.astype(np.int32), weight, np.array([False, True]))

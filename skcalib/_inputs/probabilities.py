@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from .._numerics.softmax import row_blocks
 from .arrays import (
     as_array,
     is_number,
@@ -21,9 +22,16 @@ SUM_TOLERANCE = 1e-5
 
 
 def check_probabilities(
-    y_proba: Any, *, name: str = "y_proba", partner: str = "y_true", partner_values: Any = None
+    y_proba: Any,
+    *,
+    name: str = "y_proba",
+    partner: str = "y_true",
+    partner_values: Any = None,
+    keep_single: bool = False,
 ) -> np.ndarray:
     """Probabilities as float64, `(n,)` for the positive class or `(n, K)` with K ≥ 2.
+
+    With `keep_single`, those of more than two classes in single precision stay what they are.
 
     The sum of a row may miss 1 by 1e-5, in single precision by 3.5e-4, in half precision by 5e-3.
     Rows that miss it by at most 1e-5 are kept as they are: divided by their sums, probabilities
@@ -38,13 +46,20 @@ def check_probabilities(
     # NumPy may hold a tensor of half precision in a wider type
     itemsize = getattr(getattr(y_proba, "dtype", None), "itemsize", 8)
     tolerance = _TOLERANCES.get(min(itemsize, proba.dtype.itemsize), SUM_TOLERANCE)
-    proba = as_doubles(proba, name)
+    proba = as_predicted(proba, name)
+    if not (keep_single and is_single(proba)):
+        proba = as_doubles(proba)
     _check_range(proba, name, partner_values)
     return proba if proba.ndim == 1 else _check_row_sums(proba, tolerance, name, partner_values)
 
 
-def as_doubles(predicted: np.ndarray, name: str) -> np.ndarray:
-    """Predictions of any number of samples but 0 as float64, (n,) or (n, K) with K ≥ 2."""
+def is_single(proba: np.ndarray) -> bool:
+    """Whether these are probabilities of more than two classes in single precision."""
+    return proba.dtype == np.float32 and proba.ndim == 2 and proba.shape[1] > 2
+
+
+def as_predicted(predicted: np.ndarray, name: str) -> np.ndarray:
+    """Predictions of any number of samples but 0 as they are, (n,) or (n, K) with K ≥ 2."""
     if predicted.ndim == 2 and predicted.shape[1] == 1:
         predicted = predicted[:, 0]
     if predicted.ndim not in (1, 2):
@@ -59,6 +74,10 @@ def as_doubles(predicted: np.ndarray, name: str) -> np.ndarray:
             f"(shape={predicted.shape}) while a minimum of 1 is required. Check the filter or the "
             "split that produced it."
         )
+    return predicted
+
+
+def as_doubles(predicted: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):  # long doubles become infinite, which is refused
         return predicted.astype(np.float64, copy=False)
 
@@ -147,7 +166,9 @@ def _check_row_sums(
     proba: np.ndarray, tolerance: float, name: str, partner_values: Any
 ) -> np.ndarray:
     """Rows that sum to 1; rows that miss it by more than 1e-5 are divided by their sums."""
-    total = proba.sum(axis=1)
+    total = np.empty(len(proba))
+    for rows in row_blocks(*proba.shape):
+        total[rows] = as_doubles(proba[rows]).sum(axis=1)
     miss = np.abs(total - 1)
     worst = np.argmax(miss)
     if miss[worst] > tolerance:

@@ -3,13 +3,18 @@
 import numpy as np
 
 from .logits import log_probabilities
+from .softmax import row_blocks
 
 
 def _brier_losses(proba: np.ndarray, label: np.ndarray) -> np.ndarray:
     """(y − p)² for proba (n,) of two classes, Σ_k (1[y = k] − p_k)² for (n, K). Returns (n,)."""
     if proba.ndim == 1:
         return (label - proba) ** 2
-    return np.sum(proba**2, axis=1) + 1 - 2 * _of_labels(proba, label)
+    square = np.empty(len(proba))
+    for rows in row_blocks(*proba.shape):
+        block = proba[rows].astype(np.float64, copy=False)
+        square[rows] = np.einsum("nk,nk->n", block, block)
+    return square + 1 - 2 * _of_labels(proba, label)
 
 
 def _log_losses(proba: np.ndarray, label: np.ndarray) -> np.ndarray:
@@ -20,7 +25,7 @@ def _log_losses(proba: np.ndarray, label: np.ndarray) -> np.ndarray:
 def _of_labels(proba: np.ndarray, label: np.ndarray) -> np.ndarray:
     if proba.ndim == 1:
         return np.where(label == 1, proba, 1 - proba)
-    return np.take_along_axis(proba, label[:, None], axis=1)[:, 0]
+    return proba[np.arange(len(label)), label].astype(np.float64, copy=False)
 
 
 # From probabilities and labels to the loss of each sample.

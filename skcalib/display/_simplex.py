@@ -290,7 +290,7 @@ class SimplexDisplay:
         check_matplotlib_support("SimplexDisplay")
         predictions = check_predictions(y_true, y_proba, sample_weight=sample_weight, labels=labels)
         check_three_classes(predictions)
-        cells, n_cells = product_bins(predictions.proba, n_bins)
+        cells, n_cells = product_bins(predictions.doubles, n_bins)
         share = np.bincount(cells, predictions.weight, n_cells)
         sums = [np.bincount(cells, predictions.weight * p, n_cells) for p in predictions.proba.T]
         predicted = np.column_stack(sums) / share[:, None]

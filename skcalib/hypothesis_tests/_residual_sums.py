@@ -105,7 +105,7 @@ class LevelAndSpread(ResidualStatistic):
 
     def __init__(self, data: Predictions) -> None:
         self.data = data
-        proba = data.proba[:, None] if data.is_binary else data.proba
+        proba = data.proba[:, None] if data.is_binary else data.doubles
         weight = data.weight[:, None]
         information = weight**2 * proba * (1 - proba)
         level = information.sum(axis=0)  # (K,)
@@ -163,7 +163,7 @@ class LevelAndSpread(ResidualStatistic):
         return self._largest(self.by_class(labels))
 
     def of_signs(self, signs):
-        label, proba = self.data.label, self.data.proba
+        label, proba = self.data.label, self.data.doubles
         if self.data.is_binary:
             residual = (label - proba)[:, None]
         else:
@@ -247,7 +247,7 @@ class LocalGaps(ResidualStatistic):
 
     def __init__(self, data: Predictions) -> None:
         self.data = data
-        proba = data.proba if data.is_binary else data.proba.max(axis=1)
+        proba = data.proba if data.is_binary else data.confidence().proba
         self.top = 1 if data.is_binary else np.argmax(data.proba, axis=1)
         n_effective = 1 / data.share_of_one_sample
         self.n_groups = min(2 ** round(np.log2(n_effective) / 2), _MOST_GROUPS)

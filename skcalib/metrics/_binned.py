@@ -32,7 +32,7 @@ _DEBIASED = Needs(
 
 def _bins(predictions, n_bins, strategy, min_bin_size):
     """Index of the bin of each sample, (n,), and the number of bins."""
-    proba, weight = predictions.proba, predictions.weight
+    proba, weight = predictions.doubles, predictions.weight
     if strategy == "median-variance":
         return median_variance_bins(proba.reshape(len(proba), -1), weight, min_bin_size)
     if strategy == "quantile":
@@ -52,7 +52,7 @@ def _binned_residuals(predictions, bins, n_bins):
     label, weight = predictions.label, predictions.weight
     return 0.5 * sum(
         np.abs(binned_sums(bins, weight * ((label == k) - proba), n_bins))
-        for k, proba in enumerate(predictions.proba.T)
+        for k, proba in enumerate(predictions.columns())
     )
 
 

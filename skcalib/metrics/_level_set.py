@@ -19,7 +19,7 @@ def _level_set_calibration_error(predictions: Predictions) -> float:
     level, label, weight = level.ravel(), predictions.label, predictions.weight
     return 0.5 * sum(
         float(np.abs(np.bincount(level, weight * ((label == k) - proba), len(points))).sum())
-        for k, proba in enumerate(predictions.proba.T)
+        for k, proba in enumerate(predictions.columns())
     )
 
 

@@ -44,10 +44,12 @@ def average_over_reductions(measure, predictions, multi_class, average, needs=_E
     if multi_class == "confidence":
         return measure(predictions.confidence())
     problems = predictions.top_label() if multi_class == "top-label" else predictions.classwise()
-    share = np.array([share for share, _ in problems])  # (K,)
-    exists = np.array([problem is not None for _, problem in problems])
-    values = (np.nan if problem is None else measure(problem) for _, problem in problems)
-    value = np.stack(np.broadcast_arrays(*values))  # (K,) or (K, C)
+    found = [
+        (share, problem is not None, np.nan if problem is None else measure(problem))
+        for share, problem in problems
+    ]
+    share, exists = (np.array([part[k] for part in found]) for k in (0, 1))  # (K,)
+    value = np.stack(np.broadcast_arrays(*(part[2] for part in found)))  # (K,) or (K, C)
     is_measured = ~np.isnan(value).reshape(len(value), -1).any(axis=1)
     check_any_measured(is_measured, exists, multi_class, needs)
     if average is None:

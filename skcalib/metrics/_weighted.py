@@ -21,7 +21,7 @@ HIGHS_OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolera
 
 def _pooled_residuals(predictions):
     """The distinct predictions of more than two classes, and Σ w_i (e_y − p) at each: (m, K)."""
-    points, index = np.unique(predictions.proba, axis=0, return_inverse=True)
+    points, index = np.unique(predictions.doubles, axis=0, return_inverse=True)
     mass = np.zeros_like(points)
     residual = np.eye(points.shape[1])[predictions.label] - predictions.proba
     np.add.at(mass, index.ravel(), predictions.weight[:, None] * residual)
@@ -31,7 +31,7 @@ def _pooled_residuals(predictions):
 def _weighted_calibration_error(predictions, function_class):
     import cvxpy
 
-    function_class = _resolved(function_class, predictions.proba, predictions.weight)
+    function_class = _resolved(function_class, predictions.doubles, predictions.weight)
     is_binary = predictions.is_binary
     points, mass = predictions.pooled_mass() if is_binary else _pooled_residuals(predictions)
     scale = np.abs(mass).max() or 1.0  # the tolerances of solvers are absolute

@@ -161,7 +161,7 @@ def log_matrix(proba: np.ndarray, smallest: float) -> np.ndarray:
     """log p of all classes (n, K), rows contiguous, of probabilities (n,) or (n, K)."""
     if proba.ndim == 1:
         proba = np.column_stack([1 - proba, proba])
-    return log_probabilities(np.ascontiguousarray(proba), smallest)
+    return log_probabilities(np.ascontiguousarray(proba, dtype=np.float64), smallest)
 
 
 def write_logs(language: Language, proba: list[str], smallest: float) -> list[str]:
