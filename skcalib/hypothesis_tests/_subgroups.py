@@ -348,7 +348,8 @@ def standardised(values, *, is_signed=False, resolution=0.0):
         distance = np.abs(distance)
     place = n - 1 - max(1, n // 100)  # of the largest hundredth
     usual = np.sort(distance)[[max(place - 1, 0), place]].mean()
-    distance = distance / (usual if usual > 0 else 1.0)
+    rounding = TIE * np.abs(values).max()  # of values that are all equal
+    distance = distance / (usual if usual > rounding else 1.0)
     is_beyond_all = rank <= (2 if is_signed else 1)
     share = (1 + distance / (1 + np.abs(distance))) / 2
     return n * np.where(is_beyond_all, np.maximum(distance, 1.0) / rank, 1 / (rank - share))

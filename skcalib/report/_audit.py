@@ -12,7 +12,12 @@ from .._types import RandomState
 
 
 def audit_trail(
-    arrays: list[np.ndarray], n_rows: int, n_used: int, random_state: RandomState, **settings: Any
+    arrays: list[np.ndarray],
+    n_rows: int,
+    n_used: int,
+    random_state: RandomState,
+    what: str = "labels, probabilities and weights",
+    **settings: Any,
 ) -> dict[str, Any]:
     """Versions, settings, rows, and a hash of the data in their order."""
     from .. import __version__
@@ -32,5 +37,5 @@ def audit_trail(
         **{name: repr(value) for name, value in settings.items() if value is not None},
         "rows": n_rows,
         "rows left out": f"{left_out} (of weight 0)" if left_out else 0,
-        "sha256 of labels, probabilities and weights": digest.hexdigest(),
+        f"sha256 of {what}": digest.hexdigest(),
     }

@@ -1,15 +1,21 @@
 """The numbers of a report on forecasts."""
 
+from typing import Any
+
 import numpy as np
 
+from .._inputs.by import Subgroups
 from .._numerics.pit import laws_at, pit_laws
 from ..forecasts._data import ForecastData
 from ..hypothesis_tests import CalibrationTest
 from ..metrics import Sharpness, sharpness
 from ..metrics._registry import FORECAST_METRICS
+from ._intervals import share_of_one
+from ._subgroups import subgroup_rows
 
-# The test of more samples takes more than a few seconds.
+# Tests of more samples take more than a few seconds: the default one, and that of quantiles.
 _MOST_TESTED = 1000
+_MOST_TESTED_QUANTILES = 10_000
 
 # Deviations of less than this many standard errors are not reported.
 _CLEAR = 2.0
@@ -57,7 +63,8 @@ def coverage_of_intervals(data: ForecastData, levels: np.ndarray) -> list[float]
 def standardized_errors(data: ForecastData) -> tuple[float, float, float, float] | None:
     """Mean and mean square of (outcome − mean) / std, and the standard errors of both.
 
-    The standard errors are at least those of calibrated normal forecasts.
+    The standard errors are at least those of calibrated normal forecasts, and those of groups are
+    as if their samples all agreed.
     None for forecasts that have no finite mean and standard deviation. The forecasts of ensembles
     and discrete outcomes may have a standard deviation of 0 in some rows, so these are divided by
     the root mean square of all standard deviations. The mean of s exchangeable members errs by
@@ -78,7 +85,7 @@ def standardized_errors(data: ForecastData) -> tuple[float, float, float, float]
     z = error / std
     mean, square = float(weight @ z), float(weight @ z**2)
     variance = np.maximum([square - mean**2, float(weight @ z**4) - square**2], [1.0, 2.0])
-    noise, noise_of_square = np.sqrt(variance * data.share_of_one_sample).tolist()
+    noise, noise_of_square = np.sqrt(variance * share_of_one(data)).tolist()
     return mean, square, noise, noise_of_square
 
 
@@ -111,7 +118,7 @@ def _diagnose_coverage(data: ForecastData) -> list[str]:
     if sharp is None:
         return []
     levels = sharp.levels
-    noise = np.sqrt(levels * (1 - levels) * data.share_of_one_sample)
+    noise = np.sqrt(levels * (1 - levels) * share_of_one(data))
     gap = np.array(coverage_of_intervals(data, levels)) - levels
     worst = int(np.argmax(np.abs(gap) / noise))
     if abs(gap[worst]) <= _CLEAR * noise[worst]:
@@ -127,25 +134,56 @@ def run_forecast_test(data: ForecastData, random_state: np.random.RandomState) -
     """The numbers of two calibration tests, on a random part of the samples if they are many.
 
     The default test compares samples with similar forecasts, and the test of quantiles all of them.
-    So it finds what is wrong everywhere alike in fewer samples.
+    So it finds what is wrong everywhere alike in fewer samples. It takes samples for independent,
+    and is left out if they are in groups.
     """
-    n_tested = min(data.n_samples, _MOST_TESTED)
-    tested = data
-    if n_tested < data.n_samples:
-        tested = data.take(random_state.permutation(data.n_samples)[:n_tested])
-    numbers: dict = {"n_tested": n_tested}
+    n = data.n_samples
+    order = random_state.permutation(n) if n > _MOST_TESTED else np.arange(n)
+    tested = data.take(order[:_MOST_TESTED]) if n > _MOST_TESTED else data
+    numbers: dict = {"n_tested": tested.n_samples}
     if _have_parameters(tested):
         test = CalibrationTest(random_state=random_state)
-        if n_tested == 1:
+        if n == 1:
             test.set_params(estimator="biased")
-        test.fit(tested.forecast, tested.value, sample_weight=tested.weight)
-        chance = float(test.null_distribution_.std())
+        test.fit(tested.forecast, tested.value, sample_weight=tested.weight, groups=tested.groups)
         numbers["distribution_matching_error"] = test.statistic_
-        numbers["distribution_matching_ratio"] = test.statistic_ / chance if chance > 0 else 0.0
+        if data.groups is None:  # otherwise draws are known up to a constant
+            chance = float(test.null_distribution_.std())
+            numbers["distribution_matching_ratio"] = test.statistic_ / chance if chance > 0 else 0.0
         numbers["p_value"] = test.p_value_
-    test = CalibrationTest("quantile_calibration_error", random_state=random_state)
-    test.fit(tested.forecast, tested.value, sample_weight=tested.weight)
-    return numbers | {"quantile_p_value": test.p_value_}
+    if data.groups is None:
+        tested = data.take(order[:_MOST_TESTED_QUANTILES]) if n > _MOST_TESTED else data
+        test = CalibrationTest("quantile_calibration_error", random_state=random_state)
+        test.fit(tested.forecast, tested.value, sample_weight=tested.weight)
+        numbers |= {"quantile_p_value": test.p_value_, "quantile_n_tested": tested.n_samples}
+    return numbers
+
+
+def forecast_subgroup_rows(
+    data: ForecastData, subgroups: Subgroups, random_state: np.random.RandomState
+) -> tuple[list[dict[str, Any]], float]:
+    """The quantile calibration error of each subgroup, and the test of all of them."""
+    in_groups = data.groups is not None
+    return subgroup_rows(
+        data,
+        subgroups,
+        random_state,
+        metric="quantile_calibration_error",
+        statistic="skce" if in_groups else "quantile_calibration_error",
+        # the signs of groups leave the terms of single samples as they are
+        metric_params={"estimator": "biased"} if in_groups else None,
+        most_tested=_MOST_TESTED if in_groups else _MOST_TESTED_QUANTILES,
+    )
+
+
+def check_groups_can_be_tested(data: ForecastData) -> None:
+    """The test that knows of groups compares samples with similar forecasts."""
+    if data.groups is not None and not _have_parameters(data):
+        raise ValueError(
+            "groups must be None for forecasts without a finite mean and standard deviation, of "
+            "which no test knows that samples depend on each other; found groups. Report on one "
+            "sample of each group, or on forecasts of another kind."
+        )
 
 
 def _have_parameters(data: ForecastData) -> bool:

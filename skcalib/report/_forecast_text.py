@@ -1,10 +1,13 @@
 """The text of a report on forecasts."""
 
 import textwrap
+from collections.abc import Sequence
+from typing import Any
 
 from ..metrics._registry import FORECAST_METRICS
-
-_LEVEL = 0.05
+from ._findings import LEVEL
+from ._text import NOTE_ON_INTERVALS, format_subgroups
+from ._verdict import MORE_DATA, SMALL
 
 _TITLES = {
     **{name: entry.title for name, entry in FORECAST_METRICS.items() if entry.in_report},
@@ -15,26 +18,51 @@ _TITLES = {
     "distribution_matching_ratio": "the same over its standard deviation by chance",
     "p_value": "p-value of the calibration test",
     "quantile_p_value": "p-value of the test of quantiles",
+    "subgroup_p_value": "p-value of the test of all subgroups",
 }
 
+_ERROR = "quantile_calibration_error"
 
-def forecast_advice(numbers: dict, found: list[str]) -> str:
-    """A verdict by both p-values, what was found to be wrong, and a remedy."""
+_REMEDY = (
+    "Recalibrate on data that the regressor was not fitted on, for instance with "
+    "RecalibratedRegressor."
+)
+
+
+def forecast_advice(
+    numbers: dict[str, Any],
+    intervals: dict[str, tuple[float, float]],
+    found: list[str],
+    *,
+    recalibrated: bool = False,
+) -> str:
+    """A verdict by all p-values, what was found to be wrong, and a remedy."""
     p_values = [numbers[key] for key in ("p_value", "quantile_p_value") if key in numbers]
     p_value = min(1.0, len(p_values) * min(p_values))
-    if p_value >= _LEVEL:
+    if p_value >= LEVEL:
+        limit = "Few samples cannot show more."
+        if _ERROR in intervals:
+            limit = (
+                f"The quantile calibration error may be up to {intervals[_ERROR][1]:.2g}, by its "
+                "interval."
+            )
         return (
             f"No evidence of miscalibration (p = {p_value:.3g}): a calibrated forecast often "
-            "deviates as much. Few samples cannot show more."
+            f"deviates as much. {limit}"
         )
     kind = "; ".join(found) or (
         "though spread and level agree with the outcomes on average, so the shape of the "
         "distributions is wrong, or they are wrong for a part of the samples"
     )
-    return (
-        f"Miscalibrated (p = {p_value:.3g}); {kind}. Recalibrate on data that the regressor was "
-        "not fitted on, for instance with RecalibratedRegressor."
-    )
+    verdict = "Still miscalibrated" if recalibrated else "Miscalibrated"
+    remedy = MORE_DATA if recalibrated else _REMEDY
+    if numbers[_ERROR] < SMALL and numbers.get("p_value", 1.0) >= LEVEL:
+        kind += (
+            f". That is little, and may not matter: {numbers['quantile_n_tested']} samples can see "
+            f"a quantile calibration error of {numbers[_ERROR]:.2g}"
+        )
+        remedy = "" if recalibrated else f"If it matters, {remedy[0].lower()}{remedy[1:]}"
+    return f"{verdict} (p = {p_value:.3g}); {kind}. {remedy}".rstrip()
 
 
 def title_of_forecast_number(key: str) -> str | None:
@@ -53,12 +81,35 @@ def digits_of_forecast_number(key: str) -> str:
     return "9.4f" if in_unit else "#9.4g"
 
 
-def format_forecast_report(numbers: dict, advice: str) -> str:
+def format_forecast_report(
+    numbers: dict,
+    intervals: dict[str, tuple[float, float]],
+    advice: str,
+    subgroups: Sequence[dict[str, Any]] = (),
+) -> str:
     n_samples, n_tested = numbers["n_samples"], numbers["n_tested"]
     lines = [f"Calibration of {n_samples} forecasts", ""]
     for key, value in numbers.items():
         if (title := title_of_forecast_number(key)) is not None:
-            lines.append(f"{title:<48}{value:{digits_of_forecast_number(key)}}")
+            row = f"{title:<48}{value:{digits_of_forecast_number(key)}}"
+            if key in intervals:
+                row += f"   {forecast_ends(key, *intervals[key])}"
+            lines.append(row)
+    if intervals:
+        lines.append(NOTE_ON_INTERVALS)
     if n_tested < n_samples:
-        lines.append(f"(tests, and the matching error, of {n_tested} samples chosen at random)")
+        lines.append(
+            f"(the matching error and its p-value are of {n_tested} samples, chosen at random)"
+        )
+    n_tested = numbers.get("quantile_n_tested", n_samples)
+    if n_tested < n_samples:
+        lines.append(f"(the test of quantiles is of {n_tested} samples, chosen at random)")
+    if subgroups:
+        lines += ["", format_subgroups(subgroups)]
     return "\n".join([*lines, "", textwrap.fill(advice, width=76)])
+
+
+def forecast_ends(key: str, low: float, high: float) -> str:
+    """An interval, with the digits of the number that it belongs to."""
+    digits = digits_of_forecast_number(key)
+    return f"{format(low, digits).strip()} to {format(high, digits).strip()}"

@@ -3,8 +3,14 @@
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from ._forecast_text import digits_of_forecast_number, title_of_forecast_number
-from ._text import N_WORST, title_of_classes, title_of_subgroups
+from ._forecast_text import digits_of_forecast_number, forecast_ends, title_of_forecast_number
+from ._text import (
+    N_WORST,
+    note_on_tested,
+    title_of_classes,
+    title_of_measure,
+    title_of_subgroups,
+)
 from ._titles import title_of_number
 
 if TYPE_CHECKING:
@@ -101,8 +107,10 @@ def _measure_table(report: "CalibrationReport") -> str:
         title = title_of_forecast_number(name) if of_forecasts else title_of_number(name)
         if title is not None:
             digits = digits_of_forecast_number(name) if of_forecasts else ".4f"
-            low, high = report.intervals.get(name, (None, None))
-            between = "" if low is None else f"{low:.4f} to {high:.4f}"
+            between = ""
+            if name in report.intervals:
+                low, high = ends = report.intervals[name]
+                between = forecast_ends(name, *ends) if of_forecasts else f"{low:.4f} to {high:.4f}"
             rows.append([title, format(value, digits).strip(), between])
     n_columns = len(_HEAD) if report.intervals else len(_HEAD) - 1
     return _table(_HEAD[:n_columns], [row[:n_columns] for row in rows])
@@ -119,7 +127,7 @@ def _subgroup_table(subgroups: list[dict[str, Any]]) -> str:
     head = (
         title_of_subgroups(subgroups),
         "samples",
-        "smooth calibration error",
+        title_of_measure(subgroups),
         "95 % interval",
         "p-value (adjusted)",
     )
@@ -133,7 +141,8 @@ def _subgroup_table(subgroups: list[dict[str, Any]]) -> str:
         ]
         for one in subgroups
     ]
-    return _table(head, rows)
+    note = note_on_tested(subgroups)
+    return _table(head, rows) + (f"\n<p>{escape(note)}</p>" if note else "")
 
 
 def _table(head: tuple[str, ...], rows: list[list[str]], kind: str = "number") -> str:

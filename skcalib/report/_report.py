@@ -1,14 +1,17 @@
 """A report on calibration, in the manner of scikit-learn's `classification_report`."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from .._inputs.by import check_by
+from .._inputs.by import Subgroups, check_by
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS
+from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast
 from .._sklearn import num_samples, validate_params
 from .._types import Label, RandomState
@@ -17,14 +20,22 @@ from ..forecasts._either import check_no_labels, with_groups
 from ._audit import audit_trail
 from ._calibration_report import CalibrationReport
 from ._classes import class_rows
-from ._findings import LEVEL
-from ._forecast_numbers import diagnose, measure_forecasts, run_forecast_test
+from ._findings import LEVEL, impossible
+from ._forecast_numbers import (
+    check_groups_can_be_tested,
+    diagnose,
+    forecast_subgroup_rows,
+    measure_forecasts,
+    run_forecast_test,
+)
 from ._forecast_text import forecast_advice, format_forecast_report
 from ._gain import recalibration_gain
+from ._intervals import forecast_intervals, intervals
 from ._mistakes import mistake
-from ._numbers import intervals, measure, run_test, subgroup_rows
+from ._numbers import measure, most_tested, run_test
 from ._pictures import forecast_pictures, pictures
 from ._progress import stage
+from ._subgroups import subgroup_advice, subgroup_rows
 from ._text import format_report
 from ._verdict import advice
 
@@ -81,7 +92,8 @@ def calibration_report(
 
     groups : array-like of shape (n_samples,), default=None
         Labels of groups of samples that are not independent of each other, such as the rows of one
-        patient. They widen the intervals and change the test.
+        patient. They widen the intervals and change the test. Refused for forecasts without a
+        finite mean and standard deviation.
 
     recalibrated : bool, default=False
         Whether the predictions have been recalibrated: then the report does not advise that.
@@ -108,9 +120,9 @@ def calibration_report(
         outcomes in central intervals), "mean_width_50", "mean_width_80", "mean_width_95",
         "mean_std", "mean_z", "rms_z" (of standardised errors), "distribution_matching_error",
         "distribution_matching_ratio" (to its standard deviation for calibrated forecasts),
-        "p_value", "quantile_p_value" and "n_tested" (the number of samples in these four). What
-        forecasts cannot know is left out. Quantiles at given levels have the intervals between
-        these.
+        "p_value", "n_tested" (the number of samples in these three), "quantile_p_value",
+        "quantile_n_tested", and with `by` "subgroup_p_value". What forecasts cannot know is left
+        out. Quantiles at given levels have the intervals between these.
 
     See Also
     --------
@@ -130,14 +142,20 @@ def calibration_report(
     200 000 values. The gain is that of :class:`skcalib.recalibration.AutoRecalibrator` in log loss,
     by cross-validation on at most 5000 samples (of K classes, at most 20 000/K², but 200). Of
     subgroups the smooth calibration error is shown, with the p-values of
-    :class:`skcalib.hypothesis_tests.SubgroupCalibrationTest`. The audit trail holds a hash of the
+    :class:`skcalib.hypothesis_tests.SubgroupCalibrationTest`, which are of at most as many samples
+    as the other p-value. If that needs a part, every subgroup has the same number of samples in it,
+    or all that it has. The audit trail holds a hash of the
     labels, probabilities and weights in their order, so that anybody who has the data can check
     that these are what was reported on.
 
-    Of forecasts, at most 1000 samples are tested: by ``CalibrationTest()``, and for
-    "quantile_p_value" by ``CalibrationTest("quantile_calibration_error")``, which finds what is
-    wrong in the same way everywhere in fewer samples. The p-value in the advice is twice the
-    smaller of the two. Forecasts without a finite mean and standard deviation get the second only.
+    Of forecasts, at most 1000 samples are tested by ``CalibrationTest()``, and for
+    "quantile_p_value" at most 10 000 by ``CalibrationTest("quantile_calibration_error")``, which
+    finds what is wrong in the same way everywhere in fewer samples. The p-value in the advice is
+    twice the smaller of the two. Forecasts without a finite mean and standard deviation get the
+    second only, and forecasts in `groups` the first only, as only it knows of dependent samples.
+    Of subgroups the quantile calibration error is shown, with the p-values of
+    ``SubgroupCalibrationTest("quantile_calibration_error")`` on at most 10 000 samples; with
+    `groups`, with those of ``SubgroupCalibrationTest()`` on at most 1000.
 
     Coverage counts PITs: outcomes of positive probability count in part, and outcomes of an
     ensemble without weights by their rank, so it may differ from the share of outcomes between the
@@ -165,16 +183,21 @@ def calibration_report(
     rng = check_random_state(random_state)
     if is_forecast(y_proba):
         check_no_labels(labels, pos_label)
-        check_of_classes(by=by, groups=groups)
         data = check_forecasts(
             y_true, y_proba, sample_weight=sample_weight, names=("y_true", "y_proba")
         )
-        return forecast_report(data, rng, num_samples(y_true), random_state)
+        data = with_groups(data, y_true, groups, sample_weight)
+        check_groups_can_be_tested(data)
+        subgroups = None if by is None else check_by(by, num_samples(y_true), sample_weight)
+        return forecast_report(
+            data, subgroups, rng, num_samples(y_true), random_state, recalibrated=recalibrated
+        )
     predictions = check_predictions(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
     predictions = with_groups(predictions, y_true, groups, sample_weight)
     n_rows = num_samples(y_true)
+    subgroups = None if by is None else check_by(by, n_rows, sample_weight)
     stage("measuring")
     numbers = measure(predictions)
     classes = class_rows(predictions)
@@ -182,18 +205,27 @@ def calibration_report(
     tested, found = run_test(predictions, rng)
     numbers |= tested
     rows: list[dict[str, Any]] = []
-    if by is not None:
-        subgroups = check_by(by, n_rows, sample_weight)
+    if subgroups is not None:
         stage("testing subgroups")
-        rows, numbers["subgroup_p_value"] = subgroup_rows(predictions, subgroups, rng)
+        n_classes = len(predictions.classes)
+        rows, numbers["subgroup_p_value"] = subgroup_rows(
+            replace(predictions, classes=np.arange(n_classes)),
+            subgroups,
+            rng,
+            metric="smooth_calibration_error",
+            statistic="auto",
+            most_tested=most_tested(n_classes),
+            first=impossible(predictions),
+        )
     ends = intervals(predictions, rng)
     if numbers["p_value"] < LEVEL and mistake(predictions) is None:
         stage("recalibrating")
         gain = recalibration_gain(predictions, rng)
         if gain is not None:
-            numbers["gain"], *ends_of_gain = gain
-            ends["gain"] = tuple(ends_of_gain)
+            numbers["gain"], low, high = gain
+            ends["gain"] = low, high
     verdict = advice(numbers, ends, predictions, found, recalibrated=recalibrated)
+    verdict = subgroup_advice(verdict, rows, "SubgroupRecalibrator recalibrates each of them.")
     return CalibrationReport(
         numbers,
         ends,
@@ -208,6 +240,7 @@ def calibration_report(
             random_state,
             pos_label=pos_label,
             classes=predictions.classes.tolist(),
+            **_samples_together(subgroups, predictions),
         ),
         format_report(numbers, ends, verdict, rows, classes),
         partial(pictures, predictions),
@@ -215,25 +248,44 @@ def calibration_report(
 
 
 def forecast_report(
-    data: ForecastData, rng: Any, n_rows: int, random_state: RandomState
+    data: ForecastData,
+    subgroups: Subgroups | None,
+    rng: np.random.RandomState,
+    n_rows: int,
+    random_state: RandomState,
+    *,
+    recalibrated: bool,
 ) -> CalibrationReport:
     stage("measuring")
     numbers = measure_forecasts(data)
     stage("testing")
     numbers |= run_forecast_test(data, rng)
+    rows: list[dict[str, Any]] = []
+    if subgroups is not None:
+        stage("testing subgroups")
+        rows, numbers["subgroup_p_value"] = forecast_subgroup_rows(data, subgroups, rng)
+    ends = forecast_intervals(data, numbers, rng)
     found = diagnose(data)
-    verdict = forecast_advice(numbers, found)
-    audit = audit_trail([data.value, data.weight], n_rows, len(data.value), random_state)
-    text = format_forecast_report(numbers, verdict)
+    verdict = forecast_advice(numbers, ends, found, recalibrated=recalibrated)
+    remedy = "SubgroupForecastRecalibrator recalibrates each of them."
+    verdict = subgroup_advice(verdict, rows, remedy)
+    audit = audit_trail(
+        [data.value, *data.forecast.sort_keys(), data.weight],
+        n_rows,
+        len(data.value),
+        random_state,
+        what="outcomes, forecasts and weights",
+        forecast=type(data.forecast).__name__,
+        **_samples_together(subgroups, data),
+    )
+    text = format_forecast_report(numbers, ends, verdict, rows)
     draw = partial(forecast_pictures, data)
-    return CalibrationReport(numbers, {}, found, verdict, [], [], audit, text, draw)
+    return CalibrationReport(numbers, ends, found, verdict, [], rows, audit, text, draw)
 
 
-def check_of_classes(**arguments: Any) -> None:
-    """What a report on forecasts does not take."""
-    for name, value in arguments.items():
-        if value is not None:
-            raise ValueError(
-                f"{name} must be None for forecasts; found a value. Report on each subgroup by "
-                "itself; confidence_intervals_by and SubgroupCalibrationTest take forecasts, too."
-            )
+def _samples_together(
+    subgroups: Subgroups | None, data: Predictions | ForecastData
+) -> dict[str, Any]:
+    """Settings of the audit trail: what makes subgroups, and how many groups there are."""
+    n_groups = None if data.groups is None else len(np.unique(data.groups))
+    return {"by": None if subgroups is None else subgroups.title, "number of groups": n_groups}

@@ -7,6 +7,8 @@ from ._titles import title_of_number
 # As many of the worst classes are shown.
 N_WORST = 5
 
+NOTE_ON_INTERVALS = "(after some of them, the interval that covers with probability 0.95)"
+
 
 def format_row(key, *values):
     """A line of the report: the title of a number, and its values."""
@@ -24,13 +26,13 @@ def format_report(numbers, intervals, advice, subgroups=(), classes=()):
                 row += f"   {low:.4f} to {high:.4f}"
             lines.append(row)
     if intervals:
-        lines.append("(after some of them, the interval that covers with probability 0.95)")
+        lines.append(NOTE_ON_INTERVALS)
     if n_tested < n_samples:
         lines.append(f"(the p-values are of {n_tested} samples, chosen at random)")
     if classes:
         lines += ["", _format_classes(classes)]
     if subgroups:
-        lines += ["", _format_subgroups(subgroups)]
+        lines += ["", format_subgroups(subgroups)]
     return "\n".join([*lines, "", textwrap.fill(advice, width=76)])
 
 
@@ -57,10 +59,10 @@ def title_of_subgroups(subgroups):
     return "subgroup" if subgroups[0]["by"] == "by" else subgroups[0]["by"]
 
 
-def _format_subgroups(subgroups):
-    title = title_of_subgroups(subgroups)
+def format_subgroups(subgroups):
+    title, measure = title_of_subgroups(subgroups), title_of_measure(subgroups)
     width = max(len(title), *(len(one["subgroup"]) for one in subgroups))
-    lines = [f"{title:{width}}  samples  smooth calibration error            adjusted p-value"]
+    lines = [f"{title:{width}}  samples  {measure:<36}adjusted p-value"]
     for one in subgroups:
         ends = "too few for an interval"
         if one["low"] == one["low"]:
@@ -69,4 +71,18 @@ def _format_subgroups(subgroups):
             f"{one['subgroup']:{width}}  {one['n_samples']:7d}  {one['estimate']:.4f}   {ends:<24}"
             f"{one['p_value']:9.3g}"
         )
-    return "\n".join(lines)
+    note = note_on_tested(subgroups)
+    return "\n".join([*lines, note] if note else lines)
+
+
+def title_of_measure(subgroups):
+    """What is measured of each subgroup."""
+    return subgroups[0]["measure"].replace("_", " ")
+
+
+def note_on_tested(subgroups):
+    """How many samples the p-values are of, if not of all."""
+    if all(one["n_tested"] == one["n_samples"] for one in subgroups):
+        return ""
+    most = max(one["n_tested"] for one in subgroups)
+    return f"(their p-values are of at most {most} samples of each, chosen at random)"

@@ -14,9 +14,9 @@ REMEDY = (
 )
 MORE_DATA = "More data to recalibrate on would leave less."
 
-# A smooth calibration error is little if it is below this, and below this part of the share of the
+# A calibration error is little if it is below this, and below this part of the share of the
 # rarer outcome: 0.002 is much for a disease that one in a thousand has.
-_SMALL, _SMALL_PART = 0.01, 0.1
+SMALL, _SMALL_PART = 0.01, 0.1
 
 
 def advice(
@@ -67,7 +67,7 @@ def _smooth_error(numbers: dict[str, Any]) -> str:
 def _is_small(error: float, predictions: Predictions) -> bool:
     binary = predictions if predictions.is_binary else predictions.confidence()
     share = float(binary.weight @ binary.label)
-    return error < min(_SMALL, _SMALL_PART * min(share, 1 - share))
+    return error < min(SMALL, _SMALL_PART * min(share, 1 - share))
 
 
 def _gain(numbers: dict[str, Any], intervals: dict[str, tuple[float, float]]) -> str:

@@ -46,7 +46,7 @@ def table(tmp_path):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr("skcalib.report._numbers._N_RESAMPLES", 9)
+    monkeypatch.setattr("skcalib.report._intervals._N_RESAMPLES", 9)
     monkeypatch.setattr("skcalib.report._report.recalibration_gain", lambda *_: None)
 
 
@@ -232,7 +232,7 @@ def test_demo(tmp_path, capsys, monkeypatch):
     small = partial(RandomForestClassifier, n_estimators=5)
     monkeypatch.setattr("skcalib._cli.demo.RandomForestClassifier", small)
     monkeypatch.setattr("skcalib.report._verdict.LEVEL", 1.1)  # everything is called miscalibrated
-    monkeypatch.setattr("skcalib.report._verdict._SMALL", 0.0)  # and much
+    monkeypatch.setattr("skcalib.report._verdict.SMALL", 0.0)  # and much
     path = tmp_path / "demo.png"
     status, out, _ = run(capsys, "demo", "--output", str(path))
     assert status == 0

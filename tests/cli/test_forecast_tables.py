@@ -33,6 +33,7 @@ def table(tmp_path):
 def few_resamples(monkeypatch):
     test = partial(CalibrationTest, n_resamples=99)
     monkeypatch.setattr("skcalib.report._forecast_numbers.CalibrationTest", test)
+    monkeypatch.setattr("skcalib.report._intervals._N_RESAMPLES", 9)
 
 
 def run(capsys, *arguments):
@@ -72,6 +73,27 @@ def test_report_of_quantiles(table, capsys):
     assert status == 0
     assert "coverage of the 90 % intervals" in out
     assert "20 forecasts" in out
+
+
+@pytest.mark.usefixtures("few_resamples")
+def test_subgroups_groups_and_weights(table, capsys):
+    y, forecast = make_gaussian_forecasts(40, random_state=0)
+    frame = pd.DataFrame({"y": y, "m": forecast.mean(), "s": forecast.std()})
+    frame["site"], frame["patient"] = ["north", "=1+1"] * 20, np.arange(40) // 2
+    frame["w"] = np.repeat([1.0, 2.0], 20)
+    options = ["--mean", "m", "--std", "s", "--by", "site", "--groups", "patient", "--weight", "w"]
+    status, out, _ = run(capsys, "report", table(frame), "--label", "y", *options)
+    report = calibration_report(
+        y,
+        forecast,
+        by={"site": frame["site"]},
+        groups=frame["patient"],
+        sample_weight=frame["w"],
+        random_state=0,
+    )
+    assert status == 0
+    assert out == f"{report}\n"
+    assert "\nsite   samples  quantile calibration error" in out
 
 
 def test_values_come_back_to_the_last_digit(table):

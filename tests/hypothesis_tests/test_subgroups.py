@@ -67,6 +67,8 @@ def test_standardisation_keeps_the_order_and_takes_constants():
     values = np.sort(np.append(rng.exponential(size=50), np.inf))
     assert (np.diff(standardised(values)) > 0).all()
     np.testing.assert_array_equal(standardised(np.zeros(10)), 10 / 9.5)
+    nearly_equal = 0.1 + 1e-16 * np.arange(10)
+    np.testing.assert_allclose(standardised(nearly_equal), 10 / 9.5, rtol=1e-13)
 
 
 def test_step_down_equals_loops():

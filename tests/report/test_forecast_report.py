@@ -1,6 +1,8 @@
 """The report on forecasts shows the numbers of the metrics and gives the advice they call for."""
 
+import json
 import re
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -27,7 +29,8 @@ from skcalib.forecasts import (
     QuantileForecast,
 )
 from skcalib.forecasts._data import check_forecasts
-from skcalib.hypothesis_tests import CalibrationTest
+from skcalib.forecasts._either import with_groups
+from skcalib.hypothesis_tests import CalibrationTest, SubgroupCalibrationTest
 from skcalib.metrics import (
     continuous_ranked_probability_loss,
     distribution_matching_error,
@@ -37,6 +40,7 @@ from skcalib.metrics import (
 from skcalib.report import calibration_report
 from skcalib.report._forecast_numbers import diagnose, measure_forecasts, standardized_errors
 from skcalib.report._forecast_text import forecast_advice
+from skcalib.uncertainty import confidence_interval
 
 
 def grid_of(problem, levels):
@@ -49,6 +53,9 @@ def few_resamples(monkeypatch):
     """Tests draw 99 times; the default number is that of the tests without this."""
     test = partial(CalibrationTest, n_resamples=99)
     monkeypatch.setattr("skcalib.report._forecast_numbers.CalibrationTest", test)
+    of_subgroups = partial(SubgroupCalibrationTest, n_resamples=99)
+    monkeypatch.setattr("skcalib.report._subgroups.SubgroupCalibrationTest", of_subgroups)
+    monkeypatch.setattr("skcalib.report._intervals._N_RESAMPLES", 19)
     return test
 
 
@@ -58,7 +65,7 @@ def test_numbers_are_those_of_the_metrics(few_resamples):
     numbers = calibration_report(y, forecast, sample_weight=weight, random_state=0).numbers
     z = (y - forecast.mean()) / forecast.std()
     share = weight / weight.sum()
-    expected = {"n_samples": 80, "n_tested": 80, "mean_z": share @ z}
+    expected = {"n_samples": 80, "n_tested": 80, "quantile_n_tested": 80, "mean_z": share @ z}
     expected["rms_z"] = np.sqrt(share @ z**2)
     for metric in (
         quantile_calibration_error,
@@ -91,7 +98,9 @@ def test_text_shows_the_numbers():
     y, forecast = make_gaussian_forecasts(50, random_state=0)
     numbers = calibration_report(y, forecast, random_state=0).numbers
     text = str(calibration_report(y, (forecast.mean(), forecast.std()), random_state=0))
-    shown = [float(line.split()[-1]) for line in text.split("\n\n")[1].split("\n")]
+    *lines, note = text.split("\n\n")[1].split("\n")
+    shown = [float(line[48:].split()[0]) for line in lines]
+    assert "interval" in note
     values = [value for value in numbers.values() if isinstance(value, float)]
     np.testing.assert_allclose(shown, values, rtol=5e-4, atol=5e-5)
     assert f"{numbers['distribution_matching_error']:.1e}\n" in text
@@ -169,11 +178,32 @@ def test_verdict_on_calibrated_forecasts():
 
 
 def test_verdict_is_by_twice_the_smaller_p_value():
-    numbers = {"p_value": 0.03, "quantile_p_value": 0.5}
-    assert "No evidence of miscalibration (p = 0.06)" in forecast_advice(numbers, [])
-    numbers = {"p_value": 0.5, "quantile_p_value": 0.02}
-    assert "Miscalibrated (p = 0.04); though spread and level agree" in forecast_advice(numbers, [])
-    assert "(p = 1)" in forecast_advice({"p_value": 0.8, "quantile_p_value": 0.7}, [])
+    def verdict(p_value, of_quantiles):
+        numbers = {"p_value": p_value, "quantile_p_value": of_quantiles}
+        return forecast_advice(numbers | {"quantile_calibration_error": 0.1}, {}, [])
+
+    assert "No evidence of miscalibration (p = 0.06)" in verdict(0.03, 0.5)
+    assert "Miscalibrated (p = 0.04); though spread and level agree" in verdict(0.5, 0.02)
+    assert "(p = 1)" in verdict(0.8, 0.7)
+
+
+def test_verdict_tells_small_from_large_and_before_from_after():
+    numbers = {"p_value": 0.5, "quantile_p_value": 0.001, "quantile_n_tested": 10_000}
+    numbers["quantile_calibration_error"] = 0.008
+    advice = forecast_advice(numbers, {}, ["outcomes are higher than forecast"])
+    assert "That is little, and may not matter: 10000 samples can see a quantile" in advice
+    assert "If it matters, recalibrate on data" in advice
+    advice = forecast_advice(numbers, {}, [], recalibrated=True)
+    assert advice.startswith("Still miscalibrated (p = 0.002)")
+    assert "RecalibratedRegressor" not in advice
+    for other in ({"p_value": 0.01}, {"quantile_calibration_error": 0.02}):
+        assert "little" not in forecast_advice(numbers | other, {}, [])
+    advice = forecast_advice(numbers | other, {}, [], recalibrated=True)
+    assert "More data" in advice
+    assert "RecalibratedRegressor" not in advice
+    ends = {"quantile_calibration_error": (0.0, 0.0344)}
+    advice = forecast_advice(numbers | {"quantile_p_value": 0.5}, ends, [])
+    assert "may be up to 0.034, by its interval" in advice
 
 
 def test_standardised_errors_of_exchangeable_members_have_mean_square_1():
@@ -225,8 +255,18 @@ def test_members_that_agree():
 @pytest.mark.usefixtures("few_resamples")
 def test_large_problems_are_tested_on_a_part(monkeypatch):
     monkeypatch.setattr("skcalib.report._forecast_numbers._MOST_TESTED", 20)
-    text = str(calibration_report(*make_gaussian_forecasts(50, random_state=0), random_state=0))
-    assert "(tests, and the matching error, of 20 samples chosen at random)" in text
+    monkeypatch.setattr("skcalib.report._forecast_numbers._MOST_TESTED_QUANTILES", 30)
+    y, forecast = make_gaussian_forecasts(50, random_state=0)
+    by = np.repeat(["a", "b", "c"], [3, 7, 40])
+    report = calibration_report(y, forecast, by=by, random_state=0)
+    assert "(the matching error and its p-value are of 20 samples, chosen" in str(report)
+    assert "(the test of quantiles is of 30 samples, chosen at random)" in str(report)
+    assert [report.numbers[key] for key in ("n_tested", "quantile_n_tested")] == [20, 30]
+    assert [one["n_tested"] for one in report.subgroups] == [3, 7, 20]
+    assert [one["n_samples"] for one in report.subgroups] == [3, 7, 40]
+    note = "(their p-values are of at most 20 samples of each, chosen at random)"
+    assert note in str(report)
+    assert note in report.to_html()
 
 
 @pytest.mark.skipif(
@@ -246,6 +286,96 @@ def test_readme_shows_lines_of_the_report():
 
 
 @pytest.mark.usefixtures("few_resamples")
+def test_subgroups_are_those_of_the_metric_and_the_test():
+    y, forecast = make_gaussian_forecasts(120, random_state=0)
+    site = np.array(["north", "south", "<west>", "south"] * 30)
+    site[0] = "=1+1"
+    forecast = GaussianForecast(forecast.mean(), forecast.std() / (1 + 3 * (site == "<west>")))
+    report = calibration_report(y, forecast, by={"site": site}, random_state=0)
+    assert [one["subgroup"] for one in report.subgroups] == ["<west>", "=1+1", "north", "south"]
+    assert "\nsite    samples  quantile calibration error" in str(report)
+    for one in report.subgroups:
+        rows = np.flatnonzero(site == one["subgroup"])
+        expected = quantile_calibration_error(y[rows], forecast[rows])
+        assert one["estimate"] == pytest.approx(expected, abs=1e-15)
+        assert one["n_samples"] == one["n_tested"] == len(rows)
+        if len(rows) > 1:
+            interval = confidence_interval(
+                "quantile_calibration_error", y[rows], forecast[rows], n_resamples=199
+            )
+            assert [one["low"], one["high"]] == pytest.approx(
+                [interval.low, interval.high], abs=0.1
+            )
+    assert np.isnan(report.subgroups[1]["low"])
+    test = SubgroupCalibrationTest("quantile_calibration_error", random_state=0)
+    test.fit(forecast, y, by=site)
+    found = [one["p_value"] for one in report.subgroups]
+    np.testing.assert_allclose(found, list(test.subgroup_p_values_.values()), atol=0.12)
+    assert report.numbers["subgroup_p_value"] == min(found) < 0.05
+    html = report.to_html()
+    assert "<th scope='col' class='number'>quantile calibration error</th>" in html
+    assert "<th scope='row'>&lt;west&gt;</th>" in html
+    assert "<west>" not in html
+    assert json.loads(report.to_json())["subgroups"][1]["low"] is None
+
+
+@pytest.mark.usefixtures("few_resamples")
+def test_subgroups_that_cancel_are_told():
+    y, forecast = make_gaussian_forecasts(400, random_state=0)
+    by = np.arange(400) % 2
+    shifted = GaussianForecast(forecast.mean() + (by - 0.5) * forecast.std(), forecast.std())
+    report = calibration_report(y, shifted, by=by, random_state=0)
+    assert report.advice.startswith("No evidence of miscalibration")
+    assert "But the test of subgroups finds miscalibration in 2 of 2: 0; 1." in report.advice
+    assert "SubgroupForecastRecalibrator" in report.advice
+
+
+def test_groups_widen_intervals_and_choose_the_test(few_resamples):
+    rng = np.random.default_rng(0)
+    mean, groups = rng.normal(size=120), np.repeat(np.arange(30), 4)
+    y = mean + rng.normal(size=30)[groups]
+    forecast = GaussianForecast(mean, 1.0)
+    alone = calibration_report(y, forecast, random_state=0)
+    report = calibration_report(y, forecast, groups=groups, by=groups < 1, random_state=0)
+    width = [
+        np.diff(one.intervals["continuous_ranked_probability_loss"]) for one in (alone, report)
+    ]
+    assert width[1] > 1.5 * width[0]
+    assert np.isnan(report.subgroups[1]["low"])  # the samples of a single group
+    assert report.subgroups[1]["p_value"] == 1
+    test = few_resamples(random_state=np.random.RandomState(0)).fit(forecast, y, groups=groups)
+    assert report.numbers["p_value"] == test.p_value_
+    assert report.numbers["distribution_matching_error"] == pytest.approx(test.statistic_)
+    assert not {"quantile_p_value", "distribution_matching_ratio"} & set(report.numbers)
+    assert report.audit["number of groups"] == "30"
+    assert report.audit["by"] == "'by'"
+
+
+def test_a_deviation_of_few_groups_is_not_clear():
+    y = np.repeat([0.5, 0.9, -0.2, 0.4], 50)
+    data = check_forecasts(y, GaussianForecast(np.zeros(200), 1.0))
+    assert "outcomes are higher than forecast" in diagnose(data)[-1]  # 0.4 of 0.07
+    grouped = with_groups(data, y, np.repeat(np.arange(4), 50), None)
+    assert not any("higher" in one for one in diagnose(grouped))  # of 0.5
+    levels = [0.1, 0.9]
+    for together, n_found in ((data, 1), (grouped, 0)):
+        grid = QuantileForecast(np.full((200, 2), [-0.3, 0.45]), levels)
+        assert len(diagnose(replace(together, forecast=grid))) == n_found
+
+
+@pytest.mark.usefixtures("few_resamples")
+def test_audit_tells_forecasts_apart():
+    y, forecast = make_gaussian_forecasts(30, random_state=0)
+    hashes = {
+        calibration_report(y, (forecast.mean(), forecast.std() * k), random_state=0).audit[
+            "sha256 of outcomes, forecasts and weights"
+        ]
+        for k in (1, 1, 1.1)
+    }
+    assert len(hashes) == 2
+
+
+@pytest.mark.usefixtures("few_resamples")
 def test_one_sample():
     report = calibration_report([0.5], GaussianForecast([0.0], 1.0))
     assert str(report).startswith("Calibration of 1 forecasts")
@@ -256,6 +386,11 @@ def test_bad_input():
     for name, value in (("pos_label", 1), ("labels", [0, 1])):
         with pytest.raises(ValueError, match=f"{name} must be None for forecasts of a number"):
             calibration_report(y, forecast, **{name: value})
+    cauchys = DistributionForecast(cauchy(y))
+    with pytest.raises(ValueError, match="groups must be None for forecasts without a finite mean"):
+        calibration_report(y, cauchys, groups=np.arange(10) // 2)
+    with pytest.raises(ValueError, match="10"):
+        calibration_report(y, forecast, by=["a", "b"])
     with pytest.raises(ValueError, match="y_true must be 1-D, with one outcome for each of the 10"):
         calibration_report(y[1:], forecast)
 
@@ -272,9 +407,10 @@ def test_page_shows_the_numbers_and_the_histogram():
     y, forecast = make_gaussian_forecasts(60, dispersion=0.5, random_state=0)
     report = calibration_report(y, forecast, random_state=0)
     html = report.to_html()
-    for line in str(report).split("\n\n")[1].split("\n"):
-        title, value = line[:48].strip(), line[48:].strip()
-        assert f"<th scope='row'>{title}</th><td class='number'>{value}</td>" in html
+    for line in str(report).split("\n\n")[1].split("\n")[:-1]:
+        title, (value, *ends) = line[:48].strip(), line[48:].strip().split("   ")
+        cells = "".join(f"<td class='number'>{one}</td>" for one in (value, *(ends or [""])))
+        assert f"<th scope='row'>{title}</th>{cells}" in html
     ax = Figure().subplots()
     density = PITHistogramDisplay.from_predictions(y, forecast, random_state=0, ax=ax).density
     assert ", ".join(f"{height:.2g}" for height in density) in html

@@ -27,6 +27,7 @@ from skcalib.report import calibration_report
 from skcalib.report._gain import recalibration_gain
 from skcalib.report._numbers import run_test
 from skcalib.report._pictures import _names, pictures
+from skcalib.report._subgroups import even_part, subgroup_advice
 from skcalib.report._verdict import advice
 
 GAIN = 0.12, 0.07, 0.17
@@ -34,13 +35,13 @@ GAIN = 0.12, 0.07, 0.17
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr("skcalib.report._numbers._N_RESAMPLES", 19)
+    monkeypatch.setattr("skcalib.report._intervals._N_RESAMPLES", 19)
     monkeypatch.setattr("skcalib.report._report.recalibration_gain", lambda *_: GAIN)
 
 
 @pytest.fixture
 def slow_and_true(monkeypatch):
-    monkeypatch.setattr("skcalib.report._numbers._N_RESAMPLES", 199)
+    monkeypatch.setattr("skcalib.report._intervals._N_RESAMPLES", 199)
     monkeypatch.setattr("skcalib.report._report.recalibration_gain", recalibration_gain)
 
 
@@ -351,6 +352,61 @@ def test_groups_widen_the_intervals():
     width = [np.diff(report.intervals["log_loss"])[0] for report in (alone, grouped)]
     assert width[1] > 2 * width[0]
     assert alone.numbers["p_value"] < 0.01 < grouped.numbers["p_value"]
+
+
+def test_one_group_that_outweighs_the_others_leaves_no_intervals():
+    label, proba = random_problem(np.random.default_rng(0), 100)
+    groups = np.append(np.zeros(88), np.arange(12))
+    report = calibration_report(label, proba, groups=groups, random_state=0)
+    assert report.intervals.keys() <= {"gain"}
+
+
+def test_subgroups_of_many_samples_are_tested_on_even_parts(monkeypatch):
+    monkeypatch.setattr("skcalib.report._report.most_tested", lambda _: 50)
+    rng = np.random.default_rng(0)
+    proba = rng.random(200)
+    label = (rng.random(200) < proba).astype(int)
+    by = np.repeat(["a", "b", "c"], [5, 20, 175])
+    report = calibration_report(label, proba, by=by, random_state=0)
+    assert report.subgroups[2]["p_value"] > 0.1
+    label[199], proba[199] = 1, 0.0
+    report = calibration_report(label, proba, by=by, random_state=0)
+    assert [one["n_tested"] for one in report.subgroups] == [5, 20, 25]
+    assert report.subgroups[2]["p_value"] < 0.01  # the impossible label is among those tested
+    assert "(their p-values are of at most 25 samples of each, chosen at random)" in str(report)
+
+
+def test_even_parts():
+    rng = np.random.RandomState(0)
+    code = np.repeat([0, 1, 2], [2, 30, 8])
+    first = np.zeros(40, dtype=bool)
+    first[[30, 31]] = True
+    for most, sizes in ((40, [2, 30, 8]), (12, [2, 5, 5]), (3, [1, 1, 1]), (1, [1, 1, 1])):
+        rows = even_part(code, most, rng, first)
+        assert len(set(rows)) == len(rows)
+        np.testing.assert_array_equal(np.bincount(code[rows]), sizes)
+        assert most < 12 or {30, 31} <= set(rows)
+    drawn = np.bincount(
+        np.concatenate([even_part(code, 12, rng, None) for _ in range(2000)]), minlength=40
+    )
+    assert (drawn[:2] == 2000).all()
+    deviation = np.sqrt(2000 * (5 / 30) * (25 / 30))
+    assert np.abs(drawn[2:32] - 2000 * 5 / 30).max() < 4.5 * deviation
+
+
+def test_miscalibrated_subgroups_contradict_no_evidence():
+    rng = np.random.default_rng(0)
+    proba, by = rng.uniform(0.2, 0.8, 4000), np.arange(4000) % 2
+    label = rng.random(4000) < proba + np.where(by == 1, 0.15, -0.15)
+    report = calibration_report(label, proba, by={"sex": by}, random_state=0)
+    assert report.advice.startswith("No evidence of miscalibration")
+    found = "But the test of subgroups finds miscalibration in 2 of 2: 0; 1. SubgroupRecalibrator"
+    assert found in report.advice
+    many = [{"subgroup": str(k), "p_value": 0.01} for k in range(7)]
+    assert "in 7 of 7: 0; 1; 2; 3; 4 and 2 more. Do." in subgroup_advice(
+        "No evidence.", many, "Do."
+    )
+    assert subgroup_advice("Miscalibrated.", many, "Do.") == "Miscalibrated."
 
 
 def test_recalibrated_predictions_are_not_to_be_recalibrated_again():
