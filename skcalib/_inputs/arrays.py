@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_array
 
+from .._numerics.array_api import to_numpy
+
 # So many distinct values of an outcome are more than classes usually have.
 _MANY = 10
 
@@ -31,7 +33,7 @@ def as_array(values: Any, name: str) -> np.ndarray:
         )
     try:
         array = check_array(
-            _without_gradient(values),
+            to_numpy(values),
             dtype=None,
             ensure_2d=False,
             ensure_all_finite=False,
@@ -48,16 +50,6 @@ def as_array(values: Any, name: str) -> np.ndarray:
             "values."
         )
     return array
-
-
-def _without_gradient(values: Any) -> Any:
-    """A tensor of PyTorch as an array, anything else unchanged; PyTorch itself is not needed."""
-    if not hasattr(values, "detach"):
-        return values
-    try:
-        return values.numpy(force=True)
-    except TypeError:  # NumPy has no bfloat16
-        return values.float().numpy(force=True)
 
 
 def column_names(table: Any) -> list[Any]:
@@ -97,7 +89,7 @@ def look_like_probabilities(values: Any) -> bool:
 def _as_doubles(values: Any) -> np.ndarray:
     """Numbers; none if these are no numbers."""
     try:
-        return np.asarray([] if values is None else _without_gradient(values), dtype=np.float64)
+        return np.asarray([] if values is None else to_numpy(values), dtype=np.float64)
     except (TypeError, ValueError):
         return np.empty(0)
 

@@ -4,9 +4,12 @@ import re
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 
+from .._numerics.array_api import rows_of
 from .._numerics.logits import log_softmax
 from .arrays import check_same_length, column_names, listed
+from .device import DevicePredictions
 from .labels import as_labels, class_array, encode, label_array
 from .logits import check_logits
 from .predictions import Predictions
@@ -29,25 +32,32 @@ def check_predictions(
     labels: Any = None,
     names: tuple[str, str] = ("y_true", "y_proba"),
     as_logits: bool = False,
+    in_place: bool = False,
 ) -> Predictions:
     """Labels, probabilities and weights as `Predictions`; rows of weight 0 are left out.
 
     `names` are the names of the first two arguments in error messages. With `as_logits`, the second
-    holds logits.
+    holds logits. With `in_place`, arrays that stay where they live become `DevicePredictions`.
     """
     check_not_swapped(y_true, names)
     values = label_array(y_true, name=names[0], partner=names[1])
     log_proba = None
     if as_logits:
-        logits = check_logits(y_proba, name=names[1])
+        logits = check_logits(y_proba, name=names[1], in_place=in_place)
         log_proba = log_softmax(logits)
-        proba = np.exp(log_proba[:, 1] if logits.ndim == 1 else log_proba)
+        exp = array_namespace(log_proba).exp
+        proba = exp(log_proba[:, 1] if logits.ndim == 1 else log_proba)
     else:
         proba = check_probabilities(
-            y_proba, name=names[1], partner=names[0], partner_values=y_true, keep_single=True
+            y_proba,
+            name=names[1],
+            partner=names[0],
+            partner_values=y_true,
+            keep_single=True,
+            in_place=in_place,
         )
     observed, code = encode(values, name=names[0], partner=names[1])
-    check_same_length({names[0]: len(code), names[1]: len(proba)})
+    check_same_length({names[0]: len(code), names[1]: proba.shape[0]})
     classes = _resolve_classes(observed, proba, pos_label, labels, names)
     check_column_order(y_proba, classes, name=names[1])
     label = recode(observed, code, classes, name=names[0])
@@ -56,16 +66,17 @@ def check_predictions(
         proba = proba[:, positive]
     if positive == 0:
         label, classes = 1 - label, classes[::-1]
+    made = Predictions if isinstance(proba, np.ndarray) else DevicePredictions.of
     if sample_weight is None:
         share = np.broadcast_to(1.0 / len(label), len(label))
-        return Predictions(proba, label, share, classes, log_proba=log_proba)
+        return made(proba, label, share, classes, log_proba=log_proba)
     weight = check_sample_weight(sample_weight, len(label))
     share = _shares(weight)
     used = share > SMALLEST_SHARE
     if not used.all():
-        proba, label, share = proba[used], label[used], _shares(weight[used])
-        log_proba = None if log_proba is None else log_proba[used]
-    return Predictions(proba, label, share, classes, log_proba=log_proba)
+        proba, label, share = rows_of(proba, used), label[used], _shares(weight[used])
+        log_proba = None if log_proba is None else rows_of(log_proba, used)
+    return made(proba, label, share, classes, log_proba=log_proba)
 
 
 def rows_that_count(sample_weight: Any, n: int) -> np.ndarray | slice:

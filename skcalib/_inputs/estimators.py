@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted
 
+from .._numerics.array_api import Array
 from .._numerics.logits import log_softmax
 from .._sklearn import check_feature_names
 from .._warnings import warn
@@ -24,6 +25,7 @@ def check_fit_input(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Predi
         labels=estimator.labels,
         names=("y", "X"),
         as_logits=_takes_logits(estimator),
+        in_place=getattr(estimator, "_fits_in_place", False),
     )
     if np.shape(y)[1:] == (1,):
         warn(
@@ -35,17 +37,18 @@ def check_fit_input(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Predi
     return predictions
 
 
-def check_predict_input(estimator: Any, X: Any) -> np.ndarray:
+def check_predict_input(estimator: Any, X: Any) -> Array:
     """Probabilities of the classes seen at `fit`: (n,) for two of them, else (n, K).
 
     Of an estimator that takes logits, log-probabilities (n, K).
     """
     check_is_fitted(estimator)
     check_feature_names(estimator, X, reset=False)
+    in_place = getattr(estimator, "_maps_in_place", False)
     if _takes_logits(estimator):
-        kind, proba = "logits", log_softmax(check_logits(X, name="X"))
+        kind, proba = "logits", log_softmax(check_logits(X, name="X", in_place=in_place))
     else:
-        kind, proba = "probabilities", check_probabilities(X, name="X")
+        kind, proba = "probabilities", check_probabilities(X, name="X", in_place=in_place)
     n_classes = len(estimator.classes_)
     n_columns = 2 if proba.ndim == 1 else proba.shape[1]
     if n_columns != n_classes:

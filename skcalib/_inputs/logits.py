@@ -3,16 +3,25 @@
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 
+from .._numerics.array_api import Array
 from .arrays import as_array, look_like_probabilities, numbers_of_objects
+from .device import numbers_in_place
 from .probabilities import SUM_TOLERANCE, as_doubles, as_predicted, check_finite
 
 # Next to larger numbers, differences between the other classes would be lost to rounding.
 _LARGEST = 1e6
 
 
-def check_logits(logits: Any, *, name: str) -> np.ndarray:
-    """Logits as float64: `(n,)` log-odds of the last of two classes, or `(n, K)` with K ≥ 2."""
+def check_logits(logits: Any, *, name: str, in_place: bool = False) -> Array:
+    """Logits as float64: `(n,)` log-odds of the last of two classes, or `(n, K)` with K ≥ 2.
+
+    With `in_place`, arrays of other packages stay where they are, if they may (see `device`).
+    """
+    kept = _logits_in_place(logits) if in_place else None
+    if kept is not None:
+        return kept
     scores = as_array(logits, name)
     if scores.dtype.kind == "O":
         scores = numbers_of_objects(scores)
@@ -39,3 +48,14 @@ def check_logits(logits: Any, *, name: str) -> np.ndarray:
             "Declare them as probabilities, or pass the scores before the softmax."
         )
     return scores
+
+
+def _logits_in_place(values: Any) -> Array | None:
+    """Logits that stay where they are; None for others, and for those that may be refused."""
+    logits = numbers_in_place(values)
+    if logits is None:
+        return None
+    xp = array_namespace(logits)
+    is_in_range = xp.all(xp.abs(logits) <= _LARGEST)
+    may_be_shares = logits.ndim == 2 and xp.all((logits >= 0) & (logits <= 1))
+    return logits if is_in_range and not may_be_shares else None

@@ -3,7 +3,9 @@
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 
+from .._numerics.array_api import Array, as_type
 from .._numerics.softmax import row_blocks
 from .arrays import (
     as_array,
@@ -12,6 +14,7 @@ from .arrays import (
     look_like_probabilities,
     numbers_of_objects,
 )
+from .device import numbers_in_place
 
 # How far the sum of a row may be from 1, by the number of bytes of a probability; the last is for
 # double precision. A softmax in single precision misses 1 by up to 1.5e-6 for a thousand
@@ -28,16 +31,21 @@ def check_probabilities(
     partner: str = "y_true",
     partner_values: Any = None,
     keep_single: bool = False,
-) -> np.ndarray:
+    in_place: bool = False,
+) -> Array:
     """Probabilities as float64, `(n,)` for the positive class or `(n, K)` with K ≥ 2.
 
-    With `keep_single`, those of more than two classes in single precision stay what they are.
+    With `keep_single`, those of more than two classes in single precision stay what they are. With
+    `in_place`, arrays of other packages stay where they are, if they may (see `device`).
 
     The sum of a row may miss 1 by 1e-5, in single precision by 3.5e-4, in half precision by 5e-3.
     Rows that miss it by at most 1e-5 are kept as they are: divided by their sums, probabilities
     that are tied in single precision would differ in the last digits. The others are divided.
     """
     check_no_forecast(hasattr(y_proba, "at_threshold"), y_proba, name)
+    kept = _probabilities_in_place(y_proba) if in_place else None
+    if kept is not None:
+        return kept
     proba = as_array(y_proba, name)
     if proba.dtype.kind == "O":
         proba = numbers_of_objects(proba)
@@ -51,6 +59,26 @@ def check_probabilities(
         proba = as_doubles(proba)
     _check_range(proba, name, partner_values)
     return proba if proba.ndim == 1 else _check_row_sums(proba, tolerance, name, partner_values)
+
+
+def _probabilities_in_place(values: Any) -> Array | None:
+    """Probabilities that stay where they are; None for others, and for those to be refused."""
+    proba = numbers_in_place(values)
+    if proba is None:
+        return None
+    xp = array_namespace(proba)
+    if not xp.all((proba >= 0) & (proba <= 1)):
+        return None
+    if proba.ndim == 1:
+        return proba
+    total = xp.sum(proba, axis=1, dtype=xp.float64)
+    miss = xp.abs(total - 1)
+    itemsize = getattr(values.dtype, "itemsize", 8)
+    if xp.any(miss > _TOLERANCES.get(itemsize, SUM_TOLERANCE)):
+        return None
+    if xp.all(miss <= SUM_TOLERANCE):
+        return proba
+    return proba / as_type(xp.where(miss <= SUM_TOLERANCE, 1.0, total), proba.dtype)[:, None]
 
 
 def is_single(proba: np.ndarray) -> bool:

@@ -9,11 +9,14 @@ import math
 from functools import cache
 from typing import Any
 
+import numpy as np
 import scipy.special
 from array_api_compat import (
     array_namespace,
+    device,
+    is_array_api_obj,
+    is_cupy_array,
     is_jax_namespace,
-    is_torch_array,
     is_torch_namespace,
 )
 from scipy.spatial.distance import cdist
@@ -119,7 +122,10 @@ def distances(s: Array, t: Array, metric: str) -> Array:
         return torch.cdist(s, t, p=order, compute_mode="donot_use_mm_for_euclid_dist")
     if is_jax_namespace(xp):
         return _jax_distances(s, t, metric)
-    return cdist(s, t, metric).astype(s.dtype, copy=False)  # it is always in double precision
+    if isinstance(s, np.ndarray):
+        return cdist(s, t, metric).astype(s.dtype, copy=False)  # it is always in double precision
+    gaps = (abs(s[:, k][:, None] - t[:, k][None, :]) for k in range(s.shape[1]))
+    return sum(gaps) if metric == "cityblock" else sum(gap**2 for gap in gaps) ** 0.5
 
 
 def _jax_distances(s: Array, t: Array, metric: str) -> Array:
@@ -153,12 +159,54 @@ def stop_gradient(array: Array) -> Array:
 
 def count_like(array: Array, n: int) -> Array:
     """0, …, n − 1 on the device of an array."""
-    xp = array_namespace(array)
-    return xp.arange(n, device=array.device) if is_torch_array(array) else xp.arange(n)
+    return array_namespace(array).arange(n, **_place(array))
 
 
 def constant_like(array: Array, values: Any) -> Array:
     """Numbers in the type and on the device of an array."""
+    return array_namespace(array).asarray(values, dtype=array.dtype, **_place(array))
+
+
+def _place(array: Array) -> dict:
+    """Where an array is, as an argument; traced arrays of JAX are nowhere yet."""
+    return {} if is_jax_namespace(array_namespace(array)) else {"device": device(array)}
+
+
+def to_numpy(values: Any) -> Any:
+    """An array of any package and device as NumPy's, anything else unchanged."""
+    if hasattr(values, "detach"):  # PyTorch itself is not needed
+        try:
+            return values.numpy(force=True)
+        except TypeError:  # NumPy has no bfloat16
+            return values.float().numpy(force=True)
+    if is_cupy_array(values):
+        return values.get()
+    is_foreign = is_array_api_obj(values) and not isinstance(values, np.ndarray | np.generic)
+    return np.asarray(values) if is_foreign else values
+
+
+def doubles(array: Array, copy: bool = False) -> Array:
+    """The numbers in double precision."""
     xp = array_namespace(array)
-    device = {"device": array.device} if is_torch_array(array) else {}
-    return xp.asarray(values, dtype=array.dtype, **device)
+    return xp.astype(array, xp.float64, copy=copy)
+
+
+def rows_of(array: Array, rows: np.ndarray) -> Array:
+    """Some of the rows: a mask (n,), or indices (m,)."""
+    if isinstance(array, np.ndarray):
+        return array[rows]
+    xp, index = array_namespace(array), np.flatnonzero(rows) if rows.dtype == bool else rows
+    return xp.take(array, xp.asarray(index, **_place(array)), axis=0)
+
+
+def overwritten(name: str, array: Array) -> Array:
+    """A function of an array that is not needed any more: NumPy's result takes its memory."""
+    function = getattr(array_namespace(array), name)
+    return function(array, out=array) if isinstance(array, np.ndarray) else function(array)
+
+
+def row_dots(a: Array, b: Array) -> Array:
+    """⟨a_i, b_i⟩ of rows (n, K), (n,)."""
+    if isinstance(a, np.ndarray):
+        return np.einsum("nk,nk->n", a, b)
+    return array_namespace(a, b).vecdot(a, b)

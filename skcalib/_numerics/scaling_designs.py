@@ -6,6 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
+from .array_api import Array
+
 # Keeps the preconditioner away from singular, relative to its largest entry.
 _RIDGE = 1e-9
 
@@ -57,9 +59,9 @@ class ScaledAndShifted:
     mixes_classes = False
 
     @staticmethod
-    def scores(parameters: np.ndarray, inputs: np.ndarray) -> np.ndarray:
-        scores = inputs * parameters[0]
-        scores += parameters[1]
+    def scores(parameters: Array, inputs: Array) -> Array:
+        scores = inputs * parameters[0, :]
+        scores += parameters[1, :]
         return scores
 
     scores_of_rows = scores
@@ -101,9 +103,14 @@ class Affine:
         return scores
 
     @staticmethod
-    def scores_of_rows(parameters: np.ndarray, inputs: np.ndarray) -> np.ndarray:
-        """The same; the scores of a row do not depend, to the last bit, on the other rows."""
-        return np.einsum("nk,kl->nl", inputs, parameters[:-1]) + parameters[-1]
+    def scores_of_rows(parameters: Array, inputs: Array) -> Array:
+        """The same; the scores of a row do not depend, to the last bit, on the other rows.
+
+        On other devices than NumPy's they do.
+        """
+        if isinstance(inputs, np.ndarray):
+            return np.einsum("nk,kl->nl", inputs, parameters[:-1]) + parameters[-1]
+        return inputs @ parameters[:-1, :] + parameters[-1, :]
 
     @staticmethod
     def adjoint(residual: np.ndarray, inputs: np.ndarray) -> np.ndarray:

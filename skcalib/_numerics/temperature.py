@@ -3,7 +3,9 @@
 from collections.abc import Callable
 
 import numpy as np
+from array_api_compat import array_namespace
 
+from .array_api import Array, doubles, overwritten, row_dots
 from .softmax import SAMPLE, row_blocks, softmax
 
 # The search ends after a relative step below this: convergence is cubic, so that the error left is
@@ -14,26 +16,27 @@ _SMALL_STEP = 3e-6
 _MOST_CORRECTION = 2.0
 
 
-def tempered(log_proba: np.ndarray, temperature: float) -> np.ndarray:
+def tempered(log_proba: Array, temperature: float) -> Array:
     """softmax(log p / T) of each row (n, K); at T = 0 its largest entries share everything."""
-    scores = log_proba - log_proba.max(axis=1, keepdims=True)
+    xp = array_namespace(log_proba)
+    scores = log_proba - xp.max(log_proba, axis=1, keepdims=True)
     if temperature == 0:
-        scores = np.where(scores == 0, 0.0, -np.inf)
+        scores = xp.where(scores == 0, scores, -np.inf)
     else:
         scores /= temperature
     return softmax(scores)
 
 
 def best_temperature(
-    log_proba: Callable[[slice], np.ndarray], label: np.ndarray, weight: np.ndarray, prior: float
+    log_proba: Callable[[slice], Array], label: Array, weight: Array, prior: float
 ) -> float:
     """The T in [0, ∞] with the least loss of softmax(log p / T); 1 if all T have the same loss.
 
-    `log_proba` returns the rows of a slice, (b, K). The targets are mixtures: the labels (n,) with
-    the share 1 − prior, and the predictions p with the share prior. The solution for a subsample of
-    the rows is the start for all rows.
+    `log_proba` returns the rows of a slice, (b, K), in double precision. The targets are mixtures:
+    the labels (n,) with the share 1 − prior, and the predictions p with the share prior. The
+    solution for a subsample of the rows is the start for all rows.
     """
-    n, inverse = len(label), 1.0
+    n, inverse, weight = label.shape[0], 1.0, doubles(weight)
     for every in (max(n // SAMPLE, 1), 1):
         start = inverse if 0 < inverse < np.inf else 1.0
         inverse = _best_inverse_temperature(log_proba, label, weight, prior, every, start)
@@ -42,9 +45,9 @@ def best_temperature(
 
 
 def _best_inverse_temperature(
-    log_proba: Callable[[slice], np.ndarray],
-    label: np.ndarray,
-    weight: np.ndarray,
+    log_proba: Callable[[slice], Array],
+    label: Array,
+    weight: Array,
     prior: float,
     every: int,
     start: float,
@@ -58,32 +61,34 @@ def _best_inverse_temperature(
     the minimum is at one of these ends. Otherwise Halley's method finds it inside a bracket. The
     largest log p of each row is subtracted first, so that the limit at ∞ is exact.
     """
-    n_classes = log_proba(slice(0, 1)).shape[1]
+    xp, n_classes = array_namespace(weight), log_proba(slice(0, 1)).shape[1]
+    blocks = list(row_blocks(label.shape[0], n_classes, every, on=weight))
 
     def moments(beta: float) -> tuple[float, float, float]:
         """Σ w times the mean of log p, its variance and its third central moment."""
         mean = second = third = 0.0
-        for rows in row_blocks(len(label), n_classes, every):
+        for rows in blocks:
             value = log_proba(rows)
-            value -= value.max(axis=1, keepdims=True)
-            share = beta * value
-            np.exp(share, out=share)
-            total = share.sum(axis=1)
-            own = np.einsum("nk,nk->n", share, value) / total
+            value -= xp.max(value, axis=1, keepdims=True)
+            share = overwritten("exp", beta * value)
+            total = xp.sum(share, axis=1)
+            own = row_dots(share, value) / total
             value -= own[:, None]
             mean += weight[rows] @ own
             share *= value
-            second += weight[rows] @ (np.einsum("nk,nk->n", share, value) / total)
+            second += weight[rows] @ (row_dots(share, value) / total)
             share *= value
-            third += weight[rows] @ (np.einsum("nk,nk->n", share, value) / total)
+            third += weight[rows] @ (row_dots(share, value) / total)
         return float(mean), float(second), float(third)
 
     observed = uniform = 0.0
-    for rows in row_blocks(len(label), n_classes, every):
+    for rows in blocks:
         value = log_proba(rows)
-        top = value.max(axis=1)
-        observed += weight[rows] @ (value[np.arange(len(value)), label[rows]] - top)
-        uniform += weight[rows] @ (value - top[:, None]).sum(axis=1) / n_classes
+        top = xp.max(value, axis=1)
+        own = xp.take_along_axis(value, label[rows, None], axis=1)[:, 0]
+        observed += weight[rows] @ (own - top)
+        uniform += weight[rows] @ xp.sum(value - top[:, None], axis=1) / n_classes
+    observed, uniform = float(observed), float(uniform)
     if prior > 0:
         observed = (1 - prior) * observed + prior * moments(1.0)[0]
     if uniform == 0:

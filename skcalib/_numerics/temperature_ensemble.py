@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq, nnls
 
+from .array_api import Array
 from .softmax import SAMPLE, row_blocks, softmax
 from .temperature import tempered
 
@@ -42,11 +43,12 @@ class _Fit(NamedTuple):
     slope: float
 
 
-def mixed(log_proba: np.ndarray, temperature: float, shares: np.ndarray) -> np.ndarray:
+def mixed(log_proba: Array, temperature: float, shares: np.ndarray) -> Array:
     """The mixture of softmax(log p / T), p and 1/K, row by row (n, K)."""
-    mixture = shares[0] * tempered(log_proba, temperature)
-    mixture += shares[1] * softmax(log_proba.copy())
-    mixture += shares[2] / log_proba.shape[1]
+    of_tempered, of_given, of_uniform = shares.tolist()
+    mixture = of_tempered * tempered(log_proba, temperature)
+    mixture += of_given * tempered(log_proba, 1.0)
+    mixture += of_uniform / log_proba.shape[1]
     return mixture
 
 

@@ -6,6 +6,7 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+from array_api_compat import array_namespace, device
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
@@ -15,6 +16,7 @@ from threadpoolctl import ThreadpoolController
 
 from .._inputs.estimators import check_fit_input, check_predict_input
 from .._inputs.predictions import Predictions
+from .._numerics.array_api import Array, to_numpy
 from .._sklearn import Interval, fit_context
 from .._warnings import warn
 from ._languages import Language
@@ -45,7 +47,8 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         X : array-like of shape (n_samples,) or (n_samples, n_classes)
             Predicted probabilities of samples that the classifier was not fitted on;
             one-dimensional ones are of the last class. Tensors of PyTorch are taken from any
-            device, with or without gradients; results are arrays.
+            device, with or without gradients. Results are arrays of NumPy; with scikit-learn's
+            `array_api_dispatch`, recalibrators that scale log-probabilities return tensors.
 
         y : array-like of shape (n_samples,)
             Labels.
@@ -113,7 +116,7 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
             Labels; the first of several classes with the same probability.
         """
         proba = self.predict_proba(X)
-        return self.classes_[np.argmax(proba, axis=1)]
+        return labels_of(self.classes_, array_namespace(proba).argmax(proba, axis=1))
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Names of the columns that :meth:`transform` returns.
@@ -207,6 +210,14 @@ def no_formula(recalibrator: Any) -> ValueError:
         "recalibrator must have a map that a formula can express; found "
         f"{type(recalibrator).__name__}. Call its predict_proba, or choose another recalibrator."
     )
+
+
+def labels_of(classes: np.ndarray, index: Array) -> Array:
+    """The classes of indices (n,), where these are if the classes are numbers."""
+    if isinstance(index, np.ndarray) or classes.dtype.kind not in "bif":
+        return classes[to_numpy(index)]
+    xp = array_namespace(index)
+    return xp.take(xp.asarray(np.array(classes), device=device(index)), index, axis=0)
 
 
 def probability_names(classes: np.ndarray) -> np.ndarray:

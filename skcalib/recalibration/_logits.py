@@ -4,12 +4,14 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.logits import check_logits
 from .._inputs.predictions import Predictions
+from .._numerics.array_api import Array, doubles
 from .._numerics.logits import clipped, log_probabilities, log_softmax, smallest_probability
 from .._sklearn import StrOptions
 from ._base import Recalibrator
@@ -69,18 +71,22 @@ class ScoreRecalibrator(Recalibrator):
 
     _is_smooth = True
 
+    # whether tensors stay where they are, at `fit` and afterwards
+    _fits_in_place = False
+    _maps_in_place = True
+
     def _fit(self, predictions: Predictions) -> None:
         is_exact = predictions.log_proba is not None
         self.smallest_probability_ = 0.0 if is_exact else smallest_probability(predictions.proba)
         self._fit_scores(predictions)
 
-    def _log_proba(self, predictions: Predictions, rows: slice = slice(None)) -> np.ndarray:
+    def _log_proba(self, predictions: Predictions, rows: slice = slice(None)) -> Array:
         """log p of all classes (b, K), which may be changed."""
         if predictions.log_proba is not None:
-            return predictions.log_proba[rows].copy()
-        return log_matrix(predictions.proba[rows], self.smallest_probability_)
+            return doubles(predictions.log_proba[rows, ...], copy=True)
+        return log_matrix(doubles(predictions.proba[rows, ...]), self.smallest_probability_)
 
-    def _map(self, proba: np.ndarray) -> np.ndarray:
+    def _map(self, proba: Array) -> Array:
         if self.input_type == "probabilities":  # else these are log-probabilities
             proba = log_matrix(proba, self.smallest_probability_)
         return clipped(self._map_scores(proba))
@@ -95,7 +101,7 @@ class ScoreRecalibrator(Recalibrator):
         """Set the parameters."""
 
     @abstractmethod
-    def _map_scores(self, log_proba: np.ndarray) -> np.ndarray:
+    def _map_scores(self, log_proba: Array) -> Array:
         """From log-probabilities (n, K) to calibrated probabilities."""
 
 
@@ -157,11 +163,13 @@ class LogScaleRecalibrator(ScoreRecalibrator):
         """The factors and the shifts that make scores of log-probabilities."""
 
 
-def log_matrix(proba: np.ndarray, smallest: float) -> np.ndarray:
+def log_matrix(proba: Array, smallest: float) -> Array:
     """log p of all classes (n, K), rows contiguous, of probabilities (n,) or (n, K)."""
     if proba.ndim == 1:
-        proba = np.column_stack([1 - proba, proba])
-    return log_probabilities(np.ascontiguousarray(proba, dtype=np.float64), smallest)
+        proba = array_namespace(proba).stack([1 - proba, proba], axis=1)
+    if isinstance(proba, np.ndarray):
+        proba = np.ascontiguousarray(proba, dtype=np.float64)
+    return log_probabilities(proba, smallest)
 
 
 def write_logs(language: Language, proba: list[str], smallest: float) -> list[str]:

@@ -4,10 +4,12 @@ from abc import abstractmethod
 from numbers import Real
 
 import numpy as np
+from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from .._inputs.predictions import Predictions
+from .._numerics.array_api import Array, constant_like
 from .._numerics.scaling import MANY, softmax_regression
 from .._numerics.scaling_designs import Affine, AffineAndCommon, ScaledAndShifted
 from .._numerics.softmax import softmax
@@ -55,10 +57,10 @@ class SoftmaxRegressionRecalibrator(LogScaleRecalibrator):
         """The share of the prior in the labels, and the probabilities of its labels (n, K)."""
         return share_of_prior(predictions, self.prior_weight), softmax(log_proba.copy())
 
-    def _map_scores(self, log_proba: np.ndarray) -> np.ndarray:
+    def _map_scores(self, log_proba: Array) -> Array:
         return softmax(self._scores(self._inputs(log_proba)))
 
-    def _inputs(self, log_proba: np.ndarray) -> np.ndarray:
+    def _inputs(self, log_proba: Array) -> Array:
         return log_proba
 
     @abstractmethod
@@ -71,7 +73,7 @@ class SoftmaxRegressionRecalibrator(LogScaleRecalibrator):
         """
 
     @abstractmethod
-    def _scores(self, inputs: np.ndarray) -> np.ndarray:
+    def _scores(self, inputs: Array) -> Array:
         """The scores of rows; those of a row do not depend, to the last bit, on the others."""
 
 
@@ -199,8 +201,9 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
         self.shift_ -= self.shift_.mean()
         return change
 
-    def _scores(self, inputs: np.ndarray) -> np.ndarray:
-        return ScaledAndShifted.scores_of_rows(np.stack([self.scale_, self.shift_]), inputs)
+    def _scores(self, inputs: Array) -> Array:
+        parameters = constant_like(inputs, np.stack([self.scale_, self.shift_]))
+        return ScaledAndShifted.scores_of_rows(parameters, inputs)
 
     def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
         return self.scale_, self.shift_
@@ -215,8 +218,9 @@ class AffineRecalibrator(SoftmaxRegressionRecalibrator):
         "intercept_penalty": [Interval(Real, 0, None, closed="right")],
     }
 
-    def _scores(self, inputs: np.ndarray) -> np.ndarray:
-        return Affine.scores_of_rows(np.vstack([self.coef_.T, self.intercept_]), inputs)
+    def _scores(self, inputs: Array) -> Array:
+        parameters = constant_like(inputs, np.vstack([self.coef_.T, self.intercept_]))
+        return Affine.scores_of_rows(parameters, inputs)
 
     def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
         return self._inputs(self.coef_), self.intercept_  # W (z - mean z) = (W - its row means) z
@@ -354,8 +358,8 @@ class MatrixScalingRecalibrator(AffineRecalibrator):
         self.input_type = input_type
         self.labels = labels
 
-    def _inputs(self, log_proba: np.ndarray) -> np.ndarray:
-        return log_proba - log_proba.mean(axis=1, keepdims=True)
+    def _inputs(self, log_proba: Array) -> Array:
+        return log_proba - array_namespace(log_proba).mean(log_proba, axis=1, keepdims=True)
 
     def _regress(
         self, log_proba: np.ndarray, target: np.ndarray, predictions: Predictions

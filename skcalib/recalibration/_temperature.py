@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.predictions import Predictions
+from .._numerics.array_api import Array
 from .._numerics.temperature import best_temperature, tempered
 from ._base import PRIOR_CONSTRAINTS, share_of_prior
 from ._logits import LogScaleRecalibrator
@@ -106,6 +107,8 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
         self.input_type = input_type
         self.labels = labels
 
+    _fits_in_place = True
+
     def _fit_scores(self, predictions: Predictions) -> None:
         self.temperature_ = self._best_temperature(predictions, self.prior_weight or 0.0)
         if self.prior_weight is None and self.temperature_ == 0:
@@ -119,7 +122,7 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
             share_of_prior(predictions, prior_weight),
         )
 
-    def _map_scores(self, log_proba: np.ndarray) -> np.ndarray:
+    def _map_scores(self, log_proba: Array) -> Array:
         return tempered(log_proba, self.temperature_)
 
     def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.predictions import Predictions
+from .._numerics.array_api import Array
 from .._numerics.logits import clipped
 from .._numerics.temperature import best_temperature
 from .._numerics.temperature_ensemble import best_mixture, mixed
@@ -132,7 +133,7 @@ class EnsembleTemperatureRecalibrator(ScoreRecalibrator):
             start = 1.0
         self.temperature_, self.shares_ = best_mixture(log_proba, *data, prior, start)
 
-    def _map_scores(self, log_proba: np.ndarray) -> np.ndarray:
+    def _map_scores(self, log_proba: Array) -> Array:
         return mixed(log_proba, self.temperature_, self.shares_)
 
     def _write(self, language: Language, proba: list[str]) -> list[str]:

@@ -1,0 +1,245 @@
+"""Arrays of other packages, under scikit-learn's `array_api_dispatch`, against those of NumPy."""
+
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+import scipy
+import sklearn
+from sklearn.utils.fixes import parse_version
+
+from skcalib._numerics.array_api import to_numpy
+from skcalib.recalibration import (
+    DirichletRecalibrator,
+    EnsembleTemperatureRecalibrator,
+    IsotonicRecalibrator,
+    MatrixScalingRecalibrator,
+    TemperatureRecalibrator,
+    VectorScalingRecalibrator,
+)
+
+pytestmark = pytest.mark.skipif(
+    parse_version(scipy.__version__) < parse_version("1.14"), reason="scikit-learn needs SciPy 1.14"
+)
+
+# The largest error next to the largest term.
+TOLERANCE = {"float64": 1e-12, "float32": 1e-5}
+
+
+def devices():
+    """The package, the device and the precision of the arrays that are tried."""
+    names = []
+    if find_spec("torch"):
+        import torch
+
+        names += ["torch"] + ["cuda"] * torch.cuda.is_available()
+    if find_spec("array_api_strict"):
+        names += ["array_api_strict"]
+    cases = [(name, dtype) for name in names for dtype in TOLERANCE]
+    return cases or [pytest.param(("none", "none"), marks=pytest.mark.skip("no package"))]
+
+
+class Package:
+    """Makes arrays of a package, with numbers of one precision."""
+
+    def __init__(self, name, dtype):
+        self.name, self.dtype, self.tolerance = name, dtype, TOLERANCE[dtype]
+
+    def __call__(self, values):
+        values = np.array(values)
+        values = values.astype(self.dtype) if values.dtype.kind == "f" else values
+        if self.name == "array_api_strict":
+            import array_api_strict
+
+            return array_api_strict.asarray(values)
+        import torch
+
+        return torch.tensor(values, device="cuda" if self.name == "cuda" else "cpu")
+
+
+@pytest.fixture(params=devices(), ids="-".join)
+def package(request, monkeypatch):
+    """A package whose arrays are computed on where they are."""
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    with sklearn.config_context(array_api_dispatch=True):
+        yield Package(*request.param)
+
+
+@pytest.fixture
+def stays(package, monkeypatch):
+    """Call it to forbid that matrices become NumPy's."""
+    if package.name == "array_api_strict":
+        pytest.skip("its arrays are those of NumPy")
+    import torch
+
+    def forbidden(name):
+        method = getattr(torch.Tensor, name)
+
+        def checked(tensor, *args, **kwargs):
+            if tensor.ndim > 1:
+                raise RuntimeError(f"{name} of a matrix")
+            return method(tensor, *args, **kwargs)
+
+        monkeypatch.setattr(torch.Tensor, name, checked)
+
+    def forbid():
+        for name in ("numpy", "__array__", "tolist", "__dlpack__", "cpu"):
+            forbidden(name)
+
+    return forbid
+
+
+def problem(n, n_classes, seed=0, spread=2.0):
+    """Logits and labels that follow other ones; for two classes log-odds (n,)."""
+    rng = np.random.default_rng(seed)
+    logits = spread * rng.normal(size=(n, n_classes))
+    truth = softmax(0.7 * logits + 0.3 * np.arange(n_classes))
+    label = np.minimum((rng.random((n, 1)) > np.cumsum(truth, axis=1)).sum(axis=1), n_classes - 1)
+    return (logits[:, 1] - logits[:, 0] if n_classes == 2 else logits), label
+
+
+def softmax(logits):
+    if logits.ndim == 1:
+        return 1 / (1 + np.exp(-logits))
+    proba = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return proba / proba.sum(axis=1, keepdims=True)
+
+
+def same_precision(values, package):
+    """What NumPy gets: the same numbers."""
+    return values.astype(package.dtype)
+
+
+RECALIBRATORS = [
+    TemperatureRecalibrator,
+    VectorScalingRecalibrator,
+    MatrixScalingRecalibrator,
+    DirichletRecalibrator,
+    EnsembleTemperatureRecalibrator,
+]
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("input_type", ["probabilities", "logits"])
+@pytest.mark.parametrize("recalibrator", RECALIBRATORS)
+def test_scaling(recalibrator, input_type, n_classes, package):
+    logits, y = problem(300, n_classes)
+    X = logits if input_type == "logits" else softmax(logits)
+    X = same_precision(X, package)
+    expected = recalibrator(input_type=input_type).fit(X, y)
+    fitted = recalibrator(input_type=input_type).fit(package(X), package(y))
+    given = package(X)
+    result = fitted.predict_proba(given)
+    assert type(result) is type(given)
+    assert result.dtype == given.dtype
+    assert result.device == given.device
+    np.testing.assert_array_equal(to_numpy(given), X)  # nothing is written into it
+    atol = package.tolerance
+    np.testing.assert_allclose(to_numpy(result), expected.predict_proba(X), rtol=0, atol=atol)
+    np.testing.assert_array_equal(to_numpy(fitted.transform(given)), to_numpy(result))
+    labels = fitted.predict(given)
+    assert type(labels) is type(given)
+    np.testing.assert_array_equal(to_numpy(labels), np.argmax(to_numpy(result), axis=1))
+
+
+@pytest.mark.parametrize("recalibrator", RECALIBRATORS)
+def test_scaling_converts_no_matrix(recalibrator, package, stays):
+    logits, y = problem(50, 3)
+    X, y = package(softmax(logits)), package(y)
+    fitted = recalibrator()
+    if recalibrator is not TemperatureRecalibrator:  # the others convert once, at fit
+        fitted.fit(X, y)
+    stays()
+    if recalibrator is TemperatureRecalibrator:
+        fitted.fit(X, y)
+    assert fitted.predict_proba(X).shape == (50, 3)
+    assert fitted.predict(X).shape == (50,)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_temperature_of_weighted_samples(n_classes, package):
+    logits, y = problem(200, n_classes)
+    X = same_precision(softmax(logits), package)
+    weight = np.random.default_rng(1).integers(0, 3, size=200).astype(package.dtype)
+    expected = TemperatureRecalibrator().fit(X, y, weight)
+    fitted = TemperatureRecalibrator().fit(package(X), package(y), package(weight))
+    assert fitted.temperature_ == pytest.approx(expected.temperature_, rel=package.tolerance)
+
+
+def test_temperature_zero_and_zeros(package):
+    X = np.array([[0.5, 0.25, 0.25], [0.0, 0.75, 0.25], [0.25, 0.25, 0.5]])
+    fitted = TemperatureRecalibrator(prior_weight=0).fit(package(X), [0, 1, 2])
+    assert fitted.temperature_ == 0
+    assert fitted.smallest_probability_ == 0.125
+    result = to_numpy(fitted.predict_proba(package(X)))
+    np.testing.assert_allclose(result, np.eye(3), atol=1e-15)
+
+
+def test_one_column_with_gradients_and_strings(package):
+    logits, y = problem(100, 2)
+    X = same_precision(softmax(logits), package)
+    names = np.array(["no", "yes"])[y]
+    column = package(X)[:, None]
+    if package.name != "array_api_strict":
+        column.requires_grad_()
+    fitted = TemperatureRecalibrator().fit(column, names)
+    expected = TemperatureRecalibrator().fit(X, names)
+    assert fitted.temperature_ == pytest.approx(expected.temperature_, rel=package.tolerance)
+    np.testing.assert_array_equal(fitted.predict(column), expected.predict(X))
+    assert isinstance(fitted.predict(column), np.ndarray)  # strings have no other place
+
+
+BAD = {
+    "NaN": ([[0.5, 0.5, np.nan], [0.5, 0.25, 0.25]], "probabilities", "found nan"),
+    "sums": ([[0.5, 0.5, 0.5], [0.5, 0.25, 0.25]], "probabilities", "sum to 1"),
+    "range": ([[1.5, -0.25, -0.25], [0.5, 0.25, 0.25]], "probabilities", "must lie in"),
+    "columns": ([[0.5, 0.5], [0.25, 0.75]], "probabilities", "labels"),
+    "whole numbers": ([[1, 0, 0], [0, 1, 0]], "probabilities", "of type int64"),
+    "cube": (np.full((2, 3, 1), 1 / 3), "probabilities", "one or two dimensions"),
+    "too large": ([[1e7, 0.0, 0.0], [0.0, 1.0, 0.0]], "logits", "between -1e\\+06 and 1e\\+06"),
+    "shares": ([[0.5, 0.25, 0.25], [0.5, 0.25, 0.25]], "logits", "hold logits, as declared"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_refused_as_ever(case, package):
+    values, input_type, message = BAD[case]
+    X = package(values)
+    recalibrator = TemperatureRecalibrator(input_type=input_type, labels=[0, 1, 2])
+    with pytest.raises(ValueError, match=message):
+        recalibrator.fit(X, [0, 1])
+
+
+def test_rows_that_miss_one_are_divided(package):
+    """Single precision may miss 1 by more than double precision may."""
+    X = softmax(problem(20, 3)[0]).astype(np.float32)
+    X *= 1 + 1e-4 * np.arange(20, dtype=np.float32)[:, None] / 20
+    y = np.arange(20) % 3
+    if package.dtype == "float64":
+        with pytest.raises(ValueError, match="sum to 1"):
+            TemperatureRecalibrator().fit(package(X), y)
+        return
+    expected = TemperatureRecalibrator().fit(X, y)
+    fitted = TemperatureRecalibrator().fit(package(X), y)
+    assert fitted.temperature_ == pytest.approx(expected.temperature_, rel=1e-5)
+
+
+def test_half_precision(package):
+    if package.name == "array_api_strict" or package.dtype == "float64":
+        pytest.skip("has none")
+    logits, y = problem(50, 3)
+    X = package(logits).half()
+    fitted = TemperatureRecalibrator(input_type="logits").fit(X, y)
+    expected = TemperatureRecalibrator(input_type="logits").fit(X.cpu().numpy(), y)
+    assert fitted.temperature_ == pytest.approx(expected.temperature_, rel=1e-5)
+    assert fitted.predict_proba(X).dtype == package(logits).dtype  # sums need more than half
+
+
+def test_everything_else_is_converted(package):
+    logits, y = problem(50, 3)
+    X = softmax(logits)
+    result = IsotonicRecalibrator().fit(package(X), package(y)).predict_proba(package(X))
+    assert isinstance(result, np.ndarray)
+    with sklearn.config_context(array_api_dispatch=False):
+        result = TemperatureRecalibrator().fit(package(X), package(y)).predict_proba(package(X))
+    assert isinstance(result, np.ndarray)
