@@ -27,6 +27,7 @@ MODULES = [
     "skcalib.function_classes",
     "skcalib.lenses",
     "skcalib.losses",
+    "skcalib.streaming",
     "skcalib.uncertainty",
 ]
 if find_spec("torch"):

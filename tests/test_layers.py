@@ -21,7 +21,7 @@ LAYERS = [
     ["datasets", "function_classes", "lenses", "losses"],
     ["torch"],
     ["metrics"],
-    ["recalibration", "uncertainty"],
+    ["recalibration", "streaming", "uncertainty"],
     ["hypothesis_tests"],
     ["display"],
     ["report"],

@@ -39,6 +39,8 @@ class Predictions:
     given: np.ndarray | None = None  # (n, d), or (n,) labels of groups: conditioned on
     log_proba: np.ndarray | None = None  # (n, K), of logits: these tell more than `proba`
     groups: np.ndarray | None = None  # (n,), codes: samples of a group are not independent
+    # (n,), Σ w² of the samples that a row stands for; None if each is one sample
+    square: np.ndarray | None = None
 
     @property
     def is_binary(self) -> bool:
@@ -71,7 +73,17 @@ class Predictions:
     @property
     def share_of_one_sample(self) -> float:
         """Σ w_i², one over the effective number of samples; 1/n for equal weights."""
-        return float(self.weight @ self.weight)
+        return float(self.weight @ self.weight if self.square is None else self.square.sum())
+
+    @property
+    def squares(self) -> np.ndarray:
+        """Σ w² of the samples that each row stands for, (n,)."""
+        return self.weight**2 if self.square is None else self.square
+
+    @property
+    def n_samples(self) -> int:
+        """The number of samples, of which a row may stand for several."""
+        return len(self.weight)
 
     @property
     def outcome(self) -> np.ndarray:
@@ -81,11 +93,13 @@ class Predictions:
     def take(self, rows: np.ndarray | slice) -> "Predictions":
         """Some of the samples, possibly repeated; their weights sum to 1 again."""
         weight = self.weight[rows]
+        total = weight.sum()
         return replace(
             self,
             proba=self.proba[rows],
             label=self.label[rows],
-            weight=weight / weight.sum(),
+            weight=weight / total,
+            square=None if self.square is None else self.square[rows] / total**2,
             given=None if self.given is None else self.given[rows],
             log_proba=None if self.log_proba is None else self.log_proba[rows],
             groups=None if self.groups is None else self.groups[rows],
@@ -118,11 +132,20 @@ class Predictions:
         return {"labels": self.classes} | given
 
     def canonical_order(self) -> np.ndarray:
-        """Indices (n,) that sort the samples by their values, in whatever order they came."""
-        columns = [*self.proba.reshape(len(self.proba), -1).T]
+        """Indices (n,) that sort the samples by their values, in whatever order they came.
+
+        They are sorted by the largest probability, and where that is tied by everything else.
+        """
+        largest = self.proba if self.is_binary else self.proba.max(axis=1)
+        order = np.argsort(largest, kind="stable")
+        same = np.diff(largest[order]) == 0
+        is_tied = np.append(same, False) | np.append(False, same)
+        tied = order[is_tied]
+        columns = [*np.atleast_2d(self.proba[tied].T)]
         if self.given is not None:
-            columns += [*self.given.reshape(len(self.given), -1).T]
-        return np.lexsort((self.weight, *columns))
+            columns += [*np.atleast_2d(self.given[tied].T)]
+        order[is_tied] = tied[np.lexsort((self.weight[tied], *columns, largest[tied]))]
+        return order
 
     def sorted(self) -> "Predictions":
         """The same samples in an order of their own, in whatever order they came.
@@ -155,7 +178,7 @@ class Predictions:
 
     def pooled(self) -> Pooled:
         """The weights of two classes, summed where predictions are tied."""
-        return pooled(self.proba, self.label, self.weight)
+        return pooled(self.proba, self.label, self.weight, self.square)
 
     def confidence(self) -> "Predictions":
         """The probability of the predicted class, and whether the prediction was right."""

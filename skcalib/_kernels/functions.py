@@ -72,14 +72,22 @@ def resolved_bandwidth(predictions, kernel, bandwidth):
         return bandwidth
     family = KERNELS[kernel]
     scale = family.per_probability if predictions.is_binary else family.scale
-    return median_bandwidth(predictions.proba, predictions.weight, family.metric, scale)
+    return median_bandwidth(
+        predictions.proba, predictions.weight, family.metric, scale, predictions.square
+    )
 
 
-def median_bandwidth(points: np.ndarray, weight: np.ndarray, metric: str, scale: float) -> float:
+def median_bandwidth(
+    points: np.ndarray,
+    weight: np.ndarray,
+    metric: str,
+    scale: float,
+    square: np.ndarray | None = None,
+) -> float:
     """Median of the distances between points (n, K), or (n,): `scale` times those of the metric.
 
     Below 1e-6 it grows again as the median falls, to 1 for equal points. So points that are equal
     but for rounding errors have the bandwidth of equal ones.
     """
-    median = scale * median_distance(points, weight, metric)
+    median = scale * median_distance(points, weight, metric, square)
     return max(median, min(1.0, _RESOLUTION**2 / median)) if median > 0 else 1.0

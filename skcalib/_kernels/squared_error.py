@@ -72,6 +72,9 @@ class SquaredKernelError:
             n_blocks = len(weight) // self.block_size
             weight = weight[: n_blocks * self.block_size].reshape(n_blocks, self.block_size)
         self.pair_weight = pair_weight(weight)  # of each block, if there are blocks
+        self.square = predictions.square  # of the samples that a row stands for, if several
+        if self.square is not None:
+            self.pair_weight = 1 - self.square.sum()
         self.root = None if class_kernel is None else _root(class_kernel, predictions)
         bandwidth = resolved_bandwidth(predictions, kernel, bandwidth)
         self.options = {
@@ -142,8 +145,13 @@ class SquaredKernelError:
     def _of_residuals(self, residual):
         pairs = self._pairs(residual)
         is_biased = self.estimator == "biased"
-        diagonal = self._diagonal(residual) if is_biased else 0.0
-        values = pairs + diagonal if is_biased else pairs / self.pair_weight
+        diagonal = self._diagonal(residual) if is_biased or self.square is not None else 0.0
+        if is_biased:
+            values = pairs + diagonal
+        elif self.square is None:
+            values = pairs / self.pair_weight
+        else:  # pairs of the samples that a row stands for
+            values = (pairs + diagonal - self._of_single_samples(residual)) / self.pair_weight
         check_finite_kernel(values)
         if is_biased:
             check_not_negative(values, len(self.data.weight) * diagonal)
@@ -186,6 +194,19 @@ class SquaredKernelError:
         if not self.is_on_a_line:
             return gram_pair_sum(self.kernel, self.data.matrix, residual)
         return self.scale * laplace_pair_sum(self.ordered_proba, residual, self.length)
+
+    def _of_single_samples(self, residual):
+        """Σ w² h of single samples with themselves, if rows stand for several, with any labels.
+
+        On a line, a share f of labels 1 has Σ w² (y − p)² = (Σ w²) ((f − p)(1 − 2p) + p(1 − p)).
+        """
+        if not self.is_on_a_line:
+            share = np.divide(self.square, self.data.weight**2)
+            norms = np.einsum("nrk,nrk->rn", residual, residual) * share
+            return norms @ gram_diagonal(self.kernel, self.data.matrix)
+        proba, square = self.ordered_proba, self.square[self.order]
+        noise = square @ (proba * (1 - proba))
+        return self.scale * (residual @ (square / self.ordered_weight * (1 - 2 * proba)) + noise)
 
     def _diagonal(self, residual):
         """Σ_i w_i² h_ii."""

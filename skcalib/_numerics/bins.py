@@ -58,18 +58,25 @@ def bin_extents(bins: np.ndarray, points: np.ndarray, n_bins: int) -> np.ndarray
 
 
 def mean_variances(
-    bins: np.ndarray, outcomes: np.ndarray, weights: np.ndarray, n_bins: int
+    bins: np.ndarray,
+    outcomes: np.ndarray,
+    weights: np.ndarray,
+    n_bins: int,
+    squares: np.ndarray | None = None,
 ) -> np.ndarray:
     """Estimated variance of the mean of the outcomes in each bin; NaN below two points, (B,).
 
     The outcomes y_i are 0 or 1. Let r_i be the share of a point in the weight of its bin, and y = Σ
     r_i y_i. The estimate is y(1 − y) Σ r_i² / (1 − Σ r_i²): unbiased for independent outcomes of
-    equal probability, and y(1 − y)/(n − 1) for n equal weights.
+    equal probability, and y(1 − y)/(n − 1) for n equal weights. If a point stands for several
+    outcomes, `squares` (n,) are the sums of their squared weights.
     """
-    relative = weights / binned_sums(bins, weights, n_bins)[bins]  # (n,)
+    total = binned_sums(bins, weights, n_bins)[bins]  # (n,)
+    relative = weights / total
     mean = binned_sums(bins, relative * outcomes, n_bins)
     rest = binned_sums(bins, relative * (1 - outcomes), n_bins)  # exactly 0 if all are 1
-    square = binned_sums(bins, relative**2, n_bins)
+    relative_squares = relative**2 if squares is None else squares / total**2
+    square = binned_sums(bins, relative_squares, n_bins)
     return np.divide(
         mean * rest * square,
         1 - square,

@@ -25,18 +25,22 @@ _CELL = 2.0**-24
 _ENTRIES = 2**20
 
 
-def median_distance(points: np.ndarray, weight: np.ndarray, metric: str) -> float:
+def median_distance(
+    points: np.ndarray, weight: np.ndarray, metric: str, square: np.ndarray | None = None
+) -> float:
     """The weighted median distance, but at least a tenth of the root mean square distance.
 
     Parameters: points (n,) on a line, or (n, K) with the name of a metric in SciPy; weight (n,),
-    positive. The distance is 0 if all points are equal.
+    positive; on a line also `square` (n,), the sums of squared weights of the samples that a point
+    stands for, if there are several. The distance is 0 if all points are equal.
 
     On a line the median is exact, at O(n log n). In more dimensions it is exact for up to
     MOST_POINTS samples; of more, a subset stands for all (see `_subset`).
     """
-    weight = weight / weight.max()
+    largest = weight.max()
+    weight = weight / largest
     if points.ndim == 1:
-        return _on_a_line(points, weight)
+        return _on_a_line(points, weight, None if square is None else square / largest**2)
     at_zero = 0.0
     if len(points) > MOST_POINTS:
         points, weight, at_zero = _subset(points, weight)
@@ -73,8 +77,10 @@ def _weighted_median(distance: np.ndarray, pairs: np.ndarray, at_zero: float) ->
 # On a line
 
 
-def _on_a_line(points: np.ndarray, weight: np.ndarray) -> float:
+def _on_a_line(points: np.ndarray, weight: np.ndarray, square: np.ndarray | None) -> float:
     total = _pair_weight(weight)
+    if square is not None:  # pairs of the samples that one row stands for
+        total += float(np.sum(np.maximum(weight**2 - square, 0.0))) / 2
     points, mass = pool_ties(points, weight)
     if len(points) == 1:
         return 0.0
@@ -203,22 +209,26 @@ def _subset(points: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndar
     cell, uniform = _hashes(points)
     _, first, index = np.unique(cell, return_index=True, return_inverse=True)
     mass = np.bincount(index, weights=weight)
-    share = weight / mass[index]
     same = np.maximum(mass**2 - np.bincount(index, weights=weight**2), 0.0) / 2
-    origin = points[first]  # digits of near points are kept
-    merged = np.zeros_like(origin)
-    np.add.at(merged, index, share[:, None] * (points - origin[index]))
-    merged += origin
-    if len(merged) <= MOST_POINTS:
-        return merged, mass, float(same.sum())
-    ratio = mass / uniform[first]
-    order = np.argsort(-ratio, kind="stable")
-    threshold = ratio[order[MOST_POINTS]]
-    chosen = np.flatnonzero(ratio > threshold)
-    if len(chosen) < 2:  # all are permutations of one vector
-        chosen = order[:MOST_POINTS]
-    adjusted = np.maximum(mass[chosen], threshold)
-    return merged[chosen], adjusted, float(same[chosen] @ (adjusted / mass[chosen]))
+    chosen, adjusted = np.arange(len(first)), mass
+    if len(first) > MOST_POINTS:
+        ratio = mass / uniform[first]
+        order = np.argsort(-ratio, kind="stable")
+        threshold = ratio[order[MOST_POINTS]]
+        chosen = np.flatnonzero(ratio > threshold)
+        if len(chosen) < 2:  # all are permutations of one vector
+            chosen = order[:MOST_POINTS]
+        adjusted = np.maximum(mass[chosen], threshold)
+    merged = points[first[chosen]].astype(np.float64)
+    place = np.full(len(first), -1)
+    place[chosen] = np.arange(len(chosen))
+    place = place[index]  # of each sample among the points
+    is_shared = np.bincount(index) > 1
+    rows = np.flatnonzero((place >= 0) & is_shared[index])
+    moves = points[rows] - merged[place[rows]]  # digits of near points are kept
+    moves *= (weight[rows] / mass[index[rows]])[:, None]
+    np.add.at(merged, place[rows], moves)
+    return merged, adjusted, float(same[chosen] @ (adjusted / mass[chosen]))
 
 
 def _hashes(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -232,7 +242,7 @@ def _hashes(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     n_rows = max(1, _ENTRIES // points.shape[1])
     for i in range(0, len(points), n_rows):
         rows = slice(i, i + n_rows)
-        grid = (points[rows] / _CELL + 0.618034).astype(np.uint64)
+        grid = (points[rows].astype(np.float64) / _CELL + 0.618034).astype(np.uint64)
         cell[rows] = _mixed(grid + position).sum(axis=1)
         key[rows] = _mixed(_mixed(grid).sum(axis=1))
     return cell, ((key >> np.uint64(11)) + _ONE) * 2.0**-53

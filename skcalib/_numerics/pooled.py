@@ -24,11 +24,17 @@ class Pooled(NamedTuple):
         return self.weight.sum(axis=0)
 
 
-def pooled(points: np.ndarray, labels: np.ndarray, weight: np.ndarray) -> Pooled:
-    """The table of samples with predictions (n,), labels 0 or 1 (n,), and weights (n,)."""
-    if not (weight == weight[0]).all():
-        mass = weight * (labels == [[0], [1]])  # (2, n)
-        distinct, sums = pool_ties(points, np.concatenate([mass, mass * weight]))
+def pooled(
+    points: np.ndarray, labels: np.ndarray, weight: np.ndarray, square: np.ndarray | None = None
+) -> Pooled:
+    """The table of samples with predictions (n,), labels 0 or 1 (n,), and weights (n,).
+
+    If a row stands for several samples, `square` (n,) is the sum of their squared weights.
+    """
+    if square is not None or not (weight == weight[0]).all():
+        square = weight**2 if square is None else square
+        is_of = labels == [[0], [1]]  # (2, n)
+        distinct, sums = pool_ties(points, np.concatenate([weight * is_of, square * is_of]))
         return Pooled(distinct, sums[:2], sums[2:])
     ordered, labels = sort_labelled(points, labels)  # no weights to sort along
     distinct, mass = pool_sorted(ordered, weight[0] * np.stack([1 - labels, labels]))

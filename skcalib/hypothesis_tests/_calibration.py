@@ -11,14 +11,18 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from .._inputs.constraints import IntegerInterval
 from .._inputs.groups import codes_by_appearance
+from .._inputs.predictions import Predictions
 from .._kernels.functions import KERNEL_CONSTRAINTS, KERNELS
 from .._kernels.matching_checks import FEATURE_KERNELS
 from .._kernels.squared_error import ESTIMATOR_CONSTRAINTS
 from .._redraw import seeded_batches
 from .._sklearn import StrOptions, fit_context
 from .._types import RandomState
+from ..forecasts._data import ForecastData
 from ..forecasts._either import with_groups
 from ..metrics._statistic import MetricStatistic
+from ..streaming import CalibrationState
+from ..streaming._problems import CountedPredictions
 from ._asymptotic import LAWS, check_law
 from ._base import (
     HypothesisTest,
@@ -28,6 +32,7 @@ from ._base import (
     redrawn_p_value,
 )
 from ._omnibus import Omnibus, adjusted_p_values
+from ._states import check_takes_counts, counted
 from ._statistics import STATISTICS, check_knows_draws, statistic_of
 
 
@@ -329,7 +334,7 @@ class CalibrationTest(HypothesisTest):
     def fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
@@ -341,10 +346,12 @@ class CalibrationTest(HypothesisTest):
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
             Predicted probabilities; one-dimensional ones are of the last class. Or a forecast of
-            a number, as :func:`skcalib.forecasts.as_forecast` takes it.
+            a number, as :func:`skcalib.forecasts.as_forecast` takes it. Or a
+            :class:`skcalib.streaming.CalibrationState`, alone: of two classes, with equal weights
+            and all predictions on its grid.
 
         y : array-like of shape (n_samples,)
-            Labels, or outcomes.
+            Labels, or outcomes. None for a state, which holds them.
 
         sample_weight : array-like of shape (n_samples,), default=None
             Weights of the samples in the statistic.
@@ -362,8 +369,12 @@ class CalibrationTest(HypothesisTest):
         self : object
             The fitted test.
         """
-        data = check_test_input(self, X, y, sample_weight, given)
-        data = with_groups(data, y, groups, sample_weight)
+        data: Predictions | ForecastData
+        if isinstance(X, CalibrationState):
+            data = counted(self, X, y=y, sample_weight=sample_weight, groups=groups, given=given)
+        else:
+            data = check_test_input(self, X, y, sample_weight, given)
+            data = with_groups(data, y, groups, sample_weight)
         statistic = statistic_of(self, data, weighted=sample_weight is not None)
         self._check(statistic, data)
         for name in _DRAWN:
@@ -390,6 +401,8 @@ class CalibrationTest(HypothesisTest):
         elif data.groups is None:
             check_knows_draws(statistic, data, self.statistic)
         check_alternative(self, statistic)
+        if isinstance(data, CountedPredictions):
+            check_takes_counts(self, statistic)
         if data.groups is not None:
             check_takes_groups(self, statistic)
 
@@ -427,7 +440,8 @@ class CalibrationTest(HypothesisTest):
         elif self.method == "consistency":
             evaluate, least_batches = _of_resampled_data, MetricStatistic.least_batches
         order = data.canonical_order()
-        if self.method == "conditional" and not statistic.depends_on_order:
+        is_redrawn_in_order = self.method == "conditional" and not statistic.depends_on_order
+        if is_redrawn_in_order and (data.groups is not None or not adds_up(statistic)):
             data = data.take(order)
             statistic, order = statistic.on(data), None
         return in_batches(self, evaluate, statistic, data, order, least_batches)
@@ -492,9 +506,16 @@ def check_takes_groups(test, statistic):
         )
 
 
+def adds_up(statistic):
+    """Whether the statistic is a function of sums over samples, which are taken block by block."""
+    return getattr(statistic, "adds_up", False)
+
+
 def of_redrawn_outcomes(statistic, data, order, size, seed):
     """Values for outcomes drawn in the canonical order; if `order` is None, the data are in it."""
     generator = np.random.default_rng(seed)
+    if adds_up(statistic):
+        return statistic.of_redrawn(order, size, generator)
     if order is None:
         return statistic(data.redraw(generator, size))
     drawn = data.take(order).redraw(generator, size)

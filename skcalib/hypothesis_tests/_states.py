@@ -1,0 +1,52 @@
+"""Tests of states, which keep how many samples there are of each prediction and label."""
+
+from typing import Any
+
+from .._kernels.squared_error import SquaredKernelError
+from ..metrics._registry import entry_of
+from ..metrics._statistic import MetricStatistic
+from ..streaming._checks import check_can_be_tested
+from ..streaming._evaluate import KNOWN
+from ..streaming._problems import CountedPredictions
+from ..streaming._state import CalibrationState
+from ._omnibus import Omnibus
+from ._residual_sums import ResidualStatistic
+
+
+def counted(test: Any, state: CalibrationState, **others: Any) -> CountedPredictions:
+    """The counts of a state, from which numbers of events are drawn."""
+    for name, value in others.items():
+        if value is not None:
+            raise ValueError(
+                f"{name} must be None for a CalibrationState, which holds all that is known of the "
+                f"samples; found {type(value).__name__}. Leave it out."
+            )
+    if test.method != "conditional":
+        raise ValueError(
+            f"method={test.method!r} needs the samples themselves; found a CalibrationState. Use "
+            "method='conditional', which is exact."
+        )
+    check_can_be_tested(state)
+    test.classes_, test.n_features_in_ = state.classes, 1
+    if hasattr(test, "feature_names_in_"):
+        del test.feature_names_in_
+    return state._counted()
+
+
+def check_takes_counts(test: Any, statistic: Any) -> None:
+    """The statistic must be a function of the number of events at each prediction."""
+    one = statistic.components["skce"] if isinstance(statistic, Omnibus) else statistic
+    if isinstance(one, SquaredKernelError):
+        takes = one.is_on_a_line and not one.depends_on_order
+    elif isinstance(one, MetricStatistic):
+        entry = entry_of(one.options["metric"])
+        takes = entry is not None and entry.name in KNOWN
+    else:
+        takes = isinstance(one, ResidualStatistic)
+    if not takes:
+        raise ValueError(
+            "The statistic of a test of a CalibrationState must be 'omnibus', 'skce' (of all pairs "
+            "of samples, with a kernel that is not Gaussian), 'log_loss', 'brier_score_loss' or "
+            f"one of {sorted(KNOWN)}; found {test.statistic!r} with kernel={test.kernel!r} and "
+            f"estimator={test.estimator!r}. Choose one of these, or test a part of the rows."
+        )

@@ -1,0 +1,6 @@
+"""Calibration of more predictions than fit into memory: states that take chunks and are merged."""
+
+from ._evaluate import Evaluation
+from ._state import CalibrationState
+
+__all__ = ["CalibrationState", "Evaluation"]

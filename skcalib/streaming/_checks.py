@@ -1,0 +1,136 @@
+"""What a state refuses."""
+
+from typing import Any
+
+import numpy as np
+
+from .._inputs.arrays import as_array, check_same_length
+
+# Sums of equal weights agree up to this.
+_ROUNDING = 1e-9
+
+
+def check_counts(count: Any, n: int) -> np.ndarray:
+    """Numbers of samples of n rows, none negative and not all 0."""
+    counts = as_array(count, "count")
+    check_same_length({"y_true": n, "count": len(counts)})
+    is_whole = counts.ndim == 1 and counts.dtype.kind in "iuf" and (counts % 1 == 0).all()
+    if not is_whole or (counts < 0).any() or not counts.any():
+        raise ValueError(
+            "count must hold the number of samples of each row, whole numbers that are not "
+            "negative and not all 0; found others. Pass sums of weights as weight and "
+            "squared_weight."
+        )
+    return counts.astype(np.int64, copy=False)
+
+
+def check_sums(weight: Any, squared_weight: Any, counts: np.ndarray) -> np.ndarray | None:
+    """Sums of weights and of squared weights, (2, n), or None."""
+    if weight is None and squared_weight is None:
+        return None
+    if weight is None or squared_weight is None:
+        missing, given = ("weight", "squared_weight")[:: 1 if weight is None else -1]
+        raise ValueError(
+            f"weight and squared_weight must be given together; found {given} without {missing}. "
+            "In SQL they are sum(w) and sum(w * w)."
+        )
+    sums = np.stack(
+        [
+            as_array(values, name).astype(np.float64)
+            for name, values in (("weight", weight), ("squared_weight", squared_weight))
+        ]
+    )
+    check_same_length({"count": len(counts), "weight": sums.shape[1]})
+    used = sums[:, counts > 0]
+    if not (np.isfinite(used) & (used > 0)).all():
+        raise ValueError(
+            "weight and squared_weight must be positive and finite wherever count is; found "
+            f"{float(np.min(used))}. Leave rows of weight 0 out."
+        )
+    least, most = used[0] ** 2 / counts[counts > 0], used[0] ** 2
+    if (used[1] < least * (1 - _ROUNDING)).any() or (used[1] > most * (1 + _ROUNDING)).any():
+        raise ValueError(
+            "squared_weight must be the sum of the squared weights of a row, which lies between "
+            "weight² / count and weight²; found a value outside. In SQL it is sum(w * w)."
+        )
+    return sums
+
+
+def check_not_empty(state: Any) -> None:
+    if state.n_samples == 0:
+        raise ValueError("The state must hold samples; found none. Call update first.")
+
+
+def check_has_classes(state: Any) -> None:
+    """Problems of single classes exist if there are more than two."""
+    check_not_empty(state)
+    if state.is_binary:
+        raise ValueError(
+            "The state must have more than two classes, each of which is then a problem of two; "
+            f"found {state.classes.tolist()}. Use the state itself."
+        )
+
+
+def check_by_as_before(state: Any, subgroups: Any) -> None:
+    """Subgroups are named by all updates or by none."""
+    if state.n_samples and (subgroups is None) == bool(state.subgroups):
+        before, now = ("with", "without") if state.subgroups else ("without", "with")
+        raise ValueError(
+            f"by must be given in all updates or in none; found an update {now} it after one "
+            f"{before} it. Keep a second state for those without subgroups."
+        )
+
+
+def check_alike(state: Any, other: Any) -> None:
+    """States can be merged if all arguments, and their classes, agree."""
+    if not isinstance(other, type(state)):
+        raise TypeError(
+            f"other must be a CalibrationState; found {type(other).__name__}. Use update for data."
+        )
+    for name, value in state._options.items():
+        if other._options[name] != value:
+            raise ValueError(
+                f"States that are merged must have the same {name}; found {value!r} and "
+                f"{other._options[name]!r}. Make both with the same arguments."
+            )
+    if state.n_samples == 0 or other.n_samples == 0:
+        return
+    if not np.array_equal(state.classes, other.classes):
+        raise ValueError(
+            "States that are merged must have the same classes; found "
+            f"{state.classes.tolist()} and {other.classes.tolist()}. Pass labels to both."
+        )
+    if bool(state.subgroups) != bool(other.subgroups):
+        raise ValueError(
+            "States that are merged must both have subgroups, or neither; found one with and one "
+            "without. Pass by to the updates of both."
+        )
+
+
+def check_can_be_tested(state: Any) -> None:
+    """The test draws labels from points of the grid, which must be the predictions themselves."""
+    check_not_empty(state)
+    if not state.is_binary:
+        raise ValueError(
+            "A test of a state needs two classes, as joint probabilities of more are not kept; "
+            f"found {len(state.classes)} classes. Test state.confidence(), or one of "
+            "state.classwise() and state.top_label()."
+        )
+    smallest, largest = state._extremes
+    if largest > smallest * (1 + _ROUNDING):
+        raise ValueError(
+            "A test of a state needs equal weights, as it draws numbers of events; found weights "
+            f"from {smallest:g} to {largest:g}. Update a state without weights, or test the "
+            "samples themselves."
+        )
+    if state.largest_move > _SINGLE:
+        raise ValueError(
+            "A test of a state needs predictions on its grid, from which it draws labels; found "
+            f"some that are up to {state.largest_move:.2g} away from it. Round the predictions "
+            f"where they are made, as numpy.round(p, {state._options['decimals']}) does, and use "
+            "and test the rounded ones, or test a sample of the rows."
+        )
+
+
+# Decimals in single precision are at most that far from themselves.
+_SINGLE = 2.0**-24

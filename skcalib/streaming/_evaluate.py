@@ -1,0 +1,171 @@
+"""Measures of a state."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._inputs.predictions import Predictions
+from .._kernels.functions import KERNELS
+from ..metrics._reductions import average_over_reductions
+from ..metrics._registry import METRICS, entry_of
+from ._problems import GridPredictions
+
+# What sees no more of the samples than sums of weights, and of squared weights, at each prediction.
+KNOWN = (
+    "smooth_calibration_error",
+    "expected_calibration_error",
+    "lower_distance_to_calibration",
+    "interval_calibration_error",
+    "laplace_kernel_calibration_error",
+    "smooth_expected_calibration_error",
+    "cumulative_calibration_error",
+    "level_set_calibration_error",
+    "kernel_calibration_error",
+    "squared_kernel_calibration_error",
+)
+
+
+# By how much a measure changes at most, next to the mean distance by which predictions are moved.
+_LIPSCHITZ = {
+    "smooth_calibration_error": 2.0,
+    "lower_distance_to_calibration": 1.0,
+    "brier_score_loss": 2.0,
+}
+
+
+class Evaluation(NamedTuple):
+    """A measure of the predictions on the grid, and what the grid can have changed.
+
+    Parameters
+    ----------
+    value : float or ndarray of shape (n_classes,)
+        The measure.
+
+    bound : float or ndarray of shape (n_classes,)
+        How far it can be from the same measure of the predictions as they came: 0 if all were on
+        the grid, infinite if nothing is known.
+
+    See Also
+    --------
+    CalibrationState.evaluate : Where evaluations come from.
+
+    Examples
+    --------
+    >>> from skcalib.streaming import CalibrationState
+    >>> state = CalibrationState().update([0, 1, 1, 0], [0.1, 0.4, 0.6, 0.9])
+    >>> state.evaluate("expected_calibration_error")
+    Evaluation(value=0.5, bound=0.0)
+    """
+
+    value: float | np.ndarray
+    bound: float | np.ndarray
+
+
+@dataclass(frozen=True)
+class ReducedPredictions(Predictions):
+    """More than two classes, of which only the problems of two are known."""
+
+    state: Any = None
+
+    def confidence(self) -> Predictions:
+        return self.state.confidence()._rows()
+
+    def top_label(self) -> Iterator[tuple[float, Predictions | None]]:
+        for part in self.state.top_label().values():
+            share = part.total_weight / self.state.total_weight
+            yield share, part._rows() if part.n_samples else None
+
+    def classwise(self) -> Iterator[tuple[float, Predictions]]:
+        for part in self.state.classwise().values():
+            rows = part._rows()
+            yield float(rows.weight @ rows.label), rows
+
+
+def evaluated(state: Any, metric: str | Callable, params: dict[str, Any]) -> Evaluation:
+    """The value of a metric, and what the grid can have changed."""
+    function = _function_of(metric)
+    if entry_of(function) is None:
+        y_true, y_proba, weight = state.to_arrays()
+        rows = (state if state.is_binary else state.confidence())._rows()
+        value = function(y_true, y_proba, sample_weight=weight, **params)
+        return Evaluation(value, _change(function, params, rows))
+    if state.is_binary:
+        rows = state._rows()
+        return Evaluation(function(rows, None, **params), _change(function, params, rows))
+    chosen = _defaults(function) | params
+    if chosen["multi_class"] == "canonical":
+        return _by_fourier_sums(state, function, params)
+    none = np.empty((0, len(state.classes)))
+    reduced = ReducedPredictions(none, none[:, 0], none[:, 0], state.classes, state=state)
+    change = partial(_change, function, params)
+    return Evaluation(
+        function(reduced, None, **params),
+        average_over_reductions(change, reduced, chosen["multi_class"], chosen["average"]),
+    )
+
+
+def _function_of(metric: str | Callable) -> Callable:
+    entry = METRICS.get(metric) if isinstance(metric, str) else entry_of(metric)
+    if entry is None and not isinstance(metric, str):
+        return metric
+    if entry is None or entry.name not in KNOWN:
+        raise ValueError(
+            f"metric must be one of {sorted(KNOWN)}, or a function of your own that takes labels, "
+            f"probabilities and sample_weight; found {metric!r}. Others need the samples "
+            "themselves: compute them of a part of the rows."
+        )
+    return entry.function if isinstance(metric, str) else metric
+
+
+def _defaults(function: Callable) -> dict[str, Any]:
+    parameters = inspect.signature(function).parameters.values()
+    return {one.name: one.default for one in parameters if one.default is not one.empty}
+
+
+def _change(function: Callable, params: dict[str, Any], rows: GridPredictions) -> float:
+    """By how much the grid can have changed a measure of two classes."""
+    move = rows.mean_move
+    if move == 0:
+        return 0.0
+    name = getattr(function, "__name__", "")
+    chosen = _defaults(function) | params
+    if name in _LIPSCHITZ:
+        return _LIPSCHITZ[name] * move
+    if name == "laplace_kernel_calibration_error" and chosen["method"] == "exact":
+        return float(np.sqrt(2 * move * (1 + 1 / chosen["bandwidth"])))
+    is_kernel = name in ("kernel_calibration_error", "squared_kernel_calibration_error")
+    if is_kernel and chosen["bandwidth"] != "median" and chosen["class_kernel"] is None:
+        family = KERNELS.get(chosen["kernel"]) if isinstance(chosen["kernel"], str) else None
+        if family is not None and not family.is_gaussian:
+            change = 4 * move * (1 + family.per_probability / chosen["bandwidth"])
+            if name == "kernel_calibration_error":
+                return float(np.sqrt(change))
+            return change / (1 - rows.share_of_one_sample)
+    return np.inf
+
+
+def _by_fourier_sums(state: Any, function: Callable, params: dict[str, Any]) -> Evaluation:
+    """The squared kernel error of all classes together, and its root."""
+    own = {name: state._options[name] for name in ("kernel", "bandwidth", "n_components")}
+    given = {name: value for name, value in params.items() if name != "estimator"}
+    has_sums = state._sums is not None
+    if not has_sums or any(own.get(name, value) != value for name, value in given.items()):
+        raise ValueError(
+            "The kernel error of all classes together is that of the random features whose sums "
+            f"the state keeps, with {own}; found {params}. Leave the arguments but estimator out "
+            "(and make the state with the kernel and bandwidth that you want, and n_components > "
+            "0), or pass multi_class='confidence' or 'classwise'."
+        )
+    is_root = function is METRICS["kernel_calibration_error"].function
+    estimator = "biased" if is_root else params.get("estimator", "unbiased")
+    if estimator not in ("biased", "unbiased"):
+        raise ValueError(
+            f"estimator must be 'unbiased' or 'biased' for a state, in which samples have no "
+            f"order; found {estimator!r}."
+        )
+    value = state._sums.squared_error(estimator)
+    return Evaluation(np.sqrt(value) if is_root else value, 0.0)

@@ -1,0 +1,523 @@
+"""What is kept of a stream of predictions: counts on a grid, and sums."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._inputs.by import Subgroups, check_by
+from .._inputs.checks import check_predictions, rows_that_count
+from .._inputs.constraints import IntegerInterval
+from .._inputs.predictions import Predictions
+from .._inputs.weights import check_sample_weight
+from .._kernels.functions import KERNELS
+from .._sklearn import Interval, StrOptions, num_samples, validate_params
+from ._arrow import from_table, to_table
+from ._checks import (
+    check_alike,
+    check_by_as_before,
+    check_counts,
+    check_has_classes,
+    check_not_empty,
+    check_sums,
+)
+from ._evaluate import Evaluation, evaluated
+from ._fourier import FourierSums
+from ._problems import CountedPredictions, Problems, Rows
+
+# Entries of a block (rows, K) of probabilities that are looked up at once.
+_BLOCK = 2**20
+
+_YES_OR_NO = np.array([False, True])
+
+
+class CalibrationState:
+    r"""What is kept of any number of predictions, in constant memory.
+
+    Predictions are counted on a grid of probabilities, apart for each label. So measures of
+    calibration can be computed of a stream, of chunks of files, or of the partial states of several
+    machines, which are merged.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of the probabilities. By default the sorted labels
+        of the first update, which must then hold all of them.
+
+    decimals : int, default=4
+        Decimals of the grid, from 3 to 6. That is the resolution between 0.01 and 0.99; each decade
+        nearer to 0 or 1 has one decimal more, so that rare events keep at least two digits. 0 and 1
+        are counted apart: no other prediction is rounded to them.
+
+    n_components : int, default=64
+        Random frequencies of the sums for the squared kernel error of more than two classes; 0 for
+        none.
+
+    kernel : {"total-variation", "exponential", "laplacian", "rbf"}, default="total-variation"
+        The kernel of that error, as in :func:`skcalib.metrics.squared_kernel_calibration_error`.
+
+    bandwidth : float, default=1.0
+        Its bandwidth. A median of distances is not known before the last prediction, so a number
+        must be chosen.
+
+    random_state : int, default=0
+        Seed of the frequencies. States can be merged only if it is the same.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,) or None
+        The classes; None before the first update.
+
+    n_samples : int
+        Number of samples with a positive weight.
+
+    total_weight : float
+        Sum of their weights.
+
+    mean_move : float
+        Mean distance between the predictions and their points on the grid; of more than two
+        classes, between the confidences and theirs.
+
+    largest_move : float
+        The largest such distance.
+
+    subgroups : dict
+        The state of each subgroup, if updates name subgroups.
+
+    See Also
+    --------
+    skcalib.hypothesis_tests.CalibrationTest : Tests a state exactly, if all predictions were on the
+        grid.
+    skcalib.hypothesis_tests.SequentialCalibrationTest : A test that may be looked at every week.
+
+    Notes
+    -----
+    A state of two classes keeps, for each point of the grid and each label, the number of samples
+    and the sums of weights and squared weights: at 4 decimals 29 603 points, so at most 1.5 MB. Of
+    K classes it keeps the same for each class against the rest, and for the predicted class: only
+    points that occur need memory, 40 bytes for each and label. Counts are whole numbers, so merged
+    states do not depend on the order; sums of weights do by rounding only.
+
+    **What the grid changes.** With :math:`\bar\varepsilon` the mean distance between predictions
+    and points, the smooth calibration error changes by at most :math:`2 \bar\varepsilon`, because
+    :math:`\omega(p) (y - p)` changes by at most :math:`2 \varepsilon` for a Lipschitz function
+    :math:`|\omega| \le 1`; the lower distance by at most :math:`\bar\varepsilon`, because
+    predictions are moved that far; the Brier score by :math:`2 \bar\varepsilon`; the squared
+    Laplace kernel error by :math:`2 \bar\varepsilon (1 + 1/h)`, and the squared kernel error of
+    two classes with a bandwidth ν by twice that, with :math:`h = \nu/a` for a kernel whose distance
+    is :math:`a |p - q|`. `evaluate` gives this bound beside the value. Others, such as binned
+    errors, are discontinuous, and have no bound unless all predictions were on the grid.
+
+    Weights of the same kind must be meant by all updates: a sample without a weight has weight 1.
+
+    Examples
+    --------
+    >>> from skcalib.datasets import make_temperature_family
+    >>> from skcalib.metrics import smooth_calibration_error
+    >>> from skcalib.streaming import CalibrationState
+    >>> state = CalibrationState()
+    >>> for week in range(10):
+    ...     y, p = make_temperature_family(1000, inverse_temperature=2, random_state=week)
+    ...     state = state.update(y, p)
+    >>> state.n_samples
+    10000
+    >>> error, bound = state.evaluate(smooth_calibration_error)
+    >>> print(f"{error:.5f}, by the grid changed by at most {bound:.5f}")
+    0.03799, by the grid changed by at most 0.00004
+    """
+
+    @validate_params(
+        {
+            "labels": ["array-like", None],
+            "decimals": [IntegerInterval(3, 6, closed="both")],
+            "n_components": [IntegerInterval(0)],
+            "kernel": [StrOptions(set(KERNELS))],
+            "bandwidth": [Interval(Real, 0, None, closed="neither")],
+            "random_state": [IntegerInterval(0)],
+        },
+        prefer_skip_nested_validation=True,
+    )
+    def __init__(
+        self,
+        labels: ArrayLike | None = None,
+        *,
+        decimals: int = 4,
+        n_components: int = 64,
+        kernel: str = "total-variation",
+        bandwidth: float = 1.0,
+        random_state: int = 0,
+    ) -> None:
+        self._labels = labels
+        self._options: dict[str, Any] = {
+            "decimals": decimals,
+            "n_components": n_components,
+            "kernel": kernel,
+            "bandwidth": bandwidth,
+            "random_state": random_state,
+        }
+        self.classes: Any = None  # an array, once there are samples
+        self.n_samples = 0
+        self.total_weight = 0.0
+        self.subgroups: dict[Any, CalibrationState] = {}
+        self._extremes = np.inf, 0.0  # the smallest and the largest weight of a sample
+        self._problems: dict[str, Problems] = {}
+        self._sums: FourierSums | None = None
+
+    def update(
+        self,
+        y_true: ArrayLike,
+        y_proba: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        by: Any = None,
+    ) -> Self:
+        """Take more samples.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            True labels: strings, integers or booleans.
+
+        y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Probabilities in [0, 1]. One-dimensional: of the last class.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Non-negative sample weights, on the same scale in all updates; 1 by default.
+
+        by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
+                default=None
+            Subgroups, each of which gets a state of its own in `subgroups` besides. In all updates
+            or in none.
+
+        Returns
+        -------
+        self : object
+            The state.
+        """
+        predictions = self._checked(y_true, y_proba, sample_weight)
+        n = num_samples(y_true)
+        weight = None
+        if sample_weight is not None:
+            used = check_sample_weight(sample_weight, n)[rows_that_count(sample_weight, n)]
+            weight = np.stack([used, used**2])
+        subgroups = None if by is None else check_by(by, n, sample_weight)
+        return self._take(predictions, Rows(None, weight), subgroups)
+
+    @classmethod
+    def from_counts(
+        cls,
+        y_true: ArrayLike,
+        y_proba: ArrayLike,
+        count: ArrayLike,
+        *,
+        weight: ArrayLike | None = None,
+        squared_weight: ArrayLike | None = None,
+        resolution: float = 0.0,
+        labels: ArrayLike | None = None,
+        by: Any = None,
+        **options: Any,
+    ) -> Self:
+        """A state of samples that were counted elsewhere, such as by GROUP BY in a database.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_rows,)
+            The label of each row.
+
+        y_proba : array-like of shape (n_rows,) or (n_rows, n_classes)
+            Its probabilities.
+
+        count : array-like of shape (n_rows,)
+            How many samples it stands for.
+
+        weight : array-like of shape (n_rows,), default=None
+            The sum of their weights; by default each has weight 1.
+
+        squared_weight : array-like of shape (n_rows,), default=None
+            The sum of their squared weights; needed with `weight`.
+
+        resolution : float, default=0.0
+            The step to which the probabilities were rounded, if they were: each may have moved by
+            half of it, which counts in the bounds.
+
+        labels : array-like of shape (n_classes,), default=None
+            The classes, as in :class:`CalibrationState`.
+
+        by : array-like, dict or data frame, default=None
+            The subgroup of each row, as in `update`.
+
+        **options : dict
+            Further arguments of :class:`CalibrationState`.
+
+        Returns
+        -------
+        state : CalibrationState
+            The state.
+        """
+        state = cls(labels, **options)
+        n = num_samples(y_true)
+        counts = check_counts(count, n)
+        sums = check_sums(weight, squared_weight, counts)
+        predictions = state._checked(y_true, y_proba, counts)
+        used = counts > 0
+        rows = Rows(counts[used], None if sums is None else sums[:, used], resolution / 2)
+        return state._take(predictions, rows, None if by is None else check_by(by, n, counts))
+
+    def merge(self, other: "CalibrationState") -> Self:
+        """Take all samples of another state, which stays as it is.
+
+        Parameters
+        ----------
+        other : CalibrationState
+            A state with the same arguments.
+
+        Returns
+        -------
+        self : object
+            The state.
+        """
+        check_alike(self, other)
+        if other.n_samples == 0:
+            return self
+        if self.n_samples == 0:
+            self.classes = other.classes
+            self._problems = deepcopy(other._problems)
+            self._sums = deepcopy(other._sums)
+        else:
+            for name, problems in self._problems.items():
+                problems.merge(other._problems[name])
+            if self._sums is not None and other._sums is not None:
+                self._sums.merge(other._sums)
+        for label, state in other.subgroups.items():
+            self.subgroups.setdefault(label, self._new()).merge(state)
+        self.n_samples += other.n_samples
+        self.total_weight += other.total_weight
+        self._extremes = _united(self._extremes, other._extremes)
+        return self
+
+    def to_arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Labels, probabilities and weights that metrics and displays take as they are.
+
+        Of more than two classes: whether the predicted class was right, the confidence, and
+        weights. A row stands for all samples at a point of the grid that have a label. Whatever
+        depends on how many samples stand behind a weight, such as unbiased estimates, tests and
+        intervals, needs the state itself: see `evaluate`, and
+        :class:`skcalib.hypothesis_tests.CalibrationTest`.
+
+        Returns
+        -------
+        y_true : ndarray of shape (n_rows,)
+            Labels.
+
+        y_proba : ndarray of shape (n_rows,)
+            Probabilities of the last class, or confidences.
+
+        sample_weight : ndarray of shape (n_rows,)
+            Sums of weights.
+        """
+        check_not_empty(self)
+        state = self if self.is_binary else self.confidence()
+        rows = state._rows()
+        return rows.classes[rows.label], rows.proba, rows.weight * state.total_weight
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether there are two classes."""
+        return self.classes is not None and len(self.classes) == 2
+
+    @property
+    def mean_move(self) -> float:
+        """Mean distance between the predictions, or confidences, and their points on the grid."""
+        moves = self._of_one_probability.moves.sum()
+        return float(moves / self.total_weight) if self.total_weight else 0.0
+
+    @property
+    def largest_move(self) -> float:
+        """The largest such distance."""
+        return float(self._of_one_probability.largest_moves.max())
+
+    @property
+    def _of_one_probability(self) -> Problems:
+        name = "binary" if "binary" in self._problems else "top-label"
+        return self._problems.get(name, Problems(1, self._options["decimals"]))
+
+    def confidence(self) -> "CalibrationState":
+        """The state of the confidences of more than two classes, and whether they were right.
+
+        Returns
+        -------
+        state : CalibrationState
+            A state of the classes False and True.
+        """
+        check_has_classes(self)
+        return self._part(self._problems["top-label"].united())
+
+    def top_label(self) -> "dict[Any, CalibrationState]":
+        """For each class, the state of the confidences with which it was predicted.
+
+        Returns
+        -------
+        states : dict
+            States of the classes False and True, by class. Empty ones for classes that were never
+            predicted.
+        """
+        return self._parts("top-label")
+
+    def classwise(self) -> "dict[Any, CalibrationState]":
+        """For each class, the state of its probabilities, and whether it occurred.
+
+        Returns
+        -------
+        states : dict
+            States of the classes False and True, by class.
+        """
+        return self._parts("classwise")
+
+    def evaluate(self, metric: str | Callable, **params: Any) -> Evaluation:
+        """A measure of all samples, and a bound on what the grid has changed.
+
+        Parameters
+        ----------
+        metric : str or callable
+            A metric of :mod:`skcalib.metrics`, or its name. Estimates that depend on how many
+            samples stand behind a weight, such as unbiased and debiased ones, are those of the
+            samples. Any other callable gets the arrays of `to_arrays`, the weights as
+            `sample_weight`.
+
+        **params : dict
+            Further arguments of the metric, such as `multi_class`.
+
+        Returns
+        -------
+        evaluation : Evaluation
+            The pair of `value` and `bound`.
+        """
+        check_not_empty(self)
+        return evaluated(self, metric, params)
+
+    def to_arrow(self) -> Any:
+        """The state as a table, which Parquet files can hold; needs pyarrow.
+
+        Returns
+        -------
+        table : pyarrow.Table
+            A row for each problem, point of the grid and event: "subgroup" (JSON), "problem"
+            ("binary", "top-label" or "classwise"), "class" (its index), "probability", "event",
+            "count", "weight" and "squared_weight". All else is in the metadata of its schema.
+        """
+        return to_table(self)
+
+    @classmethod
+    def from_arrow(cls, table: Any) -> Self:
+        """The state that a table of `to_arrow` holds.
+
+        Parameters
+        ----------
+        table : pyarrow.Table
+            The table, perhaps read from a Parquet file.
+
+        Returns
+        -------
+        state : CalibrationState
+            The state.
+        """
+        return from_table(cls, table)
+
+    # What is kept
+
+    def _checked(self, y_true: Any, y_proba: Any, sample_weight: Any) -> Predictions:
+        known = self._labels if self.classes is None else self.classes
+        return check_predictions(y_true, y_proba, sample_weight=sample_weight, labels=known)
+
+    def _new(self) -> Self:
+        """An empty state with the same arguments."""
+        return type(self)(self._labels, **self._options)
+
+    def _take(self, predictions: Predictions, rows: Rows, subgroups: Subgroups | None) -> Self:
+        """Take checked samples, and those of each subgroup once more."""
+        check_by_as_before(self, subgroups)
+        self._add(predictions, rows)
+        if subgroups is not None:
+            for label, own in zip(subgroups.labels, subgroups.rows(), strict=True):
+                state = self.subgroups.setdefault(label, self._new())
+                state._add(predictions.take(own), rows.take(own))
+        return self
+
+    def _add(self, predictions: Predictions, rows: Rows) -> None:
+        if self.classes is None:
+            self._begin(predictions.classes)
+        n_columns = predictions.proba.size // len(predictions.label)
+        at_once = max(1, _BLOCK // n_columns)
+        for start in range(0, len(predictions.label), at_once):
+            block = slice(start, start + at_once)
+            self._add_block(predictions.proba[block], predictions.label[block], rows.take(block))
+        self.n_samples += rows.n_samples(len(predictions.label))
+        self.total_weight += rows.total(len(predictions.label))
+        self._extremes = _united(self._extremes, rows.extremes())
+
+    def _begin(self, classes: np.ndarray) -> None:
+        decimals, n_components = self._options["decimals"], self._options["n_components"]
+        self.classes = classes
+        if self.is_binary:
+            self._problems = {"binary": Problems(1, decimals)}
+            return
+        self._problems = {
+            name: Problems(len(classes), decimals) for name in ("top-label", "classwise")
+        }
+        if n_components:
+            self._sums = FourierSums(
+                len(classes),
+                n_components,
+                KERNELS[self._options["kernel"]],
+                self._options["bandwidth"],
+                self._options["random_state"],
+            )
+
+    def _add_block(self, proba: np.ndarray, label: np.ndarray, rows: Rows) -> None:
+        if self.is_binary:
+            self._problems["binary"].add(0, proba, label, rows)
+            return
+        n, n_classes = proba.shape
+        top = np.argmax(proba, axis=1)
+        confidence = proba[np.arange(n), top].astype(np.float64, copy=False)
+        self._problems["top-label"].add(top, confidence, label == top, rows)
+        for k in range(n_classes):
+            column = proba[:, k].astype(np.float64)
+            self._problems["classwise"].add(k, column, label == k, rows)
+        if self._sums is not None:
+            self._sums.add(proba, label, rows)
+
+    # What is read
+
+    def _rows(self) -> Predictions:
+        """Two classes, one row for each point of the grid and label."""
+        return self._problems["binary"].predictions(self.classes)
+
+    def _counted(self) -> CountedPredictions:
+        """Two classes, one row for each point of the grid."""
+        return self._problems["binary"].counted(self.classes)
+
+    def _part(self, problems: Problems) -> "CalibrationState":
+        """A state of two classes with what a single problem holds."""
+        state = CalibrationState(_YES_OR_NO, **self._options)
+        state.classes = _YES_OR_NO
+        state._problems = {"binary": problems}
+        sums = problems.tally.sums
+        state.n_samples = int(sums.samples.sum())
+        state.total_weight = float(sums.weights[0].sum())
+        state._extremes = self._extremes
+        return state
+
+    def _parts(self, name: str) -> "dict[Any, CalibrationState]":
+        check_has_classes(self)
+        problems = self._problems[name]
+        return {
+            label: self._part(problems.part(k)) for k, label in enumerate(self.classes.tolist())
+        }
+
+
+def _united(first: tuple[float, float], second: tuple[float, float]) -> tuple[float, float]:
+    return min(first[0], second[0]), max(first[1], second[1])
