@@ -64,26 +64,31 @@ def _conditional_kernel(predictions, kernel, bandwidth):
 def _conditional_kernel_calibration_error(
     predictions: Predictions, kernel, bandwidth, regularization, method, n_components, rng
 ) -> float:
-    points, label, weight = predictions.matrix, predictions.label, predictions.weight
+    label, weight = predictions.label, predictions.weight
+    points = predictions.matrix if predictions.is_binary else predictions.proba
     if regularization is None:
         regularization = len(weight) ** -0.25
 
+    def part(rows):
+        """p in double precision, (b, K)."""
+        return points[rows].astype(np.float64, copy=False)
+
     def vectors(rows):
         """e_y − p, (b, K)."""
-        return (label[rows, None] == np.arange(points.shape[1])) - points[rows]
+        return (label[rows, None] == np.arange(points.shape[1])) - part(rows)
 
     if kernel == "linear":  # K features; the Gram matrix would cost more and lose digits
-        return ridge_norm_of_features(points.__getitem__, vectors, weight, regularization)
+        return ridge_norm_of_features(part, vectors, weight, regularization)
     if method == "fourier":
         gamma = max(resolved_bandwidth(predictions, "rbf", bandwidth), SMALLEST_BANDWIDTH)
         frequencies = rng.standard_normal(size=(n_components, points.shape[1])) / gamma
 
         def features(rows):
-            waves = fourier_features(points[rows], frequencies)
+            waves = fourier_features(part(rows), frequencies)
             return waves if kernel == "rbf" else np.hstack([points[rows], waves])
 
         return ridge_norm_of_features(features, vectors, weight, regularization)
-    function = _conditional_kernel(predictions, kernel, bandwidth)
+    function, points = _conditional_kernel(predictions, kernel, bandwidth), predictions.matrix
     if method == "exact":
         gram = np.array(function(points, points), dtype=np.float64)
         check_finite_kernel(gram)

@@ -1,0 +1,121 @@
+"""Single precision of many classes: not copied, and computed in double precision."""
+
+import tracemalloc
+from functools import cache, partial
+
+import numpy as np
+import pytest
+
+from skcalib._inputs.checks import check_predictions
+from skcalib._numerics.median_distance import MOST_POINTS, median_distance
+from skcalib._numerics.proper import PROPER_LOSSES
+from skcalib._redraw import draw_labels
+from skcalib.metrics import (
+    conditional_kernel_calibration_error,
+    expected_calibration_error,
+    smooth_calibration_error,
+)
+from skcalib.recalibration import TemperatureRecalibrator
+
+
+@cache
+def problem(n, n_classes):
+    """Labels, and probabilities in single precision."""
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.full(n_classes, 0.3), size=n).astype(np.float32)
+    return rng.integers(n_classes, size=n), proba
+
+
+def checked(label, proba):
+    return check_predictions(label, proba, labels=np.arange(max(2, np.shape(proba)[1])))
+
+
+def test_it_is_kept_and_shares_its_memory():
+    label, proba = problem(50, 4)
+    data = checked(label, proba)
+    assert data.proba.dtype == np.float32
+    assert np.shares_memory(data.proba, proba)
+
+
+def test_two_classes_and_rows_that_are_divided_are_double():
+    label, proba = problem(50, 2)
+    assert checked(label, proba).proba.dtype == np.float64
+    label, proba = problem(50, 4)
+    proba = proba.copy()
+    proba[7] *= 1.0001
+    data = checked(label, proba)
+    assert data.proba.dtype == np.float64
+    expected = proba[7].astype(np.float64) / proba[7].astype(np.float64).sum()
+    np.testing.assert_array_equal(data.proba[7], expected)
+    np.testing.assert_array_equal(data.proba[8], proba[8])
+
+
+def test_what_is_computed_with_is_double():
+    label, proba = problem(50, 4)
+    data = checked(label, proba)
+    double = proba.astype(np.float64)
+    for values in (data.doubles, data.matrix, np.column_stack(list(data.columns()))):
+        assert values.dtype == np.float64
+        np.testing.assert_array_equal(values, double)
+    assert abs(data.simplex.sum(axis=1) - 1).max() < 1e-15
+    np.testing.assert_array_equal(data.proba, proba)  # not changed by the division
+    assert data.confidence().proba.dtype == np.float64
+    problems = [problem for _, problem in [*data.classwise(), *data.top_label()] if problem]
+    assert {problem.proba.dtype for problem in problems} == {np.dtype(np.float64)}
+    assert {given.dtype for given in data.shown(as_matrix=False, as_simplex=False)} == {
+        np.dtype(np.float64)
+    }
+
+
+def test_columns_that_do_not_fit_into_a_block(monkeypatch):
+    monkeypatch.setattr("skcalib._inputs.predictions._COLUMNS", 120)
+    label, proba = problem(50, 7)  # two columns in a block, and one in the last
+    columns = list(checked(label, proba).columns())
+    np.testing.assert_array_equal(columns, proba.T)
+
+
+@pytest.mark.parametrize("score", PROPER_LOSSES)
+def test_losses(score):
+    label, proba = problem(200, 300)  # several blocks of rows
+    expected = PROPER_LOSSES[score](proba.astype(np.float64), label)
+    np.testing.assert_allclose(PROPER_LOSSES[score](proba, label), expected, rtol=1e-14)
+
+
+def test_median_distance_of_a_subset():
+    """Hashes, which decide what the subset is, are those of double precision."""
+    _, proba = problem(MOST_POINTS + 200, 4)
+    weight = np.ones(len(proba))
+    expected = median_distance(proba.astype(np.float64), weight, "euclidean")
+    assert median_distance(proba, weight, "euclidean") == expected
+
+
+def test_drawn_labels():
+    _, proba = problem(300, 40)
+    single, double = (
+        draw_labels(values, 3, np.random.default_rng(0))
+        for values in (proba, proba.astype(np.float64))
+    )
+    np.testing.assert_array_equal(single, double)
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        smooth_calibration_error,
+        partial(expected_calibration_error, multi_class="classwise"),
+        partial(
+            conditional_kernel_calibration_error, method="fourier", n_components=5, bandwidth=0.5
+        ),
+        lambda y, p, labels: TemperatureRecalibrator(labels=labels).fit(p, y),
+    ],
+    ids=["confidence", "classwise", "ckce", "temperature"],
+)
+def test_no_copy_in_double_precision(measure):
+    label, proba = problem(50_000, 100)
+    tracemalloc.start()
+    try:
+        measure(label, proba, labels=np.arange(100))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.5 * proba.nbytes  # a copy in double precision alone takes 2
