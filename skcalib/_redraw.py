@@ -1,15 +1,26 @@
 """Outcomes redrawn from what was predicted, and the batches in which they are drawn."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 # Numbers in the residuals of one batch of draws (32 MB).
 _BATCH = 2**22
 
+# Labels of one block of samples and all draws of a batch, of statistics that are sums over samples;
+# these need no more samples at once.
+_BLOCK = 2**22
+_ENOUGH = 2**14
+
+# How many times as many numbers the sums of a batch may hold.
+_SUMS = 4
+
 # Uniform numbers that are drawn at once: they stay in the cache.
 _CHUNK = 2**16
+
+# With more classes, the class of a uniform number is found by bisection.
+_MANY_CLASSES = 64
 
 
 class Batch(NamedTuple):
@@ -39,20 +50,54 @@ def draw_labels(
     Parameters: proba (n,) for the second of two classes, or (n, K). Returns (n_draws, n) of int32.
     A class of probability 0 is never drawn.
     """
-    label = np.zeros((n_draws, len(proba)), dtype=np.int32)
     if proba.ndim == 2:
-        cumulative = np.cumsum(proba, axis=1, dtype=np.float64)
-        cumulative /= cumulative[:, -1:]  # so that the last possible class reaches exactly 1
-        below = np.ascontiguousarray(cumulative[:, :-1].T)  # (K − 1, n)
+        return np.ascontiguousarray(draw_by_sample(proba, n_draws, generator).T)
+    label = np.empty((n_draws, len(proba)), dtype=np.int32)
     for rows, columns in _chunks(*label.shape):
         part = label[rows, columns]
-        uniform = generator.random(part.shape)
-        if proba.ndim == 1:
-            np.less(uniform, proba[columns], out=part)
-            continue
-        for bound in below:
-            part += uniform >= bound[columns]
+        np.less(generator.random(part.shape), proba[columns], out=part)
     return label
+
+
+def draw_by_sample(
+    proba: np.ndarray,
+    n_draws: int,
+    generator: np.random.Generator | np.random.RandomState,
+    samples: np.ndarray | None = None,
+) -> np.ndarray:
+    """The labels of `draw_labels`, one row for each sample, or for some in their order.
+
+    Of K classes that is drawn whose probability, added to those before it, first exceeds a uniform
+    number. Samples may be drawn in parts, one after another: the labels are the same.
+    """
+    n = len(proba) if samples is None else len(samples)
+    label = np.empty((n, n_draws), dtype=np.int32)
+    per_chunk = max(1, _CHUNK // max(n_draws, proba[0].size))
+    for start in range(0, n, per_chunk):
+        rows = slice(start, start + per_chunk)
+        part = proba[rows if samples is None else samples[rows]]
+        uniform = generator.random(label[rows].shape)
+        if part.ndim == 1:
+            np.less(uniform, part[:, None], out=label[rows])
+            continue
+        bounds = np.cumsum(part, axis=1, dtype=np.float64)
+        bounds /= bounds[:, -1:]  # so that the last possible class reaches exactly 1
+        if bounds.shape[1] > _MANY_CLASSES:
+            for out, own, numbers in zip(label[rows], bounds, uniform, strict=True):
+                out[:] = own.searchsorted(numbers, side="right")
+        else:
+            label[rows] = _count_below(bounds[:, :-1], uniform)
+    return label
+
+
+def _count_below(bounds: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+    """How many of its bounds (m, C) each number (m, R) reaches; C must be less than 256."""
+    count = np.zeros(uniform.shape, dtype=np.uint8)
+    reached = np.empty(uniform.shape, dtype=bool)
+    for bound in bounds.T:
+        np.greater_equal(uniform, bound[:, None], out=reached)
+        count += reached.view(np.uint8)
+    return count
 
 
 def _chunks(n_rows: int, n_columns: int) -> Iterator[tuple[slice, slice]]:
@@ -63,3 +108,61 @@ def _chunks(n_rows: int, n_columns: int) -> Iterator[tuple[slice, slice]]:
     for row in range(0, n_rows, per_chunk):
         for column in range(0, n_columns, _CHUNK):
             yield slice(row, row + per_chunk), slice(column, column + _CHUNK)
+
+
+class SumOverSamples:
+    """A statistic of labels that is a function of sums over samples.
+
+    So no more than a block of the samples is needed at once, with the labels of many draws. What
+    inherits this has `data`, and the four methods that know what the sums are.
+    """
+
+    data: Any
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether the statistic of these data is computed in this way."""
+        return True
+
+    @property
+    def n_sums(self) -> int:
+        """Numbers in the sums of one draw."""
+        raise NotImplementedError
+
+    def start(self, n_draws: int) -> Any:
+        """The sums before the first block."""
+        raise NotImplementedError
+
+    def add(self, sums: Any, rows: np.ndarray, labels: np.ndarray) -> None:
+        """Add labels (m, n_draws) of the samples `rows` (m,) to the sums."""
+        raise NotImplementedError
+
+    def finish(self, sums: Any) -> np.ndarray:
+        """The values (n_draws, …)."""
+        raise NotImplementedError
+
+    @property
+    def numbers_per_draw(self) -> int:
+        return max(min(len(self.data.weight), _ENOUGH), -(-self.n_sums // _SUMS))
+
+    def __call__(self, labels: np.ndarray) -> np.ndarray:
+        """Values (R, …) for R label vectors (R, n)."""
+        sums = self.start(len(labels))
+        for rows in blocks_of_samples(np.arange(labels.shape[1]), len(labels)):
+            self.add(sums, rows, np.ascontiguousarray(labels[:, rows].T))
+        return self.finish(sums)
+
+    def of_redrawn(self, order: np.ndarray, n_draws: int, generator: np.random.Generator) -> Any:
+        """Values (n_draws, …) for labels drawn from the predictions, in this order of them."""
+        sums = self.start(n_draws)
+        for rows in blocks_of_samples(order, n_draws):
+            labels = draw_by_sample(self.data.proba, n_draws, generator, rows)
+            self.add(sums, rows, labels)
+        return self.finish(sums)
+
+
+def blocks_of_samples(order: np.ndarray, n_draws: int) -> Iterator[np.ndarray]:
+    """The samples in this order, in blocks of at most `_BLOCK` labels."""
+    per_block = max(1, _BLOCK // n_draws)
+    for start in range(0, len(order), per_block):
+        yield order[start : start + per_block]

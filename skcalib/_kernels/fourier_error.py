@@ -8,6 +8,8 @@ from sklearn.utils import check_random_state
 
 from .._inputs.constraints import IntegerInterval
 from .._numerics.picked import picked
+from .._numerics.softmax import row_blocks
+from .._redraw import SumOverSamples, blocks_of_samples
 from .._sklearn import StrOptions, validate_parameter_constraints
 from .features import random_frequencies
 from .functions import KERNEL_CONSTRAINTS, KERNELS, resolved_bandwidth
@@ -24,6 +26,9 @@ _BLOCK = 2**14
 
 # Sums of features of all classes that stay in the cache (512 kB) while rows are added.
 _SUMS = 2**17
+
+# Rows of a product of matrices that takes all columns of a thousand classes.
+_FEWEST = 256
 
 # Rounding errors of the sums, next to one term.
 _ROUNDING = 1e-5
@@ -54,7 +59,7 @@ def check_fourier(method, kernel, estimator):
         )
 
 
-class FourierKernelError:
+class FourierKernelError(SumOverSamples):
     """What `SquaredKernelError` is, with ⟨φ(p_i), φ(p_j)⟩ in place of the kernel.
 
     φ holds the cosines and sines of D random frequencies, so that the inner products have the
@@ -97,33 +102,22 @@ class FourierKernelError:
             "n_components": n_components,
             "seed": seed,
         }
-        self.matrix = np.ascontiguousarray(predictions.matrix)
-        n_classes = self.matrix.shape[1]
+        n_classes = len(predictions.classes)
         self.class_kernel = None
-        self.similarity = self.matrix  # M p_i
         if class_kernel is not None:
             self.class_kernel = check_class_kernel(class_kernel, n_classes)
-            self.similarity = self.matrix @ self.class_kernel
-        self.square = np.einsum("nk,nk->n", self.similarity, self.matrix)
-        frequencies = random_frequencies(
+        self.frequencies = random_frequencies(
             KERNELS[kernel], bandwidth, (n_components, n_classes), np.random.default_rng(seed)
         )
         weight = predictions.weight
-        self.pair_weight = pair_weight(weight)
-        self.rows = [slice(i, i + _BLOCK) for i in range(0, len(weight), _BLOCK)]
-        # weights on the scale of 1, which single precision holds
         self.largest = float(weight.max())
-        self.features = np.empty((len(weight), 2 * n_components), dtype=np.float32)
+        is_each_one_sample = predictions.square is None
+        self.pair_weight = (
+            pair_weight(weight) if is_each_one_sample else 1 - predictions.square.sum()
+        )
         self.expected = np.zeros((n_classes, 2 * n_components))
-        for rows in self.rows:
-            phase = self.matrix[rows] @ frequencies.T
-            part = self.features[rows]
-            np.cos(phase, out=part[:, :n_components], casting="same_kind")
-            np.sin(phase, out=part[:, n_components:], casting="same_kind")
-            part *= (weight[rows] / self.largest / np.sqrt(n_components)).astype(np.float32)[
-                :, None
-            ]
-            self.expected += self.matrix[rows].T @ part
+        for rows in blocks_of_samples(np.arange(len(weight)), n_classes):
+            self.expected += self._expected(rows)
 
     @classmethod
     def from_options(cls, predictions, **options):
@@ -141,58 +135,101 @@ class FourierKernelError:
         return FourierKernelError(predictions, **self.options)
 
     @property
-    def numbers_per_draw(self):
-        return len(self.data.weight)
-
-    @property
     def resolution(self):
         """Values that differ by less are equal but for the rounding of single precision."""
         return _ROUNDING * self.data.share_of_one_sample
 
-    def __call__(self, labels):
-        """Values (R,) for R label vectors (R, n)."""
-        at_once = max(1, _SUMS // self.expected.size)
-        parts = [labels[i : i + at_once] for i in range(0, len(labels), at_once)]
-        return np.concatenate([self._values(part) for part in parts])
+    def waves(self, rows):
+        """φ of some samples, times their weights on the scale of 1, (m, 2D) in single precision."""
+        n_components = len(self.frequencies)
+        features = np.empty((len(rows), 2 * n_components), dtype=np.float32)
+        turns_per_unit = self.frequencies.T / (2 * np.pi)
+        for part in row_blocks(len(rows), max(self.expected.shape), fewest=_FEWEST):
+            turns = self._matrix(rows[part]) @ turns_per_unit
+            turns -= np.rint(turns)  # what is left is small enough for single precision
+            phase = (2 * np.pi * turns).astype(np.float32)
+            np.cos(phase, out=features[part, :n_components])
+            np.sin(phase, out=features[part, n_components:])
+        scale = self.data.weight[rows] / self.largest / np.sqrt(n_components)
+        features *= scale.astype(np.float32)[:, None]
+        return features
 
-    def _values(self, labels):
-        gaps = np.repeat(-self.expected[None], len(labels), axis=0)
-        for rows in self.rows:
-            gaps += self._class_sums(labels[:, rows], self.features[rows])
-        return self._of_gaps(gaps, labels)
+    def _matrix(self, rows):
+        """The probabilities of all classes of some samples, in double precision."""
+        proba = self.data.proba[rows]
+        if proba.ndim == 1:
+            return np.column_stack([1 - proba, proba])
+        return proba.astype(np.float64, copy=False)
+
+    def _expected(self, rows):
+        """What the sums by class are expected to be, (K, 2D)."""
+        waves, total = self.waves(rows), np.zeros(self.expected.shape)
+        for part in row_blocks(len(rows), max(total.shape), fewest=_FEWEST):
+            total += self._matrix(rows[part]).T @ waves[part]
+        return total
+
+    @property
+    def n_sums(self):
+        return self.expected.size
+
+    def start(self, n_draws):
+        """Sums of features less what is expected (R, K, 2D), and of what pairs leave out (R,)."""
+        return np.repeat(-self.expected[None], n_draws, axis=0), np.zeros(n_draws)
+
+    def add(self, sums, rows, labels):
+        gaps, diagonal = sums
+        at_once = max(1, _SUMS // self.expected.size)
+        for start in range(0, len(rows), _BLOCK):
+            block = slice(start, start + _BLOCK)
+            waves = self.waves(rows[block])
+            for i in range(0, len(gaps), at_once):
+                gaps[i : i + at_once] += self._class_sums(labels[block, i : i + at_once], waves)
+        if self.estimator == "unbiased":
+            for part in row_blocks(len(rows), max(labels.shape[1], len(self.expected))):
+                diagonal += picked(self._norms(rows[part]), labels[part]).sum(axis=0)
+
+    def finish(self, sums):
+        gaps, diagonal = sums
+        other = gaps if self.class_kernel is None else self.class_kernel @ gaps
+        squares = self.largest**2 * np.einsum("rkd,rkd->r", gaps, other)
+        if self.estimator == "biased":
+            return np.maximum(squares, 0.0)
+        return (squares - diagonal) / self.pair_weight
 
     def of_signs(self, signs):
         """Values (R,) if the residuals of the observed labels are multiplied by signs (R, n)."""
-        label = self.data.label[None]
+        order, label = np.arange(len(self.data.label)), self.data.label[:, None]
         gaps = np.zeros((len(signs), *self.expected.shape))
-        for row, gap in zip(signs, gaps, strict=True):
-            for rows in self.rows:
-                part = self.features[rows] * row[rows, None].astype(np.float32)
-                gap += self._class_sums(label[:, rows], part)[0] - self.matrix[rows].T @ part
-        return self._of_gaps(gaps, label)
+        diagonal = np.zeros(len(signs))
+        for start in range(0, len(order), _BLOCK):
+            rows = order[start : start + _BLOCK]
+            waves, matrix = self.waves(rows), self._matrix(rows)
+            for row, gap in zip(signs, gaps, strict=True):
+                part = waves * row[rows, None].astype(np.float32)
+                gap += self._class_sums(label[rows], part)[0] - matrix.T @ part
+            diagonal += picked(self._norms(rows), label[rows]).sum()
+        return self.finish((gaps, diagonal))
 
     def _class_sums(self, labels, features):
-        """Sums of the feature rows of each class, (R, K, 2D), for labels (R, m)."""
-        (n_draws, m), n_classes = labels.shape, len(self.expected)
-        cell = labels.T + np.arange(0, n_draws * n_classes, n_classes, dtype=np.int32)  # (m, R)
+        """Sums of the feature rows of each class, (R, K, 2D), for labels (m, R)."""
+        (m, n_draws), n_classes = labels.shape, len(self.expected)
+        cell = labels + np.arange(0, n_draws * n_classes, n_classes, dtype=np.int32)
         starts = np.arange(0, m * n_draws + 1, n_draws, dtype=np.int32)
         ones = np.ones(m * n_draws, dtype=np.float32)
         shape = (n_draws * n_classes, m)
         sums = sparse.csc_array((ones, cell.ravel(), starts), shape=shape) @ features
         return sums.reshape(n_draws, n_classes, -1)
 
-    def _of_gaps(self, gaps, labels):
-        other = gaps if self.class_kernel is None else self.class_kernel @ gaps
-        squares = self.largest**2 * np.einsum("rkd,rkd->r", gaps, other)
-        if self.estimator == "biased":
-            return np.maximum(squares, 0.0)
-        return (squares - self._diagonal(labels)) / self.pair_weight
-
-    def _diagonal(self, labels):
-        """Σ_i w_i² r_iᵀ M r_i: the features of a sample have the norm 1."""
-        own = 1.0 if self.class_kernel is None else np.diagonal(self.class_kernel)[labels]
-        norms = own - 2 * picked(self.similarity, labels) + self.square
-        return norms @ self.data.weight**2
+    def _norms(self, rows):
+        """(Σ w²) rᵀ M r of each label of some samples, (m, K): the norm of φ is 1."""
+        matrix = self._matrix(rows)
+        similarity, own = matrix, np.ones(1)
+        if self.class_kernel is not None:
+            similarity, own = matrix @ self.class_kernel, np.diagonal(self.class_kernel)
+        norms = own - 2 * similarity
+        norms += np.einsum("nk,nk->n", similarity, matrix)[:, None]
+        norms *= self.data.squares[rows][:, None]
+        return norms
 
 
 class AnyKernelError:

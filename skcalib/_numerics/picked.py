@@ -4,6 +4,6 @@ import numpy as np
 
 
 def picked(values: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """values[i, labels[r, i]] for values (n, K) in C order and labels (R, n), as (R, n)."""
+    """values[i, labels[i, r]] for values (n, K) in C order and labels (n, R), as (n, R)."""
     n, n_columns = values.shape
-    return np.take(values.reshape(-1), labels + np.arange(0, n * n_columns, n_columns))
+    return np.take(values.reshape(-1), labels + np.arange(0, n * n_columns, n_columns)[:, None])

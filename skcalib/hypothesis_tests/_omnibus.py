@@ -10,14 +10,8 @@ from .._kernels.functions import KERNELS
 from .._kernels.squared_error import SquaredKernelError
 from .._sklearn import validate_parameter_constraints
 from ._base import TIE, is_signed
-from ._residual_sums import (
-    MOST_CELLS,
-    LevelAndSpread,
-    LocalGaps,
-    PooledKernelError,
-    ResidualStatistic,
-    ScoreExcess,
-)
+from ._residual_cells import MOST_CELLS, LocalGaps, PooledKernelError
+from ._residual_sums import LevelAndSpread, ResidualStatistic, ScoreExcess
 
 # Multiplications of the exact kernel error that take about ten seconds.
 _MULTIPLICATIONS = 2e11
@@ -54,6 +48,10 @@ class Omnibus(ResidualStatistic):
         return kinds.get(type(self.components["skce"]), "exact")
 
     @property
+    def adds_up(self) -> bool:
+        return all(getattr(one, "adds_up", False) for one in self.components.values())
+
+    @property
     def numbers_per_draw(self) -> int:
         return max(one.numbers_per_draw for one in self.components.values())
 
@@ -63,6 +61,17 @@ class Omnibus(ResidualStatistic):
 
     def __call__(self, labels):
         return np.column_stack([one(labels) for one in self.components.values()])
+
+    def start(self, n_draws):
+        return {name: one.start(n_draws) for name, one in self.components.items()}
+
+    def add(self, sums, rows, labels):
+        for name, one in self.components.items():
+            one.add(sums[name], rows, labels)
+
+    def finish(self, sums):
+        values = [one.finish(sums[name]) for name, one in self.components.items()]
+        return np.column_stack(values)
 
     def of_signs(self, signs):
         return np.column_stack([one.of_signs(signs) for one in self.components.values()])

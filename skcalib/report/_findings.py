@@ -4,7 +4,8 @@ import numpy as np
 
 from .._inputs.predictions import Predictions
 from ..hypothesis_tests import CalibrationTest
-from ..hypothesis_tests._residual_sums import LevelAndSpread, ResidualCells
+from ..hypothesis_tests._residual_cells import ResidualCells
+from ..hypothesis_tests._residual_sums import LevelAndSpread
 
 LEVEL = 0.05
 
@@ -87,7 +88,7 @@ def _worst_range(predictions: Predictions) -> str:
     else:
         confidence = predictions.confidence()
         what, proba, hit = "confidences", confidence.proba, confidence.label
-    cells = ResidualCells(proba, predictions.weight, hit, _N_RANGES)
+    cells = ResidualCells(proba, predictions.weight, predictions.squares, hit, _N_RANGES)
     gaps = cells.of_hits(hit[None])[0]
     deviation = np.sqrt(cells.variance)
     distance = np.divide(np.abs(gaps), deviation, out=np.zeros_like(gaps), where=deviation > 0)

@@ -12,12 +12,8 @@ from skcalib._redraw import draw_labels
 from skcalib.forecasts import GaussianForecast
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.hypothesis_tests._omnibus import Omnibus, adjusted_p_values
-from skcalib.hypothesis_tests._residual_sums import (
-    LevelAndSpread,
-    LocalGaps,
-    PooledKernelError,
-    ScoreExcess,
-)
+from skcalib.hypothesis_tests._residual_cells import LocalGaps, PooledKernelError
+from skcalib.hypothesis_tests._residual_sums import LevelAndSpread, ScoreExcess
 
 
 def problem(rng, n, n_classes, *, weighted=False, levels=None):

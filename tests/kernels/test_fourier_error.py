@@ -63,7 +63,7 @@ def test_signs_multiply_residuals():
     label, proba = random_problem(rng, 30, 3)
     data = check_predictions(label, proba)
     error = FourierKernelError(data, n_components=5, estimator="biased")
-    features = error.features.astype(float) * error.largest
+    features = error.waves(np.arange(30)).astype(float) * error.largest
     residual = (label[:, None] == np.arange(3)) - data.matrix
     signs = rng.choice([-1.0, 1.0], size=(4, 30))
     expected = [np.sum(((features * row[:, None]).T @ residual) ** 2) for row in signs]
