@@ -6,9 +6,15 @@ import numpy as np
 import pytest
 import scipy
 import sklearn
+from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.utils.fixes import parse_version
 
 from skcalib._numerics.array_api import to_numpy
+from skcalib.metrics import (
+    conditional_kernel_calibration_error,
+    kernel_calibration_error,
+    squared_kernel_calibration_error,
+)
 from skcalib.recalibration import (
     DirichletRecalibrator,
     EnsembleTemperatureRecalibrator,
@@ -243,3 +249,106 @@ def test_everything_else_is_converted(package):
     with sklearn.config_context(array_api_dispatch=False):
         result = TemperatureRecalibrator().fit(package(X), package(y)).predict_proba(package(X))
     assert isinstance(result, np.ndarray)
+
+
+# Kernel errors
+
+
+def multiclass(package, n=150, n_classes=4, binary=False):
+    """Labels, probabilities in the precision of the package, and weights, in arrays of NumPy."""
+    logits, y = problem(n, 2 if binary else n_classes, spread=1.0)
+    weight = np.random.default_rng(2).integers(0, 4, size=n).astype(float)
+    return y, same_precision(softmax(logits), package), weight
+
+
+def on_device(function, package, y, proba, weight=None, **options):
+    weight = None if weight is None else package(weight)
+    return function(package(y), package(proba), sample_weight=weight, **options)
+
+
+def assert_same(function, package, y, proba, weight=None, largest=1.0, **options):
+    """The value is NumPy's up to the tolerance of the largest term."""
+    expected = function(y, proba, sample_weight=weight, **options)
+    value = on_device(function, package, y, proba, weight, **options)
+    assert isinstance(value, float | np.ndarray)
+    np.testing.assert_allclose(value, expected, rtol=0, atol=largest * package.tolerance)
+
+
+KERNEL_OPTIONS = [
+    {},
+    {"estimator": "biased"},
+    {"kernel": "rbf", "bandwidth": 0.3},
+    {"kernel": "exponential", "class_kernel": np.diag([1.0, 2.0, 3.0, 4.0])},
+    {"kernel": "laplacian", "estimator": "linear"},
+    {"kernel": lambda s, t: s @ t.T, "estimator": "block"},
+]
+
+
+@pytest.mark.parametrize("options", KERNEL_OPTIONS, ids=str)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_squared_kernel_calibration_error(options, weighted, package):
+    y, proba, weight = multiclass(package)
+    error = squared_kernel_calibration_error
+    assert_same(error, package, y, proba, weight if weighted else None, largest=2.0, **options)
+
+
+def test_tiles(package, monkeypatch):
+    """The sum over tiles is that over all pairs."""
+    monkeypatch.setattr("skcalib._kernels.gram._TILE_ON_DEVICE", 16)
+    y, proba, weight = multiclass(package, n=50)
+    assert_same(squared_kernel_calibration_error, package, y, proba, weight, largest=2.0)
+
+
+@pytest.mark.parametrize("multi_class", ["confidence", "top-label", "classwise"])
+def test_binary_problems_are_converted(multi_class, package):
+    y, proba, _ = multiclass(package)
+    for error in (squared_kernel_calibration_error, conditional_kernel_calibration_error):
+        assert_same(error, package, y, proba, multi_class=multi_class)
+
+
+def test_kernel_calibration_error(package):
+    y, proba, weight = multiclass(package)
+    expected = kernel_calibration_error(y, proba, sample_weight=weight)
+    value = on_device(kernel_calibration_error, package, y, proba, weight)
+    assert value**2 == pytest.approx(expected**2, abs=2 * package.tolerance)
+
+
+CONDITIONAL_OPTIONS = [
+    {},
+    {"kernel": "linear"},
+    {"kernel": "total-variation", "bandwidth": 0.3},
+    {"method": "fourier", "random_state": 0},
+    {"method": "fourier", "kernel": "rbf", "bandwidth": 0.2, "random_state": 0},
+    {"method": "nystroem"},
+    {"kernel": lambda s, t: s @ t.T},
+]
+
+
+@pytest.mark.parametrize("options", CONDITIONAL_OPTIONS, ids=str)
+@pytest.mark.parametrize("binary", [False, True])
+def test_conditional_kernel_calibration_error(options, binary, package):
+    y, proba, weight = multiclass(package, binary=binary)
+    assert_same(conditional_kernel_calibration_error, package, y, proba, weight, **options)
+
+
+@pytest.mark.parametrize(
+    "function", [squared_kernel_calibration_error, conditional_kernel_calibration_error]
+)
+@pytest.mark.parametrize("method", ["exact"])
+def test_kernel_errors_convert_no_matrix(function, method, package, stays):
+    """With a bandwidth; its median is that of points that are sorted."""
+    y, proba, _ = multiclass(package, n=50)
+    y, proba = package(y), package(proba)
+    options = {"kernel": "rbf", "bandwidth": 0.2, "method": method, "random_state": 0}
+    stays()
+    assert np.isfinite(function(y, proba, **options))
+
+
+def test_scores_of_scikit_learn(package):
+    """They take such arrays themselves, and need no counterpart here."""
+    if parse_version(sklearn.__version__) < parse_version("1.8"):
+        pytest.skip("since scikit-learn 1.8")
+    y, proba, _ = multiclass(package)
+    for score in (log_loss, brier_score_loss):
+        value = score(package(y), package(proba))
+        assert value == pytest.approx(score(y, proba), rel=10 * package.tolerance)

@@ -82,6 +82,7 @@ class DevicePredictions(Predictions):
         return array_namespace(self.proba).stack([1 - self.proba, self.proba], axis=1)
 
     def on_host(self) -> Predictions:
+        """The same in arrays of NumPy."""
         proba = to_numpy(self.proba)
         return Predictions(
             proba.astype(np.float64) if self.is_binary else proba,

@@ -85,6 +85,10 @@ class Predictions:
         """The number of samples, of which a row may stand for several."""
         return len(self.weight)
 
+    def on_host(self) -> "Predictions":
+        """The same in arrays of NumPy."""
+        return self
+
     @property
     def outcome(self) -> np.ndarray:
         """What was observed, and what `redraw` draws anew, (n,)."""

@@ -1,18 +1,22 @@
 """Features whose inner products approximate a kernel."""
 
-import numpy as np
+import math
 
+import numpy as np
+from array_api_compat import array_namespace
+
+from .._numerics.array_api import Array
 from .functions import SMALLEST_BANDWIDTH, Kernel, KernelFamily
 from .gram import gram_diagonal
 
 
-def fourier_features(points: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
+def fourier_features(points: Array, frequencies: Array) -> Array:
     """[cos(ωᵀp), sin(ωᵀp)]/√D, (b, 2D), for frequencies (D, K).
 
     For ω ~ N(0, γ⁻² I) the inner products have the mean exp(−‖s − t‖²/(2γ²)).
     """
-    phase = points @ frequencies.T
-    return np.hstack([np.cos(phase), np.sin(phase)]) / np.sqrt(len(frequencies))
+    xp, phase = array_namespace(points), points @ frequencies.T
+    return xp.concat([xp.cos(phase), xp.sin(phase)], axis=1) / math.sqrt(frequencies.shape[0])
 
 
 def random_frequencies(

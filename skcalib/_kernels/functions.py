@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
-from .._numerics.array_api import Array, distances
+from .._numerics.array_api import Array, distances, to_numpy
 from .._numerics.median_distance import median_distance
 from .._sklearn import Interval, StrOptions
 from .checks import check_kernel
@@ -72,9 +72,8 @@ def resolved_bandwidth(predictions, kernel, bandwidth):
         return bandwidth
     family = KERNELS[kernel]
     scale = family.per_probability if predictions.is_binary else family.scale
-    return median_bandwidth(
-        predictions.proba, predictions.weight, family.metric, scale, predictions.square
-    )
+    points, weight = to_numpy(predictions.proba), to_numpy(predictions.weight)
+    return median_bandwidth(points, weight, family.metric, scale, predictions.square)
 
 
 def median_bandwidth(

@@ -1,35 +1,40 @@
 """Sums over pairs of samples, taken tile by tile."""
 
 import numpy as np
+from array_api_compat import array_namespace
 
+from .._numerics.array_api import Array, column_dots, count_like, doubles, to_numpy
 from .functions import Kernel
 
-# Rows and columns of a tile, whose kernel values take half a megabyte.
-_TILE = 256
+# Rows and columns of a tile, whose kernel values take half a megabyte. A GPU needs more at once.
+_TILE, _TILE_ON_DEVICE = 256, 4096
 
 # Rows and columns of a tile if only entries near its diagonal are needed.
 _SMALL_TILE = 64
 
 
-def gram_pair_sum(kernel: Kernel, points: np.ndarray, mass: np.ndarray) -> np.ndarray:
+def gram_pair_sum(kernel: Kernel, points: Array, mass: Array) -> np.ndarray:
     """Σ_{i≠j} k(points_i, points_j) ⟨mass_i, mass_j⟩ for each of several masses.
 
     Parameters: points (n, K), mass (n, R, C) for R replicates of vectors in C dimensions. Returns
     (R,). The kernel is symmetric: only the tiles on and above the diagonal are computed, one at a
     time. Cost O(n² R C) in matrix products, memory O(tile · (tile + R C)).
     """
-    n, n_replicates, _ = mass.shape
-    flat = mass.reshape(n, -1)
-    total = np.zeros(flat.shape[1])
-    for i in range(0, n, _TILE):
-        rows = slice(i, i + _TILE)
-        for j in range(i, n, _TILE):
-            columns = slice(j, j + _TILE)
-            gram = np.array(kernel(points[rows], points[columns]))
+    xp, (n, n_replicates, _) = array_namespace(points), mass.shape
+    tile = _TILE if isinstance(points, np.ndarray) else _TILE_ON_DEVICE
+    flat = xp.reshape(mass, (n, -1))
+    total = 0.0
+    for i in range(0, n, tile):
+        rows = slice(i, min(i + tile, n))
+        for j in range(i, n, tile):
+            columns = slice(j, min(j + tile, n))
+            gram = xp.asarray(kernel(points[rows, :], points[columns, :]))
             if i == j:
-                np.fill_diagonal(gram, 0.0)
-            total += (1 if i == j else 2) * np.einsum("ij,ij->j", gram @ flat[columns], flat[rows])
-    return total.reshape(n_replicates, -1).sum(axis=1)
+                index = count_like(points, gram.shape[0])
+                gram = xp.where(index[:, None] == index, 0.0, gram)
+            part = column_dots(gram @ flat[columns, :], flat[rows, :])
+            total += (1 if i == j else 2) * doubles(part)
+    return to_numpy(total).reshape(n_replicates, -1).sum(axis=1)
 
 
 def gram_block_sums(
@@ -79,10 +84,8 @@ def gram_quadratic_forms(
     return forms, row_sums
 
 
-def gram_diagonal(kernel: Kernel, points: np.ndarray) -> np.ndarray:
+def gram_diagonal(kernel: Kernel, points: Array) -> Array:
     """k(points_i, points_i), (n,)."""
-    parts = [
-        np.diagonal(kernel(points[i : i + _SMALL_TILE], points[i : i + _SMALL_TILE]))
-        for i in range(0, len(points), _SMALL_TILE)
-    ]
-    return np.concatenate(parts)
+    xp, n = array_namespace(points), points.shape[0]
+    blocks = (points[i : min(i + _SMALL_TILE, n), :] for i in range(0, n, _SMALL_TILE))
+    return xp.concat([xp.linalg.diagonal(xp.asarray(kernel(some, some))) for some in blocks])

@@ -7,6 +7,7 @@ import numpy as np
 
 from .._inputs.arrays import as_array
 from .._inputs.constraints import IntegerInterval
+from .._numerics.array_api import as_type, constant_like, count_like, row_dots, to_numpy
 from .._numerics.laplace import laplace_pair_sum
 from .._sklearn import StrOptions, validate_parameter_constraints
 from .checks import check_finite_kernel, check_semidefinite
@@ -35,6 +36,7 @@ ESTIMATOR_CONSTRAINTS: dict = {
 class SquaredKernelError:
     """The squared kernel calibration error as a function of the labels of given predictions.
 
+    Predictions stay where they live, if all pairs of more than two classes are summed; `data` says.
     What does not depend on the labels is prepared once: a test evaluates many label vectors. With
     the root L of the class kernel, M = L Lᵀ, the term of a pair is h_ij = k(p_i, p_j) ⟨L r_i, L
     r_j⟩; all estimators and tests are sums of such terms, taken by :mod:`skcalib._kernels.gram`.
@@ -64,10 +66,12 @@ class SquaredKernelError:
         estimator="unbiased",
         block_size=None,
     ):
+        if predictions.is_binary or callable(kernel) or estimator not in ("unbiased", "biased"):
+            predictions = predictions.on_host()  # sorted, of a user's function, or cheap
         self.data = predictions
         self.estimator = estimator
-        self.block_size = _block_size(estimator, block_size, len(predictions.weight))
-        weight = predictions.weight
+        weight = to_numpy(predictions.weight)
+        self.block_size = _block_size(estimator, block_size, len(weight))
         if self.block_size is not None:
             n_blocks = len(weight) // self.block_size
             weight = weight[: n_blocks * self.block_size].reshape(n_blocks, self.block_size)
@@ -154,7 +158,7 @@ class SquaredKernelError:
             values = (pairs + diagonal - self._of_single_samples(residual)) / self.pair_weight
         check_finite_kernel(values)
         if is_biased:
-            check_not_negative(values, len(self.data.weight) * diagonal)
+            check_not_negative(values, self.data.weight.shape[0] * diagonal)
             values = np.maximum(values, 0.0)
         return values
 
@@ -175,11 +179,12 @@ class SquaredKernelError:
 
     def weighted_residuals(self, labels):
         """w_i L r_i for R label vectors (R, n): (n, R, K)."""
-        points, weight = self.data.matrix, self.data.weight
-        residual = (labels.T[:, :, None] == np.arange(points.shape[1])).astype(np.float64)
+        points = self.data.matrix
+        is_label = labels.T[:, :, None] == count_like(points, points.shape[1])
+        residual = as_type(is_label, points.dtype)
         residual -= points[:, None, :]
-        residual *= weight[:, None, None]
-        return residual if self.root is None else residual @ self.root
+        residual *= as_type(self.data.weight, points.dtype)[:, None, None]
+        return residual if self.root is None else residual @ constant_like(points, self.root)
 
     def _residuals(self, labels):
         """Weighted residuals: on a line y − p in its order, (R, n), else vectors (n, R, K)."""
@@ -211,8 +216,8 @@ class SquaredKernelError:
     def _diagonal(self, residual):
         """Σ_i w_i² h_ii."""
         if not self.is_on_a_line:
-            norms = np.einsum("nrk,nrk->rn", residual, residual)
-            return norms @ gram_diagonal(self.kernel, self.data.matrix)
+            norms = row_dots(residual, residual)
+            return to_numpy(gram_diagonal(self.kernel, self.data.matrix) @ norms)
         return self.scale * np.einsum("rn,rn->r", residual, residual)
 
 
@@ -287,7 +292,7 @@ def check_not_negative(values, largest):
 
 def check_enough_for_estimator(predictions, estimator, block_size=None):
     """All estimates but the biased one average over pairs of different samples."""
-    n = len(predictions.weight)
+    n = predictions.weight.shape[0]
     if estimator != "biased" and n < 2:
         raise ValueError(
             f"estimator={estimator!r} needs at least 2 samples of positive weight; found 1. Use "

@@ -206,7 +206,14 @@ def overwritten(name: str, array: Array) -> Array:
 
 
 def row_dots(a: Array, b: Array) -> Array:
-    """⟨a_i, b_i⟩ of rows (n, K), (n,)."""
+    """⟨a_i, b_i⟩ of rows (..., n, K), (..., n)."""
     if isinstance(a, np.ndarray):
-        return np.einsum("nk,nk->n", a, b)
+        return np.einsum("...k,...k->...", a, b)
     return array_namespace(a, b).vecdot(a, b)
+
+
+def column_dots(a: Array, b: Array) -> Array:
+    """The same of columns (n, K), (K,)."""
+    if isinstance(a, np.ndarray):
+        return np.einsum("nk,nk->k", a, b)
+    return array_namespace(a, b).sum(a * b, axis=0)

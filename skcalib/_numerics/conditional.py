@@ -10,40 +10,50 @@ n I)⁻¹ and R_ij = ⟨r_i, r_j⟩.
 from collections.abc import Callable
 
 import numpy as np
+from array_api_compat import array_namespace
 from scipy.linalg import cho_factor, cho_solve
+
+from .array_api import Array, count_like
 
 # Rows of features that are held at once.
 _ROWS = 4096
 
 
-def ridge_norm(
-    gram: np.ndarray, vectors: np.ndarray, weight: np.ndarray, regularization: float
-) -> float:
+def ridge_norm(gram: Array, vectors: Array, weight: Array, regularization: float) -> float:
     """‖M‖² from the Gram matrix (n, n), which is overwritten, and vectors (n, C). Cost O(n³)."""
-    root = np.sqrt(weight)[:, None]
+    xp = array_namespace(gram)
+    root = xp.sqrt(weight)[:, None]
     gram *= root
     gram *= root.T
-    gram.flat[:: len(gram) + 1] += regularization
     target = root * vectors
-    factor = cho_factor(gram.T, overwrite_a=True, check_finite=False)  # in the order of LAPACK
-    solution = cho_solve(factor, target)
-    return max(float(np.vdot(solution, target - regularization * solution)), 0.0)
+    solution = _solution(gram.T, regularization, target)  # transposed, in the order of LAPACK
+    return max(float(xp.sum(solution * (target - regularization * solution))), 0.0)
 
 
 def ridge_norm_of_features(
-    features: Callable[[slice], np.ndarray],
-    vectors: Callable[[slice], np.ndarray],
-    weight: np.ndarray,
+    features: Callable[[slice], Array],
+    vectors: Callable[[slice], Array],
+    weight: Array,
     regularization: float,
 ) -> float:
     """‖M‖² from features (b, d) and vectors (b, C) of any rows. Cost O(n d² + d³), memory O(d²)."""
-    second = cross = np.zeros(())
-    for i in range(0, len(weight), _ROWS):
-        rows = slice(i, min(i + _ROWS, len(weight)))
+    second = cross = 0.0
+    for i in range(0, weight.shape[0], _ROWS):
+        rows = slice(i, min(i + _ROWS, weight.shape[0]))
         block = features(rows)
         weighted = weight[rows, None] * block
         second = second + block.T @ weighted
         cross = cross + weighted.T @ vectors(rows)
-    second.flat[:: len(second) + 1] += regularization
-    solution = cho_solve(cho_factor(second, overwrite_a=True, check_finite=False), cross)
-    return float(np.vdot(solution, solution))
+    solution = _solution(second, regularization, cross)
+    return float(array_namespace(solution).sum(solution**2))
+
+
+def _solution(matrix: Array, ridge: float, right: Array) -> Array:
+    """(matrix + ridge I)⁻¹ right of a semi-definite matrix, which is overwritten."""
+    if isinstance(matrix, np.ndarray):
+        np.einsum("ii->i", matrix)[:] += ridge
+        factor = cho_factor(matrix, overwrite_a=True, check_finite=False)
+        return cho_solve(factor, right)
+    xp = array_namespace(matrix)
+    index = count_like(matrix, matrix.shape[0])
+    return xp.linalg.solve(xp.where(index[:, None] == index, matrix + ridge, matrix), right)

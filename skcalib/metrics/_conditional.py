@@ -5,6 +5,7 @@ from functools import partial
 from numbers import Real
 
 import numpy as np
+from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgError
 from sklearn.exceptions import ConvergenceWarning
@@ -27,6 +28,7 @@ from .._kernels.functions import (
     resolved_bandwidth,
 )
 from .._kernels.squared_error import SquaredKernelError
+from .._numerics.array_api import constant_like, count_like, doubles
 from .._numerics.conditional import ridge_norm, ridge_norm_of_features
 from .._sklearn import Interval, StrOptions, validate_params
 from .._types import Label, RandomState
@@ -64,34 +66,40 @@ def _conditional_kernel(predictions, kernel, bandwidth):
 def _conditional_kernel_calibration_error(
     predictions: Predictions, kernel, bandwidth, regularization, method, n_components, rng
 ) -> float:
+    if callable(kernel) or method == "nystroem":  # a user's function, or a search for pivots
+        predictions = predictions.on_host()
     label, weight = predictions.label, predictions.weight
     points = predictions.matrix if predictions.is_binary else predictions.proba
+    classes, xp = count_like(points, points.shape[1]), array_namespace(points)
     if regularization is None:
-        regularization = len(weight) ** -0.25
+        regularization = weight.shape[0] ** -0.25
 
     def part(rows):
         """p in double precision, (b, K)."""
-        return points[rows].astype(np.float64, copy=False)
+        return doubles(points[rows, :])
 
     def vectors(rows):
         """e_y − p, (b, K)."""
-        return (label[rows, None] == np.arange(points.shape[1])) - part(rows)
+        return doubles(label[rows, None] == classes) - part(rows)
 
     if kernel == "linear":  # K features; the Gram matrix would cost more and lose digits
         return ridge_norm_of_features(part, vectors, weight, regularization)
     if method == "fourier":
         gamma = max(resolved_bandwidth(predictions, "rbf", bandwidth), SMALLEST_BANDWIDTH)
         frequencies = rng.standard_normal(size=(n_components, points.shape[1])) / gamma
+        frequencies = constant_like(weight, frequencies)
 
         def features(rows):
             waves = fourier_features(part(rows), frequencies)
-            return waves if kernel == "rbf" else np.hstack([points[rows], waves])
+            return waves if kernel == "rbf" else xp.concat([part(rows), waves], axis=1)
 
         return ridge_norm_of_features(features, vectors, weight, regularization)
-    function, points = _conditional_kernel(predictions, kernel, bandwidth), predictions.matrix
+    function = _conditional_kernel(predictions, kernel, bandwidth)
+    points = doubles(predictions.matrix)
     if method == "exact":
-        gram = np.array(function(points, points), dtype=np.float64)
-        check_finite_kernel(gram)
+        gram = doubles(xp.asarray(function(points, points)), copy=True)
+        if callable(kernel):
+            check_finite_kernel(gram)
         try:
             return ridge_norm(gram, vectors(slice(None)), weight, regularization)
         except LinAlgError:
@@ -286,7 +294,12 @@ def conditional_kernel_calibration_error(
     """
     check_fourier_kernel(kernel, method)
     predictions = check_predictions(
-        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+        y_true,
+        y_proba,
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+        labels=labels,
+        in_place=True,
     )
     measure = partial(
         _conditional_kernel_calibration_error,

@@ -30,15 +30,16 @@ from ._reductions import Needs, average_over_reductions
 def _squared_kernel_calibration_error(
     predictions, *, method="exact", n_components=N_COMPONENTS, random_state=None, **options
 ):
-    if len(predictions.weight) < _least_samples(options["estimator"], options["block_size"]):
+    if predictions.weight.shape[0] < _least_samples(options["estimator"], options["block_size"]):
         return np.nan  # there are no pairs
     if method == "fourier":
         seed = check_random_state(random_state).randint(2**31 - 1)
         options.pop("block_size")
+        predictions = predictions.on_host()
         fourier = FourierKernelError(predictions, n_components=n_components, seed=seed, **options)
         return float(fourier(predictions.label[None])[0])
     error = SquaredKernelError(predictions, **options)
-    return float(error(predictions.label[None])[0])
+    return float(error(error.data.label[None, :])[0])
 
 
 def _least_samples(estimator, block_size):
@@ -244,7 +245,12 @@ def squared_kernel_calibration_error(
     0.115...
     """
     predictions = check_predictions(
-        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+        y_true,
+        y_proba,
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+        labels=labels,
+        in_place=True,
     )
     check_enough_for_estimator(predictions, estimator, block_size)
     check_fourier(method, kernel, estimator)
@@ -365,7 +371,12 @@ def kernel_calibration_error(
     0.34...
     """
     predictions = check_predictions(
-        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+        y_true,
+        y_proba,
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+        labels=labels,
+        in_place=True,
     )
     measure = partial(
         _kernel_calibration_error, kernel=kernel, bandwidth=bandwidth, class_kernel=class_kernel

@@ -41,6 +41,7 @@ def average_over_reductions(measure, predictions, multi_class, average, needs=_E
     """
     if predictions.is_binary or multi_class == "canonical":
         return measure(predictions)
+    predictions = predictions.on_host()  # the predicted classes are searched, others sorted
     if multi_class == "confidence":
         return measure(predictions.confidence())
     problems = predictions.top_label() if multi_class == "top-label" else predictions.classwise()
