@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from ._calibration_report import CalibrationReport
 
 _STYLE = """
-.skcalib { --text: #1b1b1b; --soft: #5c5c5c; --line: #d9d9d9; --back: #ffffff; --mark: #0b5cad;
+.skcalib { --text: #1b1b1b; --soft: #5c5c5c; --line: #d0d0d0; --faint: #eaeaea; --back: #ffffff;
+  --mark: #0b5cad;
   color: var(--text); background: var(--back); font: 16px/1.5 system-ui, sans-serif;
   max-width: 60rem; margin: 0 auto; padding: 1rem; }
 @media (prefers-color-scheme: dark) {
-  .skcalib { --text: #ececec; --soft: #a8a8a8; --line: #444444; --back: #161616; --mark: #7fb8f0; }
+  .skcalib { --text: #ececec; --soft: #a8a8a8; --line: #4c4c4c; --faint: #2f2f2f; --back: #161616;
+    --mark: #7fb8f0; }
 }
 .skcalib h1 { font-size: 1.5rem; margin: 0 0 .5rem; }
 .skcalib h2 { font-size: 1.15rem; margin: 1.5rem 0 .5rem; }
@@ -36,14 +38,15 @@ _STYLE = """
 .skcalib td.number { white-space: nowrap; }
 .skcalib .pictures { display: grid; gap: 1rem; margin-top: 1.5rem;
   grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); }
-.skcalib figure { margin: 0; background: #ffffff; color: #1b1b1b; border-radius: .25rem;
-  padding: .5rem; }
+.skcalib figure { margin: 0; padding: .5rem; }
 .skcalib figure svg { display: block; width: 100%; max-width: 34rem; height: auto; margin: auto; }
 .skcalib .audit { color: var(--soft); font-size: .875rem; overflow-wrap: anywhere; }
-@media (max-width: 30rem) { .skcalib table { font-size: .8125rem; }
-  .skcalib th, .skcalib td { padding-right: .5rem; } .skcalib tbody th { min-width: 4rem; }
+@media (max-width: 36rem) { .skcalib table { font-size: .75rem; }
+  .skcalib th, .skcalib td { padding-right: .4rem; } .skcalib tbody th { min-width: 4rem; }
+  .skcalib thead th:first-child { overflow-wrap: anywhere; }
   .skcalib td.number { white-space: normal; } }
-@media print { .skcalib { --text: #000; --soft: #333; --back: #fff; --line: #bbb; max-width: none; }
+@media print { .skcalib { --text: #000; --soft: #333; --line: #bbb; --faint: #e2e2e2; --back: #fff;
+  --mark: #0b5cad; max-width: none; }
   .skcalib figure, .skcalib tr { break-inside: avoid; } .skcalib h2 { break-after: avoid; }
   .skcalib .wide { overflow: visible; } }
 """
@@ -60,8 +63,9 @@ def page(report: "CalibrationReport") -> str:
         "<meta name='viewport' content='width=device-width, initial-scale=1'>\n"
         "<meta name='color-scheme' content='light dark'>\n"
         f"<title>{escape(_heading(report))}</title>\n<style>{_STYLE}body {{ margin: 0; }}\n"
-        "@media (prefers-color-scheme: dark) { body { background: #161616; } }\n</style>\n"
-        f"</head>\n<body>\n<main class='skcalib'>\n{_body(report)}\n</main>\n</body>\n</html>\n"
+        "@media screen and (prefers-color-scheme: dark) { body { background: #161616; } }\n"
+        f"</style>\n</head>\n<body>\n<main class='skcalib'>\n{_body(report)}\n</main>\n</body>\n"
+        "</html>\n"
     )
 
 

@@ -25,6 +25,18 @@ _LEAST_RANGE = 0.5
 
 _SIZE = (4.2, 4.7)
 
+# Colours of figures, and the colours of the page that take their place, be it light or dark: those
+# of its text and of its mark, and for the greys of guide lines and bands its softer ones.
+_TEXT, _MARK = "#010203", "#040506"
+_OF_THE_PAGE = {
+    _TEXT: "currentColor",
+    _MARK: "var(--mark)",
+    "#4c4c4c": "var(--soft)",
+    "#666666": "var(--soft)",
+    "#cccccc": "var(--line)",
+    "#e6e6e6": "var(--faint)",
+}
+
 
 def pictures(predictions: Predictions) -> dict[str, str]:
     """SVG by what it shows; nothing without matplotlib. Each says in words what is to be seen."""
@@ -38,10 +50,13 @@ def pictures(predictions: Predictions) -> dict[str, str]:
     if n > _MOST_DRAWN:
         drawn = predictions.take(np.random.default_rng(0).permutation(n)[:_MOST_DRAWN])
         part = f" (of {_MOST_DRAWN} samples, chosen at random)"
-    figures = [Figure(figsize=_SIZE, layout="constrained") for _ in range(2)]
+    with _colours_of_the_page():
+        figures = [Figure(figsize=_SIZE, layout="constrained") for _ in range(2)]
+        reliability = _reliability(drawn, what, figures[0])
+        witness = _witness(predictions, what, figures[1])
     return {
-        f"How often each {what} came true{part}": _reliability(drawn, what, figures[0]),
-        "Where, and in which direction, the model errs": _witness(predictions, what, figures[1]),
+        f"How often each {what} came true{part}": reliability,
+        "Where, and in which direction, the model errs": witness,
     }
 
 
@@ -55,10 +70,15 @@ def forecast_pictures(data: ForecastData) -> dict[str, str]:
     if data.n_samples > _MOST_DRAWN:
         data = data.take(np.random.default_rng(0).permutation(data.n_samples)[:_MOST_DRAWN])
         part = f" (of {_MOST_DRAWN} samples, chosen at random)"
-    figure = Figure(figsize=_SIZE, layout="constrained")
-    display = PITHistogramDisplay.from_predictions(
-        data.value, data.forecast, sample_weight=data.weight, random_state=0, ax=figure.subplots()
-    )
+    with _colours_of_the_page():
+        figure = Figure(figsize=_SIZE, layout="constrained")
+        display = PITHistogramDisplay.from_predictions(
+            data.value,
+            data.forecast,
+            sample_weight=data.weight,
+            random_state=0,
+            ax=figure.subplots(),
+        )
     heights = ", ".join(f"{height:.2g}" for height in display.density)
     words = (
         f"The {len(display.density)} bars, from outcomes that are lower than forecast to outcomes "
@@ -149,13 +169,31 @@ def _quantiles(predictions: Predictions) -> np.ndarray:
     return np.unique(predictions.proba[order][rows])
 
 
+def _colours_of_the_page() -> Any:
+    """A context in which figures are drawn without a background, in colours for `_svg`."""
+    from cycler import cycler
+    from matplotlib import rc_context
+
+    texts = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+    backgrounds = ("figure.facecolor", "axes.facecolor")
+    return rc_context(
+        {
+            **dict.fromkeys(texts, _TEXT),
+            **dict.fromkeys(backgrounds, "none"),
+            "axes.prop_cycle": cycler(color=[_MARK]),
+        }
+    )
+
+
 def _svg(figure: Any, name: str, words: str) -> str:
     """The figure without the head of an SVG file, with its words; no two have the same ids."""
     from matplotlib import rc_context
 
     file = io.StringIO()
     with rc_context({"svg.fonttype": "path", "svg.hashsalt": "skcalib"}):
-        figure.savefig(file, format="svg", metadata={"Date": None})
+        figure.savefig(file, format="svg", facecolor="none", metadata={"Date": None})
     svg = re.sub(r"^.*?(?=<svg)", "", file.getvalue(), count=1, flags=re.DOTALL)
     svg = re.sub(r'( id="|url\(#|href="#)', rf"\1{name}-", svg)
+    for colour, of_the_page in _OF_THE_PAGE.items():
+        svg = svg.replace(colour, of_the_page)
     return svg.replace("<svg", f'<svg role="img" aria-label="{escape(words)}"', 1)

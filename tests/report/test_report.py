@@ -1,10 +1,12 @@
 """The report shows the numbers of the metrics and gives the advice that they call for."""
 
 import json
+import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from oracles import brier_score
@@ -486,6 +488,30 @@ def test_page_is_self_contained_and_safe(tmp_path):
     assert report._repr_html_().count("<table>") == 3
     assert page.tags.count("svg") == 2
     assert len(set(page.ids)) == len(page.ids)
+
+
+def test_pictures_take_the_colours_of_the_page():
+    label, proba = random_problem(np.random.default_rng(0), 100)
+    forecast = proba + 0.1, np.full(100, 0.1)
+    with plt.style.context("dark_background"):
+        html = calibration_report(label, proba, random_state=0).to_html()
+        html += calibration_report(proba, forecast, random_state=0).to_html()
+    pictures = re.findall(r"<svg.*?</svg>", html, re.DOTALL)
+    assert len(pictures) == 3
+    used = set()
+    for svg in pictures:
+        used |= set(re.findall(r"(?:fill|stroke): ([^;\"]+)", svg))
+    assert used == {
+        "none",
+        "currentColor",
+        "var(--mark)",
+        "var(--soft)",
+        "var(--line)",
+        "var(--faint)",
+        "#808080",  # translucent
+    }
+    for name in ("mark", "soft", "line", "faint"):
+        assert html.count(f"--{name}: ") == 2 * 3  # light, dark and print of two pages
 
 
 def test_words_say_what_the_pictures_show():
