@@ -19,7 +19,7 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 from skcalib import datasets, display
-from skcalib.hypothesis_tests import CalibrationTest
+from skcalib.hypothesis_tests import CalibrationTest, SequentialCalibrationTest
 
 WIDTHS = (2.2, 4.0, 8.0)
 
@@ -178,6 +178,19 @@ def _null_distribution(statistic, ratio):
     return draw
 
 
+def _sequential(width):
+    ax = _axes(width, 2.5 if width > 3 else 4)
+    for name, drift in {"site A": 1.0, "site B, updated": 1.6}.items():
+        test = SequentialCalibrationTest(labels=[0, 1])
+        for week in range(12):
+            label, proba = datasets.make_temperature_family(
+                200, inverse_temperature=1.0 if week < 6 else drift, random_state=week
+            )
+            test.partial_fit(proba, label)
+        drawn = display.SequentialTestDisplay.from_test(test, name=name, ax=ax)
+    return drawn.figure_
+
+
 def _comparison(**options):
     def draw(width):
         label, _ = two_classes(n=60)
@@ -240,6 +253,7 @@ FIGURES = {
     "reliability_classes": _classes,
     "reliability_subgroups": _subgroups,
     "score_plane": _score_plane,
+    "sequential_test": _sequential,
     "simplex": _simplex,
     "witness": _witness((None, two_classes())),
     "witness_two_models": _witness(

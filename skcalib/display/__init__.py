@@ -9,6 +9,7 @@ from ._quantile_reliability import QuantileReliabilityDisplay
 from ._reliability import ReliabilityDisplay
 from ._reliability_curve import ReliabilityCurve
 from ._score_decomposition import ScoreDecompositionDisplay
+from ._sequential_test import SequentialTestDisplay
 from ._simplex import SimplexDisplay
 from ._witness import WitnessDisplay
 
@@ -22,6 +23,7 @@ __all__ = [
     "ReliabilityCurve",
     "ReliabilityDisplay",
     "ScoreDecompositionDisplay",
+    "SequentialTestDisplay",
     "SimplexDisplay",
     "WitnessDisplay",
 ]

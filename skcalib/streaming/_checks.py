@@ -9,6 +9,9 @@ from .._inputs.arrays import as_array, check_same_length
 # Sums of equal weights agree up to this.
 _ROUNDING = 1e-9
 
+# Decimals in single precision are at most that far from themselves.
+_SINGLE = 2.0**-24
+
 
 def check_counts(count: Any, n: int) -> np.ndarray:
     """Numbers of samples of n rows, none negative and not all 0."""
@@ -107,6 +110,17 @@ def check_alike(state: Any, other: Any) -> None:
         )
 
 
+def check_equal_weights(state: Any, what: str) -> None:
+    """Of samples of equal weight the number is enough; of others only sums are known."""
+    smallest, largest = state._extremes
+    if largest > smallest * (1 + _ROUNDING):
+        raise ValueError(
+            f"{what} need equal weights, as single weights are not kept; found weights from "
+            f"{smallest:g} to {largest:g}. Update a state without weights, or keep a part of the "
+            "samples themselves."
+        )
+
+
 def check_can_be_tested(state: Any) -> None:
     """The test draws labels from points of the grid, which must be the predictions themselves."""
     check_not_empty(state)
@@ -116,13 +130,7 @@ def check_can_be_tested(state: Any) -> None:
             f"found {len(state.classes)} classes. Test state.confidence(), or one of "
             "state.classwise() and state.top_label()."
         )
-    smallest, largest = state._extremes
-    if largest > smallest * (1 + _ROUNDING):
-        raise ValueError(
-            "A test of a state needs equal weights, as it draws numbers of events; found weights "
-            f"from {smallest:g} to {largest:g}. Update a state without weights, or test the "
-            "samples themselves."
-        )
+    check_equal_weights(state, "Tests of a state")
     if state.largest_move > _SINGLE:
         raise ValueError(
             "A test of a state needs predictions on its grid, from which it draws labels; found "
@@ -130,7 +138,3 @@ def check_can_be_tested(state: Any) -> None:
             f"where they are made, as numpy.round(p, {state._options['decimals']}) does, and use "
             "and test the rounded ones, or test a sample of the rows."
         )
-
-
-# Decimals in single precision are at most that far from themselves.
-_SINGLE = 2.0**-24

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from .._inputs.predictions import Predictions
 from .._numerics.grid import grid, nearest_on_grid
@@ -194,3 +195,15 @@ class CountedPredictions(Predictions):
         """Some of the rows; their weights sum to 1 again."""
         taken = super().take(rows)
         return replace(self, **vars(taken) | {"size": self.size[rows]})
+
+
+def sample_rows(count: np.ndarray, n: int, random_state: Any) -> np.ndarray:
+    """For each of n samples, drawn without replacement, its row; rows stand for several samples.
+
+    In random order, unless all samples are drawn.
+    """
+    if n == count.sum():
+        return np.repeat(np.arange(len(count)), count)
+    seed = check_random_state(random_state).randint(2**31 - 1)
+    place = np.random.default_rng(seed).choice(int(count.sum()), n, replace=False)
+    return np.searchsorted(np.cumsum(count), place, side="right")
