@@ -16,13 +16,11 @@ from .._inputs.weights import check_sample_weight
 from .._kernels.functions import KERNELS
 from .._sklearn import Interval, StrOptions, num_samples, validate_params
 from .._types import RandomState
-from .._types import RandomState
 from ._arrow import from_table, to_table
 from ._checks import (
     check_alike,
     check_by_as_before,
     check_counts,
-    check_equal_weights,
     check_equal_weights,
     check_has_classes,
     check_not_empty,
@@ -30,7 +28,7 @@ from ._checks import (
 )
 from ._evaluate import Evaluation, evaluated
 from ._fourier import FourierSums
-from ._problems import CountedPredictions, Problems, Rows, sample_rows, sample_rows
+from ._problems import CountedPredictions, Problems, Rows, sample_rows
 
 # Entries of a block (rows, K) of probabilities that are looked up at once.
 _BLOCK = 2**20
@@ -326,41 +324,6 @@ class CalibrationState:
         state = self if self.is_binary else self.confidence()
         rows = state._rows()
         return rows.classes[rows.label], rows.proba, rows.weight * state.total_weight
-
-    def sample(
-        self, n_samples: int | None = None, *, random_state: RandomState = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Single samples, for what needs them: intervals, the report, recalibrators.
-
-        Parameters
-        ----------
-        n_samples : int, default=None
-            How many are drawn at random without replacement; all by default, and if there are not
-            more.
-
-        random_state : int, RandomState instance or None, default=None
-            Seed of the draw.
-
-        Returns
-        -------
-        y_true : ndarray of shape (n_samples,)
-            Labels; of more than two classes, whether the predicted class was right.
-
-        y_proba : ndarray of shape (n_samples,)
-            Probabilities of the last class, or confidences, at points of the grid.
-
-        Raises
-        ------
-        ValueError
-            If the weights differ.
-        """
-        check_not_empty(self)
-        check_equal_weights(self, "Single samples of a state")
-        state = self if self.is_binary else self.confidence()
-        rows, sums = state._rows(), state._problems["binary"].tally.sums
-        n = state.n_samples if n_samples is None else min(n_samples, state.n_samples)
-        drawn = sample_rows(sums.samples, n, random_state)
-        return rows.classes[rows.label[drawn]], rows.proba[drawn]
 
     def sample(
         self, n_samples: int | None = None, *, random_state: RandomState = None
