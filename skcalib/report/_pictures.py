@@ -174,15 +174,12 @@ def _colours_of_the_page() -> Any:
     from cycler import cycler
     from matplotlib import rc_context
 
-    texts = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
-    backgrounds = ("figure.facecolor", "axes.facecolor")
-    return rc_context(
-        {
-            **dict.fromkeys(texts, _TEXT),
-            **dict.fromkeys(backgrounds, "none"),
-            "axes.prop_cycle": cycler(color=[_MARK]),
-        }
-    )
+    settings: dict[Any, Any] = {"axes.prop_cycle": cycler(color=[_MARK])}
+    for name in ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"):
+        settings[name] = _TEXT
+    for name in ("figure.facecolor", "axes.facecolor"):
+        settings[name] = "none"
+    return rc_context(settings)
 
 
 def _svg(figure: Any, name: str, words: str) -> str:
