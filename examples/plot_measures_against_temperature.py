@@ -52,33 +52,56 @@ for name, values in curves.items():
     print(f"{name:20}", *(f"{values[k]:7.4f}" for k in shown))
 
 # %%
-# The figure
-# ----------
-# Left: the measures of the paper's Figure 2, with 20 bins. Right: the lower distance and the
-# interval calibration error, between which the distance of the sample lies, whatever the features
-# that the model saw; and two measures that the paper does not have.
+# The paper's figure
+# ------------------
+# With 20 bins, as there. The paper draws shifts of the bins and pairs of samples at random, where
+# the surrogate and the Laplace kernel error are exact here.
 
-figure, axes = plt.subplots(1, 2, figsize=(10, 4.5), layout="constrained", sharey=True)
-left = {
-    "binned + width": "C3--",
-    "binned": "C3",
-    "surrogate interval": "C0",
-    "Laplace kernel": "C2",
-    "smooth": "C1",
-}
-right = {"cumulative": "C5", "interval": "C0", "smooth ECE": "C4", "lower distance": "C0:"}
-for ax, styles in zip(axes, (left, right), strict=True):
-    for name, style in styles.items():
-        ax.plot(temperatures, curves[name], style, label=name)
-    ax.axvline(1, color="0.6", linewidth=1, zorder=0)
-    ax.set(xscale="log", xlabel="temperature", ylim=(0, 0.42))
-axes[1].fill_between(
-    temperatures, curves["lower distance"], curves["interval"], alpha=0.2, label="the distance"
+
+def draw(ax, styles):
+    for name, (style, color) in styles.items():
+        line = {"color": color, "markevery": 4, "markersize": 5}
+        ax.plot(temperatures, curves[name], style, label=name, **line)
+    ax.axvline(1, color="0.7", linewidth=1, zorder=0)
+    ax.set(xscale="log", xlabel="temperature", ylabel="calibration error", ylim=(0, 0.31))
+    ax.set_xlim(temperatures[0], temperatures[-1])
+
+
+figure, ax = plt.subplots(figsize=(6.4, 4.8), layout="constrained")
+draw(
+    ax,
+    {
+        "binned + width": ("--", "0.4"),
+        "binned": ("-", "0.4"),
+        "surrogate interval": ("s-", "#1f4e9c"),
+        "Laplace kernel": ("^-", "#d95f02"),
+        "smooth": ("o-", "black"),
+    },
 )
-axes[0].set(title="Figure 2 of the paper", ylabel="calibration error")
-axes[1].set(title="the bracket on the distance")
-for ax in axes:
-    ax.legend(loc="upper right", ncols=2)
+ax.set_title("Błasiok et al. (2023), Figure 2")
+figure.legend(loc="outside lower center", ncols=3, frameon=False)
+plt.show()
+
+# %%
+# The bracket on the distance
+# ---------------------------
+# The distance of the sample lies between the lower distance and the interval calibration error,
+# whatever the features that the model saw. Two measures that the paper does not compute are beside
+# it.
+
+figure, ax = plt.subplots(figsize=(6.4, 4.8), layout="constrained")
+bracket = (curves["lower distance"], curves["interval"])
+ax.fill_between(temperatures, *bracket, color="#c6dbef", label="the distance")
+draw(
+    ax,
+    {
+        "interval": ("s-", "#1f4e9c"),
+        "smooth ECE": ("^-", "#d95f02"),
+        "cumulative": ("-", "0.4"),
+        "lower distance": ("o-", "black"),
+    },
+)
+figure.legend(loc="outside lower center", ncols=3, frameon=False)
 plt.show()
 
 # %%
