@@ -1,8 +1,11 @@
 """Sums over pairs of samples, taken tile by tile."""
 
-import numpy as np
-from array_api_compat import array_namespace
+from time import perf_counter
 
+import numpy as np
+from array_api_compat import array_namespace, device
+
+from .._inputs.limits import announce
 from .._numerics.array_api import Array, column_dots, count_like, doubles, to_numpy
 from .functions import Kernel
 
@@ -23,7 +26,7 @@ def gram_pair_sum(kernel: Kernel, points: Array, mass: Array) -> np.ndarray:
     xp, (n, n_replicates, _) = array_namespace(points), mass.shape
     tile = _TILE if isinstance(points, np.ndarray) else _TILE_ON_DEVICE
     flat = xp.reshape(mass, (n, -1))
-    total = 0.0
+    total, start = 0.0, perf_counter()
     for i in range(0, n, tile):
         rows = slice(i, min(i + tile, n))
         for j in range(i, n, tile):
@@ -34,7 +37,30 @@ def gram_pair_sum(kernel: Kernel, points: Array, mass: Array) -> np.ndarray:
                 gram = xp.where(index[:, None] == index, 0.0, gram)
             part = column_dots(gram @ flat[columns, :], flat[rows, :])
             total += (1 if i == j else 2) * doubles(part)
+        if i == 0:
+            announce_pairs(n, (perf_counter() - start) * (n / tile + 1) / 2)
     return to_numpy(total).reshape(n_replicates, -1).sum(axis=1)
+
+
+def announce_pairs(n: int, seconds: float) -> None:
+    """Warn that sums over all pairs of n samples take long."""
+    announce(
+        seconds,
+        f"A sum over all pairs of {n} samples",
+        "Pass a random subsample of the rows, or method='fourier' or estimator='block' to a "
+        "function that takes them: these need linear or little time.",
+    )
+
+
+def gram_matrix(kernel: Kernel, points: Array) -> Array:
+    """All kernel values in double precision, (n, n). No other array is as large."""
+    xp, n = array_namespace(points), points.shape[0]
+    tile = _TILE if isinstance(points, np.ndarray) else _TILE_ON_DEVICE
+    gram = xp.empty((n, n), dtype=xp.float64, device=device(points))
+    for i in range(0, n, tile):
+        rows = slice(i, min(i + tile, n))
+        gram[rows, :] = doubles(xp.asarray(kernel(points[rows, :], points)))
+    return gram
 
 
 def gram_block_sums(
@@ -69,7 +95,7 @@ def gram_quadratic_forms(
     Parameters: points (n, K), mass (n, C), vectors (n, R). Returns (R,) and (n,). Cost O(n² (C +
     R)), memory O(tile · (tile + R)).
     """
-    n = len(points)
+    n, start = len(points), perf_counter()
     forms, row_sums = np.zeros(vectors.shape[1]), np.zeros(n)
     for i in range(0, n, _TILE):
         rows = slice(i, i + _TILE)
@@ -81,6 +107,8 @@ def gram_quadratic_forms(
                 row_sums[columns] += h.sum(axis=0)
             product = np.einsum("ij,ij->j", h @ vectors[columns], vectors[rows])
             forms += product if i == j else 2 * product
+        if i == 0:
+            announce_pairs(n, (perf_counter() - start) * (n / _TILE + 1) / 2)
     return forms, row_sums
 
 

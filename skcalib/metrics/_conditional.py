@@ -17,6 +17,7 @@ from .._inputs.constraints import (
     METRIC_CONSTRAINTS,
     IntegerInterval,
 )
+from .._inputs.limits import announce, check_memory
 from .._inputs.predictions import Predictions
 from .._kernels.checks import check_finite_kernel, check_semidefinite
 from .._kernels.features import fourier_features, pivoted_cholesky
@@ -27,6 +28,7 @@ from .._kernels.functions import (
     kernel_function,
     resolved_bandwidth,
 )
+from .._kernels.gram import gram_matrix
 from .._kernels.squared_error import SquaredKernelError
 from .._numerics.array_api import constant_like, count_like, doubles
 from .._numerics.conditional import ridge_norm, ridge_norm_of_features
@@ -44,6 +46,9 @@ _CONSTRAINTS: dict = (
 
 # "nystroem" adds pivots until its error is certainly below this share of the value.
 _RELATIVE_ERROR = 1e-3
+
+# Seconds that a core takes for n³ operations of "exact", divided by n³.
+_SECONDS = 1.5e-11
 
 
 def _linear(s, t):
@@ -94,16 +99,18 @@ def _conditional_kernel_calibration_error(
             return waves if kernel == "rbf" else xp.concat([part(rows), waves], axis=1)
 
         return ridge_norm_of_features(features, vectors, weight, regularization)
+    if method == "exact":
+        check_matrix(points)
     function = _conditional_kernel(predictions, kernel, bandwidth)
     points = doubles(predictions.matrix)
     if method == "exact":
-        gram = doubles(xp.asarray(function(points, points)), copy=True)
+        gram = gram_matrix(function, points)
         if callable(kernel):
             check_finite_kernel(gram)
         try:
             return ridge_norm(gram, vectors(slice(None)), weight, regularization)
         except LinAlgError:
-            check_semidefinite(np.array(function(points, points), dtype=np.float64), "kernel")
+            check_semidefinite(gram_matrix(function, points), "kernel")
             raise
     return _nystroem(function, points, vectors, weight, regularization, n_components)
 
@@ -267,7 +274,7 @@ def conditional_kernel_calibration_error(
     w_i \|r_i - M \phi(p_i)\|^2 + \lambda \|M\|^2`, which is the definition for weights
     :math:`w_i`.
 
-    "exact" solves with a Cholesky factor: :math:`O(n^3)` time, and memory for two n × n matrices.
+    "exact" solves with a Cholesky factor: :math:`O(n^3)` time, and memory for an n × n matrix.
     "fourier" has d = K + 2D features for D frequencies and sums over blocks of rows: :math:`O(n d^2
     + d^3)` time and :math:`O(d^2)` memory beside the data. The error of the value falls like
     :math:`D^{-1/2}`. "nystroem" has d chosen predictions (pivots of a Cholesky factorisation),
@@ -430,6 +437,15 @@ def check_fourier_kernel(kernel, method):
             "method='fourier' needs kernel='linear-rbf', 'rbf' or 'linear'; found "
             f"kernel={kernel!r}. Use method='nystroem', which takes any kernel."
         )
+
+
+def check_matrix(points):
+    """The exact error takes a matrix of all pairs of samples (n, n), and solves with it."""
+    n, what = points.shape[0], "method='exact'"
+    remedy = "Pass method='fourier' or 'nystroem', or a random subsample of the rows."
+    if isinstance(points, np.ndarray):
+        check_memory(8.0 * n**2, what, remedy)
+    announce(_SECONDS * n**3, what, remedy)
 
 
 def check_two_samples(predictions):

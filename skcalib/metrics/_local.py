@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from .._inputs.arrays import as_array, numbers_of_objects
 from .._inputs.constraints import IntegerInterval
+from .._inputs.limits import announce
 from .._kernels.functions import (
     KERNEL_CONSTRAINTS,
     KERNELS,
@@ -155,7 +157,7 @@ def _local_calibration(data: ForecastData, places: Places, drawn: list[PitLaw]) 
     mean = (law.start + law.stop) / 2
     width = law.stop - law.start
     rows = max(1, _BLOCK // max(gaps.width, len(weight)))
-    parts = []
+    parts, start = [], perf_counter()
     for first in range(0, len(query), rows):
         local = _local_weights(kernel, query[first : first + rows], points, weight)
         square, debiased = gaps.squares(local)
@@ -167,6 +169,12 @@ def _local_calibration(data: ForecastData, places: Places, drawn: list[PitLaw]) 
         p_value = np.where(np.isnan(debiased), np.nan, (1 + exceeds) / (1 + len(null)))
         size = np.where(np.isnan(share), 0.0, 1 / share)
         parts.append([np.sqrt(square), debiased, centre - 0.5, spread, size, p_value])
+        if first == 0:
+            announce(
+                (perf_counter() - start) * len(query) / rows,
+                f"Local calibration at {len(query)} query points",
+                "Pass fewer points as query: a thousand samples, drawn at random, tell much.",
+            )
     return np.concatenate(parts, axis=1)
 
 

@@ -1,0 +1,133 @@
+"""Memory and time are judged before a computation starts."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import EfficiencyWarning
+
+from skcalib._inputs import limits
+from skcalib._inputs.limits import announce, available_memory, check_memory
+from skcalib.metrics import (
+    conditional_kernel_calibration_error,
+    local_calibration_error,
+    squared_kernel_calibration_error,
+)
+
+
+def problem(n, n_classes=3):
+    rng = np.random.default_rng(0)
+    return np.arange(n) % n_classes, rng.dirichlet(np.ones(n_classes), size=n)
+
+
+@pytest.fixture
+def system(tmp_path, monkeypatch):
+    """Writes the files in which Linux tells of its memory."""
+    monkeypatch.setattr(limits, "_PROC", tmp_path / "proc")
+    monkeypatch.setattr(limits, "_CGROUPS", tmp_path / "cgroup")
+
+    def write(path, text):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text, encoding="utf-8")
+
+    return write
+
+
+def test_memory_of_an_unknown_system_has_no_limit(system):
+    assert available_memory() == np.inf
+    check_memory(1e30, "method='exact'", "Take less.")
+
+
+def test_memory_of_the_machine(system):
+    system("proc/meminfo", "MemTotal: 900 kB\nMemFree: 1 kB\nMemAvailable:   300 kB\n")
+    assert available_memory() == 300 * 1024
+
+
+@pytest.mark.parametrize(
+    ("line", "folder", "limit", "used", "cached"),
+    [
+        ("0::/a/b", "", "memory.max", "memory.current", "inactive_file"),
+        (
+            "4:cpu,memory:/a/b",
+            "memory/",
+            "memory.limit_in_bytes",
+            "memory.usage_in_bytes",
+            "total_inactive_file",
+        ),
+    ],
+    ids=["version 2", "version 1"],
+)
+def test_memory_of_a_container(system, line, folder, limit, used, cached):
+    system("proc/meminfo", "MemAvailable: 300 kB\n")
+    system("proc/self/cgroup", f"7:cpuset:/a/b\n{line}\n")
+    inner, outer = f"cgroup/{folder}a/b/", f"cgroup/{folder}a/"
+    system(inner + limit, "max\n")
+    system(inner + used, "1000\n")
+    assert available_memory() == 300 * 1024
+    system(outer + limit, "9000\n")  # that of the whole group
+    system(outer + used, "5000\n")
+    assert available_memory() == 4000
+    system(outer + "memory.stat", f"anon 1\n{cached} 2000\n")  # given back if it is needed
+    assert available_memory() == 6000
+    system(inner + limit, "3000\n")
+    assert available_memory() == 2000
+    system(inner + used, "3001\n")
+    assert available_memory() == 0
+
+
+def test_what_this_system_has():
+    assert available_memory() > 1e7
+
+
+def test_message_of_memory(monkeypatch):
+    monkeypatch.setattr(limits, "available_memory", lambda: 4e9)
+    check_memory(3e9, "method='exact'", "Take less.")
+    with pytest.raises(MemoryError) as error:
+        check_memory(3.01e12, "method='exact'", "Take less.")
+    assert str(error.value) == (
+        "method='exact' needs 3,010.0 GB of memory; found 4.0 GB available, of which it may take "
+        "75%. Take less."
+    )
+
+
+@pytest.mark.parametrize(("seconds", "time"), [(660, "11 minutes"), (36000, "10.0 hours")])
+def test_message_of_time(seconds, time):
+    with pytest.warns(EfficiencyWarning, match=rf"^All pairs will take some {time}\. Take less\.$"):
+        announce(seconds, "All pairs", "Take less.")
+
+
+def test_short_times_are_not_announced():
+    announce(600, "All pairs", "Take less.")
+
+
+def test_exact_conditional_error_needs_memory(monkeypatch):
+    label, proba = problem(100)
+    monkeypatch.setattr(limits, "available_memory", lambda: 1.9 * 8 * 100**2)
+    conditional_kernel_calibration_error(label, proba)
+    monkeypatch.setattr(limits, "available_memory", lambda: 1.1 * 8 * 100**2)
+    with pytest.raises(MemoryError, match=r"method='exact' .* Pass method='fourier' or 'nystroem'"):
+        conditional_kernel_calibration_error(label, proba)
+    conditional_kernel_calibration_error(label, proba, method="fourier", random_state=0)
+    conditional_kernel_calibration_error(label, proba, kernel="linear")  # needs no such matrix
+
+
+def test_exact_conditional_error_announces_its_time(monkeypatch):
+    monkeypatch.setattr(limits, "LONG", 0)
+    with pytest.warns(EfficiencyWarning, match=r"method='exact' will take .*method='fourier'"):
+        conditional_kernel_calibration_error(*problem(100))
+
+
+def test_sums_over_pairs_announce_their_time(monkeypatch):
+    label, proba = problem(600)  # three rows of tiles
+    squared_kernel_calibration_error(label, proba)
+    monkeypatch.setattr(limits, "LONG", 0)
+    with pytest.warns(EfficiencyWarning, match=r"all pairs of 600 samples .*method='fourier'"):
+        squared_kernel_calibration_error(label, proba)
+
+
+def test_local_error_announces_its_time(monkeypatch):
+    rng = np.random.default_rng(0)
+    feature = rng.normal(size=300)
+    forecast = feature, np.ones(300)
+    monkeypatch.setattr("skcalib.metrics._local._BLOCK", 30_000)  # several blocks
+    monkeypatch.setattr(limits, "LONG", 0)
+    with pytest.warns(EfficiencyWarning, match=r"300 query points .* query"):
+        local_calibration_error(rng.normal(size=300), forecast, given=feature)
