@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import pdist, squareform
 
+from ._inputs.limits import check_memory
 from ._kernels.checks import check_finite_kernel, check_kernel, check_semidefinite
 from ._kernels.functions import KERNELS, kernel_values, median_bandwidth
 from ._sklearn import Interval, StrOptions, validate_parameter_constraints
@@ -219,6 +220,7 @@ class Lipschitz(_Checked):
             yield self.constraints(points, values)
             while True:
                 yield None
+        check_pairs_fit("Lipschitz() of K classes", len(points), 6)
         limit = self.constant * squareform(pdist(points))
         edges = 1 + limit / limit.max()  # SciPy takes what is nearly 0 for no edge
         links = _symmetric(minimum_spanning_tree(edges).toarray() > 0)
@@ -236,6 +238,15 @@ class Lipschitz(_Checked):
                 pairs &= slack <= 0.01 * np.maximum(limit, 0.01 * limit.max())
                 pairs |= links
             pairs |= is_violated & _smallest_of_rows(np.where(is_violated, slack, np.inf))
+
+
+def check_pairs_fit(name, n_points, n_matrices):
+    """Some programs have numbers for all pairs of points."""
+    check_memory(
+        8.0 * n_matrices * n_points**2,
+        f"{name} at {n_points} distinct predictions",
+        "Pass a random subsample of the rows, or predictions rounded to fewer values.",
+    )
 
 
 def _smallest_of_rows(matrix):
@@ -495,6 +506,7 @@ class RKHSBall(_Checked):
     def constraints(self, points: np.ndarray, values: Any) -> list:
         import cvxpy
 
+        check_pairs_fit("RKHSBall()", len(points), 4)
         eigenvalue, vector = check_semidefinite(self._gram(points), "kernel")
         root = vector * np.sqrt(np.maximum(eigenvalue, 0))  # root @ root.T is the Gram matrix
         coordinates = cvxpy.Variable(values.shape)

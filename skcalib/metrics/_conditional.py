@@ -101,6 +101,8 @@ def _conditional_kernel_calibration_error(
         return ridge_norm_of_features(features, vectors, weight, regularization)
     if method == "exact":
         check_matrix(points)
+    elif method == "nystroem":
+        check_features(points, n_components)
     function = _conditional_kernel(predictions, kernel, bandwidth)
     points = doubles(predictions.matrix)
     if method == "exact":
@@ -446,6 +448,15 @@ def check_matrix(points):
     if isinstance(points, np.ndarray):
         check_memory(8.0 * n**2, what, remedy)
     announce(_SECONDS * n**3, what, remedy)
+
+
+def check_features(points, n_components):
+    """With "nystroem" the features of all samples are held."""
+    check_memory(
+        8.0 * len(points) * min(n_components, len(points)),
+        f"method='nystroem' with n_components={n_components}",
+        "Choose fewer components, or pass method='fourier' or a random subsample of the rows.",
+    )
 
 
 def check_two_samples(predictions):

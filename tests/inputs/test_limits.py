@@ -6,10 +6,12 @@ from sklearn.exceptions import EfficiencyWarning
 
 from skcalib._inputs import limits
 from skcalib._inputs.limits import announce, available_memory, check_memory
+from skcalib.function_classes import Bounded, Lipschitz, RKHSBall
 from skcalib.metrics import (
     conditional_kernel_calibration_error,
     local_calibration_error,
     squared_kernel_calibration_error,
+    weighted_calibration_error,
 )
 
 
@@ -107,6 +109,31 @@ def test_exact_conditional_error_needs_memory(monkeypatch):
         conditional_kernel_calibration_error(label, proba)
     conditional_kernel_calibration_error(label, proba, method="fourier", random_state=0)
     conditional_kernel_calibration_error(label, proba, kernel="linear")  # needs no such matrix
+
+
+def test_many_components_need_memory(monkeypatch):
+    label, proba = problem(100)
+    monkeypatch.setattr(limits, "available_memory", lambda: 1.4 * 8 * 100 * 20)
+    options = {"method": "nystroem", "kernel": "rbf", "bandwidth": 1.0, "regularization": 1.0}
+    conditional_kernel_calibration_error(label, proba, n_components=20, **options)
+    with pytest.raises(MemoryError, match=r"n_components=30 needs .* Choose fewer components"):
+        conditional_kernel_calibration_error(label, proba, n_components=30, **options)
+
+
+@pytest.mark.parametrize(
+    ("function_class", "n_matrices"),
+    [(Lipschitz() & Bounded(), 6), (RKHSBall(), 4)],
+    ids=["Lipschitz", "RKHSBall"],
+)
+def test_programs_of_all_pairs_need_memory(function_class, n_matrices, monkeypatch):
+    pytest.importorskip("cvxpy")
+    label, proba = problem(70)
+    least = n_matrices * 8 * 70**2 / limits.SHARE
+    monkeypatch.setattr(limits, "available_memory", lambda: 1.01 * least)
+    weighted_calibration_error(label, proba, function_class=function_class)
+    monkeypatch.setattr(limits, "available_memory", lambda: 0.99 * least)
+    with pytest.raises(MemoryError, match=r"at 70 distinct predictions needs .* subsample"):
+        weighted_calibration_error(label, proba, function_class=function_class)
 
 
 def test_exact_conditional_error_announces_its_time(monkeypatch):
