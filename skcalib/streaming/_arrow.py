@@ -7,9 +7,20 @@ import numpy as np
 
 from .._numerics.grid import grid
 from ._problems import Problems
-from ._tally import Sums, Tally
+from ._tally import Sums, Tally, merged
 
 _KEY = b"skcalib.CalibrationState"
+
+_COLUMNS = (
+    "subgroup",
+    "problem",
+    "class",
+    "probability",
+    "event",
+    "count",
+    "weight",
+    "squared_weight",
+)
 
 
 def to_table(state: Any) -> Any:
@@ -36,11 +47,22 @@ def from_table(cls: type, table: Any) -> Any:
             "table must be one that CalibrationState.to_arrow made, whose schema has metadata; "
             f"found {type(table).__name__} without it. Counts of your own enter by from_counts."
         )
-    columns = {name: table[name].to_numpy() for name in table.column_names}
+    if missing := sorted(set(_COLUMNS) - set(table.column_names)):
+        raise ValueError(
+            f"table must have all columns that CalibrationState.to_arrow made; found none called "
+            f"{missing}. Read all columns of the file."
+        )
+    columns = {name: table[name].to_numpy() for name in _COLUMNS}
+    every = json.loads(metadata[_KEY])
+    place = {kept["subgroup"]: k for k, kept in enumerate(every)}
+    code = np.array([place.get(text, -1) for text in table["subgroup"].to_pylist()], dtype=np.intp)
+    order = np.argsort(code, kind="stable")
+    bounds = np.searchsorted(code[order], np.arange(len(every) + 1))
     states = {}
-    for kept in json.loads(metadata[_KEY]):
+    for kept, start, stop in zip(every, bounds, bounds[1:], strict=False):
         state = cls(kept["labels"], **kept["options"])
-        _restore(state, kept, columns, columns["subgroup"] == kept["subgroup"])
+        own = order[start:stop]
+        _restore(state, kept, {name: values[own] for name, values in columns.items()})
         states[kept["subgroup"]] = state
     whole = states.pop(None)
     whole.subgroups = {_label(json.loads(text)): state for text, state in states.items()}
@@ -92,7 +114,7 @@ def _others(state: Any) -> dict[str, Any]:
     }
 
 
-def _restore(state: Any, kept: dict[str, Any], columns: dict[str, Any], rows: np.ndarray) -> None:
+def _restore(state: Any, kept: dict[str, Any], columns: dict[str, np.ndarray]) -> None:
     if kept["classes"] is None:
         return
     classes = np.empty(len(kept["classes"]), dtype=object)
@@ -103,18 +125,33 @@ def _restore(state: Any, kept: dict[str, Any], columns: dict[str, Any], rows: np
     points = grid(state._options["decimals"])
     for name, problems in state._problems.items():
         known = kept["problems"][name]
-        own = np.flatnonzero(rows & (columns["problem"] == name))
-        cell = np.searchsorted(points, columns["probability"][own])
+        own = np.flatnonzero(columns["problem"] == name)
+        cell = np.searchsorted(points[:-1], columns["probability"][own])
+        _check_unchanged(state, name, columns["count"][own], columns["probability"][own], cell)
         key = 2 * (len(points) * columns["class"][own] + cell) + columns["event"][own]
         weight = np.stack([columns["weight"][own], columns["squared_weight"][own]])
         sums = Sums(key, columns["count"][own], weight if known["is_weighted"] else None)
-        problems.tally = Tally(sums)
+        problems.tally = Tally(merged([sums]))
         problems.moves = np.array(known["moves"])
         problems.largest_moves = np.array(known["largest_moves"])
     if kept["sums"]:
         state._sums.gap = np.array(kept["sums"]["gap"])
         state._sums.own = kept["sums"]["own"]
         state._sums.total = np.array(kept["sums"]["total"])
+
+
+def _check_unchanged(
+    state: Any, name: str, count: np.ndarray, proba: np.ndarray, cell: np.ndarray
+) -> None:
+    """The rows must be those that the metadata are of."""
+    n = state.n_samples * (len(state.classes) if name == "classwise" else 1)
+    is_grid = np.array_equal(grid(state._options["decimals"])[cell], proba)
+    if not is_grid or (count < 1).any() or count.sum() != n:
+        raise ValueError(
+            f"table must hold the rows that CalibrationState.to_arrow made, which count {n} "
+            f"samples of the problem {name!r}; found {count.sum()}, or others. Read the whole "
+            "file, and of one state: merge states that were read, not their tables."
+        )
 
 
 def _text(label: Any) -> str:

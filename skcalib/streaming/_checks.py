@@ -1,10 +1,11 @@
 """What a state refuses."""
 
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from .._inputs.arrays import as_array, check_same_length
+from .._inputs.arrays import as_array, check_same_length, listed
 
 # Sums of equal weights agree up to this.
 _ROUNDING = 1e-9
@@ -13,18 +14,55 @@ _ROUNDING = 1e-9
 _SINGLE = 2.0**-24
 
 
+# Sums of larger counts are not exact in double precision.
+_MOST_SAMPLES = 2**53
+
+# The squares of larger weights, or their sums, overflow.
+_LARGEST_WEIGHT = 1e150
+
+
+def are_empty(*values: Any) -> bool:
+    """Whether a batch holds nothing; arguments that are None do not count."""
+    return all(hasattr(one, "__len__") and len(one) == 0 for one in values if one is not None)
+
+
 def check_counts(count: Any, n: int) -> np.ndarray:
     """Numbers of samples of n rows, none negative and not all 0."""
     counts = as_array(count, "count")
     check_same_length({"y_true": n, "count": len(counts)})
-    is_whole = counts.ndim == 1 and counts.dtype.kind in "iuf" and (counts % 1 == 0).all()
-    if not is_whole or (counts < 0).any() or not counts.any():
+    is_whole = counts.ndim == 1 and counts.dtype.kind in "iuf" and np.isfinite(counts).all()
+    if not is_whole or (counts % 1 != 0).any() or (counts < 0).any() or not counts.any():
         raise ValueError(
             "count must hold the number of samples of each row, whole numbers that are not "
             "negative and not all 0; found others. Pass sums of weights as weight and "
             "squared_weight."
         )
+    if counts.sum(dtype=np.float64) > _MOST_SAMPLES:
+        raise ValueError(
+            f"count must have a sum of at most 2^53, beyond which sums are not exact; found "
+            f"{counts.sum(dtype=np.float64):.3g}. Count less at a time."
+        )
     return counts.astype(np.int64, copy=False)
+
+
+def check_resolution(resolution: Any) -> float:
+    """The step to which probabilities were rounded before."""
+    is_number = isinstance(resolution, Real) and not isinstance(resolution, bool)
+    if not is_number or not 0 <= resolution <= 1:
+        raise ValueError(
+            "resolution must be a number in [0, 1], the step to which the probabilities were "
+            f"rounded; found {resolution!r}. For round(p, 4) it is 1e-4."
+        )
+    return float(resolution)
+
+
+def check_weights_can_be_squared(weight: np.ndarray) -> None:
+    """A state keeps sums of squared weights."""
+    if weight.max() > _LARGEST_WEIGHT:
+        raise ValueError(
+            f"sample_weight must be at most {_LARGEST_WEIGHT:g} for a CalibrationState, which sums "
+            f"squares of weights; found {weight.max():.3g}. Divide all weights by one number."
+        )
 
 
 def check_sums(weight: Any, squared_weight: Any, counts: np.ndarray) -> np.ndarray | None:
@@ -37,13 +75,16 @@ def check_sums(weight: Any, squared_weight: Any, counts: np.ndarray) -> np.ndarr
             f"weight and squared_weight must be given together; found {given} without {missing}. "
             "In SQL they are sum(w) and sum(w * w)."
         )
-    sums = np.stack(
-        [
-            as_array(values, name).astype(np.float64)
-            for name, values in (("weight", weight), ("squared_weight", squared_weight))
-        ]
-    )
-    check_same_length({"count": len(counts), "weight": sums.shape[1]})
+    both = {"weight": as_array(weight, "weight")}
+    both["squared_weight"] = as_array(squared_weight, "squared_weight")
+    check_same_length({"count": len(counts)} | {name: len(one) for name, one in both.items()})
+    for name, values in both.items():
+        if values.ndim != 1 or values.dtype.kind not in "biuf":
+            raise ValueError(
+                f"{name} must hold one number for each row; found type {values.dtype} and shape "
+                f"{values.shape}. Pass a column of sums."
+            )
+    sums = np.stack([values.astype(np.float64) for values in both.values()])
     used = sums[:, counts > 0]
     if not (np.isfinite(used) & (used > 0)).all():
         raise ValueError(
@@ -96,13 +137,18 @@ def check_alike(state: Any, other: Any) -> None:
                 f"States that are merged must have the same {name}; found {value!r} and "
                 f"{other._options[name]!r}. Make both with the same arguments."
             )
-    if state.n_samples == 0 or other.n_samples == 0:
-        return
-    if not np.array_equal(state.classes, other.classes):
+    known = [
+        np.asarray(one._labels if one.classes is None else one.classes)
+        for one in (state, other)
+        if one.classes is not None or one._labels is not None
+    ]
+    if len(known) == 2 and not np.array_equal(*known):
         raise ValueError(
             "States that are merged must have the same classes; found "
-            f"{state.classes.tolist()} and {other.classes.tolist()}. Pass labels to both."
+            f"{listed(known[0])} and {listed(known[1])}. Pass labels to both."
         )
+    if state.n_samples == 0 or other.n_samples == 0:
+        return
     if bool(state.subgroups) != bool(other.subgroups):
         raise ValueError(
             "States that are merged must both have subgroups, or neither; found one with and one "

@@ -88,6 +88,7 @@ class ReducedPredictions(Predictions):
 def evaluated(state: Any, metric: str | Callable, params: dict[str, Any]) -> Evaluation:
     """The value of a metric, and what the grid can have changed."""
     function = _function_of(metric)
+    _check_holds(function, params)
     if entry_of(function) is None:
         y_true, y_proba, weight = state.to_arrays()
         rows = (state if state.is_binary else state.confidence())._rows()
@@ -119,6 +120,16 @@ def _function_of(metric: str | Callable) -> Callable:
             "themselves: compute them of a part of the rows."
         )
     return entry.function if isinstance(metric, str) else metric
+
+
+def _check_holds(function: Callable, params: dict[str, Any]) -> None:
+    """What a state holds is no argument of a metric."""
+    held = {"y_true", "y_proba", "sample_weight", "labels", "pos_label"} & params.keys()
+    if held and entry_of(function) is not None:
+        raise ValueError(
+            f"params must be those that choose how a metric is computed; found {sorted(held)}, "
+            "which the state holds. Leave these out."
+        )
 
 
 def _defaults(function: Callable) -> dict[str, Any]:

@@ -18,13 +18,16 @@ from .._sklearn import Interval, StrOptions, num_samples, validate_params
 from .._types import RandomState
 from ._arrow import from_table, to_table
 from ._checks import (
+    are_empty,
     check_alike,
     check_by_as_before,
     check_counts,
     check_equal_weights,
     check_has_classes,
     check_not_empty,
+    check_resolution,
     check_sums,
+    check_weights_can_be_squared,
 )
 from ._evaluate import Evaluation, evaluated
 from ._fourier import FourierSums
@@ -176,7 +179,7 @@ class CalibrationState:
         *,
         by: Any = None,
     ) -> Self:
-        """Take more samples.
+        """Take more samples; a batch may be empty.
 
         Parameters
         ----------
@@ -199,11 +202,14 @@ class CalibrationState:
         self : object
             The state.
         """
+        if are_empty(y_true, y_proba, sample_weight):
+            return self
         predictions = self._checked(y_true, y_proba, sample_weight)
         n = num_samples(y_true)
         weight = None
         if sample_weight is not None:
             used = check_sample_weight(sample_weight, n)[rows_that_count(sample_weight, n)]
+            check_weights_can_be_squared(used)
             weight = np.stack([used, used**2])
         subgroups = None if by is None else check_by(by, n, sample_weight)
         return self._take(predictions, Rows(None, weight), subgroups)
@@ -259,13 +265,15 @@ class CalibrationState:
         state : CalibrationState
             The state.
         """
-        state = cls(labels, **options)
+        state, moved = cls(labels, **options), check_resolution(resolution) / 2
+        if are_empty(y_true, y_proba, count):
+            return state
         n = num_samples(y_true)
         counts = check_counts(count, n)
         sums = check_sums(weight, squared_weight, counts)
         predictions = state._checked(y_true, y_proba, counts)
         used = counts > 0
-        rows = Rows(counts[used], None if sums is None else sums[:, used], resolution / 2)
+        rows = Rows(counts[used], None if sums is None else sums[:, used], moved)
         return state._take(predictions, rows, None if by is None else check_by(by, n, counts))
 
     def merge(self, other: "CalibrationState") -> Self:
