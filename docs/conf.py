@@ -93,6 +93,7 @@ sphinx_gallery_conf = {
     "copyfile_regex": r".*\.rst",
     "within_subsection_order": "ExampleTitleSortKey",
     "remove_config_comments": True,
+    "default_thumb_file": str(DOCS / "benchmarks" / "training_curves.png"),  # of those not run
     "min_reported_time": 5,
     "reset_modules": ("matplotlib", refuse_warnings),
     "reset_modules_order": "both",
@@ -109,7 +110,7 @@ plot_include_source = True
 plot_html_show_source_link = False
 plot_html_show_formats = False
 plot_formats = [("png", 150)]
-plot_rcparams = {"figure.figsize": (6, 4.5), "savefig.bbox": "tight"}
+plot_rcparams = {"font.size": 11, "savefig.bbox": "tight"}  # legible on a phone
 plot_apply_rcparams = True
 
 # Appearance
@@ -118,6 +119,7 @@ html_title = "skcalib"
 html_static_path = ["_static", str(MATHJAX)]
 mathjax_path = MATHJAX.name
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_show_sourcelink = False
 toc_object_entries_show_parents = "hide"
 html_theme_options = {
