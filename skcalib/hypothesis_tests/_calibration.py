@@ -2,15 +2,18 @@
 
 from collections.abc import Callable
 from numbers import Integral
+from time import perf_counter
 from typing import Any, Self
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._inputs.constraints import IntegerInterval
 from .._inputs.groups import codes_by_appearance
+from .._inputs.limits import announce
 from .._inputs.predictions import Predictions
 from .._kernels.functions import KERNEL_CONSTRAINTS, KERNELS
 from .._kernels.matching_checks import FEATURE_KERNELS
@@ -34,6 +37,9 @@ from ._base import (
 from ._omnibus import Omnibus, adjusted_p_values
 from ._states import check_takes_counts, counted
 from ._statistics import STATISTICS, check_knows_draws, statistic_of
+
+# From this many batches of draws on, the first one is taken alone.
+_MANY_BATCHES = 32
 
 
 class CalibrationTest(HypothesisTest):
@@ -455,10 +461,21 @@ def in_batches(test, evaluate, statistic, data, order, least_batches):
         least_batches,
         check_random_state(test.random_state),
     )
+    first: list = []
+    if len(batches) >= _MANY_BATCHES:  # the first one tells how long the others take
+        start = perf_counter()
+        first = [evaluate(statistic, data, order, *batches[0])]
+        seconds = (perf_counter() - start) * len(batches) / effective_n_jobs(test.n_jobs)
+        announce(
+            seconds,
+            f"n_resamples={test.n_resamples}",
+            "Choose fewer, raise n_jobs, or pass a random subsample of the rows. For a kernel "
+            "error of more than two classes, metric_params={'method': 'fourier'} is fast.",
+        )
     null = Parallel(n_jobs=test.n_jobs, verbose=test.verbose)(
-        delayed(evaluate)(statistic, data, order, *batch) for batch in batches
+        delayed(evaluate)(statistic, data, order, *batch) for batch in batches[len(first) :]
     )
-    return np.concatenate(null)
+    return np.concatenate([*first, *null])
 
 
 # What only some statistics and methods set.

@@ -7,6 +7,7 @@ from sklearn.exceptions import EfficiencyWarning
 from skcalib._inputs import limits
 from skcalib._inputs.limits import announce, available_memory, check_memory
 from skcalib.function_classes import Bounded, Lipschitz, RKHSBall
+from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.metrics import (
     conditional_kernel_calibration_error,
     local_calibration_error,
@@ -148,6 +149,16 @@ def test_sums_over_pairs_announce_their_time(monkeypatch):
     monkeypatch.setattr(limits, "LONG", 0)
     with pytest.warns(EfficiencyWarning, match=r"all pairs of 600 samples .*method='fourier'"):
         squared_kernel_calibration_error(label, proba)
+
+
+def test_draws_of_a_test_announce_their_time(monkeypatch):
+    label, proba = problem(50, 2)
+    monkeypatch.setattr("skcalib._redraw._BATCH", 2 * 50)  # two draws
+    test = CalibrationTest("skce", n_resamples=99, random_state=0)
+    expected = test.fit(proba, label).p_value_
+    monkeypatch.setattr(limits, "LONG", 1e-9)
+    with pytest.warns(EfficiencyWarning, match=r"n_resamples=99 will take .* 'fourier'"):
+        assert test.fit(proba, label).p_value_ == expected
 
 
 def test_local_error_announces_its_time(monkeypatch):
