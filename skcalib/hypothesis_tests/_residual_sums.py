@@ -184,7 +184,7 @@ class LevelAndSpread(ResidualStatistic):
     def add(self, sums, rows, labels):
         of_part = self._surprises if self.is_mostly_certain else self._labels
         n_draws = labels.shape[1]
-        for part in parts(labels, self.data):
+        for part in parts(labels, self.data, fewest=self.n_columns):  # not all cells for few labels
             for sum_, cell, values in of_part(rows[part], labels[part], sums):
                 sum_ += np.bincount(cell, values, sum_.size).reshape(n_draws, -1)
 
@@ -267,7 +267,7 @@ def matrix_of(data: Predictions, rows: np.ndarray | slice) -> np.ndarray:
     return np.ascontiguousarray(proba, dtype=np.float64)
 
 
-def parts(labels: np.ndarray, data: Predictions) -> Iterator[slice]:
+def parts(labels: np.ndarray, data: Predictions, fewest: int = 1) -> Iterator[slice]:
     """Slices of the samples of labels (m, R) whose probabilities and labels stay in the cache."""
     n_samples, n_draws = labels.shape
-    return row_blocks(n_samples, max(n_draws, data.proba.shape[1]))
+    return row_blocks(n_samples, max(n_draws, data.proba.shape[1]), fewest=fewest)

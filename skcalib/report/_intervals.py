@@ -11,7 +11,7 @@ from .._numerics.proper import PROPER_LOSSES
 from ..forecasts._data import ForecastData
 from ..metrics._registry import ALL_METRICS, FORECAST_METRICS, METRICS
 from ..uncertainty import ConfidenceInterval, confidence_interval
-from ._numbers import reductions
+from ._numbers import of_labels, reductions
 from ._progress import stage
 from ._titles import title_of_number
 
@@ -29,33 +29,33 @@ def intervals(predictions: Predictions, random_state: np.random.RandomState) -> 
     """The 95 % confidence intervals of scores and measures, by name, if they take seconds."""
     if share_of_one(predictions) > _LARGEST_SHARE:
         return {}
-    is_binary, label = predictions.is_binary, predictions.label
-    wanted: dict[str, tuple[Callable, dict[str, str]]] = {
-        "brier_score_loss": (brier_score_loss if is_binary else _brier_score_of_classes, {}),
-        "log_loss": (log_loss, {}),
+    # the means of scores are those of events that all occurred, with probabilities to fit
+    occurred = np.ones(len(predictions.label))
+    losses = PROPER_LOSSES["brier"](predictions.proba, predictions.label)
+    largest = 1.0 if predictions.is_binary else 2.0
+    scores = {
+        "brier_score_loss": (brier_score_loss, 1 - np.sqrt(np.minimum(losses / largest, 1.0))),
+        "log_loss": (log_loss, of_labels(predictions)),
+    }
+    wanted: dict[str, tuple[Callable, np.ndarray, np.ndarray, dict[str, str]]] = {
+        name: (metric, occurred, proba, {}) for name, (metric, proba) in scores.items()
     }
     for entry in METRICS.values():
-        for suffix, multi_class in reductions(predictions).items() if entry.in_report else ():
-            n_values = predictions.proba.size if multi_class == "classwise" else len(label)
-            if n_values <= _MOST_VALUES:
-                wanted[entry.name + suffix] = (entry.function, {"multi_class": multi_class})
-    proba = predictions.proba if is_binary else predictions.simplex
+        for suffix, (data, multi_class) in reductions(predictions).items():
+            if entry.in_report and data.proba.size <= _MOST_VALUES:
+                params = {"multi_class": multi_class}
+                wanted[entry.name + suffix] = (entry.function, data.label, data.proba, params)
     shared = _shared(predictions, random_state)
-    shared["labels"] = np.arange(len(predictions.classes))
     found = {}
-    for name, (metric, params) in wanted.items():
+    for name, (metric, label, proba, params) in wanted.items():
         stage(f"finding the interval of the {title_of_number(name)}")
-        method = "jackknife" if metric is _brier_score_of_classes else "auto"
+        labels = np.arange(2 if proba.ndim == 1 else proba.shape[1])
         interval = confidence_interval(
-            metric, label, proba, metric_params=params, method=method, **shared
+            metric, label, proba, metric_params=params, labels=labels, **shared
         )
-        found[name] = (interval.low, interval.high)
+        scale = largest if metric is brier_score_loss else 1.0
+        found[name] = (scale * interval.low, scale * interval.high)
     return found
-
-
-def _brier_score_of_classes(y_true, y_proba, *, sample_weight=None):
-    """Scikit-learn's takes two classes only before 1.7."""
-    return float(np.average(PROPER_LOSSES["brier"](y_proba, y_true), weights=sample_weight))
 
 
 def forecast_intervals(
