@@ -168,6 +168,15 @@ def _witness(*models):
     return draw
 
 
+def _witness_of_classes(width):
+    ax = _axes(width, 1.5 * width if width > 3 else 2.5 * width)
+    panels = 1 if width < 3 else 2 if width < 6 else 6
+    y, proba = several_classes()
+    return display.WitnessDisplay.from_predictions(
+        y, proba, multi_class="classwise", max_panels=panels, name="forest", ax=ax
+    ).figure_
+
+
 def _null_distribution(statistic, ratio):
     def draw(width):
         label, proba = two_classes(sharpness=1.5)
@@ -256,6 +265,7 @@ FIGURES = {
     "sequential_test": _sequential,
     "simplex": _simplex,
     "witness": _witness((None, two_classes())),
+    "witness_classes": _witness_of_classes,
     "witness_two_models": _witness(
         ("forest", two_classes()), ("logistic", two_classes(sharpness=0.5))
     ),

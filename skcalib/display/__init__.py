@@ -12,6 +12,7 @@ from ._score_decomposition import ScoreDecompositionDisplay
 from ._sequential_test import SequentialTestDisplay
 from ._simplex import SimplexDisplay
 from ._witness import WitnessDisplay
+from ._witness_panel import WitnessCurve
 
 __all__ = [
     "ComparisonDisplay",
@@ -25,5 +26,6 @@ __all__ = [
     "ScoreDecompositionDisplay",
     "SequentialTestDisplay",
     "SimplexDisplay",
+    "WitnessCurve",
     "WitnessDisplay",
 ]

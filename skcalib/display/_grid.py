@@ -15,6 +15,9 @@ _WIDTH, _HEIGHT = 2.3, 3.0
 # Width of a letter, in units of the font size.
 _LETTER = 0.55
 
+# Names of panels that are not shown, in the note below.
+_MOST_NAMES = 20
+
 
 class Grid:
     """Axes for some panels, and axes for the legend below them."""
@@ -100,6 +103,38 @@ def _is_below(other: Any, ax: Any) -> bool:
     if place is None or found is None:
         return False
     return found.colspan == place.colspan and found.rowspan.start > place.rowspan.start
+
+
+def panels_to_show(
+    errors: list[float], most: int, *, keep_order: bool
+) -> tuple[list[int], list[int]]:
+    """The panels to show and those to leave out, the largest errors first.
+
+    Subgroups that fit keep their own order.
+    """
+    order = np.argsort(-np.array(errors), kind="stable").tolist()
+    if keep_order and len(order) <= most:
+        return sorted(order), []
+    return order[:most], order[most:]
+
+
+def panel_title(ax: Any, curve: Any, *, is_first: bool) -> str:
+    """The title of the curve and its error, beside those of other models on the same axes."""
+    if curve.error is None:
+        return f"{curve.title}"
+    if not is_first:
+        return f"{ax.get_title()}, {curve.error:.3f}"
+    return f"{curve.title}\n{curve.measure} {curve.error:.3f}"
+
+
+def note_of_left_out(left_out: dict[str, float] | None) -> str:
+    """Which panels are not shown."""
+    if not left_out:
+        return ""
+    names = list(left_out)
+    if len(names) > _MOST_NAMES:
+        names = [*names[:_MOST_NAMES], f"and {len(names) - _MOST_NAMES} more"]
+    return f"not shown, with errors up to {max(left_out.values()):.3f}: {', '.join(names)}"
 
 
 def check_is_subplot(ax: Any) -> None:

@@ -17,7 +17,7 @@ from .._sklearn import Interval, StrOptions, check_matplotlib_support, validate_
 from .._types import Label, RandomState
 from ..recalibration import probabilities_of_logits
 from ._axes import LEGEND, axes_of, check_line_style, is_small, legend_label, settle, wrapped
-from ._grid import Grid
+from ._grid import Grid, note_of_left_out, panel_title, panels_to_show
 from ._problems import check_subgroups_fit, problems_of
 from ._reliability_curve import Options, ReliabilityCurve, error_of, reliability_curve
 from ._reliability_panel import (
@@ -32,9 +32,6 @@ from ._reliability_panel import (
 
 # Labels up to this many letters stay on one line of the legend.
 _SHORT = 22
-
-# Names of panels that are not shown, in the note below.
-_MOST_NAMES = 20
 
 
 class ReliabilityDisplay:
@@ -426,7 +423,7 @@ class ReliabilityDisplay:
         )
         problems = problems_of(predictions, multi_class, subgroups)
         errors = [error_of(problem.predictions, options)[1] for problem in problems]
-        shown, rest = _worst(errors, max_panels, keep_order=by is not None)
+        shown, rest = panels_to_show(errors, max_panels, keep_order=by is not None)
         generator = check_random_state(random_state)
         curves = [
             reliability_curve(
@@ -494,13 +491,16 @@ class ReliabilityDisplay:
 
     def _plot_grid(self, ax, name, shade, style):
         grid = Grid.on(ax, len(self.curves))
-        titles = [_panel_title(*pair) for pair in zip(grid.axes, self.curves, strict=True)]
+        titles = [
+            panel_title(ax, curve, is_first=not curves_on(ax))
+            for ax, curve in zip(grid.axes, self.curves, strict=True)
+        ]
         self._draw(grid.axes, [name or "observed frequency"] * len(titles), shade, style)
         for one, title in zip(grid.axes, titles, strict=True):
             one.set_title(title, fontsize="medium")
         grid.label(self.curves[0].x_label, "observed frequency")
         self.legend_ = grid.draw_legend(
-            *legend_entries(grid.axes[0]), _note(self.left_out), **LEGEND
+            *legend_entries(grid.axes[0]), note_of_left_out(self.left_out), **LEGEND
         )
 
     def _draw(self, axes, labels, shade, style):
@@ -514,36 +514,6 @@ class ReliabilityDisplay:
         self.lines_ = [artists["line"] for artists in drawn]
         self.bands_ = [artists["band"] for artists in drawn]
         self.areas_ = [artists["area"] for artists in drawn]
-
-
-def _worst(errors: list[float], most: int, *, keep_order: bool) -> tuple[list[int], list[int]]:
-    """The panels to show and those to leave out, the largest errors first.
-
-    Subgroups that fit keep their own order.
-    """
-    order = np.argsort(-np.array(errors), kind="stable").tolist()
-    if keep_order and len(order) <= most:
-        return sorted(order), []
-    return order[:most], order[most:]
-
-
-def _panel_title(ax: Any, curve: ReliabilityCurve) -> str:
-    """The title of the curve and its error, beside those of other models on the same axes."""
-    if curve.error is None:
-        return f"{curve.title}"
-    if curves_on(ax):
-        return f"{ax.get_title()}, {curve.error:.3f}"
-    return f"{curve.title}\n{curve.measure} {curve.error:.3f}"
-
-
-def _note(left_out: dict[str, float] | None) -> str:
-    """Which panels are not shown."""
-    if not left_out:
-        return ""
-    names = list(left_out)
-    if len(names) > _MOST_NAMES:
-        names = [*names[:_MOST_NAMES], f"and {len(names) - _MOST_NAMES} more"]
-    return f"not shown, with errors up to {max(left_out.values()):.3f}: {', '.join(names)}"
 
 
 def _in_columns(logits: Any) -> np.ndarray:

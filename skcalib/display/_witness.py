@@ -8,14 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from .._inputs.by import check_by
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import METRIC_CONSTRAINTS
-from .._numerics.smooth import lipschitz_maximiser
+from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS, IntegerInterval
 from .._sklearn import check_matplotlib_support, validate_params
 from .._types import Label
 from ._axes import (
     LEGEND,
-    PartsBelow,
     axes_of,
     check_line_style,
     is_small,
@@ -24,16 +23,11 @@ from ._axes import (
     settle,
     wrapped,
 )
-from ._problems import problems_of
-from ._reliability_panel import LINES
+from ._grid import Grid, note_of_left_out, panel_title, panels_to_show
+from ._problems import check_subgroups_fit, problems_of
+from ._witness_panel import WitnessCurve, draw_witness, set_limits, witness_curve
 
-# Name of the strip, by which the next model on the same axes finds it.
-_STRIP = "residuals"
-
-# Height of the strip and distance from the curve, in units of the height of the axes.
-_HEIGHT, _DISTANCE = 0.35, 0.07
-
-_N_BINS = 40
+_Y_LABEL = "witness\n(higher: predicted too low)"
 
 
 class WitnessDisplay:
@@ -48,80 +42,66 @@ class WitnessDisplay:
 
     Parameters
     ----------
-    predicted : ndarray of shape (n_distinct,)
-        The sorted distinct predictions.
-
-    witness : ndarray of shape (n_distinct,)
-        The function at these predictions, between −1 and 1, with Lipschitz constant 1.
-
-    residual : ndarray of shape (n_distinct,)
-        The weights of the samples times outcome minus prediction, summed at each prediction.
-
-    x_label : str, default="predicted probability"
-        What is predicted, for the axis.
+    curves : list of WitnessCurve
+        The numbers of each panel.
 
     name : str, default=None
         Name of the model, for the legend.
 
+    left_out : dict, default=None
+        The titles and errors of the panels for which there is no room, the largest first.
+
     Attributes
     ----------
-    error : float
-        The smooth calibration error, the sum of `witness` times `residual`.
-
-    line_ : matplotlib Line2D
-        The curve.
-
-    bars_ : matplotlib StepPatch
-        The sums of the residuals in 40 bins of equal width.
-
-    strip_ : matplotlib Axes
-        The axes of the bars.
-
     ax_ : matplotlib Axes
-        The axes of the curve.
+        The axes of the curve, of the first panel if there are several.
 
     figure_ : matplotlib Figure
         The figure.
+
+    line_ : matplotlib Line2D
+        The curve of the first panel.
+
+    axes_ : ndarray of matplotlib Axes of shape (n_panels,)
+        The axes of all panels.
+
+    lines_ : list of matplotlib Line2D
+        The curves.
+
+    strips_ : list of matplotlib Axes
+        The axes of the bars, below the curves.
+
+    bars_ : list of matplotlib StepPatch
+        The sums of the residuals in 40 bins of equal width.
+
+    legend_ : matplotlib Legend
+        The legend.
 
     See Also
     --------
     skcalib.metrics.smooth_calibration_witness : The numbers, and how they are found.
     ReliabilityDisplay : How often the event happens.
 
-    Notes
-    -----
-    For more than two classes, what is predicted is whether the predicted class is right. For a
-    class k against the rest, pass the labels ``y == k`` with the probability of k.
-
     Examples
     --------
     >>> from skcalib.display import WitnessDisplay
     >>> display = WitnessDisplay.from_predictions([1, 1, 0], [0.2, 0.3, 0.9])
-    >>> display.witness
+    >>> display.curves[0].witness
     array([1. , 0.9, 0.3])
-    >>> round(display.error, 3)
+    >>> round(display.curves[0].error, 3)
     0.387
     """
 
     def __init__(
         self,
-        predicted: np.ndarray,
-        witness: np.ndarray,
-        residual: np.ndarray,
+        curves: list[WitnessCurve],
         *,
-        x_label: str = "predicted probability",
         name: str | None = None,
+        left_out: dict[str, float] | None = None,
     ) -> None:
-        self.predicted = predicted
-        self.witness = witness
-        self.residual = residual
-        self.x_label = x_label
+        self.curves = curves
         self.name = name
-
-    @property
-    def error(self) -> float:
-        """The smooth calibration error."""
-        return float(self.witness @ self.residual)
+        self.left_out = left_out
 
     @classmethod
     def from_estimator(
@@ -132,6 +112,9 @@ class WitnessDisplay:
         *,
         sample_weight: ArrayLike | None = None,
         pos_label: Label | None = None,
+        multi_class: str = "confidence",
+        by: Any = None,
+        max_panels: int = 9,
         name: str | None = None,
         ax: Any = None,
         **kwargs: Any,
@@ -155,14 +138,27 @@ class WitnessDisplay:
         pos_label : int, float, bool or str, default=None
             With two classes, the one whose probability is shown. By default the last.
 
+        multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+            For more than two classes, what is shown: the probability of the predicted class and
+            whether it was right; the same for each predicted class alone; or each class against
+            the rest. The last two are a grid of panels, the largest errors first.
+
+        by : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
+            Subgroups that are shown apart, in a grid of panels: a column, or several, whose
+            crossings are shown.
+
+        max_panels : int, default=9
+            The largest number of panels; others are named below.
+
         name : str, default=None
             Name of the model, for the legend, by default that of its class.
 
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default. Displays of several models can share it.
+        ax : matplotlib Axes or array of them, default=None
+            Where to draw; a new figure by default. Displays of several models can share it. A grid
+            takes the place of the axes, or is drawn on as many axes as it has panels.
 
         **kwargs : dict
-            Passed to matplotlib's `plot` for the curve. Other names are refused.
+            Passed to matplotlib's `plot` for the curves. Other names are refused.
 
         Returns
         -------
@@ -176,6 +172,9 @@ class WitnessDisplay:
             sample_weight=sample_weight,
             pos_label=pos_label,
             labels=estimator.classes_,
+            multi_class=multi_class,
+            by=by,
+            max_panels=max_panels,
             name=type(estimator).__name__ if name is None else name,
             ax=ax,
             **kwargs,
@@ -183,7 +182,14 @@ class WitnessDisplay:
 
     @classmethod
     @validate_params(
-        METRIC_CONSTRAINTS | {"name": [str, None], "ax": "no_validation"},
+        METRIC_CONSTRAINTS
+        | {
+            "multi_class": REDUCTION_CONSTRAINTS["multi_class"],
+            "by": "no_validation",
+            "max_panels": [IntegerInterval(1)],
+            "name": [str, None],
+            "ax": "no_validation",
+        },
         prefer_skip_nested_validation=True,
     )
     def from_predictions(
@@ -194,6 +200,9 @@ class WitnessDisplay:
         sample_weight: ArrayLike | None = None,
         pos_label: Label | None = None,
         labels: ArrayLike | None = None,
+        multi_class: str = "confidence",
+        by: Any = None,
+        max_panels: int = 9,
         name: str | None = None,
         ax: Any = None,
         **kwargs: Any,
@@ -220,14 +229,27 @@ class WitnessDisplay:
             The classes, in the order of the columns of `y_proba`. By default the sorted labels in
             `y_true`.
 
+        multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+            For more than two classes, what is shown: the probability of the predicted class and
+            whether it was right; the same for each predicted class alone; or each class against
+            the rest. The last two are a grid of panels, the largest errors first.
+
+        by : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
+            Subgroups that are shown apart, in a grid of panels: a column, or several, whose
+            crossings are shown.
+
+        max_panels : int, default=9
+            The largest number of panels; others are named below.
+
         name : str, default=None
             Name of the model, for the legend.
 
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default. Displays of several models can share it.
+        ax : matplotlib Axes or array of them, default=None
+            Where to draw; a new figure by default. Displays of several models can share it. A grid
+            takes the place of the axes, or is drawn on as many axes as it has panels.
 
         **kwargs : dict
-            Passed to matplotlib's `plot` for the curve. Other names are refused.
+            Passed to matplotlib's `plot` for the curves. Other names are refused.
 
         Returns
         -------
@@ -239,24 +261,31 @@ class WitnessDisplay:
         predictions = check_predictions(
             y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
         )
-        (problem,) = problems_of(predictions, "confidence", None)
-        points, mass = problem.predictions.pooled_mass()
-        witness = lipschitz_maximiser(points, mass)
-        return cls(points, witness, mass, x_label=problem.x_label, name=name).plot(ax, **kwargs)
+        subgroups = None if by is None else check_by(by, np.shape(y_true)[0], sample_weight)
+        check_subgroups_fit(subgroups, predictions, multi_class)
+        curves = [
+            witness_curve(problem.predictions, title=problem.title, x_label=problem.x_label)
+            for problem in problems_of(predictions, multi_class, subgroups)
+        ]
+        errors = [curve.error for curve in curves]
+        shown, rest = panels_to_show(errors, max_panels, keep_order=by is not None)
+        left_out = {str(curves[k].title): errors[k] for k in rest}
+        return cls([curves[k] for k in shown], name=name, left_out=left_out).plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
-        """Draw the curve, and the strip of the residuals below.
+        """Draw the curves, and the strips of the residuals below.
 
         Parameters
         ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default. Displays of several models can share it.
+        ax : matplotlib Axes or array of them, default=None
+            Where to draw; a new figure by default. Displays of several models can share it. A grid
+            takes the place of the axes, or is drawn on as many axes as it has panels.
 
         name : str, default=None
             Name of the model, for the legend; by default that of the display.
 
         **kwargs : dict
-            Passed to matplotlib's `plot` for the curve. Other names are refused.
+            Passed to matplotlib's `plot` for the curves. Other names are refused.
 
         Returns
         -------
@@ -265,54 +294,44 @@ class WitnessDisplay:
         """
         check_matplotlib_support("WitnessDisplay")
         check_line_style(kwargs, "WitnessDisplay", signature(self.plot).parameters)
-        ax = axes_of(ax, (5, 4.5))
-        label = legend_label(name or self.name, "smooth calibration error", self.error, "witness")
-        own: dict[str, Any] = {"label": label, "linestyle": LINES[len(ax.lines) % len(LINES)]}
-        if len(self.predicted) == 1:
-            own["marker"] = "o"
-        (self.line_,) = ax.plot(self.predicted, self.witness, **(own | kwargs))
-        self.strip_ = _strip_below(ax)
-        sums, edges = np.histogram(self.predicted, _N_BINS, (0, 1), weights=self.residual)
-        style = {"color": self.line_.get_color(), "linestyle": self.line_.get_linestyle()}
-        self.strip_.stairs(sums, edges, fill=True, alpha=0.25, color=style["color"])
-        self.bars_ = self.strip_.stairs(sums, edges, linewidth=0.8, **style)
-        _scale(self.strip_)
-        _set_limits(ax)
-        ax.set(xlim=(-0.02, 1.02), xlabel=wrapped(fill(self.x_label, 40), ax))
-        ax.set_ylabel("witness" if is_small(ax) else "witness\n(higher: predicted too low)")
-        handles, labels = ax.get_legend_handles_labels()
-        labels = [wrapped(text, ax) for text in labels]
-        parts_below(ax).place_legend(ax, handles, labels, **LEGEND)
-        self.ax_, self.figure_ = ax, ax.figure
+        name = self.name if name is None else name
+        if len(self.curves) == 1 and self.curves[0].title is None:
+            self._plot_one(axes_of(ax, (5, 4.5)), name, kwargs)
+        else:
+            self._plot_grid(ax, name, kwargs)
+        self.ax_, self.line_ = self.axes_[0], self.lines_[0]
+        self.figure_ = self.ax_.figure
         settle(self.figure_)
         return self
 
+    def _plot_one(self, ax, name, style):
+        (curve,) = self.curves
+        label = legend_label(name, "smooth calibration error", curve.error, "witness")
+        self._draw([ax], label, style)
+        ax.set(xlabel=wrapped(fill(curve.x_label, 40), ax))
+        ax.set_ylabel("witness" if is_small(ax) else _Y_LABEL)
+        handles, labels = ax.get_legend_handles_labels()
+        labels = [wrapped(text, ax) for text in labels]
+        parts_below(ax).place_legend(ax, handles, labels, **LEGEND)
+        self.legend_ = ax.get_legend()
 
-def _strip_below(ax):
-    """The axes of the residuals, new or of the last model."""
-    strip = next((one for one in ax.child_axes if one.get_label() == _STRIP), None)
-    if strip is None:
-        bottom = -_DISTANCE - _HEIGHT
-        strip = ax.inset_axes([0, bottom, 1, _HEIGHT], sharex=ax, label=_STRIP)
-        strip.axhline(0, color="0.4", linewidth=0.6)
-        ax.tick_params(labelbottom=False)
-        PartsBelow(ax, strip, bottom)
-        for text, y, side in (("too low", 0.95, "top"), ("too high", 0.05, "bottom")):
-            strip.text(
-                0.02, y, text, transform=strip.transAxes, va=side, ha="left", fontsize="x-small"
-            )
-    return strip
+    def _plot_grid(self, ax, name, style):
+        grid = Grid.on(ax, len(self.curves))
+        titles = [
+            panel_title(one, curve, is_first=not one.lines)
+            for one, curve in zip(grid.axes, self.curves, strict=True)
+        ]
+        self._draw(grid.axes, name or "witness", style)
+        for one, title in zip(grid.axes, titles, strict=True):
+            one.set_title(title, fontsize="medium")
+        grid.label(self.curves[0].x_label, _Y_LABEL)
+        handles, labels = grid.axes[0].get_legend_handles_labels()
+        self.legend_ = grid.draw_legend(handles, labels, note_of_left_out(self.left_out), **LEGEND)
 
-
-def _set_limits(ax):
-    """Limits between which witnesses of that sign may be, so that a flat one looks flat."""
-    values = np.concatenate([line.get_ydata() for line in ax.lines])
-    ax.set(ylim=(-1.05 if values.min() < 0 else -0.05, 1.05 if values.max() > 0 else 0.05))
-
-
-def _scale(strip):
-    """The same limit on both sides, that holds the bars of all models and leaves room for names."""
-    largest = max(np.abs(one.get_data().values).max() for one in strip.patches)
-    strip.set_ylim(*(1.9 * max(largest, 1e-12) * np.array([-1, 1])))
-    strip.set_yticks([0], ["0"], fontsize="x-small")
-    strip.tick_params(axis="y", length=2, pad=2)
+    def _draw(self, axes, label, style):
+        drawn = [draw_witness(*pair, label, style) for pair in zip(axes, self.curves, strict=True)]
+        self.axes_ = np.array(axes)
+        self.lines_ = [artists["line"] for artists in drawn]
+        self.strips_ = [artists["strip"] for artists in drawn]
+        self.bars_ = [artists["bars"] for artists in drawn]
+        set_limits(self.axes_, self.strips_)

@@ -134,10 +134,11 @@ def _witness(predictions: Predictions, what: str, figure: Any) -> str:
     if top - bottom < _LEAST_RANGE:
         bottom = max((bottom + top - _LEAST_RANGE) / 2, -1.05)
         display.ax_.set_ylim(bottom, bottom + _LEAST_RANGE)
-    points, values = display.predicted, display.witness
+    (curve,) = display.curves
+    points, values = curve.predicted, curve.witness
     high, low = int(np.argmax(values)), int(np.argmin(values))
     part = np.minimum((points * _PARTS).astype(int), _PARTS - 1)
-    error = np.bincount(part, values * display.residual, _PARTS)  # they sum to the error
+    error = np.bincount(part, values * curve.residual, _PARTS)  # they sum to the error
     most = int(np.argmax(error))
     return _svg(
         figure,
@@ -145,7 +146,7 @@ def _witness(predictions: Predictions, what: str, figure: Any) -> str:
         f"The witness is highest, {values[high]:.2g}, at a {what} of {points[high]:.3g}, and "
         f"lowest, {values[low]:.2g}, at {points[low]:.3g}: outcomes are more frequent than "
         "predicted where it is above 0, or higher than elsewhere, and less frequent where it is "
-        f"below. Of the smooth calibration error of {display.error:.3g}, {error[most]:.2g} is from "
+        f"below. Of the smooth calibration error of {curve.error:.3g}, {error[most]:.2g} is from "
         f"predictions between {most / _PARTS:g} and {(most + 1) / _PARTS:g}.",
     )
 

@@ -1,5 +1,8 @@
 """The curve is the witness of the metric, and the bars are the residuals that it sees."""
 
+from dataclasses import replace
+from functools import partial
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -8,7 +11,8 @@ from sklearn.datasets import load_iris
 from sklearn.naive_bayes import GaussianNB
 
 from skcalib.datasets import make_temperature_family
-from skcalib.display import WitnessDisplay
+from skcalib.display import WitnessCurve, WitnessDisplay
+from skcalib.display._grid import note_of_left_out
 from skcalib.metrics import smooth_calibration_error, smooth_calibration_witness
 
 mpl.use("Agg")
@@ -29,11 +33,12 @@ def ax():
 
 def test_by_hand(ax):
     display = WitnessDisplay.from_predictions([1, 1, 0, 1], [0.25, 0.25, 0.75, 0.75], ax=ax)
-    np.testing.assert_array_equal(display.predicted, [0.25, 0.75])
-    np.testing.assert_allclose(display.residual, [0.375, -0.125])
-    np.testing.assert_allclose(display.witness, [1.0, 0.5])
-    assert display.error == pytest.approx(0.3125)
-    bars, edges, _ = display.bars_.get_data()
+    (curve,) = display.curves
+    np.testing.assert_array_equal(curve.predicted, [0.25, 0.75])
+    np.testing.assert_allclose(curve.residual, [0.375, -0.125])
+    np.testing.assert_allclose(curve.witness, [1.0, 0.5])
+    assert curve.error == pytest.approx(0.3125)
+    bars, edges, _ = display.bars_[0].get_data()
     np.testing.assert_allclose(bars[[10, 30]], [0.375, -0.125])
     np.testing.assert_allclose(edges[[10, 30]], [0.25, 0.75])
 
@@ -47,14 +52,14 @@ def test_the_artists_have_the_numbers_of_the_metric(n_classes, weighted, ax):
     error = smooth_calibration_error(y, proba, sample_weight=weight)
     points, values = smooth_calibration_witness(y, proba, sample_weight=weight)
     np.testing.assert_array_equal(display.line_.get_data(), [points, values])
-    np.testing.assert_allclose(display.error, error, rtol=1e-12)
+    np.testing.assert_allclose(display.curves[0].error, error, rtol=1e-12)
     assert f"model\nsmooth calibration error {error:.3f}" in display.line_.get_label()
     if n_classes == 2:
         residual = (y == "malignant") - proba
     else:
         residual = (y == np.array(list("abcd"))[proba.argmax(axis=1)]) - proba.max(axis=1)
     mean_residual = np.average(residual, weights=weight)
-    np.testing.assert_allclose(display.bars_.get_data().values.sum(), mean_residual, rtol=1e-9)
+    np.testing.assert_allclose(display.bars_[0].get_data().values.sum(), mean_residual, rtol=1e-9)
     assert display.ax_ is ax
 
 
@@ -64,31 +69,92 @@ def test_from_estimator(ax):
     proba = model.predict_proba(X)
     shown = WitnessDisplay.from_estimator(model, X, y, ax=ax)
     expected = WitnessDisplay.from_predictions(y, proba, ax=ax)
-    np.testing.assert_array_equal(shown.witness, expected.witness)
+    np.testing.assert_array_equal(shown.curves[0].witness, expected.curves[0].witness)
     assert shown.name == "GaussianNB"
+    grids = [
+        make(multi_class="classwise", max_panels=2, by=None, ax=plt.subplots(1, 2)[1])
+        for make in (
+            partial(WitnessDisplay.from_estimator, model, X, y),
+            partial(WitnessDisplay.from_predictions, y, proba),
+        )
+    ]
+    assert grids[0].left_out == grids[1].left_out
+    for one, other in zip(grids[0].curves, grids[1].curves, strict=True):
+        np.testing.assert_array_equal(one.witness, other.witness)
     names = np.array(["b", "a"])
     model.fit(X[50:], names[y[50:] - 1])
     shown = WitnessDisplay.from_estimator(model, X[50:], names[y[50:] - 1], pos_label="a", ax=ax)
     points, values = smooth_calibration_witness(
         y[50:] == 2, model.predict_proba(X[50:])[:, 0], labels=[False, True]
     )
-    np.testing.assert_array_equal(shown.predicted, points)
-    np.testing.assert_array_equal(shown.witness, values)
+    np.testing.assert_array_equal(shown.curves[0].predicted, points)
+    np.testing.assert_array_equal(shown.curves[0].witness, values)
     assert shown.ax_.get_xlabel() == "predicted probability of a"
 
 
 def test_models_share_axes_and_strip(ax):
     y, proba = make_temperature_family(60, random_state=0)
     first = WitnessDisplay.from_predictions(y, proba, color="k", ax=ax)
-    second = WitnessDisplay(first.predicted, first.witness, 3 * first.residual).plot(ax)
-    assert second.strip_ is first.strip_
-    ends = (-0.05, 1.05) if first.witness.max() > 0 else (-1.05, 0.05)
+    (curve,) = first.curves
+    second = WitnessDisplay([replace(curve, residual=3 * curve.residual)]).plot(ax)
+    assert second.strips_ == first.strips_
+    ends = (-0.05, 1.05) if curve.witness.max() > 0 else (-1.05, 0.05)
     assert ax.get_ylim() == ends
-    WitnessDisplay(first.predicted, -first.witness, -first.residual).plot(ax)
+    WitnessDisplay([WitnessCurve(curve.predicted, -curve.witness, -curve.residual)]).plot(ax)
     assert ax.get_ylim() == (-1.05, 1.05)
-    assert second.strip_.get_ylim()[1] >= np.abs(second.bars_.get_data().values).max()
+    assert second.strips_[0].get_ylim()[1] >= np.abs(second.bars_[0].get_data().values).max()
     assert first.line_.get_color() == "k"
     assert first.line_.get_linestyle() != second.line_.get_linestyle()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_panels_of_classes_have_the_numbers_of_the_metric(weighted):
+    y, proba = several_classes(100, 4)
+    weight = np.random.default_rng(0).random(100) if weighted else None
+    axes = plt.subplots(1, 3)[1]
+    display = WitnessDisplay.from_predictions(
+        y, proba, sample_weight=weight, multi_class="classwise", max_panels=3, ax=axes
+    )
+    errors = {
+        name: smooth_calibration_error(y == name, proba[:, k], sample_weight=weight)
+        for k, name in enumerate("abcd")
+    }
+    worst = sorted(errors, key=lambda name: -errors[name])
+    assert [curve.title for curve in display.curves] == worst[:3]
+    assert display.left_out == {worst[3]: pytest.approx(errors[worst[3]], rel=1e-12)}
+    assert f"not shown, with errors up to {errors[worst[3]]:.3f}: {worst[3]}" == (
+        note_of_left_out(display.left_out)
+    )
+    for ax, line, bars, name in zip(axes, display.lines_, display.bars_, worst[:3], strict=True):
+        k = "abcd".index(name)
+        points, values = smooth_calibration_witness(y == name, proba[:, k], sample_weight=weight)
+        np.testing.assert_array_equal(line.get_data(), [points, values])
+        gap = np.average((y == name) - proba[:, k], weights=weight)
+        np.testing.assert_allclose(bars.get_data().values.sum(), gap, atol=1e-12)
+        assert ax.get_title() == f"{name}\nsmooth CE {errors[name]:.3f}"
+        assert ax.get_ylim() == axes[0].get_ylim()
+    assert len({strip.get_ylim() for strip in display.strips_}) == 1
+    assert display.ax_ is axes[0]
+    display.plot(axes, name="again")
+    assert axes[0].get_title().endswith(f", {errors[worst[0]]:.3f}")
+
+
+def test_panels_of_subgroups_and_of_predicted_classes():
+    y, proba = several_classes(100, 3)
+    axes = plt.subplots(1, 3)[1]
+    display = WitnessDisplay.from_predictions(y, proba, multi_class="top-label", ax=axes)
+    mean = 0.0
+    for curve in display.curves:
+        rows = np.array(list("abc"))[proba.argmax(axis=1)] == curve.title
+        error = smooth_calibration_error(y[rows] == curve.title, proba[rows].max(axis=1))
+        assert curve.error == pytest.approx(error, rel=1e-12)
+        mean += rows.mean() * error
+    assert mean == pytest.approx(smooth_calibration_error(y, proba, multi_class="top-label"))
+    by = np.arange(100) % 3
+    display = WitnessDisplay.from_predictions(y, proba, by=by, ax=plt.subplots(1, 3)[1])
+    for k, curve in enumerate(display.curves):
+        error = smooth_calibration_error(y[by == k], proba[by == k], labels=list("abc"))
+        assert curve.error == pytest.approx(error, rel=1e-12)
 
 
 def test_a_single_prediction_can_be_seen(ax):
@@ -100,5 +166,12 @@ def test_bad_input():
         WitnessDisplay.from_predictions([0, 1], [0.5, 0.5], colour="k")
     with pytest.raises(TypeError, match="Did you mean 'sample_weight'"):
         WitnessDisplay.from_predictions([0, 1], [0.5, 0.5], sample_weights=[1, 1])
+    with pytest.raises(TypeError, match="Did you mean 'multi_class'"):
+        WitnessDisplay.from_predictions([0, 1], [0.5, 0.5], multiclass="classwise")
+    with pytest.raises(ValueError, match="The 'multi_class' parameter of WitnessDisplay"):
+        WitnessDisplay.from_predictions([0, 1], [0.5, 0.5], multi_class="ovr")
+    y, proba = several_classes(20, 3)
+    with pytest.raises(ValueError, match="by must be None with multi_class='classwise'"):
+        WitnessDisplay.from_predictions(y, proba, multi_class="classwise", by=[0, 1] * 10)
     with pytest.raises(ValueError, match="y_proba"):
         WitnessDisplay.from_predictions([0, 1], [0.5, 1.5])
