@@ -94,14 +94,34 @@ def bounded_isotonic_l1(values: np.ndarray, weights: np.ndarray, upper: float) -
     """argmin Σ weights·|values − G| over 0 ≤ G_1 ≤ … ≤ G_m ≤ upper, in O(m log m).
 
     The unbounded solution clipped to the bounds solves the bounded problem, so the values are
-    clipped first. Divide and conquer over the ranks of the values then halves the range of ranks
-    of every block at once: G is at most the middle rank up to the lowest prefix sum of ±weights (+
-    where the value is above the middle) and above it from there on. There are at most log2(m)
-    rounds. An element whose value is outside the range of its block keeps its sign for good; runs
-    of such elements collapse to two items, which makes the rounds shorter and shorter.
+    clipped first. The problem falls apart wherever no value before exceeds a value after; a value
+    that stands alone then is its own fit.
     """
-    levels, rank = _ranks(np.clip(values, 0.0, upper))
-    items, blocks = _decoupled(weights, rank)
+    fit = np.clip(values, 0.0, upper)
+    is_start = np.ones(len(fit), dtype=bool)
+    lowest_after = np.minimum.accumulate(fit[:0:-1])[::-1]
+    np.less_equal(np.maximum.accumulate(fit[:-1]), lowest_after, out=is_start[1:])
+    joined = np.logical_not(is_start)
+    joined[:-1] |= joined[1:]  # the first of a block, too
+    if joined.any():
+        fit[joined] = _fit_of_blocks(fit[joined], weights[joined], is_start[joined])
+    return fit
+
+
+def _fit_of_blocks(values: np.ndarray, weights: np.ndarray, is_start: np.ndarray) -> np.ndarray:
+    """The fit of blocks that begin at some of the values.
+
+    Divide and conquer over the ranks of the values halves the range of ranks of every block at
+    once: G is at most the middle rank up to the lowest prefix sum of ±weights (+ where the value is
+    above the middle) and above it from there on. There are at most log2(m) rounds. An element whose
+    value is outside the range of its block keeps its sign for good; runs of such elements collapse
+    to two items, which makes the rounds shorter and shorter.
+    """
+    levels, rank = _ranks(values)
+    start = np.flatnonzero(is_start).astype(rank.dtype)
+    items = _Items(weights, rank, np.arange(1, len(rank) + 1, dtype=rank.dtype))
+    low, high = np.minimum.reduceat(rank, start), np.maximum.reduceat(rank, start)
+    blocks = _Blocks(start, np.diff(start, append=rank.dtype.type(len(rank))), start, low, high)
     # the rank of G, noted where a finished block begins
     fit = np.zeros(len(values), dtype=rank.dtype)
     while True:
@@ -126,20 +146,6 @@ def _ranks(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     rank = np.empty(len(values), dtype=dtype)
     rank[order] = np.cumsum(is_new, dtype=dtype) - 1
     return ordered[is_new], rank
-
-
-def _decoupled(weights: np.ndarray, rank: np.ndarray) -> tuple[_Items, _Blocks]:
-    """Cut wherever no value before exceeds a value after: there the problem falls apart."""
-    n = len(rank)
-    highest_before = np.maximum.accumulate(rank)
-    lowest_after = np.minimum.accumulate(rank[::-1])[::-1]
-    is_start = np.ones(n, dtype=bool)
-    np.less_equal(highest_before[:-1], lowest_after[1:], out=is_start[1:])
-    start = np.flatnonzero(is_start).astype(rank.dtype)
-    stop = np.append(start[1:], rank.dtype.type(n))
-    low, high = lowest_after[start], highest_before[stop - 1]
-    items = _Items(weights, rank, np.arange(1, n + 1, dtype=rank.dtype))
-    return items, _Blocks(start, stop - start, start, low, high)
 
 
 def _keep_blocks(items: _Items, blocks: _Blocks, keep: np.ndarray) -> tuple[_Items, _Blocks]:
