@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from joblib import parallel_backend
 from problems import random_problem
 
 from skcalib._inputs.checks import check_predictions
@@ -101,6 +102,37 @@ def test_test_by_random_features():
     p_value = test.p_value_
     assert test.fit(proba[order], calibrated[order]).p_value_ == p_value
     assert test.fit(proba, rng.integers(4, size=300)).p_value_ == 0.01
+
+
+@pytest.mark.parametrize("statistic", ["skce", "log_loss", "brier_score_loss", "omnibus"])
+@pytest.mark.parametrize("concentration", [1.0, 0.05])  # certain predictions are summed otherwise
+def test_sums_over_blocks_of_samples(statistic, concentration, monkeypatch):
+    monkeypatch.setattr("skcalib.hypothesis_tests._omnibus._MULTIPLICATIONS", 0)
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.full(4, concentration), size=60).astype(np.float32)
+    label = draw_labels(proba, 1, rng)[0]
+    options = {"n_resamples": 39, "random_state": 0, "labels": range(4)}
+    if statistic == "skce":
+        options["metric_params"] = {"method": "fourier", "n_components": 5}
+
+    def fitted(proba, rows=slice(None), **further):
+        return CalibrationTest(statistic, **options, **further).fit(proba[rows], label[rows])
+
+    test = fitted(proba)
+    order = rng.permutation(60)
+    others = [fitted(proba.astype(np.float64)), fitted(proba, order)]
+    monkeypatch.setattr("skcalib._redraw._BLOCK", 7 * 39)
+    monkeypatch.setattr("skcalib._numerics.softmax._BLOCK", 3 * 39)
+    others.append(fitted(proba))
+    monkeypatch.setattr("skcalib._redraw._BATCH", 10 * 60)
+    with parallel_backend("threading"):
+        others += [fitted(proba, n_jobs=2)]
+    alone = fitted(proba)
+    for other in others[:-1]:
+        np.testing.assert_allclose(other.null_distribution_, test.null_distribution_, rtol=1e-4)
+        assert other.p_value_ == test.p_value_
+    assert (others[-1].null_distribution_ == alone.null_distribution_).all()
+    assert not np.allclose(alone.null_distribution_, test.null_distribution_)  # other seeds
 
 
 def test_omnibus_takes_random_features_where_pairs_would_take_long(monkeypatch):
