@@ -21,7 +21,7 @@ from matplotlib.transforms import Bbox
 from skcalib import datasets, display
 from skcalib.hypothesis_tests import CalibrationTest, SequentialCalibrationTest
 
-WIDTHS = (2.2, 4.0, 8.0)
+WIDTHS = (2.2, 3.2, 4.0, 8.0)
 
 # Width of the figures that the script draws, in inches.
 _SHOWN = 4.5

@@ -18,8 +18,9 @@ LEGEND: dict[str, Any] = {
     "handlelength": 1.8,
 }
 
-# Width or height of small axes, in inches, and letters in a line of their labels.
-_SMALL, _LETTERS = 2.0, 20
+# Axes are small below this width or this height, in inches. Then a line of a label has this many
+# letters for each inch of the axes, but no fewer than the last number.
+_NARROW, _LOW, _LETTERS_IN_INCH, _LETTERS = 3.1, 2.0, 13, 20
 
 
 def axes_of(ax: Any, figsize: tuple[float, float]) -> Any:
@@ -33,13 +34,23 @@ def axes_of(ax: Any, figsize: tuple[float, float]) -> Any:
 
 def is_small(ax: Any) -> bool:
     """Whether labels need more than one line beside these axes."""
-    size = ax.get_window_extent().size / ax.figure.dpi
-    return bool(size.min() < _SMALL)
+    width, height = _inches(ax)
+    return bool(width < _NARROW or height < _LOW)
 
 
 def wrapped(text: str, ax: Any) -> str:
     """A label, broken into lines where axes are small."""
-    return "\n".join(fill(line, _LETTERS) for line in text.split("\n")) if is_small(ax) else text
+    return _filled(text, ax) if is_small(ax) else text
+
+
+def _inches(ax: Any) -> np.ndarray:
+    return ax.get_window_extent().size / ax.figure.dpi
+
+
+def _filled(text: str, ax: Any) -> str:
+    """A text in lines that fit beside small axes."""
+    letters = max(_LETTERS, int(_LETTERS_IN_INCH * _inches(ax).min()))
+    return "\n".join(fill(line, letters) for line in text.split("\n"))
 
 
 def legend_label(name: str | None, measure: str, error: float | None, otherwise: str) -> str:
@@ -68,7 +79,7 @@ def draw_legend(ax: Any) -> None:
         ax.legend(loc="best", framealpha=0.7, edgecolor="none", fontsize="small")
         return
     handles, labels = ax.get_legend_handles_labels()
-    lines = ["\n".join(fill(line, _LETTERS) for line in label.split("\n")) for label in labels]
+    lines = [_filled(label, ax) for label in labels]
     parts_below(ax).place_legend(ax, handles, lines, **LEGEND)
 
 

@@ -7,7 +7,12 @@ from figures import FIGURES, WIDTHS, assert_legends_hide_no_curve, assert_texts_
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 
-QUICK = {("reliability_classes", 4.0), ("reliability_subgroups", 4.0)}
+QUICK = {
+    ("reliability_classes", 4.0),
+    ("reliability_subgroups", 4.0),
+    ("pit_histogram", 3.2),
+    ("local_calibration", 3.2),
+}
 
 
 @pytest.fixture(autouse=True)
@@ -16,7 +21,8 @@ def close_figures():
     plt.close("all")
 
 
-# The narrow ones find most; of the grids, which have one panel then, a wider one, too.
+# The narrow ones find most; of the grids, which have one panel then, a wider one, too. Two of half
+# the width of a page show where labels need more lines.
 CASES = [
     pytest.param(
         name,
