@@ -292,7 +292,7 @@ def check_not_negative(values, largest):
 
 def check_enough_for_estimator(predictions, estimator, block_size=None):
     """All estimates but the biased one average over pairs of different samples."""
-    n = predictions.weight.shape[0]
+    n = predictions.n_samples
     if estimator != "biased" and n < 2:
         raise ValueError(
             f"estimator={estimator!r} needs at least 2 samples of positive weight; found 1. Use "

@@ -6,7 +6,7 @@ from .._kernels.squared_error import SquaredKernelError
 from ..metrics._registry import entry_of
 from ..metrics._statistic import MetricStatistic
 from ..streaming._checks import check_can_be_tested
-from ..streaming._evaluate import KNOWN
+from ..streaming._evaluate import KNOWN, check_params
 from ..streaming._problems import CountedPredictions
 from ..streaming._state import CalibrationState
 from ._omnibus import Omnibus
@@ -39,7 +39,9 @@ def check_takes_counts(test: Any, statistic: Any) -> None:
     if isinstance(one, SquaredKernelError):
         takes = one.is_on_a_line and not one.depends_on_order
     elif isinstance(one, MetricStatistic):
-        entry = entry_of(one.options["metric"])
+        metric = one.options["metric"]
+        entry = entry_of(metric)
+        check_params(getattr(metric, "keywords", {}))
         takes = entry is not None and entry.name in KNOWN
     else:
         takes = isinstance(one, ResidualStatistic)

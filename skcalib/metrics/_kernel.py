@@ -30,7 +30,7 @@ from ._reductions import Needs, average_over_reductions
 def _squared_kernel_calibration_error(
     predictions, *, method="exact", n_components=N_COMPONENTS, random_state=None, **options
 ):
-    if predictions.weight.shape[0] < _least_samples(options["estimator"], options["block_size"]):
+    if predictions.n_samples < _least_samples(options["estimator"], options["block_size"]):
         return np.nan  # there are no pairs
     if method == "fourier":
         seed = check_random_state(random_state).randint(2**31 - 1)

@@ -37,9 +37,9 @@ def check_counts(count: Any, n: int) -> np.ndarray:
             "negative and not all 0; found others. Pass sums of weights as weight and "
             "squared_weight."
         )
-    if counts.sum(dtype=np.float64) > _MOST_SAMPLES:
+    if counts.sum(dtype=np.float64) >= _MOST_SAMPLES:
         raise ValueError(
-            f"count must have a sum of at most 2^53, beyond which sums are not exact; found "
+            f"count must have a sum below 2^53, as larger sums are not exact; found "
             f"{counts.sum(dtype=np.float64):.3g}. Count less at a time."
         )
     return counts.astype(np.int64, copy=False)

@@ -71,6 +71,10 @@ class ReducedPredictions(Predictions):
 
     state: Any = None
 
+    @property
+    def n_samples(self) -> int:
+        return self.state.n_samples
+
     def confidence(self) -> Predictions:
         return self.state.confidence()._rows()
 
@@ -88,7 +92,8 @@ class ReducedPredictions(Predictions):
 def evaluated(state: Any, metric: str | Callable, params: dict[str, Any]) -> Evaluation:
     """The value of a metric, and what the grid can have changed."""
     function = _function_of(metric)
-    _check_holds(function, params)
+    if entry_of(function) is not None:
+        check_params(params)
     if entry_of(function) is None:
         y_true, y_proba, weight = state.to_arrays()
         rows = (state if state.is_binary else state.confidence())._rows()
@@ -122,13 +127,23 @@ def _function_of(metric: str | Callable) -> Callable:
     return entry.function if isinstance(metric, str) else metric
 
 
-def _check_holds(function: Callable, params: dict[str, Any]) -> None:
-    """What a state holds is no argument of a metric."""
+def check_params(params: dict[str, Any]) -> None:
+    """What a state holds is no argument of a metric, and samples in it have no order."""
     held = {"y_true", "y_proba", "sample_weight", "labels", "pos_label"} & params.keys()
-    if held and entry_of(function) is not None:
+    if held:
         raise ValueError(
             f"params must be those that choose how a metric is computed; found {sorted(held)}, "
             "which the state holds. Leave these out."
+        )
+    if params.get("estimator", "biased") not in ("biased", "unbiased"):
+        raise ValueError(
+            f"estimator must be 'unbiased' or 'biased' for a CalibrationState, in which samples "
+            f"have no order; found {params['estimator']!r}."
+        )
+    if params.get("strategy") == "median-variance":
+        raise ValueError(
+            "strategy must be 'uniform' or 'quantile' for a CalibrationState, as the least number "
+            "of samples in a bin needs the samples; found 'median-variance'."
         )
 
 
@@ -147,7 +162,8 @@ def _change(function: Callable, params: dict[str, Any], rows: GridPredictions) -
     if name in _LIPSCHITZ:
         return _LIPSCHITZ[name] * move
     if name == "laplace_kernel_calibration_error" and chosen["method"] == "exact":
-        return float(np.sqrt(2 * move * (1 + 1 / chosen["bandwidth"])))
+        change = 2 * move * (1 + 1 / chosen["bandwidth"])
+        return change if chosen["squared"] else float(np.sqrt(change))
     is_kernel = name in ("kernel_calibration_error", "squared_kernel_calibration_error")
     if is_kernel and chosen["bandwidth"] != "median" and chosen["class_kernel"] is None:
         family = KERNELS.get(chosen["kernel"]) if isinstance(chosen["kernel"], str) else None
@@ -173,10 +189,5 @@ def _by_fourier_sums(state: Any, function: Callable, params: dict[str, Any]) -> 
         )
     is_root = function is METRICS["kernel_calibration_error"].function
     estimator = "biased" if is_root else params.get("estimator", "unbiased")
-    if estimator not in ("biased", "unbiased"):
-        raise ValueError(
-            f"estimator must be 'unbiased' or 'biased' for a state, in which samples have no "
-            f"order; found {estimator!r}."
-        )
     value = state._sums.squared_error(estimator)
     return Evaluation(np.sqrt(value) if is_root else value, 0.0)

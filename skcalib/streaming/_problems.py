@@ -134,6 +134,7 @@ class Problems:
             classes,
             square=square / total**2,
             mean_move=float(self.moves[0] / total),
+            count=int(sums.samples.sum()),
         )
 
     def counted(self, classes: np.ndarray) -> "CountedPredictions":
@@ -158,6 +159,11 @@ class GridPredictions(Predictions):
     """Two classes; each row stands for the samples at a point of the grid that have one label."""
 
     mean_move: float = 0.0  # the mean distance between predictions and points
+    count: int = 0  # of samples
+
+    @property
+    def n_samples(self) -> int:
+        return self.count
 
 
 @dataclass(frozen=True)
@@ -188,6 +194,7 @@ class CountedPredictions(Predictions):
             self.weight[row] * part,
             self.classes,
             square=self.squares[row] * part,
+            count=self.n_samples,
         )
         return rows, rows.proba
 

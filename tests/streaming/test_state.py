@@ -1,0 +1,717 @@
+import json
+import pickle
+from itertools import product
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import binom
+from sklearn.metrics import brier_score_loss, log_loss
+
+from skcalib import metrics
+from skcalib.hypothesis_tests import CalibrationTest
+from skcalib.streaming import CalibrationState
+from skcalib.streaming._evaluate import KNOWN
+
+# Everything of KNOWN, and its variants that depend on how many samples stand behind a weight.
+MEASURES = [
+    *((name, {}) for name in KNOWN),
+    ("expected_calibration_error", {"debias": True, "norm": "l2"}),
+    ("expected_calibration_error", {"norm": "max", "n_bins": 7, "strategy": "quantile"}),
+    ("interval_calibration_error", {"method": "surrogate", "random_state": 0}),
+    ("laplace_kernel_calibration_error", {"method": "subsample", "random_state": 0, "n_draws": 9}),
+    ("lower_distance_to_calibration", {"tol": 1e-3}),
+    ("laplace_kernel_calibration_error", {"bandwidth": 0.2, "squared": True}),
+    ("cumulative_calibration_error", {"kind": "range"}),
+    ("kernel_calibration_error", {"kernel": "exponential", "bandwidth": 0.3}),
+    ("squared_kernel_calibration_error", {"estimator": "biased"}),
+    ("squared_kernel_calibration_error", {"kernel": "rbf", "bandwidth": 0.5}),
+    ("squared_kernel_calibration_error", {"kernel": "laplacian", "class_kernel": None}),
+]
+
+
+def on_grid(n, seed=0):
+    """Labels and predictions on the grid: many ties, 0 and 1, and rare events with two digits."""
+    rng = np.random.default_rng(seed)
+    proba = np.round(rng.beta(0.6, 0.9, n), 3)
+    proba[:6] = 0, 1, 0.5, 1.2e-7, 0.00034, 1 - 1.2e-7
+    return (rng.random(n) < proba**1.3).astype(int), proba
+
+
+def classes_on_grid(n, n_classes=4, seed=0):
+    rng = np.random.default_rng(seed)
+    proba = rng.multinomial(10_000, rng.dirichlet(np.ones(n_classes)), n) / 10_000
+    certain = np.eye(n_classes)[rng.integers(n_classes, size=n // 2)] * (1 - 0.1 * n_classes)
+    proba[: n // 2] = np.round(certain + 0.1, 1)  # ties
+    label = (proba.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+    label[:n_classes] = range(n_classes)
+    return label, proba
+
+
+def rows_of(state):
+    """Counts and sums of weights, but those of subgroups."""
+    return [row for row in state.to_arrow().to_pylist() if row["subgroup"] is None]
+
+
+def same(first, second):
+    """Whether two states hold the same to the last bit, all their subgroups included."""
+    return first.to_arrow().equals(second.to_arrow(), check_metadata=True)
+
+
+pyarrow = pytest.importorskip("pyarrow")
+
+
+# By hand
+
+
+def test_counts_and_weights_by_hand():
+    state = CalibrationState()
+    state.update([0, 1, 1], [0.25, 0.25, 0.75], [1, 2, 0]).update([1], [0.25], [3])
+    label, proba, weight = state.to_arrays()
+    assert_array_equal(label, [0, 1])
+    assert_array_equal(proba, [0.25, 0.25])
+    assert_array_equal(weight, [1, 5])
+    assert (state.n_samples, state.total_weight) == (3, 6)
+    table = state.to_arrow().to_pydict()
+    assert table["count"] == [1, 2]
+    assert table["squared_weight"] == [1, 4 + 9]
+
+
+@pytest.mark.parametrize(
+    ("proba", "point"),
+    [
+        (0.12344, 0.1234),
+        (0.12346, 0.1235),
+        (0.0012344, 0.00123),
+        (0.000123449, 0.000123),
+        (1 - 0.0012344, 1 - 0.00123),
+        (0.00004, 0.00004),
+        (1e-30, 1e-13),
+        (0.0, 0.0),
+        (1 - 1e-16, 1 - 1e-13),
+        (1.0, 1.0),
+    ],
+)
+def test_points_of_the_grid(proba, point):
+    state = CalibrationState().update([1], [proba])
+    assert_array_equal(state.to_arrays()[1], [point])
+    assert state.mean_move == state.largest_move == abs(proba - point)
+
+
+def test_moves_by_hand():
+    state = CalibrationState(decimals=3).update([0, 1], [0.5004, 0.7], [3, 1])
+    assert_allclose(state.mean_move, 0.0003, rtol=1e-9)
+    assert_allclose(state.largest_move, 0.0004, rtol=1e-9)
+    assert_allclose(state.evaluate("smooth_calibration_error").bound, 2 * 0.0003, rtol=1e-9)
+    assert_allclose(state.evaluate("lower_distance_to_calibration").bound, 0.0003, rtol=1e-9)
+    assert state.evaluate("expected_calibration_error").bound == np.inf
+
+
+# Measures
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("name", "params"), MEASURES)
+def test_measures_are_those_of_the_rows(name, params, weighted):
+    label, proba = on_grid(300)
+    weight = np.random.default_rng(1).choice([0, 0.5, 1, 3], len(label)) if weighted else None
+    state = CalibrationState().update(label, proba, weight)
+    value, bound = state.evaluate(name, **params)
+    exact = getattr(metrics, name)(label, proba, sample_weight=weight, **params)
+    assert_allclose(value, exact, rtol=1e-10, atol=1e-14)
+    assert bound == 0
+
+
+@pytest.mark.parametrize("metric", [brier_score_loss, log_loss])
+def test_measures_of_other_packages_get_arrays(metric):
+    label, proba = on_grid(200)
+    proba = np.clip(proba, 0.01, 0.99)
+    state = CalibrationState().update(label, proba)
+    assert_allclose(state.evaluate(metric).value, metric(label, proba), rtol=1e-12)
+
+
+# The share of the bound that the grid uses up where all predictions move the same way.
+@pytest.mark.parametrize(
+    ("metric", "params", "share"),
+    [
+        ("smooth_calibration_error", {}, 0.45),
+        ("lower_distance_to_calibration", {"tol": 1e-6}, 0.95),
+        (brier_score_loss, {}, 0.95),
+        ("laplace_kernel_calibration_error", {"squared": True}, 0.4),
+        ("squared_kernel_calibration_error", {"bandwidth": 1.0, "estimator": "biased"}, 0.4),
+    ],
+)
+def test_bounds_are_reached_but_not_exceeded(metric, params, share):
+    proba = np.full(50, 0.0114999)  # moved to 0.011
+    label = np.ones(50, dtype=int)
+    value, bound = CalibrationState(decimals=3).update(label, proba).evaluate(metric, **params)
+    function = getattr(metrics, metric) if isinstance(metric, str) else metric
+    change = abs(value - function(label, proba, **params))
+    assert share * bound <= change <= bound * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_bounds_hold_off_the_grid(seed):
+    rng = np.random.default_rng(seed)
+    proba = rng.random(400) ** rng.integers(1, 6)
+    label = (rng.random(400) < proba**0.7).astype(int)
+    state = CalibrationState(decimals=3).update(label, proba)
+    for name, params in MEASURES:
+        value, bound = state.evaluate(name, **params)
+        exact = getattr(metrics, name)(label, proba, **params)
+        assert abs(value - exact) <= bound
+        assert bound > 0
+
+
+# Chunks, and merging
+
+
+@pytest.mark.parametrize("size", [1, 7, 100])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_chunks_do_not_matter(size, n_classes):
+    label, proba = on_grid(200) if n_classes == 2 else classes_on_grid(60)
+    whole = CalibrationState(range(n_classes)).update(label, proba)
+    state = CalibrationState(range(n_classes))
+    for start in range(0, len(label), size):
+        state.update(label[start : start + size], proba[start : start + size])
+    assert rows_of(whole) == rows_of(state)
+    assert state.n_samples == len(label)
+    if n_classes > 2:
+        metric = "squared_kernel_calibration_error"
+        assert_allclose(state.evaluate(metric).value, whole.evaluate(metric).value, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_merge_is_commutative_and_associative(n_classes):
+    rng = np.random.default_rng(0)
+    parts = []
+    for seed in range(3):
+        label, proba = on_grid(40, seed) if n_classes == 2 else classes_on_grid(40, 3, seed)
+        if n_classes == 2:
+            proba = np.abs(proba - rng.random(40) / 1e5)  # off the grid
+        by = rng.choice(["a", "b", "c"], 40)
+        parts.append((label, proba, by))
+
+    def state(*which):
+        made = CalibrationState(range(n_classes))
+        for k in which:
+            made.update(*parts[k][:2], by=parts[k][2])
+        return made
+
+    left = state(0).merge(state(1)).merge(state(2))
+    right = state(0).merge(state(1).merge(state(2)))
+    backward = state(2).merge(state(1)).merge(state(0))
+    for other in (right, backward, state(0, 1, 2), CalibrationState(range(n_classes)).merge(left)):
+        assert set(left.subgroups) == set(other.subgroups) == {"a", "b", "c"}
+        pairs = [(left.subgroups[key], other.subgroups[key]) for key in left.subgroups]
+        for one, two in [(left, other), *pairs]:
+            assert rows_of(one) == rows_of(two)
+            assert_allclose(one.mean_move, two.mean_move, rtol=1e-12)
+            if n_classes > 2:
+                assert_allclose(one._sums.gap, two._sums.gap, rtol=0, atol=1e-12)
+                assert_allclose(one._sums.own, two._sums.own, rtol=1e-12)
+
+
+def test_merge_leaves_the_other_as_it_is():
+    first, second = (CalibrationState().update(*on_grid(30, seed)) for seed in (0, 1))
+    copy = pickle.loads(pickle.dumps(second))
+    empty = CalibrationState().merge(second)
+    empty.update(*on_grid(20, 3))
+    first.merge(second).update(*on_grid(20, 4))
+    assert same(second, copy)
+
+
+def test_samples_at_one_point_are_pairs():
+    for samples in ([1, 1], [1, 1, 1], [1, 1, 0]):
+        proba = np.full(len(samples), 0.25)
+        state = CalibrationState([0, 1]).update(samples, proba)
+        metric = metrics.squared_kernel_calibration_error
+        exact = metric(samples, proba, labels=[0, 1], bandwidth=1.0)
+        assert_allclose(state.evaluate(metric, bandwidth=1.0).value, exact, rtol=1e-12)
+
+
+def test_merged_weights():
+    label, proba = on_grid(100)
+    weight = np.random.default_rng(0).random(100)
+    whole = CalibrationState().update(label, proba, np.r_[np.ones(50), weight[50:]])
+    parts = CalibrationState().update(label[:50], proba[:50])
+    parts.merge(CalibrationState().update(label[50:], proba[50:], weight[50:]))
+    for metric in ("smooth_calibration_error", "squared_kernel_calibration_error"):
+        assert_allclose(parts.evaluate(metric).value, whole.evaluate(metric).value, rtol=1e-12)
+
+
+def test_a_state_does_not_grow():
+    rng = np.random.default_rng(0)
+    state = CalibrationState([0, 1])
+    for _ in range(30):
+        proba = rng.random(20_000) ** 8
+        state.update(rng.random(20_000) < proba, proba)
+    assert len(pickle.dumps(state)) < 1.5e6
+
+
+# More than two classes
+
+
+@pytest.mark.parametrize("multi_class", ["confidence", "top-label", "classwise"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_reductions_are_those_of_the_rows(multi_class, weighted):
+    label, proba = classes_on_grid(120)
+    weight = np.random.default_rng(1).choice([0, 1, 3.5], len(label)) if weighted else None
+    if weighted:
+        weight[:4] = 1
+    state = CalibrationState().update(label, proba, weight)
+    averages = [None, "macro", "weighted"] if multi_class != "confidence" else ["auto"]
+    for name, average in product(
+        ["smooth_calibration_error", "squared_kernel_calibration_error"], averages
+    ):
+        params = {"multi_class": multi_class, "average": average}
+        value, bound = state.evaluate(name, **params)
+        exact = getattr(metrics, name)(label, proba, sample_weight=weight, **params)
+        assert_allclose(value, exact, rtol=1e-10)
+        assert_array_equal(bound, np.zeros_like(exact))
+
+
+def test_parts_are_states_of_two_classes():
+    label, proba = classes_on_grid(90)
+    state = CalibrationState().update(label, proba)
+    top = proba.argmax(axis=1)
+    right = CalibrationState([False, True]).update(label == top, proba.max(axis=1))
+    assert rows_of(state.confidence()) == rows_of(right)
+    for k in range(4):
+        occurred = CalibrationState([False, True]).update(label == k, proba[:, k])
+        assert rows_of(state.classwise()[k]) == rows_of(occurred)
+        assert state.top_label()[k].n_samples == np.sum(top == k)
+
+
+def test_fourier_sums_against_every_pair():
+    label, proba = classes_on_grid(40)
+    weight = np.random.default_rng(2).random(40) + 0.5
+    state = CalibrationState(n_components=8).update(label[:9], proba[:9], weight[:9])
+    state.update(label[9:], proba[9:], weight[9:])
+    frequencies = state._sums.frequencies
+    total = pairs = 0.0
+    for i in range(40):
+        for j in range(40):
+            kernel = np.mean(np.cos(frequencies @ (proba[i] - proba[j])))
+            gaps = [np.eye(4)[label[k]] - proba[k] for k in (i, j)]
+            if i != j:
+                total += weight[i] * weight[j] * kernel * (gaps[0] @ gaps[1])
+                pairs += weight[i] * weight[j]
+    value, bound = state.evaluate("squared_kernel_calibration_error")
+    assert_allclose(value, total / pairs, rtol=1e-10)
+    assert bound == 0
+
+
+@pytest.mark.parametrize("kernel", ["total-variation", "exponential", "rbf"])
+def test_fourier_sums_are_close_to_the_kernel(kernel):
+    """The standard error of a mean of 4000 cosines, weighted by residuals, is below 0.02."""
+    label, proba = classes_on_grid(200)
+    params = {"kernel": kernel, "bandwidth": 0.7}
+    state = CalibrationState(n_components=4000, **params).update(label, proba)
+    for estimator in ("biased", "unbiased"):
+        metric = metrics.squared_kernel_calibration_error
+        exact = metric(label, proba, estimator=estimator, **params)
+        assert abs(state.evaluate(metric, estimator=estimator).value - exact) < 0.004
+    root = state.evaluate("kernel_calibration_error").value
+    biased = state.evaluate("squared_kernel_calibration_error", estimator="biased").value
+    assert_allclose(root**2, biased, rtol=1e-12)
+
+
+# Subgroups
+
+
+def test_subgroups_are_states_of_their_rows():
+    label, proba = on_grid(200)
+    rng = np.random.default_rng(0)
+    sex, age = rng.choice(["f", "m"], 200), rng.choice([30, 60], 200)
+    weight = rng.choice([0, 1, 2.0], 200)
+    state = CalibrationState([0, 1])
+    for rows in np.array_split(np.arange(200), 3):
+        by = {"sex": sex[rows], "age": age[rows]}
+        state.update(label[rows], proba[rows], weight[rows], by=by)
+    assert set(state.subgroups) == set(product(["f", "m"], [30, 60]))
+    for (one, other), part in state.subgroups.items():
+        rows = (sex == one) & (age == other)
+        own = CalibrationState([0, 1]).update(label[rows], proba[rows], weight[rows])
+        assert rows_of(part) == rows_of(own)
+    assert sum(part.n_samples for part in state.subgroups.values()) == state.n_samples
+
+
+# Storage
+
+
+@pytest.mark.parametrize(
+    "labels", [[0, 1], ["no", "yes"], [False, True], [-3, 7], ["a", "b", "c"], [0, 1, 2]]
+)
+def test_stored_and_resumed(labels, tmp_path):
+    pytest.importorskip("pyarrow.parquet")
+    n_classes = len(labels)
+    code, proba = on_grid(90) if n_classes == 2 else classes_on_grid(90, n_classes)
+    label = np.array(labels)[code]
+    weight = np.random.default_rng(0).random(90)
+    by = np.array(["x", 1, None, True], dtype=object)[np.arange(90) % 4]
+    whole = CalibrationState().update(label[:45], proba[:45], weight[:45], by=by[:45])
+    pyarrow.parquet.write_table(whole.to_arrow(), tmp_path / "state.parquet")
+    resumed = CalibrationState.from_arrow(pyarrow.parquet.read_table(tmp_path / "state.parquet"))
+    pickled = pickle.loads(pickle.dumps(whole))
+    for state in (whole, resumed, pickled):
+        state.update(label[45:], proba[45:], weight[45:], by=by[45:])
+    for state in (resumed, pickled):
+        assert same(whole, state)
+        assert state.classes.dtype == whole.classes.dtype
+        assert list(map(repr, state.subgroups)) == list(map(repr, whole.subgroups))
+        for metric in ("smooth_calibration_error", "squared_kernel_calibration_error"):
+            assert state.evaluate(metric) == whole.evaluate(metric)
+
+
+def test_tables_in_another_order_are_the_same_state():
+    label, proba = classes_on_grid(60)
+    state = CalibrationState().update(label, proba, by=np.arange(60) % 3)
+    table = state.to_arrow()
+    shuffled = table.take(np.random.default_rng(0).permutation(table.num_rows))
+    assert same(CalibrationState.from_arrow(shuffled), state)
+
+
+def test_an_empty_state_is_stored():
+    assert CalibrationState.from_arrow(CalibrationState([0, 1]).to_arrow()).n_samples == 0
+
+
+# Counts
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_counts_are_samples(weighted):
+    label, proba = on_grid(300)
+    weight = np.random.default_rng(0).choice([1.0, 2.0], 300) if weighted else None
+    key, row, count = np.unique(
+        np.stack([proba, label]), axis=1, return_inverse=True, return_counts=True
+    )
+    sums = {}
+    if weighted:
+        sums["weight"] = np.bincount(row.ravel(), weight)
+        sums["squared_weight"] = np.bincount(row.ravel(), weight**2)
+    counted = CalibrationState.from_counts(key[1].astype(int), key[0], count, **sums)
+    state = CalibrationState().update(label, proba, weight)
+    assert rows_of(counted) == rows_of(state)
+    assert (counted.n_samples, counted.total_weight) == (state.n_samples, state.total_weight)
+    metric = "squared_kernel_calibration_error"
+    assert counted.evaluate(metric) == state.evaluate(metric)
+
+
+def test_counts_of_several_classes_and_subgroups():
+    label, proba = classes_on_grid(60)
+    count = np.arange(60) % 3
+    by = np.array(["a", "b"])[np.arange(60) % 2]
+    counted = CalibrationState.from_counts(label, proba, count, by=by)
+    state = CalibrationState().update(*(np.repeat(one, count, axis=0) for one in (label, proba)))
+    assert rows_of(counted) == rows_of(state)
+    assert_allclose(counted._sums.gap, state._sums.gap, atol=1e-12)
+    assert counted.subgroups["b"].n_samples == count[by == "b"].sum()
+
+
+def test_counts_of_rounded_predictions_have_a_bound():
+    state = CalibrationState.from_counts([0, 1], [0.25, 0.75], [5, 7], resolution=0.01)
+    assert_allclose(state.evaluate("smooth_calibration_error").bound, 2 * 0.005, rtol=1e-12)
+    assert state.largest_move == 0.005
+
+
+# The test
+
+
+def test_p_value_is_that_of_all_numbers_of_events():
+    """Every number of events at each prediction, with its binomial probability."""
+    point, size = np.array([0.2, 0.5, 0.9]), np.array([4, 3, 5])
+    events = np.array([2, 3, 3])
+
+    def rows(number):
+        label = np.concatenate(
+            [np.arange(n) < k for n, k in zip(size, number, strict=True)]
+        ).astype(int)
+        return label, np.repeat(point, size)
+
+    state = CalibrationState(labels=[0, 1]).update(*rows(events))
+    for statistic in ("smooth_calibration_error", "brier_score_loss"):
+
+        def value(number, statistic=statistic):
+            label, proba = rows(number)
+            if statistic == "brier_score_loss":
+                return np.mean((label - proba) ** 2 - proba * (1 - proba))
+            return metrics.smooth_calibration_error(label, proba, labels=[0, 1])
+
+        numbers = list(product(*(range(n + 1) for n in size)))
+        mass = np.array([np.prod(binom.pmf(number, size, point)) for number in numbers])
+        values = np.array([value(number) for number in numbers])
+        found = value(events)
+        p_value = mass[values >= found - 1e-12].sum()
+        if statistic == "brier_score_loss":  # two-sided: twice the smaller tail
+            p_value = min(1, 2 * min(p_value, mass[values <= found + 1e-12].sum()))
+        n = 1500
+        test = CalibrationTest(statistic, n_resamples=n, random_state=0).fit(state)
+        assert_allclose(test.statistic_, found, rtol=1e-12)
+        assert abs(test.p_value_ - p_value) < 5 * np.sqrt(p_value * (1 - p_value) / n) + 1 / n
+
+
+@pytest.mark.parametrize(
+    "statistic",
+    [
+        "omnibus",
+        "skce",
+        "log_loss",
+        "brier_score_loss",
+        "smooth_calibration_error",
+        "expected_calibration_error",
+        "kernel_calibration_error",
+    ],
+)
+def test_statistics_are_those_of_the_rows(statistic):
+    label, proba = on_grid(400)
+    proba = np.clip(proba, 1e-7, 1 - 1e-7)
+    options = {"n_resamples": 19, "random_state": 0}
+    state = CalibrationState([0, 1]).update(label, proba)
+    of_state = CalibrationTest(statistic, **options).fit(state)
+    of_rows = CalibrationTest(statistic, **options).fit(proba, label)
+    if statistic == "omnibus":
+        ours, theirs = of_state.component_statistics_, of_rows.component_statistics_
+        assert list(ours) == list(theirs)
+        assert_allclose(list(ours.values()), list(theirs.values()), rtol=1e-9)
+    else:
+        assert_allclose(of_state.statistic_, of_rows.statistic_, rtol=1e-9)
+    assert of_state.null_distribution_.shape == (19,)
+    assert_array_equal(of_state.classes_, [0, 1])
+
+
+@pytest.mark.parametrize("statistic", ["omnibus", "skce", "log_loss"])
+def test_draws_follow_the_law_of_drawn_labels(statistic):
+    """Means and standard deviations of draws of the state and of the rows, within 4.5 errors."""
+    _, proba = on_grid(150)
+    proba = np.round(np.clip(proba, 0.02, 0.98), 2)
+    label = (np.random.default_rng(3).random(150) < proba).astype(int)
+    n = 1500
+    state = CalibrationState([0, 1]).update(label, proba)
+    drawn = [
+        CalibrationTest(statistic, n_resamples=n, random_state=seed).fit(*data)
+        for seed, data in enumerate([(state,), (proba, label)])
+    ]
+    parts = [
+        list(test.component_null_distributions_.values())
+        if statistic == "omnibus"
+        else [test.null_distribution_]
+        for test in drawn
+    ]
+    for ours, theirs in zip(*parts, strict=True):
+        error = np.sqrt((ours.var() + theirs.var()) / n)
+        assert abs(ours.mean() - theirs.mean()) < 4.5 * error
+        assert abs(np.log(ours.std() / theirs.std())) < 0.15
+
+
+def test_the_size_is_the_level():
+    rng = np.random.default_rng(0)
+    proba = np.round(rng.random(60) * 0.98 + 0.01, 1)
+    rejected = 0
+    for seed in range(100):
+        state = CalibrationState([0, 1]).update(rng.random(60) < proba, proba)
+        test = CalibrationTest("skce", n_resamples=19, random_state=seed).fit(state)
+        rejected += test.p_value_ <= 0.1
+    assert abs(rejected - 10) < 4 * np.sqrt(100 * 0.1 * 0.9)
+
+
+def test_single_precision_is_on_the_grid():
+    label, proba = on_grid(100)
+    proba = np.round(proba, 2).astype(np.float32)
+    state = CalibrationState([0, 1]).update(label, proba)
+    assert 0 < CalibrationTest("skce", n_resamples=9, random_state=0).fit(state).p_value_ <= 1
+
+
+def test_equal_weights_are_tested():
+    label, proba = on_grid(100)
+    options = {"statistic": "skce", "n_resamples": 19, "random_state": 0}
+    plain = CalibrationTest(**options).fit(CalibrationState().update(label, proba))
+    tripled = CalibrationState().update(label, proba, np.full(100, 3.0))
+    assert_allclose(CalibrationTest(**options).fit(tripled).p_value_, plain.p_value_)
+
+
+def test_samples_of_a_state():
+    label, proba = on_grid(80)
+    state = CalibrationState().update(label, proba)
+    drawn = np.stack(state.sample())
+    order, expected = np.lexsort(drawn), np.stack([label, proba])
+    assert_array_equal(drawn[:, order], expected[:, np.lexsort(expected)])
+    few = list(zip(*state.sample(30, random_state=0), strict=True))
+    available = list(zip(label, proba, strict=True))
+    assert len(few) == 30
+    assert all(few.count(one) <= available.count(one) for one in few)
+
+
+# What is refused
+
+GOOD = {"y_true": [0, 1, 1], "y_proba": [0.1, 0.5, 0.9]}
+COUNTS = GOOD | {"count": [1, 1, 1]}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y_proba": [0.1, np.nan, 0.9]}, "y_proba must be finite; found nan"),
+        ({"y_proba": [0.1, 1.5, 0.9]}, r"y_proba must lie in \[0, 1\]; found 1.5"),
+        ({"y_true": [0, 1, 2]}, r"y_true must hold only the classes \[0, 1\]; found \[2\]"),
+        ({"y_true": ["a", "b", "b"]}, "must hold only the classes"),
+        ({"y_true": [0, 1]}, "must have the same length"),
+        ({"y_proba": np.full((3, 3), 1 / 3)}, "labels must name one class for each column"),
+        ({"y_true": [], "y_proba": [0.1]}, "at least one|same length"),
+        ({"sample_weight": [1, -1, 1]}, "sample_weight must not be negative"),
+        ({"sample_weight": [0, 0, 0]}, "sample_weight must have a positive"),
+        ({"sample_weight": [1, 1e200, 1]}, "sample_weight must be at most 1e.150"),
+        ({"by": ["a"] * 3}, "by must be given in all updates or in none"),
+    ],
+)
+def test_refused_updates_change_nothing(change, message):
+    state = CalibrationState().update(**GOOD)
+    before = pickle.dumps(state)
+    with pytest.raises(ValueError, match=message):
+        state.update(**GOOD | change)
+    assert pickle.dumps(state) == before
+
+
+def test_empty_batches_change_nothing():
+    state = CalibrationState().update([], []).update(np.empty(0, int), np.empty(0), [])
+    assert (state.n_samples, state.classes) == (0, None)
+    state.update(**GOOD)
+    before = pickle.dumps(state)
+    assert state.update([], [], by=[]) is state
+    assert pickle.dumps(state) == before
+    assert CalibrationState.from_counts([], [], []).n_samples == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"count": [1, -1, 1]}, "count must hold the number of samples"),
+        ({"count": [1, 0.5, 1]}, "count must hold the number of samples"),
+        ({"count": [1, np.inf, 1]}, "count must hold the number of samples"),
+        ({"count": [0, 0, 0]}, "count must hold the number of samples"),
+        ({"count": ["a", "b", "c"]}, "count must hold the number of samples"),
+        ({"count": [2**53, 1, 1]}, "count must have a sum below"),
+        ({"count": [1, 1]}, "must have the same length"),
+        ({"weight": [1, 1, 1]}, "found weight without squared_weight"),
+        ({"squared_weight": [1, 1, 1]}, "found squared_weight without weight"),
+        ({"weight": ["a"] * 3, "squared_weight": [1] * 3}, "weight must hold one number"),
+        ({"weight": [1, 1, 1], "squared_weight": [1]}, "must have the same length"),
+        ({"weight": [1, 1, 1], "squared_weight": [1, 1, 2]}, "squared_weight must be the sum"),
+        ({"weight": [1, 1, 0], "squared_weight": [1, 1, 0]}, "must be positive and finite"),
+        ({"resolution": -0.1}, "resolution must be a number"),
+        ({"resolution": np.nan}, "resolution must be a number"),
+        ({"resolution": "1e-4"}, "resolution must be a number"),
+    ],
+)
+def test_refused_counts(change, message):
+    with pytest.raises(ValueError, match=message):
+        CalibrationState.from_counts(**COUNTS | change)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (CalibrationState(decimals=5), "the same decimals; found 4 and 5"),
+        (CalibrationState(random_state=1), "the same random_state"),
+        (CalibrationState([3, 4]), r"the same classes; found \[0, 1\] and \[3, 4\]"),
+        (CalibrationState().update([2, 3], [0.1, 0.2]), "the same classes"),
+        (CalibrationState().update([0, 1], [0.1, 0.2], by=["a", "b"]), "both have subgroups"),
+    ],
+)
+def test_refused_merges_change_nothing(other, message):
+    state = CalibrationState().update(**GOOD)
+    before = pickle.dumps(state)
+    with pytest.raises(ValueError, match=message):
+        state.merge(other)
+    assert pickle.dumps(state) == before
+    with pytest.raises(TypeError, match="other must be a CalibrationState"):
+        state.merge(GOOD)
+
+
+def test_refused_tables():
+    state = CalibrationState().update(**GOOD)
+    table = state.to_arrow()
+    place = table.column_names.index("probability")
+    moved = table.set_column(place, "probability", pyarrow.array([0.1, 0.5, 0.123456]))
+    for wrong, message in [
+        (table.slice(1), "which count 3 samples of the problem 'binary'; found 2"),
+        (pyarrow.concat_tables([table, table]), "merge states that were read, not their tables"),
+        (moved, "table must hold the rows"),
+        (table.drop_columns(["count"]), r"found none called \['count'\]"),
+        (table.replace_schema_metadata(), "whose schema has metadata; found Table without it"),
+        (None, "found NoneType"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            CalibrationState.from_arrow(wrong)
+
+
+@pytest.mark.parametrize(
+    ("state", "options", "message"),
+    [
+        (CalibrationState().update([0, 1], [0.12345, 0.3]), {}, "on its grid.*numpy.round"),
+        (CalibrationState().update([0, 1], [0.1, 0.3], [1, 2]), {}, "need equal weights"),
+        (CalibrationState().update(*classes_on_grid(20)), {}, "two classes"),
+        (CalibrationState(), {}, "must hold samples"),
+        (CalibrationState().update(**GOOD), {"y": [0, 1, 1]}, "y must be None"),
+        (CalibrationState().update(**GOOD), {"sample_weight": [1, 1, 1]}, "sample_weight must be"),
+        (CalibrationState().update(**GOOD), {"groups": [1, 1, 2]}, "groups must be None"),
+    ],
+)
+def test_refused_tests(state, options, message):
+    with pytest.raises(ValueError, match=message):
+        CalibrationTest(n_resamples=9).fit(state, **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "asymptotic"},
+        {"statistic": "skce", "estimator": "linear"},
+        {"statistic": "skce", "kernel": "rbf"},
+        {"statistic": lambda y_true, y_proba: 0.0},
+        {"statistic": "quantile_calibration_error"},
+        {"statistic": "squared_kernel_calibration_error", "estimator": "block"},
+        {
+            "statistic": "expected_calibration_error",
+            "metric_params": {"strategy": "median-variance"},
+        },
+    ],
+)
+def test_statistics_that_need_rows_are_refused(options):
+    with pytest.raises(ValueError, match=r"CalibrationState|statistic"):
+        CalibrationTest(n_resamples=9, **options).fit(CalibrationState().update(**GOOD))
+
+
+@pytest.mark.parametrize(
+    ("metric", "params", "message"),
+    [
+        ("bogus", {}, "metric must be one of"),
+        ("calibration_slope", {}, "metric must be one of"),
+        ("smooth_calibration_error", {"sample_weight": [1]}, "which the state holds"),
+        ("smooth_calibration_error", {"labels": [1, 0]}, "which the state holds"),
+        ("squared_kernel_calibration_error", {"estimator": "linear"}, "samples have no order"),
+        ("expected_calibration_error", {"strategy": "median-variance"}, "strategy must be"),
+    ],
+)
+def test_refused_measures(metric, params, message):
+    with pytest.raises(ValueError, match=message):
+        CalibrationState().update(**GOOD).evaluate(metric, **params)
+
+
+def test_refused_measures_of_several_classes():
+    state = CalibrationState().update(*classes_on_grid(20))
+    for params, message in [
+        ({"estimator": "block"}, "samples have no order"),
+        ({"bandwidth": 0.3}, "is that of the random features whose sums"),
+        ({"kernel": "rbf"}, "is that of the random features whose sums"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            state.evaluate("squared_kernel_calibration_error", **params)
+    with pytest.raises(ValueError, match="more than two classes"):
+        CalibrationState().update(**GOOD).confidence()
+
+
+def test_metadata_are_json():
+    table = CalibrationState().update(**GOOD).to_arrow()
+    (value,) = table.schema.metadata.values()
+    assert json.loads(value)[0]["n_samples"] == 3
