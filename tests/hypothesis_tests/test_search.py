@@ -4,12 +4,27 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from numpy.polynomial import Legendre
 from scipy.special import expit, logit
+from scipy.stats import poisson
 
 from skcalib._inputs.checks import check_predictions
-from skcalib.forecasts import GaussianForecast
+from skcalib.forecasts import (
+    DistributionForecast,
+    EnsembleForecast,
+    GaussianForecast,
+    QuantileForecast,
+)
+from skcalib.forecasts._data import check_forecasts
+from skcalib.forecasts._either import with_groups
 from skcalib.hypothesis_tests import find_miscalibrated_subgroups
-from skcalib.hypothesis_tests._search import Candidate, CandidateScores
+from skcalib.hypothesis_tests._search_scores import (
+    Candidate,
+    CandidateScores,
+    ClassSearch,
+    ForecastSearch,
+    legendre,
+)
 
 OPTIONS = {"n_resamples": 99, "random_state": 0}
 
@@ -139,6 +154,206 @@ def test_classes_by_their_confidence():
     assert result.observed[0] == pytest.approx(np.mean(y[own] == proba[own].argmax(axis=1)))
 
 
+def three_classes(rng, n, change=lambda proba, by: proba):
+    proba, by = rng.dirichlet(np.ones(3), size=n), rng.choice(["a", "b"], size=n)
+    truth = change(proba, by)
+    y = (rng.random(n)[:, None] > truth.cumsum(axis=1)).sum(axis=1)
+    return np.array(["ant", "bee", "cat"])[y], proba, {"by": by, "x": rng.normal(size=n)}
+
+
+def test_each_class_by_itself():
+    def change(proba, by):  # bees turn to cats, whatever is predicted of ants
+        moved = np.where(by == "b", 0.6, 0.0)[:, None] * proba[:, [1]]
+        return proba + moved * [0, -1, 1]
+
+    y, proba, X = three_classes(np.random.default_rng(0), 800, change)
+    result = find_miscalibrated_subgroups(y, proba, X, multi_class="classwise", **OPTIONS)
+    assert result.p_value == 0.01
+    assert result.column[0] == "by"
+    assert {result.label[k] for k in range(2)} <= {"bee", "cat"}
+    assert "ant" in result.label
+    assert result.column_p_values["x"] > 0.05
+    k, own = ["ant", "bee", "cat"].index(result.label[0]), X["by"] == result.subgroup[0]
+    assert result.predicted[0] == pytest.approx(proba[own, k].mean())
+    assert result.observed[0] == pytest.approx(np.mean(y[own] == result.label[0]))
+    lines = repr(result).splitlines()
+    assert lines[0].split()[:4] == ["column", "subgroup", "label", "samples"]
+    assert result.to_frame()["label"].tolist() == result.label
+    n_candidates = len(result.column) // 3
+    one = find_miscalibrated_subgroups(y == "bee", proba[:, 1], X, **OPTIONS)
+    assert len(one.column) == n_candidates
+
+
+@pytest.mark.parametrize("in_groups", [False, True])
+def test_statistics_of_classes_are_those_of_each_against_the_rest(in_groups):
+    rng = np.random.default_rng(0)
+    y, proba, X = three_classes(rng, 60)
+    data = check_predictions(y, proba, sample_weight=rng.random(60))
+    groups = np.arange(60) // 2
+    data = with_groups(data, y, groups, None) if in_groups else data
+    candidates = [Candidate("by", "", X["by"] == "a"), Candidate("x", "", X["x"] > 0.3)]
+    search = ClassSearch(data, candidates, recalibrate=False)
+    values = search.values(5, np.random.RandomState(0))
+    assert values.shape == (6, 6)
+    for k, name in enumerate(("ant", "bee", "cat")):
+        alone = check_predictions(y == name, proba[:, k], sample_weight=data.weight)
+        expected = CandidateScores(alone, candidates)(alone.signed_mass[None])[0]
+        np.testing.assert_allclose(values[0, 2 * k : 2 * k + 2], expected, rtol=1e-12)
+    assert (np.ptp(values, axis=0) > 0).all()
+
+
+def test_what_is_common_to_all_classes_does_not_count():
+    def sharper(proba, by):
+        return proba**0.5 / (proba**0.5).sum(axis=1, keepdims=True)
+
+    y, proba, X = three_classes(np.random.default_rng(0), 500, sharper)
+    options = OPTIONS | {"multi_class": "classwise"}
+    common = find_miscalibrated_subgroups(y, proba, X, **options).p_value
+    assert common > 0.05
+    assert find_miscalibrated_subgroups(y, proba, X, recalibrate=False, **options).p_value < common
+
+
+def rejections(find, n_problems, level=0.1):
+    """How often p-values of problems are at most the level, and how often at most."""
+    found = np.mean([find(seed).p_value <= level for seed in range(n_problems)])
+    return found, level + 4 * np.sqrt(level * (1 - level) / n_problems)
+
+
+def test_p_values_account_for_the_classes():
+    def find(seed):
+        y, proba, X = three_classes(np.random.default_rng(seed), 80)
+        options = {"multi_class": "classwise", "recalibrate": False, "n_resamples": 19}
+        return find_miscalibrated_subgroups(y, proba, X, random_state=seed, **options)
+
+    found, most = rejections(find, 60)
+    assert found <= most
+
+
+def forecasts(rng, n, change=lambda z, X: z, std=1.0):
+    X = {"age": rng.uniform(18, 90, size=n), "site": rng.choice(["a", "b", "c"], size=n)}
+    mean = rng.normal(size=n)
+    return mean + change(rng.normal(size=n), X), GaussianForecast(mean, std), X
+
+
+@pytest.mark.parametrize(
+    ("change", "std"),
+    [
+        (lambda z, X: z + 0.8 * (X["site"] == "b"), 1.0),
+        (lambda z, X: z * np.where(X["site"] == "b", 2.0, 1.0), 1.0),
+        (lambda z, X: z * np.where(X["site"] == "b", 1.6, 0.8), 0.5),  # all are off, too
+    ],
+)
+@pytest.mark.parametrize("kind", [GaussianForecast, EnsembleForecast, QuantileForecast])
+def test_forecasts(change, std, kind):
+    rng = np.random.default_rng(0)
+    y, forecast, X = forecasts(rng, 600, change, std)
+    if kind is EnsembleForecast:
+        forecast = EnsembleForecast(forecast.sample(20, random_state=0))
+    elif kind is QuantileForecast:
+        levels = [0.1, 0.25, 0.5, 0.75, 0.9]
+        forecast = QuantileForecast(forecast.quantiles(levels), levels)
+    result = find_miscalibrated_subgroups(y, forecast, X, **OPTIONS)
+    assert result.p_value == 0.01
+    assert (result.column[0], result.subgroup[0]) == ("site", "b")
+    assert result.column_p_values["age"] > 0.05
+    own = X["site"] == "b"
+    assert result.observed[0] == pytest.approx(y[own].mean())
+    if kind is QuantileForecast:
+        assert np.isnan(result.predicted).all()
+    else:
+        assert result.predicted[0] == pytest.approx(forecast.mean()[own].mean())
+    if kind is not EnsembleForecast:
+        low, high = forecast.interval(0.8)
+        covered = np.mean((low <= y)[own] & (y <= high)[own])
+        assert result.coverage[0] == pytest.approx(covered, abs=1e-12)
+    assert repr(result).splitlines()[0].split()[-2:] == ["coverage", "p-value"]
+    assert "coverage" in result.to_frame()
+
+
+@pytest.mark.parametrize("recalibrate", [False, True])
+def test_statistics_of_forecasts_by_loops(recalibrate):
+    rng = np.random.default_rng(0)
+    y, forecast, X = forecasts(rng, 50)
+    weight = rng.random(50)
+    data = check_forecasts(y, forecast, sample_weight=weight)
+    candidates = [Candidate("site", "", X["site"] == "b"), Candidate("age", "", X["age"] > 60)]
+    search = ForecastSearch(
+        data, candidates, recalibrate=recalibrate, random_state=np.random.RandomState(0)
+    )
+    values = search.values(1, np.random.RandomState(0))[0]
+    transform, share = forecast.pit(y), weight / weight.sum()
+    if recalibrate:
+        transform = np.array([(np.sum(transform <= one) - 0.5) / 50 for one in transform])
+    for value, candidate in zip(values, candidates, strict=True):
+        common = share[candidate.rows].sum() if recalibrate else 0.0
+        contrast = share * (candidate.rows - common)
+        expected = 0.0
+        for k in (1, 2):
+            polynomial = Legendre.basis(k, domain=[0, 1])(transform) * np.sqrt(2 * k + 1)
+            expected += (contrast @ polynomial) ** 2 / np.sum(contrast**2)
+        assert value == pytest.approx(expected, rel=1e-10)
+
+
+def test_legendre_terms_are_orthonormal():
+    u = (np.arange(10_000) + 0.5) / 10_000
+    terms = legendre(u)
+    np.testing.assert_allclose(terms.mean(axis=1), 0, atol=1e-7)
+    np.testing.assert_allclose(terms @ terms.T / 10_000, np.eye(2), atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["ensemble", "counts", "too narrow"])
+def test_p_values_of_forecasts_account_for_the_search(kind):
+    def find(seed):
+        rng = np.random.default_rng(seed)
+        if kind == "ensemble":
+            values = rng.normal(size=(60, 5)) + rng.normal(size=(60, 1))
+            y, forecast = values[:, 0], EnsembleForecast(values[:, 1:])
+        elif kind == "counts":
+            rate = rng.uniform(0.2, 2.0, size=60)
+            y, forecast = rng.poisson(rate), DistributionForecast(poisson(rate))
+        else:
+            y, forecast = rng.normal(size=60), GaussianForecast(np.zeros(60), 0.5)
+        options = {"recalibrate": kind == "too narrow", "n_resamples": 19}
+        return find_miscalibrated_subgroups(
+            y, forecast, rng.normal(size=(60, 3)), random_state=seed, **options
+        )
+
+    found, most = rejections(find, 80)
+    assert 0 < found <= most
+
+
+def test_forecasts_that_are_wrong_alike():
+    y, forecast, X = forecasts(np.random.default_rng(0), 300, lambda z, X: 2 * z + 1)
+    assert find_miscalibrated_subgroups(y, forecast, X, **OPTIONS).p_value > 0.05
+    result = find_miscalibrated_subgroups(y, forecast, X, recalibrate=False, **OPTIONS)
+    assert (result.p_values == 0.01).all()
+
+
+def test_groups_and_order_of_forecasts():
+    rng = np.random.default_rng(1)
+    group = np.repeat(np.arange(40), 16)
+    mean, X = rng.normal(size=40)[group], {"x": rng.normal(size=40)[group]}
+    y = mean + rng.normal(size=40)[group] + 0.1 * rng.normal(size=640)
+    forecast = GaussianForecast(mean + 0.01 * rng.normal(size=640), 1.0)
+    for recalibrate in (True, False):
+        options = OPTIONS | {"recalibrate": recalibrate}
+        alone = find_miscalibrated_subgroups(y, forecast, X, **options)
+        grouped = find_miscalibrated_subgroups(y, forecast, X, groups=group, **options)
+        assert alone.p_value <= 0.05 < grouped.p_value
+        order = rng.permutation(640)
+        more = {"x": np.append(X["x"][order], 9.0)}
+        shuffled = find_miscalibrated_subgroups(
+            np.append(y[order], 5.0),
+            GaussianForecast(
+                np.append(forecast.mean()[order], 0.0), np.append(forecast.std()[order], 1.0)
+            ),
+            more,
+            sample_weight=np.append(np.ones(640), 0.0),
+            **options,
+        )
+        np.testing.assert_array_equal(shuffled.p_values, alone.p_values)
+
+
 def test_order_and_samples_of_weight_0_do_not_matter():
     rng = np.random.default_rng(0)
     y, proba, X = problem(rng, 150)
@@ -199,7 +414,11 @@ def test_table():
         ({"X": np.zeros((39, 1))}, r"\(y_true: 40, X: 39\)"),
         ({"X": {"a": [1, 2]}}, r"X\['a'\]: 2"),
         ({"X": np.zeros((40, 2))}, "X must have some subgroup of at least min_samples=20"),
-        ({"y_proba": GaussianForecast(np.zeros(40), 1.0)}, "y_proba"),
+        (
+            {"y_proba": GaussianForecast(np.zeros(40), 1.0), "labels": [0, 1]},
+            "labels must be None for forecasts",
+        ),
+        ({"multi_class": "top-label"}, "'multi_class' parameter"),
         ({"n_bins": 1}, "'n_bins' parameter"),
     ],
 )

@@ -1,0 +1,258 @@
+"""How conspicuous the candidates of a search are: score statistics, of data and of draws."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.special import expit
+from scipy.stats import rankdata
+from sklearn.utils import check_random_state
+
+from .._inputs.groups import codes_by_appearance
+from .._inputs.predictions import Predictions
+from .._numerics.logits import log_odds
+from .._numerics.pit import laws_at, pit_laws
+from .._redraw import draw_labels, seeded_batches
+from .._types import RandomState
+from ..forecasts._data import ForecastData
+from ..metrics._clinical import logistic_line
+from ..recalibration import VectorScalingRecalibrator
+from ..recalibration._auto import fit_data, fitted_on_rows
+
+# What is left of a variance by less than this share is rounding.
+_ROUNDING = 1e-9
+
+# Level of the central intervals whose coverage is shown.
+_LEVEL = 0.8
+
+
+class Candidate(NamedTuple):
+    column: Any
+    subgroup: str
+    rows: np.ndarray
+
+
+class CandidateScores:
+    """The score statistics of all candidates as functions of the residuals."""
+
+    def __init__(self, data: Predictions, candidates: list[Candidate]) -> None:
+        weight, proba = data.weight, data.proba
+        spread = log_odds(proba)
+        information = weight * proba * (1 - proba)
+        if information.any():
+            spread = spread - information @ spread / information.sum()
+        features = np.stack([np.ones_like(spread), spread])  # (2, n)
+        inside = _inside(candidates)
+        self.sums = [inside.multiply(one[None]).tocsr() for one in features]  # 2 of (C, n)
+        self.features = features
+        pairs = features[:, None] * features  # (2, 2, n)
+        flat = pairs.reshape(4, -1)
+        own = (inside @ (information * flat).T).reshape(-1, 2, 2)
+        common = np.sum(information * pairs, axis=2)
+        self.explained = own @ np.linalg.pinv(common, hermitian=True)  # (C, 2, 2)
+        noise = weight * information
+        own = (inside @ (noise * flat).T).reshape(-1, 2, 2)
+        common = np.sum(noise * pairs, axis=2)
+        cross = self.explained @ own
+        variance = own - cross - np.swapaxes(cross, 1, 2)
+        variance += self.explained @ common @ np.swapaxes(self.explained, 1, 2)
+        level = variance[:, 0, 0]
+        one_label = data.share_of_one_sample / len(weight)
+        safe = np.where(level > _ROUNDING * own[:, 0, 0], level, np.inf)
+        self.ratio = variance[:, 0, 1] / safe
+        rest = variance[:, 1, 1] - self.ratio * variance[:, 0, 1]
+        rest = np.where(rest > _ROUNDING * own[:, 1, 1], rest, np.inf)
+        self.scale = np.stack([safe, rest]) * (1 + one_label / safe)
+        # only impossible labels differ where nothing can vary, and one of them is enough
+        farthest = np.abs(spread).max()
+        self.scale[:, own[:, 0, 0] == 0] = one_label * np.array([[1.0], [farthest**2]])
+
+    def __call__(self, residuals: np.ndarray) -> np.ndarray:
+        """Values (R, C) for weighted residuals (R, n)."""
+        total = self.features @ residuals.T  # (2, R)
+        sums = np.stack([one @ residuals.T for one in self.sums])  # (2, C, R)
+        sums -= np.einsum("cij,jr->icr", self.explained, total)
+        sums[1] -= self.ratio[:, None] * sums[0]
+        return np.sum(sums**2 / self.scale[:, :, None], axis=0).T
+
+
+class ClassSearch:
+    """The candidates in predictions of classes: of two, or of each against the rest."""
+
+    def __init__(
+        self, data: Predictions, candidates: list[Candidate], *, recalibrate: bool
+    ) -> None:
+        self.candidates = candidates
+        self.shown = _problems(data)
+        self.data = _recalibrated(data) if recalibrate else data
+        self.problems = _problems(self.data)
+        self.scores = [CandidateScores(problem, candidates) for problem in self.problems]
+        self.classes = None if data.is_binary else data.classes.tolist()
+
+    def values(self, n_resamples: int, random_state: RandomState) -> np.ndarray:
+        """Values (1 + n_resamples, C) of the data and of draws; all candidates for each class."""
+        observed = self._of_residuals(problem.signed_mass[None] for problem in self.problems)
+        data = self.data
+        if data.groups is None:
+            draw = self._of_drawn_labels
+        else:
+            draw = partial(_of_signs, data.groups, self._of_signs)
+        return _with_draws(observed, draw, data.proba.size, n_resamples, random_state)
+
+    def _of_drawn_labels(self, size: int, generator: np.random.Generator) -> np.ndarray:
+        label = draw_labels(self.data.proba, size, generator)
+        if self.classes is None:
+            return self._of_residuals([(label - self.data.proba) * self.data.weight])
+        return self._of_residuals(
+            ((label == k) - problem.proba) * problem.weight
+            for k, problem in enumerate(self.problems)
+        )
+
+    def _of_signs(self, signs: np.ndarray) -> np.ndarray:
+        return self._of_residuals(signs * problem.signed_mass for problem in self.problems)
+
+    def _of_residuals(self, residuals: Any) -> np.ndarray:
+        return np.hstack([one(rows) for one, rows in zip(self.scores, residuals, strict=True)])
+
+    def numbers(self) -> dict[str, Any]:
+        """What is shown of each candidate, (C,)."""
+        means = [
+            _means(self.candidates, problem.weight, problem.proba, problem.label)
+            for problem in self.shown
+        ]
+        predicted, observed = np.hstack(means)
+        found = {"predicted": predicted, "observed": observed}
+        if self.classes is None:
+            return found
+        return found | {"label": [name for name in self.classes for _ in self.candidates]}
+
+
+def _problems(data: Predictions) -> list[Predictions]:
+    if data.is_binary:
+        return [data]
+    return [problem for _, problem in data.classwise() if problem is not None]
+
+
+def _recalibrated(data: Predictions) -> Predictions:
+    """The predictions with the likeliest intercept and slope of their log-odds, or of the
+    log-probabilities of each class.
+    """
+    if not data.is_binary:
+        recalibrator = fitted_on_rows(VectorScalingRecalibrator(), fit_data(data))
+        return replace(data, proba=recalibrator.predict_proba(data.proba))
+    intercept, slope = logistic_line(data)
+    slope = 1.0 if np.isnan(slope) else slope
+    if not np.isfinite(intercept) or not np.isfinite(slope):  # labels that can be separated
+        return data
+    return replace(data, proba=expit(intercept + slope * log_odds(data.proba)))
+
+
+class ForecastSearch:
+    """The candidates in forecasts: how far the transforms of their outcomes are from uniform.
+
+    The statistic is that of the first two terms of Neyman's smooth test: Legendre polynomials,
+    which are uncorrelated and have mean 0 and variance 1 for a uniform transform. To recalibrate
+    is to replace transforms by ranks, and to subtract what is common to all samples.
+    """
+
+    def __init__(
+        self,
+        data: ForecastData,
+        candidates: list[Candidate],
+        *,
+        recalibrate: bool,
+        random_state: np.random.RandomState,
+    ) -> None:
+        self.data, self.candidates = data, candidates
+        lower, upper = data.forecast.pit_bounds(data.value)
+        place = random_state.random_sample(len(lower))  # of a jump, so that all laws are alike
+        self.transform = lower + (upper - lower) * place
+        self.recalibrate = recalibrate
+        if recalibrate:
+            self.transform = (rankdata(self.transform) - 0.5) / len(lower)
+        self.inside = _inside(candidates)
+        weight = data.weight
+        self.share = self.inside @ weight if recalibrate else np.zeros(len(candidates))
+        own = self.inside @ weight**2
+        self.variance = own * (1 - 2 * self.share) + self.share**2 * (weight @ weight)
+
+    def __call__(self, terms: np.ndarray) -> np.ndarray:
+        """Values (R, C) for polynomials (2, R, n)."""
+        values = np.zeros((len(self.candidates), terms.shape[1]))
+        for term in terms:
+            residuals = (term * self.data.weight).T  # (n, R)
+            own = self.inside @ residuals - self.share[:, None] * residuals.sum(axis=0)
+            values += own**2 / self.variance[:, None]
+        return values.T
+
+    def values(self, n_resamples: int, random_state: RandomState) -> np.ndarray:
+        """Values (1 + n_resamples, C) of the data and of draws."""
+        terms = legendre(self.transform[None])
+        draw = self._of_drawn_outcomes
+        if self.data.groups is not None:
+            if self.recalibrate:
+                terms -= (terms @ self.data.weight)[:, :, None]
+            draw = partial(_of_signs, self.data.groups, lambda signs: self(terms * signs))
+        return _with_draws(self(terms), draw, self.data.n_samples, n_resamples, random_state)
+
+    def _of_drawn_outcomes(self, size: int, generator: np.random.Generator) -> np.ndarray:
+        shape = size, self.data.n_samples
+        if not self.recalibrate:
+            return self(legendre(generator.random(shape)))
+        return self(legendre(generator.permuted(np.broadcast_to(self.transform, shape), axis=1)))
+
+    def numbers(self) -> dict[str, Any]:
+        """What is shown of each candidate, (C,)."""
+        data = self.data
+        try:
+            mean = data.forecast.mean()
+        except ValueError:  # quantiles do not know it
+            mean = np.full(data.n_samples, np.nan)
+        folded = pit_laws(*data.forecast.pit_bounds(data.value), folded=True)
+        covered = laws_at(folded, _LEVEL)
+        means = _means(self.candidates, data.weight, mean, data.value, covered)
+        return dict(zip(("predicted", "observed", "coverage"), means, strict=True))
+
+
+def legendre(transform: np.ndarray) -> np.ndarray:
+    """√3 v and √5 (3v² − 1) / 2 of v = 2u − 1, for level and spread, (2, ...)."""
+    v = 2 * transform - 1
+    return np.stack([np.sqrt(3) * v, np.sqrt(5) * (3 * v**2 - 1) / 2])
+
+
+def _inside(candidates: list[Candidate]) -> Any:
+    return csr_array(np.stack([candidate.rows for candidate in candidates]).astype(float))
+
+
+def _means(candidates: list[Candidate], weight: np.ndarray, *values: np.ndarray) -> np.ndarray:
+    """Weighted means over each candidate, (V, C)."""
+    inside = np.stack([candidate.rows for candidate in candidates])
+    return np.stack([inside @ (weight * one) for one in values]) / (inside @ weight)
+
+
+def _of_signs(
+    groups: np.ndarray, evaluate: Callable, size: int, generator: np.random.Generator
+) -> np.ndarray:
+    """Values for the residuals of the data, those of whole groups multiplied by random signs."""
+    code = codes_by_appearance(groups)
+    return evaluate(generator.choice([-1.0, 1.0], size=(size, int(code.max()) + 1))[:, code])
+
+
+def _with_draws(
+    observed: np.ndarray,
+    draw: Callable,
+    numbers_per_draw: int,
+    n_resamples: int,
+    random_state: RandomState,
+) -> np.ndarray:
+    rng = check_random_state(random_state)
+    batches = seeded_batches(n_resamples, numbers_per_draw, 1, rng)
+
+    def drawn() -> Iterator[np.ndarray]:
+        for size, seed in batches:
+            yield draw(size, np.random.default_rng(seed))
+
+    return np.concatenate([observed, *drawn()])
