@@ -20,6 +20,7 @@ _SUBMODULES = [
     "metrics",
     "recalibration",
     "report",
+    "streaming",
     "torch",
     "uncertainty",
 ]
