@@ -4,6 +4,17 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from array_api_compat import array_namespace
+
+from ._numerics.array_api import (
+    Array,
+    constant_like,
+    contiguous,
+    count_like,
+    doubles,
+    rows_of,
+    zeros_on,
+)
 
 # Numbers in the residuals of one batch of draws (32 MB).
 _BATCH = 2**22
@@ -43,15 +54,15 @@ def seeded_batches(
 
 
 def draw_labels(
-    proba: np.ndarray, n_draws: int, generator: np.random.Generator | np.random.RandomState
-) -> np.ndarray:
+    proba: Array, n_draws: int, generator: np.random.Generator | np.random.RandomState
+) -> Array:
     """Labels y_i ~ Cat(proba_i), independent given the predictions.
 
     Parameters: proba (n,) for the second of two classes, or (n, K). Returns (n_draws, n) of int32.
     A class of probability 0 is never drawn.
     """
     if proba.ndim == 2:
-        return np.ascontiguousarray(draw_by_sample(proba, n_draws, generator).T)
+        return contiguous(draw_by_sample(proba, n_draws, generator).T)
     label = np.empty((n_draws, len(proba)), dtype=np.int32)
     for rows, columns in _chunks(*label.shape):
         part = label[rows, columns]
@@ -60,16 +71,19 @@ def draw_labels(
 
 
 def draw_by_sample(
-    proba: np.ndarray,
+    proba: Array,
     n_draws: int,
     generator: np.random.Generator | np.random.RandomState,
-    samples: np.ndarray | None = None,
-) -> np.ndarray:
+    samples: Array | None = None,
+) -> Array:
     """The labels of `draw_labels`, one row for each sample, or for some in their order.
 
     Of K classes that is drawn whose probability, added to those before it, first exceeds a uniform
     number. Samples may be drawn in parts, one after another: the labels are the same.
     """
+    if not isinstance(proba, np.ndarray):
+        proba = proba if samples is None else rows_of(proba, samples)
+        return _draw_on_device(proba, n_draws, generator)
     n = len(proba) if samples is None else len(samples)
     label = np.empty((n, n_draws), dtype=np.int32)
     per_chunk = max(1, _CHUNK // max(n_draws, proba[0].size))
@@ -87,6 +101,20 @@ def draw_by_sample(
                 out[:] = own.searchsorted(numbers, side="right")
         else:
             label[rows] = _count_below(bounds[:, :-1], uniform)
+    return label
+
+
+def _draw_on_device(
+    proba: Array, n_draws: int, generator: np.random.Generator | np.random.RandomState
+) -> Array:
+    """The same labels where the probabilities (n, K) live; NumPy draws the uniform numbers."""
+    xp = array_namespace(proba)
+    bounds = xp.cumulative_sum(doubles(proba), axis=1)
+    bounds /= bounds[:, -1:]
+    uniform = constant_like(bounds, generator.random((proba.shape[0], n_draws)))
+    label = zeros_on(proba, uniform.shape, xp.int64)
+    for k in range(proba.shape[1] - 1):
+        label += xp.astype(uniform >= bounds[:, k][:, None], xp.int64)
     return label
 
 
@@ -133,7 +161,7 @@ class SumOverSamples:
         """The sums before the first block."""
         raise NotImplementedError
 
-    def add(self, sums: Any, rows: np.ndarray, labels: np.ndarray) -> None:
+    def add(self, sums: Any, rows: Array, labels: Array) -> None:
         """Add labels (m, n_draws) of the samples `rows` (m,) to the sums."""
         raise NotImplementedError
 
@@ -143,16 +171,17 @@ class SumOverSamples:
 
     @property
     def numbers_per_draw(self) -> int:
-        return max(min(len(self.data.weight), _ENOUGH), -(-self.n_sums // _SUMS))
+        return max(min(self.data.weight.shape[0], _ENOUGH), -(-self.n_sums // _SUMS))
 
-    def __call__(self, labels: np.ndarray) -> np.ndarray:
+    def __call__(self, labels: Array) -> np.ndarray:
         """Values (R, …) for R label vectors (R, n)."""
-        sums = self.start(len(labels))
-        for rows in blocks_of_samples(np.arange(labels.shape[1]), len(labels)):
-            self.add(sums, rows, np.ascontiguousarray(labels[:, rows].T))
+        n_draws, n = labels.shape
+        sums = self.start(n_draws)
+        for rows in blocks_of_samples(count_like(labels, n), n_draws):
+            self.add(sums, rows, contiguous(rows_of(labels.T, rows)))
         return self.finish(sums)
 
-    def of_redrawn(self, order: np.ndarray, n_draws: int, generator: np.random.Generator) -> Any:
+    def of_redrawn(self, order: Array, n_draws: int, generator: np.random.Generator) -> Any:
         """Values (n_draws, …) for labels drawn from the predictions, in this order of them."""
         sums = self.start(n_draws)
         for rows in blocks_of_samples(order, n_draws):
@@ -161,8 +190,8 @@ class SumOverSamples:
         return self.finish(sums)
 
 
-def blocks_of_samples(order: np.ndarray, n_draws: int) -> Iterator[np.ndarray]:
+def blocks_of_samples(order: Array, n_draws: int) -> Iterator[Array]:
     """The samples in this order, in blocks of at most `_BLOCK` labels."""
-    per_block = max(1, _BLOCK // n_draws)
-    for start in range(0, len(order), per_block):
-        yield order[start : start + per_block]
+    n, per_block = order.shape[0], max(1, _BLOCK // n_draws)
+    for start in range(0, n, per_block):
+        yield order[start : min(start + per_block, n)]

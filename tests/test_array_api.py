@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 import scipy
 import sklearn
+from sklearn.base import clone
 from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.utils.fixes import parse_version
 
 from skcalib._numerics.array_api import to_numpy
+from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.metrics import (
     conditional_kernel_calibration_error,
     kernel_calibration_error,
@@ -267,11 +269,17 @@ def on_device(function, package, y, proba, weight=None, **options):
 
 
 def assert_same(function, package, y, proba, weight=None, largest=1.0, **options):
-    """The value is NumPy's up to the tolerance of the largest term."""
+    """The value is NumPy's up to the tolerance of the largest term.
+
+    Random features of the squared error are in single precision everywhere.
+    """
+    tolerance = package.tolerance
+    if function is squared_kernel_calibration_error and "method" in options:
+        tolerance = max(tolerance, 1e-8)
     expected = function(y, proba, sample_weight=weight, **options)
     value = on_device(function, package, y, proba, weight, **options)
     assert isinstance(value, float | np.ndarray)
-    np.testing.assert_allclose(value, expected, rtol=0, atol=largest * package.tolerance)
+    np.testing.assert_allclose(value, expected, rtol=0, atol=largest * tolerance)
 
 
 KERNEL_OPTIONS = [
@@ -280,6 +288,13 @@ KERNEL_OPTIONS = [
     {"kernel": "rbf", "bandwidth": 0.3},
     {"kernel": "exponential", "class_kernel": np.diag([1.0, 2.0, 3.0, 4.0])},
     {"kernel": "laplacian", "estimator": "linear"},
+    {"method": "fourier", "random_state": 0},
+    {
+        "method": "fourier",
+        "estimator": "biased",
+        "class_kernel": np.diag([1.0, 2.0, 3.0, 4.0]),
+        "random_state": 0,
+    },
     {"kernel": lambda s, t: s @ t.T, "estimator": "block"},
 ]
 
@@ -334,7 +349,7 @@ def test_conditional_kernel_calibration_error(options, binary, package):
 @pytest.mark.parametrize(
     "function", [squared_kernel_calibration_error, conditional_kernel_calibration_error]
 )
-@pytest.mark.parametrize("method", ["exact"])
+@pytest.mark.parametrize("method", ["exact", "fourier"])
 def test_kernel_errors_convert_no_matrix(function, method, package, stays):
     """With a bandwidth; its median is that of points that are sorted."""
     y, proba, _ = multiclass(package, n=50)
@@ -352,3 +367,59 @@ def test_scores_of_scikit_learn(package):
     for score in (log_loss, brier_score_loss):
         value = score(package(y), package(proba))
         assert value == pytest.approx(score(y, proba), rel=10 * package.tolerance)
+
+
+# The test by drawn labels
+
+
+TEST_OPTIONS = [
+    {"bandwidth": 0.3},
+    {"estimator": "biased"},
+    {"estimator": "linear"},
+    {"metric_params": {"method": "fourier", "n_components": 20}},
+    {"metric_params": {"multi_class": "confidence"}},
+]
+
+
+@pytest.mark.parametrize("options", TEST_OPTIONS, ids=str)
+def test_calibration_test_draws_the_same_labels(options, package):
+    y, proba, weight = multiclass(package, n=80)
+    proba[:20] = proba[20:40]  # ties, which other columns and weights break
+    test = CalibrationTest("skce", n_resamples=19, random_state=0, **options)
+    expected = clone(test).fit(proba, y, weight)
+    test.fit(package(proba), package(y), package(weight))
+    assert test.p_value_ == expected.p_value_
+    assert isinstance(test.null_distribution_, np.ndarray)
+    tolerance = max(package.tolerance, 1e-8 * ("method" in options.get("metric_params", {})))
+    np.testing.assert_allclose(
+        test.null_distribution_, expected.null_distribution_, rtol=0, atol=2 * tolerance
+    )
+
+
+@pytest.mark.parametrize("statistic", ["auto", "log_loss", "smooth_calibration_error"])
+def test_other_statistics_are_converted(statistic, package):
+    y, proba, _ = multiclass(package, n=60)
+    test = CalibrationTest(statistic, n_resamples=9, random_state=0)
+    assert test.fit(package(proba), package(y)).p_value_ == clone(test).fit(proba, y).p_value_
+
+
+def test_groups_and_two_classes_are_converted(package):
+    test = CalibrationTest("skce", n_resamples=9, random_state=0)
+    y, proba, _ = multiclass(package, n=60)
+    groups = np.arange(60) // 3
+    expected = clone(test).fit(proba, y, groups=groups).p_value_
+    assert test.fit(package(proba), y, groups=groups).p_value_ == expected
+    y, proba, _ = multiclass(package, n=60, binary=True)
+    expected = clone(test).fit(proba, y).p_value_
+    assert test.fit(package(proba), package(y)).p_value_ == expected
+
+
+@pytest.mark.parametrize("method", ["exact", "fourier"])
+def test_calibration_test_converts_no_matrix(method, package, stays):
+    y, proba, _ = multiclass(package, n=50)
+    y, proba = package(y), package(proba)
+    test = CalibrationTest(
+        "skce", bandwidth=0.3, n_resamples=9, random_state=0, metric_params={"method": method}
+    )
+    stays()
+    assert 0.1 <= test.fit(proba, y).p_value_ <= 1

@@ -1,6 +1,6 @@
 """Predictions that are computed on where they live: tensors on a GPU, for example."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from array_api_compat import (
 from .._numerics.array_api import (
     Array,
     at_least_single,
+    rows_of,
     stop_gradient,
     to_numpy,
 )
@@ -80,6 +81,32 @@ class DevicePredictions(Predictions):
         if not self.is_binary:
             return self.proba
         return array_namespace(self.proba).stack([1 - self.proba, self.proba], axis=1)
+
+    def take(self, rows: Array) -> "DevicePredictions":
+        """Some of the samples, possibly repeated; their weights sum to 1 again."""
+        weight = rows_of(self.weight, rows)
+        return replace(
+            self,
+            proba=rows_of(self.proba, rows),
+            label=rows_of(self.label, rows),
+            weight=weight / array_namespace(weight).sum(weight),
+            log_proba=None if self.log_proba is None else rows_of(self.log_proba, rows),
+        )
+
+    def canonical_order(self) -> Array:
+        """The same order as NumPy's: by the largest probability, then by everything else."""
+        xp, proba = array_namespace(self.proba), self.matrix
+        largest = xp.max(proba, axis=1)
+        order = xp.argsort(largest, stable=True)
+        same = xp.diff(xp.take(largest, order)) == 0
+        no = xp.zeros_like(same[:1])
+        is_tied = xp.concat([same, no]) | xp.concat([no, same])
+        tied = order[is_tied]
+        columns = (proba[:, k] for k in range(proba.shape[1]))
+        for key in (self.weight, *columns, largest):
+            tied = xp.take(tied, xp.argsort(xp.take(key, tied), stable=True))
+        order[is_tied] = tied
+        return order
 
     def on_host(self) -> Predictions:
         """The same in arrays of NumPy."""

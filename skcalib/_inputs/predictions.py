@@ -83,7 +83,7 @@ class Predictions:
     @property
     def n_samples(self) -> int:
         """The number of samples, of which a row may stand for several."""
-        return len(self.weight)
+        return self.weight.shape[0]
 
     def on_host(self) -> "Predictions":
         """The same in arrays of NumPy."""

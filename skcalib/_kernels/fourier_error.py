@@ -1,12 +1,25 @@
 """The squared kernel calibration error by random Fourier features, in linear time."""
 
+import math
 from typing import ClassVar
 
 import numpy as np
+from array_api_compat import array_namespace
 from scipy import sparse
 from sklearn.utils import check_random_state
 
 from .._inputs.constraints import IntegerInterval
+from .._numerics.array_api import (
+    as_type,
+    constant_like,
+    count_like,
+    doubles,
+    empty_on,
+    row_dots,
+    rows_of,
+    to_numpy,
+    zeros_on,
+)
 from .._numerics.picked import picked
 from .._numerics.softmax import row_blocks
 from .._redraw import SumOverSamples, blocks_of_samples
@@ -26,6 +39,9 @@ _BLOCK = 2**14
 
 # Sums of features of all classes that stay in the cache (512 kB) while rows are added.
 _SUMS = 2**17
+
+# Entries of a matrix of ones and zeros, (R K, rows), on a GPU (1 GB).
+_SUMS_ON_DEVICE = 2**28
 
 # Rows of a product of matrices that takes all columns of a thousand classes.
 _FEWEST = 256
@@ -91,6 +107,8 @@ class FourierKernelError(SumOverSamples):
         n_components=N_COMPONENTS,
         seed=0,
     ):
+        if predictions.is_binary:
+            predictions = predictions.on_host()  # as `SquaredKernelError` does
         self.data = predictions
         self.estimator = estimator
         bandwidth = resolved_bandwidth(predictions, kernel, bandwidth)
@@ -102,21 +120,22 @@ class FourierKernelError(SumOverSamples):
             "n_components": n_components,
             "seed": seed,
         }
-        n_classes = len(predictions.classes)
+        n_classes, weight = len(predictions.classes), to_numpy(predictions.weight)
         self.class_kernel = None
         if class_kernel is not None:
-            self.class_kernel = check_class_kernel(class_kernel, n_classes)
-        self.frequencies = random_frequencies(
+            matrix = check_class_kernel(class_kernel, n_classes)
+            self.class_kernel = constant_like(predictions.weight, matrix)
+        frequencies = random_frequencies(
             KERNELS[kernel], bandwidth, (n_components, n_classes), np.random.default_rng(seed)
         )
-        weight = predictions.weight
+        self.frequencies = constant_like(predictions.weight, frequencies)
         self.largest = float(weight.max())
         is_each_one_sample = predictions.square is None
         self.pair_weight = (
             pair_weight(weight) if is_each_one_sample else 1 - predictions.square.sum()
         )
-        self.expected = np.zeros((n_classes, 2 * n_components))
-        for rows in blocks_of_samples(np.arange(len(weight)), n_classes):
+        self.expected = self._zeros((n_classes, 2 * n_components))
+        for rows in blocks_of_samples(count_like(self.frequencies, len(weight)), n_classes):
             self.expected += self._expected(rows)
 
     @classmethod
@@ -141,60 +160,71 @@ class FourierKernelError(SumOverSamples):
 
     def waves(self, rows):
         """φ of some samples, times their weights on the scale of 1, (m, 2D) in single precision."""
-        n_components = len(self.frequencies)
-        features = np.empty((len(rows), 2 * n_components), dtype=np.float32)
-        turns_per_unit = self.frequencies.T / (2 * np.pi)
-        for part in row_blocks(len(rows), max(self.expected.shape), fewest=_FEWEST):
+        xp, (n_components, _) = array_namespace(self.frequencies), self.frequencies.shape
+        features = empty_on(self.frequencies, (rows.shape[0], 2 * n_components), xp.float32)
+        turns_per_unit = self.frequencies.T / (2 * math.pi)
+        for part in self._blocks(rows.shape[0]):
             turns = self._matrix(rows[part]) @ turns_per_unit
-            turns -= np.rint(turns)  # what is left is small enough for single precision
-            phase = (2 * np.pi * turns).astype(np.float32)
-            np.cos(phase, out=features[part, :n_components])
-            np.sin(phase, out=features[part, n_components:])
-        scale = self.data.weight[rows] / self.largest / np.sqrt(n_components)
-        features *= scale.astype(np.float32)[:, None]
+            turns -= xp.round(turns)  # what is left is small enough for single precision
+            phase = as_type(2 * math.pi * turns, xp.float32)
+            features[part, :n_components] = xp.cos(phase)
+            features[part, n_components:] = xp.sin(phase)
+        scale = rows_of(self.data.weight, rows) / (self.largest * math.sqrt(n_components))
+        features *= as_type(scale, xp.float32)[:, None]
         return features
+
+    def _zeros(self, shape):
+        return zeros_on(self.frequencies, shape, self.frequencies.dtype)
+
+    def _blocks(self, n):
+        return row_blocks(n, max(self.expected.shape), fewest=_FEWEST, on=self.frequencies)
 
     def _matrix(self, rows):
         """The probabilities of all classes of some samples, in double precision."""
-        proba = self.data.proba[rows]
+        proba = rows_of(self.data.proba, rows)
         if proba.ndim == 1:
             return np.column_stack([1 - proba, proba])
-        return proba.astype(np.float64, copy=False)
+        return doubles(proba)
 
     def _expected(self, rows):
         """What the sums by class are expected to be, (K, 2D)."""
-        waves, total = self.waves(rows), np.zeros(self.expected.shape)
-        for part in row_blocks(len(rows), max(total.shape), fewest=_FEWEST):
-            total += self._matrix(rows[part]).T @ waves[part]
+        waves, total = self.waves(rows), self._zeros(self.expected.shape)
+        for part in self._blocks(rows.shape[0]):
+            total += self._matrix(rows[part]).T @ doubles(waves[part, :])
         return total
 
     @property
     def n_sums(self):
-        return self.expected.size
+        return math.prod(self.expected.shape)
 
     def start(self, n_draws):
         """Sums of features less what is expected (R, K, 2D), and of what pairs leave out (R,)."""
-        return np.repeat(-self.expected[None], n_draws, axis=0), np.zeros(n_draws)
+        return self._zeros((n_draws, *self.expected.shape)) - self.expected, self._zeros((n_draws,))
 
     def add(self, sums, rows, labels):
         gaps, diagonal = sums
-        at_once = max(1, _SUMS // self.expected.size)
-        for start in range(0, len(rows), _BLOCK):
-            block = slice(start, start + _BLOCK)
+        n, n_draws = labels.shape
+        at_once = self._draws_at_once()
+        for start in range(0, n, _BLOCK):
+            block = slice(start, min(start + _BLOCK, n))
             waves = self.waves(rows[block])
-            for i in range(0, len(gaps), at_once):
-                gaps[i : i + at_once] += self._class_sums(labels[block, i : i + at_once], waves)
+            for i in range(0, n_draws, at_once):
+                draws = slice(i, min(i + at_once, n_draws))
+                gaps[draws, ...] += self._class_sums(labels[block, draws], waves)
         if self.estimator == "unbiased":
-            for part in row_blocks(len(rows), max(labels.shape[1], len(self.expected))):
-                diagonal += picked(self._norms(rows[part]), labels[part]).sum(axis=0)
+            xp, most = array_namespace(diagonal), max(n_draws, self.expected.shape[0])
+            for part in row_blocks(n, most, on=diagonal):
+                diagonal += xp.sum(picked(self._norms(rows[part]), labels[part, :]), axis=0)
 
     def finish(self, sums):
         gaps, diagonal = sums
         other = gaps if self.class_kernel is None else self.class_kernel @ gaps
-        squares = self.largest**2 * np.einsum("rkd,rkd->r", gaps, other)
+        xp, shape = array_namespace(gaps), (gaps.shape[0], -1)
+        squares = to_numpy(row_dots(xp.reshape(gaps, shape), xp.reshape(other, shape)))
+        squares = self.largest**2 * squares
         if self.estimator == "biased":
             return np.maximum(squares, 0.0)
-        return (squares - diagonal) / self.pair_weight
+        return (squares - to_numpy(diagonal)) / self.pair_weight
 
     def of_signs(self, signs):
         """Values (R,) if the residuals of the observed labels are multiplied by signs (R, n)."""
@@ -212,7 +242,12 @@ class FourierKernelError(SumOverSamples):
 
     def _class_sums(self, labels, features):
         """Sums of the feature rows of each class, (R, K, 2D), for labels (m, R)."""
-        (m, n_draws), n_classes = labels.shape, len(self.expected)
+        (m, n_draws), n_classes = labels.shape, self.expected.shape[0]
+        if not isinstance(labels, np.ndarray):  # on a GPU, sparse sums would cost more
+            xp = array_namespace(labels)
+            is_class = labels.T[:, None, :] == count_like(labels, n_classes)[None, :, None]
+            table = xp.reshape(as_type(is_class, features.dtype), (n_draws * n_classes, m))
+            return xp.reshape(table @ features, (n_draws, n_classes, -1))
         cell = labels + np.arange(0, n_draws * n_classes, n_classes, dtype=np.int32)
         starts = np.arange(0, m * n_draws + 1, n_draws, dtype=np.int32)
         ones = np.ones(m * n_draws, dtype=np.float32)
@@ -222,14 +257,21 @@ class FourierKernelError(SumOverSamples):
 
     def _norms(self, rows):
         """(Σ w²) rᵀ M r of each label of some samples, (m, K): the norm of φ is 1."""
-        matrix = self._matrix(rows)
-        similarity, own = matrix, np.ones(1)
+        matrix = similarity = self._matrix(rows)
+        own = 1.0
         if self.class_kernel is not None:
-            similarity, own = matrix @ self.class_kernel, np.diagonal(self.class_kernel)
+            similarity = matrix @ self.class_kernel
+            own = array_namespace(matrix).linalg.diagonal(self.class_kernel)
         norms = own - 2 * similarity
-        norms += np.einsum("nk,nk->n", similarity, matrix)[:, None]
-        norms *= self.data.squares[rows][:, None]
+        norms += row_dots(similarity, matrix)[:, None]
+        norms *= rows_of(self.data.squares, rows)[:, None]
         return norms
+
+    def _draws_at_once(self):
+        """The draws whose sums by class are taken together."""
+        if isinstance(self.expected, np.ndarray):
+            return max(1, _SUMS // self.n_sums)
+        return max(1, _SUMS_ON_DEVICE // (_BLOCK * self.expected.shape[0]))
 
 
 class AnyKernelError:

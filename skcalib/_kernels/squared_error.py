@@ -127,7 +127,7 @@ class SquaredKernelError:
 
     @property
     def numbers_per_draw(self):
-        return self.data.proba.size
+        return math.prod(self.data.proba.shape)
 
     def on(self, predictions):
         """The same statistic of other predictions, with the bandwidth already chosen."""

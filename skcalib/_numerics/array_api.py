@@ -167,6 +167,16 @@ def constant_like(array: Array, values: Any) -> Array:
     return array_namespace(array).asarray(values, dtype=array.dtype, **_place(array))
 
 
+def empty_on(array: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+    """Numbers to be written, on the device of an array."""
+    return array_namespace(array).empty(shape, dtype=dtype, **_place(array))
+
+
+def zeros_on(array: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+    """Zeros on the device of an array."""
+    return array_namespace(array).zeros(shape, dtype=dtype, **_place(array))
+
+
 def _place(array: Array) -> dict:
     """Where an array is, as an argument; traced arrays of JAX are nowhere yet."""
     return {} if is_jax_namespace(array_namespace(array)) else {"device": device(array)}
@@ -191,12 +201,19 @@ def doubles(array: Array, copy: bool = False) -> Array:
     return xp.astype(array, xp.float64, copy=copy)
 
 
-def rows_of(array: Array, rows: np.ndarray) -> Array:
-    """Some of the rows: a mask (n,), or indices (m,)."""
+def contiguous(array: Array) -> Array:
+    """The array with its rows one after another in memory, as matters to NumPy."""
+    return np.ascontiguousarray(array) if isinstance(array, np.ndarray) else array
+
+
+def rows_of(array: Array, rows: Array) -> Array:
+    """Some of the rows: indices (m,), or a mask (n,) of NumPy."""
     if isinstance(array, np.ndarray):
         return array[rows]
-    xp, index = array_namespace(array), np.flatnonzero(rows) if rows.dtype == bool else rows
-    return xp.take(array, xp.asarray(index, **_place(array)), axis=0)
+    xp = array_namespace(array)
+    if isinstance(rows, np.ndarray):
+        rows = xp.asarray(np.flatnonzero(rows), **_place(array))
+    return xp.take(array, rows, axis=0)
 
 
 def overwritten(name: str, array: Array) -> Array:

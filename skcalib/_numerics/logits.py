@@ -4,7 +4,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from scipy.special import logit
 
-from .array_api import Array, doubles, overwritten
+from .array_api import Array, contiguous, doubles, overwritten
 
 # The machine epsilon of double precision, as in scikit-learn's log loss.
 _CLIP = float(np.finfo(np.float64).eps)
@@ -51,8 +51,7 @@ def log_softmax(logits: Array) -> Array:
     if logits.ndim == 1:
         both = xp.stack([-logits, logits], axis=1)
         return -xp.logaddexp(xp.zeros_like(both), -both)
-    if isinstance(logits, np.ndarray):
-        logits = np.ascontiguousarray(logits)
+    logits = contiguous(logits)
     log_proba = logits - xp.max(logits, axis=1, keepdims=True)
     log_proba -= xp.log(xp.sum(xp.exp(log_proba), axis=1, keepdims=True))
     return log_proba

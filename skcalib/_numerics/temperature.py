@@ -6,6 +6,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from .array_api import Array, doubles, overwritten, row_dots
+from .picked import picked
 from .softmax import SAMPLE, row_blocks, softmax
 
 # The search ends after a relative step below this: convergence is cubic, so that the error left is
@@ -85,7 +86,7 @@ def _best_inverse_temperature(
     for rows in blocks:
         value = log_proba(rows)
         top = xp.max(value, axis=1)
-        own = xp.take_along_axis(value, label[rows, None], axis=1)[:, 0]
+        own = picked(value, label[rows, None])[:, 0]
         observed += weight[rows] @ (own - top)
         uniform += weight[rows] @ xp.sum(value - top[:, None], axis=1) / n_classes
     observed, uniform = float(observed), float(uniform)

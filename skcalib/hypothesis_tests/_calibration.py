@@ -15,6 +15,7 @@ from .._inputs.constraints import IntegerInterval
 from .._inputs.groups import codes_by_appearance
 from .._inputs.limits import announce
 from .._inputs.predictions import Predictions
+from .._kernels.fourier_error import AnyKernelError
 from .._kernels.functions import KERNEL_CONSTRAINTS, KERNELS
 from .._kernels.matching_checks import FEATURE_KERNELS
 from .._kernels.squared_error import ESTIMATOR_CONSTRAINTS
@@ -380,13 +381,16 @@ class CalibrationTest(HypothesisTest):
             data = counted(self, X, y=y, sample_weight=sample_weight, groups=groups, given=given)
         else:
             data = check_test_input(self, X, y, sample_weight, given)
+            if groups is not None and isinstance(data, Predictions):
+                data = data.on_host()
             data = with_groups(data, y, groups, sample_weight)
         statistic = statistic_of(self, data, weighted=sample_weight is not None)
+        data = statistic.data  # where the statistic needs them
         self._check(statistic, data)
         for name in _DRAWN:
             if hasattr(self, name):
                 delattr(self, name)
-        value = statistic(data.outcome[None])
+        value = statistic(data.outcome[None, :])
         if isinstance(statistic, Omnibus):
             null = self._draw(data, statistic)
             return self._combine(statistic, statistic_of_data(statistic, data, value), value, null)
@@ -400,6 +404,14 @@ class CalibrationTest(HypothesisTest):
         if null is not None:
             self.null_distribution_ = null
         return self
+
+    @property
+    def _fits_in_place(self):
+        """Whether tensors stay where they are: for kernel errors of labels that are drawn."""
+        if self.method != "conditional":
+            return False
+        chosen, known = set(self.metric_params or ()), set(AnyKernelError.parameter_constraints)
+        return self.statistic in ("skce", "squared_kernel_calibration_error") and chosen <= known
 
     def _check(self, statistic, data):
         if self.method in LAWS:

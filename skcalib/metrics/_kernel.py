@@ -35,9 +35,8 @@ def _squared_kernel_calibration_error(
     if method == "fourier":
         seed = check_random_state(random_state).randint(2**31 - 1)
         options.pop("block_size")
-        predictions = predictions.on_host()
         fourier = FourierKernelError(predictions, n_components=n_components, seed=seed, **options)
-        return float(fourier(predictions.label[None])[0])
+        return float(fourier(fourier.data.label[None, :])[0])
     error = SquaredKernelError(predictions, **options)
     return float(error(error.data.label[None, :])[0])
 
@@ -213,9 +212,9 @@ def squared_kernel_calibration_error(
     With "fourier", :math:`k(s, t)` becomes the mean of :math:`\cos(\omega_d^\top (s - t))` over D
     random frequencies, whose expectation is k [2]_: for kernels of ‖s − t‖₁ their coordinates are
     independent Cauchy variables, for those of ‖s − t‖₂ multivariate Cauchy, for "rbf" normal ones.
-    The cost is :math:`O(n D K)` and memory 8 n D bytes. The error for given data is random, with a
-    standard deviation of at most :math:`\sqrt{1/D}` times the biased estimate with k = 1, usually
-    far less, as residuals at different places hardly add up.
+    The cost is :math:`O(n D K)`, with memory for a block of samples. The error for given data is
+    random, with a standard deviation of at most :math:`\sqrt{1/D}` times the biased estimate with k
+    = 1, usually far less, as residuals at different places hardly add up.
 
     The bandwidth "median" is the median of the distances over all pairs of samples :math:`i < j`,
     weighted by :math:`w_i w_j`, but at least a tenth of the root mean square distance, so that
