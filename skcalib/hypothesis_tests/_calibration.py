@@ -96,9 +96,10 @@ class CalibrationTest(HypothesisTest):
         result depends on the order of the samples.
 
     metric_params : dict, default=None
-        Further arguments of the statistic, as the metric of that name takes them: `block_size` and
-        `class_kernel` of "skce", `n_bins` of "expected_calibration_error", `calibration` of
-        "skce" for forecasts. A callable gets them as keyword arguments.
+        Further arguments of the statistic, as the metric of that name takes them: `block_size`,
+        `class_kernel`, and ``"method": "fourier"`` with `n_components` of "skce", `n_bins` of
+        "expected_calibration_error", `calibration` of "skce" for forecasts. A callable gets them as
+        keyword arguments.
 
     alternative : {"two-sided", "less", "greater"}, default="two-sided"
         Which values of "log_loss" and "brier_score_loss" speak against the hypothesis: "greater"
@@ -177,7 +178,10 @@ class CalibrationTest(HypothesisTest):
     that. The "skce" statistic of all resamples is computed in matrix products: for two classes
     (except with the kernel "rbf" or a callable, or in blocks) at :math:`O(n (B + \log n))`,
     otherwise :math:`O(n^2 K B)`, or n times the size of a block; memory is :math:`O(n K)` and a
-    few times 32 MB for each job.
+    few times 32 MB for each job. With ``metric_params={"method": "fourier"}`` it costs
+    :math:`O(n D B)` for D frequencies, whatever the number of classes, and the p-value is as exact:
+    the labels of a block of samples are drawn and summed together, so that besides the predictions
+    memory is that of a block and of the sums, a few times 32 MB up to 128 MB for each job.
 
     **Omnibus.** Every statistic finds some errors well and others hardly at all. So four of them
     are computed for the same drawn labels, at little more than the cost of drawing:

@@ -131,11 +131,11 @@ def calibration_report(
 
     Notes
     -----
-    The p-value is that of ``CalibrationTest()``. With many samples (more than 600 000 of two
-    classes, fewer of many) the test uses a random part of them, so that the report takes seconds;
-    the report says how many. A label that had probability 0 is certain evidence, so a sample with
-    such a label is always in that part. The log loss is scikit-learn's, which keeps probabilities
-    2.2e-16 away from 0 and 1 and so is finite.
+    The p-value is that of ``CalibrationTest()``. With many samples (more than 900 000, or of a
+    thousand classes more than 100 000) the test uses a random part of them, so that the report
+    takes seconds; the report says how many. A label that had probability 0 is certain evidence, so
+    a sample with such a label is always in that part. The log loss is scikit-learn's, which keeps
+    probabilities 2.2e-16 away from 0 and 1 and so is finite.
 
     Intervals cover with probability 0.95; they are those of
     :func:`skcalib.uncertainty.confidence_interval` with 199 subsamples, for measures of at most
