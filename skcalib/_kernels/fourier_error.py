@@ -135,7 +135,8 @@ class FourierKernelError(SumOverSamples):
             pair_weight(weight) if is_each_one_sample else 1 - predictions.square.sum()
         )
         self.expected = self._zeros((n_classes, 2 * n_components))
-        for rows in blocks_of_samples(count_like(self.frequencies, len(weight)), n_classes):
+        n_columns = max(self.expected.shape)
+        for rows in blocks_of_samples(count_like(self.frequencies, len(weight)), n_columns):
             self.expected += self._expected(rows)
 
     @classmethod
