@@ -39,17 +39,17 @@ binned = [
 smooth = smooth_calibration_error(y_true, predictions(epsilon))
 print(f"15 bins: {binned[14]:.4f}, 16 bins: {binned[15]:.4f}, smooth: {smooth:.4f}")
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)
-left.stem(numbers_of_bins, binned, basefmt=" ", label="binned")
-left.axhline(smooth, color="C1", label="smooth")
+figure, (left, right) = plt.subplots(1, 2, figsize=(6.4, 4), layout="constrained", sharey=True)
+left.stem(numbers_of_bins, binned, linefmt="0.5", markerfmt="ko", basefmt=" ", label="binned")
+left.axhline(smooth, color="#d95f02", linewidth=2, zorder=4, label="smooth")
 left.set(
     title=f"predictions ½ ∓ {epsilon}",
     xlabel="number of bins",
     ylabel="calibration error",
     xticks=[1, 5, 10, 15, 20],
-    ylim=(-0.02, 0.62),
+    ylim=(-0.02, 0.66),
 )
-left.legend(loc="upper center", ncols=2)
+left.legend(loc="upper center", ncols=2, frameon=False, columnspacing=1)
 
 # %%
 # Continuity
@@ -59,19 +59,23 @@ left.legend(loc="upper center", ncols=2)
 # starts at 0 and never moves by more than half of what the predictions do.
 
 epsilons = np.linspace(0, 0.1, 1001)
-curves = [
-    ("10 bins", "C0-", lambda y, p: expected_calibration_error(y, p, n_bins=10)),
-    ("11 bins", "C2--", lambda y, p: expected_calibration_error(y, p, n_bins=11)),
-    ("smooth", "C1-", smooth_calibration_error),
-]
-for name, style, measure in curves:
+measures = {
+    "10 bins": lambda y, p: expected_calibration_error(y, p, n_bins=10),
+    "11 bins": lambda y, p: expected_calibration_error(y, p, n_bins=11),
+    "smooth": smooth_calibration_error,
+}
+styles = {
+    "10 bins": {"color": "black", "linewidth": 4},
+    "11 bins": {"color": "#6baed6", "linewidth": 2, "linestyle": "--"},
+    "smooth": {"color": "#d95f02", "linewidth": 2},
+}
+for name, measure in measures.items():
     errors = np.array([measure(y_true, predictions(epsilon)) for epsilon in epsilons])
     jumps = np.flatnonzero(np.abs(np.diff(errors)) > 0.1) + 1
     print(f"{name}: jumps at {epsilons[jumps]}, ends at {errors[-1]:.4f}")
-    right.plot(
-        np.insert(epsilons, jumps, np.nan), np.insert(errors, jumps, np.nan), style, label=name
-    )
-right.plot(0, 0, "C0o")
+    broken = np.insert(epsilons, jumps, np.nan), np.insert(errors, jumps, np.nan)
+    right.plot(*broken, label=name, **styles[name])
+right.plot(0, 0, "ko", zorder=4)
 right.set(title="predictions ½ ∓ ε", xlabel="ε")
-right.legend(loc="upper center", ncols=3)
+right.legend(loc="upper center", ncols=2, frameon=False, columnspacing=1)
 plt.show()

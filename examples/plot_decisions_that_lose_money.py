@@ -58,13 +58,22 @@ print(confidence_interval("decision_calibration_error", failed, proba, metric_pa
 test = CalibrationTest("decision_calibration_error", metric_params=error, random_state=0)
 print(f"p-value: {test.fit(proba, failed).p_value_:.3f}")
 
-figure, axes = plt.subplots(1, 3, figsize=(13, 5), layout="constrained")
-ReliabilityDisplay.from_predictions(failed, proba, scale="logit", random_state=0, ax=axes[0])
-DecisionDisplay.from_predictions(failed, proba, loss=loss, ax=axes[1])
-DecisionDisplay.from_predictions(
-    failed, proba, kind="net-benefit", thresholds=np.linspace(0.005, 0.2, 60), ax=axes[2]
-)
-axes[2].set_xlim(0, 0.2)
+_, ax = plt.subplots(figsize=(4.8, 5.6), layout="constrained")
+ReliabilityDisplay.from_predictions(failed, proba, scale="logit", random_state=0, ax=ax)
+_, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+DecisionDisplay.from_predictions(failed, proba, loss=loss, ax=ax)
+plt.show()
+
+# %%
+# At every threshold
+# ------------------
+# The same for other costs: how much better it is to act on the model than never to act, for each
+# probability at which acting begins to pay. The model announces less than it brings.
+
+_, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
+thresholds = np.linspace(0.005, 0.2, 60)
+DecisionDisplay.from_predictions(failed, proba, kind="net-benefit", thresholds=thresholds, ax=ax)
+ax.set_xlim(0, 0.2)
 plt.show()
 
 # %%

@@ -35,7 +35,7 @@ process = make_pipeline(
 models = {"before": process, "after": RecalibratedRegressor(process, cv=5)}
 forecasts = {name: forecast_of(m.fit(X_train, y_train), X_test) for name, m in models.items()}
 
-figure, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)
+figure, axes = plt.subplots(1, 2, figsize=(6.4, 4.4), layout="constrained", sharey=True)
 for ax, (name, forecast) in zip(axes, forecasts.items(), strict=True):
     PITHistogramDisplay.from_predictions(y_test, forecast, ax=ax, name=name, random_state=0)
 
@@ -45,7 +45,7 @@ for ax, (name, forecast) in zip(axes, forecasts.items(), strict=True):
 # The miscalibration falls towards what a calibrated model would show on as many samples: the line
 # across its bar. The discrimination, what the forecasts know of the single outcome, stays.
 
-_, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
+_, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
 for name, forecast in forecasts.items():
     ScoreDecompositionDisplay.from_predictions(
         y_test, forecast, ax=ax, name=name, n_resamples=5, random_state=0

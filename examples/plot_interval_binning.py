@@ -65,19 +65,24 @@ print(f"interval calibration error: {interval_calibration_error(y_calibration, p
 # label. Where the residuals of neighbours have the same sign, a cut between them costs nothing and
 # saves width: "optimal" cuts there down to single votes.
 
-figure, axes = plt.subplots(1, 3, figsize=(11, 4.3), layout="constrained", sharey=True)
+figure, axes = plt.subplots(
+    2, 2, figsize=(6.4, 6.6), layout="constrained", sharex=True, sharey=True
+)
 jitter = np.random.default_rng(0).uniform(-0.03, 0.03, size=len(proba))
-for ax, (name, recalibrator) in zip(axes, recalibrators.items(), strict=True):
+for ax, (name, recalibrator) in zip(axes.flat, recalibrators.items(), strict=False):
     low, high = recalibrator.partition_.T
     single = low == high
-    ax.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":", label="calibrated")
     ax.plot(proba, 1.16 * y_calibration - 0.08 + jitter, ".", color="0.7", markersize=2)
+    ax.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":", label="calibrated")
     ax.hlines(recalibrator.values_, low, high, color="C0", linewidth=3, label="mean outcome")
     ax.plot(low[single], recalibrator.values_[single], "o", color="C0", markersize=3.5)
     bound = recalibrator.certificate_.distance_bound
     ax.set(title=f"{name}: certificate {bound:.3f}", xlabel="predicted probability of odd")
-axes[0].set_ylabel("observed frequency")
-axes[0].legend(loc="upper left", bbox_to_anchor=(0, 0.92), frameon=False)
+    ax.xaxis.set_tick_params(labelbottom=True)
+for ax in axes[:, 0]:
+    ax.set_ylabel("observed frequency")
+axes[1, 1].axis("off")
+axes[1, 1].legend(*axes[0, 0].get_legend_handles_labels(), loc="center", frameon=False)
 
 # %%
 # On new data

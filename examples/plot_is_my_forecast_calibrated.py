@@ -45,7 +45,7 @@ forecasts = {name: forecast_of(m.fit(X_train, y_train), X_test) for name, m in m
 # both ends are outcomes far outside of the forecasts, which are too narrow. The second row shows
 # how often intervals hold the outcome.
 
-figure, axes = plt.subplots(2, 2, figsize=(9, 8), layout="constrained")
+figure, axes = plt.subplots(2, 2, figsize=(6.4, 8.6), layout="constrained")
 for (top, bottom), (name, forecast) in zip(axes.T, forecasts.items(), strict=True):
     PITHistogramDisplay.from_predictions(y_test, forecast, ax=top, name=name, random_state=0)
     QuantileReliabilityDisplay.from_predictions(

@@ -18,6 +18,7 @@ from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import LogLocator
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -68,14 +69,18 @@ for measure_name, (measure, parameters) in measures.items():
         ranking = " < ".join(sorted(errors, key=errors.get))
         print(f"{measure_name:5}{test_name:9} {ranking}")
 
-figure, axes = plt.subplots(1, 3, figsize=(10, 4), layout="constrained")
+styles = ("o-", "D--", "^-", "s--")
+colors = ("black", "#d95f02", "0.55", "#1f4e9c")
+figure, axes = plt.subplots(1, 3, figsize=(6.4, 4.4), layout="constrained")
 for ax, measure_name in zip(axes, measures, strict=True):
-    for name in classifiers:
-        ax.plot(
-            [values[measure_name, test_name][name] for test_name in test_sets], "o-", label=name
-        )
-    ax.set(title=measure_name, xticks=[0, 1], xticklabels=test_sets, xlim=(-0.2, 1.2), yscale="log")
-figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+    for name, style, color in zip(classifiers, styles, colors, strict=True):
+        both = [values[measure_name, test_name][name] for test_name in test_sets]
+        ax.plot(both, style, color=color, label=name)
+    ax.set(title=measure_name, xticks=[0, 1], xticklabels=test_sets, xlim=(-0.3, 1.3), yscale="log")
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.yaxis.set_minor_formatter("")
+figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
 plt.show()
 
 # %%

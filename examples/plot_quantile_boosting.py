@@ -42,7 +42,7 @@ forecasts = {name: forecast_of(m.fit(X_train, y_train), X_test) for name, m in m
 # To each quantile a number is added: the smallest that makes enough of the out-of-fold outcomes lie
 # below it. The grey bands show what chance does to calibrated quantiles.
 
-figure, axes = plt.subplots(1, 2, figsize=(9, 4.5), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(6.4, 5.4), layout="constrained")
 for ax, kind in zip(axes, ("quantile", "interval"), strict=True):
     for name, forecast in forecasts.items():
         QuantileReliabilityDisplay.from_predictions(

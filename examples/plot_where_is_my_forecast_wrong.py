@@ -46,27 +46,35 @@ after = GaussianForecast(
 stages = {"before": forecast[test], "after": after[test]}
 
 # %%
+# All fields together
+# -------------------
+# Before and after, the histogram of PITs is flat: nothing seems wrong.
+
+_, axes = plt.subplots(1, 2, figsize=(6.4, 4.4), layout="constrained", sharey=True)
+for ax, (name, stage) in zip(axes, stages.items(), strict=True):
+    PITHistogramDisplay.from_predictions(y[test], stage, ax=ax, name=name, random_state=0)
+plt.show()
+
+# %%
 # The maps
 # --------
-# Before, the histogram of PITs is flat: nothing seems wrong. On the map, yields are higher than
-# forecast in the middle and lower in the corners. Afterwards most of the map is grey: what remains
-# may be chance.
+# Before, yields are higher than forecast in the middle and lower in the corners. Afterwards most of
+# the map is grey: what remains may be chance.
 
-figure, axes = plt.subplots(2, 2, figsize=(10, 7.5), layout="constrained")
-for (left, right), (name, stage) in zip(axes, stages.items(), strict=True):
-    PITHistogramDisplay.from_predictions(y[test], stage, ax=left, name=name, random_state=0)
+_, axes = plt.subplots(1, 2, figsize=(6.4, 4.6), layout="constrained", sharey=True)
+for ax, (name, stage) in zip(axes, stages.items(), strict=True):
     LocalCalibrationDisplay.from_predictions(
         y[test],
         stage,
         given=positions[test],
         n_cells=15,
-        ax=right,
+        ax=ax,
         name=name,
         random_state=0,
         vmin=-0.35,
         vmax=0.35,
     )
-    right.set(xlabel="west to east", ylabel="south to north", aspect="equal")
+    ax.set(xlabel="west to east", ylabel="south to north", aspect="equal")
 plt.show()
 
 # %%

@@ -76,19 +76,24 @@ def losses(classifier, y, seed):
 # says 0 or 1 where it has seen no counterexample pays for it.
 
 names = ["none", *recalibrators]
-figure, axes = plt.subplots(1, 2, figsize=(11, 4.8), layout="constrained", sharey=True)
+figure, axes = plt.subplots(1, 2, figsize=(6.4, 4.8), layout="constrained", sharey=True)
+styles = {"marker": ("o", "D", "^", "s"), "color": ("black", "#d95f02", "0.55", "#1f4e9c")}
 for ax, (task, y) in zip(axes, tasks.items(), strict=True):
     for k, (title, classifier) in enumerate(classifiers.items()):
         mean = np.mean([losses(classifier, y, seed) for seed in range(3)], axis=0)
         print(f"{task}, {title}: " + ", ".join(map("{} {:.3f}".format, names, mean)))
-        ax.plot(mean[1:] / mean[0], np.arange(len(recalibrators)), "oD^s"[k], label=title)
+        style = {name: values[k] for name, values in styles.items()}
+        rows = np.arange(len(recalibrators))
+        ax.plot(mean[1:] / mean[0], rows, linestyle="", fillstyle="none", label=title, **style)
     ax.axvline(1, color="0.5", linewidth=1)
-    ax.set(xscale="log", title=task, xlabel="log loss, relative to that without recalibration")
-    ax.set_xticks([0.1, 0.3, 1, 3], ["0.1", "0.3", "1", "3"])
+    ax.set(xscale="log", title=task, xlim=(0.06, 2))
+    ax.set_xticks([0.1, 0.3, 1], ["0.1", "0.3", "1"])
     ax.minorticks_off()
+    ax.grid(axis="y", color="0.9")
 axes[0].set_yticks(range(len(recalibrators)), recalibrators)
 axes[0].invert_yaxis()
-axes[1].legend(frameon=False)
+figure.supxlabel("log loss, relative to that without recalibration", fontsize="medium")
+figure.legend(*ax.get_legend_handles_labels(), loc="outside upper center", ncols=4, frameon=False)
 
 # %%
 # Before and after
@@ -99,7 +104,7 @@ axes[1].legend(frameon=False)
 X_train, X_test, y_train, y_test = train_test_split(X, digit % 2, random_state=0)
 forest = classifiers["forest"]
 recalibrated = recalibration.RecalibratedClassifier(forest, recalibration.AutoRecalibrator())
-figure, axes = plt.subplots(1, 2, figsize=(8, 5.6), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(6.4, 5.2), layout="constrained")
 for ax, title, model in zip(axes, ("before", "after"), (forest, recalibrated), strict=True):
     ReliabilityDisplay.from_estimator(model.fit(X_train, y_train), X_test, y_test, ax=ax)
     ax.set_title(title)
