@@ -17,7 +17,7 @@ from ._axes import axes_of, check_line_style, legend_label, settle
 from ._score_plane import CHANCE, draw_point
 
 # Attributes of a decomposition, with their colours, from top to bottom.
-_PARTS = {"miscalibration": "C3", "discrimination": "C2", "uncertainty": "0.6"}
+_PARTS = {"miscalibration": "C1", "discrimination": "C0", "uncertainty": "0.8"}
 
 _TITLES = {"brier": "Brier score", "log_loss": "log loss", "crps": "CRPS"}
 
