@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy
 import sklearn
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.utils.fixes import parse_version
 
@@ -22,6 +22,7 @@ from skcalib.recalibration import (
     EnsembleTemperatureRecalibrator,
     IsotonicRecalibrator,
     MatrixScalingRecalibrator,
+    RecalibratedClassifier,
     TemperatureRecalibrator,
     VectorScalingRecalibrator,
 )
@@ -423,3 +424,24 @@ def test_calibration_test_converts_no_matrix(method, package, stays):
     )
     stays()
     assert 0.1 <= test.fit(proba, y).p_value_ <= 1
+
+
+class OfTensors(ClassifierMixin, BaseEstimator):
+    """A classifier that returns the probabilities it gets, in arrays of a package."""
+
+    def __init__(self, package=None):
+        self.package = package
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        return self.package(X)
+
+
+def test_classifiers_convert(package):
+    y, proba, _ = multiclass(package, n=60, n_classes=3)
+    for ensemble in (True, False):
+        fitted = RecalibratedClassifier(OfTensors(package), ensemble=ensemble, cv=3).fit(proba, y)
+        assert isinstance(fitted.predict_proba(proba), np.ndarray)
