@@ -84,17 +84,17 @@ search = GridSearchCV(
     cv=5,
 ).fit(X_train, y_train)
 
-figure, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
+figure, axes = plt.subplots(1, 2, figsize=(6.4, 3.6), layout="constrained")
 for ax, name, title in zip(
     axes, ["loss", "error"], ["log loss", "smooth calibration error"], strict=True
 ):
     mean = -search.cv_results_[f"mean_test_{name}"]
     error = search.cv_results_[f"std_test_{name}"] / 5**0.5
     ax.errorbar(np.arange(len(weights)), mean, yerr=error, marker="o", capsize=3)
-    ax.set(title=f"{title}, validated", xlabel="weight of the penalty")
+    ax.set(title=title, xlabel="weight of the penalty")
     ax.set_xticks(np.arange(len(weights)), [f"{weight:g}" for weight in weights])
 axes[0].axvline(search.best_index_, color="grey", linestyle=":", label="chosen")
-axes[0].legend()
+axes[0].legend(loc="lower left", frameon=False)
 plt.show()
 
 # %%

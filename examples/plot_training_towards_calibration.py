@@ -88,22 +88,24 @@ curves = {weight: np.array(list(train(weight))) for weight in weights}
 # predictions so close to each other that its kernel hardly tells them apart: the network says a
 # third of whatever it predicts, and is right more often than that.
 #
-# The dashed lines are the log loss after a temperature. It takes away most of the difference, and
-# whoever stops at the right epoch has little to gain from either. So look for the weight by the
+# A temperature takes away most of the difference in log loss, as the last panel shows, and whoever
+# stops at the right epoch has little to gain from either. So look for the weight by the
 # validation loss, and let 0 take part.
 
-figure, axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")
-titles = ["smooth calibration error", "mean confidence (sharpness)", "log loss"]
+figure, axes = plt.subplots(2, 2, figsize=(6.4, 6), layout="constrained", sharex=True)
+titles = ["smooth calibration error", "mean confidence", "log loss", "… after a temperature"]
 epochs = np.arange(1, 41)
-for k, weight in enumerate(weights):
-    for ax, values in zip(axes, curves[weight].T, strict=False):
-        ax.plot(epochs, values, color=f"C{k}", label=f"weight {weight}")
-    axes[2].plot(epochs, curves[weight][:, 3], color=f"C{k}", linestyle="--")
-for ax, title in zip(axes, titles, strict=True):
-    ax.set(title=title, xlabel="epoch")
-axes[0].legend()
-(dashed,) = axes[2].plot([], [], color="black", linestyle="--", label="after a temperature")
-axes[2].legend(handles=[dashed])
+styles = ("o-", "s-", "^-", "D-")
+colors = ("black", "#6baed6", "0.55", "#d95f02")
+for weight, style, color in zip(weights, styles, colors, strict=True):
+    line = {"color": color, "markersize": 4, "markevery": 5, "label": f"weight {weight}"}
+    for ax, values in zip(axes.flat, curves[weight].T, strict=True):
+        ax.plot(epochs, values, style, **line)
+for ax, title in zip(axes.flat, titles, strict=True):
+    ax.set_title(title)
+for ax in axes[1]:
+    ax.set(xlabel="epoch", ylim=(0.75, 1.55))
+figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
 plt.show()
 
 for weight, curve in curves.items():
