@@ -7,11 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import accuracy_score
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import listed
+from .._inputs.by import check_by
 from .._inputs.weights import check_sample_weight
 from .._numerics.logits import log_probabilities
 from .._numerics.softmax import softmax
@@ -19,6 +21,7 @@ from .._sklearn import HasMethods, StrOptions, fit_context
 from ..forecasts._forecaster_base import adopt_features
 from ._auto import AutoRecalibrator
 from ._base import clone_for
+from ._by import check_takes_by, of_rows
 from ._cross_fitting import (
     CrossFittingMetaEstimator,
     aligned_proba,
@@ -166,7 +169,15 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        by: Any = None,
+        **params: Any,
+    ) -> Self:
         """Fit the classifier and the recalibrator.
 
         Parameters
@@ -181,6 +192,11 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
             Sample weights, for the recalibrator and, if it takes them (with metadata routing:
             requests them), for the classifier.
 
+        by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
+                default=None
+            The subgroup of each sample, for a recalibrator that takes them, such as a
+            :class:`SubgroupRecalibrator`.
+
         **params : dict
             Passed to the classifier's `fit`, but `groups` to the splitter; with metadata routing,
             to whatever requests them.
@@ -191,6 +207,10 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
             The fitted classifier.
         """
         X, y, self.classes_ = self._check_data(X, y)
+        chosen = AutoRecalibrator() if self.recalibrator is None else self.recalibrator
+        check_takes_by(chosen, by, "fit(X, y, by=...)")
+        if by is not None:
+            check_by(by, len(y), sample_weight)
         frozen = isinstance(self.estimator, FrozenEstimator)
         if frozen:
             check_is_fitted(self.estimator)
@@ -220,10 +240,13 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
             classifier, proba = self._fit_out_of_fold(X, y, routed, self.classes_)
             self._fitted, rows = [classifier], np.arange(len(y))
         weight = shared_weights(rows, sample_weight)
-        self.recalibrator_ = self._fit_recalibrator(proba, y[rows], weight)
+        fit_params = of_rows(by, len(y), rows)
+        if weight is not None:
+            fit_params["sample_weight"] = weight
+        self.recalibrator_ = clone_for(chosen, self.classes_).fit(proba, y[rows], **fit_params)
         self._temperature = None
         if ensemble == "nested":
-            proba = self._nested_proba(X, y, folds, routed)
+            proba = self._nested_proba(X, y, by, folds, routed)
             temperature = clone_for(TemperatureRecalibrator(), self.classes_)
             self._temperature = temperature.fit(proba, y, sample_weight)
         adopt_features(self, self.estimators_[0])
@@ -244,12 +267,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         """The temperature of a nested ensemble, or None."""
         return None if self._temperature is None else self._temperature.temperature_
 
-    def _fit_recalibrator(self, proba: np.ndarray, y: Any, weight: np.ndarray | None) -> Any:
-        chosen = AutoRecalibrator() if self.recalibrator is None else self.recalibrator
-        recalibrator = clone_for(chosen, self.classes_)
-        return recalibrator.fit(proba, y, **({} if weight is None else {"sample_weight": weight}))
-
-    def _nested_proba(self, X: Any, y: Any, folds: Any, routed: Any) -> np.ndarray:
+    def _nested_proba(self, X: Any, y: Any, by: Any, folds: Any, routed: Any) -> np.ndarray:
         """For each sample what an ensemble says that has not seen its fold, (n, K).
 
         The classifier of folds i and j is fitted on all others; a sample of fold i is predicted by
@@ -268,12 +286,14 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
             parts[j].append(proba[len(tests[i]) :])
         combined = np.empty((len(y), len(self.classes_)))
         for test, probas in zip(tests, parts, strict=True):
-            combined[test] = self._combined(probas)
+            combined[test] = self._combined(probas, **of_rows(by, len(y), test))
         return combined
 
-    def _combined(self, probas: list[np.ndarray]) -> np.ndarray:
+    def _combined(self, probas: list[np.ndarray], **subgroups: Any) -> np.ndarray:
         """The mean of what the recalibrator makes of the probabilities of classifiers, (n, K)."""
-        mapped = [aligned_proba(self.recalibrator_, proba, self.classes_) for proba in probas]
+        mapped = [
+            aligned_proba(self.recalibrator_, proba, self.classes_, **subgroups) for proba in probas
+        ]
         if len(mapped) == 1:
             return mapped[0]
         if self._averages_logarithms:
@@ -287,7 +307,7 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         )
         return knows_all and getattr(self.recalibrator_, "_is_smooth", False)
 
-    def predict_proba(self, X: ArrayLike) -> np.ndarray:
+    def predict_proba(self, X: ArrayLike, *, by: Any = None) -> np.ndarray:
         """Calibrated probabilities.
 
         Parameters
@@ -295,16 +315,23 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         X : array-like of shape (n_samples, n_features)
             Features.
 
+        by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
+                default=None
+            The subgroup of each sample, in the columns that it had at :meth:`fit`.
+
         Returns
         -------
         proba : ndarray of shape (n_samples, n_classes)
             Calibrated probabilities; rows sum to 1.
         """
         check_is_fitted(self)
-        proba = self._combined([fitted.proba(X, self.classes_) for fitted in self._fitted])
+        check_takes_by(self.recalibrator_, by, "predict_proba(X, by=...)")
+        subgroups = {} if by is None else {"by": by}
+        probas = [fitted.proba(X, self.classes_) for fitted in self._fitted]
+        proba = self._combined(probas, **subgroups)
         return proba if self._temperature is None else self._temperature.predict_proba(proba)
 
-    def predict(self, X: ArrayLike) -> np.ndarray:
+    def predict(self, X: ArrayLike, *, by: Any = None) -> np.ndarray:
         """The class of the largest calibrated probability.
 
         Parameters
@@ -312,13 +339,44 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         X : array-like of shape (n_samples, n_features)
             Features.
 
+        by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
+                default=None
+            The subgroup of each sample, in the columns that it had at :meth:`fit`.
+
         Returns
         -------
         y : ndarray of shape (n_samples,)
             Labels; the first of several classes with the same probability.
         """
-        proba = self.predict_proba(X)
+        proba = self.predict_proba(X, by=by)
         return self.classes_[np.argmax(proba, axis=1)]
+
+    def score(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, by: Any = None
+    ) -> float:
+        """Accuracy of the predicted classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+
+        by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
+                default=None
+            The subgroup of each sample, in the columns that it had at :meth:`fit`.
+
+        Returns
+        -------
+        score : float
+            The share of labels that are predicted, in [0, 1].
+        """
+        return accuracy_score(y, self.predict(X, by=by), sample_weight=sample_weight)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Get the metadata routing of this object.
@@ -326,8 +384,8 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         Returns
         -------
         routing : MetadataRouter
-            What the recalibrator uses (`sample_weight`), and what is passed on to the classifier
-            and the splitter.
+            What the recalibrator uses (`sample_weight` and `by`), and what is passed on to the
+            classifier and the splitter.
         """
         fit_to_fit = MethodMapping().add(caller="fit", callee="fit")
         return (

@@ -12,6 +12,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
+from .._inputs.by import check_by
 from .._inputs.weights import check_sample_weight
 from .._sklearn import HasMethods, check_method_params, fit_context, safe_split
 from ..forecasts import Forecast, ResidualForecast, forecast_of
@@ -19,6 +20,7 @@ from ..forecasts._checks import check_outcome_values
 from ..forecasts._concatenate import concatenate
 from ..forecasts._estimators import has_forecast
 from ..forecasts._forecaster_base import ForecastingRegressor, adopt_features
+from ._by import check_takes_by
 from ._cross_fitting import CrossFitting, check_partition
 from ._forecast_auto import AutoForecastRecalibrator
 from ._habits import recalibrator_named, without
@@ -143,7 +145,15 @@ class RecalibratedRegressor(ForecastingRegressor, CrossFitting):
         self.n_jobs = n_jobs
 
     @fit_context(prefer_skip_nested_validation=False)
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        *,
+        by: Any = None,
+        **params: Any,
+    ) -> Self:
         """Fit the regressor and the recalibrator.
 
         Parameters
@@ -158,6 +168,11 @@ class RecalibratedRegressor(ForecastingRegressor, CrossFitting):
             Sample weights, for the recalibrator and, if it takes them (with metadata routing:
             requests them), for the regressor.
 
+        by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
+                default=None
+            The subgroup of each sample, for a recalibrator that takes them, such as a
+            :class:`SubgroupForecastRecalibrator`.
+
         **params : dict
             Passed to the regressor's `fit`, but `groups` to the splitter; with metadata routing,
             to whatever requests them.
@@ -170,6 +185,10 @@ class RecalibratedRegressor(ForecastingRegressor, CrossFitting):
         check_regressor(self.estimator)
         y = column_or_1d(y, warn=True)
         X, y = indexable(X, check_outcome_values(y, len(y), "y"))
+        chosen = AutoForecastRecalibrator() if self.recalibrator is None else self.recalibrator
+        check_takes_by(chosen, by, "fit(X, y, by=...)")
+        if by is not None:
+            check_by(by, len(y), sample_weight)
         if sample_weight is not None:
             sample_weight = check_sample_weight(sample_weight, len(y))
             if self._takes_weights():
@@ -180,9 +199,9 @@ class RecalibratedRegressor(ForecastingRegressor, CrossFitting):
             # each sample's own residual is among them: without it, rows would need other samples
             fitted = _Fitted(fitted.estimator, y - predicted, sample_weight)
             predicted = ResidualForecast(predicted, y - predicted, sample_weight)
-        chosen = AutoForecastRecalibrator() if self.recalibrator is None else self.recalibrator
-        weight = {} if sample_weight is None else {"sample_weight": sample_weight}
-        self.recalibrator_ = clone(chosen).fit(predicted, y, **weight)
+        fit_params = {"sample_weight": sample_weight, "by": by}
+        fit_params = {name: value for name, value in fit_params.items() if value is not None}
+        self.recalibrator_ = clone(chosen).fit(predicted, y, **fit_params)
         self._fitted = fitted
         adopt_features(self, fitted.estimator)
         return self
@@ -215,7 +234,7 @@ class RecalibratedRegressor(ForecastingRegressor, CrossFitting):
         join = concatenate if has_forecast(self.estimator) else np.concatenate
         return _Fitted(whole), join(parts)[rows]
 
-    def predict_forecast(self, X: ArrayLike) -> Forecast:
+    def predict_forecast(self, X: ArrayLike, *, by: Any = None) -> Forecast:
         """Recalibrated forecasts.
 
         Parameters
@@ -223,13 +242,20 @@ class RecalibratedRegressor(ForecastingRegressor, CrossFitting):
         X : array-like of shape (n_samples, n_features)
             Features.
 
+        by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
+                default=None
+            The subgroup of each sample, in the columns that it had at :meth:`fit`. The forecasts
+            tell means, quantiles and intervals, which other methods here find without `by`.
+
         Returns
         -------
         forecast : Forecast
             A distribution of the outcome for each sample.
         """
         check_is_fitted(self)
-        return self.recalibrator_.transform(self._fitted.forecast(X))
+        check_takes_by(self.recalibrator_, by, "predict_forecast(X, by=...), then .interval(0.9)")
+        subgroups = {} if by is None else {"by": by}
+        return self.recalibrator_.transform(self._fitted.forecast(X), **subgroups)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Get the metadata routing of this object.
@@ -237,8 +263,8 @@ class RecalibratedRegressor(ForecastingRegressor, CrossFitting):
         Returns
         -------
         routing : MetadataRouter
-            What the recalibrator uses (`sample_weight`), and what is passed on to the regressor
-            and the splitter.
+            What the recalibrator uses (`sample_weight` and `by`), and what is passed on to the
+            regressor and the splitter.
         """
         return (
             MetadataRouter(owner=self)
