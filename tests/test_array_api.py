@@ -1,6 +1,8 @@
 """Arrays of other packages, under scikit-learn's `array_api_dispatch`, against those of NumPy."""
 
+import re
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -445,3 +447,14 @@ def test_classifiers_convert(package):
     for ensemble in (True, False):
         fitted = RecalibratedClassifier(OfTensors(package), ensemble=ensemble, cv=3).fit(proba, y)
         assert isinstance(fitted.predict_proba(proba), np.ndarray)
+
+
+def test_the_code_of_the_guide_runs(package):
+    guide = Path(__file__).parents[1] / "docs" / "guide" / "large_data.md"
+    text = guide.read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(import sklearn\n.*?)```", text, flags=re.DOTALL)
+    logits, y = problem(40, 3)
+    names = {"logits": package(logits), "labels": package(y)}
+    exec(block.replace('"method": "fourier"}', '"method": "fourier"}, n_resamples=9'), names)
+    assert type(names["proba"]) is type(names["logits"])
+    assert names["test"].p_value_ >= 0.1
