@@ -220,7 +220,7 @@ class Lipschitz(_Checked):
             yield self.constraints(points, values)
             while True:
                 yield None
-        check_pairs_fit("Lipschitz() of K classes", len(points), 6)
+        _check_pairs_fit("Lipschitz() of K classes", len(points), 6)
         limit = self.constant * squareform(pdist(points))
         edges = 1 + limit / limit.max()  # SciPy takes what is nearly 0 for no edge
         links = _symmetric(minimum_spanning_tree(edges).toarray() > 0)
@@ -240,7 +240,7 @@ class Lipschitz(_Checked):
             pairs |= is_violated & _smallest_of_rows(np.where(is_violated, slack, np.inf))
 
 
-def check_pairs_fit(name, n_points, n_matrices):
+def _check_pairs_fit(name, n_points, n_matrices):
     """Some programs have numbers for all pairs of points."""
     check_memory(
         8.0 * n_matrices * n_points**2,
@@ -506,7 +506,7 @@ class RKHSBall(_Checked):
     def constraints(self, points: np.ndarray, values: Any) -> list:
         import cvxpy
 
-        check_pairs_fit("RKHSBall()", len(points), 4)
+        _check_pairs_fit("RKHSBall()", len(points), 4)
         eigenvalue, vector = check_semidefinite(self._gram(points), "kernel")
         root = vector * np.sqrt(np.maximum(eigenvalue, 0))  # root @ root.T is the Gram matrix
         coordinates = cvxpy.Variable(values.shape)

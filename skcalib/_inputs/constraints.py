@@ -30,6 +30,9 @@ REDUCTION_CONSTRAINTS: dict = {
     "average": [StrOptions({"auto", "macro", "weighted"}), None],
 }
 
+# The number of threads among which classes are spread.
+JOBS_CONSTRAINTS: dict = {"n_jobs": [numbers.Integral, None]}
+
 # The same arguments of measures that can also see all classes at once.
 CANONICAL_CONSTRAINTS: dict = REDUCTION_CONSTRAINTS | {
     "multi_class": [StrOptions({"canonical", "confidence", "top-label", "classwise"})],

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
+from .._inputs.constraints import JOBS_CONSTRAINTS, METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
 from .._inputs.predictions import Predictions
 from .._numerics.distance import certified_transport, least_calibrating_transport
 from .._sklearn import Interval, validate_params
@@ -108,6 +108,7 @@ def _calibration_distance_bounds(predictions: Predictions, tol: float) -> np.nda
 @validate_params(
     METRIC_CONSTRAINTS
     | REDUCTION_CONSTRAINTS
+    | JOBS_CONSTRAINTS
     | {
         "tol": [Interval(Real, 1e-6, 1, closed="both")],
         "return_certificate": ["boolean"],
@@ -125,6 +126,7 @@ def lower_distance_to_calibration(
     return_certificate: bool = False,
     multi_class: str = "confidence",
     average: str | None = "auto",
+    n_jobs: int | None = None,
 ) -> float | np.ndarray | tuple:
     r"""Lower distance to calibration: the least change of the predictions that calibrates them.
 
@@ -174,6 +176,10 @@ def lower_distance_to_calibration(
         by the share of the labels). "auto" is "weighted" for "top-label" and "macro" for
         "classwise", as these measures are defined. None returns the values of all classes, NaN for
         one that is never predicted.
+
+    n_jobs : int, default=None
+        Number of threads among which joblib spreads the classes under "top-label" and "classwise";
+        None means 1 unless in a :obj:`joblib.parallel_backend` context of threads.
 
     Returns
     -------
@@ -232,8 +238,10 @@ def lower_distance_to_calibration(
     )
     if not return_certificate:
         measure = partial(_lower_distance_to_calibration, tol=tol)
-        return average_over_reductions(measure, predictions, multi_class, average)
-    certificate = over_reductions(partial(_distance_certificate, tol=tol), predictions, multi_class)
+        return average_over_reductions(measure, predictions, multi_class, average, n_jobs=n_jobs)
+    certificate = over_reductions(
+        partial(_distance_certificate, tol=tol), predictions, multi_class, n_jobs
+    )
     found = certificate if isinstance(certificate, list) else [certificate]
     values = iter([one.lower for one in found if one is not None])
     value = average_over_reductions(lambda _: next(values), predictions, multi_class, average)
@@ -241,7 +249,10 @@ def lower_distance_to_calibration(
 
 
 @validate_params(
-    METRIC_CONSTRAINTS | REDUCTION_CONSTRAINTS | {"tol": [Interval(Real, 1e-6, 1, closed="both")]},
+    METRIC_CONSTRAINTS
+    | REDUCTION_CONSTRAINTS
+    | JOBS_CONSTRAINTS
+    | {"tol": [Interval(Real, 1e-6, 1, closed="both")]},
     prefer_skip_nested_validation=True,
 )
 def calibration_distance_bounds(
@@ -254,6 +265,7 @@ def calibration_distance_bounds(
     tol: float = 1e-4,
     multi_class: str = "confidence",
     average: str | None = "auto",
+    n_jobs: int | None = None,
 ) -> tuple:
     r"""Bounds on the distance to calibration, the mean change to the nearest calibrated predictor.
 
@@ -297,6 +309,10 @@ def calibration_distance_bounds(
         "classwise", as these measures are defined. None returns the values of all classes, NaN for
         one that is never predicted.
 
+    n_jobs : int, default=None
+        Number of threads among which joblib spreads the classes under "top-label" and "classwise";
+        None means 1 unless in a :obj:`joblib.parallel_backend` context of threads.
+
     Returns
     -------
     lower : float or ndarray of shape (n_classes,)
@@ -336,5 +352,5 @@ def calibration_distance_bounds(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
     measure = partial(_calibration_distance_bounds, tol=tol)
-    bounds = average_over_reductions(measure, predictions, multi_class, average)
+    bounds = average_over_reductions(measure, predictions, multi_class, average, n_jobs=n_jobs)
     return tuple(bounds.T if bounds.ndim == 2 else bounds.tolist())

@@ -4,11 +4,24 @@ from typing import NamedTuple
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.utils.parallel import Parallel, delayed
 
 from .._warnings import warn
 
 
-def over_reductions(function, predictions, multi_class):
+def of_each(function, problems, n_jobs):
+    """The share and the value of each class; None for the value of one that is never predicted.
+
+    Jobs are threads, which share the data; sorting and sums of many numbers let others run.
+    """
+
+    def pair(share, problem):
+        return share, None if problem is None else function(problem)
+
+    return Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(pair)(*one) for one in problems)
+
+
+def over_reductions(function, predictions, multi_class, n_jobs=1):
     """The value of a function of two classes; for more classes, a list with its value for each.
 
     The value of a class that is never predicted is None. With "confidence" there is only one
@@ -19,7 +32,7 @@ def over_reductions(function, predictions, multi_class):
     if multi_class == "confidence":
         return function(predictions.confidence())
     problems = predictions.top_label() if multi_class == "top-label" else predictions.classwise()
-    return [None if problem is None else function(problem) for _, problem in problems]
+    return [value for _, value in of_each(function, problems, n_jobs)]
 
 
 class Needs(NamedTuple):
@@ -32,12 +45,13 @@ class Needs(NamedTuple):
 _ENOUGH = Needs("enough samples", "collect more samples")
 
 
-def average_over_reductions(measure, predictions, multi_class, average, needs=_ENOUGH):
+def average_over_reductions(measure, predictions, multi_class, average, needs=_ENOUGH, n_jobs=1):
     """Value of a binary measure; more than two classes are reduced to two as `multi_class` says.
 
     With "canonical" nothing is reduced: the measure sees all classes at once. A measure may return
     several values (C,), which are averaged one by one. If it returns NaN for a class, whose samples
-    do not suffice, the average leaves out that class.
+    do not suffice, the average leaves out that class. More than one job is for measures that draw
+    no random numbers.
     """
     if predictions.is_binary or multi_class == "canonical":
         return measure(predictions)
@@ -45,12 +59,11 @@ def average_over_reductions(measure, predictions, multi_class, average, needs=_E
     if multi_class == "confidence":
         return measure(predictions.confidence())
     problems = predictions.top_label() if multi_class == "top-label" else predictions.classwise()
-    found = [
-        (share, problem is not None, np.nan if problem is None else measure(problem))
-        for share, problem in problems
-    ]
-    share, exists = (np.array([part[k] for part in found]) for k in (0, 1))  # (K,)
-    value = np.stack(np.broadcast_arrays(*(part[2] for part in found)))  # (K,) or (K, C)
+    found = of_each(measure, problems, n_jobs)
+    share = np.array([share for share, _ in found])  # (K,)
+    exists = np.array([value is not None for _, value in found])
+    values = (np.nan if value is None else value for _, value in found)
+    value = np.stack(np.broadcast_arrays(*values))  # (K,) or (K, C)
     is_measured = ~np.isnan(value).reshape(len(value), -1).any(axis=1)
     check_any_measured(is_measured, exists, multi_class, needs)
     if average is None:

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
+from .._inputs.constraints import JOBS_CONSTRAINTS, METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
 from .._inputs.predictions import Predictions
 from .._numerics.smooth import lipschitz_maximiser, lipschitz_maximum
 from .._sklearn import validate_params
@@ -21,7 +21,10 @@ def _smooth_calibration_witness(predictions: Predictions) -> tuple[np.ndarray, n
     return points, lipschitz_maximiser(points, mass)
 
 
-@validate_params(METRIC_CONSTRAINTS | REDUCTION_CONSTRAINTS, prefer_skip_nested_validation=True)
+@validate_params(
+    METRIC_CONSTRAINTS | REDUCTION_CONSTRAINTS | JOBS_CONSTRAINTS,
+    prefer_skip_nested_validation=True,
+)
 def smooth_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -31,6 +34,7 @@ def smooth_calibration_error(
     labels: ArrayLike | None = None,
     multi_class: str = "confidence",
     average: str | None = "auto",
+    n_jobs: int | None = None,
 ) -> float | np.ndarray:
     r"""Smooth calibration error: the largest residual that a Lipschitz function can see.
 
@@ -72,6 +76,10 @@ def smooth_calibration_error(
         by the share of the labels). "auto" is "weighted" for "top-label" and "macro" for
         "classwise", as these measures are defined. None returns the values of all classes, NaN for
         one that is never predicted.
+
+    n_jobs : int, default=None
+        Number of threads among which joblib spreads the classes under "top-label" and "classwise";
+        None means 1 unless in a :obj:`joblib.parallel_backend` context of threads.
 
     Returns
     -------
@@ -116,7 +124,9 @@ def smooth_calibration_error(
     predictions = check_predictions(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
-    return average_over_reductions(_smooth_calibration_error, predictions, multi_class, average)
+    return average_over_reductions(
+        _smooth_calibration_error, predictions, multi_class, average, n_jobs=n_jobs
+    )
 
 
 @validate_params(

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
+from .._inputs.constraints import JOBS_CONSTRAINTS, METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
 from .._inputs.predictions import Predictions
 from .._numerics.smooth_expected import (
     SMALLEST_BANDWIDTH,
@@ -29,6 +29,7 @@ def _smooth_expected_calibration_error(predictions: Predictions, bandwidth: floa
 @validate_params(
     METRIC_CONSTRAINTS
     | REDUCTION_CONSTRAINTS
+    | JOBS_CONSTRAINTS
     | {"bandwidth": [Interval(Real, SMALLEST_BANDWIDTH, None, closed="left"), None]},
     prefer_skip_nested_validation=True,
 )
@@ -42,6 +43,7 @@ def smooth_expected_calibration_error(
     bandwidth: float | None = None,
     multi_class: str = "confidence",
     average: str | None = "auto",
+    n_jobs: int | None = None,
 ) -> float | np.ndarray:
     r"""Smooth expected calibration error (smECE): mean absolute residual after smoothing.
 
@@ -87,6 +89,10 @@ def smooth_expected_calibration_error(
         by the share of the labels). "auto" is "weighted" for "top-label" and "macro" for
         "classwise", as these measures are defined. None returns the values of all classes, NaN for
         one that is never predicted.
+
+    n_jobs : int, default=None
+        Number of threads among which joblib spreads the classes under "top-label" and "classwise";
+        None means 1 unless in a :obj:`joblib.parallel_backend` context of threads.
 
     Returns
     -------
@@ -138,4 +144,4 @@ def smooth_expected_calibration_error(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
     measure = partial(_smooth_expected_calibration_error, bandwidth=bandwidth)
-    return average_over_reductions(measure, predictions, multi_class, average)
+    return average_over_reductions(measure, predictions, multi_class, average, n_jobs=n_jobs)

@@ -1,0 +1,85 @@
+"""How classes are spread among jobs."""
+
+import threading
+
+import joblib
+import numpy as np
+import pytest
+
+from skcalib._inputs.checks import check_predictions
+from skcalib.metrics import (
+    calibration_distance_bounds,
+    lower_distance_to_calibration,
+    smooth_calibration_error,
+    smooth_expected_calibration_error,
+)
+from skcalib.metrics._reductions import average_over_reductions, over_reductions
+
+
+def problem(n_classes=5, n=400):
+    rng = np.random.default_rng(0)
+    return rng.integers(n_classes, size=n), rng.dirichlet(np.ones(n_classes), size=n)
+
+
+class Meeting:
+    """The mean prediction of a class; each thread first waits until all are there."""
+
+    def __init__(self, n_threads):
+        self.barrier = threading.Barrier(n_threads, timeout=5)
+        self.met = set()
+
+    def __call__(self, predictions):
+        if threading.get_ident() not in self.met:
+            self.met.add(threading.get_ident())
+            self.barrier.wait()
+        return float(predictions.weight @ predictions.proba)
+
+
+@pytest.mark.parametrize("multi_class", ["classwise", "top-label"])
+def test_jobs_run_at_the_same_time(multi_class):
+    label, proba = problem(n_classes=4)
+    predictions = check_predictions(label, proba)
+    alone = Meeting(1)
+    expected = over_reductions(alone, predictions, multi_class)
+    assert over_reductions(Meeting(2), predictions, multi_class, n_jobs=2) == expected
+    values = average_over_reductions(Meeting(2), predictions, multi_class, None, n_jobs=2)
+    np.testing.assert_array_equal(values, expected)
+    with joblib.parallel_config("threading", n_jobs=2):
+        assert over_reductions(Meeting(2), predictions, multi_class, n_jobs=None) == expected
+        # one after another, as a measure that draws random numbers needs it
+        values = average_over_reductions(alone, predictions, multi_class, None)
+    np.testing.assert_array_equal(values, expected)
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        smooth_calibration_error,
+        smooth_expected_calibration_error,
+        lower_distance_to_calibration,
+        calibration_distance_bounds,
+    ],
+)
+def test_jobs_do_not_change_values(metric, monkeypatch):
+    jobs = []
+    parallel = joblib.Parallel.__init__
+
+    def spy(self, n_jobs=None, **options):
+        jobs.append(n_jobs)
+        parallel(self, n_jobs=n_jobs, **options)
+
+    label, proba = problem()
+    options = {"multi_class": "classwise", "average": None}
+    expected = metric(label, proba, **options)
+    monkeypatch.setattr(joblib.Parallel, "__init__", spy)
+    np.testing.assert_array_equal(metric(label, proba, n_jobs=2, **options), expected)
+    assert jobs == [2]
+
+
+def test_certificates_are_found_in_jobs():
+    label, proba = problem()
+    options = {"multi_class": "classwise", "return_certificate": True}
+    value, certificates = lower_distance_to_calibration(label, proba, **options)
+    other, of_jobs = lower_distance_to_calibration(label, proba, n_jobs=2, **options)
+    assert other == value
+    assert [one.lower for one in of_jobs] == [one.lower for one in certificates]
