@@ -44,9 +44,9 @@ forecasts = {name: forecast_of(m.fit(X_train, y_train), X_test) for name, m in m
 
 figure, axes = plt.subplots(1, 2, figsize=(6.4, 5.4), layout="constrained")
 for ax, kind in zip(axes, ("quantile", "interval"), strict=True):
-    for name, forecast in forecasts.items():
+    for (name, forecast), style in zip(forecasts.items(), ("--", "-"), strict=True):
         QuantileReliabilityDisplay.from_predictions(
-            y_test, forecast, kind=kind, ax=ax, name=name, random_state=0
+            y_test, forecast, kind=kind, ax=ax, name=name, random_state=0, linestyle=style
         )
 plt.show()
 
