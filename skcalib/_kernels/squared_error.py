@@ -25,6 +25,10 @@ _ROUNDING = 1e-6
 
 _LARGEST_ENTRY = 1e150  # of a class kernel
 
+# Where rows stand for several samples, the weight of all pairs is a difference of rounded sums, of
+# which less than this may be rounding alone.
+_LOST = 1e-9
+
 CLASS_KERNEL_CONSTRAINTS: dict = {"class_kernel": ["array-like", None]}
 
 ESTIMATOR_CONSTRAINTS: dict = {
@@ -298,8 +302,19 @@ def check_enough_for_estimator(predictions, estimator, block_size=None):
             f"estimator={estimator!r} needs at least 2 samples of positive weight; found 1. Use "
             "estimator='biased'."
         )
+    if estimator == "unbiased" and pairs_are_lost(predictions):
+        raise ValueError(
+            "estimator='unbiased' of a CalibrationState needs weights that are comparable, as it "
+            "keeps their sums only; found one sample with almost all weight. Use "
+            "estimator='biased'."
+        )
     if estimator == "block" and block_size is not None and n < block_size:
         raise ValueError(
             f"block_size must be at most the number of samples of positive weight; found "
             f"block_size={block_size} for {n} samples. Choose smaller blocks."
         )
+
+
+def pairs_are_lost(predictions):
+    """Whether the weight of all pairs is lost in the rounding of sums of weights and squares."""
+    return predictions.square is not None and predictions.share_of_one_sample > 1 - _LOST

@@ -77,11 +77,12 @@ def mean_variances(
     rest = binned_sums(bins, relative * (1 - outcomes), n_bins)  # exactly 0 if all are 1
     relative_squares = relative**2 if squares is None else squares / total**2
     square = binned_sums(bins, relative_squares, n_bins)
+    most = 1 if squares is None else 1 - _ROUNDING  # that of one point, which sums have rounded
     return np.divide(
         mean * rest * square,
         1 - square,
         out=np.full(n_bins, np.nan),
-        where=(square > 0) & (square < 1),
+        where=(square > 0) & (square < most),
     )
 
 

@@ -21,6 +21,7 @@ from .._kernels.squared_error import (
     ESTIMATOR_CONSTRAINTS,
     SquaredKernelError,
     check_enough_for_estimator,
+    pairs_are_lost,
 )
 from .._sklearn import validate_params
 from .._types import Label, RandomState
@@ -30,8 +31,11 @@ from ._reductions import Needs, average_over_reductions
 def _squared_kernel_calibration_error(
     predictions, *, method="exact", n_components=N_COMPONENTS, random_state=None, **options
 ):
-    if predictions.n_samples < _least_samples(options["estimator"], options["block_size"]):
+    estimator = options["estimator"]
+    if predictions.n_samples < _least_samples(estimator, options["block_size"]):
         return np.nan  # there are no pairs
+    if estimator == "unbiased" and pairs_are_lost(predictions):
+        return np.nan
     if method == "fourier":
         seed = check_random_state(random_state).randint(2**31 - 1)
         options.pop("block_size")

@@ -17,8 +17,8 @@ _SINGLE = 2.0**-24
 # Sums of larger counts are not exact in double precision.
 _MOST_SAMPLES = 2**53
 
-# The squares of larger weights, or their sums, overflow.
-_LARGEST_WEIGHT = 1e150
+# Squares of larger weights, or of their sums, may overflow; those of smaller ones underflow.
+_LARGEST_WEIGHT, _SMALLEST_WEIGHT = 1e130, 1e-130
 
 
 def are_empty(*values: Any) -> bool:
@@ -56,12 +56,15 @@ def check_resolution(resolution: Any) -> float:
     return float(resolution)
 
 
-def check_weights_can_be_squared(weight: np.ndarray) -> None:
+def check_weights_can_be_squared(weight: np.ndarray, name: str) -> None:
     """A state keeps sums of squared weights."""
-    if weight.max() > _LARGEST_WEIGHT:
+    smallest, largest = weight.min(), weight.max()
+    if not _SMALLEST_WEIGHT <= smallest <= largest <= _LARGEST_WEIGHT:
+        found = largest if largest > _LARGEST_WEIGHT else smallest
         raise ValueError(
-            f"sample_weight must be at most {_LARGEST_WEIGHT:g} for a CalibrationState, which sums "
-            f"squares of weights; found {weight.max():.3g}. Divide all weights by one number."
+            f"{name} must lie between {_SMALLEST_WEIGHT:g} and {_LARGEST_WEIGHT:g} for a "
+            f"CalibrationState, which sums squares of weights; found {found:.3g}. Divide all "
+            "weights by one number."
         )
 
 
@@ -91,6 +94,7 @@ def check_sums(weight: Any, squared_weight: Any, counts: np.ndarray) -> np.ndarr
             "weight and squared_weight must be positive and finite wherever count is; found "
             f"{float(np.min(used))}. Leave rows of weight 0 out."
         )
+    check_weights_can_be_squared(used[0], "weight")
     least, most = used[0] ** 2 / counts[counts > 0], used[0] ** 2
     if (used[1] < least * (1 - _ROUNDING)).any() or (used[1] > most * (1 + _ROUNDING)).any():
         raise ValueError(

@@ -209,7 +209,7 @@ class CalibrationState:
         weight = None
         if sample_weight is not None:
             used = check_sample_weight(sample_weight, n)[rows_that_count(sample_weight, n)]
-            check_weights_can_be_squared(used)
+            check_weights_can_be_squared(used, "sample_weight")
             weight = np.stack([used, used**2])
         subgroups = None if by is None else check_by(by, n, sample_weight)
         return self._take(predictions, Rows(None, weight), subgroups)

@@ -230,6 +230,28 @@ def test_samples_at_one_point_are_pairs():
         assert_allclose(state.evaluate(metric, bandwidth=1.0).value, exact, rtol=1e-12)
 
 
+@pytest.mark.parametrize("n", range(3, 30))
+def test_a_single_sample_in_a_bin_is_no_pair(n):
+    label, proba = np.r_[np.arange(n) % 2, 0], np.r_[np.full(n, 0.31), 0.95]
+    metric, params = metrics.expected_calibration_error, {"norm": "l2", "debias": True}
+    value = CalibrationState().update(label, proba).evaluate(metric, **params).value
+    assert_allclose(value, metric(label, proba, **params), rtol=1e-12, atol=1e-15)
+
+
+def test_pairs_without_weight_are_refused():
+    label, proba, weight = [0, 1, 1], [0.2, 0.2, 0.7], [1.0, 1e-12, 1e-13]
+    state, name = (
+        CalibrationState().update(label, proba, weight),
+        "squared_kernel_calibration_error",
+    )
+    with pytest.raises(ValueError, match="found one sample with almost all weight"):
+        state.evaluate(name)
+    exact = metrics.squared_kernel_calibration_error(
+        label, proba, sample_weight=weight, estimator="biased"
+    )
+    assert_allclose(state.evaluate(name, estimator="biased").value, exact, rtol=1e-12)
+
+
 def test_merged_weights():
     label, proba = on_grid(100)
     weight = np.random.default_rng(0).random(100)
@@ -560,7 +582,8 @@ COUNTS = GOOD | {"count": [1, 1, 1]}
         ({"y_true": [], "y_proba": [0.1]}, "at least one|same length"),
         ({"sample_weight": [1, -1, 1]}, "sample_weight must not be negative"),
         ({"sample_weight": [0, 0, 0]}, "sample_weight must have a positive"),
-        ({"sample_weight": [1, 1e200, 1]}, "sample_weight must be at most 1e.150"),
+        ({"sample_weight": [1, 1e140, 1]}, "sample_weight must lie between 1e-130 and 1e.130"),
+        ({"sample_weight": [1e-170] * 3}, "sample_weight must lie between.*found 1e-170"),
         ({"by": ["a"] * 3}, "by must be given in all updates or in none"),
     ],
 )
@@ -598,6 +621,7 @@ def test_empty_batches_change_nothing():
         ({"weight": [1, 1, 1], "squared_weight": [1]}, "must have the same length"),
         ({"weight": [1, 1, 1], "squared_weight": [1, 1, 2]}, "squared_weight must be the sum"),
         ({"weight": [1, 1, 0], "squared_weight": [1, 1, 0]}, "must be positive and finite"),
+        ({"weight": [1e140] * 3, "squared_weight": [1e280] * 3}, "weight must lie between"),
         ({"resolution": -0.1}, "resolution must be a number"),
         ({"resolution": np.nan}, "resolution must be a number"),
         ({"resolution": "1e-4"}, "resolution must be a number"),
