@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from inspect import signature
 from textwrap import fill
 from typing import Any
 
@@ -59,18 +60,35 @@ def legend_label(name: str | None, measure: str, error: float | None, otherwise:
     return "\n".join(part for part in (name, shown) if part) or otherwise
 
 
-def check_line_style(style: dict[str, Any], display: str, options: Iterable[str]) -> None:
-    """Further arguments must be properties of lines."""
-    from matplotlib.lines import Line2D
+def check_style(
+    style: dict[str, Any], display: str, options: Iterable[str], method: str = "plot"
+) -> None:
+    """Further arguments must be those of a method of matplotlib's axes, or of what it draws."""
+    from matplotlib.axes import Axes
 
+    known = [
+        name
+        for name, parameter in signature(getattr(Axes, method)).parameters.items()
+        if parameter.default is not parameter.empty
+    ]
     for name in style:
-        if not hasattr(Line2D, f"set_{name}"):
+        if name not in known and not hasattr(_artist_of(method), f"set_{name}"):
             similar = get_close_matches(name, list(options), n=1, cutoff=0.5)
             remedy = f"Did you mean {similar[0]!r}?" if similar else "Leave it out."
             raise TypeError(
-                f"{display} takes its own options and those of matplotlib's lines, such as color; "
-                f"found the unknown option {name!r}. {remedy}"
+                f"{display} takes its own options and those of matplotlib's {method}, such as "
+                f"alpha; found the unknown option {name!r}. {remedy}"
             )
+
+
+def _artist_of(method: str) -> type:
+    """What a method of matplotlib's axes draws."""
+    from matplotlib.collections import QuadMesh
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Rectangle, StepPatch
+
+    artists: dict[str, type] = {"barh": Rectangle, "pcolormesh": QuadMesh, "stairs": StepPatch}
+    return artists.get(method, Line2D)
 
 
 def draw_legend(ax: Any) -> None:

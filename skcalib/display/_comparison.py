@@ -18,7 +18,7 @@ from .._types import RandomState
 from ..forecasts import forecast_of
 from ..metrics._registry import ALL_METRICS
 from ..uncertainty import compare, confidence_interval
-from ._axes import LEGEND, check_line_style, settle
+from ._axes import LEGEND, check_style, settle
 from ._grid import Grid
 
 # Least and usual width of a panel, and heights of a model and of what is around, in inches.
@@ -314,7 +314,7 @@ class ComparisonDisplay:
             The display, drawn.
         """
         check_matplotlib_support("ComparisonDisplay")
-        check_line_style(kwargs, "ComparisonDisplay", signature(cls.from_predictions).parameters)
+        check_style(kwargs, "ComparisonDisplay", signature(cls.from_predictions).parameters)
         check_models(y_probas, reference)
         by_name = _by_name(_of_report(y_probas) if metrics is None else metrics)
         params = check_metric_params(metric_params, by_name)
@@ -373,7 +373,7 @@ class ComparisonDisplay:
             This object, with its artists.
         """
         check_matplotlib_support("ComparisonDisplay")
-        check_line_style(kwargs, "ComparisonDisplay", signature(self.plot).parameters)
+        check_style(kwargs, "ComparisonDisplay", signature(self.plot).parameters)
         n_panels = len(self.metrics)
         n_columns = min(n_panels, 3)
         height = (_ROW * len(self.models) + _AROUND) * ceil(n_panels / n_columns)

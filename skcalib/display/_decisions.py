@@ -1,5 +1,6 @@
 """Announced and realised losses of decisions."""
 
+from inspect import signature
 from numbers import Real
 from typing import Any, Self
 
@@ -17,7 +18,7 @@ from ..decisions._loss import DecisionLoss
 from ..forecasts import forecast_of
 from ..forecasts._data import ForecastData
 from ..metrics._decisions import check_decision_data, decision_table, standard_error
-from ._axes import axes_of, draw_legend, wrapped
+from ._axes import axes_of, check_style, draw_legend, wrapped
 
 _DIAGONAL = "as announced"
 
@@ -181,7 +182,8 @@ class DecisionDisplay:
             Where to draw; a new figure by default. Displays of several models can share it.
 
         **kwargs : dict
-            Passed to matplotlib's `plot`, for the points or the line of what is realised.
+            Passed to matplotlib's `plot`, for the points or the line of what is realised. Other
+            names are refused.
 
         Returns
         -------
@@ -280,7 +282,8 @@ class DecisionDisplay:
             Where to draw; a new figure by default. Displays of several models can share it.
 
         **kwargs : dict
-            Passed to matplotlib's `plot`, for the points or the line of what is realised.
+            Passed to matplotlib's `plot`, for the points or the line of what is realised. Other
+            names are refused.
 
         Returns
         -------
@@ -288,6 +291,7 @@ class DecisionDisplay:
             The display, drawn.
         """
         check_matplotlib_support("DecisionDisplay")
+        check_style(kwargs, "DecisionDisplay", signature(cls.from_predictions).parameters)
         data, decision = check_decision_data(
             y_true, y_proba, loss, sample_weight=sample_weight, pos_label=pos_label, labels=labels
         )
@@ -331,7 +335,8 @@ class DecisionDisplay:
             Name of the model, for the legend; by default that of the display.
 
         **kwargs : dict
-            Passed to matplotlib's `plot`, for the points or the line of what is realised.
+            Passed to matplotlib's `plot`, for the points or the line of what is realised. Other
+            names are refused.
 
         Returns
         -------
@@ -339,6 +344,7 @@ class DecisionDisplay:
             This object, with `ax_`, `figure_` and `line_`.
         """
         check_matplotlib_support("DecisionDisplay")
+        check_style(kwargs, "DecisionDisplay", signature(self.plot).parameters)
         ax = axes_of(ax, (5, 4.2))
         draw = self._draw_actions if self.kind == "actions" else self._draw_curves
         draw(ax, name or self.name, kwargs)

@@ -1,5 +1,6 @@
 """Maps of calibration over two features."""
 
+from inspect import signature
 from numbers import Real
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ from .._types import RandomState
 from ..forecasts import forecast_of
 from ..forecasts._data import check_forecasts
 from ..metrics import local_calibration
-from ._axes import axes_of, is_small, wrapped
+from ._axes import axes_of, check_style, is_small, wrapped
 
 _LABELS = {
     "bias": "mean PIT − 1/2\nabove 0: outcomes higher than forecast",
@@ -181,7 +182,7 @@ class LocalCalibrationDisplay:
             Where to draw; a new figure by default.
 
         **kwargs : dict
-            Passed to matplotlib's `pcolormesh`.
+            Passed to matplotlib's `pcolormesh`. Other names are refused.
 
         Returns
         -------
@@ -283,7 +284,7 @@ class LocalCalibrationDisplay:
             Where to draw; a new figure by default.
 
         **kwargs : dict
-            Passed to matplotlib's `pcolormesh`.
+            Passed to matplotlib's `pcolormesh`. Other names are refused.
 
         Returns
         -------
@@ -291,6 +292,12 @@ class LocalCalibrationDisplay:
             The display, drawn.
         """
         check_matplotlib_support("LocalCalibrationDisplay")
+        check_style(
+            kwargs,
+            "LocalCalibrationDisplay",
+            signature(cls.from_predictions).parameters,
+            "pcolormesh",
+        )
         plane = check_plane(given)
         first, second = list(map(str, column_names(given))) or ("feature 0", "feature 1")
         data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight, given=plane)
@@ -339,7 +346,7 @@ class LocalCalibrationDisplay:
             Name of the model, for the title; by default that of the display.
 
         **kwargs : dict
-            Passed to matplotlib's `pcolormesh`.
+            Passed to matplotlib's `pcolormesh`. Other names are refused.
 
         Returns
         -------
@@ -347,6 +354,9 @@ class LocalCalibrationDisplay:
             This object, with `ax_`, `figure_`, `mesh_` and `colorbar_`.
         """
         check_matplotlib_support("LocalCalibrationDisplay")
+        check_style(
+            kwargs, "LocalCalibrationDisplay", signature(self.plot).parameters, "pcolormesh"
+        )
         from matplotlib.colors import ListedColormap
 
         ax = axes_of(ax, (5.5, 4.5))

@@ -13,7 +13,7 @@ from .._inputs.constraints import METRIC_CONSTRAINTS
 from .._sklearn import check_matplotlib_support, validate_params
 from ..forecasts import forecast_of
 from ..hypothesis_tests import CalibrationTest
-from ._axes import LEGEND, check_line_style, settle, wrapped
+from ._axes import LEGEND, check_style, settle, wrapped
 from ._grid import Grid
 
 # Least width and usual height of a panel, in inches.
@@ -282,7 +282,7 @@ class NullDistributionDisplay:
             The display, drawn.
         """
         options = signature(cls.from_predictions).parameters
-        check_line_style(kwargs, "NullDistributionDisplay", options)
+        check_style(kwargs, "NullDistributionDisplay", options)
         test = CalibrationTest() if test is None else clone(test)
         if labels is not None and "labels" in test.get_params():
             test.set_params(labels=labels)
@@ -312,7 +312,7 @@ class NullDistributionDisplay:
             This object, with its artists.
         """
         check_matplotlib_support("NullDistributionDisplay")
-        check_line_style(kwargs, "NullDistributionDisplay", signature(self.plot).parameters)
+        check_style(kwargs, "NullDistributionDisplay", signature(self.plot).parameters)
         n_panels = len(self.statistics)
         figsize = (5.5, _HEIGHT * ceil(n_panels / 2) + 0.8)
         grid = Grid.of_width(ax, n_panels, figsize, _LEAST)

@@ -1,6 +1,7 @@
 """The histogram of probability integral transforms."""
 
 from functools import partial
+from inspect import signature
 from numbers import Real
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ from .._types import RandomState
 from ..forecasts import forecast_of
 from ..forecasts._data import ForecastData, check_forecasts
 from ..metrics import quantile_calibration_error
-from ._axes import axes_of, draw_legend, legend_label, wrapped
+from ._axes import axes_of, check_style, draw_legend, legend_label, wrapped
 from ._pit_bands import Band, band_of, drawn_distributions, pit_distribution, shade
 
 _LINE = "calibrated"
@@ -165,7 +166,7 @@ class PITHistogramDisplay:
             Where to draw; a new figure by default. Displays of several models can share it.
 
         **kwargs : dict
-            Passed to matplotlib's `stairs` for the bars.
+            Passed to matplotlib's `stairs` for the bars. Other names are refused.
 
         Returns
         -------
@@ -257,7 +258,7 @@ class PITHistogramDisplay:
             Where to draw; a new figure by default. Displays of several models can share it.
 
         **kwargs : dict
-            Passed to matplotlib's `stairs` for the bars.
+            Passed to matplotlib's `stairs` for the bars. Other names are refused.
 
         Returns
         -------
@@ -265,6 +266,9 @@ class PITHistogramDisplay:
             The display, drawn.
         """
         check_matplotlib_support("PITHistogramDisplay")
+        check_style(
+            kwargs, "PITHistogramDisplay", signature(cls.from_predictions).parameters, "stairs"
+        )
         data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight)
         edges = _edges(data, n_bins)
         lower, upper = data.forecast.pit_bounds(data.value)
@@ -301,7 +305,7 @@ class PITHistogramDisplay:
             Name of the model, for the legend; by default that of the display.
 
         **kwargs : dict
-            Passed to matplotlib's `stairs` for the bars.
+            Passed to matplotlib's `stairs` for the bars. Other names are refused.
 
         Returns
         -------
@@ -309,6 +313,7 @@ class PITHistogramDisplay:
             This object, with `ax_`, `figure_` and `bars_`.
         """
         check_matplotlib_support("PITHistogramDisplay")
+        check_style(kwargs, "PITHistogramDisplay", signature(self.plot).parameters, "stairs")
         ax = axes_of(ax, (5, 4))
         if _LINE not in ax.get_legend_handles_labels()[1]:
             if self.band is not None:

@@ -1,5 +1,6 @@
 """The reliability diagram of quantiles and of intervals."""
 
+from inspect import signature
 from numbers import Real
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ from ..forecasts import forecast_of
 from ..forecasts._data import check_forecasts
 from ..metrics import quantile_calibration_error
 from ..metrics._quantile import known_levels
-from ._axes import axes_of, draw_legend, legend_label, wrapped
+from ._axes import axes_of, check_style, draw_legend, legend_label, wrapped
 from ._pit_bands import Band, band_of, drawn_distributions, pit_distribution, shade
 
 _GRID = np.arange(101) / 100
@@ -167,7 +168,7 @@ class QuantileReliabilityDisplay:
             Where to draw; a new figure by default. Displays of several models can share it.
 
         **kwargs : dict
-            Passed to matplotlib's `plot` for the curve.
+            Passed to matplotlib's `plot` for the curve. Other names are refused.
 
         Returns
         -------
@@ -258,7 +259,7 @@ class QuantileReliabilityDisplay:
             Where to draw; a new figure by default. Displays of several models can share it.
 
         **kwargs : dict
-            Passed to matplotlib's `plot` for the curve.
+            Passed to matplotlib's `plot` for the curve. Other names are refused.
 
         Returns
         -------
@@ -266,6 +267,9 @@ class QuantileReliabilityDisplay:
             The display, drawn.
         """
         check_matplotlib_support("QuantileReliabilityDisplay")
+        check_style(
+            kwargs, "QuantileReliabilityDisplay", signature(cls.from_predictions).parameters
+        )
         data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight)
         error = quantile_calibration_error(
             data.value, data.forecast, sample_weight=data.weight, kind=kind, levels=levels
@@ -301,7 +305,7 @@ class QuantileReliabilityDisplay:
             Name of the model, for the legend; by default that of the display.
 
         **kwargs : dict
-            Passed to matplotlib's `plot` for the curve.
+            Passed to matplotlib's `plot` for the curve. Other names are refused.
 
         Returns
         -------
@@ -309,6 +313,7 @@ class QuantileReliabilityDisplay:
             This object, with `ax_`, `figure_` and `line_`.
         """
         check_matplotlib_support("QuantileReliabilityDisplay")
+        check_style(kwargs, "QuantileReliabilityDisplay", signature(self.plot).parameters)
         ax = axes_of(ax, (4.5, 4.5))
         if _LINE not in ax.get_legend_handles_labels()[1]:
             if self.band is not None:

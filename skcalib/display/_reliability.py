@@ -16,7 +16,7 @@ from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS, Int
 from .._sklearn import Interval, StrOptions, check_matplotlib_support, validate_params
 from .._types import Label, RandomState
 from ..recalibration import probabilities_of_logits
-from ._axes import LEGEND, axes_of, check_line_style, is_small, legend_label, settle, wrapped
+from ._axes import LEGEND, axes_of, check_style, is_small, legend_label, settle, wrapped
 from ._grid import Grid, note_of_left_out, panel_title, panels_to_show
 from ._problems import check_subgroups_fit, problems_of
 from ._reliability_curve import Options, ReliabilityCurve, error_of, reliability_curve
@@ -412,7 +412,7 @@ class ReliabilityDisplay:
             The display, drawn.
         """
         check_matplotlib_support("ReliabilityDisplay")
-        check_line_style(kwargs, "ReliabilityDisplay", signature(cls.from_predictions).parameters)
+        check_style(kwargs, "ReliabilityDisplay", signature(cls.from_predictions).parameters)
         predictions = check_predictions(
             y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
         )
@@ -466,7 +466,7 @@ class ReliabilityDisplay:
             This object, with its artists.
         """
         check_matplotlib_support("ReliabilityDisplay")
-        check_line_style(kwargs, "ReliabilityDisplay", signature(self.plot).parameters)
+        check_style(kwargs, "ReliabilityDisplay", signature(self.plot).parameters)
         name = self.name if name is None else name
         if len(self.curves) == 1 and self.curves[0].title is None:
             self._plot_one(ax, name, shade, kwargs)

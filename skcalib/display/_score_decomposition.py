@@ -13,11 +13,14 @@ from .._sklearn import StrOptions, check_matplotlib_support, validate_params
 from .._types import Label, RandomState
 from ..forecasts import forecast_of
 from ..metrics import ScoreDecomposition, score_decomposition
-from ._axes import axes_of, check_line_style, legend_label, settle
+from ._axes import axes_of, check_style, legend_label, settle
 from ._score_plane import CHANCE, draw_point
 
 # Attributes of a decomposition, with their colours, from top to bottom.
 _PARTS = {"miscalibration": "C1", "discrimination": "C0", "uncertainty": "0.8"}
+
+# Methods of matplotlib that draw each kind.
+_METHODS = {"bars": "barh", "points": "plot"}
 
 _TITLES = {"brier": "Brier score", "log_loss": "log loss", "crps": "CRPS"}
 
@@ -157,7 +160,7 @@ class ScoreDecompositionDisplay:
             Where to draw; a new figure by default. Displays of several models can share it.
 
         **kwargs : dict
-            Passed to matplotlib's `barh`, or to `plot` for the point.
+            Passed to matplotlib's `barh`, or to `plot` for the point. Other names are refused.
 
         Returns
         -------
@@ -254,7 +257,7 @@ class ScoreDecompositionDisplay:
             Where to draw; a new figure by default. Displays of several models can share it.
 
         **kwargs : dict
-            Passed to matplotlib's `barh`, or to `plot` for the point.
+            Passed to matplotlib's `barh`, or to `plot` for the point. Other names are refused.
 
         Returns
         -------
@@ -262,6 +265,8 @@ class ScoreDecompositionDisplay:
             The display, drawn.
         """
         check_matplotlib_support("ScoreDecompositionDisplay")
+        options = signature(cls.from_predictions).parameters
+        check_style(kwargs, "ScoreDecompositionDisplay", options, _METHODS[kind])
         if score == "auto":
             score = "crps" if is_forecast(y_proba) else "brier"
         decomposition = score_decomposition(
@@ -288,7 +293,7 @@ class ScoreDecompositionDisplay:
             Name of the model, for the axis or the legend; by default that of the display.
 
         **kwargs : dict
-            Passed to matplotlib's `barh`, or to `plot` for the point.
+            Passed to matplotlib's `barh`, or to `plot` for the point. Other names are refused.
 
         Returns
         -------
@@ -296,10 +301,11 @@ class ScoreDecompositionDisplay:
             This object, with its artists.
         """
         check_matplotlib_support("ScoreDecompositionDisplay")
+        options = signature(self.plot).parameters
+        check_style(kwargs, "ScoreDecompositionDisplay", options, _METHODS[self.kind])
         name, title = name or self.name, _TITLES[self.score]
         self.bars_ = self.point_ = self.isolines_ = None
         if self.kind == "points":
-            check_line_style(kwargs, "ScoreDecompositionDisplay", signature(self.plot).parameters)
             ax = axes_of(ax, (5, 5))
             label = legend_label(name, title, float(self.decomposition.score), "model")
             label = label.replace("\n", ", ")

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._sklearn import check_matplotlib_support
-from ._axes import axes_of, check_line_style, draw_legend, settle, wrapped
+from ._axes import axes_of, check_style, draw_legend, settle, wrapped
 
 _SIZE = (6.4, 3.6)
 
@@ -151,7 +151,7 @@ class SequentialTestDisplay:
             The display, drawn.
         """
         check_matplotlib_support("SequentialTestDisplay")
-        check_line_style(kwargs, "SequentialTestDisplay", ("alpha", "name", "ax"))
+        check_style(kwargs, "SequentialTestDisplay", ("alpha", "name", "ax"))
         self.ax_ = ax = axes_of(ax, _SIZE)
         self.figure_ = ax.figure
         name = self.name if name is None else name

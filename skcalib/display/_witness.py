@@ -16,7 +16,7 @@ from .._types import Label
 from ._axes import (
     LEGEND,
     axes_of,
-    check_line_style,
+    check_style,
     is_small,
     legend_label,
     parts_below,
@@ -257,7 +257,7 @@ class WitnessDisplay:
             The display, drawn.
         """
         check_matplotlib_support("WitnessDisplay")
-        check_line_style(kwargs, "WitnessDisplay", signature(cls.from_predictions).parameters)
+        check_style(kwargs, "WitnessDisplay", signature(cls.from_predictions).parameters)
         predictions = check_predictions(
             y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
         )
@@ -293,7 +293,7 @@ class WitnessDisplay:
             This object, with its artists.
         """
         check_matplotlib_support("WitnessDisplay")
-        check_line_style(kwargs, "WitnessDisplay", signature(self.plot).parameters)
+        check_style(kwargs, "WitnessDisplay", signature(self.plot).parameters)
         name = self.name if name is None else name
         if len(self.curves) == 1 and self.curves[0].title is None:
             self._plot_one(axes_of(ax, (5, 4.5)), name, kwargs)
