@@ -207,7 +207,7 @@ def predict_fold(*args: Any) -> np.ndarray:
 
 def aligned_proba(estimator: Any, X: Any, classes: np.ndarray, **params: Any) -> np.ndarray:
     """The estimator's probabilities with a column for each class, 0 for one it has not seen."""
-    proba = estimator.predict_proba(X, **params)
+    proba = to_numpy(estimator.predict_proba(X, **params))
     check_probabilities(proba, name=f"The output of {type(estimator).__name__}.predict_proba")
     return _aligned(proba, estimator, classes)
 
