@@ -14,9 +14,13 @@ from pathlib import Path
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS.parent))
+sys.path.append(str(DOCS.parent / "tests"))
 
+import matplotlib.pyplot as plt  # noqa: E402
+from figures import assert_legends_hide_no_curve, assert_texts_are_clear  # noqa: E402
 from sphinx.ext.autodoc.mock import _MockObject, mock  # noqa: E402
 from sphinx.util import logging  # noqa: E402
+from sphinx_gallery.scrapers import matplotlib_scraper  # noqa: E402
 
 import skcalib  # noqa: E402
 
@@ -82,6 +86,15 @@ def refuse_warnings(gallery_conf, script, when):
     warnings.simplefilter("error" if when == "before" else "default")
 
 
+def show_readable_figures(block, block_vars, gallery_conf):
+    """Show the figures of an example, whose texts and legends must be clear of each other."""
+    for number in plt.get_fignums():
+        figure = plt.figure(number)
+        assert_texts_are_clear(figure)
+        assert_legends_hide_no_curve(figure)
+    return matplotlib_scraper(block, block_vars, gallery_conf)
+
+
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
@@ -90,6 +103,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "capture_repr": (),
     "show_signature": False,
+    "image_scrapers": (show_readable_figures,),
     "copyfile_regex": r".*\.rst",
     "within_subsection_order": "ExampleTitleSortKey",
     "remove_config_comments": True,
