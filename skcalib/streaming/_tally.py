@@ -4,8 +4,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-# So many keys wait before they are sorted into the others.
+# So many keys wait before they are sorted into the others, and so many tables of them: for each
+# table, of which each takes some hundred bytes, at most so many sorted keys are sorted again.
 _WAITING = 2**16
+_TABLES = 2**8
+_SORTED_AGAIN = 2**4
 
 # Keys are counted in a table of all possible ones if there are at most so many for each sample.
 _SPARSE = 4
@@ -39,10 +42,14 @@ class Tally:
     def __init__(self, sums: Sums = _NONE) -> None:
         self._sorted = sums
         self._new: list[Sums] = []
+        self._n_new = 0
 
     def merge(self, sums: Sums) -> None:
         self._new.append(sums)
-        if sum(len(one.key) for one in self._new) > max(_WAITING, len(self._sorted.key)):
+        self._n_new += len(sums.key)
+        n_sorted = len(self._sorted.key)
+        has_many = len(self._new) > max(_TABLES, n_sorted // _SORTED_AGAIN)
+        if has_many or self._n_new > max(_WAITING, n_sorted):
             self._sort()
 
     @property
@@ -53,7 +60,7 @@ class Tally:
     def _sort(self) -> None:
         if self._new:
             self._sorted = merged([self._sorted, *self._new])
-            self._new = []
+            self._new, self._n_new = [], 0
 
 
 def sums_of(

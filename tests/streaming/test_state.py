@@ -271,6 +271,14 @@ def test_a_state_does_not_grow():
     assert len(pickle.dumps(state)) < 1.5e6
 
 
+def test_single_rows_do_not_pile_up():
+    state = CalibrationState([0, 1])
+    for _ in range(1000):
+        state.update([1], [0.25])
+    assert len(pickle.dumps(state)) < 1e5
+    assert_array_equal(state.to_arrays()[2], [1000])
+
+
 # More than two classes
 
 
