@@ -48,7 +48,8 @@ def check_predict_input(estimator: Any, X: Any) -> Array:
     if _takes_logits(estimator):
         kind, proba = "logits", log_softmax(check_logits(X, name="X", in_place=in_place))
     else:
-        kind, proba = "probabilities", check_probabilities(X, name="X", in_place=in_place)
+        kind = "probabilities"
+        proba = check_probabilities(X, name="X", in_place=in_place, keep_single=in_place)
     n_classes = len(estimator.classes_)
     n_columns = 2 if proba.ndim == 1 else proba.shape[1]
     if n_columns != n_classes:

@@ -13,6 +13,7 @@ from .._inputs.logits import check_logits
 from .._inputs.predictions import Predictions
 from .._numerics.array_api import Array, doubles
 from .._numerics.logits import clipped, log_probabilities, log_softmax, smallest_probability
+from .._numerics.softmax import row_blocks
 from .._sklearn import StrOptions
 from ._base import Recalibrator
 from ._languages import Language, logs_of, write_logistic
@@ -87,6 +88,15 @@ class ScoreRecalibrator(Recalibrator):
         return log_matrix(doubles(predictions.proba[rows, ...]), self.smallest_probability_)
 
     def _map(self, proba: Array) -> Array:
+        if not isinstance(proba, np.ndarray):
+            return self._map_rows(proba)
+        n_classes = len(self.classes_)
+        mapped = np.empty((len(proba), n_classes))
+        for rows in row_blocks(len(proba), n_classes, fewest=n_classes):
+            mapped[rows] = self._map_rows(proba[rows])
+        return mapped
+
+    def _map_rows(self, proba: Array) -> Array:
         if self.input_type == "probabilities":  # else these are log-probabilities
             proba = log_matrix(proba, self.smallest_probability_)
         return clipped(self._map_scores(proba))

@@ -15,7 +15,7 @@ from skcalib.metrics import (
     expected_calibration_error,
     smooth_calibration_error,
 )
-from skcalib.recalibration import TemperatureRecalibrator
+from skcalib.recalibration import TemperatureRecalibrator, VectorScalingRecalibrator
 
 
 @cache
@@ -112,10 +112,26 @@ def test_drawn_labels():
 )
 def test_no_copy_in_double_precision(measure):
     label, proba = problem(50_000, 100)
+    peak = most_memory(measure, label, proba, labels=np.arange(100))
+    assert peak < 1.5 * proba.nbytes  # a copy in double precision alone takes 2
+
+
+def most_memory(function, *data, **options):
+    """The bytes that NumPy takes at once, beyond the data."""
     tracemalloc.start()
     try:
-        measure(label, proba, labels=np.arange(100))
-        _, peak = tracemalloc.get_traced_memory()
+        function(*data, **options)
+        return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 1.5 * proba.nbytes  # a copy in double precision alone takes 2
+
+
+@pytest.mark.parametrize("recalibrator", [TemperatureRecalibrator, VectorScalingRecalibrator])
+def test_results_of_scalings_are_made_in_blocks(recalibrator):
+    label, proba = problem(5000, 100)
+    recalibrator = recalibrator(labels=np.arange(100)).fit(proba[:200], label[:200])
+    expected = recalibrator.predict_proba(proba.astype(np.float64))
+    np.testing.assert_array_equal(recalibrator.predict_proba(proba), expected)
+    one_by_one = np.vstack([recalibrator.predict_proba(row[None]) for row in proba[320:340]])
+    np.testing.assert_array_equal(expected[320:340], one_by_one)  # around the end of a block
+    assert most_memory(recalibrator.predict_proba, proba) < 1.5 * expected.nbytes
