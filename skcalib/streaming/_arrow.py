@@ -36,7 +36,7 @@ def to_table(state: Any) -> Any:
     parts = parts or [_columns(None, "binary", Problems(1, state._options["decimals"]))]
     columns = {name: pyarrow.concat_arrays([part[name] for part in parts]) for name in parts[0]}
     kept = [{"subgroup": label} | _others(one) for label, one in states]
-    return pyarrow.table(columns).replace_schema_metadata({_KEY: json.dumps(kept)})
+    return pyarrow.table(columns).replace_schema_metadata({_KEY: _text(kept)})
 
 
 def from_table(cls: type, table: Any) -> Any:
@@ -110,7 +110,13 @@ def _others(state: Any) -> dict[str, Any]:
             }
             for name, problems in state._problems.items()
         },
-        "sums": sums and {"gap": sums.gap.tolist(), "own": sums.own, "total": sums.total.tolist()},
+        "sums": sums
+        and {
+            "gap": sums.gap.tolist(),
+            "own": sums.own,
+            "total": sums.total.tolist(),
+            "moved": sums.moved,
+        },
     }
 
 
@@ -138,6 +144,7 @@ def _restore(state: Any, kept: dict[str, Any], columns: dict[str, np.ndarray]) -
         state._sums.gap = np.array(kept["sums"]["gap"])
         state._sums.own = kept["sums"]["own"]
         state._sums.total = np.array(kept["sums"]["total"])
+        state._sums.moved = kept["sums"]["moved"]
 
 
 def _check_unchanged(
@@ -154,9 +161,20 @@ def _check_unchanged(
         )
 
 
-def _text(label: Any) -> str:
-    """The label of a subgroup as JSON."""
-    return json.dumps(label, default=lambda value: value.item())
+def _text(value: Any) -> str:
+    """JSON of the label of a subgroup, or of all that a state holds besides."""
+    return json.dumps(value, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of NumPy as those of Python."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise ValueError(
+        "Labels of classes and subgroups must be strings, numbers, True, False or None in a "
+        f"table; found {value!r} of type {type(value).__name__}. Turn them into strings before "
+        "update."
+    )
 
 
 def _label(value: Any) -> Any:

@@ -146,7 +146,7 @@ def check_alike(state: Any, other: Any) -> None:
         for one in (state, other)
         if one.classes is not None or one._labels is not None
     ]
-    if len(known) == 2 and not np.array_equal(*known):
+    if len(known) == 2 and not np.array_equal(known[0], known[1]):
         raise ValueError(
             "States that are merged must have the same classes; found "
             f"{listed(known[0])} and {listed(known[1])}. Pass labels to both."

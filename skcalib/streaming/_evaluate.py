@@ -1,15 +1,18 @@
 """Measures of a state."""
 
 import inspect
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.metrics import brier_score_loss
 
 from .._inputs.predictions import Predictions
 from .._kernels.functions import KERNELS
+from .._kernels.squared_error import check_enough_for_estimator, pairs_are_lost
 from ..metrics._reductions import average_over_reductions
 from ..metrics._registry import METRICS, entry_of
 from ._problems import GridPredictions
@@ -33,7 +36,6 @@ KNOWN = (
 _LIPSCHITZ = {
     "smooth_calibration_error": 2.0,
     "lower_distance_to_calibration": 1.0,
-    "brier_score_loss": 2.0,
 }
 
 
@@ -75,6 +77,10 @@ class ReducedPredictions(Predictions):
     def n_samples(self) -> int:
         return self.state.n_samples
 
+    @property
+    def share_of_one_sample(self) -> float:
+        return self.confidence().share_of_one_sample
+
     def confidence(self) -> Predictions:
         return self.state.confidence()._rows()
 
@@ -92,21 +98,24 @@ class ReducedPredictions(Predictions):
 def evaluated(state: Any, metric: str | Callable, params: dict[str, Any]) -> Evaluation:
     """The value of a metric, and what the grid can have changed."""
     function = _function_of(metric)
-    if entry_of(function) is not None:
-        check_params(params)
-    if entry_of(function) is None:
+    is_ours = entry_of(function) is not None
+    while is_ours and isinstance(function, partial):
+        function, params = function.func, function.keywords | params
+    if not is_ours:
         y_true, y_proba, weight = state.to_arrays()
         rows = (state if state.is_binary else state.confidence())._rows()
         value = function(y_true, y_proba, sample_weight=weight, **params)
         return Evaluation(value, _change(function, params, rows))
+    check_params(params)
     if state.is_binary:
         rows = state._rows()
         return Evaluation(function(rows, None, **params), _change(function, params, rows))
+    none = np.empty((0, len(state.classes)))
+    per_row = none[:, 0]
+    reduced = ReducedPredictions(none, per_row, per_row, state.classes, square=per_row, state=state)
     chosen = _defaults(function) | params
     if chosen["multi_class"] == "canonical":
-        return _by_fourier_sums(state, function, params)
-    none = np.empty((0, len(state.classes)))
-    reduced = ReducedPredictions(none, none[:, 0], none[:, 0], state.classes, state=state)
+        return _by_fourier_sums(reduced, function, params)
     change = partial(_change, function, params)
     return Evaluation(
         function(reduced, None, **params),
@@ -154,11 +163,14 @@ def _defaults(function: Callable) -> dict[str, Any]:
 
 def _change(function: Callable, params: dict[str, Any], rows: GridPredictions) -> float:
     """By how much the grid can have changed a measure of two classes."""
-    move = rows.mean_move
+    move, entry = rows.mean_move, entry_of(function)
     if move == 0:
         return 0.0
-    name = getattr(function, "__name__", "")
-    chosen = _defaults(function) | params
+    if function is brier_score_loss:
+        return (2.0 if params.get("scale_by_half", True) else 4.0) * move
+    if entry is None:
+        return np.inf
+    name, chosen = entry.name, _defaults(function) | params
     if name in _LIPSCHITZ:
         return _LIPSCHITZ[name] * move
     if name == "laplace_kernel_calibration_error" and chosen["method"] == "exact":
@@ -167,27 +179,41 @@ def _change(function: Callable, params: dict[str, Any], rows: GridPredictions) -
     is_kernel = name in ("kernel_calibration_error", "squared_kernel_calibration_error")
     if is_kernel and chosen["bandwidth"] != "median" and chosen["class_kernel"] is None:
         family = KERNELS.get(chosen["kernel"]) if isinstance(chosen["kernel"], str) else None
-        if family is not None and not family.is_gaussian:
+        is_exact = chosen.get("method", "exact") == "exact"
+        if family is not None and not family.is_gaussian and is_exact:
             change = 4 * move * (1 + family.per_probability / chosen["bandwidth"])
             if name == "kernel_calibration_error":
                 return float(np.sqrt(change))
-            return change / (1 - rows.share_of_one_sample)
+            has_pairs = rows.n_samples > 1 and not pairs_are_lost(rows)
+            return change / (1 - rows.share_of_one_sample) if has_pairs else np.nan
     return np.inf
 
 
-def _by_fourier_sums(state: Any, function: Callable, params: dict[str, Any]) -> Evaluation:
+def _by_fourier_sums(
+    reduced: ReducedPredictions, function: Callable, params: dict[str, Any]
+) -> Evaluation:
     """The squared kernel error of all classes together, and its root."""
+    state = reduced.state
+    is_root = function is METRICS["kernel_calibration_error"].function
+    if not is_root and function is not METRICS["squared_kernel_calibration_error"].function:
+        raise ValueError(
+            f"multi_class='canonical' needs the samples themselves for {function.__name__}; found "
+            "a CalibrationState. Choose another multi_class."
+        )
     own = {name: state._options[name] for name in ("kernel", "bandwidth", "n_components")}
-    given = {name: value for name, value in params.items() if name != "estimator"}
-    has_sums = state._sums is not None
-    if not has_sums or any(own.get(name, value) != value for name, value in given.items()):
+    own |= {"random_state": state._options["random_state"], "method": "fourier"}
+    own |= {"class_kernel": None, "block_size": None}
+    others = params.keys() - {"estimator", "multi_class", "average"}
+    is_own = all(name in own and np.array_equal(own[name], params[name]) for name in others)
+    if state._sums is None or not is_own:
         raise ValueError(
             "The kernel error of all classes together is that of the random features whose sums "
             f"the state keeps, with {own}; found {params}. Leave the arguments but estimator out "
             "(and make the state with the kernel and bandwidth that you want, and n_components > "
             "0), or pass multi_class='confidence' or 'classwise'."
         )
-    is_root = function is METRICS["kernel_calibration_error"].function
     estimator = "biased" if is_root else params.get("estimator", "unbiased")
+    check_enough_for_estimator(reduced, estimator)
     value = state._sums.squared_error(estimator)
-    return Evaluation(np.sqrt(value) if is_root else value, 0.0)
+    bound = np.inf if state._sums.moved else 0.0
+    return Evaluation(math.sqrt(value) if is_root else value, bound)

@@ -22,6 +22,7 @@ class FourierSums:
         self.gap = np.zeros((n_classes, 2 * n_components))
         self.own = 0.0
         self.total = np.zeros(2)  # Σ w and Σ w²
+        self.moved = False  # whether any predictions were rounded before
 
     def add(self, proba: np.ndarray, label: np.ndarray, rows: Rows) -> None:
         """Rows of probabilities (n, K), and labels (n,)."""
@@ -38,11 +39,13 @@ class FourierSums:
             residual *= mass[block, None]
             self.gap += residual.T @ features
         self.total += mass.sum(), square.sum()
+        self.moved |= rows.moved > 0
 
     def merge(self, other: "FourierSums") -> None:
         self.gap = self.gap + other.gap
         self.own += other.own
         self.total = self.total + other.total
+        self.moved |= other.moved
 
     def squared_error(self, estimator: str) -> float:
         """The "biased" or "unbiased" estimate."""

@@ -333,6 +333,10 @@ class CalibrationState:
         rows = state._rows()
         return rows.classes[rows.label], rows.proba, rows.weight * state.total_weight
 
+    @validate_params(
+        {"n_samples": [IntegerInterval(1), None], "random_state": ["random_state"]},
+        prefer_skip_nested_validation=True,
+    )
     def sample(
         self, n_samples: int | None = None, *, random_state: RandomState = None
     ) -> tuple[np.ndarray, np.ndarray]:

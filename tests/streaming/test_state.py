@@ -1,11 +1,15 @@
 import json
 import pickle
+from datetime import date
+from functools import partial
+from inspect import signature
 from itertools import product
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import binom
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import brier_score_loss, log_loss
 
 from skcalib import metrics
@@ -105,6 +109,18 @@ def test_moves_by_hand():
     assert_allclose(state.evaluate("smooth_calibration_error").bound, 2 * 0.0003, rtol=1e-9)
     assert_allclose(state.evaluate("lower_distance_to_calibration").bound, 0.0003, rtol=1e-9)
     assert state.evaluate("expected_calibration_error").bound == np.inf
+    state.merge(CalibrationState(decimals=3).update([0, 1], [0.5004, 0.7003], [1, 3]))
+    assert_allclose(state.mean_move, (4 * 0.0004 + 3 * 0.0003) / 8, rtol=1e-9)
+    assert_allclose(state.largest_move, 0.0004, rtol=1e-9)
+    other = CalibrationState(decimals=3).update([0, 1], [0.5, 0.7]).merge(state)
+    assert_allclose(other.largest_move, 0.0004, rtol=1e-9)
+
+
+def test_moves_of_confidences_by_hand():
+    proba = [[0.5004, 0.2996, 0.2], [0.3, 0.6, 0.1]]
+    state = CalibrationState([0, 1, 2], decimals=3).update([0, 1], proba, [3, 1])
+    assert_allclose(state.mean_move, 0.0003, rtol=1e-9)
+    assert_allclose(state.largest_move, 0.0004, rtol=1e-9)
 
 
 # Measures
@@ -137,6 +153,7 @@ def test_measures_of_other_packages_get_arrays(metric):
         ("smooth_calibration_error", {}, 0.45),
         ("lower_distance_to_calibration", {"tol": 1e-6}, 0.95),
         (brier_score_loss, {}, 0.95),
+        (partial(metrics.smooth_calibration_error, n_jobs=1), {}, 0.45),
         ("laplace_kernel_calibration_error", {"squared": True}, 0.4),
         ("squared_kernel_calibration_error", {"bandwidth": 1.0, "estimator": "biased"}, 0.4),
     ],
@@ -161,6 +178,43 @@ def test_bounds_hold_off_the_grid(seed):
         exact = getattr(metrics, name)(label, proba, **params)
         assert abs(value - exact) <= bound
         assert bound > 0
+
+
+def test_bounds_of_what_is_not_known_are_infinite():
+    state = CalibrationState(decimals=3).update([0, 1, 1], [0.2345, 0.2345, 0.7])
+
+    def smooth_calibration_error(y_true, y_proba, sample_weight):
+        return 0.0
+
+    assert state.evaluate(smooth_calibration_error).bound == np.inf
+    random = {"bandwidth": 0.5, "method": "fourier", "random_state": 0}
+    assert state.evaluate("squared_kernel_calibration_error", **random).bound == np.inf
+
+
+@pytest.mark.skipif(
+    "scale_by_half" not in signature(brier_score_loss).parameters, reason="came in 1.7"
+)
+def test_the_bound_of_twice_the_brier_score_is_twice_as_large():
+    state = CalibrationState(decimals=3).update([1], [0.0114999])
+    for scale_by_half in (True, False):
+        value, bound = state.evaluate(brier_score_loss, scale_by_half=scale_by_half)
+        change = abs(value - brier_score_loss([1], [0.0114999], scale_by_half=scale_by_half))
+        assert 0.95 * bound <= change <= bound
+
+
+def test_classes_that_are_left_out_have_no_part_in_the_bound():
+    label = [0, 1, 1, 2, 2]
+    proba = [[0.6664, 0.1, 0.2336], *[[0.1, 0.7004, 0.1996]] * 2, *[[0.2, 0.2996, 0.5004]] * 2]
+    state, name = (
+        CalibrationState(decimals=3).update(label, proba),
+        "squared_kernel_calibration_error",
+    )
+    params = {"multi_class": "top-label", "bandwidth": 0.5}
+    with pytest.warns(UndefinedMetricWarning, match="leaves out the class"):
+        value, bound = state.evaluate(name, **params)
+    with pytest.warns(UndefinedMetricWarning, match="leaves out the class"):
+        exact = metrics.squared_kernel_calibration_error(label, proba, **params)
+    assert 0 < abs(value - exact) <= bound < 0.05
 
 
 # Chunks, and merging
@@ -443,6 +497,11 @@ def test_counts_of_rounded_predictions_have_a_bound():
     state = CalibrationState.from_counts([0, 1], [0.25, 0.75], [5, 7], resolution=0.01)
     assert_allclose(state.evaluate("smooth_calibration_error").bound, 2 * 0.005, rtol=1e-12)
     assert state.largest_move == 0.005
+    classes = CalibrationState([0, 1, 2]).update([1], [[0.2, 0.5, 0.3]])
+    assert classes.evaluate("kernel_calibration_error").bound == 0
+    rounded = CalibrationState.from_counts([0, 1, 2], np.eye(3), [1, 2, 3], resolution=0.01)
+    for state in (rounded, classes.merge(rounded), CalibrationState.from_arrow(classes.to_arrow())):
+        assert state.evaluate("squared_kernel_calibration_error").bound == np.inf
 
 
 # The test
@@ -726,8 +785,12 @@ def test_statistics_that_need_rows_are_refused(options):
     ],
 )
 def test_refused_measures(metric, params, message):
+    state = CalibrationState().update(**GOOD)
     with pytest.raises(ValueError, match=message):
-        CalibrationState().update(**GOOD).evaluate(metric, **params)
+        state.evaluate(metric, **params)
+    if params:  # fixed beforehand
+        with pytest.raises(ValueError, match=message):
+            state.evaluate(partial(getattr(metrics, metric), **params))
 
 
 def test_refused_measures_of_several_classes():
@@ -736,11 +799,47 @@ def test_refused_measures_of_several_classes():
         ({"estimator": "block"}, "samples have no order"),
         ({"bandwidth": 0.3}, "is that of the random features whose sums"),
         ({"kernel": "rbf"}, "is that of the random features whose sums"),
+        ({"class_kernel": np.eye(4).tolist()}, "is that of the random features whose sums"),
+        ({"method": "exact"}, "is that of the random features whose sums"),
+        ({"random_state": 1}, "is that of the random features whose sums"),
     ]:
         with pytest.raises(ValueError, match=message):
             state.evaluate("squared_kernel_calibration_error", **params)
+        fixed = partial(metrics.squared_kernel_calibration_error, **params)
+        with pytest.raises(ValueError, match=message):
+            state.evaluate(fixed)
+    for name in ("expected_calibration_error", "smooth_calibration_error"):
+        with pytest.raises(ValueError, match=f"needs the samples themselves for {name}"):
+            state.evaluate(name, multi_class="canonical")
     with pytest.raises(ValueError, match="more than two classes"):
         CalibrationState().update(**GOOD).confidence()
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"), [([1, 0], "at least 2 samples"), ([1, 1e-12], "almost all weight")]
+)
+def test_pairs_of_several_classes_are_needed(weight, message):
+    state = CalibrationState([0, 1, 2]).update([1, 2], [[0.2, 0.5, 0.3]] * 2, weight)
+    with pytest.raises(ValueError, match=message):
+        state.evaluate("squared_kernel_calibration_error")
+    state.evaluate("squared_kernel_calibration_error", estimator="biased")
+
+
+@pytest.mark.parametrize("n_samples", [0, -1, 2.0, "all"])
+def test_refused_sizes_of_samples(n_samples):
+    with pytest.raises(ValueError, match="of CalibrationState"):
+        CalibrationState().update(**GOOD).sample(n_samples)
+
+
+def test_labels_that_tables_cannot_hold_are_refused():
+    state = CalibrationState().update(**GOOD, by=[date(2026, 1, 1)] * 3)
+    with pytest.raises(ValueError, match=r"Labels of classes and subgroups.*found datetime.date"):
+        state.to_arrow()
+
+
+def test_numbers_of_numpy_are_stored():
+    state = CalibrationState(decimals=np.int64(5), bandwidth=np.float32(0.5)).update(**GOOD)
+    assert same(CalibrationState.from_arrow(state.to_arrow()), state)
 
 
 def test_metadata_are_json():
