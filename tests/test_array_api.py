@@ -13,6 +13,7 @@ from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.utils.fixes import parse_version
 
 from skcalib._numerics.array_api import to_numpy
+from skcalib._redraw import draw_labels
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.metrics import (
     conditional_kernel_calibration_error,
@@ -20,8 +21,10 @@ from skcalib.metrics import (
     squared_kernel_calibration_error,
 )
 from skcalib.recalibration import (
+    ClosedTestRecalibrator,
     DirichletRecalibrator,
     EnsembleTemperatureRecalibrator,
+    InterceptRecalibrator,
     IsotonicRecalibrator,
     MatrixScalingRecalibrator,
     RecalibratedClassifier,
@@ -78,7 +81,7 @@ def package(request, monkeypatch):
 
 @pytest.fixture
 def stays(package, monkeypatch):
-    """Call it to forbid that matrices become NumPy's."""
+    """Call it to forbid that matrices of fifty samples become NumPy's."""
     if package.name == "array_api_strict":
         pytest.skip("its arrays are those of NumPy")
     import torch
@@ -87,7 +90,7 @@ def stays(package, monkeypatch):
         method = getattr(torch.Tensor, name)
 
         def checked(tensor, *args, **kwargs):
-            if tensor.ndim > 1:
+            if tensor.ndim > 1 and max(tensor.shape) >= 50:
                 raise RuntimeError(f"{name} of a matrix")
             return method(tensor, *args, **kwargs)
 
@@ -158,23 +161,46 @@ def test_scaling_converts_no_matrix(recalibrator, package, stays):
     logits, y = problem(50, 3)
     X, y = package(softmax(logits)), package(y)
     fitted = recalibrator()
-    if recalibrator is not TemperatureRecalibrator:  # the others convert once, at fit
+    if recalibrator is EnsembleTemperatureRecalibrator:  # it converts once, at fit
         fitted.fit(X, y)
     stays()
-    if recalibrator is TemperatureRecalibrator:
+    if recalibrator is not EnsembleTemperatureRecalibrator:
         fitted.fit(X, y)
     assert fitted.predict_proba(X).shape == (50, 3)
     assert fitted.predict(X).shape == (50,)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_temperature_of_weighted_samples(n_classes, package):
+@pytest.mark.parametrize("recalibrator", RECALIBRATORS)
+def test_weighted_samples(recalibrator, n_classes, package):
     logits, y = problem(200, n_classes)
     X = same_precision(softmax(logits), package)
     weight = np.random.default_rng(1).integers(0, 3, size=200).astype(package.dtype)
-    expected = TemperatureRecalibrator().fit(X, y, weight)
-    fitted = TemperatureRecalibrator().fit(package(X), package(y), package(weight))
-    assert fitted.temperature_ == pytest.approx(expected.temperature_, rel=package.tolerance)
+    expected = recalibrator().fit(X, y, weight)
+    fitted = recalibrator().fit(package(X), package(y), package(weight))
+    for name in ("temperature_", "scale_", "shift_", "coef_", "intercept_"):
+        if hasattr(expected, name):
+            value = getattr(fitted, name)
+            assert isinstance(value, float | np.ndarray)
+            np.testing.assert_allclose(value, getattr(expected, name), rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("recalibrator", [InterceptRecalibrator, ClosedTestRecalibrator])
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("is_calibrated", [False, True])
+def test_updating_stays_after_fit(recalibrator, n_classes, is_calibrated, package):
+    logits, y = problem(200, n_classes)
+    proba = softmax(logits)
+    if is_calibrated:  # the closed test changes nothing
+        y = draw_labels(proba, 1, np.random.default_rng(0))[0]
+    X = same_precision(proba, package)
+    fitted = recalibrator().fit(X, y)
+    if is_calibrated:
+        assert getattr(fitted, "chosen_", "none") == "none"
+    expected = fitted.predict_proba(X)
+    result = recalibrator().fit(package(X), package(y)).predict_proba(package(X))
+    assert result.dtype == package(X).dtype
+    np.testing.assert_allclose(to_numpy(result), expected, rtol=0, atol=package.tolerance)
 
 
 def test_temperature_zero_and_zeros(package):

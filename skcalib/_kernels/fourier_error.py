@@ -18,6 +18,7 @@ from .._numerics.array_api import (
     row_dots,
     rows_of,
     to_numpy,
+    written,
     zeros_on,
 )
 from .._numerics.picked import picked
@@ -168,8 +169,8 @@ class FourierKernelError(SumOverSamples):
             turns = self._matrix(rows[part]) @ turns_per_unit
             turns -= xp.round(turns)  # what is left is small enough for single precision
             phase = as_type(2 * math.pi * turns, xp.float32)
-            features[part, :n_components] = xp.cos(phase)
-            features[part, n_components:] = xp.sin(phase)
+            written("cos", phase, out=features[part, :n_components])
+            written("sin", phase, out=features[part, n_components:])
         scale = rows_of(self.data.weight, rows) / (self.largest * math.sqrt(n_components))
         features *= as_type(scale, xp.float32)[:, None]
         return features

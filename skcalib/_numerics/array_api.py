@@ -216,10 +216,25 @@ def rows_of(array: Array, rows: Array) -> Array:
     return xp.take(array, rows, axis=0)
 
 
-def overwritten(name: str, array: Array) -> Array:
-    """A function of an array that is not needed any more: NumPy's result takes its memory."""
+def identity_like(array: Array, n: int) -> Array:
+    """The identity matrix in the type and on the device of an array."""
+    return array_namespace(array).eye(n, dtype=array.dtype, **_place(array))
+
+
+def written(name: str, array: Array, out: Array) -> Array:
+    """A function of an array, written into the memory of another one."""
     function = getattr(array_namespace(array), name)
-    return function(array, out=array) if isinstance(array, np.ndarray) else function(array)
+    if isinstance(array, np.ndarray):
+        return function(array, out=out)
+    out[...] = function(array)
+    return out
+
+
+def dot(a: Array, b: Array) -> float:
+    """The sum of the products of all entries."""
+    if isinstance(a, np.ndarray):
+        return float(np.vdot(a, b))
+    return float(array_namespace(a, b).sum(a * b))
 
 
 def row_dots(a: Array, b: Array) -> Array:

@@ -4,7 +4,7 @@ import numpy as np
 from array_api_compat import array_namespace
 from scipy.special import logit
 
-from .array_api import Array, contiguous, doubles, overwritten
+from .array_api import Array, contiguous, doubles, written
 
 # The machine epsilon of double precision, as in scikit-learn's log loss.
 _CLIP = float(np.finfo(np.float64).eps)
@@ -40,7 +40,8 @@ def clipped(proba: Array, smallest: float = _CLIP, out: np.ndarray | None = None
 
 def log_probabilities(proba: Array, smallest: float = _CLIP) -> Array:
     """log p of clipped probabilities."""
-    return overwritten("log", clipped(proba, smallest))
+    log_proba = clipped(proba, smallest)
+    return written("log", log_proba, out=log_proba)
 
 
 def log_softmax(logits: Array) -> Array:

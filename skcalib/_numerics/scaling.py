@@ -4,12 +4,25 @@ The loss is the weighted cross-entropy between targets t and the softmax of scor
 linear in the parameters: Σ_i w_i (log Σ_k exp s_ik − Σ_k t_ik s_ik). It is convex.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 
+from .array_api import (
+    Array,
+    as_type,
+    constant_like,
+    dot,
+    doubles,
+    row_dots,
+    to_numpy,
+    written,
+)
 from .scaling_designs import Design, Solve
 from .softmax import SAMPLE, row_blocks
 
@@ -60,58 +73,61 @@ class Problem:
     """The data and the penalty: everything the loss depends on but the parameters."""
 
     design: Design
-    inputs: np.ndarray  # (n, K)
-    target: np.ndarray  # (n, K)
-    weight: np.ndarray  # (n,)
-    start: np.ndarray  # (d, K)
-    penalty: np.ndarray  # (d, K), infinite for a parameter that stays at the start
-    spare: list[np.ndarray] = field(default_factory=list)  # (n, K): new memory costs time
+    inputs: Array  # (n, K)
+    target: Array  # (n, K)
+    weight: Array  # (n,)
+    start: Array  # (d, K)
+    penalty: Array  # (d, K), infinite for a parameter that stays at the start
+    spare: list[Array] = field(default_factory=list)  # (n, K): new memory costs time
 
     @cached_property
-    def held(self) -> np.ndarray:
-        return np.isinf(self.penalty)
+    def held(self) -> Array:
+        return array_namespace(self.penalty).isinf(self.penalty)
 
     @cached_property
-    def finite_penalty(self) -> np.ndarray:
-        return np.where(self.held, 0.0, self.penalty)
+    def finite_penalty(self) -> Array:
+        return array_namespace(self.penalty).where(self.held, 0.0, self.penalty)
 
     @cached_property
-    def inputs_of_products(self) -> np.ndarray:
+    def inputs_of_products(self) -> Array:
         """The inputs in the precision of products with the Hessian."""
-        is_single = self.inputs.size > MANY and np.ptp(self.inputs) <= _WIDEST
-        return self.inputs.astype(np.float32) if is_single else self.inputs
+        inputs, xp = self.inputs, array_namespace(self.inputs)
+        is_single = is_large(inputs) and float(xp.max(inputs) - xp.min(inputs)) <= _WIDEST
+        return as_type(inputs, xp.float32) if is_single else inputs
 
     def blocks(self) -> Iterator[slice]:
         n, n_classes = self.target.shape
-        return row_blocks(n, n_classes, fewest=n_classes if self.design.mixes_classes else 1)
+        fewest = n_classes if self.design.mixes_classes else 1
+        return row_blocks(n, n_classes, fewest=fewest, on=self.target)
 
-    def at(self, parameters: np.ndarray) -> "Point":
+    def at(self, parameters: Array) -> "Point":
         """The loss and its gradient at the parameters."""
-        deviation = parameters - self.start
+        xp, deviation = array_namespace(parameters), parameters - self.start
         gradient = self.finite_penalty * deviation
-        value = np.vdot(deviation, gradient) / 2
-        proba = self.spare.pop() if self.spare else np.empty(self.target.shape)
+        value = dot(deviation, gradient) / 2
+        proba = self.spare.pop() if self.spare else xp.empty_like(self.target)
         for rows in self.blocks():
-            inputs, target, weight = self.inputs[rows], self.target[rows], self.weight[rows]
+            inputs, target, weight = self.inputs[rows, :], self.target[rows, :], self.weight[rows]
             scores = self.design.scores(parameters, inputs)
-            scores -= scores.max(axis=1, keepdims=True)
-            share = np.exp(scores, out=proba[rows])
-            total = share.sum(axis=1)
+            scores -= xp.max(scores, axis=1, keepdims=True)
+            share = written("exp", scores, out=proba[rows, :])
+            total = xp.sum(share, axis=1)
             share /= total[:, None]
-            value += weight @ np.log(total)
-            value -= weight @ np.einsum("nk,nk->n", target, scores)
+            value += weight @ xp.log(total)
+            value -= weight @ row_dots(target, scores)
             gradient += self.design.adjoint(weight[:, None] * (share - target), inputs)
         gradient[self.held] = 0.0
         return Point(self, parameters, float(value), gradient, proba)
 
-    def change_of_scores(self, step: np.ndarray) -> float:
+    def change_of_scores(self, step: Array) -> float:
         """How much the step moves scores of one row against each other, at most."""
-        inputs = self.inputs_of_products
+        xp, inputs = array_namespace(step), self.inputs_of_products
         size, unit = _scaled(step, inputs.dtype)
-        return size * max(
-            float(np.ptp(self.design.scores(unit, inputs[rows]), axis=1).max())
-            for rows in self.blocks()
-        )
+        largest = 0.0
+        for rows in self.blocks():
+            change = self.design.scores(unit, inputs[rows, :])
+            largest = max(largest, float(xp.max(xp.max(change, axis=1) - xp.min(change, axis=1))))
+        return size * largest
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,56 +135,57 @@ class Point:
     """The loss at some parameters, and its derivatives there."""
 
     problem: Problem
-    parameters: np.ndarray  # (d, K)
+    parameters: Array  # (d, K)
     loss: float
-    gradient: np.ndarray  # (d, K)
-    proba: np.ndarray  # (n, K), the softmax of the scores
+    gradient: Array  # (d, K)
+    proba: Array  # (n, K), the softmax of the scores
 
-    def curvature(self, direction: np.ndarray) -> np.ndarray:
+    def curvature(self, direction: Array) -> Array:
         """The product of the matrix of second derivatives with a direction (d, K)."""
         problem = self.problem
         product = problem.finite_penalty * direction
         size, unit = _scaled(direction, problem.inputs_of_products.dtype)
         for rows in problem.blocks():
-            inputs = problem.inputs_of_products[rows]
-            share = self.proba[rows].astype(inputs.dtype, copy=False)
+            inputs = problem.inputs_of_products[rows, :]
+            share = as_type(self.proba[rows, :], inputs.dtype)
             change = problem.design.scores(unit, inputs)
-            change -= np.einsum("nk,nk->n", share, change)[:, None]
+            change -= row_dots(share, change)[:, None]
             change *= share
-            change *= problem.weight[rows, None]
-            product += size * problem.design.adjoint(change, inputs).astype(np.float64)
+            change *= as_type(problem.weight[rows, None], inputs.dtype)
+            product += size * doubles(problem.design.adjoint(change, inputs))
         product[problem.held] = 0.0
         return product
 
     def preconditioner(self) -> Solve:
         """An approximate inverse of that matrix."""
-        weight, n = self.problem.weight, len(self.proba)
+        weight, n = self.problem.weight, self.proba.shape[0]
+        xp = array_namespace(weight)
         # a sample would miss where the weight is, if it is not everywhere
-        rows = slice(None, None, -(-n // SAMPLE) if weight.min() == weight.max() else 1)
-        share = self.proba[rows]
-        spread = (weight[rows] / weight[rows].sum())[:, None] * share * (1 - share)
+        rows = slice(None, None, -(-n // SAMPLE) if xp.min(weight) == xp.max(weight) else 1)
+        share = self.proba[rows, :]
+        spread = (weight[rows] / xp.sum(weight[rows]))[:, None] * share * (1 - share)
         return self.problem.design.preconditioner(
-            spread, self.problem.inputs[rows], self.problem.penalty
+            spread, self.problem.inputs[rows, :], self.problem.penalty
         )
 
-    def newton_step(self, precondition: Solve, tolerance: float) -> tuple[np.ndarray, float]:
+    def newton_step(self, precondition: Solve, tolerance: float) -> tuple[Array, float]:
         """Where the loss is least, to second order, up to a relative residual.
 
         Also how much this moves scores of one row against each other, at most.
         """
         step = conjugate_gradients(self.curvature, -self.gradient, precondition, tolerance)
-        if np.vdot(self.gradient, step) >= 0:  # certain predictions hide the curvature
+        if dot(self.gradient, step) >= 0:  # certain predictions hide the curvature
             step = -precondition(self.gradient)
         change = self.problem.change_of_scores(step)
-        shares = _LONGEST / (np.abs(step).max() + _TINY), _LARGEST_CHANGE / (change + _TINY)
+        shares = _LONGEST / (_largest(step) + _TINY), _LARGEST_CHANGE / (change + _TINY)
         share = min(1.0, max(shares))
         return step * share, change * share
 
     def steepness(self, precondition: Solve) -> float:
         """The square of the gradient, in units in which all curvatures are about 1."""
-        return float(np.vdot(self.gradient, precondition(self.gradient)))
+        return dot(self.gradient, precondition(self.gradient))
 
-    def lower(self, step: np.ndarray, promise: float) -> "Point | None":
+    def lower(self, step: Array, promise: float) -> "Point | None":
         """The first of step, step/2, step/4, … that lowers the loss enough; None if none does.
 
         To second order the step lowers the loss by half of the promise. Where the loss falls almost
@@ -202,18 +219,28 @@ class Point:
         self.problem.spare.append(self.proba)
 
 
-def _scaled(parameters: np.ndarray, dtype: np.dtype) -> tuple[float, np.ndarray]:
+def is_large(values: Array) -> bool:
+    """Whether there are so many numbers that a fit does not go on to rounding."""
+    return math.prod(values.shape) > MANY
+
+
+def _largest(values: Array) -> float:
+    xp = array_namespace(values)
+    return float(xp.max(xp.abs(values)))
+
+
+def _scaled(parameters: Array, dtype: Any) -> tuple[float, Array]:
     """A size and parameters of at most 1 in the given precision, whose product they are."""
-    size = float(np.abs(parameters).max()) + _TINY
-    return size, (parameters / size).astype(dtype)
+    size = _largest(parameters) + _TINY
+    return size, as_type(parameters / size, dtype)
 
 
 def softmax_regression(
     design: Design,
-    inputs: np.ndarray,
-    target: np.ndarray,
-    weight: np.ndarray,
-    start: np.ndarray,
+    inputs: Array,
+    target: Array,
+    weight: Array,
+    start: Array,
     penalty: np.ndarray | float = 0.0,
 ) -> tuple[np.ndarray, float]:
     """Parameters (d, K) of least loss plus ½ Σ penalty·δ², and how much scores moved at the end.
@@ -226,57 +253,60 @@ def softmax_regression(
     Hessian in the parameters of each class, from a sample of the rows. Directions that the loss
     does not determine are left alone. A product with the Hessian costs as much as a gradient, O(n
     K) or O(n K²), and nothing is larger than inputs and parameters.
+
+    All is computed in the namespace of the inputs, in double precision; parameters are returned in
+    an array of NumPy.
     """
-    penalty = np.broadcast_to(np.asarray(penalty, dtype=np.float64), start.shape)
+    start = constant_like(inputs, start)
+    penalty = constant_like(inputs, np.array(np.broadcast_to(penalty, start.shape)))
     problem = Problem(design, inputs, target, weight, start, penalty)
     here = problem.at(start)
     tolerance, change, last_promise = 0.1, 0.0, np.inf
-    unseen = _UNSEEN * target.shape[1] / len(target)
+    unseen = _UNSEEN * target.shape[1] / target.shape[0]
     for _ in range(_MOST_STEPS):
         precondition = here.preconditioner()
         last_change = change
         step, change = here.newton_step(precondition, tolerance)
-        promise = -float(np.vdot(here.gradient, step))
-        if target.size > MANY and tolerance <= _SURE and promise <= unseen:
-            return here.parameters, change * min(1.0, promise / last_promise)  # of a further step
+        promise = -dot(here.gradient, step)
+        if is_large(target) and tolerance <= _SURE and promise <= unseen:
+            change *= min(1.0, promise / last_promise)  # of a further step
+            return to_numpy(here.parameters), change
         last_promise = promise
         here.discard()  # its probabilities have been used
         there = here.lower(step, promise)
         if promise <= _SMALL_UNLESS_FALLING:
             flatter = there and there.steepness(precondition) <= here.steepness(precondition) / 4
             if not flatter:
-                return here.parameters, max(last_change, change)
+                return to_numpy(here.parameters), max(last_change, change)
         if there is None:
             break
         here = there
         if promise <= _SMALL_DECREASE:
-            return here.parameters, max(last_change, change)
+            return to_numpy(here.parameters), max(last_change, change)
         tolerance = float(np.clip(np.sqrt(promise), 1e-6, 0.1))
-    return here.parameters, np.inf
+    return to_numpy(here.parameters), np.inf
 
 
 def conjugate_gradients(
-    product: Callable[[np.ndarray], np.ndarray],
-    right: np.ndarray,
-    precondition: Solve,
-    tolerance: float,
-) -> np.ndarray:
+    product: Callable[[Array], Array], right: Array, precondition: Solve, tolerance: float
+) -> Array:
     """The solution x of A x = right, A symmetric and semidefinite, up to a relative residual."""
-    x = np.zeros_like(right)
-    residual = right.copy()
+    xp = array_namespace(right)
+    x = xp.zeros_like(right)
+    residual = doubles(right, copy=True)
     direction = precondition(residual)
-    square = float(np.vdot(residual, direction))
+    square = dot(residual, direction)
     goal = tolerance**2 * square
-    for _ in range(min(10 * right.size, _MOST_PRODUCTS)):
+    for _ in range(min(10 * math.prod(right.shape), _MOST_PRODUCTS)):
         image = product(direction)
-        curvature = float(np.vdot(direction, image))
+        curvature = dot(direction, image)
         if curvature <= _FLAT * square:
             break
         length = square / curvature
         x += length * direction
         residual -= length * image
         preconditioned = precondition(residual)
-        previous, square = square, float(np.vdot(residual, preconditioned))
+        previous, square = square, dot(residual, preconditioned)
         if square <= goal:
             break
         direction *= square / previous

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from array_api_compat import array_namespace
 
-from .array_api import Array
+from .array_api import Array, column_dots, constant_like, dot, identity_like
 
 # Keeps the preconditioner away from singular, relative to its largest entry.
 _RIDGE = 1e-9
@@ -17,7 +18,7 @@ _TINY = 1e-100
 # Sums of squares below this fraction of those of the inputs are rounding errors.
 _LOST = 1e-13
 
-Solve = Callable[[np.ndarray], np.ndarray]
+Solve = Callable[[Array], Array]
 
 
 class CommonlyScaledAndShifted:
@@ -26,29 +27,33 @@ class CommonlyScaledAndShifted:
     mixes_classes = False
 
     @staticmethod
-    def scores(parameters: np.ndarray, inputs: np.ndarray) -> np.ndarray:
-        return inputs * parameters[0].mean() + parameters[1]
+    def scores(parameters: Array, inputs: Array) -> Array:
+        xp = array_namespace(inputs)
+        return inputs * xp.mean(parameters[0, :]) + parameters[1, :]
 
     @staticmethod
-    def adjoint(residual: np.ndarray, inputs: np.ndarray) -> np.ndarray:
-        common = np.full(inputs.shape[1], np.vdot(residual, inputs) / inputs.shape[1])
-        return np.stack([common, residual.sum(axis=0)])
+    def adjoint(residual: Array, inputs: Array) -> Array:
+        xp, total = array_namespace(inputs), array_namespace(inputs).sum(residual, axis=0)
+        common = xp.full_like(total, dot(residual, inputs) / inputs.shape[1])
+        return xp.stack([common, total])
 
     @staticmethod
-    def preconditioner(spread: np.ndarray, inputs: np.ndarray, penalty: np.ndarray) -> Solve:
+    def preconditioner(spread: Array, inputs: Array, penalty: Array) -> Solve:
         """Inverse of the diagonal of the shifts, bordered by a."""
-        first = np.einsum("nk,nk->k", spread, inputs)
-        second = float(np.einsum("nk,nk,nk->", spread, inputs, inputs))
-        zeroth = spread.sum(axis=0) + penalty[1]
-        ridge = _RIDGE * max(second, zeroth.max()) + _TINY
+        xp = array_namespace(inputs)
+        first = column_dots(spread, inputs)
+        second = dot(spread * inputs, inputs)
+        zeroth = xp.sum(spread, axis=0) + penalty[1, :]
+        ridge = _RIDGE * max(second, float(xp.max(zeroth))) + _TINY
         zeroth += ridge
-        curvature = second - float(first @ (first / zeroth)) + ridge + float(penalty[0].sum())
+        curvature = second - float(first @ (first / zeroth)) + ridge
+        curvature += float(xp.sum(penalty[0, :]))
 
-        def solve(residual: np.ndarray) -> np.ndarray:
-            shift = residual[1] - residual[1].mean()
-            common = (residual[0].sum() - first @ (shift / zeroth)) / curvature
+        def solve(residual: Array) -> Array:
+            shift = residual[1, :] - xp.mean(residual[1, :])
+            common = (xp.sum(residual[0, :]) - first @ (shift / zeroth)) / curvature
             step = (shift - common * first) / zeroth
-            return np.stack([np.full(len(step), common), step - step.mean()])
+            return xp.stack([xp.ones_like(step) * common, step - xp.mean(step)])
 
         return solve
 
@@ -64,29 +69,37 @@ class ScaledAndShifted:
         scores += parameters[1, :]
         return scores
 
-    scores_of_rows = scores
+    @staticmethod
+    def scores_of_rows(parameters: np.ndarray, inputs: Array) -> Array:
+        """The same, of parameters of NumPy."""
+        return ScaledAndShifted.scores(constant_like(inputs, parameters), inputs)
 
     @staticmethod
-    def adjoint(residual: np.ndarray, inputs: np.ndarray) -> np.ndarray:
-        return np.stack([np.einsum("nk,nk->k", residual, inputs), residual.sum(axis=0)])
+    def adjoint(residual: Array, inputs: Array) -> Array:
+        xp = array_namespace(inputs)
+        return xp.stack([column_dots(residual, inputs), xp.sum(residual, axis=0)])
 
     @staticmethod
-    def preconditioner(spread: np.ndarray, inputs: np.ndarray, penalty: np.ndarray) -> Solve:
+    def preconditioner(spread: Array, inputs: Array, penalty: Array) -> Solve:
         """Inverse of the two by two blocks, on shifts with mean 0: a common one has no effect."""
-        first = np.einsum("nk,nk->k", spread, inputs)
-        second = np.einsum("nk,nk,nk->k", spread, inputs, inputs) + penalty[0]
-        zeroth = spread.sum(axis=0) + penalty[1]
-        ridge = _RIDGE * max(second.max(), zeroth.max()) + _TINY
+        xp = array_namespace(inputs)
+        first = column_dots(spread, inputs)
+        second = column_dots(spread * inputs, inputs) + penalty[0, :]
+        zeroth = xp.sum(spread, axis=0) + penalty[1, :]
+        ridge = _RIDGE * max(float(xp.max(second)), float(xp.max(zeroth))) + _TINY
         second += ridge
         zeroth += ridge
         determinant = second * zeroth - first**2
 
-        def solve(residual: np.ndarray) -> np.ndarray:
-            scale, shift = residual[0], residual[1] - residual[1].mean()
-            solution = np.stack([zeroth * scale - first * shift, second * shift - first * scale])
-            solution /= determinant
-            solution[1] -= solution[1].mean()
-            return solution
+        def solve(residual: Array) -> Array:
+            scale, shift = residual[0, :], residual[1, :] - xp.mean(residual[1, :])
+            shift_of_second = (second * shift - first * scale) / determinant
+            return xp.stack(
+                [
+                    (zeroth * scale - first * shift) / determinant,
+                    shift_of_second - xp.mean(shift_of_second),
+                ]
+            )
 
         return solve
 
@@ -97,27 +110,28 @@ class Affine:
     mixes_classes = True
 
     @staticmethod
-    def scores(parameters: np.ndarray, inputs: np.ndarray) -> np.ndarray:
-        scores = inputs @ parameters[:-1]
-        scores += parameters[-1]
+    def scores(parameters: Array, inputs: Array) -> Array:
+        scores = inputs @ parameters[:-1, :]
+        scores += parameters[-1, :]
         return scores
 
     @staticmethod
-    def scores_of_rows(parameters: Array, inputs: Array) -> Array:
-        """The same; the scores of a row do not depend, to the last bit, on the other rows.
+    def scores_of_rows(parameters: np.ndarray, inputs: Array) -> Array:
+        """The same, of parameters of NumPy.
 
-        On other devices than NumPy's they do.
+        With NumPy the scores of a row do not depend, to the last bit, on the other rows.
         """
         if isinstance(inputs, np.ndarray):
             return np.einsum("nk,kl->nl", inputs, parameters[:-1]) + parameters[-1]
-        return inputs @ parameters[:-1, :] + parameters[-1, :]
+        return Affine.scores(constant_like(inputs, parameters), inputs)
 
     @staticmethod
-    def adjoint(residual: np.ndarray, inputs: np.ndarray) -> np.ndarray:
-        return np.vstack([inputs.T @ residual, residual.sum(axis=0)])
+    def adjoint(residual: Array, inputs: Array) -> Array:
+        xp = array_namespace(inputs)
+        return xp.concat([inputs.T @ residual, xp.sum(residual, axis=0)[None, :]])
 
     @staticmethod
-    def preconditioner(spread: np.ndarray, inputs: np.ndarray, penalty: np.ndarray) -> Solve:
+    def preconditioner(spread: Array, inputs: Array, penalty: Array) -> Solve:
         """Inverse of the blocks of the classes, simplified."""
         return ClassBlocks.of(spread, inputs, penalty).solve
 
@@ -132,38 +146,40 @@ class AffineAndCommon:
     mixes_classes = True
 
     @staticmethod
-    def scores(parameters: np.ndarray, inputs: np.ndarray) -> np.ndarray:
-        scores = Affine.scores(parameters[:-1], inputs)
-        scores += parameters[-1].mean() * inputs
+    def scores(parameters: Array, inputs: Array) -> Array:
+        scores = Affine.scores(parameters[:-1, :], inputs)
+        scores += array_namespace(inputs).mean(parameters[-1, :]) * inputs
         return scores
 
     @staticmethod
-    def adjoint(residual: np.ndarray, inputs: np.ndarray) -> np.ndarray:
-        common = np.full(inputs.shape[1], np.vdot(residual, inputs) / inputs.shape[1])
-        return np.vstack([Affine.adjoint(residual, inputs), common])
+    def adjoint(residual: Array, inputs: Array) -> Array:
+        xp, others = array_namespace(inputs), Affine.adjoint(residual, inputs)
+        common = xp.full_like(others[:1, :], dot(residual, inputs) / inputs.shape[1])
+        return xp.concat([others, common])
 
     @staticmethod
-    def preconditioner(spread: np.ndarray, inputs: np.ndarray, penalty: np.ndarray) -> Solve:
+    def preconditioner(spread: Array, inputs: Array, penalty: Array) -> Solve:
         """That of `Affine`, bordered by β.
 
         To move β is to move the diagonal of W without its penalty λ. If S_k is the curvature of
         the loss along W_kk, the other parameters of class k following, that of β is Σ_k λ S_k/(λ +
         S_k): a part of the move is taken back by the diagonal.
         """
-        blocks = ClassBlocks.of(spread, inputs, penalty[:-1])
+        xp = array_namespace(inputs)
+        blocks = ClassBlocks.of(spread, inputs, penalty[:-1, :])
         image = blocks.image_of_diagonal()
         follow = blocks.solve(image)
         own = blocks.curvature_of_diagonal()
         with np.errstate(divide="ignore", over="ignore"):
-            curvature = float((own / (1 + own / np.diagonal(penalty))).sum())
-        if curvature <= _LOST * own.sum():
+            curvature = float(xp.sum(own / (1 + own / xp.linalg.diagonal(penalty[:-2, :]))))
+        if curvature <= _LOST * float(xp.sum(own)):
             curvature = np.inf  # β and the mean of the diagonal are the same: only that moves
 
-        def solve(residual: np.ndarray) -> np.ndarray:
-            pull = residual[-1].sum() - np.vdot(residual[:-1], follow)
+        def solve(residual: Array) -> Array:
+            pull = float(xp.sum(residual[-1, :])) - dot(residual[:-1, :], follow)
             common = pull / curvature
-            step = blocks.solve(residual[:-1]) - common * follow
-            return np.vstack([step, np.full(step.shape[1], common)])
+            step = blocks.solve(residual[:-1, :]) - common * follow
+            return xp.concat([step, xp.full_like(step[:1, :], common)])
 
         return solve
 
@@ -177,60 +193,67 @@ class ClassBlocks:
     far from 0, factors and intercept are almost the same.
     """
 
-    centre: np.ndarray  # c (K, K)
-    variance: np.ndarray  # a (K, K)
-    total: np.ndarray  # z (K,)
-    penalty: np.ndarray  # λ and below it μ (K + 1, K), possibly infinite
+    centre: Array  # c (K, K)
+    variance: Array  # a (K, K)
+    total: Array  # z (K,)
+    penalty: Array  # λ and below it μ (K + 1, K), possibly infinite
 
     @classmethod
-    def of(cls, spread: np.ndarray, inputs: np.ndarray, penalty: np.ndarray) -> "ClassBlocks":
-        origin = inputs.mean(axis=0)  # squares of deviations from it keep more digits
+    def of(cls, spread: Array, inputs: Array, penalty: Array) -> "ClassBlocks":
+        xp = array_namespace(inputs)
+        origin = xp.mean(inputs, axis=0)  # squares of deviations from it keep more digits
         moved = inputs - origin
-        total = spread.sum(axis=0) + _TINY
+        total = xp.sum(spread, axis=0) + _TINY
         first = moved.T @ spread
         centre = first / total
-        variance = np.maximum((moved**2).T @ spread - centre * first, 0.0)
-        noise = _LOST * float(origin @ origin) * total.max()
-        variance += _RIDGE * variance.max() + noise + _TINY
-        total += _RIDGE * total.max()
+        variance = (moved**2).T @ spread - centre * first
+        variance = xp.where(variance > 0, variance, 0.0)
+        noise = _LOST * float(origin @ origin) * float(xp.max(total))
+        variance += _RIDGE * float(xp.max(variance)) + noise + _TINY
+        total += _RIDGE * xp.max(total)
         return cls(centre + origin[:, None], variance, total, penalty)
 
     @cached_property
-    def own(self) -> np.ndarray:
+    def own(self) -> Array:
         """The curvature in single factors, (K, K)."""
-        return self.variance + self.penalty[:-1]
+        return self.variance + self.penalty[:-1, :]
 
     @cached_property
-    def joint(self) -> np.ndarray:
+    def joint(self) -> Array:
         """The curvature in Σ_j c_jk W_kj if the intercept follows, (K,): 1/(1/z + 1/μ)."""
         with np.errstate(divide="ignore", over="ignore"):
-            return self.total / (1 + self.total / self.penalty[-1])
+            return self.total / (1 + self.total / self.penalty[-1, :])
 
-    def solve(self, residual: np.ndarray) -> np.ndarray:
+    def solve(self, residual: Array) -> Array:
         """The inverse, by the formula of Sherman and Morrison."""
-        factor, shift = residual[:-1], residual[-1]
-        held = self.total + self.penalty[-1]
+        factor, shift = residual[:-1, :], residual[-1, :]
+        held = self.total + self.penalty[-1, :]
         factor = factor - self.centre * (self.total / held * shift)
         leverage = self.centre / self.own
-        strength = self.joint / (1 + self.joint * np.einsum("jk,jk->k", leverage, self.centre))
+        strength = self.joint / (1 + self.joint * column_dots(leverage, self.centre))
         solution = factor / self.own
-        solution -= leverage * (strength * np.einsum("jk,jk->k", leverage, factor))
-        shift = shift - self.total * np.einsum("jk,jk->k", self.centre, solution)
-        return np.vstack([solution, shift / held])
+        solution -= leverage * (strength * column_dots(leverage, factor))
+        shift = shift - self.total * column_dots(self.centre, solution)
+        return array_namespace(shift).concat([solution, (shift / held)[None, :]])
 
-    def image_of_diagonal(self) -> np.ndarray:
+    def image_of_diagonal(self) -> Array:
         """The product of the matrix, but for the penalty, with a 1 for each W_kk, (K + 1, K)."""
-        pull = self.total * np.diagonal(self.centre)
-        image = np.vstack([self.centre * pull, pull])
-        np.fill_diagonal(image, np.diagonal(image) + np.diagonal(self.variance))
-        return image
+        xp = array_namespace(self.centre)
+        pull = self.total * xp.linalg.diagonal(self.centre)
+        own = xp.linalg.diagonal(self.variance) * self._identity
+        return xp.concat([self.centre * pull + own, pull[None, :]])
 
-    def curvature_of_diagonal(self) -> np.ndarray:
+    def curvature_of_diagonal(self) -> Array:
         """The curvature of the loss in each W_kk if the other parameters follow, (K,)."""
-        taken = self.centre**2 / self.own
-        np.fill_diagonal(taken, 0.0)
-        strength = self.joint / (1 + self.joint * taken.sum(axis=0))
-        return np.diagonal(self.variance) + strength * np.diagonal(self.centre) ** 2
+        xp = array_namespace(self.centre)
+        taken = self.centre**2 / self.own * (1 - self._identity)
+        strength = self.joint / (1 + self.joint * xp.sum(taken, axis=0))
+        own, pull = (xp.linalg.diagonal(part) for part in (self.variance, self.centre))
+        return own + strength * pull**2
+
+    @cached_property
+    def _identity(self) -> Array:
+        return identity_like(self.centre, self.centre.shape[0])
 
 
 Design = (

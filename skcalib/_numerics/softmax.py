@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from array_api_compat import array_namespace
 
-from .array_api import Array, overwritten
+from .array_api import Array, written
 
 # Numbers in a block of rows; a few such blocks fit into the cache. A GPU needs more to do at once.
 _BLOCK, _BLOCK_ON_DEVICE = 2**15, 2**24
@@ -31,6 +31,6 @@ def softmax(scores: Array) -> Array:
     """exp s_k / Σ_l exp s_l of each row (n, K), in place."""
     xp = array_namespace(scores)
     scores -= xp.max(scores, axis=1, keepdims=True)
-    scores = overwritten("exp", scores)
+    written("exp", scores, out=scores)
     scores /= xp.sum(scores, axis=1, keepdims=True)
     return scores

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from array_api_compat import array_namespace
 
-from .array_api import Array, doubles, overwritten, row_dots
+from .array_api import Array, doubles, row_dots, written
 from .picked import picked
 from .softmax import SAMPLE, row_blocks, softmax
 
@@ -71,7 +71,8 @@ def _best_inverse_temperature(
         for rows in blocks:
             value = log_proba(rows)
             value -= xp.max(value, axis=1, keepdims=True)
-            share = overwritten("exp", beta * value)
+            share = beta * value
+            written("exp", share, out=share)
             total = xp.sum(share, axis=1)
             own = row_dots(share, value) / total
             value -= own[:, None]

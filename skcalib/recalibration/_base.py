@@ -84,7 +84,7 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         """
         calibrated = self._map(check_predict_input(self, X))
         if calibrated.ndim == 1:
-            return np.column_stack([1 - calibrated, calibrated])
+            return array_namespace(calibrated).stack([1 - calibrated, calibrated], axis=1)
         return calibrated
 
     def transform(self, X: ArrayLike) -> np.ndarray:

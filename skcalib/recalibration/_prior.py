@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._inputs.predictions import Predictions
+from .._numerics.array_api import Array, doubles
 from .._numerics.logits import clipped, smallest_probability
 from .._numerics.softmax import softmax
 from .._numerics.sorting import pool_ties
@@ -52,8 +53,8 @@ class DrawnOneVsRestRecalibrator(OneVsRestRecalibrator):
 
 
 def prior_of_classes(
-    log_proba: np.ndarray, predictions: Predictions, prior_weight: float
-) -> tuple[float, np.ndarray]:
+    log_proba: Array, predictions: Predictions, prior_weight: float
+) -> tuple[float, Array]:
     """The share of the prior in the labels, and the probabilities of its labels (n, K).
 
     With K classes there are K/2 times as many prior samples, so that each class gets as many. They
@@ -63,9 +64,9 @@ def prior_of_classes(
     n_classes = log_proba.shape[1]
     share = share_of_prior(predictions, prior_weight * n_classes / 2)
     if n_classes == 2 or share == 0:
-        return share, softmax(log_proba.copy())
+        return share, softmax(doubles(log_proba, copy=True))
     temperature = best_temperature(
-        lambda rows: log_proba[rows].copy(),
+        lambda rows: doubles(log_proba[rows, ...], copy=True),
         predictions.label,
         predictions.weight,
         share_of_prior(predictions, WEIGHT_OF_TEMPERATURE),

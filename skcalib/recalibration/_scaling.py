@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from .._inputs.predictions import Predictions
-from .._numerics.array_api import Array, constant_like
-from .._numerics.scaling import MANY, softmax_regression
+from .._numerics.array_api import Array, constant_like, count_like, doubles, to_numpy
+from .._numerics.scaling import is_large, softmax_regression
 from .._numerics.scaling_designs import Affine, AffineAndCommon, ScaledAndShifted
-from .._numerics.softmax import softmax
+from .._numerics.softmax import row_blocks, softmax
 from .._sklearn import Interval
 from .._warnings import warn
 from ._base import PRIOR_CONSTRAINTS, share_of_prior, warn_unless_converged
@@ -35,13 +35,13 @@ class SoftmaxRegressionRecalibrator(LogScaleRecalibrator):
     }
 
     def _fit_scores(self, predictions: Predictions) -> None:
-        if predictions.proba.size <= MANY:  # with more, the fit does not go on to rounding
+        if not is_large(predictions.proba):
             predictions = predictions.sorted()
         log_proba = self._log_proba(predictions)
         # zeros are replaced by small numbers in the predictions that make up the prior, too
         prior, target = self._prior(log_proba, predictions)
         target *= prior
-        target[np.arange(len(target)), predictions.label] += 1 - prior
+        _add_to_labels(target, predictions.label, 1 - prior)
         change = self._regress(log_proba, target, predictions)
         if change < np.inf:
             warn_unless_converged(self, change <= _SETTLED)
@@ -53,9 +53,10 @@ class SoftmaxRegressionRecalibrator(LogScaleRecalibrator):
                 ConvergenceWarning,
             )
 
-    def _prior(self, log_proba: np.ndarray, predictions: Predictions) -> tuple[float, np.ndarray]:
+    def _prior(self, log_proba: Array, predictions: Predictions) -> tuple[float, Array]:
         """The share of the prior in the labels, and the probabilities of its labels (n, K)."""
-        return share_of_prior(predictions, self.prior_weight), softmax(log_proba.copy())
+        proba = softmax(doubles(log_proba, copy=True))
+        return share_of_prior(predictions, self.prior_weight), proba
 
     def _map_scores(self, log_proba: Array) -> Array:
         return softmax(self._scores(self._inputs(log_proba)))
@@ -64,9 +65,7 @@ class SoftmaxRegressionRecalibrator(LogScaleRecalibrator):
         return log_proba
 
     @abstractmethod
-    def _regress(
-        self, log_proba: np.ndarray, target: np.ndarray, predictions: Predictions
-    ) -> float:
+    def _regress(self, log_proba: Array, target: Array, predictions: Predictions) -> float:
         """Set the parameters; return how much the scores moved at the end.
 
         Both matrices may be changed.
@@ -178,21 +177,19 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
         self.input_type = input_type
         self.labels = labels
 
-    def _prior(self, log_proba: np.ndarray, predictions: Predictions) -> tuple[float, np.ndarray]:
+    _fits_in_place = True
+
+    def _prior(self, log_proba: Array, predictions: Predictions) -> tuple[float, Array]:
         return prior_of_classes(log_proba, predictions, self.prior_weight)
 
-    def _regress(
-        self, log_proba: np.ndarray, target: np.ndarray, predictions: Predictions
-    ) -> float:
+    def _regress(self, log_proba: Array, target: Array, predictions: Predictions) -> float:
         # standardised columns, so that those of narrow range move as easily as others
-        weight = predictions.weight
-        centre = weight @ log_proba
+        weight, centre, spread = predictions.weight, *_centre_and_spread(log_proba, predictions)
         inputs = log_proba
-        inputs -= centre
-        spread = np.sqrt(np.einsum("n,nk,nk->k", weight, inputs, inputs))
+        inputs -= constant_like(inputs, centre)
         spread[spread <= CONSTANT * np.abs(centre)] = 1.0
         identity = np.stack([spread, centre - centre.mean()])
-        inputs /= spread
+        inputs /= constant_like(inputs, spread)
         (scale, shift), change = softmax_regression(
             ScaledAndShifted, inputs, target, weight, identity
         )
@@ -202,8 +199,7 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
         return change
 
     def _scores(self, inputs: Array) -> Array:
-        parameters = constant_like(inputs, np.stack([self.scale_, self.shift_]))
-        return ScaledAndShifted.scores_of_rows(parameters, inputs)
+        return ScaledAndShifted.scores_of_rows(np.stack([self.scale_, self.shift_]), inputs)
 
     def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
         return self.scale_, self.shift_
@@ -212,6 +208,8 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
 class AffineRecalibrator(SoftmaxRegressionRecalibrator):
     """Softmax of W x + b, where x are log-probabilities."""
 
+    _fits_in_place = True
+
     _parameter_constraints: dict = {
         **SoftmaxRegressionRecalibrator._parameter_constraints,
         "off_diagonal_penalty": [Interval(Real, 0, None, closed="right")],
@@ -219,8 +217,7 @@ class AffineRecalibrator(SoftmaxRegressionRecalibrator):
     }
 
     def _scores(self, inputs: Array) -> Array:
-        parameters = constant_like(inputs, np.vstack([self.coef_.T, self.intercept_]))
-        return Affine.scores_of_rows(parameters, inputs)
+        return Affine.scores_of_rows(np.vstack([self.coef_.T, self.intercept_]), inputs)
 
     def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
         return self._inputs(self.coef_), self.intercept_  # W (z - mean z) = (W - its row means) z
@@ -361,9 +358,7 @@ class MatrixScalingRecalibrator(AffineRecalibrator):
     def _inputs(self, log_proba: Array) -> Array:
         return log_proba - array_namespace(log_proba).mean(log_proba, axis=1, keepdims=True)
 
-    def _regress(
-        self, log_proba: np.ndarray, target: np.ndarray, predictions: Predictions
-    ) -> float:
+    def _regress(self, log_proba: Array, target: Array, predictions: Predictions) -> float:
         n_classes = log_proba.shape[1]
         strength = n_classes * predictions.share_of_one_sample
         penalty = np.zeros((n_classes + 2, n_classes))  # none on the common factor
@@ -504,19 +499,18 @@ class DirichletRecalibrator(AffineRecalibrator):
         self.input_type = input_type
         self.labels = labels
 
-    def _prior(self, log_proba: np.ndarray, predictions: Predictions) -> tuple[float, np.ndarray]:
+    def _prior(self, log_proba: Array, predictions: Predictions) -> tuple[float, Array]:
         return prior_of_classes(log_proba, predictions, self.prior_weight)
 
-    def _regress(
-        self, log_proba: np.ndarray, target: np.ndarray, predictions: Predictions
-    ) -> float:
+    def _regress(self, log_proba: Array, target: Array, predictions: Predictions) -> float:
         n_classes = log_proba.shape[1]
         start = np.eye(n_classes + 1, n_classes)
         penalty = np.empty_like(start)
         with np.errstate(over="ignore"):  # a product that overflows is infinite
             penalty[:] = 2 * np.float64(self.off_diagonal_penalty) / (n_classes * (n_classes - 1))
             # the free factor of a constant column is a shift: it stays 1, and the shift is free
-            constant = _constant_columns(log_proba, predictions.weight)
+            centre, spread = _centre_and_spread(log_proba, predictions)
+            constant = spread <= CONSTANT * np.abs(centre)
             np.fill_diagonal(penalty, np.where(constant, np.inf, 0.0))
             penalty[-1] = 2 * np.float64(self.intercept_penalty) / n_classes
             penalty[-1, constant] = 0.0
@@ -527,8 +521,19 @@ class DirichletRecalibrator(AffineRecalibrator):
         return change
 
 
-def _constant_columns(log_proba: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Which columns are constant up to rounding, (K,)."""
-    centre = weight @ log_proba
-    spread = np.sqrt(weight @ (log_proba - centre) ** 2)
-    return spread <= CONSTANT * np.abs(centre)
+def _centre_and_spread(log_proba: Array, predictions: Predictions) -> tuple[np.ndarray, np.ndarray]:
+    """Weighted mean and standard deviation of each column, (K,)."""
+    weight = predictions.weight
+    centre, square = weight @ log_proba, 0.0
+    n, n_classes = log_proba.shape
+    for rows in row_blocks(n, n_classes, on=log_proba):
+        square = square + weight[rows] @ (log_proba[rows, :] - centre) ** 2
+    return to_numpy(centre), np.sqrt(to_numpy(square))
+
+
+def _add_to_labels(target: Array, label: Array, share: float) -> None:
+    """Add a number to the entries (n, K) of the labels (n,)."""
+    if isinstance(target, np.ndarray):
+        target[np.arange(len(target)), label] += share
+    else:
+        target += share * doubles(label[:, None] == count_like(target, target.shape[1]))

@@ -3,9 +3,11 @@
 from numbers import Real
 
 import numpy as np
+from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
 from .._inputs.predictions import Predictions
+from .._numerics.array_api import Array, constant_like
 from .._numerics.scaling import softmax_regression
 from .._numerics.scaling_designs import CommonlyScaledAndShifted, Design, ScaledAndShifted
 from .._numerics.updating import (
@@ -128,8 +130,8 @@ class InterceptRecalibrator(SoftmaxRegressionRecalibrator):
         self.intercept_ = shift[1:] - shift[:1] if len(shift) == 2 else shift
         return change
 
-    def _scores(self, inputs: np.ndarray) -> np.ndarray:
-        return inputs + self._linear_map()[1]
+    def _scores(self, inputs: Array) -> Array:
+        return inputs + constant_like(inputs, self._linear_map()[1])
 
     def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
         shift = self.intercept_
@@ -340,9 +342,9 @@ class ClosedTestRecalibrator(SoftmaxRegressionRecalibrator):
             self.degrees_of_freedom_[name] = freedom
             self.p_values_[name] = chi_squared_p_value(statistic, freedom)
 
-    def _map(self, proba: np.ndarray) -> np.ndarray:
+    def _map(self, proba: Array) -> Array:
         if self.chosen_ == "none" and self.input_type == "probabilities":
-            return proba.copy()
+            return array_namespace(proba).asarray(proba, copy=True)
         return super()._map(proba)
 
     def _write(self, language: Language, proba: list[str]) -> list[str]:
@@ -350,7 +352,7 @@ class ClosedTestRecalibrator(SoftmaxRegressionRecalibrator):
             return proba
         return super()._write(language, proba)
 
-    def _scores(self, inputs: np.ndarray) -> np.ndarray:
+    def _scores(self, inputs: Array) -> Array:
         return ScaledAndShifted.scores_of_rows(np.stack([self.scale_, self.shift_]), inputs)
 
     def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
