@@ -39,17 +39,18 @@ binned = [
 smooth = smooth_calibration_error(y_true, predictions(epsilon))
 print(f"15 bins: {binned[14]:.4f}, 16 bins: {binned[15]:.4f}, smooth: {smooth:.4f}")
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(6.4, 4), layout="constrained", sharey=True)
-left.stem(numbers_of_bins, binned, linefmt="0.5", markerfmt="ko", basefmt=" ", label="binned")
-left.axhline(smooth, color="#d95f02", linewidth=2, zorder=4, label="smooth")
-left.set(
+_, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+ax.stem(numbers_of_bins, binned, linefmt="0.5", markerfmt="ko", basefmt=" ", label="binned")
+ax.axhline(smooth, color="#d95f02", linewidth=2, zorder=4, label="smooth")
+ax.set(
     title=f"predictions ½ ∓ {epsilon}",
     xlabel="number of bins",
     ylabel="calibration error",
     xticks=[1, 5, 10, 15, 20],
-    ylim=(-0.02, 0.66),
+    ylim=(-0.02, 0.62),
 )
-left.legend(loc="upper center", ncols=2, frameon=False, columnspacing=1)
+ax.legend(loc="upper center", ncols=2, frameon=False)
+plt.show()
 
 # %%
 # Continuity
@@ -69,13 +70,14 @@ styles = {
     "11 bins": {"color": "#6baed6", "linewidth": 2, "linestyle": "--"},
     "smooth": {"color": "#d95f02", "linewidth": 2},
 }
+_, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
 for name, measure in measures.items():
     errors = np.array([measure(y_true, predictions(epsilon)) for epsilon in epsilons])
     jumps = np.flatnonzero(np.abs(np.diff(errors)) > 0.1) + 1
     print(f"{name}: jumps at {epsilons[jumps]}, ends at {errors[-1]:.4f}")
     broken = np.insert(epsilons, jumps, np.nan), np.insert(errors, jumps, np.nan)
-    right.plot(*broken, label=name, **styles[name])
-right.plot(0, 0, "ko", zorder=4)
-right.set(title="predictions ½ ∓ ε", xlabel="ε")
-right.legend(loc="upper center", ncols=2, frameon=False, columnspacing=1)
+    ax.plot(*broken, label=name, **styles[name])
+ax.plot(0, 0, "ko", zorder=4)
+ax.set(title="predictions ½ ∓ ε", xlabel="ε", ylabel="calibration error", ylim=(-0.02, 0.62))
+ax.legend(loc="upper center", ncols=3, frameon=False)
 plt.show()

@@ -40,6 +40,10 @@ X, failed = applicants(4000, -2.9)
 proba = model.predict_proba(X)[:, 1]
 print(f"expected calibration error: {expected_calibration_error(failed, proba):.3f}")
 
+_, ax = plt.subplots(figsize=(4.8, 5.6), layout="constrained")
+ReliabilityDisplay.from_predictions(failed, proba, scale="logit", random_state=0, ax=ax)
+plt.show()
+
 # %%
 # What it announces, and what it costs
 # ------------------------------------
@@ -58,8 +62,6 @@ print(confidence_interval("decision_calibration_error", failed, proba, metric_pa
 test = CalibrationTest("decision_calibration_error", metric_params=error, random_state=0)
 print(f"p-value: {test.fit(proba, failed).p_value_:.3f}")
 
-_, ax = plt.subplots(figsize=(4.8, 5.6), layout="constrained")
-ReliabilityDisplay.from_predictions(failed, proba, scale="logit", random_state=0, ax=ax)
 _, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
 DecisionDisplay.from_predictions(failed, proba, loss=loss, ax=ax)
 plt.show()

@@ -39,10 +39,18 @@ probas = {
 # --------------------------
 # Predictions near each other share an arrow, whose dot is larger the more there are. Arrows that
 # are not grey are longer than chance explains. The large dots of naive Bayes are in the corners,
-# and their arrows lead to the middle: it is too sure. Those of the forest lead outwards: it could
-# be surer.
+# and their arrows lead to the middle: it is too sure.
 
-for name, proba in probas.items():
+
+def draw(name):
     _, ax = plt.subplots(figsize=(6.4, 6.4), layout="constrained")
-    SimplexDisplay.from_predictions(y, proba, random_state=0, name=name, ax=ax)
-plt.show()
+    SimplexDisplay.from_predictions(y, probas[name], random_state=0, name=name, ax=ax)
+    plt.show()
+
+
+draw("naive Bayes")
+
+# %%
+# The arrows of the forest are shorter and lead outwards: it could be surer.
+
+draw("forest")
