@@ -541,21 +541,22 @@ def test_p_value_is_that_of_all_numbers_of_events():
 
 
 @pytest.mark.parametrize(
-    "statistic",
+    ("statistic", "metric_params"),
     [
-        "omnibus",
-        "skce",
-        "log_loss",
-        "brier_score_loss",
-        "smooth_calibration_error",
-        "expected_calibration_error",
-        "kernel_calibration_error",
+        ("omnibus", None),
+        ("skce", None),
+        ("log_loss", None),
+        ("brier_score_loss", None),
+        ("smooth_calibration_error", None),
+        ("expected_calibration_error", {"debias": True, "norm": "l2"}),
+        ("kernel_calibration_error", None),
+        ("squared_kernel_calibration_error", {"bandwidth": 0.3}),
     ],
 )
-def test_statistics_are_those_of_the_rows(statistic):
+def test_statistics_are_those_of_the_rows(statistic, metric_params):
     label, proba = on_grid(400)
     proba = np.clip(proba, 1e-7, 1 - 1e-7)
-    options = {"n_resamples": 19, "random_state": 0}
+    options = {"n_resamples": 19, "random_state": 0, "metric_params": metric_params}
     state = CalibrationState([0, 1]).update(label, proba)
     of_state = CalibrationTest(statistic, **options).fit(state)
     of_rows = CalibrationTest(statistic, **options).fit(proba, label)
