@@ -121,6 +121,11 @@ def _parser() -> argparse.ArgumentParser:
         help="column that names rows which are not independent, such as those of one patient",
     )
     report.add_argument(
+        "--recalibrated",
+        action="store_true",
+        help="the predictions have been recalibrated: the report does not advise that",
+    )
+    report.add_argument(
         "--sep", metavar="CHARACTER", help="what separates the values (default: the likely one)"
     )
     report.add_argument(
@@ -153,7 +158,10 @@ def _report(options: argparse.Namespace) -> None:
             groups=options.groups,
         )
         report = calibration_report(
-            **_read(table, options), **table.arguments(), random_state=options.seed
+            **_read(table, options),
+            **table.arguments(),
+            recalibrated=options.recalibrated,
+            random_state=options.seed,
         )
         if options.html is not None:
             report.to_html(options.html)

@@ -7,7 +7,7 @@ from typing import Any
 from ..metrics._registry import FORECAST_METRICS
 from ._findings import LEVEL
 from ._text import NOTE_ON_INTERVALS, format_subgroups
-from ._verdict import MORE_DATA, SMALL
+from ._verdict import MORE_DATA, SMALL, what_may_be
 
 _TITLES = {
     **{name: entry.title for name, entry in FORECAST_METRICS.items() if entry.in_report},
@@ -40,12 +40,7 @@ def forecast_advice(
     p_values = [numbers[key] for key in ("p_value", "quantile_p_value") if key in numbers]
     p_value = min(1.0, len(p_values) * min(p_values))
     if p_value >= LEVEL:
-        limit = "Few samples cannot show more."
-        if _ERROR in intervals:
-            limit = (
-                f"The quantile calibration error may be up to {intervals[_ERROR][1]:.2g}, by its "
-                "interval."
-            )
+        limit = what_may_be("quantile calibration error", _ERROR, numbers, intervals)
         return (
             f"No evidence of miscalibration (p = {p_value:.3g}): a calibrated forecast often "
             f"deviates as much. {limit}"

@@ -7,6 +7,7 @@ from ._forecast_text import digits_of_forecast_number, forecast_ends, title_of_f
 from ._text import (
     N_WORST,
     note_on_tested,
+    shown_subgroups,
     title_of_classes,
     title_of_measure,
     title_of_subgroups,
@@ -143,7 +144,7 @@ def _subgroup_table(subgroups: list[dict[str, Any]]) -> str:
             f"{one['low']:.4f} to {one['high']:.4f}" if one["low"] == one["low"] else "too few",
             f"{one['p_value']:.3g}",
         ]
-        for one in subgroups
+        for one in shown_subgroups(subgroups)
     ]
     note = note_on_tested(subgroups)
     return _table(head, rows) + (f"\n<p>{escape(note)}</p>" if note else "")

@@ -4,8 +4,8 @@ import textwrap
 
 from ._titles import title_of_number
 
-# As many of the worst classes are shown.
-N_WORST = 5
+# As many of the worst classes are shown, and of the subgroups with the smallest p-values.
+N_WORST, _MOST_SUBGROUPS = 5, 20
 
 NOTE_ON_INTERVALS = "(after some of them, the interval that covers with probability 0.95)"
 
@@ -54,16 +54,26 @@ def _format_classes(classes):
     return "\n".join(lines)
 
 
+def shown_subgroups(subgroups):
+    """All in their order, or of many those that are most conspicuous."""
+    if len(subgroups) <= _MOST_SUBGROUPS:
+        return subgroups
+    return sorted(subgroups, key=lambda one: (one["p_value"], -one["estimate"]))[:_MOST_SUBGROUPS]
+
+
 def title_of_subgroups(subgroups):
     """The columns that make the subgroups, if they have names."""
-    return "subgroup" if subgroups[0]["by"] == "by" else subgroups[0]["by"]
+    title = "subgroup" if subgroups[0]["by"] == "by" else subgroups[0]["by"]
+    n = len(subgroups)
+    return f"{title} ({_MOST_SUBGROUPS} of {n})" if n > _MOST_SUBGROUPS else title
 
 
 def format_subgroups(subgroups):
     title, measure = title_of_subgroups(subgroups), title_of_measure(subgroups)
-    width = max(len(title), *(len(one["subgroup"]) for one in subgroups))
+    shown, note = shown_subgroups(subgroups), note_on_tested(subgroups)
+    width = max(len(title), *(len(one["subgroup"]) for one in shown))
     lines = [f"{title:{width}}  samples  {measure:<36}adjusted p-value"]
-    for one in subgroups:
+    for one in shown:
         ends = "too few for an interval"
         if one["low"] == one["low"]:
             ends = f"{one['low']:.4f} to {one['high']:.4f}"
@@ -71,7 +81,6 @@ def format_subgroups(subgroups):
             f"{one['subgroup']:{width}}  {one['n_samples']:7d}  {one['estimate']:.4f}   {ends:<24}"
             f"{one['p_value']:9.3g}"
         )
-    note = note_on_tested(subgroups)
     return "\n".join([*lines, note] if note else lines)
 
 

@@ -18,6 +18,9 @@ MORE_DATA = "More data to recalibrate on would leave less."
 # rarer outcome: 0.002 is much for a disease that one in a thousand has.
 SMALL, _SMALL_PART = 0.01, 0.1
 
+# The errors of more samples are those of the model, but for the last digits.
+_MANY = 10_000
+
 
 def advice(
     numbers: dict[str, Any],
@@ -34,12 +37,7 @@ def advice(
     p_value, name = numbers["p_value"], _smooth_error(numbers)
     is_certain = impossible(predictions).any()
     if p_value >= LEVEL and not is_certain:
-        limit = "Few samples cannot show more."
-        if name in intervals:
-            limit = (
-                f"The smooth calibration error may be up to {intervals[name][1]:.2g}, by its "
-                "interval."
-            )
+        limit = what_may_be("smooth calibration error", name, numbers, intervals)
         return (
             f"No evidence of miscalibration (p = {p_value:.3g}): a calibrated model often deviates "
             f"as much. {limit}"
@@ -56,6 +54,20 @@ def advice(
         )
         remedy = "" if recalibrated else f"If it matters, {remedy[0].lower()}{remedy[1:]}"
     return f"{verdict}: {what}. {remedy}".rstrip()
+
+
+def what_may_be(
+    title: str,
+    name: str,
+    numbers: dict[str, Any],
+    intervals: dict[str, tuple[float, float]],
+) -> str:
+    """How large an error is at most that a test did not see."""
+    if name in intervals:
+        return f"The {title} may be up to {intervals[name][1]:.2g}, by its interval."
+    if numbers["n_samples"] > _MANY:  # too many for an interval
+        return f"The {title} of all {numbers['n_samples']} samples is {numbers[name]:.2g}."
+    return "Few samples cannot show more."
 
 
 def _smooth_error(numbers: dict[str, Any]) -> str:

@@ -64,6 +64,14 @@ def test_report_of_one_column(table, capsys):
     assert out == f"{calibration_report(label, proba, random_state=0)}\n"
 
 
+def test_recalibrated_predictions(table, capsys):
+    proba = np.linspace(0.05, 0.95, 60)
+    path = table(pd.DataFrame({"y": (proba > 0.5).astype(int), "p": proba}))
+    options = ["report", path, "--label", "y", "--proba", "p"]
+    assert "\nMiscalibrated (p = " in run(capsys, *options)[1]
+    assert "\nStill miscalibrated (p = " in run(capsys, *options, "--recalibrated")[1]
+
+
 def test_report_of_the_other_class(table, capsys):
     label, proba = random_problem(np.random.default_rng(0), 100)
     names = np.array(["yes", "no"])

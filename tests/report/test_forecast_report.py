@@ -179,7 +179,7 @@ def test_verdict_on_calibrated_forecasts():
 
 def test_verdict_is_by_twice_the_smaller_p_value():
     def verdict(p_value, of_quantiles):
-        numbers = {"p_value": p_value, "quantile_p_value": of_quantiles}
+        numbers = {"p_value": p_value, "quantile_p_value": of_quantiles, "n_samples": 9}
         return forecast_advice(numbers | {"quantile_calibration_error": 0.1}, {}, [])
 
     assert "No evidence of miscalibration (p = 0.06)" in verdict(0.03, 0.5)
@@ -204,6 +204,8 @@ def test_verdict_tells_small_from_large_and_before_from_after():
     ends = {"quantile_calibration_error": (0.0, 0.0344)}
     advice = forecast_advice(numbers | {"quantile_p_value": 0.5}, ends, [])
     assert "may be up to 0.034, by its interval" in advice
+    advice = forecast_advice(numbers | {"quantile_p_value": 0.5, "n_samples": 10**6}, {}, [])
+    assert "The quantile calibration error of all 1000000 samples is 0.008." in advice
 
 
 def test_standardised_errors_of_exchangeable_members_have_mean_square_1():

@@ -378,6 +378,22 @@ def test_subgroups_of_many_samples_are_tested_on_even_parts(monkeypatch):
     assert "(their p-values are of at most 25 samples of each, chosen at random)" in str(report)
 
 
+def test_of_many_subgroups_the_most_conspicuous_are_shown():
+    rng = np.random.default_rng(0)
+    proba, by = rng.uniform(0.1, 0.9, 600), np.arange(600) % 25
+    label = np.where(by == 17, 0, rng.random(600) < proba)
+    report = calibration_report(label, proba, by={"site": by.astype(str)}, random_state=0)
+    assert len(report.subgroups) == 25
+    (lines,) = [part.split("\n") for part in str(report).split("\n\n") if "site" in part]
+    assert lines[0].startswith("site (20 of 25)  samples")
+    assert len(lines) == 21
+    assert lines[1].startswith("17 ")
+    html = report.to_html()
+    assert "<th scope='col'>site (20 of 25)</th>" in html
+    names = [f"<th scope='row'>{one['subgroup']}</th>" in html for one in report.subgroups]
+    assert sum(names) == 20
+
+
 def test_even_parts():
     rng = np.random.RandomState(0)
     code = np.repeat([0, 1, 2], [2, 30, 8])
