@@ -100,7 +100,8 @@ def evaluated(state: Any, metric: str | Callable, params: dict[str, Any]) -> Eva
     function = _function_of(metric)
     is_ours = entry_of(function) is not None
     while is_ours and isinstance(function, partial):
-        function, params = function.func, function.keywords | params
+        params = function.keywords | params
+        function = function.func
     if not is_ours:
         y_true, y_proba, weight = state.to_arrays()
         rows = (state if state.is_binary else state.confidence())._rows()
