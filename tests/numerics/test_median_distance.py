@@ -177,3 +177,23 @@ def test_a_subset_holds_no_more_points_than_are_looked_at(monkeypatch):
     points = np.random.default_rng(0).dirichlet(np.ones(3), size=80)
     subset, mass, _ = module._subset(points, np.ones(80))
     assert len(subset) == len(mass) == 50
+
+
+@pytest.mark.parametrize("most", [2, 100])
+def test_samples_of_one_cell_become_their_weighted_mean(most, monkeypatch):
+    monkeypatch.setattr(module, "MOST_POINTS", most)
+    rng = np.random.default_rng(0)
+    code = rng.integers(6, size=40)
+    cells = rng.integers(2**24, size=(6, 3)) * 2.0**-24
+    points = cells[code] + 1e-9 * rng.random((40, 3))
+    weight = rng.random(40)
+    found, mass, same = module._subset(points, weight)
+    assert len(found) == min(most, len(np.unique(code)))
+    for point in found:
+        rows = code == np.argmin(np.abs(cells - point).sum(axis=1))
+        mean = np.average(points[rows], axis=0, weights=weight[rows])
+        np.testing.assert_allclose(point, mean, rtol=0, atol=1e-15)
+    if most == 100:
+        assert mass.sum() == pytest.approx(weight.sum(), rel=1e-14)
+        pairs = np.triu(np.outer(weight, weight), 1)[code[:, None] == code]
+        assert same == pytest.approx(pairs.sum(), rel=1e-13)
