@@ -6,9 +6,10 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from .._numerics.array_api import Array
+from .._numerics.softmax import row_blocks
 from .arrays import as_array, look_like_probabilities, numbers_of_objects
 from .device import numbers_in_place
-from .probabilities import SUM_TOLERANCE, as_doubles, as_predicted, check_finite
+from .probabilities import SUM_TOLERANCE, as_doubles, as_predicted, check_finite, is_single
 
 # Next to larger numbers, differences between the other classes would be lost to rounding.
 _LARGEST = 1e6
@@ -17,7 +18,8 @@ _LARGEST = 1e6
 def check_logits(logits: Any, *, name: str, in_place: bool = False) -> Array:
     """Logits as float64: `(n,)` log-odds of the last of two classes, or `(n, K)` with K ≥ 2.
 
-    With `in_place`, arrays of other packages stay where they are, if they may (see `device`).
+    Those of more than two classes in single precision stay what they are. With `in_place`, arrays
+    of other packages stay where they are, if they may (see `device`).
     """
     kept = _logits_in_place(logits) if in_place else None
     if kept is not None:
@@ -30,18 +32,22 @@ def check_logits(logits: Any, *, name: str, in_place: bool = False) -> Array:
             f"{name} must hold logits as numbers; found type {scores.dtype}. Pass the scores of "
             "the classifier before its softmax."
         )
-    scores = as_doubles(as_predicted(scores, name))
+    scores = as_predicted(scores, name)
+    if not is_single(scores):
+        scores = as_doubles(scores)
     check_finite(scores, name)
-    size = np.abs(scores)
-    if size.max() > _LARGEST:
-        row = np.unravel_index(np.argmax(size), size.shape)
+    if max(-scores.min(), scores.max()) > _LARGEST:
+        row = np.unravel_index(np.argmax(np.abs(scores)), scores.shape)
         raise ValueError(
             f"{name} must hold logits between {-_LARGEST:g} and {_LARGEST:g}; found "
             f"{float(scores[row])!r} in row {row[0]}. Replace a number that excludes a class by "
             "-1e4, as with np.clip(..., -1e4, 1e4)."
         )
     # rows of logits sum to 1 by chance, but hardly two of them
-    are_sums = scores.ndim == 2 and np.allclose(scores.sum(axis=1), 1, rtol=0, atol=SUM_TOLERANCE)
+    are_sums = scores.ndim == 2 and all(
+        np.allclose(as_doubles(scores[rows]).sum(axis=1), 1, rtol=0, atol=SUM_TOLERANCE)
+        for rows in row_blocks(*scores.shape)
+    )
     if are_sums and len(scores) > 1 and look_like_probabilities(scores):
         raise ValueError(
             f"{name} must hold logits, as declared; found rows between 0 and 1 that sum to 1. "

@@ -5,6 +5,7 @@ from array_api_compat import array_namespace
 from scipy.special import logit
 
 from .array_api import Array, contiguous, doubles, written
+from .softmax import row_blocks
 
 # The machine epsilon of double precision, as in scikit-learn's log loss.
 _CLIP = float(np.finfo(np.float64).eps)
@@ -52,6 +53,16 @@ def log_softmax(logits: Array) -> Array:
     if logits.ndim == 1:
         both = xp.stack([-logits, logits], axis=1)
         return -xp.logaddexp(xp.zeros_like(both), -both)
+    if not isinstance(logits, np.ndarray):
+        return _log_softmax(logits)
+    log_proba = np.empty(logits.shape)
+    for rows in row_blocks(*logits.shape):
+        log_proba[rows] = _log_softmax(doubles(logits[rows]))
+    return log_proba
+
+
+def _log_softmax(logits: Array) -> Array:
+    xp = array_namespace(logits)
     logits = contiguous(logits)
     log_proba = logits - xp.max(logits, axis=1, keepdims=True)
     log_proba -= xp.log(xp.sum(xp.exp(log_proba), axis=1, keepdims=True))

@@ -55,7 +55,8 @@ def probabilities_of_logits(logits: ArrayLike) -> np.ndarray:
     array([0.5 , 0.88])
     """
     scores = check_logits(logits, name="logits")
-    proba = np.exp(log_softmax(scores))
+    proba = log_softmax(scores)
+    np.exp(proba, out=proba)
     return proba[:, 1] if scores.ndim == 1 else proba
 
 

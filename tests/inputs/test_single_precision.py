@@ -15,7 +15,11 @@ from skcalib.metrics import (
     expected_calibration_error,
     smooth_calibration_error,
 )
-from skcalib.recalibration import TemperatureRecalibrator, VectorScalingRecalibrator
+from skcalib.recalibration import (
+    TemperatureRecalibrator,
+    VectorScalingRecalibrator,
+    probabilities_of_logits,
+)
 
 
 @cache
@@ -135,3 +139,21 @@ def test_results_of_scalings_are_made_in_blocks(recalibrator):
     one_by_one = np.vstack([recalibrator.predict_proba(row[None]) for row in proba[320:340]])
     np.testing.assert_array_equal(expected[320:340], one_by_one)  # around the end of a block
     assert most_memory(recalibrator.predict_proba, proba) < 1.5 * expected.nbytes
+
+
+def test_logits_are_converted_in_blocks():
+    label, proba = problem(5000, 100)
+    logits = np.log(proba + np.float32(1e-6))
+    fitted, double = (
+        TemperatureRecalibrator(labels=np.arange(100), input_type="logits").fit(values, label)
+        for values in (logits, logits.astype(np.float64))
+    )
+    assert fitted.temperature_ == double.temperature_
+    expected = double.predict_proba(logits.astype(np.float64))
+    np.testing.assert_array_equal(fitted.predict_proba(logits), expected)
+    np.testing.assert_array_equal(
+        probabilities_of_logits(logits), probabilities_of_logits(logits.astype(np.float64))
+    )
+    # the logarithms of the probabilities, and these: two arrays in double precision
+    assert most_memory(fitted.fit, logits, label) < 2.5 * expected.nbytes
+    assert most_memory(probabilities_of_logits, logits) < 1.5 * expected.nbytes
