@@ -106,6 +106,7 @@ def _others(state: Any) -> dict[str, Any]:
             name: {
                 "moves": problems.moves.tolist(),
                 "largest_moves": problems.largest_moves.tolist(),
+                "is_off_grid": problems.is_off_grid.tolist(),
                 "is_weighted": problems.tally.sums.weight is not None,
             }
             for name, problems in state._problems.items()
@@ -140,6 +141,7 @@ def _restore(state: Any, kept: dict[str, Any], columns: dict[str, np.ndarray]) -
         problems.tally = Tally(merged([sums]))
         problems.moves = np.array(known["moves"])
         problems.largest_moves = np.array(known["largest_moves"])
+        problems.is_off_grid = np.array(known["is_off_grid"])
     if kept["sums"]:
         state._sums.gap = np.array(kept["sums"]["gap"])
         state._sums.own = kept["sums"]["own"]

@@ -10,10 +10,6 @@ from .._inputs.arrays import as_array, check_same_length, listed
 # Sums of equal weights agree up to this.
 _ROUNDING = 1e-9
 
-# Decimals in single precision are at most that far from themselves.
-_SINGLE = 2.0**-24
-
-
 # Sums of larger counts are not exact in double precision.
 _MOST_SAMPLES = 2**53
 
@@ -181,7 +177,7 @@ def check_can_be_tested(state: Any) -> None:
             "state.classwise() and state.top_label()."
         )
     check_equal_weights(state, "Tests of a state")
-    if state.largest_move > _SINGLE:
+    if state._is_off_grid:
         raise ValueError(
             "A test of a state needs predictions on its grid, from which it draws labels; found "
             f"some that are up to {state.largest_move:.2g} away from it. Round the predictions "

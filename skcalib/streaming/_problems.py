@@ -10,6 +10,9 @@ from .._inputs.predictions import Predictions
 from .._numerics.grid import grid, nearest_on_grid
 from ._tally import Sums, Tally, sums_of
 
+# A decimal in single precision misses itself by at most this share.
+_SINGLE = 2.0**-24
+
 # Sums of equal weights agree up to this.
 _ROUNDING = 1e-9
 
@@ -65,6 +68,7 @@ class Problems:
         self.tally = Tally()
         self.moves = np.zeros(n_problems)  # Σ w |p − point|
         self.largest_moves = np.zeros(n_problems)
+        self.is_off_grid = np.zeros(n_problems, dtype=bool)
 
     def add(
         self, problem: np.ndarray | int, proba: np.ndarray, event: np.ndarray, rows: Rows
@@ -75,14 +79,17 @@ class Problems:
         move = np.abs(points[cell] - proba)
         if rows.moved:
             move += rows.moved
+        is_off_grid = move > _SINGLE * proba
         key = 2 * cell
         key += event
         if isinstance(problem, int):
             self.moves[problem] += np.sum(move * rows.mass)
             self.largest_moves[problem] = max(self.largest_moves[problem], move.max())
+            self.is_off_grid[problem] |= is_off_grid.any()
         else:
             np.add.at(self.moves, problem, move * rows.mass)
             np.maximum.at(self.largest_moves, problem, move)
+            self.is_off_grid[problem[is_off_grid]] = True
         n_keys = 2 * len(points)
         if isinstance(problem, int):
             sums = sums_of(key, n_keys, rows.count, rows.weight)
@@ -96,6 +103,7 @@ class Problems:
         self.tally.merge(other.tally.sums)
         self.moves = self.moves + other.moves
         self.largest_moves = np.maximum(self.largest_moves, other.largest_moves)
+        self.is_off_grid = self.is_off_grid | other.is_off_grid
 
     def part(self, k: int) -> "Problems":
         """One of the problems alone."""
@@ -103,23 +111,23 @@ class Problems:
         sums = self.tally.sums
         rows = slice(*np.searchsorted(sums.key, [k * n_keys, (k + 1) * n_keys]))
         weight = None if sums.weight is None else sums.weight[:, rows]
-        return self._with(
-            Sums(sums.key[rows] - k * n_keys, sums.samples[rows], weight),
-            self.moves[k : k + 1],
-            self.largest_moves[k : k + 1],
-        )
+        own = Sums(sums.key[rows] - k * n_keys, sums.samples[rows], weight)
+        return self._with(own, slice(k, k + 1))
 
     def united(self) -> "Problems":
         """All problems as one."""
         n_keys = 2 * len(grid(self.decimals))
         sums = self.tally.sums
         united = sums_of(sums.key % n_keys, n_keys, sums.samples, sums.weight)
-        moves, largest = self.moves.sum(keepdims=True), self.largest_moves.max(keepdims=True)
-        return self._with(united, moves, largest)
+        return self._with(united, slice(None))
 
-    def _with(self, sums: Sums, moves: np.ndarray, largest: np.ndarray) -> "Problems":
+    def _with(self, sums: Sums, parts: slice) -> "Problems":
+        """A single problem with these sums, of what some of the problems hold."""
         problems = Problems(1, self.decimals)
-        problems.tally, problems.moves, problems.largest_moves = Tally(sums), moves, largest
+        problems.tally = Tally(sums)
+        problems.moves[0] = self.moves[parts].sum()
+        problems.largest_moves[0] = self.largest_moves[parts].max()
+        problems.is_off_grid[0] = self.is_off_grid[parts].any()
         return problems
 
     def predictions(self, classes: np.ndarray) -> "GridPredictions":

@@ -389,6 +389,11 @@ class CalibrationState:
         return float(self._of_one_probability.largest_moves.max())
 
     @property
+    def _is_off_grid(self) -> bool:
+        """Whether any prediction, or confidence, missed its point by more than single precision."""
+        return bool(self._of_one_probability.is_off_grid.any())
+
+    @property
     def _of_one_probability(self) -> Problems:
         name = "binary" if "binary" in self._problems else "top-label"
         return self._problems.get(name, Problems(1, self._options["decimals"]))

@@ -431,6 +431,8 @@ def test_stored_and_resumed(labels, tmp_path):
     pytest.importorskip("pyarrow.parquet")
     n_classes = len(labels)
     code, proba = on_grid(90) if n_classes == 2 else classes_on_grid(90, n_classes)
+    if n_classes == 2:
+        proba = np.abs(proba - 0.00003)  # off the grid
     label = np.array(labels)[code]
     weight = np.random.default_rng(0).random(90)
     by = np.array(["x", 1, None, True], dtype=object)[np.arange(90) % 4]
@@ -741,6 +743,8 @@ def test_refused_tables():
     ("state", "options", "message"),
     [
         (CalibrationState().update([0, 1], [0.12345, 0.3]), {}, "on its grid.*numpy.round"),
+        (CalibrationState().update([0, 1], [1.004e-5, 0.3]), {}, "on its grid.*up to 4e-08"),
+        (CalibrationState().update([0, 1], [1e-30, 0.3]), {}, "on its grid.*up to 1e-13"),
         (CalibrationState().update([0, 1], [0.1, 0.3], [1, 2]), {}, "need equal weights"),
         (CalibrationState().update(*classes_on_grid(20)), {}, "two classes"),
         (CalibrationState(), {}, "must hold samples"),
