@@ -1,6 +1,8 @@
 """What a computation takes, said before it starts."""
 
+import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from sklearn.exceptions import EfficiencyWarning
@@ -53,6 +55,9 @@ def _free_of_machine() -> Iterator[float]:
     kilobytes = _numbers(_PROC / "meminfo").get("MemAvailable:")
     if kilobytes is not None:
         yield 1024.0 * kilobytes
+        return
+    with suppress(AttributeError, OSError, ValueError):  # all of it, where no more is known
+        yield float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
 
 
 def _free_of_containers() -> Iterator[float]:

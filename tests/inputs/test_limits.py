@@ -34,7 +34,14 @@ def system(tmp_path, monkeypatch):
     return write
 
 
-def test_memory_of_an_unknown_system_has_no_limit(system):
+def test_memory_of_a_system_without_such_files(system, monkeypatch):
+    known = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1000}
+    monkeypatch.setattr("os.sysconf", known.__getitem__, raising=False)
+    assert available_memory() == 4096 * 1000
+
+
+def test_memory_of_an_unknown_system_has_no_limit(system, monkeypatch):
+    monkeypatch.delattr("os.sysconf", raising=False)
     assert available_memory() == np.inf
     check_memory(1e30, "method='exact'", "Take less.")
 
