@@ -68,8 +68,10 @@ def kernel_function(predictions, kernel, bandwidth):
 
 def resolved_bandwidth(predictions, kernel, bandwidth):
     """The number that "median" stands for, given these predictions."""
-    if callable(kernel) or bandwidth != "median":
+    if callable(kernel):
         return bandwidth
+    if bandwidth != "median":
+        return float(bandwidth)  # no number of NumPy meets arrays of other packages
     family = KERNELS[kernel]
     scale = family.per_probability if predictions.is_binary else family.scale
     points, weight = to_numpy(predictions.proba), to_numpy(predictions.weight)

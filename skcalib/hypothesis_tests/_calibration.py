@@ -206,6 +206,10 @@ class CalibrationTest(HypothesisTest):
     Against an error that a single component finds, the power is a little below that of this
     component; the guide *which test has power against what* has a table.
 
+    **Tensors** stay on their device under scikit-learn's `array_api_dispatch` with the statistic
+    "skce", as far as :func:`skcalib.metrics.squared_kernel_calibration_error` says. They are
+    converted once for everything else. NumPy draws the uniform numbers that the labels are made of.
+
     **Groups.** If samples of a group depend on each other, their labels cannot be drawn one by one.
     The test then multiplies the residuals of each group, :math:`w_i (1[y_i = k] - p_{ik})`, by a
     random sign (a wild cluster bootstrap). It tests that each label follows its own

@@ -76,8 +76,7 @@ def _conditional_kernel_calibration_error(
     label, weight = predictions.label, predictions.weight
     points = predictions.matrix if predictions.is_binary else predictions.proba
     classes, xp = count_like(points, points.shape[1]), array_namespace(points)
-    if regularization is None:
-        regularization = weight.shape[0] ** -0.25
+    regularization = weight.shape[0] ** -0.25 if regularization is None else float(regularization)
 
     def part(rows):
         """p in double precision, (b, K)."""
@@ -284,6 +283,10 @@ def conditional_kernel_calibration_error(
     they do not explain, the value is wrong by at most :math:`3 e \sum_i w_i \|r_i\|^2 / \lambda^2`;
     predictions are chosen until that is a thousandth of the value, or there are `n_components`.
     Ties need no special treatment, nor do probabilities 0 and 1.
+
+    Under scikit-learn's `array_api_dispatch`, tensors stay on their device. They are converted once
+    for "nystroem", a callable kernel and binary problems of more classes, and for the bandwidth
+    "median", which sorts.
 
     References
     ----------

@@ -220,6 +220,10 @@ def squared_kernel_calibration_error(
     random, with a standard deviation of at most :math:`\sqrt{1/D}` times the biased estimate with k
     = 1, usually far less, as residuals at different places hardly add up.
 
+    Under scikit-learn's `array_api_dispatch`, tensors of more than two classes stay on their device
+    with the estimators "unbiased" and "biased" and a named kernel. They are converted once for
+    everything else, and for the bandwidth "median", which sorts.
+
     The bandwidth "median" is the median of the distances over all pairs of samples :math:`i < j`,
     weighted by :math:`w_i w_j`, but at least a tenth of the root mean square distance, so that
     predictions that crowd at 0 or 1 keep a kernel. It depends on the predictions and the weights

@@ -238,7 +238,7 @@ def share_of_prior(predictions: Predictions, prior_weight: float) -> float:
     The labels of prior samples are distributed as predicted. A fit aims at the observed outcomes
     mixed with the predictions in this proportion.
     """
-    prior = prior_weight * predictions.share_of_one_sample
+    prior = float(prior_weight) * predictions.share_of_one_sample
     return prior / (1 + prior)
 
 
