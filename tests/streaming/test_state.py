@@ -746,6 +746,18 @@ def test_refused_tables():
         (CalibrationState().update([0, 1], [1.004e-5, 0.3]), {}, "on its grid.*up to 4e-08"),
         (CalibrationState().update([0, 1], [1e-30, 0.3]), {}, "on its grid.*up to 1e-13"),
         (CalibrationState().update([0, 1], [0.1, 0.3], [1, 2]), {}, "need equal weights"),
+        (
+            CalibrationState()
+            .update(**GOOD)
+            .merge(CalibrationState().update(**GOOD, sample_weight=[2, 2, 2])),
+            {},
+            "found weights from 1 to 2",
+        ),
+        (
+            CalibrationState().update(*classes_on_grid(20), np.arange(1, 21)).confidence(),
+            {},
+            "need equal weights",
+        ),
         (CalibrationState().update(*classes_on_grid(20)), {}, "two classes"),
         (CalibrationState(), {}, "must hold samples"),
         (CalibrationState().update(**GOOD), {"y": [0, 1, 1]}, "y must be None"),
