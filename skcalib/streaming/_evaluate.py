@@ -185,6 +185,8 @@ def _change(function: Callable, params: dict[str, Any], rows: GridPredictions) -
             change = 4 * move * (1 + family.per_probability / chosen["bandwidth"])
             if name == "kernel_calibration_error":
                 return float(np.sqrt(change))
+            if chosen["estimator"] == "biased":
+                return change
             has_pairs = rows.n_samples > 1 and not pairs_are_lost(rows)
             return change / (1 - rows.share_of_one_sample) if has_pairs else np.nan
     return np.inf

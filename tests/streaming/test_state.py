@@ -215,6 +215,11 @@ def test_classes_that_are_left_out_have_no_part_in_the_bound():
     with pytest.warns(UndefinedMetricWarning, match="leaves out the class"):
         exact = metrics.squared_kernel_calibration_error(label, proba, **params)
     assert 0 < abs(value - exact) <= bound < 0.05
+    biased = state.evaluate(name, **params, estimator="biased", average=None)
+    exact = metrics.squared_kernel_calibration_error(
+        label, proba, **params, estimator="biased", average=None
+    )
+    assert (abs(biased.value - exact) <= biased.bound).all()
 
 
 # Chunks, and merging
