@@ -169,8 +169,8 @@ def _witness(*models):
 
 
 def _witness_of_classes(width):
-    ax = _axes(width, 1.5 * width if width > 3 else 2.5 * width)
-    panels = 1 if width < 3 else 2 if width < 6 else 6
+    ax = _axes(width, 1.5 * width if width >= 4 else 2.5 * width)
+    panels = 1 if width < 4 else 2 if width < 6 else 6
     y, proba = several_classes()
     return display.WitnessDisplay.from_predictions(
         y, proba, multi_class="classwise", max_panels=panels, name="forest", ax=ax

@@ -7,7 +7,7 @@ from typing import Any
 from ..metrics._registry import FORECAST_METRICS
 from ._findings import LEVEL
 from ._text import NOTE_ON_INTERVALS, format_subgroups
-from ._verdict import MORE_DATA, SMALL, what_may_be
+from ._verdict import MORE_DATA, SMALL, gain_in_words, what_may_be
 
 _TITLES = {
     **{name: entry.title for name, entry in FORECAST_METRICS.items() if entry.in_report},
@@ -19,6 +19,7 @@ _TITLES = {
     "p_value": "p-value of the calibration test",
     "quantile_p_value": "p-value of the test of quantiles",
     "subgroup_p_value": "p-value of the test of all subgroups",
+    "gain": "CRPS that recalibration would gain",
 }
 
 _ERROR = "quantile_calibration_error"
@@ -37,8 +38,7 @@ def forecast_advice(
     recalibrated: bool = False,
 ) -> str:
     """A verdict by all p-values, what was found to be wrong, and a remedy."""
-    p_values = [numbers[key] for key in ("p_value", "quantile_p_value") if key in numbers]
-    p_value = min(1.0, len(p_values) * min(p_values))
+    p_value = forecast_p_value(numbers)
     if p_value >= LEVEL:
         limit = what_may_be("quantile calibration error", _ERROR, numbers, intervals)
         return (
@@ -50,7 +50,7 @@ def forecast_advice(
         "distributions is wrong, or they are wrong for a part of the samples"
     )
     verdict = "Still miscalibrated" if recalibrated else "Miscalibrated"
-    remedy = MORE_DATA if recalibrated else _REMEDY
+    remedy = MORE_DATA if recalibrated else _REMEDY + gain_in_words("CRPS", numbers, intervals)
     if numbers[_ERROR] < SMALL and numbers.get("p_value", 1.0) >= LEVEL:
         kind += (
             f". That is little, and may not matter: {numbers['quantile_n_tested']} samples can see "
@@ -58,6 +58,12 @@ def forecast_advice(
         )
         remedy = "" if recalibrated else f"If it matters, {remedy[0].lower()}{remedy[1:]}"
     return f"{verdict} (p = {p_value:.3g}); {kind}. {remedy}".rstrip()
+
+
+def forecast_p_value(numbers: dict[str, Any]) -> float:
+    """That of both tests together."""
+    p_values = [numbers[key] for key in ("p_value", "quantile_p_value") if key in numbers]
+    return min(1.0, len(p_values) * min(p_values))
 
 
 def title_of_forecast_number(key: str) -> str | None:

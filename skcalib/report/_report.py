@@ -28,8 +28,8 @@ from ._forecast_numbers import (
     measure_forecasts,
     run_forecast_test,
 )
-from ._forecast_text import forecast_advice, format_forecast_report
-from ._gain import recalibration_gain
+from ._forecast_text import forecast_advice, forecast_p_value, format_forecast_report
+from ._gain import forecast_gain, recalibration_gain
 from ._intervals import forecast_intervals, intervals
 from ._mistakes import mistake
 from ._numbers import measure, most_tested, run_test
@@ -121,8 +121,9 @@ def calibration_report(
         "mean_std", "mean_z", "rms_z" (of standardised errors), "distribution_matching_error",
         "distribution_matching_ratio" (to its standard deviation for calibrated forecasts),
         "p_value", "n_tested" (the number of samples in these three), "quantile_p_value",
-        "quantile_n_tested", and with `by` "subgroup_p_value". What forecasts cannot know is left
-        out. Quantiles at given levels have the intervals between these.
+        "quantile_n_tested", with `by` "subgroup_p_value", and for miscalibrated forecasts "gain".
+        What forecasts cannot know is left out. Quantiles at given levels have the intervals between
+        these.
 
     See Also
     --------
@@ -155,7 +156,9 @@ def calibration_report(
     second only, and forecasts in `groups` the first only, as only it knows of dependent samples.
     Of subgroups the quantile calibration error is shown, with the p-values of
     ``SubgroupCalibrationTest("quantile_calibration_error")`` on at most 10 000 samples; with
-    `groups`, with those of ``SubgroupCalibrationTest()`` on at most 1000.
+    `groups`, with those of ``SubgroupCalibrationTest()`` on at most 1000. The gain is that of
+    :class:`skcalib.recalibration.AutoForecastRecalibrator` in the continuous ranked probability
+    score (CRPS), by cross-validation on at most 1000 samples, or 200 of a ``DistributionForecast``.
 
     Coverage counts PITs: outcomes of positive probability count in part, and outcomes of an
     ensemble without weights by their rank, so it may differ from the share of outcomes between the
@@ -220,10 +223,7 @@ def calibration_report(
     ends = intervals(predictions, rng)
     if numbers["p_value"] < LEVEL and mistake(predictions) is None:
         stage("recalibrating")
-        gain = recalibration_gain(predictions, rng)
-        if gain is not None:
-            numbers["gain"], low, high = gain
-            ends["gain"] = low, high
+        add_gain(recalibration_gain(predictions, rng), numbers, ends)
     verdict = advice(numbers, ends, predictions, found, recalibrated=recalibrated)
     verdict = subgroup_advice(verdict, rows, "SubgroupRecalibrator recalibrates each of them.")
     return CalibrationReport(
@@ -265,6 +265,9 @@ def forecast_report(
         stage("testing subgroups")
         rows, numbers["subgroup_p_value"] = forecast_subgroup_rows(data, subgroups, rng)
     ends = forecast_intervals(data, numbers, rng)
+    if forecast_p_value(numbers) < LEVEL:
+        stage("recalibrating")
+        add_gain(forecast_gain(data, rng), numbers, ends)
     found = diagnose(data)
     verdict = forecast_advice(numbers, ends, found, recalibrated=recalibrated)
     remedy = "SubgroupForecastRecalibrator recalibrates each of them."
@@ -281,6 +284,17 @@ def forecast_report(
     text = format_forecast_report(numbers, ends, verdict, rows)
     draw = partial(forecast_pictures, data)
     return CalibrationReport(numbers, ends, found, verdict, [], rows, audit, text, draw)
+
+
+def add_gain(
+    gain: tuple[float, float, float] | None,
+    numbers: dict[str, Any],
+    ends: dict[str, tuple[float, float]],
+) -> None:
+    """Among the numbers and the intervals, if it is known."""
+    if gain is not None:
+        numbers["gain"], *interval = gain
+        ends["gain"] = interval[0], interval[1]
 
 
 def _samples_together(

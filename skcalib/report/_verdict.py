@@ -46,7 +46,7 @@ def advice(
     if p_value < LEVEL:  # otherwise it is that of a test of groups, which such labels do not decide
         verdict += f" (p = {p_value:.3g})"
     what = "; ".join(found) or "several small differences add up"
-    remedy = MORE_DATA if recalibrated else REMEDY + _gain(numbers, intervals)
+    remedy = MORE_DATA if recalibrated else REMEDY + gain_in_words("log loss", numbers, intervals)
     if not is_certain and _is_small(numbers[name], predictions):
         what += (
             f". That is little, and may not matter: {numbers['n_tested']} samples can see a smooth "
@@ -82,10 +82,12 @@ def _is_small(error: float, predictions: Predictions) -> bool:
     return error < min(SMALL, _SMALL_PART * min(share, 1 - share))
 
 
-def _gain(numbers: dict[str, Any], intervals: dict[str, tuple[float, float]]) -> str:
+def gain_in_words(
+    loss: str, numbers: dict[str, Any], intervals: dict[str, tuple[float, float]]
+) -> str:
     """What recalibration did to samples that it had not seen."""
     if "gain" not in numbers:
         return ""
     if intervals["gain"][0] > 0:
-        return f" In cross-validation that lowers the log loss by {numbers['gain']:.2g}."
-    return " In cross-validation it is not clear that this lowers the log loss."
+        return f" In cross-validation that lowers the {loss} by {numbers['gain']:.2g}."
+    return f" In cross-validation it is not clear that this lowers the {loss}."

@@ -28,7 +28,8 @@ from skcalib.forecasts import (
     GaussianForecast,
     QuantileForecast,
 )
-from skcalib.forecasts._data import check_forecasts
+from skcalib.forecasts._concatenate import concatenate
+from skcalib.forecasts._data import ForecastData, check_forecasts
 from skcalib.forecasts._either import with_groups
 from skcalib.hypothesis_tests import CalibrationTest, SubgroupCalibrationTest
 from skcalib.metrics import (
@@ -40,12 +41,18 @@ from skcalib.metrics import (
 from skcalib.report import calibration_report
 from skcalib.report._forecast_numbers import diagnose, measure_forecasts, standardized_errors
 from skcalib.report._forecast_text import forecast_advice
+from skcalib.report._gain import forecast_gain
 from skcalib.uncertainty import confidence_interval
 
 
 def grid_of(problem, levels):
     y, forecast = problem
     return y, QuantileForecast(forecast.quantiles(levels), levels)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr("skcalib.report._report.forecast_gain", lambda *_: None)
 
 
 @pytest.fixture
@@ -275,7 +282,8 @@ def test_large_problems_are_tested_on_a_part(monkeypatch):
     tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 9),
     reason="the Gaussian process of scikit-learn 1.6 predicts other numbers",
 )
-def test_readme_shows_lines_of_the_report():
+def test_readme_shows_lines_of_the_report(monkeypatch):
+    monkeypatch.setattr("skcalib.report._report.forecast_gain", forecast_gain)
     X, y = load_diabetes(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
     regressor = GaussianProcessRegressor(alpha=0.5, normalize_y=True).fit(X_train, y_train)
@@ -363,6 +371,36 @@ def test_a_deviation_of_few_groups_is_not_clear():
     for together, n_found in ((data, 1), (grouped, 0)):
         grid = QuantileForecast(np.full((200, 2), [-0.3, 0.45]), levels)
         assert len(diagnose(replace(together, forecast=grid))) == n_found
+
+
+def test_gain_is_that_on_unseen_samples():
+    y, forecast = make_gaussian_forecasts(600, dispersion=0.4, random_state=0)
+    truth = GaussianForecast(forecast.mean(), forecast.std() / 0.4)
+    possible = np.mean(forecast.crps(y) - truth.crps(y))
+    data = check_forecasts(y, forecast)
+    gain, low, high = forecast_gain(data, np.random.RandomState(0))
+    assert gain == pytest.approx(possible, rel=0.05)
+    assert low < possible < high
+    error = np.std(forecast.crps(y) - truth.crps(y)) / np.sqrt(600)
+    assert high - gain == pytest.approx(1.96 * error, rel=0.1)
+    twice = ForecastData(concatenate([forecast, forecast]), np.tile(y, 2), np.full(1200, 1 / 1200))
+    grouped = with_groups(twice, twice.value, np.tile(np.arange(600), 2), None)
+    again, low_again, _ = forecast_gain(grouped, np.random.RandomState(0))
+    assert again - low_again == pytest.approx(gain - low, rel=0.25)  # of at most 1000 samples
+
+
+def test_gain_is_told_or_left_out(monkeypatch):
+    y, forecast = make_gaussian_forecasts(60, dispersion=0.2, random_state=0)
+    monkeypatch.setattr("skcalib.report._report.forecast_gain", lambda *_: (0.12, 0.07, 0.17))
+    report = calibration_report(y, forecast, random_state=0)
+    assert "lowers the CRPS by 0.12." in report.advice
+    shown = " ".join(str(report).split())
+    assert "CRPS that recalibration would gain 0.1200 0.07000 to 0.1700" in shown
+    monkeypatch.setattr("skcalib.report._report.forecast_gain", lambda *_: (0.12, -0.1, 0.3))
+    report = calibration_report(y, forecast, random_state=0)
+    assert "it is not clear that this lowers the CRPS." in report.advice
+    few = check_forecasts(y[:19], forecast[:19])
+    assert forecast_gain(few, np.random.RandomState(0)) is None
 
 
 @pytest.mark.usefixtures("few_resamples")
