@@ -271,12 +271,13 @@ def test_merge_is_commutative_and_associative(n_classes):
                 assert_allclose(one._sums.own, two._sums.own, rtol=1e-12)
 
 
-def test_merge_leaves_the_other_as_it_is():
-    first, second = (CalibrationState().update(*on_grid(30, seed)) for seed in (0, 1))
+@pytest.mark.parametrize("sample", [on_grid, classes_on_grid])
+def test_merge_leaves_the_other_as_it_is(sample):
+    first, second = (CalibrationState().update(*sample(30, seed=seed)) for seed in (0, 1))
     copy = pickle.loads(pickle.dumps(second))
     empty = CalibrationState().merge(second)
-    empty.update(*on_grid(20, 3))
-    first.merge(second).update(*on_grid(20, 4))
+    empty.update(*sample(20, seed=3))
+    first.merge(second).update(*sample(20, seed=4))
     assert same(second, copy)
 
 
@@ -757,6 +758,13 @@ def test_refused_tables():
             .merge(CalibrationState().update(**GOOD, sample_weight=[2, 2, 2])),
             {},
             "found weights from 1 to 2",
+        ),
+        (
+            CalibrationState.from_counts(
+                **GOOD, count=[2] * 3, weight=[3] * 3, squared_weight=[5] * 3
+            ),
+            {},
+            "need equal weights",
         ),
         (
             CalibrationState().update(*classes_on_grid(20), np.arange(1, 21)).confidence(),
