@@ -57,13 +57,15 @@ def _free_of_machine() -> Iterator[float]:
         yield 1024.0 * kilobytes
         return
     with suppress(AttributeError, OSError, ValueError):  # all of it, where no more is known
-        yield float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
+        total = float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
+        if total > 0:  # -1 stands for a number that is not known
+            yield total
 
 
 def _free_of_containers() -> Iterator[float]:
     """What is left below the limit of each control group (version 1 or 2) around this process."""
     for line in _text(_PROC / "self" / "cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
+        controllers, _, path = line.partition(":")[2].partition(":")
         if controllers == "":
             root, limit, used, cached = _CGROUPS, "memory.max", "memory.current", "inactive_file"
         elif "memory" in controllers.split(","):

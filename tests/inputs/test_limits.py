@@ -46,6 +46,14 @@ def test_memory_of_an_unknown_system_has_no_limit(system, monkeypatch):
     check_memory(1e30, "method='exact'", "Take less.")
 
 
+def test_numbers_that_the_system_does_not_know_are_no_limit(system, monkeypatch):
+    monkeypatch.setattr(
+        "os.sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": -1}.get, raising=False
+    )
+    system("proc/self/cgroup", "not a control group\n")
+    assert available_memory() == np.inf
+
+
 def test_memory_of_the_machine(system):
     system("proc/meminfo", "MemTotal: 900 kB\nMemFree: 1 kB\nMemAvailable:   300 kB\n")
     assert available_memory() == 300 * 1024
