@@ -12,6 +12,8 @@ LEVEL = 0.05
 # Ranges of confidence among which the worst one is named.
 _N_RANGES = 8
 
+_MOST_DIGITS = 6
+
 
 def impossible(predictions: Predictions) -> np.ndarray:
     """Whether the label of each sample had probability 0, (n,)."""
@@ -73,10 +75,8 @@ def _worst_class(predictions: Predictions) -> str:
     if squares[0, worst] >= squares[1, worst]:
         observed = float(predictions.weight @ (predictions.label == k))
         expected = float(predictions.weight @ proba)
-        return (
-            f"class {name} is observed {observed:.3g} of the time, where the mean prediction is "
-            f"{expected:.3g}"
-        )
+        seen, said = told_apart(observed, expected, 3)
+        return f"class {name} is observed {seen} of the time, where the mean prediction is {said}"
     kind = "too far" if sums[1, worst] < 0 else "not far enough"
     return f"probabilities of class {name} are spread {kind}"
 
@@ -99,7 +99,13 @@ def _worst_range(predictions: Predictions) -> str:
     observed = expected + gaps[worst] / cells.mass[worst]
     ends = [f"{end:.2g}" for end in (low, high)]
     where = f"of about {ends[0]}" if ends[0] == ends[1] else f"from {ends[0]} to {ends[1]}"
-    return (
-        f"gaps are largest for {what} {where}, where {expected:.2g} is predicted and "
-        f"{observed:.2g} observed"
-    )
+    said, seen = told_apart(expected, observed, 2)
+    return f"gaps are largest for {what} {where}, where {said} is predicted and {seen} observed"
+
+
+def told_apart(one: float, other: float, digits: int) -> list[str]:
+    """Two numbers with so many significant digits, or with more if they would look the same."""
+    texts = [f"{value:.{digits}g}" for value in (one, other)]
+    if texts[0] == texts[1] and digits < _MOST_DIGITS:
+        return told_apart(one, other, digits + 1)
+    return texts

@@ -26,6 +26,7 @@ from skcalib.metrics import (
 )
 from skcalib.recalibration import IsotonicRecalibrator
 from skcalib.report import calibration_report
+from skcalib.report._findings import told_apart
 from skcalib.report._gain import recalibration_gain
 from skcalib.report._numbers import run_test
 from skcalib.report._pictures import _names, pictures
@@ -169,6 +170,21 @@ def test_a_small_difference_is_called_small():
         after = advice(numbers, {}, predictions, ["x is y"], recalibrated=True)
         assert after.startswith("Still miscalibrated")
         assert "ecalibrate on data" not in after
+
+
+def test_numbers_that_differ_look_different():
+    assert told_apart(0.94123, 0.94467, 2) == ["0.941", "0.945"]
+    assert told_apart(0.2, 0.9, 2) == ["0.2", "0.9"]
+    assert told_apart(0.5, 0.503, 3) == ["0.5", "0.503"]
+    assert told_apart(0.25, 0.25, 2) == ["0.25", "0.25"]
+    rng = np.random.default_rng(0)
+    proba = np.full(40_000, 0.5)
+    report = calibration_report(rng.random(40_000) < 0.509, proba, random_state=0)
+    found = [
+        re.findall(r"where ([\d.]+) is predicted and ([\d.]+)", one) for one in report.findings
+    ]
+    (pair,) = [pairs[0] for pairs in found if pairs]
+    assert pair[0] != pair[1]
 
 
 def test_a_gain_that_is_not_clear_is_not_promised():
@@ -508,10 +524,10 @@ def test_page_is_self_contained_and_safe(tmp_path):
 
 def test_pictures_take_the_colours_of_the_page():
     label, proba = random_problem(np.random.default_rng(0), 100)
-    forecast = proba + 0.1, np.full(100, 0.1)
+    forecast = proba + 0.3, np.full(100, 1.0)
     with plt.style.context("dark_background"):
         html = calibration_report(label, proba, random_state=0).to_html()
-        html += calibration_report(proba, forecast, random_state=0).to_html()
+        html += calibration_report(label, forecast, random_state=0).to_html()
     pictures = re.findall(r"<svg.*?</svg>", html, re.DOTALL)
     assert len(pictures) == 3
     used = set()
