@@ -12,6 +12,7 @@ from ._inputs.arrays import listed
 from ._inputs.checks import check_predictions
 from ._inputs.constraints import IntegerInterval
 from ._inputs.labels import check_labels
+from ._numerics.softmax import row_blocks
 from ._sklearn import validate_params
 
 __all__ = ["class_groups", "top_k"]
@@ -105,13 +106,15 @@ def top_k(
     0.01
     """
     predictions = check_predictions(y_true, y_proba, labels=labels)
-    matrix, label = predictions.matrix, predictions.label
-    _check_largest(k, matrix.shape[1])
-    order = np.argsort(-matrix, axis=1, kind="stable")  # (n, K)
-    rank = np.argmax(order == label[:, None], axis=1)
-    ordered = np.take_along_axis(matrix, order, axis=1)
-    k = min(k, matrix.shape[1] - 1)
-    proba = np.column_stack([ordered[:, :k], ordered[:, k:].sum(axis=1)])
+    n, n_classes = len(predictions.label), len(predictions.classes)
+    _check_largest(k, n_classes)
+    k = min(k, n_classes - 1)
+    rank, proba = np.empty(n, dtype=np.intp), np.empty((n, k + 1))
+    for rows, block in _row_blocks(predictions):
+        order = np.argsort(-block, axis=1, kind="stable")
+        rank[rows] = np.argmax(order == predictions.label[rows, None], axis=1)
+        ordered = np.take_along_axis(block, order, axis=1)
+        proba[rows, :k], proba[rows, k] = ordered[:, :k], ordered[:, k:].sum(axis=1)
     return np.minimum(rank, k), proba
 
 
@@ -197,8 +200,18 @@ def class_groups(
     """
     predictions = check_predictions(y_true, y_proba, labels=labels)
     names, group_of = _check_partition(partition, predictions.classes)
-    proba = predictions.matrix @ (group_of[:, None] == np.arange(len(names)))  # (n, G)
+    is_of = (group_of[:, None] == np.arange(len(names))).astype(np.float64)  # (K, G)
+    proba = np.empty((len(predictions.label), len(names)))
+    for rows, block in _row_blocks(predictions):
+        proba[rows] = block @ is_of
     return names[group_of[predictions.label]], np.minimum(proba, 1)
+
+
+def _row_blocks(predictions):
+    """Slices of rows, and their probabilities of all classes in double precision, (b, K)."""
+    proba = predictions.matrix if predictions.is_binary else predictions.proba
+    for rows in row_blocks(*proba.shape):
+        yield rows, proba[rows].astype(np.float64, copy=False)
 
 
 def _check_largest(k, n_classes):

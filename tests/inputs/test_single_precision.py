@@ -10,6 +10,7 @@ from skcalib._inputs.checks import check_predictions
 from skcalib._numerics.median_distance import MOST_POINTS, median_distance
 from skcalib._numerics.proper import PROPER_LOSSES
 from skcalib._redraw import draw_labels
+from skcalib.lenses import class_groups, top_k
 from skcalib.metrics import (
     conditional_kernel_calibration_error,
     expected_calibration_error,
@@ -157,3 +158,15 @@ def test_logits_are_converted_in_blocks():
     # the logarithms of the probabilities, and these: two arrays in double precision
     assert most_memory(fitted.fit, logits, label) < 2.5 * expected.nbytes
     assert most_memory(probabilities_of_logits, logits) < 1.5 * expected.nbytes
+
+
+def test_lenses_look_at_blocks():
+    label, proba = problem(5000, 100)
+    groups = [list(range(50)), list(range(50, 100))]
+    for lens, options in (top_k, {"k": 3}), (class_groups, {"partition": groups}):
+        options["labels"] = np.arange(100)
+        seen, single = lens(label, proba, **options)
+        expected_seen, expected = lens(label, proba.astype(np.float64), **options)
+        np.testing.assert_array_equal(seen, expected_seen)
+        np.testing.assert_array_equal(single, expected)
+        assert most_memory(lens, label, proba, **options) < proba.nbytes
