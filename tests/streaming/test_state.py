@@ -335,7 +335,7 @@ def test_single_rows_do_not_pile_up():
     state = CalibrationState([0, 1])
     for _ in range(1000):
         state.update([1], [0.25])
-    assert len(pickle.dumps(state)) < 1e5
+    assert len(pickle.dumps(state)) < 4e4
     assert_array_equal(state.to_arrays()[2], [1000])
 
 
@@ -438,7 +438,7 @@ def test_stored_and_resumed(labels, tmp_path):
     n_classes = len(labels)
     code, proba = on_grid(90) if n_classes == 2 else classes_on_grid(90, n_classes)
     if n_classes == 2:
-        proba = np.abs(proba - 0.00003)  # off the grid
+        proba[:45] = np.abs(proba[:45] - 0.00003)  # off the grid
     label = np.array(labels)[code]
     weight = np.random.default_rng(0).random(90)
     by = np.array(["x", 1, None, True], dtype=object)[np.arange(90) % 4]
