@@ -132,7 +132,7 @@ def run(name_part, quick):
             if name_part not in name:
                 continue
             if quick:
-                n_classes, sizes = min(n_classes, 20), [n // 100 for n in sizes]
+                n_classes, sizes = min(n_classes, 20), [sizes[0] // 100]
             cpu = []
             for n in sizes:
                 *numbers, result = measured(name, n, n_classes, folder)
