@@ -19,12 +19,11 @@ from ._numerics.array_api import (
 # Numbers in the residuals of one batch of draws (32 MB).
 _BATCH = 2**22
 
-# Labels of one block of samples and all draws of a batch, of statistics that are sums over samples;
-# these need no more samples at once.
+# Statistics that are sums over samples take the labels of a block of samples for all draws of a
+# batch, which are at most this many. A batch has as many draws as if there were at most `_ENOUGH`
+# samples. Its sums may hold `_SUMS` times as many numbers as another batch does (128 MB).
 _BLOCK = 2**22
 _ENOUGH = 2**14
-
-# How many times as many numbers the sums of a batch may hold.
 _SUMS = 4
 
 # Uniform numbers that are drawn at once: they stay in the cache.
