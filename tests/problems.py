@@ -77,3 +77,22 @@ def small_case(seed):
 
 def two_columns(proba):
     return np.column_stack([1 - proba, proba])
+
+
+def on_grid(n, seed=0):
+    """Labels and predictions on the grid: many ties, 0 and 1, and rare events with two digits."""
+    rng = np.random.default_rng(seed)
+    proba = np.round(rng.beta(0.6, 0.9, n), 3)
+    proba[:6] = 0, 1, 0.5, 1.2e-7, 0.00034, 1 - 1.2e-7
+    return (rng.random(n) < proba**1.3).astype(int), proba
+
+
+def classes_on_grid(n, n_classes=4, seed=0):
+    """Labels and predictions (n, K) on the grid; half of them have few distinct values."""
+    rng = np.random.default_rng(seed)
+    proba = rng.multinomial(10_000, rng.dirichlet(np.ones(n_classes)), n) / 10_000
+    certain = np.eye(n_classes)[rng.integers(n_classes, size=n // 2)] * (1 - 0.1 * n_classes)
+    proba[: n // 2] = np.round(certain + 0.1, 1)  # ties
+    label = (proba.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
+    label[:n_classes] = range(n_classes)
+    return label, proba

@@ -1,6 +1,5 @@
 import json
 import pickle
-from datetime import date
 from functools import partial
 from inspect import signature
 from itertools import product
@@ -8,12 +7,11 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.stats import binom
+from problems import classes_on_grid, on_grid
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import brier_score_loss, log_loss
 
 from skcalib import metrics
-from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.streaming import CalibrationState
 from skcalib.streaming._evaluate import KNOWN
 
@@ -32,24 +30,6 @@ MEASURES = [
     ("squared_kernel_calibration_error", {"kernel": "rbf", "bandwidth": 0.5}),
     ("squared_kernel_calibration_error", {"kernel": "laplacian", "class_kernel": None}),
 ]
-
-
-def on_grid(n, seed=0):
-    """Labels and predictions on the grid: many ties, 0 and 1, and rare events with two digits."""
-    rng = np.random.default_rng(seed)
-    proba = np.round(rng.beta(0.6, 0.9, n), 3)
-    proba[:6] = 0, 1, 0.5, 1.2e-7, 0.00034, 1 - 1.2e-7
-    return (rng.random(n) < proba**1.3).astype(int), proba
-
-
-def classes_on_grid(n, n_classes=4, seed=0):
-    rng = np.random.default_rng(seed)
-    proba = rng.multinomial(10_000, rng.dirichlet(np.ones(n_classes)), n) / 10_000
-    certain = np.eye(n_classes)[rng.integers(n_classes, size=n // 2)] * (1 - 0.1 * n_classes)
-    proba[: n // 2] = np.round(certain + 0.1, 1)  # ties
-    label = (proba.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
-    label[:n_classes] = range(n_classes)
-    return label, proba
 
 
 def rows_of(state):
@@ -468,6 +448,19 @@ def test_an_empty_state_is_stored():
     assert CalibrationState.from_arrow(CalibrationState([0, 1]).to_arrow()).n_samples == 0
 
 
+def test_numbers_of_numpy_are_stored():
+    state = CalibrationState(decimals=np.int64(5), bandwidth=np.float32(0.5)).update(
+        [0, 1, 1], [0.1, 0.5, 0.9]
+    )
+    assert same(CalibrationState.from_arrow(state.to_arrow()), state)
+
+
+def test_metadata_are_json():
+    table = CalibrationState().update([0, 1, 1], [0.1, 0.5, 0.9]).to_arrow()
+    (value,) = table.schema.metadata.values()
+    assert json.loads(value)[0]["n_samples"] == 3
+
+
 # Counts
 
 
@@ -512,122 +505,6 @@ def test_counts_of_rounded_predictions_have_a_bound():
         assert state.evaluate("squared_kernel_calibration_error").bound == np.inf
 
 
-# The test
-
-
-def test_p_value_is_that_of_all_numbers_of_events():
-    """Every number of events at each prediction, with its binomial probability."""
-    point, size = np.array([0.2, 0.5, 0.9]), np.array([4, 3, 5])
-    events = np.array([2, 3, 3])
-
-    def rows(number):
-        label = np.concatenate(
-            [np.arange(n) < k for n, k in zip(size, number, strict=True)]
-        ).astype(int)
-        return label, np.repeat(point, size)
-
-    state = CalibrationState(labels=[0, 1]).update(*rows(events))
-    for statistic in ("smooth_calibration_error", "brier_score_loss"):
-
-        def value(number, statistic=statistic):
-            label, proba = rows(number)
-            if statistic == "brier_score_loss":
-                return np.mean((label - proba) ** 2 - proba * (1 - proba))
-            return metrics.smooth_calibration_error(label, proba, labels=[0, 1])
-
-        numbers = list(product(*(range(n + 1) for n in size)))
-        mass = np.array([np.prod(binom.pmf(number, size, point)) for number in numbers])
-        values = np.array([value(number) for number in numbers])
-        found = value(events)
-        p_value = mass[values >= found - 1e-12].sum()
-        if statistic == "brier_score_loss":  # two-sided: twice the smaller tail
-            p_value = min(1, 2 * min(p_value, mass[values <= found + 1e-12].sum()))
-        n = 1500
-        test = CalibrationTest(statistic, n_resamples=n, random_state=0).fit(state)
-        assert_allclose(test.statistic_, found, rtol=1e-12)
-        assert abs(test.p_value_ - p_value) < 5 * np.sqrt(p_value * (1 - p_value) / n) + 1 / n
-
-
-@pytest.mark.parametrize(
-    ("statistic", "metric_params"),
-    [
-        ("omnibus", None),
-        ("skce", None),
-        ("log_loss", None),
-        ("brier_score_loss", None),
-        ("smooth_calibration_error", None),
-        ("expected_calibration_error", {"debias": True, "norm": "l2"}),
-        ("kernel_calibration_error", None),
-        ("squared_kernel_calibration_error", {"bandwidth": 0.3}),
-    ],
-)
-def test_statistics_are_those_of_the_rows(statistic, metric_params):
-    label, proba = on_grid(400)
-    proba = np.clip(proba, 1e-7, 1 - 1e-7)
-    options = {"n_resamples": 19, "random_state": 0, "metric_params": metric_params}
-    state = CalibrationState([0, 1]).update(label, proba)
-    of_state = CalibrationTest(statistic, **options).fit(state)
-    of_rows = CalibrationTest(statistic, **options).fit(proba, label)
-    if statistic == "omnibus":
-        ours, theirs = of_state.component_statistics_, of_rows.component_statistics_
-        assert list(ours) == list(theirs)
-        assert_allclose(list(ours.values()), list(theirs.values()), rtol=1e-9)
-    else:
-        assert_allclose(of_state.statistic_, of_rows.statistic_, rtol=1e-9)
-    assert of_state.null_distribution_.shape == (19,)
-    assert_array_equal(of_state.classes_, [0, 1])
-
-
-@pytest.mark.parametrize("statistic", ["omnibus", "skce", "log_loss"])
-def test_draws_follow_the_law_of_drawn_labels(statistic):
-    """Means and standard deviations of draws of the state and of the rows, within 4.5 errors."""
-    _, proba = on_grid(150)
-    proba = np.round(np.clip(proba, 0.02, 0.98), 2)
-    label = (np.random.default_rng(3).random(150) < proba).astype(int)
-    n = 1500
-    state = CalibrationState([0, 1]).update(label, proba)
-    drawn = [
-        CalibrationTest(statistic, n_resamples=n, random_state=seed).fit(*data)
-        for seed, data in enumerate([(state,), (proba, label)])
-    ]
-    parts = [
-        list(test.component_null_distributions_.values())
-        if statistic == "omnibus"
-        else [test.null_distribution_]
-        for test in drawn
-    ]
-    for ours, theirs in zip(*parts, strict=True):
-        error = np.sqrt((ours.var() + theirs.var()) / n)
-        assert abs(ours.mean() - theirs.mean()) < 4.5 * error
-        assert abs(np.log(ours.std() / theirs.std())) < 0.15
-
-
-def test_the_size_is_the_level():
-    rng = np.random.default_rng(0)
-    proba = np.round(rng.random(60) * 0.98 + 0.01, 1)
-    rejected = 0
-    for seed in range(100):
-        state = CalibrationState([0, 1]).update(rng.random(60) < proba, proba)
-        test = CalibrationTest("skce", n_resamples=19, random_state=seed).fit(state)
-        rejected += test.p_value_ <= 0.1
-    assert abs(rejected - 10) < 4 * np.sqrt(100 * 0.1 * 0.9)
-
-
-def test_single_precision_is_on_the_grid():
-    label, proba = on_grid(100)
-    proba = np.round(proba, 2).astype(np.float32)
-    state = CalibrationState([0, 1]).update(label, proba)
-    assert 0 < CalibrationTest("skce", n_resamples=9, random_state=0).fit(state).p_value_ <= 1
-
-
-def test_equal_weights_are_tested():
-    label, proba = on_grid(100)
-    options = {"statistic": "skce", "n_resamples": 19, "random_state": 0}
-    plain = CalibrationTest(**options).fit(CalibrationState().update(label, proba))
-    tripled = CalibrationState().update(label, proba, np.full(100, 3.0))
-    assert_allclose(CalibrationTest(**options).fit(tripled).p_value_, plain.p_value_)
-
-
 def test_samples_of_a_state():
     label, proba = on_grid(80)
     state = CalibrationState().update(label, proba)
@@ -638,241 +515,3 @@ def test_samples_of_a_state():
     available = list(zip(label, proba, strict=True))
     assert len(few) == 30
     assert all(few.count(one) <= available.count(one) for one in few)
-
-
-# What is refused
-
-GOOD = {"y_true": [0, 1, 1], "y_proba": [0.1, 0.5, 0.9]}
-COUNTS = GOOD | {"count": [1, 1, 1]}
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"y_proba": [0.1, np.nan, 0.9]}, "y_proba must be finite; found nan"),
-        ({"y_proba": [0.1, 1.5, 0.9]}, r"y_proba must lie in \[0, 1\]; found 1.5"),
-        ({"y_true": [0, 1, 2]}, r"y_true must hold only the classes \[0, 1\]; found \[2\]"),
-        ({"y_true": ["a", "b", "b"]}, "must hold only the classes"),
-        ({"y_true": [0, 1]}, "must have the same length"),
-        ({"y_proba": np.full((3, 3), 1 / 3)}, "labels must name one class for each column"),
-        ({"y_true": [], "y_proba": [0.1]}, "at least one|same length"),
-        ({"sample_weight": [1, -1, 1]}, "sample_weight must not be negative"),
-        ({"sample_weight": [0, 0, 0]}, "sample_weight must have a positive"),
-        ({"sample_weight": [1, 1e140, 1]}, "sample_weight must lie between 1e-130 and 1e.130"),
-        ({"sample_weight": [1e-170] * 3}, "sample_weight must lie between.*found 1e-170"),
-        ({"by": ["a"] * 3}, "by must be given in all updates or in none"),
-    ],
-)
-def test_refused_updates_change_nothing(change, message):
-    state = CalibrationState().update(**GOOD)
-    before = pickle.dumps(state)
-    with pytest.raises(ValueError, match=message):
-        state.update(**GOOD | change)
-    assert pickle.dumps(state) == before
-
-
-def test_empty_batches_change_nothing():
-    state = CalibrationState().update([], []).update(np.empty(0, int), np.empty(0), [])
-    assert (state.n_samples, state.classes) == (0, None)
-    state.update(**GOOD)
-    before = pickle.dumps(state)
-    assert state.update([], [], by=[]) is state
-    assert pickle.dumps(state) == before
-    assert CalibrationState.from_counts([], [], []).n_samples == 0
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"count": [1, -1, 1]}, "count must hold the number of samples"),
-        ({"count": [1, 0.5, 1]}, "count must hold the number of samples"),
-        ({"count": [1, np.inf, 1]}, "count must hold the number of samples"),
-        ({"count": [0, 0, 0]}, "count must hold the number of samples"),
-        ({"count": ["a", "b", "c"]}, "count must hold the number of samples"),
-        ({"count": [2**53, 1, 1]}, "count must have a sum below"),
-        ({"count": [1, 1]}, "must have the same length"),
-        ({"weight": [1, 1, 1]}, "found weight without squared_weight"),
-        ({"squared_weight": [1, 1, 1]}, "found squared_weight without weight"),
-        ({"weight": ["a"] * 3, "squared_weight": [1] * 3}, "weight must hold one number"),
-        ({"weight": [1, 1, 1], "squared_weight": [1]}, "must have the same length"),
-        ({"weight": [1, 1, 1], "squared_weight": [1, 1, 2]}, "squared_weight must be the sum"),
-        ({"weight": [1, 1, 0], "squared_weight": [1, 1, 0]}, "must be positive and finite"),
-        ({"weight": [1e140] * 3, "squared_weight": [1e280] * 3}, "weight must lie between"),
-        ({"resolution": -0.1}, "resolution must be a number"),
-        ({"resolution": np.nan}, "resolution must be a number"),
-        ({"resolution": "1e-4"}, "resolution must be a number"),
-    ],
-)
-def test_refused_counts(change, message):
-    with pytest.raises(ValueError, match=message):
-        CalibrationState.from_counts(**COUNTS | change)
-
-
-@pytest.mark.parametrize(
-    ("other", "message"),
-    [
-        (CalibrationState(decimals=5), "the same decimals; found 4 and 5"),
-        (CalibrationState(random_state=1), "the same random_state"),
-        (CalibrationState([3, 4]), r"the same classes; found \[0, 1\] and \[3, 4\]"),
-        (CalibrationState().update([2, 3], [0.1, 0.2]), "the same classes"),
-        (CalibrationState().update([0, 1], [0.1, 0.2], by=["a", "b"]), "both have subgroups"),
-    ],
-)
-def test_refused_merges_change_nothing(other, message):
-    state = CalibrationState().update(**GOOD)
-    before = pickle.dumps(state)
-    with pytest.raises(ValueError, match=message):
-        state.merge(other)
-    assert pickle.dumps(state) == before
-    with pytest.raises(TypeError, match="other must be a CalibrationState"):
-        state.merge(GOOD)
-
-
-def test_refused_tables():
-    state = CalibrationState().update(**GOOD)
-    table = state.to_arrow()
-    place = table.column_names.index("probability")
-    moved = table.set_column(place, "probability", pyarrow.array([0.1, 0.5, 0.123456]))
-    for wrong, message in [
-        (table.slice(1), "which count 3 samples of the problem 'binary'; found 2"),
-        (pyarrow.concat_tables([table, table]), "merge states that were read, not their tables"),
-        (moved, "table must hold the rows"),
-        (table.drop_columns(["count"]), r"found none called \['count'\]"),
-        (table.replace_schema_metadata(), "whose schema has metadata; found Table without it"),
-        (None, "found NoneType"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            CalibrationState.from_arrow(wrong)
-
-
-@pytest.mark.parametrize(
-    ("state", "options", "message"),
-    [
-        (CalibrationState().update([0, 1], [0.12345, 0.3]), {}, "on its grid.*numpy.round"),
-        (CalibrationState().update([0, 1], [1.004e-5, 0.3]), {}, "on its grid.*up to 4e-08"),
-        (CalibrationState().update([0, 1], [1e-30, 0.3]), {}, "on its grid.*up to 1e-13"),
-        (CalibrationState().update([0, 1], [0.1, 0.3], [1, 2]), {}, "need equal weights"),
-        (
-            CalibrationState()
-            .update(**GOOD)
-            .merge(CalibrationState().update(**GOOD, sample_weight=[2, 2, 2])),
-            {},
-            "found weights from 1 to 2",
-        ),
-        (
-            CalibrationState.from_counts(
-                **GOOD, count=[2] * 3, weight=[3] * 3, squared_weight=[5] * 3
-            ),
-            {},
-            "need equal weights",
-        ),
-        (
-            CalibrationState().update(*classes_on_grid(20), np.arange(1, 21)).confidence(),
-            {},
-            "need equal weights",
-        ),
-        (CalibrationState().update(*classes_on_grid(20)), {}, "two classes"),
-        (CalibrationState(), {}, "must hold samples"),
-        (CalibrationState().update(**GOOD), {"y": [0, 1, 1]}, "y must be None"),
-        (CalibrationState().update(**GOOD), {"sample_weight": [1, 1, 1]}, "sample_weight must be"),
-        (CalibrationState().update(**GOOD), {"groups": [1, 1, 2]}, "groups must be None"),
-    ],
-)
-def test_refused_tests(state, options, message):
-    with pytest.raises(ValueError, match=message):
-        CalibrationTest(n_resamples=9).fit(state, **options)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"method": "asymptotic"},
-        {"statistic": "skce", "estimator": "linear"},
-        {"statistic": "skce", "kernel": "rbf"},
-        {"statistic": lambda y_true, y_proba: 0.0},
-        {"statistic": "quantile_calibration_error"},
-        {"statistic": "squared_kernel_calibration_error", "estimator": "block"},
-        {
-            "statistic": "expected_calibration_error",
-            "metric_params": {"strategy": "median-variance"},
-        },
-    ],
-)
-def test_statistics_that_need_rows_are_refused(options):
-    with pytest.raises(ValueError, match=r"CalibrationState|statistic"):
-        CalibrationTest(n_resamples=9, **options).fit(CalibrationState().update(**GOOD))
-
-
-@pytest.mark.parametrize(
-    ("metric", "params", "message"),
-    [
-        ("bogus", {}, "metric must be one of"),
-        ("calibration_slope", {}, "metric must be one of"),
-        ("smooth_calibration_error", {"sample_weight": [1]}, "which the state holds"),
-        ("smooth_calibration_error", {"labels": [1, 0]}, "which the state holds"),
-        ("squared_kernel_calibration_error", {"estimator": "linear"}, "samples have no order"),
-        ("expected_calibration_error", {"strategy": "median-variance"}, "strategy must be"),
-    ],
-)
-def test_refused_measures(metric, params, message):
-    state = CalibrationState().update(**GOOD)
-    with pytest.raises(ValueError, match=message):
-        state.evaluate(metric, **params)
-    if params:  # fixed beforehand
-        with pytest.raises(ValueError, match=message):
-            state.evaluate(partial(getattr(metrics, metric), **params))
-
-
-def test_refused_measures_of_several_classes():
-    state = CalibrationState().update(*classes_on_grid(20))
-    for params, message in [
-        ({"estimator": "block"}, "samples have no order"),
-        ({"bandwidth": 0.3}, "is that of the random features whose sums"),
-        ({"kernel": "rbf"}, "is that of the random features whose sums"),
-        ({"class_kernel": np.eye(4).tolist()}, "is that of the random features whose sums"),
-        ({"method": "exact"}, "is that of the random features whose sums"),
-        ({"random_state": 1}, "is that of the random features whose sums"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            state.evaluate("squared_kernel_calibration_error", **params)
-        fixed = partial(metrics.squared_kernel_calibration_error, **params)
-        with pytest.raises(ValueError, match=message):
-            state.evaluate(fixed)
-    for name in ("expected_calibration_error", "smooth_calibration_error"):
-        with pytest.raises(ValueError, match=f"needs the samples themselves for {name}"):
-            state.evaluate(name, multi_class="canonical")
-    with pytest.raises(ValueError, match="more than two classes"):
-        CalibrationState().update(**GOOD).confidence()
-
-
-@pytest.mark.parametrize(
-    ("weight", "message"), [([1, 0], "at least 2 samples"), ([1, 1e-12], "almost all weight")]
-)
-def test_pairs_of_several_classes_are_needed(weight, message):
-    state = CalibrationState([0, 1, 2]).update([1, 2], [[0.2, 0.5, 0.3]] * 2, weight)
-    with pytest.raises(ValueError, match=message):
-        state.evaluate("squared_kernel_calibration_error")
-    state.evaluate("squared_kernel_calibration_error", estimator="biased")
-
-
-@pytest.mark.parametrize("n_samples", [0, -1, 2.0, "all"])
-def test_refused_sizes_of_samples(n_samples):
-    with pytest.raises(ValueError, match="of CalibrationState"):
-        CalibrationState().update(**GOOD).sample(n_samples)
-
-
-def test_labels_that_tables_cannot_hold_are_refused():
-    state = CalibrationState().update(**GOOD, by=[date(2026, 1, 1)] * 3)
-    with pytest.raises(ValueError, match=r"Labels of classes and subgroups.*found datetime.date"):
-        state.to_arrow()
-
-
-def test_numbers_of_numpy_are_stored():
-    state = CalibrationState(decimals=np.int64(5), bandwidth=np.float32(0.5)).update(**GOOD)
-    assert same(CalibrationState.from_arrow(state.to_arrow()), state)
-
-
-def test_metadata_are_json():
-    table = CalibrationState().update(**GOOD).to_arrow()
-    (value,) = table.schema.metadata.values()
-    assert json.loads(value)[0]["n_samples"] == 3

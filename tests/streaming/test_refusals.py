@@ -1,0 +1,237 @@
+import pickle
+from datetime import date
+from functools import partial
+
+import numpy as np
+import pytest
+from problems import classes_on_grid
+
+from skcalib import metrics
+from skcalib.hypothesis_tests import CalibrationTest
+from skcalib.streaming import CalibrationState
+
+pyarrow = pytest.importorskip("pyarrow")
+
+GOOD = {"y_true": [0, 1, 1], "y_proba": [0.1, 0.5, 0.9]}
+COUNTS = GOOD | {"count": [1, 1, 1]}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y_proba": [0.1, np.nan, 0.9]}, "y_proba must be finite; found nan"),
+        ({"y_proba": [0.1, 1.5, 0.9]}, r"y_proba must lie in \[0, 1\]; found 1.5"),
+        ({"y_true": [0, 1, 2]}, r"y_true must hold only the classes \[0, 1\]; found \[2\]"),
+        ({"y_true": ["a", "b", "b"]}, "must hold only the classes"),
+        ({"y_true": [0, 1]}, "must have the same length"),
+        ({"y_proba": np.full((3, 3), 1 / 3)}, "labels must name one class for each column"),
+        ({"y_true": [], "y_proba": [0.1]}, "at least one|same length"),
+        ({"sample_weight": [1, -1, 1]}, "sample_weight must not be negative"),
+        ({"sample_weight": [0, 0, 0]}, "sample_weight must have a positive"),
+        ({"sample_weight": [1, 1e140, 1]}, "sample_weight must lie between 1e-130 and 1e.130"),
+        ({"sample_weight": [1e-170] * 3}, "sample_weight must lie between.*found 1e-170"),
+        ({"by": ["a"] * 3}, "by must be given in all updates or in none"),
+    ],
+)
+def test_refused_updates_change_nothing(change, message):
+    state = CalibrationState().update(**GOOD)
+    before = pickle.dumps(state)
+    with pytest.raises(ValueError, match=message):
+        state.update(**GOOD | change)
+    assert pickle.dumps(state) == before
+
+
+def test_empty_batches_change_nothing():
+    state = CalibrationState().update([], []).update(np.empty(0, int), np.empty(0), [])
+    assert (state.n_samples, state.classes) == (0, None)
+    state.update(**GOOD)
+    before = pickle.dumps(state)
+    assert state.update([], [], by=[]) is state
+    assert pickle.dumps(state) == before
+    assert CalibrationState.from_counts([], [], []).n_samples == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"count": [1, -1, 1]}, "count must hold the number of samples"),
+        ({"count": [1, 0.5, 1]}, "count must hold the number of samples"),
+        ({"count": [1, np.inf, 1]}, "count must hold the number of samples"),
+        ({"count": [0, 0, 0]}, "count must hold the number of samples"),
+        ({"count": ["a", "b", "c"]}, "count must hold the number of samples"),
+        ({"count": [2**53, 1, 1]}, "count must have a sum below"),
+        ({"count": [1, 1]}, "must have the same length"),
+        ({"weight": [1, 1, 1]}, "found weight without squared_weight"),
+        ({"squared_weight": [1, 1, 1]}, "found squared_weight without weight"),
+        ({"weight": ["a"] * 3, "squared_weight": [1] * 3}, "weight must hold one number"),
+        ({"weight": [1, 1, 1], "squared_weight": [1]}, "must have the same length"),
+        ({"weight": [1, 1, 1], "squared_weight": [1, 1, 2]}, "squared_weight must be the sum"),
+        ({"weight": [1, 1, 0], "squared_weight": [1, 1, 0]}, "must be positive and finite"),
+        ({"weight": [1e140] * 3, "squared_weight": [1e280] * 3}, "weight must lie between"),
+        ({"resolution": -0.1}, "resolution must be a number"),
+        ({"resolution": np.nan}, "resolution must be a number"),
+        ({"resolution": "1e-4"}, "resolution must be a number"),
+    ],
+)
+def test_refused_counts(change, message):
+    with pytest.raises(ValueError, match=message):
+        CalibrationState.from_counts(**COUNTS | change)
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (CalibrationState(decimals=5), "the same decimals; found 4 and 5"),
+        (CalibrationState(random_state=1), "the same random_state"),
+        (CalibrationState([3, 4]), r"the same classes; found \[0, 1\] and \[3, 4\]"),
+        (CalibrationState().update([2, 3], [0.1, 0.2]), "the same classes"),
+        (CalibrationState().update([0, 1], [0.1, 0.2], by=["a", "b"]), "both have subgroups"),
+    ],
+)
+def test_refused_merges_change_nothing(other, message):
+    state = CalibrationState().update(**GOOD)
+    before = pickle.dumps(state)
+    with pytest.raises(ValueError, match=message):
+        state.merge(other)
+    assert pickle.dumps(state) == before
+    with pytest.raises(TypeError, match="other must be a CalibrationState"):
+        state.merge(GOOD)
+
+
+def test_refused_tables():
+    state = CalibrationState().update(**GOOD)
+    table = state.to_arrow()
+    place = table.column_names.index("probability")
+    moved = table.set_column(place, "probability", pyarrow.array([0.1, 0.5, 0.123456]))
+    for wrong, message in [
+        (table.slice(1), "which count 3 samples of the problem 'binary'; found 2"),
+        (pyarrow.concat_tables([table, table]), "merge states that were read, not their tables"),
+        (moved, "table must hold the rows"),
+        (table.drop_columns(["count"]), r"found none called \['count'\]"),
+        (table.replace_schema_metadata(), "whose schema has metadata; found Table without it"),
+        (None, "found NoneType"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            CalibrationState.from_arrow(wrong)
+
+
+@pytest.mark.parametrize(
+    ("state", "options", "message"),
+    [
+        (CalibrationState().update([0, 1], [0.12345, 0.3]), {}, "on its grid.*numpy.round"),
+        (CalibrationState().update([0, 1], [1.004e-5, 0.3]), {}, "on its grid.*up to 4e-08"),
+        (CalibrationState().update([0, 1], [1e-30, 0.3]), {}, "on its grid.*up to 1e-13"),
+        (CalibrationState().update([0, 1], [0.1, 0.3], [1, 2]), {}, "need equal weights"),
+        (
+            CalibrationState()
+            .update(**GOOD)
+            .merge(CalibrationState().update(**GOOD, sample_weight=[2, 2, 2])),
+            {},
+            "found weights from 1 to 2",
+        ),
+        (
+            CalibrationState.from_counts(
+                **GOOD, count=[2] * 3, weight=[3] * 3, squared_weight=[5] * 3
+            ),
+            {},
+            "need equal weights",
+        ),
+        (
+            CalibrationState().update(*classes_on_grid(20), np.arange(1, 21)).confidence(),
+            {},
+            "need equal weights",
+        ),
+        (CalibrationState().update(*classes_on_grid(20)), {}, "two classes"),
+        (CalibrationState(), {}, "must hold samples"),
+        (CalibrationState().update(**GOOD), {"y": [0, 1, 1]}, "y must be None"),
+        (CalibrationState().update(**GOOD), {"sample_weight": [1, 1, 1]}, "sample_weight must be"),
+        (CalibrationState().update(**GOOD), {"groups": [1, 1, 2]}, "groups must be None"),
+    ],
+)
+def test_refused_tests(state, options, message):
+    with pytest.raises(ValueError, match=message):
+        CalibrationTest(n_resamples=9).fit(state, **options)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "asymptotic"},
+        {"statistic": "skce", "estimator": "linear"},
+        {"statistic": "skce", "kernel": "rbf"},
+        {"statistic": lambda y_true, y_proba: 0.0},
+        {"statistic": "quantile_calibration_error"},
+        {"statistic": "squared_kernel_calibration_error", "estimator": "block"},
+        {
+            "statistic": "expected_calibration_error",
+            "metric_params": {"strategy": "median-variance"},
+        },
+    ],
+)
+def test_statistics_that_need_rows_are_refused(options):
+    with pytest.raises(ValueError, match=r"CalibrationState|statistic"):
+        CalibrationTest(n_resamples=9, **options).fit(CalibrationState().update(**GOOD))
+
+
+@pytest.mark.parametrize(
+    ("metric", "params", "message"),
+    [
+        ("bogus", {}, "metric must be one of"),
+        ("calibration_slope", {}, "metric must be one of"),
+        ("smooth_calibration_error", {"sample_weight": [1]}, "which the state holds"),
+        ("smooth_calibration_error", {"labels": [1, 0]}, "which the state holds"),
+        ("squared_kernel_calibration_error", {"estimator": "linear"}, "samples have no order"),
+        ("expected_calibration_error", {"strategy": "median-variance"}, "strategy must be"),
+    ],
+)
+def test_refused_measures(metric, params, message):
+    state = CalibrationState().update(**GOOD)
+    with pytest.raises(ValueError, match=message):
+        state.evaluate(metric, **params)
+    if params:  # fixed beforehand
+        with pytest.raises(ValueError, match=message):
+            state.evaluate(partial(getattr(metrics, metric), **params))
+
+
+def test_refused_measures_of_several_classes():
+    state = CalibrationState().update(*classes_on_grid(20))
+    for params, message in [
+        ({"estimator": "block"}, "samples have no order"),
+        ({"bandwidth": 0.3}, "is that of the random features whose sums"),
+        ({"kernel": "rbf"}, "is that of the random features whose sums"),
+        ({"class_kernel": np.eye(4).tolist()}, "is that of the random features whose sums"),
+        ({"method": "exact"}, "is that of the random features whose sums"),
+        ({"random_state": 1}, "is that of the random features whose sums"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            state.evaluate("squared_kernel_calibration_error", **params)
+        fixed = partial(metrics.squared_kernel_calibration_error, **params)
+        with pytest.raises(ValueError, match=message):
+            state.evaluate(fixed)
+    for name in ("expected_calibration_error", "smooth_calibration_error"):
+        with pytest.raises(ValueError, match=f"needs the samples themselves for {name}"):
+            state.evaluate(name, multi_class="canonical")
+    with pytest.raises(ValueError, match="more than two classes"):
+        CalibrationState().update(**GOOD).confidence()
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"), [([1, 0], "at least 2 samples"), ([1, 1e-12], "almost all weight")]
+)
+def test_pairs_of_several_classes_are_needed(weight, message):
+    state = CalibrationState([0, 1, 2]).update([1, 2], [[0.2, 0.5, 0.3]] * 2, weight)
+    with pytest.raises(ValueError, match=message):
+        state.evaluate("squared_kernel_calibration_error")
+    state.evaluate("squared_kernel_calibration_error", estimator="biased")
+
+
+@pytest.mark.parametrize("n_samples", [0, -1, 2.0, "all"])
+def test_refused_sizes_of_samples(n_samples):
+    with pytest.raises(ValueError, match="of CalibrationState"):
+        CalibrationState().update(**GOOD).sample(n_samples)
+
+
+def test_labels_that_tables_cannot_hold_are_refused():
+    state = CalibrationState().update(**GOOD, by=[date(2026, 1, 1)] * 3)
+    with pytest.raises(ValueError, match=r"Labels of classes and subgroups.*found datetime.date"):
+        state.to_arrow()
