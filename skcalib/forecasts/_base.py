@@ -413,7 +413,8 @@ class Forecast(ABC):
         """
         check_count(n_nodes, "n_nodes")
         level, weight = quantile_nodes(n_nodes)
-        location = self.quantiles(level)
+        # not `quantiles`, which may be those of ranks, and infinite
+        location = self._ppf(np.broadcast_to(level, (len(self), len(level))))
         return Components(
             location, np.zeros_like(location), np.broadcast_to(weight, location.shape)
         )

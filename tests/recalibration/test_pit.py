@@ -18,6 +18,7 @@ from skcalib.forecasts import (
 )
 from skcalib.forecasts._concatenate import concatenate
 from skcalib.forecasts._derived import at_log_odds, log_odds_at
+from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.recalibration import LocationScaleRecalibrator, PITRecalibrator
 
 rng = np.random.default_rng(0)
@@ -79,6 +80,19 @@ def test_levels_without_a_rank_are_infinite():
     low, high = fitted.interval(0.81)
     assert (low[0], high[0]) == (-np.inf, np.inf)
     assert np.isfinite(fitted.interval(0.8)).all()
+
+
+def test_few_ranks_leave_a_finite_distribution_to_test():
+    rng = np.random.default_rng(0)
+    mean = rng.normal(size=120)
+    y, forecast = mean + rng.normal(size=120), GaussianForecast(mean, 1.0)
+    new = PITRecalibrator().fit(forecast[:60], y[:60]).transform(forecast[60:])
+    assert np.isinf(new.quantiles([0.999])).all()
+    location, _, weight = new.components()
+    assert np.isfinite(location).all()
+    np.testing.assert_allclose(np.sum(weight * location, axis=1), new.mean(), atol=0.02)
+    test = CalibrationTest(n_resamples=99, random_state=0).fit(new, y[60:])
+    assert test.p_value_ > 0.01
 
 
 def test_by_hand():
