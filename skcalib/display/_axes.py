@@ -25,9 +25,15 @@ _NARROW, _LOW, _LETTERS_IN_INCH, _LETTERS = 3.1, 2.0, 13, 20
 
 
 def axes_of(ax: Any, figsize: tuple[float, float]) -> Any:
-    """The axes to draw on: those given, or those of a new figure."""
+    """The axes to draw on: those given, perhaps as an array of one, or those of a new figure."""
     if ax is not None:
-        return ax
+        axes = np.array(ax, dtype=object).ravel()
+        if len(axes) != 1:
+            raise ValueError(
+                f"ax must be a single one, as there is one panel; found {len(axes)}. Pass one of "
+                "them."
+            )
+        return axes[0]
     import matplotlib.pyplot as plt
 
     return plt.subplots(figsize=figsize, layout="constrained")[1]

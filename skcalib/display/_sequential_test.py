@@ -1,5 +1,6 @@
 """The evidence of a sequential test against time."""
 
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -189,7 +190,7 @@ def check_has_history(test: Any) -> None:
 
 def check_alpha(alpha: float) -> None:
     """A level is a probability between 0 and 1."""
-    if not 0 < alpha < 1:
+    if not isinstance(alpha, Real) or not 0 < alpha < 1:
         raise ValueError(
             f"alpha must lie between 0 and 1, as a level does; found {alpha!r}. Usual is 0.05."
         )

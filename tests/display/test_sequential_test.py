@@ -1,10 +1,14 @@
 """The evidence of a sequential test against time."""
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 
 from skcalib.display import SequentialTestDisplay
 from skcalib.hypothesis_tests import CalibrationTest, SequentialCalibrationTest
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
 
 
 @pytest.fixture
@@ -47,7 +51,16 @@ def test_refuses_what_has_no_history(test):
     fitted = CalibrationTest(n_resamples=9).fit([0.2, 0.7], [0, 1])
     with pytest.raises(ValueError, match="test must be a SequentialCalibrationTest"):
         SequentialTestDisplay.from_test(fitted)
-    with pytest.raises(ValueError, match="alpha must lie between 0 and 1"):
-        SequentialTestDisplay.from_test(test, alpha=5)
+    for alpha in (5, "0.05", np.nan):
+        with pytest.raises(ValueError, match="alpha must lie between 0 and 1"):
+            SequentialTestDisplay.from_test(test, alpha=alpha)
     with pytest.raises(TypeError, match="unknown option 'colour'"):
         SequentialTestDisplay.from_test(test, colour="red")
+
+
+def test_axes_may_come_as_an_array_of_one(test):
+    axes = plt.subplots(1, 2, squeeze=False)[1]
+    assert SequentialTestDisplay.from_test(test, ax=axes[:, :1]).ax_ is axes[0, 0]
+    with pytest.raises(ValueError, match=r"ax must be a single one.*found 2"):
+        SequentialTestDisplay.from_test(test, ax=axes)
+    plt.close("all")
