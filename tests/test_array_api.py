@@ -12,6 +12,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.utils.fixes import parse_version
 
+from skcalib._inputs.checks import check_predictions
+from skcalib._inputs.probabilities import check_probabilities
 from skcalib._numerics.array_api import to_numpy
 from skcalib._redraw import draw_labels
 from skcalib.hypothesis_tests import CalibrationTest
@@ -47,9 +49,9 @@ def devices():
         import torch
 
         names += ["torch"] + ["cuda"] * torch.cuda.is_available()
-    if find_spec("array_api_strict"):
-        names += ["array_api_strict"]
     cases = [(name, dtype) for name in names for dtype in TOLERANCE]
+    if find_spec("array_api_strict"):
+        cases += [("array_api_strict", "float64")]
     return cases or [pytest.param(("none", "none"), marks=pytest.mark.skip("no package"))]
 
 
@@ -256,9 +258,27 @@ def test_rows_that_miss_one_are_divided(package):
         with pytest.raises(ValueError, match="sum to 1"):
             TemperatureRecalibrator().fit(package(X), y)
         return
+    result = to_numpy(check_probabilities(package(X), in_place=True))
+    np.testing.assert_allclose(result, check_probabilities(X), rtol=0, atol=1e-7)
+
+
+def test_tiny_probabilities_are_not_zero(package):
+    """1 − p is 1 in single precision; what takes the place of zeros must not depend on that."""
+    X = np.array([1e-10, 0.25, 0.5, 0.75], dtype=package.dtype)
+    y = np.array([0, 0, 1, 1])
     expected = TemperatureRecalibrator().fit(X, y)
     fitted = TemperatureRecalibrator().fit(package(X), y)
-    assert fitted.temperature_ == pytest.approx(expected.temperature_, rel=1e-5)
+    assert fitted.smallest_probability_ == expected.smallest_probability_ < 1e-15
+
+
+@pytest.mark.parametrize("recalibrator", RECALIBRATORS)
+def test_blocks_of_rows(recalibrator, package, monkeypatch):
+    monkeypatch.setattr("skcalib._numerics.softmax._BLOCK_ON_DEVICE", 64)
+    logits, y = problem(100, 3)
+    X = same_precision(softmax(logits), package)
+    expected = recalibrator().fit(X, y).predict_proba(X)
+    result = recalibrator().fit(package(X), y).predict_proba(package(X))
+    np.testing.assert_allclose(to_numpy(result), expected, rtol=0, atol=package.tolerance)
 
 
 def test_half_precision(package):
@@ -352,11 +372,18 @@ def test_parameters_may_be_numbers_of_numpy(package):
         assert_same(conditional_kernel_calibration_error, package, y, proba, **options)
 
 
-def test_tiles(package, monkeypatch):
-    """The sum over tiles is that over all pairs."""
+@pytest.mark.parametrize("method", ["exact", "fourier"])
+def test_tiles(method, package, monkeypatch):
+    """The sum over tiles is that over all pairs; draws are taken in parts."""
     monkeypatch.setattr("skcalib._kernels.gram._TILE_ON_DEVICE", 16)
+    monkeypatch.setattr("skcalib._kernels.fourier_error._SUMS_ON_DEVICE", 1)
+    monkeypatch.setattr("skcalib._kernels.fourier_error._BLOCK", 16)
     y, proba, weight = multiclass(package, n=50)
-    assert_same(squared_kernel_calibration_error, package, y, proba, weight, largest=2.0)
+    options = {"method": method, "random_state": 0}
+    assert_same(squared_kernel_calibration_error, package, y, proba, weight, largest=2.0, **options)
+    test = CalibrationTest("skce", metric_params={"method": method}, n_resamples=9, random_state=0)
+    expected = clone(test).fit(proba, y)
+    assert test.fit(package(proba), y).p_value_ == expected.p_value_
 
 
 @pytest.mark.parametrize("multi_class", ["confidence", "top-label", "classwise"])
@@ -430,6 +457,7 @@ TEST_OPTIONS = [
 def test_calibration_test_draws_the_same_labels(options, package):
     y, proba, weight = multiclass(package, n=80)
     proba[:20] = proba[20:40]  # ties, which other columns and weights break
+    proba[40:60] = proba[20:40, ::-1]
     test = CalibrationTest("skce", n_resamples=19, random_state=0, **options)
     expected = clone(test).fit(proba, y, weight)
     test.fit(package(proba), package(y), package(weight))
@@ -487,7 +515,8 @@ class OfTensors(ClassifierMixin, BaseEstimator):
 def test_classifiers_convert(package):
     y, proba, _ = multiclass(package, n=60, n_classes=3)
     for ensemble in (True, False):
-        fitted = RecalibratedClassifier(OfTensors(package), ensemble=ensemble, cv=3).fit(proba, y)
+        classifier = OfTensors(package), TemperatureRecalibrator()
+        fitted = RecalibratedClassifier(*classifier, ensemble=ensemble, cv=3).fit(proba, y)
         assert isinstance(fitted.predict_proba(proba), np.ndarray)
 
 
@@ -500,3 +529,26 @@ def test_the_code_of_the_guide_runs(package):
     exec(block.replace('"method": "fourier"}', '"method": "fourier"}, n_resamples=9'), names)
     assert type(names["proba"]) is type(names["logits"])
     assert names["test"].p_value_ >= 0.1
+
+
+class Ones:
+    """A generator of the largest number below 1."""
+
+    def random(self, shape):
+        return np.full(shape, 1 - 2.0**-53)
+
+
+def test_impossible_classes_are_never_drawn(package):
+    """Rows may sum to a little less than 1."""
+    proba = np.array([[0.5, 0.5 - 5e-6, 0.0], [0.5 - 5e-6, 0.0, 0.5]])
+    for values in (proba, package(proba)):
+        np.testing.assert_array_equal(to_numpy(draw_labels(values, 2, Ones())), [[1, 2]] * 2)
+
+
+def test_rows_are_taken(package):
+    proba = np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]])
+    predictions = check_predictions([0, 1, 2], package(proba), in_place=True)
+    some = predictions.take(package(np.array([2, 0]))).on_host()
+    np.testing.assert_array_equal(some.proba, proba[[2, 0]])
+    np.testing.assert_array_equal(some.label, [2, 0])
+    np.testing.assert_allclose(some.weight, [0.5, 0.5])
