@@ -18,8 +18,14 @@ _LARGEST_WEIGHT, _SMALLEST_WEIGHT = 1e130, 1e-130
 
 
 def are_empty(*values: Any) -> bool:
-    """Whether a batch holds nothing; arguments that are None do not count."""
-    return all(hasattr(one, "__len__") and len(one) == 0 for one in values if one is not None)
+    """Whether a batch holds nothing."""
+    return all(map(_is_empty, values))
+
+
+def _is_empty(values: Any) -> bool:
+    if hasattr(values, "shape"):
+        return values.shape[:1] == (0,)
+    return hasattr(values, "__len__") and len(values) == 0
 
 
 def check_counts(count: Any, n: int) -> np.ndarray:

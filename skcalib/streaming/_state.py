@@ -202,7 +202,7 @@ class CalibrationState:
         self : object
             The state.
         """
-        if are_empty(y_true, y_proba, sample_weight):
+        if are_empty(y_true, y_proba, () if sample_weight is None else sample_weight):
             return self
         predictions = self._checked(y_true, y_proba, sample_weight)
         n = num_samples(y_true)

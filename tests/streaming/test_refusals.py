@@ -26,6 +26,8 @@ COUNTS = GOOD | {"count": [1, 1, 1]}
         ({"y_true": [0, 1]}, "must have the same length"),
         ({"y_proba": np.full((3, 3), 1 / 3)}, "labels must name one class for each column"),
         ({"y_true": [], "y_proba": [0.1]}, "at least one|same length"),
+        ({"y_true": None, "y_proba": None}, "must hold one class label for each row"),
+        ({"y_true": np.array(1), "y_proba": np.array(0.1)}, "must be a list or an array"),
         ({"sample_weight": [1, -1, 1]}, "sample_weight must not be negative"),
         ({"sample_weight": [0, 0, 0]}, "sample_weight must have a positive"),
         ({"sample_weight": [1, 1e140, 1]}, "sample_weight must lie between 1e-130 and 1e.130"),
