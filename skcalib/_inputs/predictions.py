@@ -123,9 +123,15 @@ class Predictions:
         return self.classes[outcome], self.proba if proba is None else proba
 
     def shown(self, *, as_matrix: bool, as_simplex: bool) -> tuple[np.ndarray]:
-        """The probabilities for `arguments`, in one column or several, that none may change."""
-        rows = "simplex" if as_simplex else "matrix"
-        proba = getattr(self, rows if as_matrix else "doubles").view()
+        """The probabilities for `arguments`, in one column or several, that none may change.
+
+        Rows that sum to 1 in double precision are for functions that are not ours.
+        """
+        if as_simplex:
+            proba = self.simplex if as_matrix else self.doubles
+        else:
+            proba = self.matrix if as_matrix and self.is_binary else self.proba
+        proba = proba.view()
         proba.flags.writeable = False  # it may be the caller's
         return (proba,)
 

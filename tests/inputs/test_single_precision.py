@@ -67,9 +67,17 @@ def test_what_is_computed_with_is_double():
     assert data.confidence().proba.dtype == np.float64
     problems = [problem for _, problem in [*data.classwise(), *data.top_label()] if problem]
     assert {problem.proba.dtype for problem in problems} == {np.dtype(np.float64)}
-    assert {given.dtype for given in data.shown(as_matrix=False, as_simplex=False)} == {
-        np.dtype(np.float64)
-    }
+
+
+def test_only_functions_of_others_are_shown_double_precision():
+    label, proba = problem(50, 4)
+    data = checked(label, proba)
+    (own,) = data.shown(as_matrix=True, as_simplex=False)
+    assert np.shares_memory(own, proba)
+    (other,) = data.shown(as_matrix=True, as_simplex=True)
+    np.testing.assert_array_equal(other, data.simplex)
+    assert not own.flags.writeable
+    assert not other.flags.writeable
 
 
 def test_columns_that_do_not_fit_into_a_block(monkeypatch):
