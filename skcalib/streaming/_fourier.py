@@ -39,7 +39,7 @@ class FourierSums:
             residual *= mass[block, None]
             self.gap += residual.T @ features
         self.total += mass.sum(), square.sum()
-        self.moved |= rows.moved > 0
+        self.moved |= bool(np.any(rows.moved))
 
     def merge(self, other: "FourierSums") -> None:
         self.gap = self.gap + other.gap

@@ -23,7 +23,7 @@ class Rows:
 
     count: np.ndarray | None = None  # (n,), None if each is one sample
     weight: np.ndarray | None = None  # sums of weights and squared weights (2, n), None if all 1
-    moved: float = 0.0  # how far the predictions may have been moved before
+    moved: float | np.ndarray = 0.0  # how far the predictions may have been moved before
 
     @property
     def mass(self) -> np.ndarray | float:
@@ -77,7 +77,7 @@ class Problems:
         points = grid(self.decimals)
         cell = nearest_on_grid(proba, self.decimals)
         move = np.abs(points[cell] - proba)
-        if rows.moved:
+        if np.any(rows.moved):
             move += rows.moved
         is_off_grid = move > _SINGLE * proba
         key = 2 * cell

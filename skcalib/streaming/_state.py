@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from numbers import Real
 from typing import Any, Self
 
@@ -35,6 +36,9 @@ from ._problems import CountedPredictions, Problems, Rows, sample_rows
 
 # Entries of a block (rows, K) of probabilities that are looked up at once.
 _BLOCK = 2**20
+
+# Differences of probabilities are exact up to this.
+_ROUNDING = 1e-12
 
 _YES_OR_NO = np.array([False, True])
 
@@ -249,7 +253,8 @@ class CalibrationState:
 
         resolution : float, default=0.0
             The step to which the probabilities were rounded, if they were: each may have moved by
-            half of it, which counts in the bounds.
+            half of it, which counts in the bounds. Those of confidences are infinite if this may
+            have changed the predicted class of any row.
 
         labels : array-like of shape (n_classes,), default=None
             The classes, as in :class:`CalibrationState`.
@@ -537,7 +542,9 @@ class CalibrationState:
         n, n_classes = proba.shape
         top = np.argmax(proba, axis=1)
         confidence = proba[np.arange(n), top].astype(np.float64, copy=False)
-        self._problems["top-label"].add(top, confidence, label == top, rows)
+        self._problems["top-label"].add(
+            top, confidence, label == top, _rows_of_confidence(proba, confidence, rows)
+        )
         for k in range(n_classes):
             column = proba[:, k].astype(np.float64)
             self._problems["classwise"].add(k, column, label == k, rows)
@@ -571,6 +578,15 @@ class CalibrationState:
         return {
             label: self._part(problems.part(k)) for k, label in enumerate(self.classes.tolist())
         }
+
+
+def _rows_of_confidence(proba: np.ndarray, confidence: np.ndarray, rows: Rows) -> Rows:
+    """The same rows; nothing is known of them where rounding may have changed the class."""
+    if rows.moved == 0:
+        return rows
+    second = np.partition(proba, -2, axis=1)[:, -2]
+    is_unsure = confidence - second <= 2 * rows.moved + _ROUNDING
+    return replace(rows, moved=np.where(is_unsure, np.inf, rows.moved))
 
 
 def _united(first: tuple[float, float], second: tuple[float, float]) -> tuple[float, float]:

@@ -494,6 +494,19 @@ def test_counts_of_several_classes_and_subgroups():
     assert counted.subgroups["b"].n_samples == count[by == "b"].sum()
 
 
+def test_rounding_may_change_the_predicted_class():
+    proba, params = [[0.5, 0.49, 0.01], [0.1, 0.8, 0.1]], {"multi_class": "confidence"}
+    for rows, bound in ((slice(0, 2), np.inf), (slice(1, 2), 2 * 0.005)):
+        state = CalibrationState.from_counts(
+            [0, 1][rows], proba[rows], [3, 4][rows], labels=[0, 1, 2], resolution=0.01
+        )
+        evaluation = state.evaluate("smooth_calibration_error", **params)
+        assert_allclose(evaluation.bound, bound, rtol=1e-12)
+        assert_allclose(
+            state.evaluate("smooth_calibration_error", multi_class="classwise").bound, 0.01
+        )
+
+
 def test_counts_of_rounded_predictions_have_a_bound():
     state = CalibrationState.from_counts([0, 1], [0.25, 0.75], [5, 7], resolution=0.01)
     assert_allclose(state.evaluate("smooth_calibration_error").bound, 2 * 0.005, rtol=1e-12)
