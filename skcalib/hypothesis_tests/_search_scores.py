@@ -193,8 +193,6 @@ class ForecastSearch:
         terms = legendre(self.transform[None])
         draw = self._of_drawn_outcomes
         if self.data.groups is not None:
-            if self.recalibrate:
-                terms -= (terms @ self.data.weight)[:, :, None]
             draw = partial(_of_signs, self.data.groups, lambda signs: self(terms * signs))
         return _with_draws(self(terms), draw, self.data.n_samples, n_resamples, random_state)
 
