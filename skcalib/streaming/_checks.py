@@ -122,7 +122,12 @@ def check_has_classes(state: Any) -> None:
 
 
 def check_by_as_before(state: Any, subgroups: Any) -> None:
-    """Subgroups are named by all updates or by none."""
+    """Subgroups are named by all updates or by none, and are told apart by their labels."""
+    if subgroups is not None and len(set(subgroups.labels)) < len(subgroups.labels):
+        raise ValueError(
+            "by must not hold both True and 1, or False and 0, which Python takes for the same "
+            f"subgroup; found {listed(subgroups.labels)}. Turn them into strings."
+        )
     if state.n_samples and (subgroups is None) == bool(state.subgroups):
         before, now = ("with", "without") if state.subgroups else ("without", "with")
         raise ValueError(

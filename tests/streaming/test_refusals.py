@@ -33,6 +33,7 @@ COUNTS = GOOD | {"count": [1, 1, 1]}
         ({"sample_weight": [1, 1e140, 1]}, "sample_weight must lie between 1e-130 and 1e.130"),
         ({"sample_weight": [1e-170] * 3}, "sample_weight must lie between.*found 1e-170"),
         ({"by": ["a"] * 3}, "by must be given in all updates or in none"),
+        ({"by": np.array([True, 1, "a"], dtype=object)}, "must not hold both True and 1"),
     ],
 )
 def test_refused_updates_change_nothing(change, message):
