@@ -331,6 +331,15 @@ def assert_same(function, package, y, proba, weight=None, largest=1.0, **options
     np.testing.assert_allclose(value, expected, rtol=0, atol=largest * tolerance)
 
 
+def short(options):
+    """A name for the test, the same in all processes."""
+    shown = {"class_kernel": "matrix"}
+    return "-".join(
+        f"{name}={shown.get(name, 'function' if callable(value) else value)}"
+        for name, value in options.items()
+    )
+
+
 KERNEL_OPTIONS = [
     {},
     {"estimator": "biased"},
@@ -348,7 +357,7 @@ KERNEL_OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize("options", KERNEL_OPTIONS, ids=str)
+@pytest.mark.parametrize("options", KERNEL_OPTIONS, ids=short)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_squared_kernel_calibration_error(options, weighted, package):
     y, proba, weight = multiclass(package)
@@ -411,7 +420,7 @@ CONDITIONAL_OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize("options", CONDITIONAL_OPTIONS, ids=str)
+@pytest.mark.parametrize("options", CONDITIONAL_OPTIONS, ids=short)
 @pytest.mark.parametrize("binary", [False, True])
 def test_conditional_kernel_calibration_error(options, binary, package):
     y, proba, weight = multiclass(package, binary=binary)
@@ -453,7 +462,7 @@ TEST_OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize("options", TEST_OPTIONS, ids=str)
+@pytest.mark.parametrize("options", TEST_OPTIONS, ids=short)
 def test_calibration_test_draws_the_same_labels(options, package):
     y, proba, weight = multiclass(package, n=80)
     proba[:20] = proba[20:40]  # ties, which other columns and weights break
