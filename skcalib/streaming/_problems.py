@@ -213,12 +213,7 @@ class CountedPredictions(Predictions):
 
 
 def sample_rows(count: np.ndarray, n: int, random_state: Any) -> np.ndarray:
-    """For each of n samples, drawn without replacement, its row; rows stand for several samples.
-
-    In random order, unless all samples are drawn.
-    """
-    if n == count.sum():
-        return np.repeat(np.arange(len(count)), count)
+    """For each of n samples, drawn without replacement, its row; rows stand for several samples."""
     seed = check_random_state(random_state).randint(2**31 - 1)
     place = np.random.default_rng(seed).choice(int(count.sum()), n, replace=False)
     return np.searchsorted(np.cumsum(count), place, side="right")

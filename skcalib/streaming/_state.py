@@ -351,10 +351,10 @@ class CalibrationState:
         ----------
         n_samples : int, default=None
             How many are drawn at random without replacement; all by default, and if there are not
-            more.
+            more. They come in random order, as folds of sorted samples would not be alike.
 
         random_state : int, RandomState instance or None, default=None
-            Seed of the draw.
+            Seed of the draw and of the order.
 
         Returns
         -------

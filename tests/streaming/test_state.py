@@ -524,6 +524,7 @@ def test_samples_of_a_state():
     drawn = np.stack(state.sample())
     order, expected = np.lexsort(drawn), np.stack([label, proba])
     assert_array_equal(drawn[:, order], expected[:, np.lexsort(expected)])
+    assert (np.diff(drawn[1]) < 0).any()  # not sorted, which would mislead folds
     few = list(zip(*state.sample(30, random_state=0), strict=True))
     available = list(zip(label, proba, strict=True))
     assert len(few) == 30
