@@ -421,7 +421,7 @@ def test_stored_and_resumed(labels, tmp_path):
         proba[:45] = np.abs(proba[:45] - 0.00003)  # off the grid
     label = np.array(labels)[code]
     weight = np.random.default_rng(0).random(90)
-    by = np.array(["x", 1, None, True], dtype=object)[np.arange(90) % 4]
+    by = np.array(["x", 2, None, True], dtype=object)[np.arange(90) % 4]
     whole = CalibrationState().update(label[:45], proba[:45], weight[:45], by=by[:45])
     pyarrow.parquet.write_table(whole.to_arrow(), tmp_path / "state.parquet")
     resumed = CalibrationState.from_arrow(pyarrow.parquet.read_table(tmp_path / "state.parquet"))
