@@ -8,15 +8,15 @@ import numpy as np
 # double precision tells from its neighbours.
 _MOST_DECIMALS = 15
 
-# From here to 1 minus this, all steps are the same.
-_COARSE = 2  # decimals
+# Between 0.01 and 0.99 all steps are the same: 0.01 has this many decimals.
+_COARSE = 2
 
 
 @cache
 def grid(decimals: int) -> np.ndarray:
     """The ascending points (m,), symmetric about 1/2: p is one of them if and only if 1 − p is.
 
-    Between 0.01 and 0.99 they are the numbers with so many decimals. Each decade nearer to 0 or 1
+    Between 0.01 and 0.99 they are the numbers with `decimals` decimals. Each decade nearer to 0 or 1
     has one decimal more, as far as double precision goes. All are the doubles nearest to decimal
     numbers. 0 and 1 stand alone.
     """

@@ -7,7 +7,7 @@ from ._titles import title_of_number
 # As many of the worst classes are shown, and of the subgroups with the smallest p-values.
 N_WORST, _MOST_SUBGROUPS = 5, 20
 
-NOTE_ON_INTERVALS = "(after some of them, the interval that covers with probability 0.95)"
+NOTE_ON_INTERVALS = "(a range after a number is its 95 % confidence interval)"
 
 
 def format_row(key, *values):

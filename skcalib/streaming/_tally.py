@@ -4,13 +4,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-# So many keys wait before they are sorted into the others, and so many tables of them: for each
-# table, of which each takes some hundred bytes, at most so many sorted keys are sorted again.
+# New tables wait until they hold more keys than this, and more than the sorted table.
 _WAITING = 2**16
+
+# Small ones wait until there are more of them than this, and more than one for every 16 sorted
+# keys. Each takes some hundred bytes.
 _TABLES = 2**8
 _SORTED_AGAIN = 2**4
 
-# Keys are counted in a table of all possible ones if there are at most so many for each sample.
+# Keys are counted in a table of all possible keys if it has at most this many for each sample.
 _SPARSE = 4
 
 
