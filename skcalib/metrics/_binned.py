@@ -80,9 +80,9 @@ def _expected_calibration_error(
         return float(gap.max())
     square = gap**2
     if debias:
-        variance = mean_variances(
-            bins, predictions.label, weight, n_bins, predictions.square
-        )[filled]
+        variance = mean_variances(bins, predictions.label, weight, n_bins, predictions.square)[
+            filled
+        ]
         if np.isnan(variance).all():
             return np.nan  # the noise is known in no bin
         square = np.where(np.isnan(variance), 0.0, square - variance)
