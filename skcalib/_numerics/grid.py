@@ -16,8 +16,8 @@ _COARSE = 2
 def grid(decimals: int) -> np.ndarray:
     """The ascending points (m,), symmetric about 1/2: p is one of them if and only if 1 − p is.
 
-    Between 0.01 and 0.99 they are the numbers with `decimals` decimals. Each decade nearer to 0 or 1
-    has one decimal more, as far as double precision goes. All are the doubles nearest to decimal
+    Between 0.01 and 0.99 they are the numbers with `decimals` decimals. Each decade nearer to 0 or
+    1 has one decimal more, as far as double precision goes. All are the doubles nearest to decimal
     numbers. 0 and 1 stand alone.
     """
     finest = 10**_MOST_DECIMALS
