@@ -11,9 +11,10 @@ from ..metrics import calibration_distance_bounds
 from ..metrics._registry import METRICS
 from ._findings import certainties, findings, impossible
 
-# Seconds that a test may take, and those for each drawn label: of one, and of each class.
+# Seconds that a test may take, and those for each drawn label: of one, or of the sign of a sample
+# in a group, and of each class.
 _SECONDS = 20.0
-_SECONDS_PER_LABEL = 2e-8
+_SECONDS_PER_LABEL, _SECONDS_PER_SIGN = 2e-8, 3e-8
 _SECONDS_PER_CLASS = 1.5e-10
 
 
@@ -71,9 +72,10 @@ def measure(predictions):
     return numbers
 
 
-def most_tested(n_classes, n_resamples=999):
+def most_tested(predictions, n_resamples=999):
     """As many samples are tested within a few seconds."""
-    per_label = _SECONDS_PER_LABEL + n_classes * _SECONDS_PER_CLASS
+    each = _SECONDS_PER_LABEL if predictions.groups is None else _SECONDS_PER_SIGN
+    per_label = each + len(predictions.classes) * _SECONDS_PER_CLASS
     return int(_SECONDS / (per_label * n_resamples))
 
 
@@ -86,7 +88,7 @@ def run_test(predictions, random_state):
     """
     n_classes = len(predictions.classes)
     test = CalibrationTest(labels=np.arange(n_classes), random_state=random_state)
-    n_tested = min(len(predictions.label), most_tested(n_classes, test.n_resamples))
+    n_tested = min(len(predictions.label), most_tested(predictions, test.n_resamples))
     tested = predictions
     if n_tested < len(predictions.label):
         rows = random_state.permutation(len(predictions.label))

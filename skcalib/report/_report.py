@@ -132,11 +132,11 @@ def calibration_report(
 
     Notes
     -----
-    The p-value is that of ``CalibrationTest()``. With many samples (more than 900 000, or of a
-    thousand classes more than 100 000) the test uses a random part of them, so that the report
-    takes seconds; the report says how many. A label that had probability 0 is certain evidence, so
-    a sample with such a label is always in that part. The log loss is scikit-learn's, which keeps
-    probabilities 2.2e-16 away from 0 and 1 and so is finite.
+    The p-value is that of ``CalibrationTest()``. With many samples (more than 900 000, in
+    groups 600 000, or of a thousand classes 100 000) the test uses a random part of them, so that
+    the report takes seconds; the report says how many. A label that had probability 0 is certain
+    evidence, so a sample with such a label is always in that part. The log loss is scikit-learn's,
+    which keeps probabilities 2.2e-16 away from 0 and 1 and so is finite.
 
     Intervals cover with probability 0.95; they are those of
     :func:`skcalib.uncertainty.confidence_interval` with 199 subsamples, for measures of at most
@@ -210,14 +210,13 @@ def calibration_report(
     rows: list[dict[str, Any]] = []
     if subgroups is not None:
         stage("testing subgroups")
-        n_classes = len(predictions.classes)
         rows, numbers["subgroup_p_value"] = subgroup_rows(
-            replace(predictions, classes=np.arange(n_classes)),
+            replace(predictions, classes=np.arange(len(predictions.classes))),
             subgroups,
             rng,
             metric="smooth_calibration_error",
             statistic="auto",
-            most_tested=most_tested(n_classes),
+            most_tested=most_tested(predictions),
             first=impossible(predictions),
         )
     ends = intervals(predictions, rng)

@@ -28,7 +28,7 @@ from skcalib.recalibration import IsotonicRecalibrator
 from skcalib.report import calibration_report
 from skcalib.report._findings import told_apart
 from skcalib.report._gain import recalibration_gain
-from skcalib.report._numbers import run_test
+from skcalib.report._numbers import most_tested, run_test
 from skcalib.report._pictures import _names, pictures
 from skcalib.report._subgroups import even_part, subgroup_advice
 from skcalib.report._verdict import advice
@@ -408,6 +408,13 @@ def test_of_many_subgroups_the_most_conspicuous_are_shown():
     assert "<th scope='col'>site (20 of 25)</th>" in html
     names = [f"<th scope='row'>{one['subgroup']}</th>" in html for one in report.subgroups]
     assert sum(names) == 20
+
+
+def test_fewer_samples_in_groups_are_tested():
+    label, proba = random_problem(np.random.default_rng(0), 60)
+    alone = problem_of(proba, label)
+    grouped = replace(alone, groups=np.arange(60) // 2)
+    assert most_tested(grouped) < 0.7 * most_tested(alone)
 
 
 def test_even_parts():
