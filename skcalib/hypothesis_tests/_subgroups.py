@@ -251,7 +251,9 @@ class SubgroupCalibrationTest(HypothesisTest):
         try:
             statistic = statistic_of(self, data, weighted=weighted)
         except ValueError as error:
-            raise ValueError(f"{error} (In the subgroup {title!r}.)") from error
+            raise ValueError(
+                f"{error} (In the subgroup {title!r}; metric_params holds options of the statistic)"
+            ) from error
         if data.groups is not None:
             check_takes_groups(self, statistic)
         else:
