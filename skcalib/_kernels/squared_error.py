@@ -118,6 +118,11 @@ class SquaredKernelError:
         return cls(predictions, **options)
 
     @property
+    def takes_counts(self):
+        """Whether the numbers of events at each prediction are enough."""
+        return self.is_on_a_line and not self.depends_on_order
+
+    @property
     def depends_on_order(self):
         """Whether the value depends on the order of the samples."""
         return self.block_size is not None

@@ -42,6 +42,10 @@ class Omnibus(ResidualStatistic):
         return omnibus
 
     @property
+    def takes_counts(self) -> bool:
+        return getattr(self.components["skce"], "takes_counts", False)
+
+    @property
     def kernel_method(self) -> str:
         """How the kernel error is computed: of all pairs, of cells, or by random features."""
         kinds = {PooledKernelError: "pooled", FourierKernelError: "fourier"}

@@ -33,6 +33,11 @@ class ResidualStatistic(SumOverSamples):
     data: Predictions
 
     @property
+    def takes_counts(self) -> bool:
+        """Whether the numbers of events at each prediction are enough."""
+        return True
+
+    @property
     def adds_up(self) -> bool:
         """Not of two classes, for which there is a faster way."""
         return not self.data.is_binary

@@ -2,15 +2,11 @@
 
 from typing import Any
 
-from .._kernels.squared_error import SquaredKernelError
-from ..metrics._registry import entry_of
 from ..metrics._statistic import MetricStatistic
 from ..streaming._checks import check_can_be_tested
 from ..streaming._evaluate import KNOWN, check_params
 from ..streaming._problems import CountedPredictions
 from ..streaming._state import CalibrationState
-from ._omnibus import Omnibus
-from ._residual_sums import ResidualStatistic
 
 
 def counted(test: Any, state: CalibrationState, **others: Any) -> CountedPredictions:
@@ -35,20 +31,12 @@ def counted(test: Any, state: CalibrationState, **others: Any) -> CountedPredict
 
 def check_takes_counts(test: Any, statistic: Any) -> None:
     """The statistic must be a function of the number of events at each prediction."""
-    one = statistic.components["skce"] if isinstance(statistic, Omnibus) else statistic
-    if isinstance(one, SquaredKernelError):
-        takes = one.is_on_a_line and not one.depends_on_order
-    elif isinstance(one, MetricStatistic):
-        metric = one.options["metric"]
-        entry = entry_of(metric)
-        check_params(getattr(metric, "keywords", {}))
-        takes = entry is not None and entry.name in KNOWN
-    else:
-        takes = isinstance(one, ResidualStatistic)
-    if not takes:
+    if isinstance(statistic, MetricStatistic):
+        check_params(getattr(statistic.options["metric"], "keywords", {}))
+    if not getattr(statistic, "takes_counts", False):
         raise ValueError(
             "The statistic of a test of a CalibrationState must be 'omnibus', 'skce' (of all pairs "
             "of samples, with a kernel that is not Gaussian), 'log_loss', 'brier_score_loss' or "
-            f"one of {sorted(KNOWN)}; found {test.statistic!r} with kernel={test.kernel!r} and "
+            f"one of {KNOWN}; found {test.statistic!r} with kernel={test.kernel!r} and "
             f"estimator={test.estimator!r}. Choose one of these, or test a part of the rows."
         )

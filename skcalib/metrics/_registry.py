@@ -46,6 +46,10 @@ class Metric:
     # what evaluates batches of outcomes
     statistic: type[AnyKernelError | MatchingError | DecisionGaps] | None = None
     in_report: bool = False
+    # whether it sees no more than sums of weights, and squared weights, by prediction and label
+    of_counts: bool = False
+    # how much it changes at most if predictions are moved by 1 on average, if that is known
+    change_per_move: float | None = None
 
     @property
     def name(self) -> str:
@@ -61,17 +65,23 @@ class Metric:
 METRICS = {
     metric.name: metric
     for metric in (
-        Metric(smooth_calibration_error, "n log n", in_report=True),
-        Metric(expected_calibration_error, "n log n", in_report=True),
-        Metric(lower_distance_to_calibration, "n log n"),
-        Metric(interval_calibration_error, "n log n", rate=1 / 3),
-        Metric(laplace_kernel_calibration_error, "n log n"),
-        Metric(smooth_expected_calibration_error, "n", rate=1 / 3),
-        Metric(cumulative_calibration_error, "n log n"),
-        Metric(level_set_calibration_error, "n log n"),
+        Metric(
+            smooth_calibration_error,
+            "n log n",
+            in_report=True,
+            of_counts=True,
+            change_per_move=2.0,
+        ),
+        Metric(expected_calibration_error, "n log n", in_report=True, of_counts=True),
+        Metric(lower_distance_to_calibration, "n log n", of_counts=True, change_per_move=1.0),
+        Metric(interval_calibration_error, "n log n", rate=1 / 3, of_counts=True),
+        Metric(laplace_kernel_calibration_error, "n log n", of_counts=True),
+        Metric(smooth_expected_calibration_error, "n", rate=1 / 3, of_counts=True),
+        Metric(cumulative_calibration_error, "n log n", of_counts=True),
+        Metric(level_set_calibration_error, "n log n", of_counts=True),
         Metric(integrated_calibration_index, "n log n"),
-        Metric(kernel_calibration_error, "n²"),
-        Metric(squared_kernel_calibration_error, "n²", statistic=AnyKernelError),
+        Metric(kernel_calibration_error, "n²", of_counts=True),
+        Metric(squared_kernel_calibration_error, "n²", statistic=AnyKernelError, of_counts=True),
         Metric(joint_kernel_calibration_error, "n²"),
         Metric(conditional_kernel_calibration_error, "n³"),
         Metric(

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from ._registry import ALL_METRICS, Metric, requires, takes, with_known
+from ._registry import ALL_METRICS, Metric, entry_of, requires, takes, with_known
 
 
 class MetricStatistic:
@@ -34,6 +34,12 @@ class MetricStatistic:
         self.metric = with_known(metric, known)
         if weighted:
             self.metric = partial(self.metric, sample_weight=data.weight)
+
+    @property
+    def takes_counts(self):
+        """Whether the numbers of events at each prediction are enough."""
+        entry = entry_of(self.options["metric"])
+        return entry is not None and entry.of_counts
 
     @property
     def numbers_per_draw(self):

@@ -6,9 +6,7 @@ from typing import Any
 import numpy as np
 
 from .._inputs.arrays import as_array, check_same_length, listed
-
-# Sums of equal weights agree up to this.
-_ROUNDING = 1e-9
+from ._problems import EQUAL
 
 # Sums of larger counts are not exact in double precision.
 _MOST_SAMPLES = 2**53
@@ -98,7 +96,7 @@ def check_sums(weight: Any, squared_weight: Any, counts: np.ndarray) -> np.ndarr
         )
     check_weights_can_be_squared(used[0], "weight")
     least, most = used[0] ** 2 / counts[counts > 0], used[0] ** 2
-    if (used[1] < least * (1 - _ROUNDING)).any() or (used[1] > most * (1 + _ROUNDING)).any():
+    if (used[1] < least * (1 - EQUAL)).any() or (used[1] > most * (1 + EQUAL)).any():
         raise ValueError(
             "squared_weight must be the sum of the squared weights of a row, which lies between "
             "weight² / count and weight²; found a value outside. In SQL it is sum(w * w)."
@@ -170,7 +168,7 @@ def check_alike(state: Any, other: Any) -> None:
 def check_equal_weights(state: Any, what: str) -> None:
     """Of samples of equal weight the number is enough; of others only sums are known."""
     smallest, largest = state._extremes
-    if largest > smallest * (1 + _ROUNDING):
+    if largest > smallest * (1 + EQUAL):
         raise ValueError(
             f"{what} need equal weights, as single weights are not kept; found weights from "
             f"{smallest:g} to {largest:g}. Update a state without weights, or keep a part of the "

@@ -17,26 +17,7 @@ from ..metrics._reductions import average_over_reductions
 from ..metrics._registry import METRICS, entry_of
 from ._problems import GridPredictions
 
-# What sees no more of the samples than sums of weights, and of squared weights, at each prediction.
-KNOWN = (
-    "smooth_calibration_error",
-    "expected_calibration_error",
-    "lower_distance_to_calibration",
-    "interval_calibration_error",
-    "laplace_kernel_calibration_error",
-    "smooth_expected_calibration_error",
-    "cumulative_calibration_error",
-    "level_set_calibration_error",
-    "kernel_calibration_error",
-    "squared_kernel_calibration_error",
-)
-
-
-# By how much a measure changes at most, next to the mean distance by which predictions are moved.
-_LIPSCHITZ = {
-    "smooth_calibration_error": 2.0,
-    "lower_distance_to_calibration": 1.0,
-}
+KNOWN = sorted(name for name, metric in METRICS.items() if metric.of_counts)
 
 
 class Evaluation(NamedTuple):
@@ -128,9 +109,9 @@ def _function_of(metric: str | Callable) -> Callable:
     entry = METRICS.get(metric) if isinstance(metric, str) else entry_of(metric)
     if entry is None and not isinstance(metric, str):
         return metric
-    if entry is None or entry.name not in KNOWN:
+    if entry is None or not entry.of_counts:
         raise ValueError(
-            f"metric must be one of {sorted(KNOWN)}, or a function of your own that takes labels, "
+            f"metric must be one of {KNOWN}, or a function of your own that takes labels, "
             f"probabilities and sample_weight; found {metric!r}. Others need the samples "
             "themselves: compute them of a part of the rows."
         )
@@ -172,8 +153,8 @@ def _change(function: Callable, params: dict[str, Any], rows: GridPredictions) -
     if entry is None:
         return np.inf
     name, chosen = entry.name, _defaults(function) | params
-    if name in _LIPSCHITZ:
-        return _LIPSCHITZ[name] * move
+    if entry.change_per_move is not None:
+        return entry.change_per_move * move
     if name == "laplace_kernel_calibration_error" and chosen["method"] == "exact":
         change = 2 * move * (1 + 1 / chosen["bandwidth"])
         return change if chosen["squared"] else float(np.sqrt(change))

@@ -14,7 +14,7 @@ from ._tally import Sums, Tally, sums_of
 _SINGLE = 2.0**-24
 
 # Sums of equal weights agree up to this.
-_ROUNDING = 1e-9
+EQUAL = 1e-9
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Rows:
         if self.weight is None:
             return 1.0, 1.0
         mean = self.weight[0] / (1.0 if self.count is None else self.count)
-        if not np.allclose(mean * self.weight[0], self.weight[1], rtol=_ROUNDING, atol=0):
+        if not np.allclose(mean * self.weight[0], self.weight[1], rtol=EQUAL, atol=0):
             return 0.0, np.inf
         return float(mean.min()), float(mean.max())
 

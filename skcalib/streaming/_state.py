@@ -80,6 +80,9 @@ class CalibrationState:
     classes : ndarray of shape (n_classes,) or None
         The classes; None before the first update.
 
+    is_binary : bool
+        Whether there are two classes.
+
     n_samples : int
         Number of samples with a positive weight.
 

@@ -119,7 +119,7 @@ def test_bootstrap_equals_its_formula(n_classes):
     test.fit(proba, label)
     h, n = terms(matrix, label, 0.5), 20
     scale = n / (n - 1)
-    order = np.lexsort((np.full(n, 1 / n), *np.atleast_2d(proba.T)))
+    order = np.argsort(proba if n_classes == 2 else proba.max(axis=1))
     counts = np.random.RandomState(0).multinomial(n, np.full(n, 1 / n), size=7)
     for value, count in zip(test.null_distribution_, counts, strict=True):
         c = np.empty(n)
