@@ -19,11 +19,14 @@ from ._numerics.array_api import (
 # Numbers in the residuals of one batch of draws (32 MB).
 _BATCH = 2**22
 
-# Statistics that are sums over samples take the labels of a block of samples for all draws of a
-# batch, which are at most this many. A batch has as many draws as if there were at most `_ENOUGH`
-# samples. Its sums may hold `_SUMS` times as many numbers as another batch does (128 MB).
+# Statistics that are sums over samples see one block of samples at a time, with the labels of all
+# draws of a batch: at most this many labels (16 MB).
 _BLOCK = 2**22
+
+# So the number of draws in a batch depends on the number of samples only up to here.
 _ENOUGH = 2**14
+
+# The sums of a batch hold at most this many times `_BATCH` numbers (128 MB).
 _SUMS = 4
 
 # Uniform numbers that are drawn at once: they stay in the cache.
@@ -77,8 +80,8 @@ def draw_by_sample(
 ) -> Array:
     """The labels of `draw_labels`, one row for each sample, or for some in their order.
 
-    Of K classes that is drawn whose probability, added to those before it, first exceeds a uniform
-    number. Samples may be drawn in parts, one after another: the labels are the same.
+    A uniform number u is drawn for each label. Of K classes, the label is the first class k with
+    p_1 + … + p_k > u. Samples may be drawn in parts, one after another: the labels are the same.
     """
     if not isinstance(proba, np.ndarray):
         proba = proba if samples is None else rows_of(proba, samples)

@@ -12,7 +12,7 @@ from .checks import rows_that_count
 from .groups import is_missing
 from .labels import as_labels
 
-# So many distinct whole numbers in one column are a quantity, or name single samples.
+# A column with more distinct whole numbers is taken for a quantity, or for names of samples.
 _MOST_NUMBERS = 100
 
 

@@ -104,7 +104,7 @@ def _worst_range(predictions: Predictions) -> str:
 
 
 def told_apart(one: float, other: float, digits: int) -> list[str]:
-    """Two numbers with so many significant digits, or with more if they would look the same."""
+    """Two numbers with `digits` significant digits, or with more if they would look the same."""
     texts = [f"{value:.{digits}g}" for value in (one, other)]
     if texts[0] == texts[1] and digits < _MOST_DIGITS:
         return told_apart(one, other, digits + 1)

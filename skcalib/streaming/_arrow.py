@@ -90,7 +90,7 @@ def _columns(subgroup: str | None, name: str, problems: Problems) -> dict[str, A
 
 
 def _others(state: Any) -> dict[str, Any]:
-    """What a state holds besides counts and sums by key."""
+    """What a state holds besides the rows of its table, for the metadata."""
     labels = None if state._labels is None else np.asarray(state._labels).tolist()
     classes = None if state.classes is None else state.classes.tolist()
     sums = state._sums
