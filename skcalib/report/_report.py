@@ -143,11 +143,10 @@ def calibration_report(
     200 000 values. The gain is that of :class:`skcalib.recalibration.AutoRecalibrator` in log loss,
     by cross-validation on at most 5000 samples (of K classes, at most 20 000/K², but 200). Of
     subgroups the smooth calibration error is shown, with the p-values of
-    :class:`skcalib.hypothesis_tests.SubgroupCalibrationTest`, which are of at most as many samples
-    as the other p-value. If that needs a part, every subgroup has the same number of samples in it,
-    or all that it has. The audit trail holds a hash of the
-    labels, probabilities and weights in their order, so that anybody who has the data can check
-    that these are what was reported on.
+    :class:`skcalib.hypothesis_tests.SubgroupCalibrationTest`, which are of at most half as many
+    samples. If that needs a part, every subgroup has the same number of samples in it, or all that
+    it has. The audit trail holds a hash of the labels, probabilities and weights in their order, so
+    that anybody who has the data can check that these are what was reported on.
 
     Of forecasts, at most 1000 samples are tested by ``CalibrationTest()``, and for
     "quantile_p_value" at most 10 000 by ``CalibrationTest("quantile_calibration_error")``, which
@@ -216,7 +215,7 @@ def calibration_report(
             rng,
             metric="smooth_calibration_error",
             statistic="auto",
-            most_tested=most_tested(predictions),
+            most_tested=most_tested(predictions) // 2,  # beside the test of all samples
             first=impossible(predictions),
         )
     ends = intervals(predictions, rng)

@@ -380,7 +380,7 @@ def test_one_group_that_outweighs_the_others_leaves_no_intervals():
 
 
 def test_subgroups_of_many_samples_are_tested_on_even_parts(monkeypatch):
-    monkeypatch.setattr("skcalib.report._report.most_tested", lambda _: 50)
+    monkeypatch.setattr("skcalib.report._report.most_tested", lambda _: 100)
     rng = np.random.default_rng(0)
     proba = rng.random(200)
     label = (rng.random(200) < proba).astype(int)
