@@ -189,7 +189,7 @@ class LevelAndSpread(ResidualStatistic):
     def add(self, sums, rows, labels):
         of_part = self._surprises if self.is_mostly_certain else self._labels
         n_draws = labels.shape[1]
-        # all cells are added up for each part, so that a part has at least as many samples as classes
+        # all cells are added up for each part: it has at least as many samples as classes
         for part in parts(labels, self.data, fewest=self.n_columns):
             for sum_, cell, values in of_part(rows[part], labels[part], sums):
                 sum_ += np.bincount(cell, values, sum_.size).reshape(n_draws, -1)
