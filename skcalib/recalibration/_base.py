@@ -1,6 +1,7 @@
 """The base classes of recalibrators."""
 
 from abc import ABCMeta, abstractmethod
+from collections.abc import Iterator
 from functools import cache
 from numbers import Real
 from typing import Any, Self
@@ -162,21 +163,22 @@ class OneVsRestRecalibrator(Recalibrator):
     def _fit(self, predictions: Predictions) -> None:
         self.maps_ = [self._fit_binary(problem) for problem in self._problems(predictions)]
 
-    def _problems(self, predictions: Predictions) -> list[Any]:
+    def _problems(self, predictions: Predictions) -> Iterator[Any]:
         """What `_fit_binary` gets, for two classes once, else for each class."""
         if predictions.is_binary:
-            return [predictions]
-        return [problem for _, problem in predictions.classwise()]
+            return iter([predictions])
+        return (problem for _, problem in predictions.classwise())
 
     def _map(self, proba: np.ndarray) -> np.ndarray:
         if proba.ndim == 1:
             return self._map_binary(proba, self.maps_[0])
-        mapped = np.column_stack(
-            [self._map_binary(*pair) for pair in zip(proba.T, self.maps_, strict=True)]
-        )
+        mapped = np.empty(proba.shape)
+        for k, learned in enumerate(self.maps_):
+            mapped[:, k] = self._map_binary(proba[:, k], learned)
         impossible = ~mapped.any(axis=1)
         mapped[impossible] = proba[impossible]
-        return mapped / mapped.sum(axis=1, keepdims=True)
+        mapped /= mapped.sum(axis=1, keepdims=True)
+        return mapped
 
     def _write(self, language: Language, proba: list[str]) -> list[str]:
         if len(proba) == 1:

@@ -1,5 +1,6 @@
 """Prior samples, which draw a fit to the predictions, or with more classes to a temperature."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -38,18 +39,15 @@ class DrawnOneVsRestRecalibrator(OneVsRestRecalibrator):
         self.smallest_probability_ = smallest_probability(predictions.proba)
         super()._fit(predictions)
 
-    def _problems(self, predictions: Predictions) -> list[Any]:
+    def _problems(self, predictions: Predictions) -> Iterator[Any]:
         smallest = self.smallest_probability_
         if predictions.is_binary:
-            return [
-                _outcomes(predictions, smallest, share_of_prior(predictions, self.prior_weight))
-            ]
+            yield _outcomes(predictions, smallest, share_of_prior(predictions, self.prior_weight))
+            return
         log_proba = log_matrix(predictions.proba, smallest)
         share, expected = prior_of_classes(log_proba, predictions, self.prior_weight)
-        return [
-            _outcomes(problem, smallest, share, expected[:, k])
-            for k, problem in enumerate(super()._problems(predictions))
-        ]
+        for k, problem in enumerate(super()._problems(predictions)):
+            yield _outcomes(problem, smallest, share, expected[:, k])
 
 
 def prior_of_classes(

@@ -17,6 +17,7 @@ from skcalib.metrics import (
     smooth_calibration_error,
 )
 from skcalib.recalibration import (
+    IsotonicRecalibrator,
     TemperatureRecalibrator,
     VectorScalingRecalibrator,
     probabilities_of_logits,
@@ -120,8 +121,9 @@ def test_drawn_labels():
             conditional_kernel_calibration_error, method="fourier", n_components=5, bandwidth=0.5
         ),
         lambda y, p, labels: TemperatureRecalibrator(labels=labels).fit(p, y),
+        lambda y, p, labels: IsotonicRecalibrator(labels=labels).fit(p, y),
     ],
-    ids=["confidence", "classwise", "ckce", "temperature"],
+    ids=["confidence", "classwise", "ckce", "temperature", "one against the rest"],
 )
 def test_no_copy_in_double_precision(measure):
     label, proba = problem(50_000, 100)
