@@ -181,7 +181,7 @@ def _null_distribution(statistic, ratio):
     def draw(width):
         label, proba = two_classes(sharpness=1.5)
         test = CalibrationTest(statistic, n_resamples=199, random_state=0).fit(proba, label)
-        ax = _axes(width, ratio * width if width > 3 else 3.5 * ratio * width)
+        ax = _axes(width, ratio * width if width > 3.5 else 3.5 * ratio * width)
         return display.NullDistributionDisplay.from_test(test, name="forest", ax=ax).figure_
 
     return draw
