@@ -320,10 +320,10 @@ class CalibrationState:
         """Labels, probabilities and weights that metrics and displays take as they are.
 
         Of more than two classes: whether the predicted class was right, the confidence, and
-        weights. A row stands for all samples at a point of the grid that have a label. Whatever
-        depends on how many samples stand behind a weight, such as unbiased estimates, tests and
-        intervals, needs the state itself: see `evaluate`, and
-        :class:`skcalib.hypothesis_tests.CalibrationTest`.
+        weights. A row stands for all samples at a point of the grid that have a label. What depends
+        on how many samples stand behind a weight would take it for one: for unbiased estimates
+        there is `evaluate`, for tests :class:`skcalib.hypothesis_tests.CalibrationTest` takes the
+        state itself, and for intervals, bands and the report there is `sample`.
 
         Returns
         -------
