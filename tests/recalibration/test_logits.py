@@ -180,9 +180,9 @@ def test_the_linear_map_of_logits_gives_the_probabilities(recalibrator, n_classe
 
 
 def test_modules_need_pytorch(monkeypatch):
+    fitted = TemperatureRecalibrator().fit([0.9, 0.9, 0.9, 0.1], [1, 1, 0, 0])
     monkeypatch.setitem(sys.modules, "torch", None)
     _modules._scaling_class.cache_clear()
-    fitted = TemperatureRecalibrator().fit([0.9, 0.9, 0.9, 0.1], [1, 1, 0, 0])
     with pytest.raises(ImportError, match=r'pip install "skcalib\[torch\]"'):
         fitted.to_module()
     with pytest.raises(AttributeError, match="no attribute 'Other'"):
