@@ -233,6 +233,7 @@ def test_the_console_script_is_the_command_line():
     assert getattr(importlib.import_module(module), name) is main
 
 
+@pytest.mark.slow  # the leg `demo` of .ci/run runs it, too
 def test_demo(tmp_path, capsys, monkeypatch):
     # three of the ten digits and small forests take a fraction of the time
     digits = load_digits(n_class=3)
