@@ -7,6 +7,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 
 from .._inputs.estimators import check_fit_input
+from .._inputs.groups import codes_by_appearance
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import check_no_forecast, is_forecast
 from ..forecasts._data import ForecastData, check_forecasts
@@ -50,6 +51,12 @@ def check_class_input(test, X, y, sample_weight) -> Predictions:
     """The arguments of `fit` of a test that takes probabilities of classes only."""
     check_no_forecast(is_forecast(X), X, "X")
     return check_fit_input(test, X, y, sample_weight)
+
+
+def draw_signs(groups, n_draws, generator):
+    """Random signs (n_draws, n), the same for all samples of a group."""
+    code = codes_by_appearance(groups)
+    return generator.choice([-1.0, 1.0], size=(n_draws, int(code.max()) + 1))[:, code]
 
 
 def is_signed(statistic):

@@ -12,7 +12,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._inputs.constraints import IntegerInterval
-from .._inputs.groups import codes_by_appearance
 from .._inputs.limits import announce
 from .._inputs.predictions import Predictions
 from .._kernels.fourier_error import AnyKernelError
@@ -31,6 +30,7 @@ from ._asymptotic import LAWS, check_law
 from ._base import (
     HypothesisTest,
     check_test_input,
+    draw_signs,
     is_signed,
     monte_carlo_p_value,
     redrawn_p_value,
@@ -563,10 +563,7 @@ def of_redrawn_outcomes(statistic, data, order, size, seed):
 
 def of_drawn_signs(statistic, data, order, size, seed):
     """Values for the observed residuals, those of a whole group multiplied by a random sign."""
-    generator = np.random.default_rng(seed)
-    code = codes_by_appearance(data.groups)
-    signs = generator.choice([-1.0, 1.0], size=(size, int(code.max()) + 1))
-    return statistic.of_signs(signs[:, code])
+    return statistic.of_signs(draw_signs(data.groups, size, np.random.default_rng(seed)))
 
 
 def _of_resampled_data(statistic, data, order, size, seed):

@@ -11,7 +11,6 @@ from scipy.special import expit
 from scipy.stats import rankdata
 from sklearn.utils import check_random_state
 
-from .._inputs.groups import codes_by_appearance
 from .._inputs.predictions import Predictions
 from .._numerics.logits import log_odds
 from .._numerics.pit import laws_at, pit_laws
@@ -21,6 +20,7 @@ from ..forecasts._data import ForecastData
 from ..metrics._clinical import logistic_line
 from ..recalibration import VectorScalingRecalibrator
 from ..recalibration._auto import fit_data, fitted_on_rows
+from ._base import draw_signs
 
 # What is left of a variance by less than this share is rounding.
 _ROUNDING = 1e-9
@@ -235,8 +235,7 @@ def _of_signs(
     groups: np.ndarray, evaluate: Callable, size: int, generator: np.random.Generator
 ) -> np.ndarray:
     """Values for the residuals of the data, those of whole groups multiplied by random signs."""
-    code = codes_by_appearance(groups)
-    return evaluate(generator.choice([-1.0, 1.0], size=(size, int(code.max()) + 1))[:, code])
+    return evaluate(draw_signs(groups, size, generator))
 
 
 def _with_draws(
