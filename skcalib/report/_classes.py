@@ -2,26 +2,22 @@
 
 from typing import Any
 
+import numpy as np
+
 from .._inputs.predictions import Predictions
-from ..metrics import smooth_calibration_error
 
 
-def class_rows(predictions: Predictions) -> list[dict[str, Any]]:
-    """What is observed and predicted of each class, the worst ones first; none for two classes."""
-    if predictions.is_binary:
-        return []
+def class_rows(predictions: Predictions, errors: np.ndarray) -> list[dict[str, Any]]:
+    """What is observed and predicted of each class, and its error (K,), the worst ones first."""
     rows = [
         {
             "class": name,
             "observed_share": share,
             "mean_prediction": float(problem.weight @ problem.proba),
-            "smooth_calibration_error": smooth_calibration_error(
-                problem.label, problem.proba, sample_weight=problem.weight, labels=[0, 1]
-            ),
+            "smooth_calibration_error": error,
         }
-        for name, (share, problem) in zip(
-            predictions.classes.tolist(), predictions.classwise(), strict=True
+        for name, (share, problem), error in zip(
+            predictions.classes.tolist(), predictions.classwise(), errors.tolist(), strict=True
         )
-        if problem is not None
     ]
     return sorted(rows, key=lambda row: -row["smooth_calibration_error"])

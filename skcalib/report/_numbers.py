@@ -37,7 +37,7 @@ def of_labels(predictions):
 
 
 def measure(predictions):
-    """Scores and measures by name."""
+    """Scores and measures by name; and the smooth calibration error of each of more classes."""
     label, weight = predictions.label, predictions.weight
     rows = predictions
     if predictions.is_binary:
@@ -54,22 +54,25 @@ def measure(predictions):
             log_loss(occurred, of_labels(predictions), sample_weight=weight, labels=[0, 1])
         ),
     }
+    values = {}  # of measures of classes, those of all classes
     for entry in METRICS.values():
         if not entry.in_report:
             continue
         for suffix, (data, multi_class) in reductions(predictions).items():
-            numbers[entry.name + suffix] = entry.function(
+            values[entry.name + suffix] = entry.function(
                 data.label,
                 data.proba,
                 sample_weight=weight,
                 labels=np.arange(len(data.classes)),
                 multi_class=multi_class,
+                average=None,
             )
+    numbers |= {name: float(np.mean(value)) for name, value in values.items()}
     suffix, (data, _) = next(iter(reductions(predictions).items()))
     numbers["distance_lower_bound" + suffix], numbers["distance_upper_bound" + suffix] = (
         calibration_distance_bounds(data.label, data.proba, sample_weight=weight, labels=[0, 1])
     )
-    return numbers
+    return numbers, values.get("smooth_calibration_error_classwise")
 
 
 def most_tested(predictions, n_resamples=999):

@@ -201,8 +201,8 @@ def calibration_report(
     n_rows = num_samples(y_true)
     subgroups = None if by is None else check_by(by, n_rows, sample_weight)
     stage("measuring")
-    numbers = measure(predictions)
-    classes = class_rows(predictions)
+    numbers, of_classes = measure(predictions)
+    classes = [] if of_classes is None else class_rows(predictions, of_classes)
     stage("testing")
     tested, found = run_test(predictions, rng)
     numbers |= tested
