@@ -131,10 +131,7 @@ class FourierKernelError(SumOverSamples):
         )
         self.frequencies = constant_like(predictions.weight, frequencies)
         self.largest = float(weight.max())
-        is_each_one_sample = predictions.square is None
-        self.pair_weight = (
-            pair_weight(weight) if is_each_one_sample else 1 - predictions.square.sum()
-        )
+        self.pair_weight = pair_weight(weight, predictions.square)
         self.expected = self._zeros((n_classes, 2 * n_components))
         n_columns = max(self.expected.shape)
         for rows in blocks_of_samples(count_like(self.frequencies, len(weight)), n_columns):

@@ -79,10 +79,8 @@ class SquaredKernelError:
         if self.block_size is not None:
             n_blocks = len(weight) // self.block_size
             weight = weight[: n_blocks * self.block_size].reshape(n_blocks, self.block_size)
-        self.pair_weight = pair_weight(weight)  # of each block, if there are blocks
         self.square = predictions.square  # of the samples that a row stands for, if several
-        if self.square is not None:
-            self.pair_weight = 1 - self.square.sum()
+        self.pair_weight = pair_weight(weight, self.square)  # of each block, if there are blocks
         self.root = None if class_kernel is None else _root(class_kernel, predictions)
         bandwidth = resolved_bandwidth(predictions, kernel, bandwidth)
         self.options = {
@@ -246,11 +244,14 @@ def _block_size(estimator, block_size, n):
     return 2 if estimator == "linear" else None
 
 
-def pair_weight(weight):
-    """Σ_{i≠j} w_i w_j along the last axis.
+def pair_weight(weight, square=None):
+    """Σ_{i≠j} w_i w_j along the last axis; 1 − Σ w² if rows stand for several samples.
 
-    It avoids the cancellation in (Σ w_i)² − Σ w_i² where one weight is almost everything.
+    Of single samples it avoids the cancellation in (Σ w_i)² − Σ w_i² where one weight is almost
+    everything.
     """
+    if square is not None:
+        return 1 - square.sum()
     none = np.zeros_like(weight[..., :1])
     before = np.concatenate([none, np.cumsum(weight[..., :-1], axis=-1)], axis=-1)
     after = np.concatenate([none, np.cumsum(weight[..., :0:-1], axis=-1)], axis=-1)[..., ::-1]

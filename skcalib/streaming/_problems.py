@@ -53,7 +53,7 @@ class Rows:
         return Rows(
             None if self.count is None else self.count[rows],
             None if self.weight is None else self.weight[:, rows],
-            self.moved,
+            self.moved if np.ndim(self.moved) == 0 else self.moved[rows],  # type: ignore[index]
         )
 
 
@@ -80,21 +80,17 @@ class Problems:
         if np.any(rows.moved):
             move += rows.moved
         is_off_grid = move > _SINGLE * proba
-        key = 2 * cell
-        key += event
-        if isinstance(problem, int):
+        key, n_keys = 2 * cell + event, 2 * len(points)
+        if isinstance(problem, int):  # fewer keys are possible, which counts faster
             self.moves[problem] += np.sum(move * rows.mass)
             self.largest_moves[problem] = max(self.largest_moves[problem], move.max())
             self.is_off_grid[problem] |= is_off_grid.any()
+            sums = sums_of(key, n_keys, rows.count, rows.weight)
+            sums = sums._replace(key=sums.key + n_keys * problem)
         else:
             np.add.at(self.moves, problem, move * rows.mass)
             np.maximum.at(self.largest_moves, problem, move)
             self.is_off_grid[problem[is_off_grid]] = True
-        n_keys = 2 * len(points)
-        if isinstance(problem, int):
-            sums = sums_of(key, n_keys, rows.count, rows.weight)
-            sums = sums._replace(key=sums.key + n_keys * problem)
-        else:
             key = key + n_keys * problem.astype(np.int64)
             sums = sums_of(key, n_keys * len(self.moves), rows.count, rows.weight)
         self.tally.merge(sums)
