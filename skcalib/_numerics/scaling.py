@@ -220,7 +220,7 @@ class Point:
 
 
 def is_large(values: Array) -> bool:
-    """Whether there are so many numbers that a fit does not go on to rounding."""
+    """Whether there are more than `MANY` numbers, so that a fit may stop a little earlier."""
     return math.prod(values.shape) > MANY
 
 

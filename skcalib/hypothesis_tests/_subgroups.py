@@ -112,9 +112,9 @@ class SubgroupCalibrationTest(HypothesisTest):
     **Standardisation.** Statistics of subgroups cannot be compared as they are: a calibration error
     of few samples is large by chance alone, so the smallest subgroup would nearly always be the
     most conspicuous, and what is wrong with a large one would go unseen. So each subgroup's values
-    of the data and of the B draws are replaced by what they mean among themselves. With k the
-    number of the B + 1 values that are at least as large, and t the value minus the mean of all,
-    divided by the same of the largest hundredth, it is
+    of the data and of the B draws are compared with each other. Let k be the number of the B + 1
+    values that are at least as large, and t the value minus the mean of all, in units of the
+    difference that one value in a hundred exceeds. The value is replaced by
 
     .. math:: \frac{B + 1}{k - s}, \quad s = \frac12 \Bigl(1 + \frac{t}{1 + |t|}\Bigr),
 
