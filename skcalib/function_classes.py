@@ -11,9 +11,9 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import pdist, squareform
 
 from ._inputs.limits import check_memory
-from ._kernels.checks import check_finite_kernel, check_kernel, check_semidefinite
-from ._kernels.functions import KERNELS, kernel_values, median_bandwidth
-from ._sklearn import Interval, StrOptions, validate_parameter_constraints
+from ._inputs.scikit_learn import Interval, StrOptions, validate_parameter_constraints
+from ._statistics.checks import check_finite_kernel, check_kernel, check_semidefinite
+from ._statistics.functions import KERNELS, kernel_values, median_bandwidth
 
 __all__ = [
     "Bounded",

@@ -12,8 +12,8 @@ from ._inputs.arrays import listed
 from ._inputs.checks import check_predictions
 from ._inputs.constraints import IntegerInterval
 from ._inputs.labels import check_labels
+from ._inputs.scikit_learn import validate_params
 from ._numerics.softmax import row_blocks
-from ._sklearn import validate_params
 
 __all__ = ["class_groups", "top_k"]
 

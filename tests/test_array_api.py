@@ -13,9 +13,9 @@ from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.utils.fixes import parse_version
 
 from skcalib._inputs.checks import check_predictions
+from skcalib._inputs.drawing import draw_labels
 from skcalib._inputs.probabilities import check_probabilities
 from skcalib._numerics.array_api import to_numpy
-from skcalib._redraw import draw_labels
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.metrics import (
     conditional_kernel_calibration_error,
@@ -384,9 +384,9 @@ def test_parameters_may_be_numbers_of_numpy(package):
 @pytest.mark.parametrize("method", ["exact", "fourier"])
 def test_tiles(method, package, monkeypatch):
     """The sum over tiles is that over all pairs; draws are taken in parts."""
-    monkeypatch.setattr("skcalib._kernels.gram._TILE_ON_DEVICE", 16)
-    monkeypatch.setattr("skcalib._kernels.fourier_error._SUMS_ON_DEVICE", 1)
-    monkeypatch.setattr("skcalib._kernels.fourier_error._BLOCK", 16)
+    monkeypatch.setattr("skcalib._statistics.gram._TILE_ON_DEVICE", 16)
+    monkeypatch.setattr("skcalib._statistics.fourier_error._SUMS_ON_DEVICE", 1)
+    monkeypatch.setattr("skcalib._statistics.fourier_error._BLOCK", 16)
     y, proba, weight = multiclass(package, n=50)
     options = {"method": method, "random_state": 0}
     assert_same(squared_kernel_calibration_error, package, y, proba, weight, largest=2.0, **options)

@@ -25,8 +25,8 @@ from test_power import (
 )
 
 from skcalib._inputs.checks import check_predictions
-from skcalib._kernels.fourier_error import FourierKernelError
-from skcalib._kernels.squared_error import SquaredKernelError
+from skcalib._statistics.fourier_error import FourierKernelError
+from skcalib._statistics.squared_error import SquaredKernelError
 
 N_DRAWS = 199
 N_PREDICTIONS = {2000: 20, 10_000: 8}  # vectors of predictions for each distribution and K, by n

@@ -19,7 +19,7 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 from skcalib._inputs.checks import check_predictions
-from skcalib._redraw import draw_labels
+from skcalib._inputs.drawing import draw_labels
 from skcalib.hypothesis_tests import CoxTest, HosmerLemeshowTest, SpiegelhalterTest, UCMETest
 from skcalib.hypothesis_tests._omnibus import Omnibus, adjusted_p_values
 from skcalib.hypothesis_tests._residual_sums import ScoreExcess

@@ -9,7 +9,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
 
-from .._sklearn import check_matplotlib_support
+from .._inputs.scikit_learn import check_matplotlib_support
 from ..display import ReliabilityDisplay
 from ..recalibration import RecalibratedClassifier
 from ..report import CalibrationReport, calibration_report

@@ -2,7 +2,7 @@
 
 import numbers
 
-from .._sklearn import Interval, StrOptions
+from .scikit_learn import Interval, StrOptions
 
 
 class IntegerInterval(Interval):

@@ -19,8 +19,8 @@ from .._numerics.array_api import (
     stop_gradient,
     to_numpy,
 )
-from .._sklearn import dispatches_arrays
 from .predictions import Predictions
+from .scikit_learn import dispatches_arrays
 
 
 def stays(values: Any) -> bool:

@@ -8,12 +8,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._numerics.array_api import Array
 from .._numerics.logits import log_softmax
-from .._sklearn import check_feature_names
-from .._warnings import warn
 from .checks import check_column_order, check_predictions
 from .logits import check_logits
 from .predictions import Predictions
 from .probabilities import check_probabilities
+from .scikit_learn import check_feature_names
+from .warnings import warn
 
 
 def check_fit_input(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Predictions:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sklearn.exceptions import EfficiencyWarning
 
-from .._warnings import warn
+from .warnings import warn
 
 # No computation takes more than this share of the memory that is available.
 SHARE = 0.75

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._numerics.pooled import Pooled, pooled
 from .._numerics.sorting import pool_sorted, pool_ties, sort_labelled
-from .._redraw import draw_labels
+from .drawing import draw_labels
 
 # Rows of double precision that sum to 1 miss it by less than this.
 _ROUNDING = 1e-12

@@ -8,8 +8,8 @@ from scipy.stats import truncnorm
 from sklearn.utils import check_random_state
 
 from .._inputs.constraints import IntegerInterval
-from .._sklearn import Interval, validate_params
-from .._types import RandomState
+from .._inputs.scikit_learn import Interval, validate_params
+from .._inputs.types import RandomState
 
 
 @validate_params(

@@ -4,9 +4,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._inputs.constraints import IntegerInterval
-from .._redraw import draw_labels
-from .._sklearn import StrOptions, validate_params
-from .._types import RandomState
+from .._inputs.drawing import draw_labels
+from .._inputs.scikit_learn import StrOptions, validate_params
+from .._inputs.types import RandomState
 
 
 @validate_params(

@@ -8,8 +8,8 @@ from scipy.special import ndtri
 from sklearn.utils import check_random_state
 
 from .._inputs.constraints import IntegerInterval
-from .._sklearn import Interval, StrOptions, validate_params
-from .._types import RandomState
+from .._inputs.scikit_learn import Interval, StrOptions, validate_params
+from .._inputs.types import RandomState
 from ..forecasts import GaussianForecast, GaussianMixtureForecast
 
 GENERATOR_CONSTRAINTS: dict = {

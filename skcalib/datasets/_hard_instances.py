@@ -9,7 +9,7 @@ from numbers import Real
 
 import numpy as np
 
-from .._sklearn import Interval, StrOptions, validate_params
+from .._inputs.scikit_learn import Interval, StrOptions, validate_params
 
 
 def _distribution(y_proba, true_proba, share):

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from .._inputs.labels import as_labels
 from .._inputs.probabilities import check_probabilities, is_forecast
-from .._sklearn import validate_params
+from .._inputs.scikit_learn import validate_params
 from ..forecasts._as_forecast import as_forecast
 from ._loss import as_loss, expected_of_classes, least
 

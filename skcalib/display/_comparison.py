@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.probabilities import is_forecast
-from .._sklearn import check_matplotlib_support
-from .._types import RandomState
+from .._inputs.scikit_learn import check_matplotlib_support
+from .._inputs.types import RandomState
 from ..forecasts import forecast_of
 from ..metrics._registry import ALL_METRICS
 from ..uncertainty import compare, confidence_interval

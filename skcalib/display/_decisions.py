@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import numbers_of_objects
 from .._inputs.constraints import METRIC_CONSTRAINTS
-from .._kernels.decisions import DecisionGaps
-from .._sklearn import Interval, StrOptions, check_matplotlib_support, validate_params
-from .._types import Label
+from .._inputs.scikit_learn import Interval, StrOptions, check_matplotlib_support, validate_params
+from .._inputs.types import Label
+from .._statistics.decisions import DecisionGaps
 from ..decisions._loss import DecisionLoss
 from ..forecasts import forecast_of
 from ..forecasts._data import ForecastData

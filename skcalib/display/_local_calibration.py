@@ -10,8 +10,8 @@ from scipy.spatial import KDTree
 
 from .._inputs.arrays import as_array, column_names
 from .._inputs.constraints import IntegerInterval
-from .._sklearn import Interval, StrOptions, check_matplotlib_support, validate_params
-from .._types import RandomState
+from .._inputs.scikit_learn import Interval, StrOptions, check_matplotlib_support, validate_params
+from .._inputs.types import RandomState
 from ..forecasts import forecast_of
 from ..forecasts._data import check_forecasts
 from ..metrics import local_calibration

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.constraints import METRIC_CONSTRAINTS
-from .._sklearn import check_matplotlib_support, validate_params
+from .._inputs.scikit_learn import check_matplotlib_support, validate_params
 from ..forecasts import forecast_of
 from ..hypothesis_tests import CalibrationTest
 from ._axes import LEGEND, check_style, settle, wrapped

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
+from .._inputs.types import RandomState
 from .._numerics.pit import PitLaw, pit_curve, pit_laws
-from .._types import RandomState
 from ..forecasts._data import ForecastData
 
 

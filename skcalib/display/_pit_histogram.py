@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.constraints import IntegerInterval
+from .._inputs.scikit_learn import Interval, StrOptions, check_matplotlib_support, validate_params
+from .._inputs.types import RandomState
 from .._numerics.pit import pit_laws
-from .._sklearn import Interval, StrOptions, check_matplotlib_support, validate_params
-from .._types import RandomState
 from ..forecasts import forecast_of
 from ..forecasts._data import ForecastData, check_forecasts
 from ..metrics import quantile_calibration_error

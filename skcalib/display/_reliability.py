@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._inputs.by import check_by
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS, IntegerInterval
-from .._sklearn import Interval, StrOptions, check_matplotlib_support, validate_params
-from .._types import Label, RandomState
+from .._inputs.scikit_learn import Interval, StrOptions, check_matplotlib_support, validate_params
+from .._inputs.types import Label, RandomState
 from ..recalibration import probabilities_of_logits
 from ._axes import LEGEND, axes_of, check_style, is_small, legend_label, settle, wrapped
 from ._grid import Grid, note_of_left_out, panel_title, panels_to_show

@@ -9,8 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.constraints import METRIC_CONSTRAINTS, IntegerInterval
 from .._inputs.probabilities import is_forecast
-from .._sklearn import StrOptions, check_matplotlib_support, validate_params
-from .._types import Label, RandomState
+from .._inputs.scikit_learn import StrOptions, check_matplotlib_support, validate_params
+from .._inputs.types import Label, RandomState
 from ..forecasts import forecast_of
 from ..metrics import ScoreDecomposition, score_decomposition
 from ._axes import axes_of, check_style, legend_label, settle

@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._sklearn import check_matplotlib_support
+from .._inputs.scikit_learn import check_matplotlib_support
 from ._axes import axes_of, check_style, draw_legend, settle, wrapped
 
 _SIZE = (6.4, 3.6)

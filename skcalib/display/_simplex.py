@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS, IntegerInterval
 from .._inputs.predictions import Predictions
+from .._inputs.scikit_learn import Interval, check_matplotlib_support, validate_params
+from .._inputs.types import RandomState
 from .._numerics.bins import product_bins
-from .._sklearn import Interval, check_matplotlib_support, validate_params
-from .._types import RandomState
 from ._axes import LEGEND, axes_of, legend_label, parts_below, settle, wrapped
 
 # The corners of the triangle, one for each class.

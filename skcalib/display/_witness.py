@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._inputs.by import check_by
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS, IntegerInterval
-from .._sklearn import check_matplotlib_support, validate_params
-from .._types import Label
+from .._inputs.scikit_learn import check_matplotlib_support, validate_params
+from .._inputs.types import Label
 from ._axes import (
     LEGEND,
     axes_of,

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._inputs.arrays import is_number
+from .._inputs.types import RandomState
 from .._numerics.crps import crps_nodes, quantile_nodes, split_nodes
-from .._types import RandomState
 from ._checks import (
     check_common_levels,
     check_count,

@@ -11,8 +11,8 @@ from sklearn.utils import Tags, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
+from .._inputs.scikit_learn import fit_context
 from .._inputs.weights import check_sample_weight
-from .._sklearn import fit_context
 from ._base import Forecast
 from ._checks import check_outcome_values
 from ._quantile import QuantileForecast

@@ -17,7 +17,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
 
-from .._sklearn import HasMethods
+from .._inputs.scikit_learn import HasMethods
 from ._base import Forecast
 from ._concatenate import mixture_of
 from ._ensemble import EnsembleForecast, ResidualForecast

@@ -4,8 +4,8 @@ import numpy as np
 from scipy.stats import t as student
 from sklearn.utils import check_random_state
 
-from .._kernels.gram import gram_diagonal, gram_quadratic_forms
-from .._kernels.matching_checks import FEATURE_KERNELS
+from .._statistics.gram import gram_diagonal, gram_quadratic_forms
+from .._statistics.matching_checks import FEATURE_KERNELS
 from ._base import as_p_value, monte_carlo_p_value
 
 # Entries of the matrix of resampled counts that are held at once (128 MB).

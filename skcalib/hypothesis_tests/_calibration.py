@@ -12,15 +12,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._inputs.constraints import IntegerInterval
+from .._inputs.drawing import seeded_batches
 from .._inputs.limits import announce
 from .._inputs.predictions import Predictions
-from .._kernels.fourier_error import AnyKernelError
-from .._kernels.functions import KERNEL_CONSTRAINTS, KERNELS
-from .._kernels.matching_checks import FEATURE_KERNELS
-from .._kernels.squared_error import ESTIMATOR_CONSTRAINTS
-from .._redraw import seeded_batches
-from .._sklearn import StrOptions, fit_context
-from .._types import RandomState
+from .._inputs.scikit_learn import StrOptions, fit_context
+from .._inputs.types import RandomState
+from .._statistics.fourier_error import AnyKernelError
+from .._statistics.functions import KERNEL_CONSTRAINTS, KERNELS
+from .._statistics.matching_checks import FEATURE_KERNELS
+from .._statistics.squared_error import ESTIMATOR_CONSTRAINTS
 from ..forecasts._data import ForecastData
 from ..forecasts._either import with_groups
 from ..metrics._statistic import MetricStatistic

@@ -8,9 +8,9 @@ from scipy.stats import norm
 from sklearn.utils import check_random_state
 
 from .._inputs.constraints import IntegerInterval
-from .._redraw import seeded_batches
-from .._sklearn import StrOptions, fit_context
-from .._types import RandomState
+from .._inputs.drawing import seeded_batches
+from .._inputs.scikit_learn import StrOptions, fit_context
+from .._inputs.types import RandomState
 from ._base import HypothesisTest, as_p_value, check_class_input, redrawn_p_value
 
 # Statistics of different batches that differ by less than this, relative to the largest, are tied:

@@ -5,9 +5,9 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 from scipy.stats import chi2
 
+from .._inputs.types import RandomState
 from .._numerics.logistic_batch import likelihood_gains
 from .._numerics.logits import log_odds
-from .._types import RandomState
 from ..metrics._clinical import logistic_line
 from ._classical import ClassicalTest
 

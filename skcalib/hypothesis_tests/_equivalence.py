@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.constraints import IntegerInterval
-from .._sklearn import Interval, StrOptions, fit_context
-from .._types import RandomState
+from .._inputs.scikit_learn import Interval, StrOptions, fit_context
+from .._inputs.types import RandomState
 from ..forecasts._either import with_groups
 from ..metrics import (
     calibration_in_the_large,

@@ -9,7 +9,7 @@ from scipy.stats import beta, binom
 
 from .._inputs.arrays import check_same_length
 from .._inputs.labels import check_labels
-from .._sklearn import StrOptions, fit_context
+from .._inputs.scikit_learn import StrOptions, fit_context
 from ._base import HypothesisTest, check_class_input
 
 

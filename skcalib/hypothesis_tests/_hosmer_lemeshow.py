@@ -5,9 +5,9 @@ from numpy.typing import ArrayLike
 from scipy.stats import chi2
 
 from .._inputs.constraints import IntegerInterval
+from .._inputs.types import RandomState
 from .._numerics.bins import quantile_bins
 from .._numerics.sorting import first_of_ties
-from .._types import RandomState
 from ._classical import ClassicalTest, z_scores
 
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 import numpy as np
 
 from .._inputs.predictions import Predictions
-from .._kernels.fourier_error import AnyKernelError, FourierKernelError
-from .._kernels.functions import KERNELS
-from .._kernels.squared_error import SquaredKernelError
-from .._sklearn import validate_parameter_constraints
+from .._inputs.scikit_learn import validate_parameter_constraints
+from .._statistics.fourier_error import AnyKernelError, FourierKernelError
+from .._statistics.functions import KERNELS
+from .._statistics.squared_error import SquaredKernelError
 from ._base import TIE, is_signed
 from ._residual_cells import MOST_CELLS, LocalGaps, PooledKernelError
 from ._residual_sums import LevelAndSpread, ResidualStatistic, ScoreExcess

@@ -13,8 +13,8 @@ from .._inputs.arrays import as_array, check_same_length, column_names, is_numbe
 from .._inputs.by import encode_column, title_of
 from .._inputs.checks import rows_that_count
 from .._inputs.constraints import METRIC_CONSTRAINTS, IntegerInterval
-from .._sklearn import StrOptions, validate_params
-from .._types import RandomState
+from .._inputs.scikit_learn import StrOptions, validate_params
+from .._inputs.types import RandomState
 from ..forecasts._data import ForecastData
 from ..forecasts._either import check_either
 from ._base import TIE

@@ -11,11 +11,11 @@ from scipy.special import expit
 from scipy.stats import rankdata
 from sklearn.utils import check_random_state
 
+from .._inputs.drawing import draw_labels, seeded_batches
 from .._inputs.predictions import Predictions
+from .._inputs.types import RandomState
 from .._numerics.logits import log_odds
 from .._numerics.pit import laws_at, pit_laws
-from .._redraw import draw_labels, seeded_batches
-from .._types import RandomState
 from ..forecasts._data import ForecastData
 from ..metrics._clinical import logistic_line
 from ..recalibration import VectorScalingRecalibrator

@@ -14,7 +14,7 @@ from .._inputs.checks import check_predictions
 from .._inputs.estimators import check_fit_input
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import check_no_forecast, is_forecast
-from .._sklearn import check_feature_names, fit_context
+from .._inputs.scikit_learn import check_feature_names, fit_context
 from ..recalibration import (
     InterceptRecalibrator,
     SigmoidRecalibrator,

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from .._inputs.by import check_by
 from .._inputs.constraints import IntegerInterval
-from .._sklearn import StrOptions, fit_context
-from .._types import RandomState
+from .._inputs.scikit_learn import StrOptions, fit_context
+from .._inputs.types import RandomState
 from ..forecasts._either import with_groups
 from ._base import TIE, HypothesisTest, check_test_input, is_signed, redrawn_p_value
 from ._calibration import (

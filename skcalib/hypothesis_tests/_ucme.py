@@ -13,10 +13,10 @@ from .._inputs.checks import recode
 from .._inputs.constraints import IntegerInterval
 from .._inputs.labels import check_labels
 from .._inputs.probabilities import check_probabilities
-from .._kernels.checks import check_finite_kernel
-from .._kernels.functions import KERNEL_CONSTRAINTS, kernel_function
-from .._sklearn import fit_context
-from .._types import RandomState
+from .._inputs.scikit_learn import fit_context
+from .._inputs.types import RandomState
+from .._statistics.checks import check_finite_kernel
+from .._statistics.functions import KERNEL_CONSTRAINTS, kernel_function
 from ._base import check_class_input
 from ._classical import RedrawnTest
 

@@ -5,10 +5,10 @@ from typing import Any
 
 from array_api_compat import array_namespace, is_array_api_obj
 
-from .._kernels.matching_checks import FORMS, NEEDS_GIVEN, PIT_FORMS, TAKES_GIVEN
-from .._kernels.matching_classes import CLASS_FORMS
+from .._inputs.scikit_learn import StrOptions
 from .._numerics.array_api import Array
-from .._sklearn import StrOptions
+from .._statistics.matching_checks import FORMS, NEEDS_GIVEN, PIT_FORMS, TAKES_GIVEN
+from .._statistics.matching_classes import CLASS_FORMS
 from ._forecasts import Draws, Normal, Sample
 
 CLASS_CONSTRAINTS: dict = {"input_type": [StrOptions({"logits", "probabilities"})]}

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple
 
 from array_api_compat import array_namespace
 
-from .._kernels.functions import KERNELS, kernel_values
 from .._numerics.array_api import Array, distances, stop_gradient
+from .._statistics.functions import KERNELS, kernel_values
 from ._pairs import gaussian_average, pair_average
 
 # The default bandwidth on probabilities of classes.

@@ -5,12 +5,12 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from .._kernels.functions import KERNELS
-from .._kernels.matching import PIT_BANDWIDTH
-from .._kernels.matching_checks import FORMS, PIT_FORMS
-from .._kernels.matching_classes import CLASS_FORMS
+from .._inputs.scikit_learn import Interval, StrOptions, validate_params
 from .._numerics.array_api import Array, as_type, stop_gradient
-from .._sklearn import Interval, StrOptions, validate_params
+from .._statistics.functions import KERNELS
+from .._statistics.matching import PIT_BANDWIDTH
+from .._statistics.matching_checks import FORMS, PIT_FORMS
+from .._statistics.matching_classes import CLASS_FORMS
 from ._checks import (
     CLASS_CONSTRAINTS,
     FEATURE_KERNELS,

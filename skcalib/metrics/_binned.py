@@ -12,6 +12,8 @@ from .._inputs.constraints import (
     IntegerInterval,
 )
 from .._inputs.predictions import Predictions
+from .._inputs.scikit_learn import StrOptions, validate_params
+from .._inputs.types import Label
 from .._numerics.bins import (
     bin_extents,
     binned_sums,
@@ -21,8 +23,6 @@ from .._numerics.bins import (
     quantile_bins,
     uniform_bins,
 )
-from .._sklearn import StrOptions, validate_params
-from .._types import Label
 from ._reductions import Needs, average_over_reductions
 
 _DEBIASED = Needs(

@@ -10,12 +10,12 @@ from sklearn.exceptions import ConvergenceWarning
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS
 from .._inputs.predictions import Predictions
+from .._inputs.scikit_learn import validate_params
+from .._inputs.types import Label
+from .._inputs.warnings import warn
 from .._numerics.logistic import logistic_fit
 from .._numerics.logistic_batch import intercepts
 from .._numerics.logits import log_odds
-from .._sklearn import validate_params
-from .._types import Label
-from .._warnings import warn
 
 _MOST_STEPS = 200
 

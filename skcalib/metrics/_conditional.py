@@ -19,22 +19,22 @@ from .._inputs.constraints import (
 )
 from .._inputs.limits import announce, check_memory
 from .._inputs.predictions import Predictions
-from .._kernels.checks import check_finite_kernel, check_semidefinite
-from .._kernels.features import fourier_features, pivoted_cholesky
-from .._kernels.functions import (
+from .._inputs.scikit_learn import Interval, StrOptions, validate_params
+from .._inputs.types import Label, RandomState
+from .._inputs.warnings import warn
+from .._numerics.array_api import constant_like, count_like, doubles
+from .._numerics.conditional import ridge_norm, ridge_norm_of_features
+from .._statistics.checks import check_finite_kernel, check_semidefinite
+from .._statistics.features import fourier_features, pivoted_cholesky
+from .._statistics.functions import (
     KERNEL_CONSTRAINTS,
     KERNELS,
     SMALLEST_BANDWIDTH,
     kernel_function,
     resolved_bandwidth,
 )
-from .._kernels.gram import gram_matrix
-from .._kernels.squared_error import SquaredKernelError
-from .._numerics.array_api import constant_like, count_like, doubles
-from .._numerics.conditional import ridge_norm, ridge_norm_of_features
-from .._sklearn import Interval, StrOptions, validate_params
-from .._types import Label, RandomState
-from .._warnings import warn
+from .._statistics.gram import gram_matrix
+from .._statistics.squared_error import SquaredKernelError
 from ._reductions import Needs, average_over_reductions
 
 _CONSTRAINTS: dict = (

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
 from .._inputs.predictions import Predictions
-from .._sklearn import StrOptions, validate_params
-from .._types import Label
+from .._inputs.scikit_learn import StrOptions, validate_params
+from .._inputs.types import Label
 from ._reductions import average_over_reductions
 
 

@@ -10,9 +10,9 @@ from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast
-from .._kernels.decisions import DecisionGaps
-from .._sklearn import StrOptions, validate_params
-from .._types import Label
+from .._inputs.scikit_learn import StrOptions, validate_params
+from .._inputs.types import Label
+from .._statistics.decisions import DecisionGaps
 from ..decisions._loss import DecisionLoss, as_loss
 from ..forecasts._data import ForecastData, check_forecasts
 from ..forecasts._either import check_no_labels, holds_forecasts, with_given

@@ -11,10 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import JOBS_CONSTRAINTS, METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
 from .._inputs.predictions import Predictions
+from .._inputs.scikit_learn import Interval, validate_params
+from .._inputs.types import Label
+from .._inputs.warnings import warn
 from .._numerics.distance import certified_transport, least_calibrating_transport
-from .._sklearn import Interval, validate_params
-from .._types import Label
-from .._warnings import warn
 from ._interval import _interval_calibration_error
 from ._reductions import average_over_reductions, over_reductions
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.arrays import is_number
+from .._inputs.scikit_learn import Interval, StrOptions, validate_params
 from .._numerics.crps import (
     crps_ensemble,
     crps_gaussian_between,
@@ -15,7 +16,6 @@ from .._numerics.crps import (
     crps_ppf_between,
     crps_quantiles,
 )
-from .._sklearn import Interval, StrOptions, validate_params
 from ..forecasts import (
     EnsembleForecast,
     Forecast,

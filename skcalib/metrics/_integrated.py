@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
 from .._inputs.predictions import Predictions
+from .._inputs.scikit_learn import Interval, validate_params
+from .._inputs.types import Label
 from .._numerics.loess import loess
-from .._sklearn import Interval, validate_params
-from .._types import Label
 from ._reductions import average_over_reductions
 
 

@@ -12,6 +12,8 @@ from sklearn.utils import check_random_state
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS, IntegerInterval
 from .._inputs.predictions import Predictions
+from .._inputs.scikit_learn import Interval, StrOptions, validate_params
+from .._inputs.types import Label, RandomState
 from .._numerics.interval import (
     _ROUNDING,
     drawn_partition_sum,
@@ -19,8 +21,6 @@ from .._numerics.interval import (
     partition_errors,
     shifted_partition_sum,
 )
-from .._sklearn import Interval, StrOptions, validate_params
-from .._types import Label, RandomState
 from ._reductions import average_over_reductions
 
 # Narrower intervals of a random grid lose digits to rounding.

@@ -9,22 +9,22 @@ from sklearn.utils import check_random_state
 
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import CANONICAL_CONSTRAINTS, METRIC_CONSTRAINTS
-from .._kernels.fourier_error import (
+from .._inputs.scikit_learn import validate_params
+from .._inputs.types import Label, RandomState
+from .._statistics.fourier_error import (
     FOURIER_CONSTRAINTS,
     N_COMPONENTS,
     FourierKernelError,
     check_fourier,
 )
-from .._kernels.functions import KERNEL_CONSTRAINTS
-from .._kernels.squared_error import (
+from .._statistics.functions import KERNEL_CONSTRAINTS
+from .._statistics.squared_error import (
     CLASS_KERNEL_CONSTRAINTS,
     ESTIMATOR_CONSTRAINTS,
     SquaredKernelError,
     check_enough_for_estimator,
     pairs_are_lost,
 )
-from .._sklearn import validate_params
-from .._types import Label, RandomState
 from ._reductions import Needs, average_over_reductions
 
 

@@ -10,11 +10,11 @@ from sklearn.utils import check_random_state
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS, IntegerInterval
 from .._inputs.predictions import Predictions
-from .._kernels.functions import SMALLEST_BANDWIDTH
+from .._inputs.scikit_learn import Interval, StrOptions, validate_params
+from .._inputs.types import Label, RandomState
 from .._numerics.laplace import laplace_pair_sum
 from .._numerics.sorting import first_of_ties
-from .._sklearn import Interval, StrOptions, validate_params
-from .._types import Label, RandomState
+from .._statistics.functions import SMALLEST_BANDWIDTH
 from ._reductions import average_over_reductions
 
 # Pairs of samples that are drawn at once; an array of them takes 8 MB.

@@ -6,8 +6,8 @@ from numpy.typing import ArrayLike
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import CANONICAL_CONSTRAINTS, METRIC_CONSTRAINTS
 from .._inputs.predictions import Predictions
-from .._sklearn import validate_params
-from .._types import Label
+from .._inputs.scikit_learn import validate_params
+from .._inputs.types import Label
 from ._reductions import average_over_reductions
 
 

@@ -12,13 +12,8 @@ from sklearn.utils import check_random_state
 from .._inputs.arrays import as_array, numbers_of_objects
 from .._inputs.constraints import IntegerInterval
 from .._inputs.limits import announce
-from .._kernels.functions import (
-    KERNEL_CONSTRAINTS,
-    KERNELS,
-    Kernel,
-    kernel_values,
-    median_bandwidth,
-)
+from .._inputs.scikit_learn import StrOptions, validate_params
+from .._inputs.types import RandomState
 from .._numerics.pit import (
     PitLaw,
     gap_square_integral,
@@ -28,8 +23,13 @@ from .._numerics.pit import (
     pit_laws,
 )
 from .._numerics.sorting import first_of_ties
-from .._sklearn import StrOptions, validate_params
-from .._types import RandomState
+from .._statistics.functions import (
+    KERNEL_CONSTRAINTS,
+    KERNELS,
+    Kernel,
+    kernel_values,
+    median_bandwidth,
+)
 from ..forecasts._data import ForecastData, check_forecasts, check_given
 from ._quantile import known_levels
 

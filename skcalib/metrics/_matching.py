@@ -10,8 +10,10 @@ from sklearn.utils import check_random_state
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS
 from .._inputs.predictions import Predictions
-from .._kernels.matching import MatchingError
-from .._kernels.matching_checks import (
+from .._inputs.scikit_learn import StrOptions, validate_params
+from .._inputs.types import Label, RandomState
+from .._statistics.matching import MatchingError
+from .._statistics.matching_checks import (
     FORMS,
     MATCHING_CONSTRAINTS,
     check_class_losses,
@@ -20,19 +22,17 @@ from .._kernels.matching_checks import (
     check_loss,
     check_options,
 )
-from .._kernels.matching_classes import (
+from .._statistics.matching_classes import (
     CLASS_FORMS,
     ClassMatchingError,
     MeanOfClasses,
     OneError,
     TopLabelError,
 )
-from .._kernels.matching_features import loss_table
-from .._kernels.matching_losses import as_losses
-from .._kernels.matching_null import null_deviation
-from .._kernels.squared_error import check_enough_for_estimator
-from .._sklearn import StrOptions, validate_params
-from .._types import Label, RandomState
+from .._statistics.matching_features import loss_table
+from .._statistics.matching_losses import as_losses
+from .._statistics.matching_null import null_deviation
+from .._statistics.squared_error import check_enough_for_estimator
 from ..forecasts._data import ForecastData, check_forecasts
 from ..forecasts._either import check_no_labels, holds_forecasts, with_given
 from ._decisions import has_classes_reversed

@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.arrays import as_array
-from .._kernels.matching import MatchingError
-from .._kernels.matching_checks import (
+from .._inputs.scikit_learn import StrOptions, validate_params
+from .._statistics.matching import MatchingError
+from .._statistics.matching_checks import (
     FORMS,
     MATCHING_CONSTRAINTS,
     check_forecast_loss,
     check_options,
 )
-from .._kernels.matching_witness import scaled_places, witness_values
-from .._sklearn import StrOptions, validate_params
+from .._statistics.matching_witness import scaled_places, witness_values
 from ..forecasts import QuantileForecast
 from ..forecasts._data import check_forecasts
 

@@ -13,10 +13,10 @@ from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS, IntegerInterval
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast
+from .._inputs.scikit_learn import StrOptions, validate_params
+from .._inputs.types import Label, RandomState
 from .._numerics.isotonic import isotonic_fit
 from .._numerics.proper import PROPER_LOSSES
-from .._sklearn import StrOptions, validate_params
-from .._types import Label, RandomState
 from ..forecasts._data import ForecastData, check_forecasts
 from ._reductions import average_over_reductions
 from ._threshold_scores import DRAW_TOLERANCE, check_thresholds_known, crps_parts

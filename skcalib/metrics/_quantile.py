@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.arrays import as_array, listed, numbers_of_objects
+from .._inputs.scikit_learn import StrOptions, validate_params
 from .._numerics.pit import (
     PitLaw,
     gap_integral,
@@ -16,7 +17,6 @@ from .._numerics.pit import (
     pit_curve,
     pit_laws,
 )
-from .._sklearn import StrOptions, validate_params
 from ..forecasts._data import ForecastData, check_forecasts
 
 # Levels that are the same differ by less than this through rounding.

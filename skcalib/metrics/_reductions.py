@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._warnings import warn
+from .._inputs.warnings import warn
 
 
 def of_each(function, problems, n_jobs):

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from .._kernels.decisions import DecisionGaps
-from .._kernels.fourier_error import AnyKernelError
-from .._kernels.matching import MatchingError
+from .._statistics.decisions import DecisionGaps
+from .._statistics.fourier_error import AnyKernelError
+from .._statistics.matching import MatchingError
 from ._binned import expected_calibration_error
 from ._conditional import (
     conditional_kernel_calibration_error,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
-from .._sklearn import Scorer, cache_of
+from .._inputs.scikit_learn import Scorer, cache_of
 from ..forecasts import forecast_of
 from ._registry import ALL_METRICS, entry_of, requires, takes
 

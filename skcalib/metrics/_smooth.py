@@ -6,9 +6,9 @@ from numpy.typing import ArrayLike
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import JOBS_CONSTRAINTS, METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
 from .._inputs.predictions import Predictions
+from .._inputs.scikit_learn import validate_params
+from .._inputs.types import Label
 from .._numerics.smooth import lipschitz_maximiser, lipschitz_maximum
-from .._sklearn import validate_params
-from .._types import Label
 from ._reductions import average_over_reductions, over_reductions
 
 

@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import JOBS_CONSTRAINTS, METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
 from .._inputs.predictions import Predictions
+from .._inputs.scikit_learn import Interval, validate_params
+from .._inputs.types import Label
 from .._numerics.smooth_expected import (
     SMALLEST_BANDWIDTH,
     smoothed_absolute_mass,
     smoothed_absolute_mass_fixed_point,
 )
-from .._sklearn import Interval, validate_params
-from .._types import Label
 from ._reductions import average_over_reductions
 
 

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import CANONICAL_CONSTRAINTS, METRIC_CONSTRAINTS
-from .._sklearn import HasMethods, validate_params
-from .._types import Label
+from .._inputs.scikit_learn import HasMethods, validate_params
+from .._inputs.types import Label
 from ..function_classes import Bounded, FunctionClass, Lipschitz, _programs, _resolved
 from ._reductions import average_over_reductions
 

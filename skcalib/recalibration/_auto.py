@@ -11,8 +11,8 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from .._inputs.constraints import IntegerInterval
 from .._inputs.predictions import Predictions
+from .._inputs.scikit_learn import StrOptions
 from .._numerics.proper import PROPER_LOSSES
-from .._sklearn import StrOptions
 from ._averaging import weights_in_average
 from ._base import Recalibrator, clone_for, no_formula
 from ._cross_fitting import aligned_proba

@@ -17,9 +17,9 @@ from threadpoolctl import ThreadpoolController
 
 from .._inputs.estimators import check_fit_input, check_predict_input
 from .._inputs.predictions import Predictions
+from .._inputs.scikit_learn import Interval, fit_context
+from .._inputs.warnings import warn
 from .._numerics.array_api import Array, to_numpy
-from .._sklearn import Interval, fit_context
-from .._warnings import warn
 from ._languages import Language
 
 _threads = cache(ThreadpoolController)

@@ -10,12 +10,12 @@ from sklearn.utils import check_random_state
 
 from .._inputs.constraints import IntegerInterval
 from .._inputs.predictions import Predictions
+from .._inputs.scikit_learn import Interval, StrOptions
+from .._inputs.types import RandomState
 from .._numerics.bins import cuts_before, quantile_bins
 from .._numerics.interval import optimal_partition, partition_errors
 from .._numerics.logits import clipped, smallest_probability
 from .._numerics.sorting import first_of_ties, last_of_runs
-from .._sklearn import Interval, StrOptions
-from .._types import RandomState
 from ._base import Recalibrator
 from ._piecewise import Pieces, PiecewiseRecalibrator
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .._inputs.by import columns_of
-from .._sklearn import check_method_params
+from .._inputs.scikit_learn import check_method_params
 
 
 def check_takes_by(recalibrator: Any, by: Any, method: str) -> None:

@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import listed
 from .._inputs.by import check_by
+from .._inputs.scikit_learn import HasMethods, StrOptions, fit_context
 from .._inputs.weights import check_sample_weight
 from .._numerics.logits import log_probabilities
 from .._numerics.softmax import softmax
-from .._sklearn import HasMethods, StrOptions, fit_context
 from ..forecasts._forecaster_base import adopt_features
 from ._auto import AutoRecalibrator
 from ._base import clone_for

@@ -20,9 +20,9 @@ from sklearn.utils.validation import has_fit_parameter
 from .._inputs.arrays import listed
 from .._inputs.labels import check_labels
 from .._inputs.probabilities import check_probabilities
+from .._inputs.scikit_learn import HasMethods, StrOptions, check_method_params, safe_split
+from .._inputs.warnings import warn
 from .._numerics.array_api import to_numpy
-from .._sklearn import HasMethods, StrOptions, check_method_params, safe_split
-from .._warnings import warn
 from ._decision_scores import check_scores, proba_of_scores, scale_of_scores
 from ._habits import check_cv_is_no_word, check_is_object, recalibrator_named
 

@@ -9,10 +9,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._inputs.constraints import IntegerInterval
 from .._inputs.predictions import Predictions
+from .._inputs.scikit_learn import Interval
+from .._inputs.warnings import warn
 from .._numerics.decisions import best_shift, loss_directions, onto_simplex
 from .._numerics.logits import clipped
-from .._sklearn import Interval
-from .._warnings import warn
 from ..decisions._loss import as_loss, expected_of_classes, least
 from ._base import Recalibrator
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from .._inputs.constraints import IntegerInterval
-from .._sklearn import StrOptions
+from .._inputs.scikit_learn import StrOptions
 from ..forecasts import EnsembleForecast, Forecast, QuantileForecast, ResidualForecast
 from ..forecasts._data import ForecastData
 from ._auto import check_candidates, out_of_fold_losses, results_of

@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from .._sklearn import fit_context
-from .._warnings import warn
+from .._inputs.scikit_learn import fit_context
+from .._inputs.warnings import warn
 from ..forecasts import Forecast, as_forecast
 from ..forecasts._data import ForecastData, check_forecasts
 

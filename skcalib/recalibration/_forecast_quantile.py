@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._inputs.scikit_learn import StrOptions
 from .._numerics.pit_maps import least_rank, rank_levels
-from .._sklearn import StrOptions
 from ..forecasts import Forecast, QuantileForecast
 from ..forecasts._data import ForecastData
 from ..forecasts._quantile import check_grid

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.by import check_by
 from .._inputs.constraints import IntegerInterval
-from .._sklearn import HasMethods, Interval, fit_context
+from .._inputs.scikit_learn import HasMethods, Interval, fit_context
 from ..forecasts import Forecast, as_forecast
 from ..forecasts._concatenate import concatenate
 from ..forecasts._data import ForecastData, check_forecasts

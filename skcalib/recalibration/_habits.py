@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-from .._sklearn import InvalidParameterError
+from .._inputs.scikit_learn import InvalidParameterError
 from ._registry import RECALIBRATORS
 
 Function = TypeVar("Function", bound=Callable)

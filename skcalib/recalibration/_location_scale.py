@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from .._inputs.scikit_learn import StrOptions
 from .._numerics.crps import level_weights
 from .._numerics.location_scale import LocationScaleProblem, fit_location_scale, ratio_of_spread
-from .._sklearn import StrOptions
 from ..forecasts import Forecast, QuantileForecast
 from ..forecasts._data import ForecastData
 from ..forecasts._moved import affine, centre_and_spread

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from .._inputs.predictions import Predictions
+from .._inputs.scikit_learn import StrOptions
 from .._numerics.logistic import LogisticFit, logistic_fit
 from .._numerics.logits import clipped, log_odds, log_probabilities
-from .._sklearn import StrOptions
 from ._base import PRIOR_CONSTRAINTS, warn_unless_converged
 from ._languages import Language, logs_of, write_logistic
 from ._prior import WEIGHT_OF_CLASSES, DrawnOneVsRestRecalibrator, Outcomes

@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.logits import check_logits
 from .._inputs.predictions import Predictions
+from .._inputs.scikit_learn import StrOptions
 from .._numerics.array_api import Array, doubles
 from .._numerics.logits import clipped, log_probabilities, log_softmax, smallest_probability
 from .._numerics.softmax import row_blocks
-from .._sklearn import StrOptions
 from ._base import Recalibrator
 from ._languages import Language, logs_of, write_logistic
 from ._modules import scaling_module

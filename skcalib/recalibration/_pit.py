@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from .._inputs.scikit_learn import StrOptions
 from .._numerics.pit_maps import fit_beta, fit_beta_to_intervals, fit_conformal
-from .._sklearn import StrOptions
 from ..forecasts import EnsembleForecast, Forecast, QuantileForecast, ResidualForecast
 from ..forecasts._data import ForecastData
 from ..forecasts._derived import AffineForecast

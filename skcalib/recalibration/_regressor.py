@@ -13,8 +13,8 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.by import check_by
+from .._inputs.scikit_learn import HasMethods, check_method_params, fit_context, safe_split
 from .._inputs.weights import check_sample_weight
-from .._sklearn import HasMethods, check_method_params, fit_context, safe_split
 from ..forecasts import Forecast, ResidualForecast, forecast_of
 from ..forecasts._checks import check_outcome_values
 from ..forecasts._concatenate import concatenate

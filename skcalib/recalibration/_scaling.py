@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from .._inputs.predictions import Predictions
+from .._inputs.scikit_learn import Interval
+from .._inputs.warnings import warn
 from .._numerics.array_api import Array, constant_like, count_like, doubles, to_numpy
 from .._numerics.scaling import is_large, softmax_regression
 from .._numerics.scaling_designs import Affine, AffineAndCommon, ScaledAndShifted
 from .._numerics.softmax import row_blocks, softmax
-from .._sklearn import Interval
-from .._warnings import warn
 from ._base import PRIOR_CONSTRAINTS, share_of_prior, warn_unless_converged
 from ._logits import LogScaleRecalibrator
 from ._prior import WEIGHT_OF_CLASSES, WEIGHT_OF_TEMPERATURE, prior_of_classes

@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 from .._inputs.arrays import listed
 from .._inputs.constraints import IntegerInterval
 from .._inputs.predictions import Predictions
+from .._inputs.scikit_learn import HasMethods
 from .._numerics.bins import cuts_before, quantile_bins
 from .._numerics.sorting import first_of_ties, pool_ties
-from .._sklearn import HasMethods
 from ._base import Recalibrator, clone_for, no_formula
 from ._languages import Language
 from ._logistic import SigmoidRecalibrator

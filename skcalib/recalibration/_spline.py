@@ -9,6 +9,7 @@ from scipy.special import expit
 
 from .._inputs.constraints import IntegerInterval
 from .._inputs.predictions import Predictions
+from .._inputs.scikit_learn import Interval
 from .._numerics.logits import clipped, log_odds
 from .._numerics.spline import (
     evaluate_spline,
@@ -16,7 +17,6 @@ from .._numerics.spline import (
     quantile_knots,
     spline_pieces,
 )
-from .._sklearn import Interval
 from ._base import PRIOR_CONSTRAINTS, warn_unless_converged
 from ._languages import Language, logs_of, write_logistic
 from ._prior import WEIGHT_OF_CLASSES, DrawnOneVsRestRecalibrator, Outcomes

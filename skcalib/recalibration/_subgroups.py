@@ -16,8 +16,8 @@ from .._inputs.arrays import is_number, listed
 from .._inputs.by import Subgroups, check_by
 from .._inputs.estimators import check_fit_input, check_predict_input
 from .._inputs.predictions import Predictions
+from .._inputs.scikit_learn import HasMethods, Interval, StrOptions, fit_context
 from .._numerics.proper import PROPER_LOSSES
-from .._sklearn import HasMethods, Interval, StrOptions, fit_context
 from ._auto import AutoRecalibrator, deal_folds, fit_data, fitted_on_rows
 from ._base import probability_names
 from ._cross_fitting import aligned_proba

@@ -7,6 +7,7 @@ from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
 
 from .._inputs.predictions import Predictions
+from .._inputs.scikit_learn import Interval
 from .._numerics.array_api import Array, constant_like
 from .._numerics.scaling import softmax_regression
 from .._numerics.scaling_designs import CommonlyScaledAndShifted, Design, ScaledAndShifted
@@ -16,7 +17,6 @@ from .._numerics.updating import (
     effects_of_weights,
     numbers_of_parameters,
 )
-from .._sklearn import Interval
 from ._languages import Language
 from ._scaling import CONSTANT, SoftmaxRegressionRecalibrator
 

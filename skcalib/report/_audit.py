@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 import sklearn
 
-from .._types import RandomState
+from .._inputs.types import RandomState
 
 
 def audit_trail(

@@ -13,8 +13,8 @@ from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast
-from .._sklearn import num_samples, validate_params
-from .._types import Label, RandomState
+from .._inputs.scikit_learn import num_samples, validate_params
+from .._inputs.types import Label, RandomState
 from ..forecasts._data import ForecastData, check_forecasts
 from ..forecasts._either import check_no_labels, with_groups
 from ._audit import audit_trail

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.metrics import brier_score_loss
 
 from .._inputs.predictions import Predictions
-from .._kernels.functions import KERNELS
-from .._kernels.squared_error import check_enough_for_estimator, pairs_are_lost
+from .._statistics.functions import KERNELS
+from .._statistics.squared_error import check_enough_for_estimator, pairs_are_lost
 from ..metrics._reductions import average_over_reductions
 from ..metrics._registry import METRICS, entry_of
 from ._problems import GridPredictions

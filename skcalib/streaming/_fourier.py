@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from .._kernels.features import fourier_features, random_frequencies
-from .._kernels.functions import KernelFamily
+from .._statistics.features import fourier_features, random_frequencies
+from .._statistics.functions import KernelFamily
 from ._problems import Rows
 
 # Features of a block of rows (2 MB).

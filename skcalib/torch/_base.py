@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._sklearn import validate_parameter_constraints
+from .._inputs.scikit_learn import validate_parameter_constraints
 from ._checks import check_tensor, flat
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from .._sklearn import constraints_of
+from .._inputs.scikit_learn import constraints_of
 from ..losses import (
     kde_calibration_loss,
     maximum_mean_calibration_loss,

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.distributions import Distribution
 
-from .._kernels.matching_checks import PIT_FORMS
-from .._sklearn import Interval, StrOptions
+from .._inputs.scikit_learn import Interval, StrOptions
+from .._statistics.matching_checks import PIT_FORMS
 from ..losses import Draws, distribution_matching_loss
 from ..losses._checks import WITH_BANDWIDTH
 from ..losses._classes import class_predictions

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
-from .._sklearn import Interval, StrOptions, validate_parameter_constraints
+from .._inputs.scikit_learn import Interval, StrOptions, validate_parameter_constraints
 from ..losses._checks import check_batch
 from ._base import Penalty
 from ._checks import (

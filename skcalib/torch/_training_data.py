@@ -7,8 +7,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from .._kernels.matching_given import N_THRESHOLDS, median_of
 from .._numerics.median_distance import median_distance
+from .._statistics.matching_given import N_THRESHOLDS, median_of
 
 # A column is constant if it varies by less than this share of its largest entry.
 _ROUNDING = 1e-12

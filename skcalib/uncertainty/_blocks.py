@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from .._inputs.constraints import IntegerInterval
-from .._sklearn import validate_params
+from .._inputs.scikit_learn import validate_params
 
 # An interval needs as many groups.
 _FEWEST_BLOCKS = 10

@@ -7,8 +7,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from .._sklearn import validate_params
-from .._types import RandomState
+from .._inputs.scikit_learn import validate_params
+from .._inputs.types import RandomState
 from ._resampling import (
     RESAMPLING_CONSTRAINTS,
     Estimates,

@@ -6,8 +6,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from .._sklearn import StrOptions, validate_params
-from .._types import RandomState
+from .._inputs.scikit_learn import StrOptions, validate_params
+from .._inputs.types import RandomState
 from ..metrics._registry import entry_of
 from ._finite_sample import finite_sample_radius
 from ._resampling import (

@@ -4,14 +4,14 @@ import math
 from numbers import Real
 from typing import NamedTuple
 
-from .._kernels.functions import KERNELS
-from .._sklearn import (
+from .._inputs.scikit_learn import (
     Interval,
     StrOptions,
     constraints_of,
     validate_parameter_constraints,
     validate_params,
 )
+from .._statistics.functions import KERNELS
 from ..metrics._interval import largest_exponent
 from ..metrics._registry import METRICS
 

@@ -10,12 +10,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._inputs.constraints import METRIC_CONSTRAINTS, IntegerInterval
+from .._inputs.drawing import seeded_batches
 from .._inputs.groups import codes_by_appearance
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast
-from .._redraw import seeded_batches
-from .._sklearn import Interval, StrOptions
-from .._types import RandomState
+from .._inputs.scikit_learn import Interval, StrOptions
+from .._inputs.types import RandomState
 from ..forecasts._data import ForecastData
 from ..forecasts._either import check_either
 from ..metrics._registry import ALL_METRICS, entry_of, with_params

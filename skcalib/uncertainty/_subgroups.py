@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.by import check_by, title_of
-from .._sklearn import validate_params
-from .._types import RandomState
+from .._inputs.scikit_learn import validate_params
+from .._inputs.types import RandomState
 from ._confidence_interval import (
     INTERVAL_CONSTRAINTS,
     ConfidenceInterval,

@@ -9,8 +9,8 @@ from problems import random_problem, two_columns
 from scipy.stats import ttest_1samp
 from sklearn.gaussian_process.kernels import RBF
 
-from skcalib._kernels.squared_error import largest_term
 from skcalib._numerics.median_distance import median_distance
+from skcalib._statistics.squared_error import largest_term
 from skcalib.hypothesis_tests import CalibrationTest, _asymptotic
 from skcalib.metrics import (
     kernel_calibration_error,

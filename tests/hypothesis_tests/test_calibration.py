@@ -10,7 +10,7 @@ from scipy.stats import ks_2samp
 from sklearn.metrics import brier_score_loss, log_loss
 
 from skcalib import metrics
-from skcalib._redraw import seeded_batches
+from skcalib._inputs.drawing import seeded_batches
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.metrics import smooth_calibration_error, squared_kernel_calibration_error
 
@@ -116,7 +116,7 @@ def test_metrics_survive_classes_that_are_not_drawn():
 
 @pytest.mark.parametrize("statistic", ["skce", "smooth_calibration_error", brier_score_loss])
 def test_result_does_not_depend_on_jobs(statistic, monkeypatch):
-    monkeypatch.setattr("skcalib._redraw._BATCH", 1000)
+    monkeypatch.setattr("skcalib._inputs.drawing._BATCH", 1000)
     label, proba = random_problem(np.random.default_rng(0), 100)
     options = {"n_resamples": 30, "random_state": 0}
     two = CalibrationTest(statistic, n_jobs=2, **options).fit(proba, label)

@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import chi2, norm
 
 from skcalib._inputs.checks import check_predictions
-from skcalib._kernels.squared_error import SquaredKernelError
-from skcalib._redraw import draw_labels
+from skcalib._inputs.drawing import draw_labels
+from skcalib._statistics.squared_error import SquaredKernelError
 from skcalib.forecasts import GaussianForecast
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.hypothesis_tests._omnibus import Omnibus, adjusted_p_values

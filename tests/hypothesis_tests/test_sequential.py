@@ -8,7 +8,7 @@ import pytest
 from scipy.special import softmax
 from sklearn.base import clone
 
-from skcalib._redraw import draw_labels
+from skcalib._inputs.drawing import draw_labels
 from skcalib.hypothesis_tests import SequentialCalibrationTest, combine_e_values
 from skcalib.recalibration import TemperatureRecalibrator
 

@@ -168,7 +168,7 @@ def test_sums_over_pairs_announce_their_time(monkeypatch):
 
 def test_draws_of_a_test_announce_their_time(monkeypatch):
     label, proba = problem(50, 2)
-    monkeypatch.setattr("skcalib._redraw._BATCH", 2 * 50)  # two draws
+    monkeypatch.setattr("skcalib._inputs.drawing._BATCH", 2 * 50)  # two draws
     test = CalibrationTest("skce", n_resamples=99, random_state=0)
     expected = test.fit(proba, label).p_value_
     monkeypatch.setattr(limits, "LONG", 1e-9)

@@ -25,7 +25,7 @@ from loss_cases import (
 from scipy.special import gammaln
 from scipy.stats import norm
 
-from skcalib._kernels.matching_given import pooled_thresholds
+from skcalib._statistics.matching_given import pooled_thresholds
 from skcalib.forecasts import GaussianForecast
 from skcalib.losses import (
     distribution_matching_loss,

@@ -252,7 +252,7 @@ def test_small_blocks_of_draws(monkeypatch):
         "decision_calibration_error", metric_params={"loss": LOSS}, n_resamples=30, random_state=0
     )
     expected = test.fit(PROBA, LABEL).null_distribution_
-    monkeypatch.setattr("skcalib._kernels.decisions._BLOCK", 1)
+    monkeypatch.setattr("skcalib._statistics.decisions._BLOCK", 1)
     np.testing.assert_allclose(test.fit(PROBA, LABEL).null_distribution_, expected, atol=1e-14)
 
 
@@ -303,7 +303,7 @@ def test_asymptotic_tests_the_gaps_alone():
 
 def test_the_bootstrap_is_centred_at_the_gaps():
     from skcalib._inputs.checks import check_predictions
-    from skcalib._kernels.decisions import DecisionGaps
+    from skcalib._statistics.decisions import DecisionGaps
 
     gaps = DecisionGaps(check_predictions(LABEL, PROBA), loss=LOSS, given="action")
     null = gaps.resampled_null(20000, np.random.RandomState(0))

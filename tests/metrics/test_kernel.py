@@ -18,7 +18,7 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from skcalib._inputs.checks import check_predictions
-from skcalib._kernels.functions import resolved_bandwidth
+from skcalib._statistics.functions import resolved_bandwidth
 from skcalib.metrics import (
     conditional_kernel_calibration_error,
     expected_calibration_error,
@@ -125,7 +125,7 @@ def test_default_blocks_and_what_is_left_over():
 
 
 def test_blocks_of_any_size_fit_the_tiles(monkeypatch):
-    from skcalib._kernels import gram
+    from skcalib._statistics import gram
 
     label, proba = random_problem(np.random.default_rng(0), 50, 3)
     for block_size in (2, 3, 7, 25):

@@ -8,7 +8,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from skcalib._warnings import warn
+from skcalib._inputs.warnings import warn
 from skcalib.hypothesis_tests import SpiegelhalterTest
 from skcalib.recalibration import TemperatureRecalibrator
 

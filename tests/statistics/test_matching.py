@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from skcalib._kernels import matching, matching_given, matching_pairs, matching_sums
-from skcalib._kernels.functions import KERNELS, kernel_values
-from skcalib._kernels.matching import MatchingError
-from skcalib._kernels.matching_null import null_deviation
+from skcalib._statistics import matching, matching_given, matching_pairs, matching_sums
+from skcalib._statistics.functions import KERNELS, kernel_values
+from skcalib._statistics.matching import MatchingError
+from skcalib._statistics.matching_null import null_deviation
 from skcalib.forecasts import (
     EnsembleForecast,
     GaussianForecast,
@@ -204,7 +204,7 @@ def test_the_standard_deviation_from_a_part_of_the_samples(monkeypatch):
                            sample_weight=RNG.uniform(1, 2, size=n))  # fmt: skip
     error = MatchingError(data)
     whole = null_deviation(error, np.random.default_rng(0))
-    monkeypatch.setattr("skcalib._kernels.matching_null._MOST_SAMPLES", 150)
+    monkeypatch.setattr("skcalib._statistics.matching_null._MOST_SAMPLES", 150)
     draws = [null_deviation(error, np.random.default_rng(seed)) for seed in range(5)]
     np.testing.assert_allclose(np.mean(draws), whole, rtol=0.05)
 

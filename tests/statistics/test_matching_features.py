@@ -9,8 +9,8 @@ from scipy import stats
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from skcalib._kernels.matching import MatchingError
-from skcalib._kernels.matching_null import null_deviation
+from skcalib._statistics.matching import MatchingError
+from skcalib._statistics.matching_null import null_deviation
 from skcalib.decisions import DecisionLoss
 from skcalib.forecasts import (
     DistributionForecast,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import DotProduct, WhiteKernel
 
-from skcalib._kernels.checks import check_kernel, check_semidefinite
-from skcalib._kernels.squared_error import check_class_kernel
+from skcalib._statistics.checks import check_kernel, check_semidefinite
+from skcalib._statistics.squared_error import check_class_kernel
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])

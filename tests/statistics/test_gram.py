@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from oracles import kernel_value
 
-from skcalib._kernels import functions, gram
+from skcalib._statistics import functions, gram
 
 
 @pytest.mark.parametrize("name", functions.KERNELS)

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
+from .._inputs.scikit_learn import Interval, StrOptions
 from .._numerics.array_api import Array, distances, to_numpy
 from .._numerics.median_distance import median_distance
-from .._sklearn import Interval, StrOptions
 from .checks import check_kernel
 
 Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (a, K), (b, K) -> (a, b)

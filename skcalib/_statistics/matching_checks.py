@@ -5,7 +5,7 @@ from numbers import Real
 import numpy as np
 
 from .._inputs.constraints import IntegerInterval
-from .._sklearn import Interval, StrOptions
+from .._inputs.scikit_learn import Interval, StrOptions
 from ..forecasts import QuantileForecast
 from .checks import check_kernel
 from .functions import KERNELS

@@ -7,9 +7,9 @@ import numpy as np
 
 from .._inputs.arrays import as_array
 from .._inputs.constraints import IntegerInterval
+from .._inputs.scikit_learn import StrOptions, validate_parameter_constraints
 from .._numerics.array_api import as_type, constant_like, count_like, row_dots, to_numpy
 from .._numerics.laplace import laplace_pair_sum
-from .._sklearn import StrOptions, validate_parameter_constraints
 from .checks import check_finite_kernel, check_semidefinite
 from .functions import (
     KERNEL_CONSTRAINTS,
@@ -43,7 +43,7 @@ class SquaredKernelError:
     Predictions stay where they live, if all pairs of more than two classes are summed; `data` says.
     What does not depend on the labels is prepared once: a test evaluates many label vectors. With
     the root L of the class kernel, M = L Lᵀ, the term of a pair is h_ij = k(p_i, p_j) ⟨L r_i, L
-    r_j⟩; all estimators and tests are sums of such terms, taken by :mod:`skcalib._kernels.gram`.
+    r_j⟩; all estimators and tests are sums of such terms, taken by :mod:`skcalib._statistics.gram`.
     """
 
     kind = "classes"

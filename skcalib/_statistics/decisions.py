@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from .._sklearn import StrOptions, validate_parameter_constraints
+from .._inputs.scikit_learn import StrOptions, validate_parameter_constraints
 from ..decisions._loss import DecisionLoss, as_loss, expected_of_classes, least
 
 # Entries of the matrix of resampled counts that are held at once (128 MB).

@@ -9,7 +9,12 @@ import joblib
 import sklearn
 
 _OWN_CODE = tuple(
-    f"{Path(package).parent}{os.sep}" for package in (__file__, sklearn.__file__, joblib.__file__)
+    f"{folder}{os.sep}"
+    for folder in (
+        Path(__file__).parent.parent,
+        Path(sklearn.__file__).parent,
+        Path(joblib.__file__).parent,
+    )
 )
 
 

@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from .._inputs.constraints import IntegerInterval
+from .._inputs.scikit_learn import StrOptions, validate_parameter_constraints
 from .._numerics.array_api import (
     as_type,
     constant_like,
@@ -23,8 +24,7 @@ from .._numerics.array_api import (
 )
 from .._numerics.picked import picked
 from .._numerics.softmax import row_blocks
-from .._redraw import SumOverSamples, blocks_of_samples
-from .._sklearn import StrOptions, validate_parameter_constraints
+from .base import SumOverSamples, blocks_of_samples
 from .features import random_frequencies
 from .functions import KERNEL_CONSTRAINTS, KERNELS, resolved_bandwidth
 from .squared_error import (

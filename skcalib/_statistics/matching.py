@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._sklearn import StrOptions, validate_parameter_constraints
+from .._inputs.scikit_learn import StrOptions, validate_parameter_constraints
 from ..forecasts import EnsembleForecast
 from ..forecasts._data import ForecastData
 from .checks import check_finite_kernel

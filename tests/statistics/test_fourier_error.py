@@ -6,10 +6,10 @@ from joblib import parallel_backend
 from problems import random_problem
 
 from skcalib._inputs.checks import check_predictions
-from skcalib._kernels.features import random_frequencies
-from skcalib._kernels.fourier_error import FourierKernelError
-from skcalib._kernels.functions import KERNELS
-from skcalib._redraw import draw_labels
+from skcalib._inputs.drawing import draw_labels
+from skcalib._statistics.features import random_frequencies
+from skcalib._statistics.fourier_error import FourierKernelError
+from skcalib._statistics.functions import KERNELS
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.metrics import squared_kernel_calibration_error
 
@@ -39,7 +39,7 @@ def by_loops(data, labels, error):
 @pytest.mark.parametrize("estimator", ["biased", "unbiased"])
 @pytest.mark.parametrize("with_class_kernel", [False, True])
 def test_sums_by_class_equal_loops(n_classes, kernel, estimator, with_class_kernel, monkeypatch):
-    monkeypatch.setattr("skcalib._kernels.fourier_error._BLOCK", 7)  # several blocks
+    monkeypatch.setattr("skcalib._statistics.fourier_error._BLOCK", 7)  # several blocks
     rng = np.random.default_rng(0)
     label, proba = random_problem(rng, 40, n_classes)
     data = check_predictions(label, proba, sample_weight=rng.random(40))
@@ -121,10 +121,10 @@ def test_sums_over_blocks_of_samples(statistic, concentration, monkeypatch):
     test = fitted(proba)
     order = rng.permutation(60)
     others = [fitted(proba.astype(np.float64)), fitted(proba, order)]
-    monkeypatch.setattr("skcalib._redraw._BLOCK", 7 * 39)
+    monkeypatch.setattr("skcalib._statistics.base._BLOCK", 7 * 39)
     monkeypatch.setattr("skcalib._numerics.softmax._BLOCK", 3 * 39)
     others.append(fitted(proba))
-    monkeypatch.setattr("skcalib._redraw._BATCH", 10 * 60)
+    monkeypatch.setattr("skcalib._inputs.drawing._BATCH", 10 * 60)
     with parallel_backend("threading"):
         others += [fitted(proba, n_jobs=2)]
     alone = fitted(proba)
