@@ -11,8 +11,9 @@ are. Quantiles that are moved by what was seen on other samples hold.
 # %%
 # Quantiles as a forecast
 # -----------------------
-# `QuantileForecaster` fits one regressor for each level and returns a `QuantileForecast`. Nothing
-# is known beyond its quantiles, and nothing is made up.
+# Told which parameter of a regressor holds the level, `RecalibratedRegressor` fits one regressor
+# for each level. Its forecast is a `QuantileForecast`: nothing is known beyond the quantiles, and
+# nothing is made up.
 
 import matplotlib.pyplot as plt
 from sklearn.datasets import load_diabetes
@@ -20,19 +21,23 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.model_selection import train_test_split
 
 from skcalib.display import QuantileReliabilityDisplay
-from skcalib.forecasts import QuantileForecaster, forecast_of
+from skcalib.forecasts import forecast_of
 from skcalib.metrics import continuous_ranked_probability_loss, interval_loss
-from skcalib.recalibration import QuantileRecalibrator, RecalibratedRegressor
+from skcalib.recalibration import (
+    IdentityForecastRecalibrator,
+    QuantileRecalibrator,
+    RecalibratedRegressor,
+)
 
 X, y = load_diabetes(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
-boosting = QuantileForecaster(
-    HistGradientBoostingRegressor(loss="quantile", max_iter=50, random_state=0),
-    levels=[0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95],
-)
+boosting = HistGradientBoostingRegressor(loss="quantile", max_iter=50, random_state=0)
 models = {
-    "boosting": boosting,
-    "recalibrated": RecalibratedRegressor(boosting, QuantileRecalibrator(), cv=3),
+    name: RecalibratedRegressor(boosting, recalibrator, level_parameter="quantile", cv=3)
+    for name, recalibrator in [
+        ("boosting", IdentityForecastRecalibrator()),
+        ("recalibrated", QuantileRecalibrator()),
+    ]
 }
 forecasts = {name: forecast_of(m.fit(X_train, y_train), X_test) for name, m in models.items()}
 

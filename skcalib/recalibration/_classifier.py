@@ -18,12 +18,12 @@ from .._inputs.scikit_learn import HasMethods, StrOptions, fit_context
 from .._inputs.weights import check_sample_weight
 from .._numerics.logits import log_probabilities
 from .._numerics.softmax import softmax
-from ..forecasts._forecaster_base import adopt_features
 from ._auto import AutoRecalibrator
 from ._base import clone_for
 from ._by import check_takes_by, of_rows
 from ._cross_fitting import (
     CrossFittingMetaEstimator,
+    adopt_features,
     aligned_proba,
     check_partition,
     fit_fold,

@@ -205,6 +205,15 @@ def predict_fold(*args: Any) -> np.ndarray:
     return fit_fold(*args)[1]
 
 
+def adopt_features(estimator: Any, fitted: Any) -> None:
+    """Give an estimator the number and the names of the features of the one that it holds."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(fitted, name):
+            setattr(estimator, name, getattr(fitted, name))
+        elif hasattr(estimator, name):
+            delattr(estimator, name)
+
+
 def aligned_proba(estimator: Any, X: Any, classes: np.ndarray, **params: Any) -> np.ndarray:
     """The estimator's probabilities with a column for each class, 0 for one it has not seen."""
     proba = to_numpy(estimator.predict_proba(X, **params))

@@ -9,9 +9,8 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.scikit_learn import fit_context
-from ..forecasts._forecaster_base import adopt_features
 from ._base import probability_names
-from ._cross_fitting import CrossFittingMetaEstimator
+from ._cross_fitting import CrossFittingMetaEstimator, adopt_features
 from ._habits import without
 
 

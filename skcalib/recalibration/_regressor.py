@@ -5,9 +5,9 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone, is_classifier
+from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils import column_or_1d, indexable
+from sklearn.utils import Tags, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
@@ -15,23 +15,24 @@ from sklearn.utils.validation import check_is_fitted
 from .._inputs.by import check_by
 from .._inputs.scikit_learn import HasMethods, check_method_params, fit_context, safe_split
 from .._inputs.weights import check_sample_weight
-from ..forecasts import Forecast, ResidualForecast, forecast_of
+from ..forecasts import Forecast, QuantileForecast, ResidualForecast, forecast_of
 from ..forecasts._checks import check_outcome_values
 from ..forecasts._concatenate import concatenate
 from ..forecasts._estimators import has_forecast
-from ..forecasts._forecaster_base import ForecastingRegressor, adopt_features
+from ..forecasts._quantile import check_grid
 from ._by import check_takes_by
-from ._cross_fitting import CrossFitting, check_partition
+from ._cross_fitting import CrossFitting, adopt_features, check_partition
 from ._forecast_auto import AutoForecastRecalibrator
 from ._habits import recalibrator_named, without
 
 
-class RecalibratedRegressor(ForecastingRegressor, CrossFitting):
+class RecalibratedRegressor(RegressorMixin, CrossFitting):
     """A regressor whose forecasts are recalibrated by cross-fitting.
 
     Any regressor will do. It is asked for a forecast, a distribution of the outcome, by the method
     that tells the most (:func:`skcalib.forecasts.forecast_of`); to one that only predicts a number,
-    its out-of-fold residuals are added.
+    its out-of-fold residuals are added. A regressor of quantiles is fitted once for each level, if
+    the parameter that holds its level is named.
 
     Parameters
     ----------
@@ -42,6 +43,16 @@ class RecalibratedRegressor(ForecastingRegressor, CrossFitting):
     recalibrator : estimator, default=None
         Any recalibrator of forecasts: it is fitted on forecasts and outcomes, and transforms
         forecasts. None stands for an :class:`AutoForecastRecalibrator`, which chooses one.
+
+    level_parameter : str, default=None
+        For a regressor of quantiles, the parameter that holds its level, such as "quantile" of
+        :class:`~sklearn.ensemble.HistGradientBoostingRegressor`, or in a pipeline
+        "gradientboostingregressor__alpha". One regressor is fitted for each of `levels`, and
+        together they forecast these quantiles. None: the regressor is used as it is.
+
+    levels : array-like of shape (n_levels,), \
+            default=(0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+        Levels in (0, 1), increasing; they count only with a `level_parameter`.
 
     cv : int, cross-validation generator or iterable, default=5
         The folds whose forecasts the recalibrator is fitted on: a number of folds, or a splitter
@@ -54,7 +65,8 @@ class RecalibratedRegressor(ForecastingRegressor, CrossFitting):
     Attributes
     ----------
     estimator_ : estimator
-        The regressor, fitted on all samples.
+        The regressor, fitted on all samples. With a `level_parameter`, its `estimators_` are the
+        regressors of the levels.
 
     recalibrator_ : estimator
         The recalibrator, fitted on the out-of-fold forecasts.
@@ -98,10 +110,15 @@ class RecalibratedRegressor(ForecastingRegressor, CrossFitting):
     The residuals of a regressor that only predicts a number are its forecast for all samples,
     these included. For that forecast there is little left to calibrate.
 
+    Quantiles of different levels that cross are sorted in each row, which never makes their mean
+    pinball loss larger [2]_. Where only quantiles are known, :meth:`predict` returns the median.
+
     References
     ----------
     .. [1] Barber, Candès, Ramdas and Tibshirani (2021). Predictive inference with the jackknife+.
        :doi:`10.1214/20-AOS1965`
+    .. [2] Chernozhukov, Fernández-Val and Galichon (2010). Quantile and probability curves without
+       crossing. :doi:`10.3982/ECTA7880`
 
     Examples
     --------
@@ -123,11 +140,24 @@ class RecalibratedRegressor(ForecastingRegressor, CrossFitting):
     >>> model.predict_quantiles(X[300:302], [0.1, 0.9]).round(-1)
     array([[150., 300.],
            [ 50., 200.]])
+
+    Quantiles, from one regressor for each level:
+
+    >>> from sklearn.linear_model import QuantileRegressor
+    >>> from skcalib.recalibration import QuantileRecalibrator
+    >>> quantiles = QuantileRegressor(alpha=0)
+    >>> model = RecalibratedRegressor(
+    ...     quantiles, QuantileRecalibrator(), level_parameter="quantile", levels=[0.1, 0.5, 0.9]
+    ... ).fit(X, y)
+    >>> model.predict_forecast(X)
+    QuantileForecast(n_samples=442)
     """
 
     _parameter_constraints: dict = {
         **CrossFitting._parameter_constraints,
         "recalibrator": [HasMethods(["fit", "transform"]), None],
+        "level_parameter": [str, None],
+        "levels": ["array-like"],
     }
 
     @without(method=lambda name: f"recalibrator={recalibrator_named(name, 'transform')}")
@@ -136,11 +166,15 @@ class RecalibratedRegressor(ForecastingRegressor, CrossFitting):
         estimator: Any,
         recalibrator: Any = None,
         *,
+        level_parameter: str | None = None,
+        levels: ArrayLike = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95),
         cv: Any = 5,
         n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.recalibrator = recalibrator
+        self.level_parameter = level_parameter
+        self.levels = levels
         self.cv = cv
         self.n_jobs = n_jobs
 
@@ -183,6 +217,7 @@ class RecalibratedRegressor(ForecastingRegressor, CrossFitting):
             The fitted regressor.
         """
         check_regressor(self.estimator)
+        regressor = self._regressor()
         y = column_or_1d(y, warn=True)
         X, y = indexable(X, check_outcome_values(y, len(y), "y"))
         chosen = AutoForecastRecalibrator() if self.recalibrator is None else self.recalibrator
@@ -194,8 +229,8 @@ class RecalibratedRegressor(ForecastingRegressor, CrossFitting):
             if self._takes_weights():
                 params["sample_weight"] = sample_weight
         routed = self._route("fit", params)
-        fitted, predicted = self._fit_out_of_fold(X, y, routed)
-        if not has_forecast(self.estimator):
+        fitted, predicted = self._fit_out_of_fold(regressor, X, y, routed)
+        if not has_forecast(regressor):
             # each sample's own residual is among them: without it, rows would need other samples
             fitted = _Fitted(fitted.estimator, y - predicted, sample_weight)
             predicted = ResidualForecast(predicted, y - predicted, sample_weight)
@@ -216,22 +251,32 @@ class RecalibratedRegressor(ForecastingRegressor, CrossFitting):
         """Out-of-fold residuals of a regressor that only predicts a number."""
         return self._fitted.residuals
 
-    def _fit_out_of_fold(self, X: Any, y: Any, routed: Any) -> tuple["_Fitted", Any]:
+    def _regressor(self) -> Any:
+        """What is cloned and fitted: the regressor, or those of all levels together."""
+        if self.level_parameter is None:
+            return self.estimator
+        check_level_parameter(self.estimator, self.level_parameter)
+        levels = check_grid(self.levels, np.size(self.levels))
+        return QuantileRegressors(self.estimator, self.level_parameter, levels)
+
+    def _fit_out_of_fold(
+        self, regressor: Any, X: Any, y: Any, routed: Any
+    ) -> tuple["_Fitted", Any]:
         """The regressor of all samples, and what regressors fitted without it say of each."""
-        respond = forecast_of if has_forecast(self.estimator) else _numbers
-        if isinstance(self.estimator, FrozenEstimator):
-            check_is_fitted(self.estimator)
-            return _Fitted(self.estimator), respond(self.estimator, X)
+        respond = forecast_of if has_forecast(regressor) else _numbers
+        if isinstance(regressor, FrozenEstimator):
+            check_is_fitted(regressor)
+            return _Fitted(regressor), respond(regressor, X)
         folds = self._folds(X, y, routed)
         rows = check_partition([test for _, test in folds], len(y), "forecasts", "")
-        whole = clone(self.estimator).fit(X, y, **routed.estimator.fit)
+        whole = clone(regressor).fit(X, y, **routed.estimator.fit)
         parts = Parallel(n_jobs=self.n_jobs)(
             delayed(_predict_fold)(
-                clone(self.estimator), respond, X, y, train, test, routed.estimator.fit
+                clone(regressor), respond, X, y, train, test, routed.estimator.fit
             )
             for train, test in folds
         )
-        join = concatenate if has_forecast(self.estimator) else np.concatenate
+        join = concatenate if has_forecast(regressor) else np.concatenate
         return _Fitted(whole), join(parts)[rows]
 
     def predict_forecast(self, X: ArrayLike, *, by: Any = None) -> Forecast:
@@ -256,6 +301,71 @@ class RecalibratedRegressor(ForecastingRegressor, CrossFitting):
         check_takes_by(self.recalibrator_, by, "predict_forecast(X, by=...), then .interval(0.9)")
         subgroups = {} if by is None else {"by": by}
         return self.recalibrator_.transform(self._fitted.forecast(X), **subgroups)
+
+    def predict(
+        self, X: ArrayLike, return_std: bool = False
+    ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
+        """Means of the forecasts, or medians where only quantiles are known.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        return_std : bool, default=False
+            Whether to return the standard deviations as well.
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples,)
+            Predicted outcomes.
+
+        std : ndarray of shape (n_samples,)
+            Standard deviations of the forecasts, if asked for.
+        """
+        forecast = self.predict_forecast(X)
+        if return_std:
+            return forecast.mean(), forecast.std()
+        return forecast.ppf(0.5) if isinstance(forecast, QuantileForecast) else forecast.mean()
+
+    def predict_quantiles(self, X: ArrayLike, levels: ArrayLike) -> np.ndarray:
+        """Quantiles of the forecasts.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        levels : array-like of shape (n_levels,)
+            Probabilities in [0, 1].
+
+        Returns
+        -------
+        y : ndarray of shape (n_samples, n_levels)
+            Quantiles, in the units of the outcome.
+        """
+        return self.predict_forecast(X).quantiles(levels)
+
+    def predict_interval(
+        self, X: ArrayLike, coverage: float = 0.9
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Central prediction intervals.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features.
+
+        coverage : float, default=0.9
+            Probability of the intervals, in (0, 1).
+
+        Returns
+        -------
+        low, high : ndarray of shape (n_samples,)
+            Ends of the intervals, in the units of the outcome. They may be infinite if the
+            forecasts were recalibrated conformally with too few samples.
+        """
+        return self.predict_forecast(X).interval(coverage)
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Get the metadata routing of this object.
@@ -292,6 +402,60 @@ class _Fitted:
         if self.residuals is None:
             return forecast_of(self.estimator, X)
         return ResidualForecast(_numbers(self.estimator, X), self.residuals, self.weight)
+
+
+class QuantileRegressors(BaseEstimator):
+    """One regressor for each level, which together forecast quantiles."""
+
+    def __init__(self, estimator: Any, parameter: str, levels: np.ndarray) -> None:
+        self.estimator = estimator
+        self.parameter = parameter
+        self.levels = levels
+
+    def fit(self, X: Any, y: np.ndarray, **params: Any) -> Self:
+        self.estimators_ = [
+            clone(self.estimator).set_params(**{self.parameter: level}).fit(X, y, **params)
+            for level in self.levels.tolist()
+        ]
+        adopt_features(self, self.estimators_[0])
+        return self
+
+    def predict_forecast(self, X: Any) -> Forecast:
+        columns = [_numbers(one, X) for one in self.estimators_]
+        return QuantileForecast(np.sort(np.column_stack(columns), axis=1), self.levels)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
+
+
+def check_level_parameter(estimator: Any, name: str) -> None:
+    """The parameter of the level: one with another meaning is not taken for it."""
+    owner = type(estimator).__name__
+    if isinstance(estimator, FrozenEstimator):
+        raise ValueError(
+            "level_parameter must be None for a frozen estimator, as one regressor is fitted for "
+            f"each level; found {name!r}. Pass the regressor itself."
+        )
+    known = estimator.get_params()
+    if name not in known:
+        raise ValueError(
+            f"level_parameter must be a parameter of {owner}, the one that holds the level of its "
+            f"quantile; found {name!r}. Pass a name such as 'quantile', or in a pipeline "
+            "'gradientboostingregressor__alpha'."
+        )
+    path, _, own = name.rpartition("__")
+    aims = [f"{path}__{aim}" if path else aim for aim in ("loss", "objective")]
+    said = {aim: known[aim] for aim in aims if aim in known}
+    # alpha is the strength of a penalty, unless a loss of quantiles says otherwise
+    if not (said or own != "alpha") or any("quantile" not in str(aim) for aim in said.values()):
+        found = ", ".join(f"{aim}={value!r}" for aim, value in said.items()) or "no such loss"
+        raise ValueError(
+            f"level_parameter must hold a level, in a regressor whose loss is that of quantiles; "
+            f"found {name!r} of {owner}, which has {found}. Pass loss='quantile' to the regressor, "
+            "or choose a regressor of quantiles such as QuantileRegressor."
+        )
 
 
 def check_regressor(estimator: Any) -> None:

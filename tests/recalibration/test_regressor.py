@@ -11,7 +11,11 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, RegressorMixin, clone, is_regressor
 from sklearn.datasets import load_diabetes
 from sklearn.dummy import DummyRegressor
-from sklearn.ensemble import RandomForestRegressor
+from sklearn.ensemble import (
+    GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+    RandomForestRegressor,
+)
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -31,10 +35,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from skcalib.forecasts import (
     EnsembleForecast,
-    ForestForecaster,
     GaussianForecast,
     QuantileForecast,
-    QuantileForecaster,
     ResidualForecast,
 )
 from skcalib.recalibration import (
@@ -115,17 +117,31 @@ def test_regressors_that_predict_a_number(frozen):
     np.testing.assert_allclose(model.predict(X), whole.predict(X) + model.residuals_.mean())
 
 
+class Members(RegressorMixin, BaseEstimator):
+    """Forecasts the predictions of the trees of a forest."""
+
+    def __init__(self, forest):
+        self.forest = forest
+
+    def fit(self, X, y):
+        self.forest_ = clone(self.forest).fit(X, y)
+        return self
+
+    def predict_forecast(self, X):
+        trees = [tree.predict(X) for tree in self.forest_.estimators_]
+        return EnsembleForecast(np.column_stack(trees))
+
+
 @pytest.mark.parametrize(
     ("regressor", "kind"),
     [
         (make_pipeline(StandardScaler(), BayesianRidge()), GaussianForecast),
         (GaussianProcessRegressor(alpha=0.5, normalize_y=True), GaussianForecast),
-        (ForestForecaster(RandomForestRegressor(5, random_state=0)), EnsembleForecast),
-        (QuantileForecaster(QuantileRegressor(alpha=0), levels=[0.1, 0.5, 0.9]), QuantileForecast),
+        (Members(RandomForestRegressor(5, random_state=0)), EnsembleForecast),
         (KNeighborsRegressor(), ResidualForecast),
         (GridSearchCV(BayesianRidge(), {"tol": [1e-3, 1e-2]}), GaussianForecast),
     ],
-    ids=["pipeline", "process", "forest", "quantiles", "neighbours", "search"],
+    ids=["pipeline", "process", "forest", "neighbours", "search"],
 )
 def test_any_regressor(regressor, kind):
     auto = AutoForecastRecalibrator([("scale", SCALE)], n_folds=2)
@@ -158,9 +174,85 @@ def test_estimators_without_tags():
     assert is_regressor(model)
 
 
+LEVELS = [0.1, 0.5, 0.9]
+BOOSTING = HistGradientBoostingRegressor(loss="quantile", max_iter=3)
+PIPELINE = make_pipeline(
+    StandardScaler(), GradientBoostingRegressor(loss="quantile", n_estimators=3, random_state=0)
+)
+
+
+@pytest.mark.parametrize(
+    ("regressor", "name"),
+    [
+        (QuantileRegressor(alpha=0), "quantile"),
+        (BOOSTING, "quantile"),
+        (PIPELINE, "gradientboostingregressor__alpha"),
+    ],
+)
+def test_one_regressor_for_each_level(regressor, name):
+    weight = np.random.default_rng(0).random(len(y))
+    data = {} if regressor is PIPELINE else {"sample_weight": weight}
+    plan = {"level_parameter": name, "levels": LEVELS, "cv": 3}
+    model = RecalibratedRegressor(regressor, NONE, **plan).fit(X, y, **data)
+    columns = [
+        clone(regressor).set_params(**{name: level}).fit(X, y, **data).predict(X)
+        for level in LEVELS
+    ]
+    forecast = model.predict_forecast(X)
+    np.testing.assert_array_equal(forecast.values, np.sort(np.column_stack(columns), axis=1))
+    assert len(model.estimator_.estimators_) == 3
+    assert model.n_features_in_ == 10
+    moved = RecalibratedRegressor(regressor, QuantileRecalibrator(), **plan).fit(X, y, **data)
+    out = np.empty((len(y), 3))
+    for train, test in KFold(3).split(X):
+        fit = {key: value[train] for key, value in data.items()}
+        for k, level in enumerate(LEVELS):
+            one = clone(regressor).set_params(**{name: level}).fit(X[train], y[train], **fit)
+            out[test, k] = one.predict(X[test])
+    expected = QuantileRecalibrator().fit(QuantileForecast(np.sort(out, axis=1), LEVELS), y, **data)
+    np.testing.assert_array_equal(
+        moved.predict_forecast(X).values, expected.transform(forecast).values
+    )
+    assert clone(moved).get_params()["level_parameter"] == name
+
+
+def test_quantiles_that_cross_are_sorted():
+    tree = GradientBoostingRegressor(loss="quantile", n_estimators=50, random_state=0)
+    plan = {"level_parameter": "alpha", "levels": [0.4, 0.45, 0.5, 0.55], "cv": 2}
+    model = RecalibratedRegressor(tree, NONE, **plan).fit(X, y)
+    values = np.column_stack([one.predict(X) for one in model.estimator_.estimators_])
+    assert (np.diff(values) < 0).any()
+    assert (np.diff(model.predict_forecast(X).values) >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("regressor", "name", "message"),
+    [
+        (Ridge(), "alpha", r"must hold a level.*'alpha' of Ridge, which has no such loss"),
+        (QuantileRegressor(), "alpha", r"'alpha' of QuantileRegressor, which has no such loss"),
+        (Ridge(), "quantile", "level_parameter must be a parameter of Ridge"),
+        (HistGradientBoostingRegressor(), "quantile", "which has loss='squared_error'"),
+        (make_pipeline(Ridge()), "ridge__alpha", "'ridge__alpha' of Pipeline"),
+        (FrozenEstimator(BOOSTING), "quantile", "must be None for a frozen estimator"),
+    ],
+)
+def test_levels_of_other_parameters_are_refused(regressor, name, message):
+    with pytest.raises(ValueError, match=message):
+        RecalibratedRegressor(regressor, level_parameter=name).fit(X, y)
+
+
+def test_levels_increase():
+    with pytest.raises(ValueError, match="levels must"):
+        RecalibratedRegressor(BOOSTING, level_parameter="quantile", levels=[0.9, 0.1]).fit(X, y)
+
+
 def test_medians_where_only_quantiles_are_known():
-    regressor = QuantileForecaster(QuantileRegressor(alpha=0), levels=[0.1, 0.5, 0.9])
-    model = RecalibratedRegressor(regressor, QuantileRecalibrator()).fit(X, y)
+    model = RecalibratedRegressor(
+        QuantileRegressor(alpha=0),
+        QuantileRecalibrator(),
+        level_parameter="quantile",
+        levels=LEVELS,
+    ).fit(X, y)
     np.testing.assert_allclose(model.predict(X), model.predict_forecast(X).values[:, 1])
     with pytest.raises(ValueError, match="mean is not known"):
         model.predict(X, return_std=True)
