@@ -1,41 +1,90 @@
-"""What a statistic is: a number or several for each vector of outcomes."""
+"""The base of all statistics: a number, or several, for each vector of outcomes."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from .._inputs.drawing import draw_by_sample
 from .._numerics.array_api import Array, contiguous, count_like, rows_of
 
-# Statistics that are sums over samples see one block of samples at a time, with the labels of all
-# draws of a batch: at most this many labels (16 MB).
+# Labels in one block of samples, with all draws of a batch (16 MB).
 _BLOCK = 2**22
 
-# So the number of draws in a batch depends on the number of samples only up to here.
+# The number of draws in a batch depends on the number of samples only up to here.
 _ENOUGH = 2**14
 
-# The sums of a batch hold at most this many times `_BATCH` numbers (128 MB).
+# The sums of a batch hold at most this many times the numbers of a batch (128 MB).
 _SUMS = 4
 
 
-class SumOverSamples:
-    """A statistic of labels that is a function of sums over samples.
+class Statistic:
+    """A function of the outcomes of given data: what tests, intervals and reports evaluate.
 
-    So no more than a block of the samples is needed at once, with the labels of many draws. What
-    inherits this has `data`, and the four methods that know what the sums are.
+    A statistic takes R vectors of outcomes (R, n) and returns values (R,), or (R, C) if it has
+    several columns. What does not depend on the outcomes is computed once, by the constructor.
+
+    A statistic that is a function of sums over samples says so by `adds_up`, and defines `start`,
+    `add` and `finish` in place of `__call__`: then only a block of the samples is needed at once,
+    with the labels of many draws.
     """
 
     data: Any
 
-    @property
-    def adds_up(self) -> bool:
-        """Whether the statistic of these data is computed in this way."""
-        return True
+    options: dict[str, Any] = {}  # arguments of the constructor, beside the data
+
+    kind: str | None = None  # of predictions; None if it takes any
+
+    laws: frozenset[str] = frozenset()  # methods of a test, beside draws, that it knows itself
+
+    has_known_law = False  # whether tests know its law from the terms of pairs
+
+    is_signed = False  # whether values on both sides of 0 speak against calibration
+
+    depends_on_order = False  # on that of the samples
+
+    takes_counts = False  # whether shares of events at each prediction are enough
+
+    takes_signs = False  # whether it is made of residuals, whose signs may change
+
+    adds_up = False
+
+    n_columns = 1  # values for each vector of outcomes
+
+    n_sums = 0  # numbers in the sums of one draw, if it adds up
+
+    resolution = 0.0  # values that differ by less are equal
+
+    least_batches = 1  # into which draws are divided, so that jobs can share them
 
     @property
-    def n_sums(self) -> int:
-        """Numbers in the sums of one draw."""
+    def numbers_per_draw(self) -> int:
+        """Numbers that are held for each draw: they decide how many draws are a batch."""
+        n = self.data.weight.shape[0]
+        return max(min(n, _ENOUGH), -(-self.n_sums // _SUMS)) if self.adds_up else n
+
+    def on(self, data: Any) -> Self:
+        """The same statistic of other data."""
+        return type(self)(data, **self.options)  # type: ignore[call-arg]
+
+    def __call__(self, outcomes: Array) -> np.ndarray:
+        """Values (R, …) for R vectors of outcomes (R, n)."""
+        n_draws, n = outcomes.shape
+        sums = self.start(n_draws)
+        for rows in blocks_of_samples(count_like(outcomes, n), n_draws):
+            self.add(sums, rows, contiguous(rows_of(outcomes.T, rows)))
+        return self.finish(sums)
+
+    def of_redrawn(self, order: Array, n_draws: int, generator: np.random.Generator) -> np.ndarray:
+        """Values (n_draws, …) for labels drawn from the predictions, in this order of them."""
+        sums = self.start(n_draws)
+        for rows in blocks_of_samples(order, n_draws):
+            labels = draw_by_sample(self.data.proba, n_draws, generator, rows)
+            self.add(sums, rows, labels)
+        return self.finish(sums)
+
+    def of_signs(self, signs: np.ndarray) -> np.ndarray:
+        """Values (R, …) for the observed residuals, multiplied by signs (R, n)."""
         raise NotImplementedError
 
     def start(self, n_draws: int) -> Any:
@@ -50,25 +99,9 @@ class SumOverSamples:
         """The values (n_draws, …)."""
         raise NotImplementedError
 
-    @property
-    def numbers_per_draw(self) -> int:
-        return max(min(self.data.weight.shape[0], _ENOUGH), -(-self.n_sums // _SUMS))
-
-    def __call__(self, labels: Array) -> np.ndarray:
-        """Values (R, …) for R label vectors (R, n)."""
-        n_draws, n = labels.shape
-        sums = self.start(n_draws)
-        for rows in blocks_of_samples(count_like(labels, n), n_draws):
-            self.add(sums, rows, contiguous(rows_of(labels.T, rows)))
-        return self.finish(sums)
-
-    def of_redrawn(self, order: Array, n_draws: int, generator: np.random.Generator) -> Any:
-        """Values (n_draws, …) for labels drawn from the predictions, in this order of them."""
-        sums = self.start(n_draws)
-        for rows in blocks_of_samples(order, n_draws):
-            labels = draw_by_sample(self.data.proba, n_draws, generator, rows)
-            self.add(sums, rows, labels)
-        return self.finish(sums)
+    def evidence(self, values: np.ndarray) -> np.ndarray:
+        """One number for each of the B + 1 values, those of the data and of B draws, (B + 1,)."""
+        return values
 
 
 def blocks_of_samples(order: Array, n_draws: int) -> Iterator[Array]:

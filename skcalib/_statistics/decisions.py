@@ -7,6 +7,7 @@ import numpy as np
 
 from .._inputs.scikit_learn import StrOptions, validate_parameter_constraints
 from ..decisions._loss import DecisionLoss, as_loss, expected_of_classes, least
+from .base import Statistic
 
 # Entries of the matrix of resampled counts that are held at once (128 MB).
 _COUNTS = 2**24
@@ -15,7 +16,7 @@ _COUNTS = 2**24
 _BLOCK = 2**22
 
 
-class DecisionGaps:
+class DecisionGaps(Statistic):
     r"""Mean gaps between realised and expected losses, for each group and action.
 
     D_g(a) = Σ_i w_i 1[g_i = g] (ℓ(a, y_i) − E ℓ(a, Y_i)) with Y_i drawn from the i-th prediction.
@@ -23,17 +24,7 @@ class DecisionGaps:
     actions="chosen" there is one gap for each group, that of the action taken.
     """
 
-    kind = None  # of predictions: any
-
-    depends_on_order = False
-
-    has_known_law = False
-
-    laws = frozenset({"asymptotic"})  # see `skcalib.hypothesis_tests`
-
-    resolution = 0.0
-
-    least_batches = 1
+    laws = frozenset({"asymptotic"})
 
     parameter_constraints: ClassVar[dict] = {
         "loss": "no_validation",
@@ -76,10 +67,6 @@ class DecisionGaps:
         )
         check_one_condition(data, options.get("given"))
         return cls(data, **options)
-
-    def on(self, data):
-        """The same statistic of other data."""
-        return type(self)(data, **self.options)
 
     @property
     def numbers_per_draw(self):

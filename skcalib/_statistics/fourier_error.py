@@ -24,7 +24,7 @@ from .._numerics.array_api import (
 )
 from .._numerics.picked import picked
 from .._numerics.softmax import row_blocks
-from .base import SumOverSamples, blocks_of_samples
+from .base import Statistic, blocks_of_samples
 from .features import random_frequencies
 from .functions import KERNEL_CONSTRAINTS, KERNELS, resolved_bandwidth
 from .squared_error import (
@@ -47,7 +47,7 @@ _SUMS_ON_DEVICE = 2**28
 # Rows of a product of matrices that takes all columns of a thousand classes.
 _FEWEST = 256
 
-# Rounding errors of the sums, next to one term.
+# Rounding errors of sums in single precision, next to one term.
 _ROUNDING = 1e-5
 
 # Frequencies of the metric, if no number is chosen.
@@ -76,7 +76,7 @@ def check_fourier(method, kernel, estimator):
         )
 
 
-class FourierKernelError(SumOverSamples):
+class FourierKernelError(Statistic):
     """What `SquaredKernelError` is, with ⟨φ(p_i), φ(p_j)⟩ in place of the kernel.
 
     φ holds the cosines and sines of D random frequencies, so that the inner products have the
@@ -85,9 +85,8 @@ class FourierKernelError(SumOverSamples):
     """
 
     kind = "classes"
-    has_known_law = False
-    depends_on_order = False
-    least_batches = 1
+    takes_signs = True
+    adds_up = True
 
     parameter_constraints: ClassVar[dict] = {
         **KERNEL_CONSTRAINTS,
@@ -131,8 +130,10 @@ class FourierKernelError(SumOverSamples):
         )
         self.frequencies = constant_like(predictions.weight, frequencies)
         self.largest = float(weight.max())
+        self.resolution = _ROUNDING * predictions.share_of_one_sample
         self.pair_weight = pair_weight(weight, predictions.square)
         self.expected = self._zeros((n_classes, 2 * n_components))
+        self.n_sums = math.prod(self.expected.shape)
         n_columns = max(self.expected.shape)
         for rows in blocks_of_samples(count_like(self.frequencies, len(weight)), n_columns):
             self.expected += self._expected(rows)
@@ -147,15 +148,6 @@ class FourierKernelError(SumOverSamples):
         seed = check_random_state(options.pop("random_state", None)).randint(2**31 - 1)
         check_enough_for_estimator(predictions, options.get("estimator", "unbiased"))
         return cls(predictions, seed=seed, **options)
-
-    def on(self, predictions):
-        """The same statistic of other predictions, with the bandwidth already chosen."""
-        return FourierKernelError(predictions, **self.options)
-
-    @property
-    def resolution(self):
-        """Values that differ by less are equal but for the rounding of single precision."""
-        return _ROUNDING * self.data.share_of_one_sample
 
     def waves(self, rows):
         """φ of some samples, times their weights on the scale of 1, (m, 2D) in single precision."""
@@ -191,10 +183,6 @@ class FourierKernelError(SumOverSamples):
         for part in self._blocks(rows.shape[0]):
             total += self._matrix(rows[part]).T @ doubles(waves[part, :])
         return total
-
-    @property
-    def n_sums(self):
-        return math.prod(self.expected.shape)
 
     def start(self, n_draws):
         """Sums of features less what is expected (R, K, 2D), and of what pairs leave out (R,)."""

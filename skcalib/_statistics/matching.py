@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from .._inputs.scikit_learn import StrOptions, validate_parameter_constraints
 from ..forecasts import EnsembleForecast
 from ..forecasts._data import ForecastData
+from .base import Statistic
 from .checks import check_finite_kernel
 from .features import random_frequencies
 from .functions import KERNELS
@@ -50,7 +51,7 @@ _MANY_FEATURES = 4000
 _MORE_FEATURES = 64
 
 
-class MatchingError:
+class MatchingError(Statistic):
     """The distribution matching error as a function of the outcomes of given forecasts.
 
     What does not depend on the outcomes is prepared once: a test evaluates many vectors of
@@ -61,7 +62,7 @@ class MatchingError:
 
     kind = ForecastData.kind
 
-    depends_on_order = False
+    takes_signs = True
 
     block_size = None
 
@@ -89,7 +90,7 @@ class MatchingError:
         self.weight = data.weight
         self.pair_weight = pair_weight(data.weight)
         self.is_of_pits = calibration in PIT_FORMS
-        self.has_known_law = method == "exact"  # see `skcalib.hypothesis_tests`
+        self.has_known_law = method == "exact"
         self.forecast, self.scale = self._forecast_held_fixed()
         if self.is_of_pits and bandwidth == "median":
             bandwidth = PIT_BANDWIDTH
@@ -108,6 +109,8 @@ class MatchingError:
         self.given = self._given()
         self.points, self.kernel = self.given.points, self.given.kernel
         self.waves, self.pairs = self._target()
+        if self.waves is not None and not self.has_features:
+            self.resolution = _RESOLUTION * self.scale**2
         self.least_batches = 1 if self.waves else 16  # batches of pairs are not faster
 
     @classmethod
@@ -121,16 +124,6 @@ class MatchingError:
         check_options(data, **options)
         check_forecast_loss(options.get("loss"))
         return cls(data, seed=seed, **options)
-
-    def on(self, data):
-        """The same statistic of other data."""
-        return type(self)(data, **self.options)
-
-    @property
-    def resolution(self) -> float:
-        """Values that differ by less are equal but for the error of the waves."""
-        has_waves = self.waves is not None and not self.has_features
-        return _RESOLUTION * self.scale**2 if has_waves else 0.0
 
     @property
     def largest_term(self) -> float | None:

@@ -4,6 +4,7 @@ from copy import copy
 
 import numpy as np
 
+from .base import Statistic
 from .matching import MatchingError
 from .matching_features import LossResiduals, loss_table
 from .matching_given import same_group
@@ -51,7 +52,7 @@ class ClassMatchingError(MatchingError):
         return outcomes
 
 
-class MeanOfClasses:
+class MeanOfClasses(Statistic):
     """The mean over classes of the squared kernel error of each class against the rest."""
 
     def __init__(self, predictions, **options):

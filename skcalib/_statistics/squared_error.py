@@ -10,6 +10,7 @@ from .._inputs.constraints import IntegerInterval
 from .._inputs.scikit_learn import StrOptions, validate_parameter_constraints
 from .._numerics.array_api import as_type, constant_like, count_like, row_dots, to_numpy
 from .._numerics.laplace import laplace_pair_sum
+from .base import Statistic
 from .checks import check_finite_kernel, check_semidefinite
 from .functions import (
     KERNEL_CONSTRAINTS,
@@ -37,7 +38,7 @@ ESTIMATOR_CONSTRAINTS: dict = {
 }
 
 
-class SquaredKernelError:
+class SquaredKernelError(Statistic):
     """The squared kernel calibration error as a function of the labels of given predictions.
 
     Predictions stay where they live, if all pairs of more than two classes are summed; `data` says.
@@ -48,11 +49,9 @@ class SquaredKernelError:
 
     kind = "classes"
 
-    has_known_law = True  # see `skcalib.hypothesis_tests`
+    has_known_law = True
 
-    resolution = 0.0  # values that differ by less are equal
-
-    least_batches = 1  # all draws of a batch are evaluated at once
+    takes_signs = True
 
     parameter_constraints: ClassVar[dict] = {
         **KERNEL_CONSTRAINTS,
@@ -79,6 +78,7 @@ class SquaredKernelError:
         if self.block_size is not None:
             n_blocks = len(weight) // self.block_size
             weight = weight[: n_blocks * self.block_size].reshape(n_blocks, self.block_size)
+        self.depends_on_order = self.block_size is not None
         self.square = predictions.square  # of the samples that a row stands for, if several
         self.pair_weight = pair_weight(weight, self.square)  # of each block, if there are blocks
         self.root = None if class_kernel is None else _root(class_kernel, predictions)
@@ -94,6 +94,7 @@ class SquaredKernelError:
         self.is_on_a_line = (
             predictions.is_binary and not callable(kernel) and not KERNELS[kernel].is_gaussian
         )
+        self.takes_counts = self.is_on_a_line and not self.depends_on_order
         if self.is_on_a_line:
             bandwidth = max(bandwidth, SMALLEST_BANDWIDTH)
             self.length = bandwidth / KERNELS[kernel].per_probability
@@ -116,16 +117,6 @@ class SquaredKernelError:
         return cls(predictions, **options)
 
     @property
-    def takes_counts(self):
-        """Whether the numbers of events at each prediction are enough."""
-        return self.is_on_a_line and not self.depends_on_order
-
-    @property
-    def depends_on_order(self):
-        """Whether the value depends on the order of the samples."""
-        return self.block_size is not None
-
-    @property
     def largest_term(self) -> float | None:
         """The largest |h_ij|; None for a callable kernel, which may take any value."""
         if callable(self.options["kernel"]):
@@ -135,10 +126,6 @@ class SquaredKernelError:
     @property
     def numbers_per_draw(self):
         return math.prod(self.data.proba.shape)
-
-    def on(self, predictions):
-        """The same statistic of other predictions, with the bandwidth already chosen."""
-        return SquaredKernelError(predictions, **self.options)
 
     def __call__(self, labels):
         """Values (R,) for R label vectors (R, n)."""

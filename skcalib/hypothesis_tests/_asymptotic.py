@@ -38,7 +38,7 @@ LAWS = {"asymptotic": asymptotic, "distribution-free": distribution_free}
 
 def check_law(test, statistic):
     """Laws and bounds are known for kernel statistics only, and most for equal weights only."""
-    if test.method in getattr(statistic, "laws", ()):
+    if test.method in statistic.laws:
         return
     if not statistic.has_known_law:
         raise ValueError(

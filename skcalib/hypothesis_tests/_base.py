@@ -59,11 +59,6 @@ def draw_signs(groups, n_draws, generator):
     return generator.choice([-1.0, 1.0], size=(n_draws, int(code.max()) + 1))[:, code]
 
 
-def is_signed(statistic):
-    """Whether values on both sides of 0 speak against the hypothesis."""
-    return getattr(statistic, "is_signed", False)
-
-
 def as_p_value(probability):
     """A p-value as a float; positive also where it underflows, or where the data are impossible."""
     return max(float(probability), sys.float_info.min)

@@ -31,11 +31,10 @@ from ._base import (
     HypothesisTest,
     check_test_input,
     draw_signs,
-    is_signed,
     monte_carlo_p_value,
     redrawn_p_value,
 )
-from ._omnibus import Omnibus, adjusted_p_values
+from ._omnibus import adjusted_p_values
 from ._states import check_takes_counts, counted
 from ._statistics import STATISTICS, check_knows_draws, statistic_of
 
@@ -399,7 +398,7 @@ class CalibrationTest(HypothesisTest):
             if hasattr(self, name):
                 delattr(self, name)
         value = statistic(data.outcome[None, :])
-        if isinstance(statistic, Omnibus):
+        if statistic.n_columns > 1:
             null = self._draw(data, statistic)
             return self._combine(statistic, statistic_of_data(statistic, data, value), value, null)
         self.statistic_ = float(check_statistic_values(value)[0])
@@ -433,7 +432,7 @@ class CalibrationTest(HypothesisTest):
             check_takes_groups(self, statistic)
 
     def _p_value(self, statistic, value, null):
-        if is_signed(statistic):
+        if statistic.is_signed:
             return redrawn_p_value(value, null, self.alternative, statistic.resolution)
         return monte_carlo_p_value(value, null, statistic.resolution)
 
@@ -467,7 +466,7 @@ class CalibrationTest(HypothesisTest):
             evaluate, least_batches = _of_resampled_data, MetricStatistic.least_batches
         order = data.canonical_order()
         is_redrawn_in_order = self.method == "conditional" and not statistic.depends_on_order
-        if is_redrawn_in_order and (data.groups is not None or not adds_up(statistic)):
+        if is_redrawn_in_order and (data.groups is not None or not statistic.adds_up):
             data = data.take(order)
             statistic, order = statistic.on(data), None
         return in_batches(self, evaluate, statistic, data, order, least_batches)
@@ -518,7 +517,7 @@ def statistic_of_data(statistic, data, value):
 
 def check_alternative(test, statistic):
     """Most statistics are 0 for calibrated models, and positive for others."""
-    if test.alternative != "two-sided" and not is_signed(statistic):
+    if test.alternative != "two-sided" and not statistic.is_signed:
         raise ValueError(
             f"alternative={test.alternative!r} needs a statistic with a sign, 'log_loss' or "
             f"'brier_score_loss'; found statistic={test.statistic!r}, of which only large values "
@@ -534,7 +533,7 @@ def check_takes_groups(test, statistic):
             f"method={test.method!r} takes the samples for independent, and so needs groups=None; "
             "found groups. Use method='conditional'."
         )
-    if not hasattr(statistic, "of_signs") or statistic.depends_on_order:
+    if not statistic.takes_signs or statistic.depends_on_order:
         raise ValueError(
             "groups need a statistic that is made of residuals: 'omnibus', 'skce' (with the "
             "estimator 'unbiased' or 'biased'), 'log_loss' or 'brier_score_loss'; found "
@@ -543,15 +542,10 @@ def check_takes_groups(test, statistic):
         )
 
 
-def adds_up(statistic):
-    """Whether the statistic is a function of sums over samples, which are taken block by block."""
-    return getattr(statistic, "adds_up", False)
-
-
 def of_redrawn_outcomes(statistic, data, order, size, seed):
     """Values for outcomes drawn in the canonical order; if `order` is None, the data are in it."""
     generator = np.random.default_rng(seed)
-    if adds_up(statistic):
+    if statistic.adds_up:
         return statistic.of_redrawn(order, size, generator)
     if order is None:
         return statistic(data.redraw(generator, size))

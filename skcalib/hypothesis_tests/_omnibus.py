@@ -6,12 +6,13 @@ import numpy as np
 
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import validate_parameter_constraints
+from .._statistics.base import Statistic
 from .._statistics.fourier_error import AnyKernelError, FourierKernelError
 from .._statistics.functions import KERNELS
 from .._statistics.squared_error import SquaredKernelError
-from ._base import TIE, is_signed
+from ._base import TIE
 from ._residual_cells import MOST_CELLS, LocalGaps, PooledKernelError
-from ._residual_sums import LevelAndSpread, ResidualStatistic, ScoreExcess
+from ._residual_sums import LevelAndSpread, ScoreExcess
 
 # Multiplications of the exact kernel error that take about ten seconds.
 _MULTIPLICATIONS = 2e11
@@ -20,40 +21,40 @@ _MULTIPLICATIONS = 2e11
 _N_COMPONENTS = 32
 
 
-class Omnibus(ResidualStatistic):
+class Omnibus(Statistic):
     """The values of all components, (R, C)."""
+
+    takes_signs = True
 
     def __init__(
         self, data: Predictions, *, n_resamples: int = 999, seed: Callable[[], int] = int, **options
     ) -> None:
         check_kernel_options(options)
-        self.data = data
-        self.components = {
+        components = {
             "skce": _kernel_error(data, n_resamples, seed, options),
             "log_loss": ScoreExcess(data, "log_loss"),
             "level_and_spread": LevelAndSpread(data),
             "local": LocalGaps(data),
         }
+        self._set(data, components)
 
     @classmethod
     def of_components(cls, data: Predictions, components: dict) -> "Omnibus":
         omnibus = cls.__new__(cls)
-        omnibus.data, omnibus.components = data, components
+        omnibus._set(data, components)
         return omnibus
 
-    @property
-    def takes_counts(self) -> bool:
-        return getattr(self.components["skce"], "takes_counts", False)
+    def _set(self, data, components):
+        self.data, self.components = data, components
+        self.n_columns = len(components)
+        self.takes_counts = components["skce"].takes_counts
+        self.adds_up = all(one.adds_up for one in components.values())
 
     @property
     def kernel_method(self) -> str:
         """How the kernel error is computed: of all pairs, of cells, or by random features."""
         kinds = {PooledKernelError: "pooled", FourierKernelError: "fourier"}
         return kinds.get(type(self.components["skce"]), "exact")
-
-    @property
-    def adds_up(self) -> bool:
-        return all(getattr(one, "adds_up", False) for one in self.components.values())
 
     @property
     def numbers_per_draw(self) -> int:
@@ -98,7 +99,7 @@ class Omnibus(ResidualStatistic):
         columns = zip(values.T, self.components.values(), strict=True)
         return np.column_stack(
             [
-                function(column, is_signed=is_signed(one), resolution=one.resolution)
+                function(column, is_signed=one.is_signed, resolution=one.resolution)
                 for column, one in columns
             ]
         )

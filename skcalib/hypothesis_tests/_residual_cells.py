@@ -104,7 +104,7 @@ class LocalGaps(ResidualStatistic):
     """
 
     def __init__(self, data: Predictions) -> None:
-        self.data = data
+        super().__init__(data)
         proba = data.proba if data.is_binary else data.proba.max(axis=1).astype(np.float64)
         self.top = np.ones(len(proba), int) if data.is_binary else np.argmax(data.proba, axis=1)
         n_effective = 1 / data.share_of_one_sample
@@ -113,17 +113,11 @@ class LocalGaps(ResidualStatistic):
         self.cells = ResidualCells(proba, data.weight, data.squares, hit, self.n_groups)
         if self.adds_up:
             self.sums_of_cells = SumsOfCells(self.cells)
+        self.n_sums = len(self.cells.start)
         self.one_label = data.share_of_one_sample / data.n_samples
-
-    def on(self, data: Predictions) -> "LocalGaps":
-        return LocalGaps(data)
 
     def of_two_classes(self, labels):
         return self._value(self.cells.of_hits(labels))
-
-    @property
-    def n_sums(self):
-        return len(self.cells.start)
 
     def start(self, n_draws):
         return self.sums_of_cells.start(n_draws)
@@ -162,15 +156,11 @@ class PooledKernelError(ResidualStatistic):
     """
 
     def __init__(self, data: Predictions, *, kernel: Any, bandwidth: float | str) -> None:
-        self.data = data
         chosen = resolved_bandwidth(data, kernel, bandwidth)
-        self.options: dict = {"kernel": kernel, "bandwidth": chosen}
+        super().__init__(data, kernel=kernel, bandwidth=chosen)
         self.length = max(chosen, SMALLEST_BANDWIDTH) / KERNELS[kernel].per_probability
         self.cells = ResidualCells(data.proba, data.weight, data.squares, data.label, MOST_CELLS)
         self.points = self.cells.expected / self.cells.mass
-
-    def on(self, data: Predictions) -> "PooledKernelError":
-        return PooledKernelError(data, **self.options)
 
     def of_two_classes(self, labels):
         return self._value(self.cells.of_hits(labels))

@@ -6,6 +6,7 @@ statistic takes signs (R, n) by which the observed residuals are multiplied.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -13,48 +14,32 @@ from .._inputs.predictions import Predictions
 from .._numerics.logits import log_odds
 from .._numerics.picked import picked
 from .._numerics.softmax import row_blocks
-from .._statistics.base import SumOverSamples
+from .._statistics.base import Statistic
 
 # If the mean confidence is larger, few labels are a surprise: they are added up alone, as the
 # rounding of sums over all labels would break ties.
 _MOSTLY_CERTAIN = 0.9
 
 
-class ResidualStatistic(SumOverSamples):
-    """What the test of calibration needs to know of a statistic of class probabilities."""
+class ResidualStatistic(Statistic):
+    """A statistic of class probabilities that is made of residuals.
+
+    Of two classes it does not add up, as there is a faster way.
+    """
 
     kind = "classes"
-    has_known_law = False
-    is_signed = False  # values on both sides of 0 speak against the hypothesis
-    depends_on_order = False
-    least_batches = 1  # all draws of a batch are evaluated at once
-    resolution = 0.0
+    takes_counts = True
+    takes_signs = True
 
-    data: Predictions
-
-    @property
-    def takes_counts(self) -> bool:
-        """Whether the numbers of events at each prediction are enough."""
-        return True
-
-    @property
-    def adds_up(self) -> bool:
-        """Not of two classes, for which there is a faster way."""
-        return not self.data.is_binary
-
-    @property
-    def numbers_per_draw(self) -> int:
-        return super().numbers_per_draw if self.adds_up else len(self.data.weight)
+    def __init__(self, data: Predictions, **options: Any) -> None:
+        self.data, self.options = data, options
+        self.adds_up = not data.is_binary
 
     def __call__(self, labels: np.ndarray) -> np.ndarray:
         return super().__call__(labels) if self.adds_up else self.of_two_classes(labels)
 
     def of_two_classes(self, labels: np.ndarray) -> np.ndarray:
         """Values (R,) for labels (R, n)."""
-        raise NotImplementedError
-
-    def of_signs(self, signs: np.ndarray) -> np.ndarray:
-        """Values (R,) for the observed residuals, multiplied by signs (R, n)."""
         raise NotImplementedError
 
 
@@ -65,7 +50,7 @@ class ScoreExcess(ResidualStatistic):
     n_sums = 1
 
     def __init__(self, data: Predictions, score: str) -> None:
-        self.data = data
+        super().__init__(data, score=score)
         self.score = score
         if data.is_binary:
             self.flips = Flips(data.proba)
@@ -73,9 +58,6 @@ class ScoreExcess(ResidualStatistic):
             self.base = float(likely.sum())
             self.certain = np.flatnonzero(np.isinf(unlikely))
             self.change = np.where(np.isinf(unlikely), 0.0, unlikely - likely)
-
-    def on(self, data: Predictions) -> "ScoreExcess":
-        return ScoreExcess(data, self.score)
 
     def _excess(self, rows):
         """The weighted excess of each label of some samples (m, K), infinite if impossible."""
@@ -126,8 +108,9 @@ class LevelAndSpread(ResidualStatistic):
     """
 
     def __init__(self, data: Predictions) -> None:
-        self.data = data
+        super().__init__(data)
         self.n_columns = 1 if data.is_binary else data.proba.shape[1]
+        self.n_sums = 2 * self.n_columns
         level, centre = np.zeros((2, self.n_columns))
         for rows, proba, _ in self._blocks():
             information = data.squares[rows][:, None] * proba * (1 - proba)
@@ -157,9 +140,6 @@ class LevelAndSpread(ResidualStatistic):
         with np.errstate(divide="ignore", invalid="ignore"):  # where a class cannot occur
             self.scale = np.where(variance > 0, variance * (1 + one_label / level), np.inf)
 
-    def on(self, data: Predictions) -> "LevelAndSpread":
-        return LevelAndSpread(data)
-
     def _blocks(self):
         """Rows, probabilities (m, C) and weights (m, 1)."""
         for rows in row_blocks(len(self.data.weight), self.n_columns):
@@ -178,10 +158,6 @@ class LevelAndSpread(ResidualStatistic):
         sums = self.start(len(labels))
         self.add(sums, np.arange(labels.shape[1]), np.ascontiguousarray(labels.T))
         return self._of_classes(sums)
-
-    @property
-    def n_sums(self):
-        return 2 * self.n_columns
 
     def start(self, n_draws):
         return np.zeros((2, n_draws, self.n_columns))

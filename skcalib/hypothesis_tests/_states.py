@@ -33,7 +33,7 @@ def check_takes_counts(test: Any, statistic: Any) -> None:
     """The statistic must be a function of the number of events at each prediction."""
     if isinstance(statistic, MetricStatistic):
         check_params(getattr(statistic.options["metric"], "keywords", {}))
-    if not getattr(statistic, "takes_counts", False):
+    if not statistic.takes_counts:
         raise ValueError(
             "The statistic of a test of a CalibrationState must be 'omnibus', 'skce' (of all pairs "
             "of samples, with a kernel that is not Gaussian), 'log_loss', 'brier_score_loss' or "

@@ -11,8 +11,9 @@ from .._inputs.by import check_by
 from .._inputs.constraints import IntegerInterval
 from .._inputs.scikit_learn import StrOptions, fit_context
 from .._inputs.types import RandomState
+from .._statistics.base import Statistic
 from ..forecasts._either import with_groups
-from ._base import TIE, HypothesisTest, check_test_input, is_signed, redrawn_p_value
+from ._base import TIE, HypothesisTest, check_test_input, redrawn_p_value
 from ._calibration import (
     check_statistic_values,
     check_takes_groups,
@@ -21,7 +22,7 @@ from ._calibration import (
     of_redrawn_outcomes,
     statistic_of_data,
 )
-from ._omnibus import Omnibus, p_values
+from ._omnibus import p_values
 from ._statistics import STATISTICS, check_knows_draws, statistic_of
 
 
@@ -275,7 +276,7 @@ class SubgroupCalibrationTest(HypothesisTest):
         of_each = statistic.of_each(values)
         standard = np.column_stack(
             [
-                standardised(column, is_signed=is_signed(one), resolution=one.resolution)
+                standardised(column, is_signed=one.is_signed, resolution=one.resolution)
                 for column, one in zip(of_each, statistic.statistics, strict=True)
             ]
         )
@@ -292,7 +293,7 @@ class SubgroupCalibrationTest(HypothesisTest):
             setattr(self, name, dict(zip(self.subgroups_, numbers, strict=True)))
 
 
-class BySubgroup:
+class BySubgroup(Statistic):
     """The statistics of all subgroups side by side, for samples that are sorted by subgroup."""
 
     def __init__(self, data, statistics, parts) -> None:
@@ -300,8 +301,12 @@ class BySubgroup:
         self.statistics = statistics
         self.parts = parts  # slices of the samples
         self.depends_on_order = any(one.depends_on_order for one in statistics)
+        self.n_columns = sum(one.n_columns for one in statistics)
         self.least_batches = max(one.least_batches for one in statistics)
-        self.numbers_per_draw = sum(one.numbers_per_draw for one in statistics)
+
+    @property
+    def numbers_per_draw(self) -> int:
+        return sum(one.numbers_per_draw for one in self.statistics)
 
     def on(self, data):
         """The same statistics of other data, sorted by subgroup, too."""
@@ -320,17 +325,16 @@ class BySubgroup:
         columns = []
         for one, rows in zip(self.statistics, self.parts, strict=True):
             values = evaluate(one, rows)
-            columns.append(values if isinstance(one, Omnibus) else check_statistic_values(values))
+            columns.append(check_statistic_values(values) if one.n_columns == 1 else values)
         return np.column_stack(columns)
 
     def of_each(self, values):
         """One column of B + 1 values for each subgroup, of those side by side."""
         columns, first = [], 0
         for one in self.statistics:
-            width = len(one.components) if isinstance(one, Omnibus) else 1
-            own = values[:, first : first + width]
-            columns.append(one.evidence(own) if isinstance(one, Omnibus) else own[:, 0])
-            first += width
+            own = values[:, first : first + one.n_columns]
+            columns.append(one.evidence(own if one.n_columns > 1 else own[:, 0]))
+            first += one.n_columns
         return columns
 
 

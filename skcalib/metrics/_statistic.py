@@ -6,10 +6,11 @@ from functools import partial
 
 import numpy as np
 
+from .._statistics.base import Statistic
 from ._registry import ALL_METRICS, Metric, entry_of, requires, takes, with_known
 
 
-class MetricStatistic:
+class MetricStatistic(Statistic):
     """Any metric, evaluated for one vector of outcomes at a time.
 
     The metric gets labels and probabilities as the user passed them: labels of the same type, the
@@ -19,11 +20,11 @@ class MetricStatistic:
 
     # enough batches for jobs to share, and for progress to be shown
     least_batches = 64
-    has_known_law = False
-    resolution = 0.0  # values that differ by less are equal
-    depends_on_order = True  # on that of the samples, unless known otherwise
+    depends_on_order = True  # unless known otherwise
 
     def __init__(self, data, metric: str | Callable, *, as_matrix, weighted) -> None:
+        entry = entry_of(metric)
+        self.takes_counts = entry is not None and entry.of_counts
         self.data = data
         self.options = {"metric": metric, "as_matrix": as_matrix, "weighted": weighted}
         # scikit-learn's metrics warn if rows sum to 1 in single precision only
@@ -36,18 +37,8 @@ class MetricStatistic:
             self.metric = partial(self.metric, sample_weight=data.weight)
 
     @property
-    def takes_counts(self):
-        """Whether the numbers of events at each prediction are enough."""
-        entry = entry_of(self.options["metric"])
-        return entry is not None and entry.of_counts
-
-    @property
     def numbers_per_draw(self):
         return math.prod(self.data.arguments(self.data.outcome, *self.shown)[1].shape)
-
-    def on(self, data):
-        """The same statistic of other data."""
-        return MetricStatistic(data, **self.options)
 
     def __call__(self, outcomes):
         """One value for each vector of outcomes (R, n)."""
