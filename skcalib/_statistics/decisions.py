@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._inputs.scikit_learn import StrOptions, validate_parameter_constraints
-from ..decisions._loss import DecisionLoss, as_loss, expected_of_classes, least
+from ..forecasts._decisions import DecisionLoss, as_loss, expected_of_classes, least
 from .base import Statistic
 
 # Entries of the matrix of resampled counts that are held at once (128 MB).

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._numerics.decision_kernels import smoothed_tanh
-from ..decisions import DecisionLoss
 from ..forecasts import Forecast, QuantileForecast
+from ..forecasts._decisions import DecisionLoss
 from .matching_checks import check_moments, check_size_of_losses, check_width_of_steps
 from .matching_given import N_THRESHOLDS, pooled_thresholds
 from .matching_losses import as_losses

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..decisions._loss import DecisionLoss, as_loss, expected_of_classes, least
 from ..forecasts import Forecast
+from ..forecasts._decisions import DecisionLoss, as_loss, expected_of_classes, least
 
 
 def as_losses(loss: Any) -> list[DecisionLoss]:

@@ -14,9 +14,9 @@ from .._inputs.constraints import METRIC_CONSTRAINTS
 from .._inputs.scikit_learn import Interval, StrOptions, check_matplotlib_support, validate_params
 from .._inputs.types import Label
 from .._statistics.decisions import DecisionGaps
-from ..decisions._loss import DecisionLoss
 from ..forecasts import forecast_of
 from ..forecasts._data import ForecastData
+from ..forecasts._decisions import DecisionLoss
 from ..metrics._decisions import check_decision_data, decision_table, standard_error
 from ._axes import axes_of, check_style, draw_legend, wrapped
 

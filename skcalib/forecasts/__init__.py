@@ -1,10 +1,9 @@
 """Predictive distributions of a number: normal, mixtures, ensembles, quantiles, any other."""
 
-from ._as_forecast import as_forecast
+from ._as_forecast import as_forecast, forecast_of
 from ._base import Components, Forecast
 from ._distribution import DistributionForecast
 from ._ensemble import EnsembleForecast, ResidualForecast
-from ._estimators import forecast_of
 from ._forecasters import (
     EnsembleForecaster,
     ForestForecaster,

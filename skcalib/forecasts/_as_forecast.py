@@ -1,10 +1,21 @@
-"""The one door through which forecasts of any kind come in."""
+"""The forecasts that objects of any kind stand for, and those of fitted estimators."""
 
+import inspect
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.dummy import DummyRegressor
+from sklearn.feature_selection import RFE
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import as_array
+from .._inputs.probabilities import is_forecast
 from ._base import Forecast
 from ._distribution import DistributionForecast
 from ._foreign import is_distribution, normal_parameters, unwrapped
@@ -73,3 +84,137 @@ def _found(obj: Any) -> str:
         kinds = " (members, quantiles or columns of mean and std look alike)" * (len(shape) == 2)
         return f"an array of shape {shape}, which does not say what it holds{kinds}"
     return f"{type(obj).__name__}"
+
+
+def forecast_of(estimator: Any, X: Any) -> Forecast:
+    """Forecast of a fitted estimator.
+
+    What the estimator knows of the outcomes is taken in this order: its `predict_forecast`; the
+    distribution of NGBoost's `pred_dist`; the normal distribution of ``predict(X,
+    return_std=True)``; the distribution of skpro's `predict_proba`. Pipelines, searches, feature
+    eliminations and frozen estimators are looked into, so that a forecast inside is not taken for
+    a normal distribution. A :class:`~sklearn.dummy.DummyRegressor` has none: its standard
+    deviations are 0. Forecasts as features go through a recalibrator of forecasts, which has no
+    `predict`: its `transform` returns the forecast.
+
+    Parameters
+    ----------
+    estimator : object
+        A fitted estimator.
+
+    X : array-like of shape (n_samples, n_features)
+        Features, as `predict` of the estimator takes them; or forecasts, as `transform` of a
+        recalibrator takes them.
+
+    Returns
+    -------
+    forecast : Forecast
+        A predictive distribution for each sample.
+
+    Raises
+    ------
+    TypeError
+        If the estimator has none of these methods, or is a
+        :class:`~sklearn.compose.TransformedTargetRegressor`: the forecast of the regressor inside
+        is one of the transformed outcomes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import BayesianRidge
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from skcalib.forecasts import forecast_of
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), BayesianRidge()).fit(X, y)
+    >>> forecast_of(model, X)
+    GaussianForecast(n_samples=442)
+    """
+    steps, last = innermost(estimator, fitted=True)
+    maps_forecasts = hasattr(last, "transform") and not hasattr(last, "predict")
+    predict = last.transform if maps_forecasts and is_forecast(X) else check_has_forecast(last)
+    for step in steps:
+        X = step.transform(X)
+    return as_forecast(predict(X))
+
+
+def has_forecast(estimator: Any) -> bool:
+    """Whether an estimator, fitted or not, has a forecast for `forecast_of` to find."""
+    return _forecast_method(innermost(estimator, fitted=False)[1]) is not None
+
+
+def innermost(estimator: Any, *, fitted: bool) -> tuple[list, Any]:
+    """The steps through which the features pass, and the estimator that predicts in the end.
+
+    The estimator inside a search is the best one if that must be `fitted`, else the one to fit.
+    """
+    steps: list = []
+    while not hasattr(estimator, "predict_forecast"):
+        if isinstance(estimator, FrozenEstimator):
+            estimator = estimator.estimator
+        elif isinstance(estimator, Pipeline):
+            # a step may be "passthrough", or choose samples in fit alone
+            steps += [step for _, step in estimator.steps[:-1] if hasattr(step, "transform")]
+            estimator = estimator.steps[-1][1]
+        elif isinstance(estimator, RFE):
+            steps.append(estimator)
+            estimator = estimator.estimator_ if fitted else estimator.estimator
+        elif _is_search(estimator):
+            if fitted:
+                check_search(estimator)
+            estimator = estimator.best_estimator_ if fitted else estimator.estimator
+        else:
+            break
+    return steps, estimator
+
+
+def _is_search(estimator: Any) -> bool:
+    """Whether it is one of the searches of scikit-learn, or of another package in their manner."""
+    return all(hasattr(estimator, name) for name in ("estimator", "refit", "cv"))
+
+
+def _forecast_method(estimator: Any) -> Callable | None:
+    """The method of the estimator that tells the most of the distribution of the outcomes."""
+    if isinstance(estimator, DummyRegressor):
+        return None  # its standard deviations are 0
+    for name in ("predict_forecast", "pred_dist"):
+        if hasattr(estimator, name):
+            return getattr(estimator, name)
+    # asked by name: an estimator that hands on any argument may hand this one on to another
+    predict = getattr(estimator, "predict", None)
+    if predict is not None and "return_std" in inspect.signature(predict).parameters:
+        return partial(predict, return_std=True)
+    # skpro's estimators have no tags; those of classifiers have, and predict an array
+    is_known = hasattr(estimator, "__sklearn_tags__")
+    if not (is_known and is_classifier(estimator)):
+        return getattr(estimator, "predict_proba", None)
+    return None
+
+
+def check_search(search: Any) -> None:
+    """A search knows its best estimator once it is fitted, and if it refits that."""
+    if not hasattr(search, "best_estimator_"):
+        check_is_fitted(search)
+        raise TypeError(
+            f"estimator must keep its best estimator; found {type(search).__name__} with refit="
+            f"{search.refit!r}. Pass refit=True, or the name of a metric."
+        )
+
+
+def check_has_forecast(estimator: Any) -> Callable:
+    """The method of an estimator that predicts distributions of the outcomes."""
+    name = type(estimator).__name__
+    if isinstance(estimator, TransformedTargetRegressor):
+        raise TypeError(
+            f"estimator must have a forecast of y itself; found {name}, whose regressor has one of "
+            "the transformed y at most. Transform y beforehand, or wrap it in "
+            "skcalib.recalibration.RecalibratedRegressor, which learns a forecast."
+        )
+    method = _forecast_method(estimator)
+    if method is None:
+        raise TypeError(
+            "estimator must have a forecast: predict_forecast, pred_dist, predict with return_std, "
+            f"or a predict_proba that returns a distribution; found {name}, which has none of "
+            "them. Wrap it in skcalib.recalibration.RecalibratedRegressor, which learns a forecast."
+        )
+    return method

@@ -18,10 +18,10 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import validate_data
 
 from .._inputs.scikit_learn import HasMethods
+from ._as_forecast import forecast_of, has_forecast
 from ._base import Forecast
 from ._concatenate import mixture_of
 from ._ensemble import EnsembleForecast, ResidualForecast
-from ._estimators import forecast_of, has_forecast
 from ._forecaster_base import Forecaster
 from ._quantile import QuantileForecast, check_grid
 

@@ -10,8 +10,7 @@ from .._inputs.estimators import check_fit_input
 from .._inputs.groups import codes_by_appearance
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import check_no_forecast, is_forecast
-from ..forecasts._data import ForecastData, check_forecasts
-from ..forecasts._either import check_no_labels, with_given
+from ..forecasts._data import ForecastData, check_forecasts, check_no_labels, with_given
 
 # Values of the statistic that differ only by rounding count as tied.
 TIE = 1e-12

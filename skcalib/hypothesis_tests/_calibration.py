@@ -21,8 +21,7 @@ from .._statistics.fourier_error import AnyKernelError
 from .._statistics.functions import KERNEL_CONSTRAINTS, KERNELS
 from .._statistics.matching_checks import FEATURE_KERNELS
 from .._statistics.squared_error import ESTIMATOR_CONSTRAINTS
-from ..forecasts._data import ForecastData
-from ..forecasts._either import with_groups
+from ..forecasts._data import ForecastData, with_groups
 from ..metrics._statistic import MetricStatistic
 from ..streaming import CalibrationState
 from ..streaming._problems import CountedPredictions

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from .._inputs.constraints import IntegerInterval
 from .._inputs.scikit_learn import Interval, StrOptions, fit_context
 from .._inputs.types import RandomState
-from ..forecasts._either import with_groups
+from ..forecasts._data import with_groups
 from ..metrics import (
     calibration_in_the_large,
     calibration_intercept,

@@ -12,7 +12,7 @@ from .._inputs.constraints import IntegerInterval
 from .._inputs.scikit_learn import StrOptions, fit_context
 from .._inputs.types import RandomState
 from .._statistics.base import Statistic
-from ..forecasts._either import with_groups
+from ..forecasts._data import with_groups
 from ._base import TIE, HypothesisTest, check_test_input, redrawn_p_value
 from ._calibration import (
     check_statistic_values,

@@ -13,9 +13,14 @@ from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import StrOptions, validate_params
 from .._inputs.types import Label
 from .._statistics.decisions import DecisionGaps
-from ..decisions._loss import DecisionLoss, as_loss
-from ..forecasts._data import ForecastData, check_forecasts
-from ..forecasts._either import check_no_labels, holds_forecasts, with_given
+from ..forecasts._data import (
+    ForecastData,
+    check_forecasts,
+    check_no_labels,
+    holds_forecasts,
+    with_given,
+)
+from ..forecasts._decisions import DecisionLoss, as_loss
 
 _CONSTRAINTS: dict = METRIC_CONSTRAINTS | {"loss": "no_validation"}
 

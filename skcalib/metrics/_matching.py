@@ -33,8 +33,13 @@ from .._statistics.matching_features import loss_table
 from .._statistics.matching_losses import as_losses
 from .._statistics.matching_null import null_deviation
 from .._statistics.squared_error import check_enough_for_estimator
-from ..forecasts._data import ForecastData, check_forecasts
-from ..forecasts._either import check_no_labels, holds_forecasts, with_given
+from ..forecasts._data import (
+    ForecastData,
+    check_forecasts,
+    check_no_labels,
+    holds_forecasts,
+    with_given,
+)
 from ._decisions import has_classes_reversed
 
 

@@ -13,7 +13,7 @@ from .._inputs.scikit_learn import Interval
 from .._inputs.warnings import warn
 from .._numerics.decisions import best_shift, loss_directions, onto_simplex
 from .._numerics.logits import clipped
-from ..decisions._loss import as_loss, expected_of_classes, least
+from ..forecasts._decisions import as_loss, expected_of_classes, least
 from ._base import Recalibrator
 
 # A smaller shift is rounding.

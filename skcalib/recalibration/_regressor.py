@@ -16,9 +16,9 @@ from .._inputs.by import check_by
 from .._inputs.scikit_learn import HasMethods, check_method_params, fit_context, safe_split
 from .._inputs.weights import check_sample_weight
 from ..forecasts import Forecast, QuantileForecast, ResidualForecast, forecast_of
+from ..forecasts._as_forecast import has_forecast
 from ..forecasts._checks import check_outcome_values
 from ..forecasts._concatenate import concatenate
-from ..forecasts._estimators import has_forecast
 from ..forecasts._quantile import check_grid
 from ._by import check_takes_by
 from ._cross_fitting import CrossFitting, adopt_features, check_partition

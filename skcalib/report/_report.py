@@ -15,8 +15,7 @@ from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import num_samples, validate_params
 from .._inputs.types import Label, RandomState
-from ..forecasts._data import ForecastData, check_forecasts
-from ..forecasts._either import check_no_labels, with_groups
+from ..forecasts._data import ForecastData, check_forecasts, check_no_labels, with_groups
 from ._audit import audit_trail
 from ._calibration_report import CalibrationReport
 from ._classes import class_rows

@@ -11,7 +11,7 @@ from .._inputs.constraints import METRIC_CONSTRAINTS, IntegerInterval
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval, validate_params
 from .._inputs.types import Label, RandomState
-from ..forecasts._either import with_groups
+from ..forecasts._data import with_groups
 from ..metrics._clinical import check_two_classes, in_the_large, intercept, ratio, slope
 from ..metrics._integrated import distances_from_curve
 from ._confidence_interval import ConfidenceInterval

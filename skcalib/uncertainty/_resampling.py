@@ -16,8 +16,7 @@ from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import Interval, StrOptions
 from .._inputs.types import RandomState
-from ..forecasts._data import ForecastData
-from ..forecasts._either import check_either
+from ..forecasts._data import ForecastData, check_either
 from ..metrics._registry import ALL_METRICS, entry_of, with_params
 from ..metrics._statistic import MetricStatistic, check_takes_given, check_takes_kind
 from ._limits import Resamples

@@ -15,8 +15,7 @@ from skcalib.forecasts import (
     GaussianForecast,
     QuantileForecast,
 )
-from skcalib.forecasts._data import check_forecasts
-from skcalib.forecasts._either import with_groups
+from skcalib.forecasts._data import check_forecasts, with_groups
 from skcalib.hypothesis_tests import find_miscalibrated_subgroups
 from skcalib.hypothesis_tests._search_scores import (
     Candidate,

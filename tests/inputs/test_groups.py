@@ -8,7 +8,7 @@ import pytest
 
 from skcalib._inputs.groups import check_groups
 from skcalib.forecasts import GaussianForecast
-from skcalib.forecasts._either import check_either
+from skcalib.forecasts._data import check_either
 
 NAMES = ["b", "a", "b", "c", "a"]
 CODES = [0, 1, 0, 2, 1]

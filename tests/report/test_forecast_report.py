@@ -29,8 +29,7 @@ from skcalib.forecasts import (
     QuantileForecast,
 )
 from skcalib.forecasts._concatenate import concatenate
-from skcalib.forecasts._data import ForecastData, check_forecasts
-from skcalib.forecasts._either import with_groups
+from skcalib.forecasts._data import ForecastData, check_forecasts, with_groups
 from skcalib.hypothesis_tests import CalibrationTest, SubgroupCalibrationTest
 from skcalib.metrics import (
     continuous_ranked_probability_loss,

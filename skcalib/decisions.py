@@ -1,6 +1,5 @@
 """Decisions by predictions: the best action, and the loss to expect of it."""
 
-from ._actions import bayes_action, expected_loss
-from ._loss import DecisionLoss
+from .forecasts._decisions import DecisionLoss, bayes_action, expected_loss
 
 __all__ = ["DecisionLoss", "bayes_action", "expected_loss"]
