@@ -41,6 +41,10 @@ class Predictions:
     groups: np.ndarray | None = None  # (n,), codes: samples of a group are not independent
     # (n,), Σ w² of the samples that a row stands for; None if each is one sample
     square: np.ndarray | None = None
+    # (n,), how many samples a row stands for; None if each is one. Outcomes are shares of events
+    # if rows stand for several.
+    count: np.ndarray | None = None
+    mean_move: float = 0.0  # how far predictions were moved to a grid, on average
 
     @property
     def is_binary(self) -> bool:
@@ -83,7 +87,7 @@ class Predictions:
     @property
     def n_samples(self) -> int:
         """The number of samples, of which a row may stand for several."""
-        return self.weight.shape[0]
+        return self.weight.shape[0] if self.count is None else int(self.count.sum())
 
     def on_host(self) -> "Predictions":
         """The same in arrays of NumPy."""
@@ -104,6 +108,7 @@ class Predictions:
             label=self.label[rows],
             weight=weight / total,
             square=None if self.square is None else self.square[rows] / total**2,
+            count=None if self.count is None else self.count[rows],
             given=None if self.given is None else self.given[rows],
             log_proba=None if self.log_proba is None else self.log_proba[rows],
             groups=None if self.groups is None else self.groups[rows],
@@ -111,7 +116,28 @@ class Predictions:
 
     def redraw(self, generator: np.random.Generator, size: int) -> np.ndarray:
         """Independent outcomes drawn from the predictions, (size, n)."""
+        if self.count is not None:
+            return generator.binomial(self.count, self.proba, (size, len(self.proba))) / self.count
         return draw_labels(self.proba, size, generator)
+
+    def with_outcome(self, outcome: np.ndarray) -> "Predictions":
+        """The same predictions with other outcomes (n,).
+
+        Rows that stand for several samples are split into those without and with the event.
+        """
+        if self.count is None:
+            return replace(self, label=outcome)
+        share = np.stack([1 - outcome, outcome])  # (2, n)
+        label, row = np.nonzero(share)
+        part = share[label, row]
+        return replace(
+            self,
+            proba=self.proba[row],
+            label=label.astype(np.int32),
+            weight=self.weight[row] * part,
+            square=self.squares[row] * part,
+            count=np.rint(self.count[row] * part).astype(np.int64),
+        )
 
     def arguments(
         self, outcome: np.ndarray, proba: np.ndarray | None = None
@@ -120,6 +146,9 @@ class Predictions:
 
         These are `proba`, or those of the predictions, if they were made ready by `shown`.
         """
+        if self.count is not None:
+            rows = self.with_outcome(outcome)
+            return rows, rows.proba  # type: ignore[return-value]
         return self.classes[outcome], self.proba if proba is None else proba
 
     def shown(self, *, as_matrix: bool, as_simplex: bool) -> tuple[np.ndarray]:

@@ -24,7 +24,6 @@ from .._statistics.squared_error import ESTIMATOR_CONSTRAINTS
 from ..forecasts._data import ForecastData, with_groups
 from ..metrics._statistic import MetricStatistic
 from ..streaming import CalibrationState
-from ..streaming._problems import CountedPredictions
 from ._asymptotic import LAWS, check_law
 from ._base import (
     HypothesisTest,
@@ -425,7 +424,7 @@ class CalibrationTest(HypothesisTest):
         elif data.groups is None:
             check_knows_draws(statistic, data, self.statistic)
         check_alternative(self, statistic)
-        if isinstance(data, CountedPredictions):
+        if isinstance(data, Predictions) and data.count is not None:
             check_takes_counts(self, statistic)
         if data.groups is not None:
             check_takes_groups(self, statistic)

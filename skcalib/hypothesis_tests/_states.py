@@ -2,14 +2,14 @@
 
 from typing import Any
 
+from .._inputs.predictions import Predictions
 from ..metrics._statistic import MetricStatistic
 from ..streaming._checks import check_can_be_tested
 from ..streaming._evaluate import KNOWN, check_params
-from ..streaming._problems import CountedPredictions
 from ..streaming._state import CalibrationState
 
 
-def counted(test: Any, state: CalibrationState, **others: Any) -> CountedPredictions:
+def counted(test: Any, state: CalibrationState, **others: Any) -> Predictions:
     """The counts of a state, from which numbers of events are drawn."""
     for name, value in others.items():
         if value is not None:

@@ -1,177 +1,137 @@
-"""States as Arrow tables."""
+"""States as Arrow tables: rows of counts, metadata, and a digest of both."""
 
+import hashlib
 import json
 from typing import Any
 
 import numpy as np
 
-from .._numerics.grid import grid
-from ._problems import Problems
-from ._tally import Sums, Tally, merged
+from ._tally import Sums, Tally
 
-_KEY = b"skcalib.CalibrationState"
+_KEY, _DIGEST = b"skcalib.CalibrationState", b"skcalib.digest"
 
-_COLUMNS = (
-    "subgroup",
-    "problem",
-    "class",
-    "probability",
-    "event",
-    "count",
-    "weight",
-    "squared_weight",
-)
+_VERSION = 1
+
+_NUMBERS = ("class", "probability", "event", "count", "weight", "squared_weight")
+_COLUMNS = ("subgroup", "problem", *_NUMBERS)
 
 
 def to_table(state: Any) -> Any:
     """The table of a state and its subgroups, with a row for each key."""
     import pyarrow
 
-    states = [(None, state), *((_text(label), one) for label, one in state.subgroups.items())]
-    parts = [
-        _columns(label, name, problems)
-        for label, one in states
-        for name, problems in one._problems.items()
-    ]
-    parts = parts or [_columns(None, "binary", Problems(1, state._options["decimals"]))]
-    columns = {name: pyarrow.concat_arrays([part[name] for part in parts]) for name in parts[0]}
-    kept = [{"subgroup": label} | _others(one) for label, one in states]
-    return pyarrow.table(columns).replace_schema_metadata({_KEY: _text(kept)})
+    kept, parts = [], []
+    for label, one in ((None, state), *state.subgroups.items()):
+        subgroup = None if one is state else _text(label)
+        kept.append(_kept(one) | {"subgroup": subgroup})
+        tallies = one._tallies or {"binary": Tally(1, one._options["decimals"])}
+        parts += [_columns(subgroup, name, tally) for name, tally in tallies.items()]
+    table = pyarrow.table(
+        {name: pyarrow.concat_arrays([part[name] for part in parts]) for name in _COLUMNS}
+    )
+    text = _text({"version": _VERSION, "states": kept}).encode()
+    return table.replace_schema_metadata({_KEY: text, _DIGEST: _digest(table, text)})
 
 
 def from_table(cls: type, table: Any) -> Any:
     """The state that a table holds."""
-    metadata = getattr(getattr(table, "schema", None), "metadata", None) or {}
-    if _KEY not in metadata:
-        raise ValueError(
-            "table must be one that CalibrationState.to_arrow made, whose schema has metadata; "
-            f"found {type(table).__name__} without it. Counts of your own enter by from_counts."
-        )
-    if missing := sorted(set(_COLUMNS) - set(table.column_names)):
-        raise ValueError(
-            f"table must have all columns that CalibrationState.to_arrow made; found none called "
-            f"{missing}. Read all columns of the file."
-        )
-    columns = {name: table[name].to_numpy() for name in _COLUMNS}
-    every = json.loads(metadata[_KEY])
-    place = {kept["subgroup"]: k for k, kept in enumerate(every)}
-    code = np.array([place.get(text, -1) for text in table["subgroup"].to_pylist()], dtype=np.intp)
-    order = np.argsort(code, kind="stable")
-    bounds = np.searchsorted(code[order], np.arange(len(every) + 1))
-    states = {}
-    for kept, start, stop in zip(every, bounds, bounds[1:], strict=False):
-        state = cls(kept["labels"], **kept["options"])
-        own = order[start:stop]
-        _restore(state, kept, {name: values[own] for name, values in columns.items()})
-        states[kept["subgroup"]] = state
+    kept = _read(table)
+    columns = [table[name].to_numpy() for name in _NUMBERS]
+    states, stop = {}, 0
+    for one in kept:
+        state = states[one["subgroup"]] = cls(one["labels"], **one["options"])
+        if one["classes"] is not None:
+            state._begin(np.array(one["classes"], dtype=one["type"]))
+        state.n_samples, state.total_weight, *extremes = one["numbers"]
+        state._extremes = tuple(extremes)
+        for name, known in one["tallies"].items():
+            tally, start, stop = state._tallies[name], stop, stop + known["n_rows"]
+            problem, proba, event, count, *weight = (values[start:stop] for values in columns)
+            cell = np.searchsorted(tally.points[:-1], proba)
+            key = 2 * (len(tally.points) * problem + cell) + event
+            tally.sums = Sums(key, count, np.stack(weight) if known["is_weighted"] else None)
+            tally.moves, tally.largest_moves, tally.is_off_grid = map(np.array, known["moves"])
+        if one["sums"]:
+            state._sums.gap, state._sums.total = map(np.array, one["sums"]["arrays"])
+            state._sums.moved = one["sums"]["moved"]
     whole = states.pop(None)
     whole.subgroups = {_label(json.loads(text)): state for text, state in states.items()}
     return whole
 
 
-def _columns(subgroup: str | None, name: str, problems: Problems) -> dict[str, Any]:
+def _columns(subgroup: str | None, name: str, tally: Tally) -> dict[str, Any]:
     import pyarrow
 
-    sums = problems.tally.sums
-    cell, event = np.divmod(sums.key, 2)
-    problem, cell = np.divmod(cell, len(grid(problems.decimals)))
-    weight, square = sums.weights
-    n = len(sums.key)
+    cell, event = np.divmod(tally.sums.key, 2)
+    problem, cell = np.divmod(cell, len(tally.points))
+    n = len(cell)
+    values = (problem, tally.points[cell], event == 1, tally.sums.samples, *tally.sums.weights)
     return {
         "subgroup": pyarrow.array([subgroup] * n, pyarrow.string()),
         "problem": pyarrow.array([name] * n, pyarrow.string()),
-        "class": pyarrow.array(problem),
-        "probability": pyarrow.array(grid(problems.decimals)[cell]),
-        "event": pyarrow.array(event == 1),
-        "count": pyarrow.array(sums.samples),
-        "weight": pyarrow.array(weight),
-        "squared_weight": pyarrow.array(square),
-    }
+    } | dict(zip(_NUMBERS, map(pyarrow.array, values), strict=True))
 
 
-def _others(state: Any) -> dict[str, Any]:
+def _kept(state: Any) -> dict[str, Any]:
     """What a state holds besides the rows of its table, for the metadata."""
-    labels = None if state._labels is None else np.asarray(state._labels).tolist()
-    classes = None if state.classes is None else state.classes.tolist()
     sums = state._sums
     return {
-        "labels": labels,
+        "labels": None if state._labels is None else np.asarray(state._labels),
         "options": state._options,
-        "classes": classes,
-        "type": None if classes is None else state.classes.dtype.str,
-        "n_samples": state.n_samples,
-        "total_weight": state.total_weight,
-        "extremes": state._extremes,
-        "problems": {
+        "classes": state.classes,
+        "type": None if state.classes is None else state.classes.dtype.str,
+        "numbers": [state.n_samples, state.total_weight, *state._extremes],
+        "tallies": {
             name: {
-                "moves": problems.moves.tolist(),
-                "largest_moves": problems.largest_moves.tolist(),
-                "is_off_grid": problems.is_off_grid.tolist(),
-                "is_weighted": problems.tally.sums.weight is not None,
+                "n_rows": len(tally.sums.key),
+                "is_weighted": tally.sums.weight is not None,
+                "moves": [tally.moves, tally.largest_moves, tally.is_off_grid],
             }
-            for name, problems in state._problems.items()
+            for name, tally in state._tallies.items()
         },
-        "sums": sums
-        and {
-            "gap": sums.gap.tolist(),
-            "own": sums.own,
-            "total": sums.total.tolist(),
-            "moved": sums.moved,
-        },
+        "sums": sums and {"arrays": [sums.gap, sums.total], "moved": sums.moved},
     }
 
 
-def _restore(state: Any, kept: dict[str, Any], columns: dict[str, np.ndarray]) -> None:
-    if kept["classes"] is None:
-        return
-    classes = np.empty(len(kept["classes"]), dtype=object)
-    classes[:] = kept["classes"]
-    state._begin(classes.astype(np.dtype(kept["type"])))
-    state.n_samples, state.total_weight = kept["n_samples"], kept["total_weight"]
-    state._extremes = tuple(kept["extremes"])
-    points = grid(state._options["decimals"])
-    for name, problems in state._problems.items():
-        known = kept["problems"][name]
-        own = np.flatnonzero(columns["problem"] == name)
-        cell = np.searchsorted(points[:-1], columns["probability"][own])
-        _check_unchanged(state, name, columns["count"][own], columns["probability"][own], cell)
-        key = 2 * (len(points) * columns["class"][own] + cell) + columns["event"][own]
-        weight = np.stack([columns["weight"][own], columns["squared_weight"][own]])
-        sums = Sums(key, columns["count"][own], weight if known["is_weighted"] else None)
-        problems.tally = Tally(merged([sums]))
-        problems.moves = np.array(known["moves"])
-        problems.largest_moves = np.array(known["largest_moves"])
-        problems.is_off_grid = np.array(known["is_off_grid"])
-    if kept["sums"]:
-        state._sums.gap = np.array(kept["sums"]["gap"])
-        state._sums.own = kept["sums"]["own"]
-        state._sums.total = np.array(kept["sums"]["total"])
-        state._sums.moved = kept["sums"]["moved"]
+def _digest(table: Any, text: bytes) -> bytes:
+    """The SHA-256 of the columns and the metadata, in hexadecimal digits."""
+    digest = hashlib.sha256(text)
+    for name in _COLUMNS:
+        values = table[name].to_numpy()
+        digest.update(_text(values).encode() if values.dtype.kind == "O" else values.tobytes())
+    return digest.hexdigest().encode()
 
 
-def _check_unchanged(
-    state: Any, name: str, count: np.ndarray, proba: np.ndarray, cell: np.ndarray
-) -> None:
-    """The rows must be those that the metadata are of."""
-    n = state.n_samples * (len(state.classes) if name == "classwise" else 1)
-    is_grid = np.array_equal(grid(state._options["decimals"])[cell], proba)
-    if not is_grid or (count < 1).any() or count.sum() != n:
-        raise ValueError(
-            f"table must hold the rows that CalibrationState.to_arrow made, which count {n} "
-            f"samples of the problem {name!r}; found {count.sum()}, or others. Read the whole "
-            "file, and of one state: merge states that were read, not their tables."
-        )
+def _read(table: Any) -> list[dict[str, Any]]:
+    """The metadata of all states, if the table is as it was written."""
+    metadata = getattr(getattr(table, "schema", None), "metadata", None) or {}
+    text = metadata.get(_KEY, b"")
+    if not text:
+        found = f"{type(table).__name__} without the metadata of its schema"
+    elif not set(_COLUMNS) <= set(table.column_names):
+        found = f"the columns {table.column_names}"
+    elif _digest(table, text) != metadata.get(_DIGEST):
+        found = f"{table.num_rows} row(s) with another digest than that in the metadata"
+    else:
+        kept = json.loads(text)
+        if kept["version"] == _VERSION:
+            return kept["states"]
+        found = f"version {kept['version']} of it, which another version of skcalib reads"
+    raise ValueError(
+        f"table must be what CalibrationState.to_arrow made, unchanged; found {found}. Read the "
+        "whole file, and of one state: merge states that were read, not their tables. Counts of "
+        "your own enter by from_counts."
+    )
 
 
 def _text(value: Any) -> str:
-    """JSON of the label of a subgroup, or of all that a state holds besides."""
     return json.dumps(value, default=_plain)
 
 
 def _plain(value: Any) -> Any:
-    """Numbers of NumPy as those of Python."""
-    if isinstance(value, np.generic):
-        return value.item()
+    """Numbers and arrays of NumPy as numbers and lists of Python."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
     raise ValueError(
         "Labels of classes and subgroups must be strings, numbers, True, False or None in a "
         f"table; found {value!r} of type {type(value).__name__}. Turn them into strings before "

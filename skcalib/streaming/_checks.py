@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .._inputs.arrays import as_array, check_same_length, listed
-from ._problems import EQUAL
+from ._tally import EQUAL
 
 # Sums of larger counts are not exact in double precision.
 _MOST_SAMPLES = 2**53
@@ -166,7 +166,7 @@ def check_alike(state: Any, other: Any) -> None:
 
 
 def check_equal_weights(state: Any, what: str) -> None:
-    """Of samples of equal weight the number is enough; of others only sums are known."""
+    """Refuse unequal weights: a state keeps sums, not the weight of each sample."""
     smallest, largest = state._extremes
     if largest > smallest * (1 + EQUAL):
         raise ValueError(

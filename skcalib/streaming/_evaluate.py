@@ -15,7 +15,6 @@ from .._statistics.functions import KERNELS
 from .._statistics.squared_error import check_enough_for_estimator, pairs_are_lost
 from ..metrics._reductions import average_over_reductions
 from ..metrics._registry import METRICS, entry_of
-from ._problems import GridPredictions
 
 KNOWN = sorted(name for name, metric in METRICS.items() if metric.of_counts)
 
@@ -49,18 +48,10 @@ class Evaluation(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ReducedPredictions(Predictions):
-    """More than two classes, of which only the problems of two are known."""
+class _Reduced(Predictions):
+    """More than two classes, of which a state knows the problems of two classes alone."""
 
     state: Any = None
-
-    @property
-    def n_samples(self) -> int:
-        return self.state.n_samples
-
-    @property
-    def share_of_one_sample(self) -> float:
-        return self.confidence().share_of_one_sample
 
     def confidence(self) -> Predictions:
         return self.state.confidence()._rows()
@@ -92,12 +83,11 @@ def evaluated(state: Any, metric: str | Callable, params: dict[str, Any]) -> Eva
     if state.is_binary:
         rows = state._rows()
         return Evaluation(function(rows, None, **params), _change(function, params, rows))
-    none = np.empty((0, len(state.classes)))
-    per_row = none[:, 0]
-    reduced = ReducedPredictions(none, per_row, per_row, state.classes, square=per_row, state=state)
     chosen = _defaults(function) | params
     if chosen["multi_class"] == "canonical":
-        return _by_fourier_sums(reduced, function, params)
+        return _by_fourier_sums(state, function, params)
+    rows, unknown = state.confidence()._rows(), np.empty((0, len(state.classes)))
+    reduced = _Reduced(**vars(rows) | {"proba": unknown, "classes": state.classes, "state": state})
     change = partial(_change, function, params)
     return Evaluation(
         function(reduced, None, **params),
@@ -119,7 +109,7 @@ def _function_of(metric: str | Callable) -> Callable:
 
 
 def check_params(params: dict[str, Any]) -> None:
-    """What a state holds is no argument of a metric, and samples in it have no order."""
+    """Refuse arguments that the state provides, and options that need the order of samples."""
     held = {"y_true", "y_proba", "sample_weight", "labels", "pos_label"} & params.keys()
     if held:
         raise ValueError(
@@ -143,7 +133,7 @@ def _defaults(function: Callable) -> dict[str, Any]:
     return {one.name: one.default for one in parameters if one.default is not one.empty}
 
 
-def _change(function: Callable, params: dict[str, Any], rows: GridPredictions) -> float:
+def _change(function: Callable, params: dict[str, Any], rows: Predictions) -> float:
     """By how much the grid can have changed a measure of two classes."""
     move, entry = rows.mean_move, entry_of(function)
     if move == 0:
@@ -173,11 +163,8 @@ def _change(function: Callable, params: dict[str, Any], rows: GridPredictions) -
     return np.inf
 
 
-def _by_fourier_sums(
-    reduced: ReducedPredictions, function: Callable, params: dict[str, Any]
-) -> Evaluation:
+def _by_fourier_sums(state: Any, function: Callable, params: dict[str, Any]) -> Evaluation:
     """The squared kernel error of all classes together, and its root."""
-    state = reduced.state
     is_root = function is METRICS["kernel_calibration_error"].function
     if not is_root and function is not METRICS["squared_kernel_calibration_error"].function:
         raise ValueError(
@@ -197,7 +184,7 @@ def _by_fourier_sums(
             "0), or pass multi_class='confidence' or 'classwise'."
         )
     estimator = "biased" if is_root else params.get("estimator", "unbiased")
-    check_enough_for_estimator(reduced, estimator)
+    check_enough_for_estimator(state.confidence()._rows(), estimator)
     value = state._sums.squared_error(estimator)
     bound = np.inf if state._sums.moved else 0.0
     return Evaluation(math.sqrt(value) if is_root else value, bound)

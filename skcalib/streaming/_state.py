@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
 
 from .._inputs.by import Subgroups, check_by
 from .._inputs.checks import check_predictions, rows_that_count
@@ -31,8 +32,7 @@ from ._checks import (
     check_weights_can_be_squared,
 )
 from ._evaluate import Evaluation, evaluated
-from ._fourier import FourierSums
-from ._problems import CountedPredictions, Problems, Rows, sample_rows
+from ._tally import FourierSums, Rows, Tally
 
 # Entries of a block (rows, K) of probabilities that are looked up at once.
 _BLOCK = 2**20
@@ -175,7 +175,7 @@ class CalibrationState:
         self.total_weight = 0.0
         self.subgroups: dict[Any, CalibrationState] = {}
         self._extremes = np.inf, 0.0  # the smallest and the largest weight of a sample
-        self._problems: dict[str, Problems] = {}
+        self._tallies: dict[str, Tally] = {}
         self._sums: FourierSums | None = None
 
     def update(
@@ -302,11 +302,11 @@ class CalibrationState:
             return self
         if self.n_samples == 0:
             self.classes = other.classes
-            self._problems = deepcopy(other._problems)
+            self._tallies = deepcopy(other._tallies)
             self._sums = deepcopy(other._sums)
         else:
-            for name, problems in self._problems.items():
-                problems.merge(other._problems[name])
+            for name, tally in self._tallies.items():
+                tally.merge(other._tallies[name])
             if self._sums is not None and other._sums is not None:
                 self._sums.merge(other._sums)
         for label, state in other.subgroups.items():
@@ -375,9 +375,11 @@ class CalibrationState:
         check_not_empty(self)
         check_equal_weights(self, "Single samples of a state")
         state = self if self.is_binary else self.confidence()
-        rows, sums = state._rows(), state._problems["binary"].tally.sums
+        rows, samples = state._rows(), state._tallies["binary"].sums.samples
         n = state.n_samples if n_samples is None else min(n_samples, state.n_samples)
-        drawn = sample_rows(sums.samples, n, random_state)
+        seed = check_random_state(random_state).randint(2**31 - 1)
+        place = np.random.default_rng(seed).choice(state.n_samples, n, replace=False)
+        drawn = np.searchsorted(np.cumsum(samples), place, side="right")
         return rows.classes[rows.label[drawn]], rows.proba[drawn]
 
     @property
@@ -402,9 +404,9 @@ class CalibrationState:
         return bool(self._of_one_probability.is_off_grid.any())
 
     @property
-    def _of_one_probability(self) -> Problems:
-        name = "binary" if "binary" in self._problems else "top-label"
-        return self._problems.get(name, Problems(1, self._options["decimals"]))
+    def _of_one_probability(self) -> Tally:
+        name = "binary" if "binary" in self._tallies else "top-label"
+        return self._tallies.get(name, Tally(1, self._options["decimals"]))
 
     def confidence(self) -> "CalibrationState":
         """The state of the confidences of more than two classes, and whether they were right.
@@ -415,7 +417,7 @@ class CalibrationState:
             A state of the classes False and True.
         """
         check_has_classes(self)
-        return self._part(self._problems["top-label"].united())
+        return self._part(self._tallies["top-label"].united())
 
     def top_label(self) -> "dict[Any, CalibrationState]":
         """For each class, the state of the confidences with which it was predicted.
@@ -511,46 +513,38 @@ class CalibrationState:
     def _add(self, predictions: Predictions, rows: Rows) -> None:
         if self.classes is None:
             self._begin(predictions.classes)
-        n_columns = predictions.proba.size // len(predictions.label)
-        at_once = max(1, _BLOCK // n_columns)
-        for start in range(0, len(predictions.label), at_once):
+        proba, label = predictions.proba, predictions.label
+        at_once = max(1, _BLOCK * len(label) // proba.size)
+        for start in range(0, len(label), at_once):
             block = slice(start, start + at_once)
-            self._add_block(predictions.proba[block], predictions.label[block], rows.take(block))
-        self.n_samples += rows.n_samples(len(predictions.label))
-        self.total_weight += rows.total(len(predictions.label))
+            self._add_block(proba[block], label[block], rows.take(block))
+        self.n_samples += len(label) if rows.count is None else int(rows.count.sum())
+        self.total_weight += float(np.broadcast_to(rows.mass, len(label)).sum())
         self._extremes = _united(self._extremes, rows.extremes())
 
     def _begin(self, classes: np.ndarray) -> None:
-        decimals, n_components = self._options["decimals"], self._options["n_components"]
+        decimals, n_components, *kernel = self._options.values()
         self.classes = classes
         if self.is_binary:
-            self._problems = {"binary": Problems(1, decimals)}
+            self._tallies = {"binary": Tally(1, decimals)}
             return
-        self._problems = {
-            name: Problems(len(classes), decimals) for name in ("top-label", "classwise")
-        }
+        self._tallies = {name: Tally(len(classes), decimals) for name in ("top-label", "classwise")}
         if n_components:
-            self._sums = FourierSums(
-                len(classes),
-                n_components,
-                KERNELS[self._options["kernel"]],
-                self._options["bandwidth"],
-                self._options["random_state"],
-            )
+            self._sums = FourierSums(len(classes), n_components, *kernel)
 
     def _add_block(self, proba: np.ndarray, label: np.ndarray, rows: Rows) -> None:
         if self.is_binary:
-            self._problems["binary"].add(0, proba, label, rows)
+            self._tallies["binary"].add(0, proba, label, rows)
             return
         n, n_classes = proba.shape
         top = np.argmax(proba, axis=1)
         confidence = proba[np.arange(n), top].astype(np.float64, copy=False)
-        self._problems["top-label"].add(
+        self._tallies["top-label"].add(
             top, confidence, label == top, _rows_of_confidence(proba, confidence, rows)
         )
         for k in range(n_classes):
             column = proba[:, k].astype(np.float64)
-            self._problems["classwise"].add(k, column, label == k, rows)
+            self._tallies["classwise"].add(k, column, label == k, rows)
         if self._sums is not None:
             self._sums.add(proba, label, rows)
 
@@ -558,34 +552,31 @@ class CalibrationState:
 
     def _rows(self) -> Predictions:
         """Two classes, one row for each point of the grid and label."""
-        return self._problems["binary"].predictions(self.classes)
+        return self._tallies["binary"].predictions(self.classes)
 
-    def _counted(self) -> CountedPredictions:
-        """Two classes, one row for each point of the grid."""
-        return self._problems["binary"].counted(self.classes)
+    def _counted(self) -> Predictions:
+        """Two classes, one row for each point of the grid, labelled by its share of events."""
+        return self._tallies["binary"].shares(self.classes)
 
-    def _part(self, problems: Problems) -> "CalibrationState":
+    def _part(self, tally: Tally) -> "CalibrationState":
         """A state of two classes with what a single problem holds."""
         state = CalibrationState(_YES_OR_NO, **self._options)
         state.classes = _YES_OR_NO
-        state._problems = {"binary": problems}
-        sums = problems.tally.sums
-        state.n_samples = int(sums.samples.sum())
-        state.total_weight = float(sums.weights[0].sum())
+        state._tallies = {"binary": tally}
+        state.n_samples = int(tally.sums.samples.sum())
+        state.total_weight = float(tally.sums.weights[0].sum())
         state._extremes = self._extremes
         return state
 
     def _parts(self, name: str) -> "dict[Any, CalibrationState]":
         check_has_classes(self)
-        problems = self._problems[name]
-        return {
-            label: self._part(problems.part(k)) for k, label in enumerate(self.classes.tolist())
-        }
+        tally = self._tallies[name]
+        return {label: self._part(tally.part(k)) for k, label in enumerate(self.classes.tolist())}
 
 
 def _rows_of_confidence(proba: np.ndarray, confidence: np.ndarray, rows: Rows) -> Rows:
-    """The same rows; nothing is known of them where rounding may have changed the class."""
-    if rows.moved == 0:
+    """The rows, with an infinite move where rounding may have changed the predicted class."""
+    if np.all(rows.moved == 0):
         return rows
     second = np.partition(proba, -2, axis=1)[:, -2]
     is_unsure = confidence - second <= 2 * rows.moved + _ROUNDING

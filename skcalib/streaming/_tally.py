@@ -1,8 +1,20 @@
-"""Counts and sums of weights by key."""
+"""What a state adds up: counts on the grid of probabilities, and sums of random features."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+
+from .._inputs.predictions import Predictions
+from .._numerics.grid import grid, nearest_on_grid
+from .._statistics.features import fourier_features, random_frequencies
+from .._statistics.functions import KERNELS
+
+# A decimal in single precision misses itself by at most this share.
+_SINGLE = 2.0**-24
+
+# Sums of equal weights agree up to this.
+EQUAL = 1e-9
 
 # New tables wait until they hold more keys than this, and more than the sorted table.
 _WAITING = 2**16
@@ -15,9 +27,44 @@ _SORTED_AGAIN = 2**4
 # Keys are counted in a table of all possible keys if it has at most this many for each sample.
 _SPARSE = 4
 
+# Features of a block of rows (2 MB).
+_FEATURES = 2**18
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How many samples rows stand for, and their weights."""
+
+    count: np.ndarray | None = None  # (n,), None if each is one sample
+    weight: np.ndarray | None = None  # sums of weights and squared weights (2, n), None if all 1
+    moved: float | np.ndarray = 0.0  # how far the predictions may have been moved before
+
+    @property
+    def mass(self) -> np.ndarray | float:
+        """The weight of each row."""
+        if self.weight is not None:
+            return self.weight[0]
+        return 1.0 if self.count is None else self.count
+
+    def extremes(self) -> tuple[float, float]:
+        """The smallest and the largest weight of a sample; 0 and ∞ if a row has several."""
+        if self.weight is None:
+            return 1.0, 1.0
+        mean = self.weight[0] / (1.0 if self.count is None else self.count)
+        if not np.allclose(mean * self.weight[0], self.weight[1], rtol=EQUAL, atol=0):
+            return 0.0, np.inf
+        return float(mean.min()), float(mean.max())
+
+    def take(self, rows: np.ndarray | slice) -> "Rows":
+        return Rows(
+            None if self.count is None else self.count[rows],
+            None if self.weight is None else self.weight[:, rows],
+            self.moved if np.ndim(self.moved) == 0 else self.moved[rows],  # type: ignore[index]
+        )
+
 
 class Sums(NamedTuple):
-    """What stands behind the keys that occur."""
+    """Counts and sums of weights for each key."""
 
     key: np.ndarray  # (m,), ascending
     samples: np.ndarray  # (m,), how many
@@ -35,34 +82,129 @@ _NONE = Sums(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), None)
 
 
 class Tally:
-    """Sums by key, to which more can be added. Memory grows with the number of keys that occur.
+    """P problems of two classes: sums for each point of the grid and event that occurs.
 
-    What is new waits in a list until there is as much of it as there is in the sorted table: so a
-    sample costs the same on average whether it comes alone or with a million others.
+    The key of a sample is (problem · m + cell) · 2 + event, for m points of the grid. New sums wait
+    in a list until there are as many as in the sorted table: so a sample costs the same on average
+    whether it comes alone or with a million others.
     """
 
-    def __init__(self, sums: Sums = _NONE) -> None:
-        self._sorted = sums
+    def __init__(self, n_problems: int, decimals: int) -> None:
+        self.decimals = decimals
+        self.moves = np.zeros(n_problems)  # Σ w |p − point|
+        self.largest_moves = np.zeros(n_problems)
+        self.is_off_grid = np.zeros(n_problems, dtype=bool)
+        self._sorted = _NONE
         self._new: list[Sums] = []
         self._n_new = 0
 
-    def merge(self, sums: Sums) -> None:
+    @property
+    def points(self) -> np.ndarray:
+        return grid(self.decimals)
+
+    @property
+    def sums(self) -> Sums:
+        if self._new:
+            self.sums = merged([self._sorted, *self._new])
+        return self._sorted
+
+    @sums.setter
+    def sums(self, sums: Sums) -> None:
+        self._sorted, self._new, self._n_new = sums, [], 0
+
+    def add(
+        self, problem: np.ndarray | int, proba: np.ndarray, event: np.ndarray, rows: Rows
+    ) -> None:
+        """Add samples (n,) of the problems (n,), or of one."""
+        cell = nearest_on_grid(proba, self.decimals)
+        move = np.abs(self.points[cell] - proba)
+        if np.any(rows.moved):
+            move += rows.moved
+        is_off_grid = move > _SINGLE * proba
+        key, n_keys = 2 * cell + event, 2 * len(self.points)
+        if isinstance(problem, int):  # fewer keys are possible, which counts faster
+            self.moves[problem] += np.sum(move * rows.mass)
+            self.largest_moves[problem] = max(self.largest_moves[problem], move.max())
+            self.is_off_grid[problem] |= is_off_grid.any()
+            sums = sums_of(key, n_keys, rows.count, rows.weight)
+            self._join(sums._replace(key=sums.key + n_keys * problem))
+        else:
+            np.add.at(self.moves, problem, move * rows.mass)
+            np.maximum.at(self.largest_moves, problem, move)
+            self.is_off_grid[problem[is_off_grid]] = True
+            key = key + n_keys * problem.astype(np.int64)
+            self._join(sums_of(key, n_keys * len(self.moves), rows.count, rows.weight))
+
+    def merge(self, other: "Tally") -> None:
+        self._join(other.sums)
+        self.moves = self.moves + other.moves
+        self.largest_moves = np.maximum(self.largest_moves, other.largest_moves)
+        self.is_off_grid = self.is_off_grid | other.is_off_grid
+
+    def _join(self, sums: Sums) -> None:
         self._new.append(sums)
         self._n_new += len(sums.key)
         n_sorted = len(self._sorted.key)
         has_many = len(self._new) > max(_TABLES, n_sorted // _SORTED_AGAIN)
         if has_many or self._n_new > max(_WAITING, n_sorted):
-            self._sort()
+            self.sums = merged([self._sorted, *self._new])
 
-    @property
-    def sums(self) -> Sums:
-        self._sort()
-        return self._sorted
+    def part(self, k: int) -> "Tally":
+        """One of the problems alone."""
+        n_keys = 2 * len(self.points)
+        key, samples, weight = self.sums
+        rows = slice(*np.searchsorted(key, [k * n_keys, (k + 1) * n_keys]))
+        own = None if weight is None else weight[:, rows]
+        return self._single(Sums(key[rows] - k * n_keys, samples[rows], own), slice(k, k + 1))
 
-    def _sort(self) -> None:
-        if self._new:
-            self._sorted = merged([self._sorted, *self._new])
-            self._new, self._n_new = [], 0
+    def united(self) -> "Tally":
+        """All problems as one."""
+        n_keys = 2 * len(self.points)
+        key, samples, weight = self.sums
+        return self._single(sums_of(key % n_keys, n_keys, samples, weight), slice(None))
+
+    def _single(self, sums: Sums, parts: slice) -> "Tally":
+        """A single problem with these sums, and the moves of some of the problems."""
+        tally = Tally(1, self.decimals)
+        tally.sums = sums
+        tally.moves[0] = self.moves[parts].sum()
+        tally.largest_moves[0] = self.largest_moves[parts].max()
+        tally.is_off_grid[0] = self.is_off_grid[parts].any()
+        return tally
+
+    def predictions(self, classes: np.ndarray) -> Predictions:
+        """The only problem, one row for each point of the grid and label that occurs."""
+        key, samples, _ = self.sums
+        weight, square = self.sums.weights
+        total = weight.sum()
+        return Predictions(
+            self.points[key // 2],
+            (key % 2).astype(np.int32),
+            weight / total,
+            classes,
+            square=square / total**2,
+            count=samples,
+            mean_move=float(self.moves[0] / total),
+        )
+
+    def shares(self, classes: np.ndarray) -> Predictions:
+        """The only problem, one row for each point, labelled by its share of events.
+
+        All samples must have the same weight.
+        """
+        key, samples, _ = self.sums
+        cell, start = np.unique(key // 2, return_index=True)
+        count = np.add.reduceat(samples, start)
+        events = np.add.reduceat(samples * (key % 2), start)
+        total = count.sum()
+        return Predictions(
+            self.points[cell],
+            events / count,
+            count / total,
+            classes,
+            square=count / float(total) ** 2,
+            count=count,
+        )
 
 
 def sums_of(
@@ -101,3 +243,45 @@ def merged(parts: list[Sums]) -> Sums:
         weight = np.concatenate([part.weights for part in parts], axis=1)
         weight = np.add.reduceat(weight[:, order], start, axis=1)
     return Sums(key[order][start], np.add.reduceat(count[order], start), weight)
+
+
+class FourierSums:
+    """Σ w φ(p) (e_y − p)ᵀ of random features φ with ⟨φ(p), φ(q)⟩ ≈ k(p, q), and Σ w² ‖e_y − p‖²."""
+
+    def __init__(
+        self, n_classes: int, n_components: int, kernel: str, bandwidth: float, seed: int
+    ) -> None:
+        self.frequencies = random_frequencies(
+            KERNELS[kernel], bandwidth, (n_components, n_classes), np.random.default_rng(seed)
+        )
+        self.gap = np.zeros((n_classes, 2 * n_components))
+        self.total = np.zeros(3)  # Σ w, Σ w² and Σ w² ‖e_y − p‖²
+        self.moved = False  # whether any predictions were rounded before
+
+    def add(self, proba: np.ndarray, label: np.ndarray, rows: Rows) -> None:
+        """Add rows of probabilities (n, K), and labels (n,)."""
+        mass = np.broadcast_to(rows.mass, len(label)).astype(np.float64)
+        square = mass if rows.weight is None else rows.weight[1]
+        at_once = max(1, _FEATURES // self.gap.shape[1])
+        for start in range(0, len(label), at_once):
+            block = slice(start, start + at_once)
+            residual = -proba[block].astype(np.float64)
+            residual[np.arange(len(residual)), label[block]] += 1
+            self.total[2] += square[block] @ np.einsum("nk,nk->n", residual, residual)
+            residual *= mass[block, None]
+            self.gap += residual.T @ fourier_features(proba[block], self.frequencies)
+        self.total[:2] += mass.sum(), square.sum()
+        self.moved |= bool(np.any(rows.moved))
+
+    def merge(self, other: "FourierSums") -> None:
+        self.gap = self.gap + other.gap
+        self.total = self.total + other.total
+        self.moved |= other.moved
+
+    def squared_error(self, estimator: str) -> float:
+        """The "biased" or "unbiased" estimate."""
+        biased = float(np.sum(self.gap**2))
+        weight, square, own = self.total.tolist()
+        if estimator == "biased":
+            return biased / weight**2
+        return (biased - own) / (weight**2 - square)

@@ -101,21 +101,53 @@ def test_refused_merges_change_nothing(other, message):
         state.merge(GOOD)
 
 
-def test_refused_tables():
-    state = CalibrationState().update(**GOOD)
-    table = state.to_arrow()
-    place = table.column_names.index("probability")
-    moved = table.set_column(place, "probability", pyarrow.array([0.1, 0.5, 0.123456]))
-    for wrong, message in [
-        (table.slice(1), "which count 3 samples of the problem 'binary'; found 2"),
-        (pyarrow.concat_tables([table, table]), "merge states that were read, not their tables"),
-        (moved, "table must hold the rows"),
-        (table.drop_columns(["count"]), r"found none called \['count'\]"),
-        (table.replace_schema_metadata(), "whose schema has metadata; found Table without it"),
-        (None, "found NoneType"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            CalibrationState.from_arrow(wrong)
+def with_metadata(table, change):
+    """The table with changed metadata of the state."""
+    key = b"skcalib.CalibrationState"
+    text = change(table.schema.metadata[key])
+    return table.replace_schema_metadata(table.schema.metadata | {key: text})
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        (lambda table: table.slice(1), r"found 2 row\(s\) with another digest"),
+        (lambda table: table[::-1], r"found 3 row\(s\)"),
+        (lambda table: pyarrow.concat_tables([table, table]), r"found 6 row\(s\)"),
+        (lambda table: table.drop_columns(["count"]), "found the columns"),
+        (lambda table: table.replace_schema_metadata(), "found Table without the metadata"),
+        (lambda table: with_metadata(table, lambda text: text + b" "), "found 3 row"),
+        (lambda _: None, "found NoneType without the metadata"),
+    ],
+)
+def test_changed_tables_are_refused(change, found):
+    table = CalibrationState().update(**GOOD).to_arrow()
+    with pytest.raises(ValueError, match=f"unchanged; {found}.*merge states that were read"):
+        CalibrationState.from_arrow(change(table))
+
+
+def test_tables_with_a_changed_cell_are_refused():
+    table = CalibrationState().update(**GOOD, by=["a", "a", "b"]).to_arrow()
+    for k, name in enumerate(table.column_names):
+        values = table[name].to_pylist()
+        values[-1] = (
+            "c"
+            if isinstance(values[-1], str)
+            else not values[-1]
+            if name == "event"
+            else values[-1] + 1
+        )
+        changed = pyarrow.array(values, table[name].type)
+        with pytest.raises(ValueError, match="another digest"):
+            CalibrationState.from_arrow(table.set_column(k, name, changed))
+
+
+def test_tables_of_another_version_are_refused(monkeypatch):
+    monkeypatch.setattr("skcalib.streaming._arrow._VERSION", 2)
+    table = CalibrationState().update(**GOOD).to_arrow()
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="found version 2 of it"):
+        CalibrationState.from_arrow(table)
 
 
 @pytest.mark.parametrize(
