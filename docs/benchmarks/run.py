@@ -6,13 +6,16 @@ python docs/benchmarks/run.py [--quick] [--write FOLDER] [NAME ...]
 
 import argparse
 import ast
+import csv
 import importlib.util
+import re
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
+LONGEST_TABLE = 16  # rows that a page shows; longer tables lie beside it
 BENCHMARKS = {path.stem: path for path in sorted(HERE.glob("[!_]*.py")) if path != Path(__file__)}
 
 
@@ -44,6 +47,31 @@ def run(path, options):
     return "".join(lines), process.returncode
 
 
+def with_tables_apart(page, folder, name):
+    """The page with its long tables replaced by links to CSV files, written to `folder`/tables."""
+    stem, shown, table, used = name, [], [], {}
+    for line in [*page.split("\n"), ""]:
+        if line.startswith("|"):
+            table.append(line)
+            continue
+        if len(table) - 2 > LONGEST_TABLE:
+            used[stem] = used.get(stem, 0) + 1
+            path = f"tables/{stem}{'' if used[stem] == 1 else f'_{used[stem]}'}.csv"
+            rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in table]
+            (folder / "tables").mkdir(exist_ok=True)
+            with (folder / path).open("w", newline="", encoding="utf-8") as file:
+                csv.writer(file, lineterminator="\n").writerows([rows[0], *rows[2:]])
+            shown.append(f"[The table]({path}) has {len(rows) - 2} rows.")
+        else:
+            shown += table
+        table = []
+        if line.startswith("##"):  # the first heading is the title of the page
+            words = re.findall("[a-z0-9]+", line.lower())
+            stem = "_".join([name, *words[:5]])
+        shown.append(line)
+    return "\n".join(shown[:-1])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="which to run; by default all")
@@ -72,7 +100,8 @@ def main():
             failed.append(name)
         elif arguments.write:
             arguments.write.mkdir(parents=True, exist_ok=True)
-            (arguments.write / f"{name}.md").write_text(output, encoding="utf-8")
+            page = with_tables_apart(output, arguments.write, name)
+            (arguments.write / f"{name}.md").write_text(page, encoding="utf-8")
     if failed:
         print(f"failed: {', '.join(failed)}")
     return 1 if failed else 0
