@@ -1,16 +1,18 @@
 """Hypothesis tests of calibration, as estimators: ``CalibrationTest().fit(proba, y).p_value_``."""
 
 from ._calibration import CalibrationTest
-from ._cox import CoxTest
+from ._classical import (
+    CalibrationInTheLargeTest,
+    CalibrationSlopeTest,
+    CoxTest,
+    HosmerLemeshowTest,
+    SpiegelhalterTest,
+)
 from ._equivalence import EquivalenceTest
 from ._grades import GradeTest
-from ._hosmer_lemeshow import HosmerLemeshowTest
-from ._in_the_large import CalibrationInTheLargeTest
 from ._power import RequiredSampleSize, power_of_test, required_sample_size
 from ._search import SubgroupSearch, find_miscalibrated_subgroups
 from ._sequential import SequentialCalibrationTest, combine_e_values
-from ._slope import CalibrationSlopeTest
-from ._spiegelhalter import SpiegelhalterTest
 from ._subgroups import SubgroupCalibrationTest
 from ._ucme import UCMETest
 

@@ -26,6 +26,13 @@ class HypothesisTest(BaseEstimator):
         return tags
 
 
+def forget(test, *names):
+    """Delete what an earlier fit set, and this one may not set."""
+    for name in names:
+        if hasattr(test, name):
+            delattr(test, name)
+
+
 def check_test_input(test, X, y, sample_weight, given) -> Predictions | ForecastData:
     """The arguments of `fit` of a test that takes probabilities or forecasts.
 
@@ -39,9 +46,7 @@ def check_test_input(test, X, y, sample_weight, given) -> Predictions | Forecast
         return predictions
     check_no_labels(test.labels)
     data = check_forecasts(y, X, sample_weight=sample_weight, given=given, names=("y", "X"))
-    for name in ("classes_", "feature_names_in_"):
-        if hasattr(test, name):
-            delattr(test, name)
+    forget(test, "classes_", "feature_names_in_")
     test.n_features_in_ = 1  # as for a one-dimensional array
     return data
 

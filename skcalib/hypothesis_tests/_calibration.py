@@ -29,6 +29,7 @@ from ._base import (
     HypothesisTest,
     check_test_input,
     draw_signs,
+    forget,
     monte_carlo_p_value,
     redrawn_p_value,
 )
@@ -392,9 +393,7 @@ class CalibrationTest(HypothesisTest):
         statistic = statistic_of(self, data, weighted=sample_weight is not None)
         data = statistic.data  # where the statistic needs them
         self._check(statistic, data)
-        for name in _DRAWN:
-            if hasattr(self, name):
-                delattr(self, name)
+        forget(self, *_DRAWN)
         value = statistic(data.outcome[None, :])
         if statistic.n_columns > 1:
             null = self._draw(data, statistic)

@@ -1,68 +1,72 @@
-"""What the classical tests share: the null distribution of labels drawn from the predictions."""
+"""The classical tests of two classes: z-tests, Cox's test, and that of Hosmer and Lemeshow."""
 
+from functools import partial
 from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import norm
+from scipy.special import expit
+from scipy.stats import chi2, norm
 from sklearn.utils import check_random_state
 
 from .._inputs.constraints import IntegerInterval
 from .._inputs.drawing import seeded_batches
 from .._inputs.scikit_learn import StrOptions, fit_context
 from .._inputs.types import RandomState
-from ._base import HypothesisTest, as_p_value, check_class_input, redrawn_p_value
+from .._numerics.bins import quantile_bins
+from .._numerics.logistic_batch import likelihood_gains, slope_scores
+from .._numerics.logits import log_odds
+from .._numerics.sorting import first_of_ties
+from ..metrics._clinical import logistic_line
+from ._base import HypothesisTest, as_p_value, check_class_input, forget, redrawn_p_value
 
 # Statistics of different batches that differ by less than this, relative to the largest, are tied:
 # inverse covariances and fits enlarge the rounding errors of sums.
 _TIE = 1e-9
 
+# Nodes of the mean over a circle, which converges faster than any power of their number.
+_N_ANGLES = 1000
 
-class RedrawnTest(HypothesisTest):
-    """A test whose statistic is computed for many vectors of labels at once."""
+# The constraints of all tests whose labels are drawn here.
+DRAWN_CONSTRAINTS: dict = {
+    "method": [StrOptions({"conditional", "asymptotic"})],
+    "n_resamples": [IntegerInterval(1)],
+    "labels": ["array-like", None],
+    "random_state": ["random_state"],
+}
+
+
+class ClassicalTest(HypothesisTest):
+    """A test whose statistic is computed for many vectors of labels at once.
+
+    With more than two classes, the confidence is tested against whether it was right. By default
+    the statistic is 0 on average, and nearly normal with standard deviation 1.
+    """
 
     null_distribution_: np.ndarray
 
     _parameter_constraints: dict = {
-        "method": [StrOptions({"conditional", "asymptotic"})],
-        "n_resamples": [IntegerInterval(1)],
-        "labels": ["array-like", None],
-        "random_state": ["random_state"],
+        "alternative": [StrOptions({"two-sided", "less", "greater"})],
+        **DRAWN_CONSTRAINTS,
     }
 
     # Arrays of one number for each label that the statistic of a batch needs at once.
     _n_arrays = 2
 
-    def _judge(self, data, random_state, *options):
-        """Set the statistic and the p-value, by two methods of the test.
-
-        `_statistic(data, *options)` returns the function from labels (R, n) to values (R,), and
-        `_asymptotic_p_value()` is that of `statistic_`.
-        """
-        data = data.take(data.canonical_order())
-        statistic = self._statistic(data, *options)
-        self.statistic_ = float(statistic(data.label[None])[0])
-        if hasattr(self, "null_distribution_"):
-            del self.null_distribution_
-        if self.method == "asymptotic":
-            self.p_value_ = as_p_value(self._asymptotic_p_value())
-            return
-        numbers = self._n_arrays * len(data.label)
-        values = [
-            statistic(data.redraw(np.random.default_rng(batch.seed), batch.size))
-            for batch in seeded_batches(self.n_resamples, numbers, 1, random_state)
-        ]
-        null = self.null_distribution_ = np.concatenate(values)
-        self.p_value_ = redrawn_p_value(
-            self.statistic_,
-            null,
-            getattr(self, "alternative", "greater"),
-            _TIE * np.abs(null).max(where=np.isfinite(null), initial=0.0),
-        )
-
-
-class ClassicalTest(RedrawnTest):
-    """With more than two classes, the confidence is tested against whether it was right."""
+    def __init__(
+        self,
+        *,
+        alternative: str = "two-sided",
+        method: str = "conditional",
+        n_resamples: int = 999,
+        labels: ArrayLike | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.alternative = alternative
+        self.method = method
+        self.n_resamples = n_resamples
+        self.labels = labels
+        self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -91,29 +95,30 @@ class ClassicalTest(RedrawnTest):
         self._judge(binary, check_random_state(self.random_state))
         return self
 
+    def _judge(self, data, random_state, *options):
+        """Set the statistic and the p-value.
 
-class SignedTest(ClassicalTest):
-    """A test whose statistic is 0 on average and has standard deviation 1, at least nearly."""
+        `_statistic(data, *options)` returns the function from labels (R, n) to values (R,), and
+        `_asymptotic_p_value()` is that of `statistic_`.
+        """
+        data = data.take(data.canonical_order())
+        statistic = self._statistic(data, *options)
+        self.statistic_ = float(statistic(data.label[None])[0])
+        forget(self, "null_distribution_")
+        if self.method == "asymptotic":
+            self.p_value_ = as_p_value(self._asymptotic_p_value())
+            return
+        numbers = self._n_arrays * len(data.label)
+        values = [
+            statistic(data.redraw(np.random.default_rng(batch.seed), batch.size))
+            for batch in seeded_batches(self.n_resamples, numbers, 1, random_state)
+        ]
+        null = self.null_distribution_ = np.concatenate(values)
+        slack = _TIE * np.abs(null).max(where=np.isfinite(null), initial=0.0)
+        self.p_value_ = redrawn_p_value(self.statistic_, null, self.alternative, slack)
 
-    _parameter_constraints: dict = {
-        **ClassicalTest._parameter_constraints,
-        "alternative": [StrOptions({"two-sided", "less", "greater"})],
-    }
-
-    def __init__(
-        self,
-        *,
-        alternative: str = "two-sided",
-        method: str = "conditional",
-        n_resamples: int = 999,
-        labels: ArrayLike | None = None,
-        random_state: RandomState = None,
-    ) -> None:
-        self.alternative = alternative
-        self.method = method
-        self.n_resamples = n_resamples
-        self.labels = labels
-        self.random_state = random_state
+    def _statistic(self, data, *options):
+        raise NotImplementedError
 
     def _asymptotic_p_value(self):
         if self.alternative == "two-sided":
@@ -121,17 +126,15 @@ class SignedTest(ClassicalTest):
         return norm.sf(self.statistic_ if self.alternative == "greater" else -self.statistic_)
 
 
-class ResidualTest(SignedTest):
-    """z = Σ w_i g_i (y_i − p_i) in standard deviations, for weights g that follow p."""
+def residual_scores(data, factor):
+    """z = Σ w_i g_i (y_i − p_i) in standard deviations, for factors g; a function of labels."""
+    scale = data.weight * factor
+    variance = scale**2 @ (data.proba * (1 - data.proba))
 
-    def _statistic(self, data):
-        scale = data.weight * self._weight_of_residuals(data.proba)
-        variance = scale**2 @ (data.proba * (1 - data.proba))
+    def statistic(labels):
+        return z_scores((labels - data.proba) @ scale, variance)
 
-        def statistic(labels):
-            return z_scores((labels - data.proba) @ scale, variance)
-
-        return statistic
+    return statistic
 
 
 def z_scores(gaps, variances):
@@ -139,3 +142,719 @@ def z_scores(gaps, variances):
     # where the variance of predictions next to 0 underflows, the square of their gap is 0 too
     impossible = np.where(np.square(gaps) > 0, np.copysign(np.inf, gaps), 0.0)
     return np.divide(gaps, np.sqrt(variances), out=impossible, where=variances > 0)
+
+
+class CalibrationInTheLargeTest(ClassicalTest):
+    r"""Test of calibration in the large: whether outcomes are as frequent as predicted.
+
+    The statistic z is 0 on average if the model is calibrated, positive if outcomes are more
+    frequent than predicted, so that risk is underestimated, and negative if they are less frequent.
+    It compares one sum with its expectation: predictions that are too high for some and too low
+    for others pass unseen if that cancels. It is binary: of more than two classes, the probability
+    of the predicted class is tested against whether it was right.
+
+    Parameters
+    ----------
+    alternative : {"two-sided", "less", "greater"}, default="two-sided"
+        What speaks against calibration: "greater", that outcomes are more frequent than predicted
+        (risk is underestimated); "less", that they are less frequent; "two-sided", either.
+
+    method : {"conditional", "asymptotic"}, default="conditional"
+        How the p-value is found. "conditional": by labels drawn from the predictions as they are;
+        exact for every number of samples. "asymptotic": by the distribution that the statistic
+        approaches for many samples.
+
+    n_resamples : int, default=999
+        Number of vectors of labels that are drawn by the method "conditional". No p-value is then
+        below ``1 / (n_resamples + 1)``, or twice that if it is two-sided.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draws. The result does not depend on the order of the samples.
+
+    Attributes
+    ----------
+    p_value_ : float
+        The p-value, in (0, 1].
+
+    statistic_ : float
+        The statistic z.
+
+    null_distribution_ : ndarray of shape (n_resamples,)
+        The statistic of the drawn labels. Only with the method "conditional".
+
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+
+    n_features_in_ : int
+        Number of columns of `X` (1 if one-dimensional).
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, if they are strings.
+
+    See Also
+    --------
+    CalibrationSlopeTest : Tests the spread of the predictions, whatever their mean.
+    CoxTest : Tests for both at once.
+    GradeTest : Tests each grade of a rating.
+
+    Notes
+    -----
+    For predictions p and outcomes y, 0 or 1, with weights w,
+
+    .. math:: z = \frac{\sum_i w_i (y_i - p_i)}{\sqrt{\sum_i w_i^2 p_i (1 - p_i)}},
+
+    the observed number of outcomes minus the expected one, in standard deviations [1]_. "Mean
+    calibration", "calibration in the large" and "O:E = 1" name the same hypothesis [2]_. For equal
+    weights :math:`z^2` is also the score statistic of the intercept in the logistic regression on
+    :math:`\operatorname{logit} p` with slope 1 [1]_. Ties need no special treatment.
+
+    **Conditional.** With the values z* of B vectors of labels drawn from the predictions, the
+    p-value is :math:`(1 + \#\{z^*_b \ge z\}) / (1 + B)` for "greater", the same with ≤ for "less",
+    and twice the smaller one, at most 1, for "two-sided". The test is exact for every number of
+    samples and any weights, as described for :class:`CalibrationTest`, if labels are independent
+    given the predictions. The cost is :math:`O(n B)`.
+
+    **Asymptotic.** For many samples z approaches the standard normal distribution, of which the
+    p-value is the tail: :math:`2 \Phi(-|z|)` if it is two-sided. The cost is :math:`O(n \log n)`.
+
+    A prediction of 0 or 1 adds nothing to the variance. If all are 0 or 1, z is 0 and the p-value
+    1, unless the sums differ, which is impossible under the null hypothesis: z is then infinite. As
+    p-values are positive, an asymptotic one of 0 is reported as the smallest normal number in
+    double precision, 2.2e-308.
+
+    References
+    ----------
+    .. [1] D. R. Cox (1958). Two further applications of a model for binary regression. Biometrika
+       45(3/4), 562–565. :doi:`10.1093/biomet/45.3-4.562`
+    .. [2] B. Van Calster, D. Nieboer, Y. Vergouwe, B. De Cock, M. J. Pencina and E. W. Steyerberg
+       (2016). A calibration hierarchy for risk models was defined: from utopia to empirical data.
+       Journal of Clinical Epidemiology 74, 167–176. :doi:`10.1016/j.jclinepi.2015.12.005`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.hypothesis_tests import CalibrationInTheLargeTest
+    >>> rng = np.random.default_rng(0)
+    >>> proba = 0.2 * rng.random(500)
+    >>> y = rng.random(500) < 1.5 * proba  # 15 % where 10 % are predicted
+    >>> test = CalibrationInTheLargeTest(alternative="greater", random_state=0).fit(proba, y)
+    >>> test.statistic_, test.p_value_
+    (3.09..., 0.004)
+    """
+
+    def _statistic(self, data):
+        return residual_scores(data, 1.0)
+
+
+class SpiegelhalterTest(ClassicalTest):
+    r"""Spiegelhalter's z-test of whether the Brier score is what the predictions expect.
+
+    The statistic z is 0 on average if the model is calibrated, positive if it is overconfident
+    (predictions too close to 0 and 1), and negative if it is underconfident; by default both are
+    rejected.
+    The test needs no bins, but it sees only what does not cancel in one weighted sum of residuals,
+    in which predictions of 1/2 do not count at all. It is binary: of more than two classes, the
+    probability of the predicted class is tested against whether it was right.
+
+    Parameters
+    ----------
+    alternative : {"two-sided", "less", "greater"}, default="two-sided"
+        What speaks against calibration: "greater", that the model is overconfident; "less", that it
+        is underconfident; "two-sided", either.
+
+    method : {"conditional", "asymptotic"}, default="conditional"
+        How the p-value is found. "conditional": by labels drawn from the predictions as they are;
+        exact for every number of samples. "asymptotic": by the distribution that the statistic
+        approaches for many samples.
+
+    n_resamples : int, default=999
+        Number of vectors of labels that are drawn by the method "conditional". No p-value is then
+        below ``1 / (n_resamples + 1)``, or twice that if it is two-sided.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draws. The result does not depend on the order of the samples.
+
+    Attributes
+    ----------
+    p_value_ : float
+        The p-value, in (0, 1].
+
+    statistic_ : float
+        The statistic z.
+
+    null_distribution_ : ndarray of shape (n_resamples,)
+        The statistic of the drawn labels. Only with the method "conditional".
+
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+
+    n_features_in_ : int
+        Number of columns of `X` (1 if one-dimensional).
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, if they are strings.
+
+    See Also
+    --------
+    CalibrationTest : Exact for any number of samples and classes, with any statistic.
+    CalibrationSlopeTest : Tests for overconfidence, too, whatever the mean of the predictions.
+    CoxTest : Tests for a shift and a wrong spread of the predictions at once.
+
+    Notes
+    -----
+    For predictions p and outcomes y, 0 or 1, with weights w [1]_,
+
+    .. math::
+        z = \frac{\sum_i w_i (y_i - p_i)(1 - 2 p_i)}
+                 {\sqrt{\sum_i w_i^2 (1 - 2 p_i)^2 p_i (1 - p_i)}},
+
+    whose numerator is the weighted sum of the squared errors minus its expectation under the null
+    hypothesis, and whose denominator is the standard deviation of that, for any weights. Ties need
+    no special treatment.
+
+    **Conditional.** With the values z* of B vectors of labels drawn from the predictions, the
+    p-value is :math:`(1 + \#\{z^*_b \ge z\}) / (1 + B)` for "greater", the same with ≤ for "less",
+    and twice the smaller one, at most 1, for "two-sided". The test is exact for every number of
+    samples and any weights, as described for :class:`CalibrationTest`, if labels are independent
+    given the predictions. The cost is :math:`O(n B)`.
+
+    **Asymptotic.** For many samples z approaches the standard normal distribution, of which the
+    p-value is the tail: :math:`2 \Phi(-|z|)` if it is two-sided. The cost is :math:`O(n \log n)`.
+
+    A prediction of 0 or 1 adds nothing to the variance. If no prediction adds to it, all being 0,
+    1/2 or 1, z is 0 and the p-value 1, unless a prediction of 0 or 1 was wrong, which is impossible
+    under the null hypothesis: z is then infinite. As p-values are positive, an asymptotic one of 0
+    is reported as the smallest normal number in double precision, 2.2e-308.
+
+    References
+    ----------
+    .. [1] D. J. Spiegelhalter (1986). Probabilistic prediction in patient management and clinical
+       trials. Statistics in Medicine 5(5), 421–433. :doi:`10.1002/sim.4780050506`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.hypothesis_tests import SpiegelhalterTest
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.random(500)
+    >>> y = rng.random(500) < 0.1 + 0.8 * proba  # overconfident
+    >>> test = SpiegelhalterTest(random_state=0).fit(proba, y)
+    >>> test.statistic_, test.p_value_
+    (2.58..., 0.014)
+    >>> SpiegelhalterTest(alternative="greater", method="asymptotic").fit(proba, y).p_value_
+    0.0049...
+    """
+
+    def _statistic(self, data):
+        return residual_scores(data, 1 - 2 * data.proba)
+
+
+class CalibrationSlopeTest(ClassicalTest):
+    r"""Test of whether the calibration slope is 1, whatever the intercept.
+
+    The slope b of the regression P(y = 1) = expit(a + b · logit p) is 1 if the model is calibrated,
+    below 1 if it is overconfident (predictions too close to 0 and 1, as of an overfitted model),
+    and above 1 if it is underconfident. The statistic z is 0 on average for a slope of 1, and has
+    the sign of b − 1. Errors that leave the slope at 1, as a shift of all logits does, pass
+    unseen. It is binary: of more than two classes, the probability of the predicted class is tested
+    against whether it was right.
+
+    Parameters
+    ----------
+    alternative : {"two-sided", "less", "greater"}, default="two-sided"
+        What speaks against calibration: "less", a slope below 1, that is, overconfidence;
+        "greater", a slope above 1; "two-sided", either.
+
+    method : {"conditional", "asymptotic"}, default="conditional"
+        How the p-value is found. "conditional": by labels drawn from the predictions as they are;
+        exact for every number of samples. "asymptotic": by the distribution that the statistic
+        approaches for many samples.
+
+    n_resamples : int, default=999
+        Number of vectors of labels that are drawn by the method "conditional". No p-value is then
+        below ``1 / (n_resamples + 1)``, or twice that if it is two-sided.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draws. The result does not depend on the order of the samples.
+
+    Attributes
+    ----------
+    p_value_ : float
+        The p-value, in (0, 1].
+
+    statistic_ : float
+        The statistic z.
+
+    intercept_ : float
+        The intercept a of largest likelihood; it can be infinite, or NaN (see the notes).
+
+    slope_ : float
+        The slope b of largest likelihood; it can be infinite, or NaN (see the notes).
+
+    null_distribution_ : ndarray of shape (n_resamples,)
+        The statistic of the drawn labels. Only with the method "conditional".
+
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+
+    n_features_in_ : int
+        Number of columns of `X` (1 if one-dimensional).
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, if they are strings.
+
+    See Also
+    --------
+    CalibrationInTheLargeTest : Tests whether outcomes are as frequent as predicted.
+    CoxTest : Tests for intercept 0 and slope 1 at once.
+    SpiegelhalterTest : Tests whether the Brier score is as expected.
+
+    Notes
+    -----
+    The regression is Cox's [1]_; its slope measures weak calibration [2]_. For predictions p, their
+    logits x and outcomes y, 0 or 1, with weights w, let q = expit(a + x), where the intercept a is
+    that of largest likelihood if the slope is 1, so that :math:`\sum w_i (y_i - q_i) = 0`. Let
+    :math:`v_i = q_i (1 - q_i)` and :math:`\bar x = \sum w_i v_i x_i / \sum w_i v_i`. Then
+
+    .. math::
+        z = \frac{\sum_i w_i (y_i - q_i)(x_i - \bar x)}
+                 {\sqrt{\sum_i w_i^2 v_i (x_i - \bar x)^2}}
+
+    is Rao's score statistic [3]_: the derivative of the likelihood along the slope, in standard
+    deviations for any weights. Unlike the estimate of the slope it is finite for all labels. The
+    intercept is found by Newton's method, at :math:`O(n)` for each of a few steps. Ties need no
+    special treatment. Only where the logit is taken, probabilities are clipped to [ε, 1 − ε], with
+    ε the machine epsilon of double precision, 2.2e-16.
+
+    **Conditional.** With the values z* of B vectors of labels drawn from the predictions, the
+    p-value is :math:`(1 + \#\{z^*_b \le z\}) / (1 + B)` for "less", the same with ≥ for "greater",
+    and twice the smaller one, at most 1, for "two-sided". The null hypothesis is then that the
+    model is calibrated, slope and intercept alike, and the test of it is exact for every number of
+    samples and any weights, as described for :class:`CalibrationTest`, if labels are independent
+    given the predictions. A model whose intercept alone is wrong is rejected about as often, for
+    many samples. The cost is :math:`O(n B)` for each step.
+
+    **Asymptotic.** For many samples z approaches the standard normal distribution, of which the
+    p-value is the tail: :math:`2 \Phi(-|z|)` if it is two-sided. The null hypothesis is a slope of
+    1 with any intercept.
+
+    If all predictions or all labels are equal, so that the slope cannot be known, z is 0 and
+    `slope_` NaN. In the first case `intercept_` is the best one with slope 1, in the second it is ∞
+    or −∞. If a threshold on the predictions separates the outcomes (but for ties at
+    the threshold), `slope_` is ∞ or −∞ and `intercept_` NaN. As p-values are positive, an
+    asymptotic one that underflows is reported as the smallest normal number in double precision,
+    2.2e-308.
+
+    References
+    ----------
+    .. [1] D. R. Cox (1958). Two further applications of a model for binary regression. Biometrika
+       45(3/4), 562–565. :doi:`10.1093/biomet/45.3-4.562`
+    .. [2] B. Van Calster, D. Nieboer, Y. Vergouwe, B. De Cock, M. J. Pencina and E. W. Steyerberg
+       (2016). A calibration hierarchy for risk models was defined: from utopia to empirical data.
+       Journal of Clinical Epidemiology 74, 167–176. :doi:`10.1016/j.jclinepi.2015.12.005`
+    .. [3] C. R. Rao (1948). Large sample tests of statistical hypotheses concerning several
+       parameters with applications to problems of estimation. Mathematical Proceedings of the
+       Cambridge Philosophical Society 44(1), 50–57. :doi:`10.1017/S0305004100023987`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.hypothesis_tests import CalibrationSlopeTest
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.random(500)
+    >>> y = rng.random(500) < 0.1 + 0.8 * proba  # overconfident
+    >>> test = CalibrationSlopeTest(alternative="less", random_state=0).fit(proba, y)
+    >>> test.slope_, test.p_value_
+    (0.756..., 0.004)
+    """
+
+    _n_arrays = 4
+
+    def _statistic(self, data):
+        weight, logits = data.weight, log_odds(data.proba)  # ascending
+        self.intercept_, self.slope_ = logistic_line(data)
+        return partial(slope_scores, logits, weight=weight)
+
+
+class CoxTest(ClassicalTest):
+    r"""Cox's test of whether a logistic regression on the logit leaves the predictions as they are.
+
+    The regression P(y = 1) = expit(intercept + slope · logit p) has intercept 0 and slope 1 if the
+    model is calibrated, a slope below 1 if it is overconfident, one above 1 if it is
+    underconfident, and another intercept if it is too high or too low on the whole. The
+    likelihood-ratio test sees errors of these two kinds only, and those best. It is binary: of
+    more than two classes, the probability of the predicted class is tested against whether it was
+    right.
+
+    Parameters
+    ----------
+    method : {"conditional", "asymptotic"}, default="conditional"
+        How the p-value is found. "conditional": by labels drawn from the predictions as they are;
+        exact for every number of samples. "asymptotic": by the distribution that the statistic
+        approaches for many samples.
+
+    n_resamples : int, default=999
+        Number of vectors of labels that are drawn by the method "conditional". No p-value is then
+        below ``1 / (n_resamples + 1)``.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draws. The result does not depend on the order of the samples.
+
+    Attributes
+    ----------
+    p_value_ : float
+        The p-value of intercept 0 and slope 1, in (0, 1].
+
+    statistic_ : float
+        The likelihood-ratio statistic; with unequal weights, divided by their mean effect.
+
+    null_distribution_ : ndarray of shape (n_resamples,)
+        The statistic of the drawn labels. Only with the method "conditional".
+
+    intercept_ : float
+        The intercept of largest likelihood; it can be infinite, or NaN (see the notes).
+
+    slope_ : float
+        The slope of largest likelihood; it can be infinite, or NaN (see the notes).
+
+    degrees_of_freedom_ : int
+        2, or 1 if all predictions are equal.
+
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+
+    n_features_in_ : int
+        Number of columns of `X` (1 if one-dimensional).
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, if they are strings.
+
+    See Also
+    --------
+    CalibrationTest : Exact for any number of samples and classes, with any statistic.
+    CalibrationInTheLargeTest : Tests whether outcomes are as frequent as predicted.
+    CalibrationSlopeTest : Tests the slope alone.
+
+    Notes
+    -----
+    The regression is Cox's [1]_; the joint test of its two parameters is that of [2]_. With weights
+    w that sum to 1, and the log-likelihood :math:`\ell(a, b) = \sum_i w_i \log P_{a,b}(y_i)`, the
+    statistic is
+
+    .. math:: T = 2 \, \frac{\max_{a,b} \ell(a, b) - \ell(0, 1)}{\bar \lambda},
+
+    where :math:`\bar \lambda` is the mean of the two eigenvalues of :math:`I^{-1} J`, with :math:`I
+    = \sum_i w_i p_i (1 - p_i) x_i x_i^\top`, :math:`J = \sum_i w_i^2 p_i (1 - p_i) x_i x_i^\top`
+    and :math:`x_i = (1, \operatorname{logit} p_i)`. For equal weights both are 1/n, and T is the
+    usual likelihood-ratio statistic.
+
+    **Conditional.** With the statistics T* of B vectors of labels drawn from the predictions, the
+    p-value is :math:`(1 + \#\{T^*_b \ge T\}) / (1 + B)`. The test is exact for every number of
+    samples and any weights, as described for :class:`CalibrationTest`, if labels are independent
+    given the predictions. The cost is :math:`O(n B)` for each of a few steps.
+
+    **Asymptotic.** For equal weights the p-value is that of the chi-squared distribution with two
+    degrees of freedom, which T approaches for many samples. For other weights T approaches the
+    weighted sum of two squared normal variables, with weights :math:`1 \pm \rho` [3]_, for which
+
+    .. math::
+        P(T > t) = \frac{1}{\pi} \int_0^\pi
+        \exp\left(-\frac{t}{2 (1 + \rho \cos \varphi)}\right) d\varphi.
+
+    The maximum is found by Newton's method, at :math:`O(n)` for each of a few steps. Ties need no
+    special treatment. Only where the logit is taken, probabilities are clipped to [ε, 1 − ε], with
+    ε the machine epsilon of double precision, 2.2e-16.
+
+    If all predictions are equal, so that the slope cannot be known, `slope_` is NaN, the intercept
+    is the best one with slope 1, and it is tested with one degree of freedom. If a threshold on the
+    predictions separates the outcomes (but for ties at the threshold), the likelihood has no
+    maximum, but still a finite supremum [4]_, which takes its place: `slope_` is then ∞ or −∞ and
+    `intercept_` NaN. If only one outcome occurs, `intercept_` is ∞ or −∞ and `slope_` NaN. As
+    p-values are positive, an asymptotic one that underflows is reported as the smallest normal
+    number in double precision, 2.2e-308.
+
+    References
+    ----------
+    .. [1] D. R. Cox (1958). Two further applications of a model for binary regression. Biometrika
+       45(3/4), 562–565. :doi:`10.1093/biomet/45.3-4.562`
+    .. [2] M. E. Miller, S. L. Hui and W. M. Tierney (1991). Validation techniques for logistic
+       regression models. Statistics in Medicine 10(8), 1213–1226. :doi:`10.1002/sim.4780100805`
+    .. [3] J. N. K. Rao and A. J. Scott (1984). On Chi-Squared Tests for Multiway Contingency Tables
+       with Cell Proportions Estimated from Survey Data. Annals of Statistics 12(1), 46–60.
+       :doi:`10.1214/aos/1176346391`
+    .. [4] A. Albert and J. A. Anderson (1984). On the existence of maximum likelihood estimates in
+       logistic regression models. Biometrika 71(1), 1–10. :doi:`10.1093/biomet/71.1.1`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.hypothesis_tests import CoxTest
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.random(500)
+    >>> y = rng.random(500) < 0.1 + 0.8 * proba  # overconfident
+    >>> test = CoxTest(random_state=0).fit(proba, y)
+    >>> test.intercept_, test.slope_, test.p_value_
+    (-0.011..., 0.756..., 0.01...)
+    >>> test.set_params(method="asymptotic").fit(proba, y).p_value_
+    0.0158...
+    """
+
+    _parameter_constraints: dict = DRAWN_CONSTRAINTS
+
+    _n_arrays = 4
+
+    alternative = "greater"  # only large values speak against calibration
+
+    def __init__(
+        self,
+        *,
+        method: str = "conditional",
+        n_resamples: int = 999,
+        labels: ArrayLike | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.method = method
+        self.n_resamples = n_resamples
+        self.labels = labels
+        self.random_state = random_state
+
+    def _statistic(self, data):
+        weight, logits = data.weight, log_odds(data.proba)  # ascending
+        self.intercept_, self.slope_ = logistic_line(data)
+        if logits[0] == logits[-1]:
+            self.degrees_of_freedom_ = 1
+            scale, self._spread = data.share_of_one_sample, 0.0
+        else:
+            self.degrees_of_freedom_ = 2
+            scale, self._spread = _null_scales(logits, weight)
+
+        def statistic(labels):
+            return np.maximum(2 * likelihood_gains(logits, labels, weight) / scale, 0.0)
+
+        return statistic
+
+    def _asymptotic_p_value(self):
+        if self.degrees_of_freedom_ == 1:
+            return chi2.sf(self.statistic_, 1)
+        return _two_squares_sf(self.statistic_, self._spread)
+
+
+def _null_scales(x, weight):
+    """Mean λ and ρ of the eigenvalues λ(1 ± ρ) of I⁻¹J under the null hypothesis.
+
+    In the basis 1, z that is orthonormal under the information, I is the identity.
+    """
+    information = weight * expit(x) * expit(-x)
+    information /= information.sum()
+    z = x - information @ x
+    z /= np.sqrt(information @ z**2)
+    information *= weight
+    level, cross, slope = information.sum(), information @ z, information @ z**2
+    mean = (level + slope) / 2
+    return mean, np.hypot((level - slope) / 2, cross) / mean
+
+
+def _two_squares_sf(value, spread):
+    """P((1 + ρ) Z₁² + (1 − ρ) Z₂² > value) for independent normal variables.
+
+    In polar coordinates: the mean over the angle of the probability that the radius is large.
+    """
+    cosine = np.cos((np.arange(_N_ANGLES) + 0.5) * np.pi / _N_ANGLES)
+    return np.mean(np.exp(-0.5 * value / (1 + spread * cosine)))
+
+
+class HosmerLemeshowTest(ClassicalTest):
+    r"""Hosmer–Lemeshow test of whether outcomes and predictions agree in groups of equal mass.
+
+    The statistic is about the number of groups if the model is calibrated, and larger if not. Its
+    value, and sometimes its verdict, depends on the number of groups; errors that cancel within a
+    group stay unseen. It is binary: of more than two classes, the probability of the predicted
+    class is tested against whether it was right.
+
+    Parameters
+    ----------
+    n_bins : int, default=10
+        Number of groups of equal mass (total weight).
+
+    method : {"conditional", "asymptotic"}, default="conditional"
+        How the p-value is found. "conditional": by labels drawn from the predictions as they are;
+        exact for every number of samples. "asymptotic": by the distribution that the statistic
+        approaches for many samples.
+
+    n_resamples : int, default=999
+        Number of vectors of labels that are drawn by the method "conditional". No p-value is then
+        below ``1 / (n_resamples + 1)``.
+
+    ddof : int, default=0
+        What is subtracted from the number of groups to get the degrees of freedom, for the method
+        "asymptotic" only. 0 is for predictions that do not depend on the labels `y`, such as those
+        of a model for held-out data, which the method "conditional" needs; 2 for those of a
+        logistic regression (with however many coefficients) that was fitted to these same labels.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+
+    random_state : int, RandomState instance or None, default=None
+        Seed of the draws. The result does not depend on the order of the samples.
+
+    Attributes
+    ----------
+    p_value_ : float
+        The p-value, in (0, 1].
+
+    statistic_ : float
+        The statistic.
+
+    null_distribution_ : ndarray of shape (n_resamples,)
+        The statistic of the drawn labels. Only with the method "conditional".
+
+    degrees_of_freedom_ : int
+        The number of groups whose outcomes can vary, minus `ddof`.
+
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+
+    n_features_in_ : int
+        Number of columns of `X` (1 if one-dimensional).
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, if they are strings.
+
+    See Also
+    --------
+    CalibrationTest : Exact for any number of samples and classes, with any statistic.
+    skcalib.metrics.expected_calibration_error : The gaps of the groups as a measure.
+
+    Notes
+    -----
+    For predictions p and outcomes y, 0 or 1, with weights w, let :math:`S_j = \sum_{i \in B_j}
+    w_i^2` and :math:`\bar p_j = \sum_{i \in B_j} w_i^2 p_i / S_j` in group j. The statistic is
+
+    .. math::
+        \sum_j \frac{\left(\sum_{i \in B_j} w_i (y_i - p_i)\right)^2}
+                    {S_j \, \bar p_j (1 - \bar p_j)},
+
+    which for equal weights is the classical :math:`\sum_j (O_j - E_j)^2 / (n_j \bar p_j (1 - \bar
+    p_j))` with observed and expected numbers [1]_.
+
+    **Conditional.** With the statistics T* of B vectors of labels drawn from the predictions, the
+    p-value is :math:`(1 + \#\{T^*_b \ge T\}) / (1 + B)`. The test is exact for every number of
+    samples and any weights, as described for :class:`CalibrationTest`, if labels are independent
+    given the predictions. The cost is :math:`O(n (B + \log n))`.
+
+    **Asymptotic.** The p-value is that of the chi-squared distribution, which the statistic
+    approaches if every group has many samples of both outcomes. Where predictions crowd at 0 or 1,
+    or weights are very unequal, that can take many samples, and until then a calibrated model is
+    rejected too often at small levels; fewer groups help. The cost is :math:`O(n \log n)`.
+
+    The denominator exceeds the variance of the numerator, :math:`\sum w_i^2 p_i (1 - p_i)`, by
+    the spread of the predictions in the group, :math:`\sum w_i^2 (p_i - \bar p_j)^2`; so with wide
+    groups the asymptotic test rejects a calibrated model slightly too rarely. With the degrees of
+    freedom for a model that was fitted to the same labels, calibrated models are rejected too often
+    on held-out data [2]_.
+
+    Group j holds the predictions below which lies a share of the weight in [j/B, (j+1)/B): ties are
+    never separated, and groups can be empty. A share that falls short of j/B by less than 1e-9/B
+    counts as j/B: it may be a rounding error of the sum of the weights. A group of predictions that
+    are all 0 or all 1 does not count, unless one was wrong, which is impossible under the null
+    hypothesis: the statistic is then infinite. As p-values are positive, an asymptotic one of 0 is
+    reported as the smallest normal number in double precision, 2.2e-308.
+
+    References
+    ----------
+    .. [1] D. W. Hosmer and S. Lemeshow (1980). Goodness of fit tests for the multiple logistic
+       regression model. Communications in Statistics – Theory and Methods 9(10), 1043–1069.
+       :doi:`10.1080/03610928008827941`
+    .. [2] D. W. Hosmer, S. Lemeshow and R. X. Sturdivant (2013). Applied Logistic Regression, third
+       edition. Wiley. :doi:`10.1002/9781118548387`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.hypothesis_tests import HosmerLemeshowTest
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.random(500)
+    >>> y = rng.random(500) < 0.1 + 0.8 * proba  # overconfident
+    >>> test = HosmerLemeshowTest(random_state=0).fit(proba, y)
+    >>> test.statistic_, test.p_value_
+    (16.16..., 0.1)
+    >>> test.set_params(method="asymptotic").fit(proba, y).p_value_
+    0.094...
+    """
+
+    _parameter_constraints: dict = {
+        **DRAWN_CONSTRAINTS,
+        "n_bins": [IntegerInterval(1)],
+        "ddof": [IntegerInterval(0)],
+    }
+
+    alternative = "greater"
+
+    def __init__(
+        self,
+        n_bins: int = 10,
+        *,
+        method: str = "conditional",
+        n_resamples: int = 999,
+        ddof: int = 0,
+        labels: ArrayLike | None = None,
+        random_state: RandomState = None,
+    ) -> None:
+        self.n_bins = n_bins
+        self.method = method
+        self.n_resamples = n_resamples
+        self.ddof = ddof
+        self.labels = labels
+        self.random_state = random_state
+
+    def _statistic(self, data):
+        proba, weight = data.proba, data.weight  # sorted, so that each group is a range
+        start = np.flatnonzero(first_of_ties(quantile_bins(proba, weight, self.n_bins)))
+        positive = np.add.reduceat(weight**2 * proba, start)  # (B,)
+        negative = np.add.reduceat(weight**2 * (1 - proba), start)
+        product = positive * negative
+        variance = np.divide(product, positive + negative, out=product, where=product > 0)
+        n_groups = int(np.sum(variance > 0))
+        check_degrees_of_freedom(n_groups, self.ddof, self.method)
+        self.degrees_of_freedom_ = n_groups - self.ddof
+
+        def statistic(labels):
+            mass = labels - proba  # (R, n)
+            mass *= weight
+            gap = np.add.reduceat(mass, start, axis=1)
+            with np.errstate(over="ignore"):  # wrong predictions next to 0
+                return np.sum(z_scores(gap, variance) ** 2, axis=1)
+
+        return statistic
+
+    def _asymptotic_p_value(self):
+        # where no outcome can vary, the statistic is 0 or infinite, and any distribution will do
+        return chi2.sf(self.statistic_, max(self.degrees_of_freedom_, 1))
+
+
+def check_degrees_of_freedom(n_groups, ddof, method):
+    """A positive `ddof` must leave the chi-squared distribution a degree of freedom."""
+    if method == "conditional" and ddof > 0:
+        raise ValueError(
+            f"ddof must be 0 for method='conditional', which draws labels from predictions that do "
+            f"not depend on them; found ddof={ddof}. Use method='asymptotic' for a model that was "
+            "fitted to the same labels, and ddof=0 for all others."
+        )
+    if 0 < ddof >= n_groups:
+        raise ValueError(
+            f"ddof must be less than the number of groups whose outcomes can vary; found ddof="
+            f"{ddof} and {n_groups} group(s). Choose more bins, if the predictions are not tied; "
+            "for predictions that do not depend on the labels, ddof=0."
+        )

@@ -7,6 +7,7 @@ from ..metrics._statistic import MetricStatistic
 from ..streaming._checks import check_can_be_tested
 from ..streaming._evaluate import KNOWN, check_params
 from ..streaming._state import CalibrationState
+from ._base import forget
 
 
 def counted(test: Any, state: CalibrationState, **others: Any) -> Predictions:
@@ -24,8 +25,7 @@ def counted(test: Any, state: CalibrationState, **others: Any) -> Predictions:
         )
     check_can_be_tested(state)
     test.classes_, test.n_features_in_ = state.classes, 1
-    if hasattr(test, "feature_names_in_"):
-        del test.feature_names_in_
+    forget(test, "feature_names_in_")
     return state._counted()
 
 

@@ -18,7 +18,7 @@ from .._inputs.types import RandomState
 from .._statistics.checks import check_finite_kernel
 from .._statistics.functions import KERNEL_CONSTRAINTS, kernel_function
 from ._base import check_class_input
-from ._classical import RedrawnTest
+from ._classical import DRAWN_CONSTRAINTS, ClassicalTest
 
 # If the variance of the deviations in a direction is below this share of the sum of squares, they
 # count as constant in it, and their mean must be 0.
@@ -29,7 +29,7 @@ _RANK = 1e-10
 _IMPOSSIBLE = 1e4
 
 
-class UCMETest(RedrawnTest):
+class UCMETest(ClassicalTest):
     r"""Test of calibration at a few random locations (unnormalised calibration mean embedding).
 
     The residuals of single classes, weighted by a kernel around each location, have mean 0 if the
@@ -146,13 +146,15 @@ class UCMETest(RedrawnTest):
     """
 
     _parameter_constraints: dict = {
-        **RedrawnTest._parameter_constraints,
+        **DRAWN_CONSTRAINTS,
         "n_locations": [IntegerInterval(1)],
         "locations": [tuple, list, None],
         **KERNEL_CONSTRAINTS,
     }
 
     _n_arrays = 3
+
+    alternative = "greater"
 
     def __init__(
         self,

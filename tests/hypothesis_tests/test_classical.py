@@ -20,7 +20,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skcalib import hypothesis_tests
 from skcalib.hypothesis_tests import CalibrationTest
-from skcalib.hypothesis_tests._cox import _two_squares_sf
+from skcalib.hypothesis_tests._classical import _two_squares_sf
 
 SpiegelhalterTest = partial(hypothesis_tests.SpiegelhalterTest, method="asymptotic")
 HosmerLemeshowTest = partial(hypothesis_tests.HosmerLemeshowTest, method="asymptotic")
