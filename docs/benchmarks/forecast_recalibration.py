@@ -19,7 +19,7 @@ import uncertainty_toolbox as uct
 from mapie.regression import CrossConformalRegressor
 from scipy.stats import norm
 from sklearn import datasets
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.ensemble import (
     BaggingRegressor,
     HistGradientBoostingRegressor,
@@ -28,7 +28,7 @@ from sklearn.ensemble import (
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.linear_model import BayesianRidge
-from sklearn.model_selection import KFold, train_test_split
+from sklearn.model_selection import KFold, cross_val_predict, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR
@@ -36,12 +36,9 @@ from statsmodels import datasets as statsmodels_datasets
 
 from skcalib.forecasts import (
     EnsembleForecast,
-    EnsembleForecaster,
-    ForestForecaster,
     GaussianForecast,
     QuantileForecast,
-    QuantileForecaster,
-    ResidualForecaster,
+    ResidualForecast,
     forecast_of,
 )
 from skcalib.metrics import quantile_calibration_error
@@ -61,15 +58,75 @@ warnings.simplefilter("ignore")
 
 LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 KERNEL = ConstantKernel() * RBF(length_scale=3.0) + WhiteKernel()
-BOOSTING = HistGradientBoostingRegressor(loss="quantile", max_iter=40, random_state=0)
+
+
+class QuantileForest(RandomForestRegressor):
+    """A forest that forecasts the outcomes in the leaves that a sample falls into."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.outcomes_, self.leaves_ = y, self.apply(X)
+        return self
+
+    def predict_forecast(self, X):
+        shared = self.apply(X)[:, None] == self.leaves_  # (n, n_train, trees)
+        weight = (shared / shared.sum(axis=1, keepdims=True)).mean(axis=2)
+        return EnsembleForecast(np.broadcast_to(self.outcomes_, weight.shape), weight)
+
+
+class BaggedMembers(BaggingRegressor):
+    """An ensemble that forecasts what its members predict."""
+
+    def predict_forecast(self, X):
+        return EnsembleForecast(np.column_stack([one.predict(X) for one in self.estimators_]))
+
+
+class QuantileBoosting(RegressorMixin, BaseEstimator):
+    """One boosting for each level."""
+
+    def fit(self, X, y):
+        self.estimators_ = [
+            HistGradientBoostingRegressor(
+                loss="quantile", quantile=level, max_iter=40, random_state=0
+            ).fit(X, y)
+            for level in LEVELS
+        ]
+        return self
+
+    def predict_forecast(self, X):
+        columns = np.column_stack([one.predict(X) for one in self.estimators_])
+        return QuantileForecast(np.sort(columns, axis=1), LEVELS)
+
+    def predict(self, X):
+        return self.predict_forecast(X).ppf(0.5)
+
+
+class OutOfFoldResiduals(RegressorMixin, BaseEstimator):
+    """A regressor that predicts a number, plus the residuals that it leaves on other folds."""
+
+    def __init__(self, estimator):
+        self.estimator = estimator
+
+    def fit(self, X, y):
+        self.residuals_ = y - cross_val_predict(self.estimator, X, y, cv=KFold(5))
+        self.estimator_ = clone(self.estimator).fit(X, y)
+        return self
+
+    def predict_forecast(self, X):
+        return ResidualForecast(self.estimator_.predict(X), self.residuals_)
+
+    def predict(self, X):
+        return self.predict_forecast(X).mean()
+
+
 REGRESSORS = {
     "Gaussian process": make_pipeline(
         StandardScaler(), GaussianProcessRegressor(KERNEL, normalize_y=True)
     ),
     "Bayesian ridge": make_pipeline(StandardScaler(), BayesianRidge()),
-    "forest": ForestForecaster(RandomForestRegressor(100, min_samples_leaf=5, random_state=0)),
-    "quantile boosting": QuantileForecaster(BOOSTING, levels=LEVELS),
-    "bagging": EnsembleForecaster(BaggingRegressor(n_estimators=20, random_state=0)),
+    "forest": QuantileForest(100, min_samples_leaf=5, random_state=0),
+    "quantile boosting": QuantileBoosting(),
+    "bagging": BaggedMembers(n_estimators=20, random_state=0),
     "support vectors": make_pipeline(StandardScaler(), SVR(C=10.0)),
 }
 MOST_SAMPLES = 400
@@ -118,9 +175,9 @@ def recalibrated(recalibrator):
 
 def conformal(regressor, X, y, X_test):
     """The conformal recalibrator that fits the kind of the forecasts."""
-    if isinstance(regressor, ForestForecaster | EnsembleForecaster | ResidualForecaster):
+    if isinstance(regressor, QuantileForest | BaggedMembers | OutOfFoldResiduals):
         return recalibrated(QuantileRecalibrator(levels=LEVELS))(regressor, X, y, X_test)
-    is_grid = isinstance(regressor, QuantileForecaster)
+    is_grid = isinstance(regressor, QuantileBoosting)
     chosen = QuantileRecalibrator() if is_grid else PITRecalibrator()
     return recalibrated(chosen)(regressor, X, y, X_test)
 
@@ -196,7 +253,7 @@ def measure(n_repeats, n_problems=None):
             train, test = train_test_split(rows, test_size=0.5, random_state=repeat)
             for name, regressor in REGRESSORS.items():
                 is_plain = name == "support vectors"  # it only predicts a number
-                forecaster = ResidualForecaster(regressor, cv=KFold(5)) if is_plain else regressor
+                forecaster = OutOfFoldResiduals(regressor) if is_plain else regressor
                 for method, fitted in METHODS.items():
                     ours = method.startswith("skcalib") and method != "skcalib conformal"
                     given = regressor if ours or method == "MAPIE CV+" else forecaster

@@ -4,12 +4,6 @@ from ._as_forecast import as_forecast, forecast_of
 from ._base import Components, Forecast
 from ._distribution import DistributionForecast
 from ._ensemble import EnsembleForecast, ResidualForecast
-from ._forecasters import (
-    EnsembleForecaster,
-    ForestForecaster,
-    QuantileForecaster,
-    ResidualForecaster,
-)
 from ._gaussian import GaussianForecast, GaussianMixtureForecast
 from ._quantile import QuantileForecast
 
@@ -17,15 +11,11 @@ __all__ = [
     "Components",
     "DistributionForecast",
     "EnsembleForecast",
-    "EnsembleForecaster",
     "Forecast",
-    "ForestForecaster",
     "GaussianForecast",
     "GaussianMixtureForecast",
     "QuantileForecast",
-    "QuantileForecaster",
     "ResidualForecast",
-    "ResidualForecaster",
     "as_forecast",
     "forecast_of",
 ]

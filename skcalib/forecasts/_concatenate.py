@@ -224,19 +224,3 @@ def _(forecast: ConcatenatedForecast, z: np.ndarray) -> np.ndarray:
         if len(place)
     ]
     return forecast._in_order(answers)
-
-
-def mixture_of(forecasts: Sequence[Forecast]) -> Forecast:
-    """The equally weighted mixture of forecasts of the same rows, by their components.
-
-    Normals make a mixture of normals, and what has atoms only makes an ensemble with weights.
-    Forecasts with both are mixtures of normals of the means and deviations.
-    """
-    parts = [forecast.components() for forecast in forecasts]
-    location, variance, weight = (np.hstack(arrays) for arrays in zip(*parts, strict=True))
-    if not variance.any():
-        return EnsembleForecast(location, weight)
-    if not variance.all():
-        means = np.column_stack([forecast.mean() for forecast in forecasts])
-        return GaussianMixtureForecast(means, np.column_stack([f.std() for f in forecasts]))
-    return GaussianMixtureForecast(location, np.sqrt(variance), weight)

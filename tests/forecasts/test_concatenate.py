@@ -12,7 +12,7 @@ from skcalib.forecasts import (
     QuantileForecast,
     ResidualForecast,
 )
-from skcalib.forecasts._concatenate import ConcatenatedForecast, concatenate, mixture_of
+from skcalib.forecasts._concatenate import ConcatenatedForecast, concatenate
 from skcalib.forecasts._derived import at_log_odds
 
 rng = np.random.default_rng(0)
@@ -91,15 +91,3 @@ def test_slices_of_side_by_side_forecasts():
 
 def test_one_forecast_is_returned_as_it_is():
     assert concatenate(PAIRS["gaussian"][:1]) is PAIRS["gaussian"][0]
-
-
-def test_mixtures_of_members():
-    first, second = PAIRS["gaussian"][1], GaussianForecast(rng.normal(size=3), 2.0)
-    mixed = mixture_of([first, second])
-    np.testing.assert_allclose(mixed.cdf(Y[:3]), (first.cdf(Y[:3]) + second.cdf(Y[:3])) / 2)
-    ensemble = mixture_of([PAIRS["ensemble"][1], PAIRS["weighted"][1]])
-    halves = [PAIRS[name][1].mean() for name in ("ensemble", "weighted")]
-    np.testing.assert_allclose(ensemble.mean(), np.mean(halves, axis=0))
-    both = mixture_of([first, PAIRS["ensemble"][1]])
-    assert isinstance(both, GaussianMixtureForecast)
-    np.testing.assert_allclose(both.mean(), (first.mean() + halves[0]) / 2)
