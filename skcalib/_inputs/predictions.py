@@ -102,11 +102,12 @@ class Predictions:
         """Some of the samples, possibly repeated; their weights sum to 1 again."""
         weight = self.weight[rows]
         total = weight.sum()
+        is_equal = self.weight.strides == (0,)  # no weights were passed: 1/n to the last bit
         return replace(
             self,
             proba=self.proba[rows],
             label=self.label[rows],
-            weight=weight / total,
+            weight=np.broadcast_to(1 / len(weight), len(weight)) if is_equal else weight / total,
             square=None if self.square is None else self.square[rows] / total**2,
             count=None if self.count is None else self.count[rows],
             given=None if self.given is None else self.given[rows],

@@ -94,6 +94,11 @@ class ForecastData:
             return outcome, self.forecast
         return self.forecast.exchange(self.value, outcome)
 
+    def with_outcome(self, outcome: np.ndarray) -> "ForecastData":
+        """The data with other outcomes (n,), such as one row of `redraw`."""
+        value, forecast = self.arguments(outcome)
+        return replace(self, value=value, forecast=forecast)
+
     def shown(self, **options: Any) -> tuple:
         """Nothing: metrics get forecasts as they are, however they came."""
         return ()

@@ -1,6 +1,6 @@
 """Measures that sort the predictions into bins."""
 
-from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,7 +56,7 @@ def _binned_residuals(predictions, bins, n_bins):
     )
 
 
-def _expected_calibration_error(
+def _binned_error(
     predictions: Predictions,
     n_bins: int,
     strategy: str,
@@ -87,6 +87,15 @@ def _expected_calibration_error(
             return np.nan  # the noise is known in no bin
         square = np.where(np.isnan(variance), 0.0, square - variance)
     return float(np.sqrt(max(share[filled] @ square, 0.0)))
+
+
+def _expected_calibration_error(predictions: Predictions, **options: Any) -> float | np.ndarray:
+    check_binned_options(options["norm"], options["debias"], options["add_bin_width"])
+    if options["multi_class"] == "canonical" and not predictions.is_binary:
+        check_simplex_options(options["strategy"], options["debias"], options["add_bin_width"])
+    error = average_over_reductions(_binned_error, predictions, needs=_DEBIASED, **options)
+    check_debiased(error)
+    return error
 
 
 @validate_params(
@@ -302,24 +311,20 @@ def expected_calibration_error(
     >>> expected_calibration_error(y_true, y_proba, multi_class="canonical")
     0.166...
     """
-    check_binned_options(norm, debias, add_bin_width)
     predictions = check_predictions(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
-    measure = partial(
-        _expected_calibration_error,
+    return _expected_calibration_error(
+        predictions,
         n_bins=n_bins,
         strategy=strategy,
         min_bin_size=min_bin_size,
         norm=norm,
         debias=debias,
         add_bin_width=add_bin_width,
+        multi_class=multi_class,
+        average=average,
     )
-    if multi_class == "canonical" and not predictions.is_binary:
-        check_simplex_options(strategy, debias, add_bin_width)
-    error = average_over_reductions(measure, predictions, multi_class, average, _DEBIASED)
-    check_debiased(error)
-    return error
 
 
 def check_binned_options(norm, debias, add_bin_width):

@@ -84,7 +84,9 @@ def calibration_in_the_large(
     >>> calibration_in_the_large([0, 1, 1, 0], [0.25, 0.5, 0.5, 0.25])
     0.125
     """
-    predictions = check_two_classes(y_true, y_proba, sample_weight, pos_label, labels)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+    )
     return in_the_large(predictions)
 
 
@@ -152,7 +154,9 @@ def observed_expected_ratio(
     >>> round(observed_expected_ratio([0, 1, 1, 0], [0.25, 0.5, 0.5, 0.25]), 3)
     1.333
     """
-    predictions = check_two_classes(y_true, y_proba, sample_weight, pos_label, labels)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+    )
     return ratio(predictions)
 
 
@@ -226,7 +230,9 @@ def calibration_intercept(
     >>> round(calibration_intercept([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5]), 3)  # log(3) − log(1)
     1.099
     """
-    predictions = check_two_classes(y_true, y_proba, sample_weight, pos_label, labels)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+    )
     return intercept(predictions)
 
 
@@ -300,21 +306,26 @@ def calibration_slope(
     >>> round(calibration_slope(y_true, y_proba), 3)
     0.438
     """
-    predictions = check_two_classes(y_true, y_proba, sample_weight, pos_label, labels)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+    )
     return slope(predictions)
 
 
 def in_the_large(predictions: Predictions) -> float:
+    check_two_classes(predictions)
     return float(predictions.signed_mass.sum())
 
 
 def ratio(predictions: Predictions) -> float:
+    check_two_classes(predictions)
     observed = predictions.weight @ predictions.label
     with np.errstate(divide="ignore", invalid="ignore"):  # the limits are as documented
         return float(observed / (predictions.weight @ predictions.proba))
 
 
 def intercept(predictions: Predictions) -> float:
+    check_two_classes(predictions)
     label = predictions.label
     if label.min() == label.max():
         return np.inf if label[0] else -np.inf
@@ -324,6 +335,7 @@ def intercept(predictions: Predictions) -> float:
 
 
 def slope(predictions: Predictions) -> float:
+    check_two_classes(predictions)
     return logistic_line(predictions)[1]
 
 
@@ -357,14 +369,10 @@ def logistic_line(predictions: Predictions) -> tuple[float, float]:
     return level - rise * centre, rise
 
 
-def check_two_classes(y_true, y_proba, sample_weight, pos_label, labels) -> Predictions:
+def check_two_classes(predictions: Predictions) -> None:
     """A direction is that of the probability of one class."""
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
-    )
     if not predictions.is_binary:
         raise ValueError(
             f"y_proba must be about two classes; found {len(predictions.classes)} columns. For one "
             "class c against the rest, pass y_true == c and the column of that class."
         )
-    return predictions

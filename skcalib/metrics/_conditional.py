@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -68,7 +69,7 @@ def _conditional_kernel(predictions, kernel, bandwidth):
     return kernel_function(predictions, kernel, bandwidth)
 
 
-def _conditional_kernel_calibration_error(
+def _conditional_error(
     predictions: Predictions, kernel, bandwidth, regularization, method, n_components, rng
 ) -> float:
     if callable(kernel) or method == "nystroem":  # a user's function, or a search for pivots
@@ -116,6 +117,14 @@ def _conditional_kernel_calibration_error(
     return _nystroem(function, points, vectors, weight, regularization, n_components)
 
 
+def _conditional_kernel_calibration_error(
+    predictions: Predictions, *, random_state: RandomState = None, **options: Any
+) -> float | np.ndarray:
+    check_fourier_kernel(options["kernel"], options["method"])
+    rng = check_random_state(random_state)
+    return average_over_reductions(_conditional_error, predictions, rng=rng, **options)
+
+
 def _nystroem(kernel, points, vectors, weight, regularization, most):
     """The value from pivots of the Gram matrix, as many as its accuracy needs.
 
@@ -144,13 +153,19 @@ def _nystroem(kernel, points, vectors, weight, regularization, most):
     return value
 
 
-def _joint_kernel_calibration_error(predictions: Predictions, kernel, bandwidth) -> float:
+def _joint_error(predictions: Predictions, kernel, bandwidth) -> float:
     if len(predictions.weight) < 2:
         return np.nan  # there are no pairs
     if kernel in ("linear", "linear-rbf"):
         kernel = _conditional_kernel(predictions, kernel, bandwidth)
     error = SquaredKernelError(predictions, kernel=kernel, bandwidth=bandwidth)
     return float(error(predictions.label[None])[0])
+
+
+def _joint_kernel_calibration_error(predictions: Predictions, **options: Any) -> float | np.ndarray:
+    check_two_samples(predictions)
+    needs = Needs("at least 2 samples", "use the conditional error")
+    return average_over_reductions(_joint_error, predictions, needs=needs, **options)
 
 
 @validate_params(
@@ -304,7 +319,6 @@ def conditional_kernel_calibration_error(
     2 0.022
     4 0.051
     """
-    check_fourier_kernel(kernel, method)
     predictions = check_predictions(
         y_true,
         y_proba,
@@ -313,16 +327,17 @@ def conditional_kernel_calibration_error(
         labels=labels,
         in_place=True,
     )
-    measure = partial(
-        _conditional_kernel_calibration_error,
+    return _conditional_kernel_calibration_error(
+        predictions,
         kernel=kernel,
         bandwidth=bandwidth,
         regularization=regularization,
         method=method,
         n_components=n_components,
-        rng=check_random_state(random_state),
+        random_state=random_state,
+        multi_class=multi_class,
+        average=average,
     )
-    return average_over_reductions(measure, predictions, multi_class, average)
 
 
 @validate_params(_CONSTRAINTS, prefer_skip_nested_validation=True)
@@ -429,10 +444,9 @@ def joint_kernel_calibration_error(
     predictions = check_predictions(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
-    check_two_samples(predictions)
-    measure = partial(_joint_kernel_calibration_error, kernel=kernel, bandwidth=bandwidth)
-    needs = Needs("at least 2 samples", "use the conditional error")
-    return average_over_reductions(measure, predictions, multi_class, average, needs)
+    return _joint_kernel_calibration_error(
+        predictions, kernel=kernel, bandwidth=bandwidth, multi_class=multi_class, average=average
+    )
 
 
 def check_fourier_kernel(kernel, method):

@@ -1,7 +1,5 @@
 """Measures of the cumulated residuals."""
 
-from functools import partial
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -130,5 +128,6 @@ def cumulative_calibration_error(
     predictions = check_predictions(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
-    measure = partial(_cumulative_calibration_error, kind=kind)
-    return average_over_reductions(measure, predictions, multi_class, average)
+    return average_over_reductions(
+        _cumulative_calibration_error, predictions, multi_class, average, kind=kind
+    )

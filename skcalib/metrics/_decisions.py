@@ -247,7 +247,6 @@ def decision_calibration_error(
     0.89...
     """
     name, groups = (given, None) if isinstance(given, str) else (None, given)
-    check_given_name(name)
     data, decision = check_decision_data(
         y_true,
         y_proba,
@@ -257,7 +256,14 @@ def decision_calibration_error(
         labels=labels,
         given=groups,
     )
-    gaps = DecisionGaps(data, loss=decision, given=name, actions=actions)
+    return _decision_calibration_error(data, decision, name, actions)
+
+
+def _decision_calibration_error(
+    data: Predictions | ForecastData, loss: Any, given: str | None = None, actions: str = "all"
+) -> float:
+    check_given_name(given)
+    gaps = DecisionGaps(data, loss=loss, given=given, actions=actions)
     return float(np.sqrt(np.sum(gaps.gaps() ** 2)))
 
 

@@ -100,9 +100,14 @@ def _warn_of_wide_bracket(lower: float, upper: float, tol: float) -> None:
         )
 
 
-def _calibration_distance_bounds(predictions: Predictions, tol: float) -> np.ndarray:
+def _bounds(predictions: Predictions, tol: float) -> np.ndarray:
     lower = _lower_distance_to_calibration(predictions, tol)
-    return np.array([lower, _interval_calibration_error(predictions, precision=None)])
+    return np.array([lower, _interval_calibration_error(predictions)])
+
+
+def _calibration_distance_bounds(predictions: Predictions, tol: float = 1e-4, **reduction) -> tuple:
+    bounds = average_over_reductions(_bounds, predictions, tol=tol, **reduction)
+    return tuple(bounds.T if bounds.ndim == 2 else bounds.tolist())
 
 
 @validate_params(
@@ -351,6 +356,6 @@ def calibration_distance_bounds(
     predictions = check_predictions(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
-    measure = partial(_calibration_distance_bounds, tol=tol)
-    bounds = average_over_reductions(measure, predictions, multi_class, average, n_jobs=n_jobs)
-    return tuple(bounds.T if bounds.ndim == 2 else bounds.tolist())
+    return _calibration_distance_bounds(
+        predictions, tol=tol, multi_class=multi_class, average=average, n_jobs=n_jobs
+    )

@@ -147,6 +147,10 @@ def continuous_ranked_probability_loss(
     0.2337
     """
     data = _checked(y_true, y_forecast, sample_weight, average)
+    return _continuous_ranked_probability_loss(data, estimator, thresholds, average)
+
+
+def _continuous_ranked_probability_loss(data, estimator, thresholds, average):
     if thresholds is None:
         loss = data.forecast.crps(data.value, estimator=estimator)
     else:
@@ -295,6 +299,10 @@ def interval_loss(
     array([ 2., 12.])
     """
     data = _checked(y_true, y_forecast, sample_weight, average)
+    return _interval_loss(data, level, average)
+
+
+def _interval_loss(data, level, average):
     low, high = data.forecast.interval(level)
     miss = np.maximum(low - data.value, 0.0) + np.maximum(data.value - high, 0.0)
     return _averaged(data, (high - low) + 2 / (1 - level) * miss, average)
@@ -357,6 +365,10 @@ def log_density_loss(
     400.919
     """
     data = _checked(y_true, y_forecast, sample_weight, average)
+    return _log_density_loss(data, average)
+
+
+def _log_density_loss(data, average):
     loss = check_density(-data.forecast.logpdf(data.value))
     return _averaged(data, loss, average)
 

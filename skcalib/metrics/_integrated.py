@@ -1,7 +1,6 @@
 """The distance between predictions and a smooth calibration curve."""
 
 from collections.abc import Sequence
-from functools import partial
 from numbers import Real
 
 import numpy as np
@@ -165,5 +164,6 @@ def integrated_calibration_index(
     predictions = check_predictions(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
-    measure = partial(_integrated_calibration_index, quantile=quantile)
-    return average_over_reductions(measure, predictions, multi_class, average)
+    return average_over_reductions(
+        _integrated_calibration_index, predictions, multi_class, average, quantile=quantile
+    )

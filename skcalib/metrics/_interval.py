@@ -1,9 +1,9 @@
 """Interval calibration error: the binned error and the bin width, traded off."""
 
 import math
-from functools import partial
+from collections.abc import Callable
 from numbers import Real
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,14 +34,12 @@ _USUAL = 6
 _NARROWEST = 24
 
 
-def _interval_calibration_error(predictions: Predictions, precision: float | None) -> float:
+def _exact(predictions: Predictions, precision: float | None) -> float:
     points, weight, _ = predictions.pooled()
     return sum(partition_errors(points, weight, optimal_partition(points, weight, precision)))
 
 
-def _surrogate_interval_calibration_error(
-    predictions: Predictions, precision: float | None
-) -> float:
+def _surrogate(predictions: Predictions, precision: float | None) -> float:
     points, mass = predictions.pooled_mass()
     best = _limit_of_narrow_intervals(mass, precision)
     narrowest = largest_exponent(precision)
@@ -58,9 +56,7 @@ def _surrogate_interval_calibration_error(
     return best
 
 
-def _drawn_surrogate_interval_calibration_error(
-    predictions: Predictions, precision: float | None, n_draws: int, rng
-) -> float:
+def _drawn_surrogate(predictions: Predictions, precision: float | None, n_draws: int, rng) -> float:
     """The estimator of Theorem 6.12: the surrogate with means over the shifts that were drawn."""
     points, mass = predictions.pooled_mass()
     best = _limit_of_narrow_intervals(mass, precision)
@@ -80,13 +76,33 @@ def largest_exponent(precision: float | None) -> int:
     return min(math.ceil(1 - math.log2(max(precision or 0, _ROUNDING))), _NARROWEST)
 
 
-def _random_grid_calibration_error(
-    predictions: Predictions, width: float | None, n_draws: int | None, rng
-) -> float:
+def _random_grid(predictions: Predictions, width: float | None, n_draws: int | None, rng) -> float:
     points, mass = predictions.pooled_mass()
     if n_draws is None:
         return shifted_partition_sum(points, mass, cast(float, width))
     return drawn_partition_sum(points, mass, cast(float, width), rng.uniform(size=n_draws))
+
+
+def _interval_calibration_error(
+    predictions: Predictions,
+    *,
+    method: str = "exact",
+    precision: float | None = None,
+    width: float | None = None,
+    n_draws: int | None = None,
+    random_state: RandomState = None,
+    **reduction: Any,
+) -> float | np.ndarray:
+    check_grid(method, precision, width, n_draws)
+    options: dict[str, Any] = {"precision": precision}
+    measure: Callable = _exact if method == "exact" else _surrogate
+    if method == "random-grid":
+        measure, options = _random_grid, {"width": width, "n_draws": n_draws}
+    elif n_draws is not None:
+        measure, options = _drawn_surrogate, options | {"n_draws": n_draws}
+    if method != "exact" and measure is not _surrogate:
+        options["rng"] = check_random_state(random_state)
+    return average_over_reductions(measure, predictions, **options, **reduction)
 
 
 @validate_params(
@@ -238,29 +254,19 @@ def interval_calibration_error(
     >>> interval_calibration_error([0, 1], [0.1, 0.9], method="random-grid", width=0.5)
     0.09...
     """
-    check_grid(method, precision, width, n_draws)
     predictions = check_predictions(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
-    rng = check_random_state(random_state)
-    if method == "random-grid":
-        measure = partial(_random_grid_calibration_error, width=width, n_draws=n_draws, rng=rng)
-    elif n_draws is not None:
-        measure = partial(
-            _drawn_surrogate_interval_calibration_error,
-            precision=precision,
-            n_draws=n_draws,
-            rng=rng,
-        )
-    else:
-        measure = partial(_WITHOUT_DRAWS[method], precision=precision)
-    return average_over_reductions(measure, predictions, multi_class, average)
-
-
-_WITHOUT_DRAWS = {
-    "exact": _interval_calibration_error,
-    "surrogate": _surrogate_interval_calibration_error,
-}
+    return _interval_calibration_error(
+        predictions,
+        method=method,
+        precision=precision,
+        width=width,
+        n_draws=n_draws,
+        random_state=random_state,
+        multi_class=multi_class,
+        average=average,
+    )
 
 
 def check_grid(method, precision, width, n_draws):

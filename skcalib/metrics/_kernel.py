@@ -1,7 +1,6 @@
 """Kernel calibration errors."""
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,7 +27,7 @@ from .._statistics.squared_error import (
 from ._reductions import Needs, average_over_reductions
 
 
-def _squared_kernel_calibration_error(
+def _squared_error(
     predictions, *, method="exact", n_components=N_COMPONENTS, random_state=None, **options
 ):
     estimator = options["estimator"]
@@ -52,10 +51,17 @@ def _least_samples(estimator, block_size):
     return block_size if estimator == "block" and block_size is not None else 2
 
 
+def _squared_kernel_calibration_error(predictions, **options):
+    estimator, block_size = options["estimator"], options["block_size"]
+    check_enough_for_estimator(predictions, estimator, block_size)
+    check_fourier(options["method"], options["kernel"], estimator)
+    least = _least_samples(estimator, block_size)
+    needs = Needs(f"at least {least} samples", "use estimator='biased'")
+    return average_over_reductions(_squared_error, predictions, needs=needs, **options)
+
+
 def _kernel_calibration_error(predictions, **options):
-    square = _squared_kernel_calibration_error(
-        predictions, estimator="biased", block_size=None, **options
-    )
+    square = _squared_error(predictions, estimator="biased", block_size=None, **options)
     return float(np.sqrt(max(square, 0.0)))
 
 
@@ -259,22 +265,19 @@ def squared_kernel_calibration_error(
         labels=labels,
         in_place=True,
     )
-    check_enough_for_estimator(predictions, estimator, block_size)
-    check_fourier(method, kernel, estimator)
-    measure = partial(
-        _squared_kernel_calibration_error,
+    return _squared_kernel_calibration_error(
+        predictions,
+        kernel=kernel,
+        bandwidth=bandwidth,
+        estimator=estimator,
+        block_size=block_size,
+        class_kernel=class_kernel,
         method=method,
         n_components=n_components,
         random_state=random_state,
-        kernel=kernel,
-        bandwidth=bandwidth,
-        class_kernel=class_kernel,
-        estimator=estimator,
-        block_size=block_size,
+        multi_class=multi_class,
+        average=average,
     )
-    least = _least_samples(estimator, block_size)
-    needs = Needs(f"at least {least} samples", "use estimator='biased'")
-    return average_over_reductions(measure, predictions, multi_class, average, needs)
 
 
 @validate_params(
@@ -385,7 +388,7 @@ def kernel_calibration_error(
         labels=labels,
         in_place=True,
     )
-    measure = partial(
-        _kernel_calibration_error, kernel=kernel, bandwidth=bandwidth, class_kernel=class_kernel
+    options = {"kernel": kernel, "bandwidth": bandwidth, "class_kernel": class_kernel}
+    return average_over_reductions(
+        _kernel_calibration_error, predictions, multi_class, average, **options
     )
-    return average_over_reductions(measure, predictions, multi_class, average)

@@ -1,7 +1,7 @@
 """The calibration error of the Laplace kernel on the line."""
 
-from functools import partial
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -73,9 +73,7 @@ _ESTIMATORS = {
 }
 
 
-def _laplace_kernel_calibration_error(
-    predictions: Predictions, bandwidth, method, n_draws, squared, rng
-) -> float:
+def _of_two_classes(predictions: Predictions, bandwidth, method, n_draws, squared, rng) -> float:
     if method == "exact":
         square = _exact_square(predictions, bandwidth)
     else:
@@ -84,6 +82,14 @@ def _laplace_kernel_calibration_error(
             n_draws = 10 * len(predictions.proba) if method == "subsample" else 100
         square = _ESTIMATORS[method](predictions, bandwidth, n_draws, rng)
     return square if squared else float(np.sqrt(max(square, 0.0)))
+
+
+def _laplace_kernel_calibration_error(
+    predictions: Predictions, *, random_state: RandomState = None, **options: Any
+) -> float | np.ndarray:
+    check_draws(options["method"], options["n_draws"])
+    rng = check_random_state(random_state)
+    return average_over_reductions(_of_two_classes, predictions, rng=rng, **options)
 
 
 @validate_params(
@@ -219,19 +225,19 @@ def laplace_kernel_calibration_error(
     >>> laplace_kernel_calibration_error([0, 1], [0.4, 0.6], method="fourier", random_state=0)
     0.1...
     """
-    check_draws(method, n_draws)
     predictions = check_predictions(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
-    measure = partial(
-        _laplace_kernel_calibration_error,
+    return _laplace_kernel_calibration_error(
+        predictions,
         bandwidth=bandwidth,
         method=method,
         n_draws=n_draws,
         squared=squared,
-        rng=check_random_state(random_state),
+        random_state=random_state,
+        multi_class=multi_class,
+        average=average,
     )
-    return average_over_reductions(measure, predictions, multi_class, average)
 
 
 def check_draws(method, n_draws):

@@ -408,7 +408,11 @@ def local_calibration_error(
     """
     data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight, given=given)
     points = _all_rows(query, given, sample_weight) if average is None else query
-    places = _places(data, points, kernel, bandwidth)
+    return _local_calibration_error(data, points, kernel, bandwidth, debias, average)
+
+
+def _local_calibration_error(data, query, kernel, bandwidth, debias, average):
+    places = _places(data, query, kernel, bandwidth)
     root, debiased, *_ = _local_calibration(data, places, [])
     square = debiased if debias else root**2
     if average is None:

@@ -292,40 +292,54 @@ def distribution_matching_error(
     >>> distribution_matching_error(y, forecast, standardize=True, random_state=0)
     5...
     """
-    options: dict[str, Any] = {
-        "calibration": calibration,
-        "loss": loss,
-        "kernel": kernel,
-        "bandwidth": bandwidth,
-        "given_kernel": given_kernel,
-        "given_bandwidth": given_bandwidth,
-        "estimator": estimator,
-        "method": method,
-        "n_components": n_components,
-    }
-    check_standardize(standardize, estimator)
-    seeds = check_random_state(random_state)
     data: ForecastData | Predictions
-    error: Any
     if holds_forecasts(y_true, y_proba):
         check_no_labels(labels, pos_label)
-        check_form_of_forecasts(calibration)
         data = check_forecasts(
             y_true, y_proba, sample_weight=sample_weight, given=given, names=("y_true", "y_proba")
         )
-        error = _forecast_error(data, options, seeds)
     else:
         data = check_predictions(
             y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
         )
-        check_class_options(options)
         if (
             pos_label is not None
             and loss is not None
             and has_classes_reversed(data.classes, labels)
         ):
-            options["loss"] = [one.with_classes_reversed() for one in as_losses(loss)]
+            loss = [one.with_classes_reversed() for one in as_losses(loss)]
         data = with_given(data, y_true, given, sample_weight)
+    return _distribution_matching_error(
+        data,
+        calibration=calibration,
+        loss=loss,
+        kernel=kernel,
+        bandwidth=bandwidth,
+        given_kernel=given_kernel,
+        given_bandwidth=given_bandwidth,
+        estimator=estimator,
+        standardize=standardize,
+        method=method,
+        n_components=n_components,
+        random_state=random_state,
+    )
+
+
+def _distribution_matching_error(
+    data: ForecastData | Predictions,
+    *,
+    standardize: bool = False,
+    random_state: RandomState = None,
+    **options: Any,
+) -> float:
+    check_standardize(standardize, options["estimator"])
+    seeds = check_random_state(random_state)
+    error: Any
+    if data.kind == "forecasts":
+        check_form_of_forecasts(options["calibration"])
+        error = _forecast_error(data, options, seeds)
+    else:
+        check_class_options(options)
         error = _class_error(data, options)
     value = float(error(data.outcome[None])[0])
     return _standardized(value, error, seeds) if standardize else value

@@ -27,20 +27,24 @@ def _quantile_calibration_error(
     data: ForecastData,
     norm: str,
     kind: str,
-    levels: np.ndarray | None,
+    levels: ArrayLike | None,
     debias: bool,
     squared: bool,
 ) -> float:
+    check_gap_options(norm, debias, squared)
+    if debias:
+        check_debiasable(data)
+    known = known_levels(data.forecast, kind, levels)
     bounds = data.forecast.pit_bounds(data.value)
     law, weight = pit_laws(*bounds, folded=kind == "interval"), data.weight
-    if levels is None:
+    if known is None:
         curve = pit_curve(law, weight)
         if norm != "l2":
             return gap_integral(curve) if norm == "l1" else largest_gap(curve)
         square = float(gap_square_integral(curve))
         own = weight**2 @ own_squares(law) if debias else 0.0
     else:
-        gap, noise = _gaps_at(law, weight, levels)
+        gap, noise = _gaps_at(law, weight, known)
         if norm != "l2":
             return float(np.abs(gap).mean() if norm == "l1" else np.abs(gap).max())
         square, own = float(np.mean(gap**2)), float(noise.mean())
@@ -193,12 +197,8 @@ def quantile_calibration_error(
     >>> quantile_calibration_error([0.0, 2.0], ([0.0, 2.0], [1.0, 3.0]), norm="max")
     0.5
     """
-    check_gap_options(norm, debias, squared)
     data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight)
-    if debias:
-        check_debiasable(data)
-    known = known_levels(data.forecast, kind, levels)
-    return _quantile_calibration_error(data, norm, kind, known, debias, squared)
+    return _quantile_calibration_error(data, norm, kind, levels, debias, squared)
 
 
 def check_gap_options(norm, debias, squared):

@@ -1,5 +1,6 @@
 """How a binary measure is applied to more than two classes."""
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -45,14 +46,24 @@ class Needs(NamedTuple):
 _ENOUGH = Needs("enough samples", "collect more samples")
 
 
-def average_over_reductions(measure, predictions, multi_class, average, needs=_ENOUGH, n_jobs=1):
+def average_over_reductions(
+    measure,
+    predictions,
+    multi_class="confidence",
+    average="auto",
+    needs=_ENOUGH,
+    n_jobs=1,
+    **options,
+):
     """Value of a binary measure; more than two classes are reduced to two as `multi_class` says.
 
-    With "canonical" nothing is reduced: the measure sees all classes at once. A measure may return
-    several values (C,), which are averaged one by one. If it returns NaN for a class, whose samples
-    do not suffice, the average leaves out that class. More than one job is for measures that draw
-    no random numbers.
+    The measure gets `options`. With "canonical" nothing is reduced: the measure sees all classes at
+    once. A measure may return several values (C,), which are averaged one by one. If it returns NaN
+    for a class, whose samples do not suffice, the average leaves out that class. More than one job
+    is for measures that draw no random numbers.
     """
+    if options:
+        measure = partial(measure, **options)
     if predictions.is_binary or multi_class == "canonical":
         return measure(predictions)
     predictions = predictions.on_host()  # the predicted classes are searched, others sorted

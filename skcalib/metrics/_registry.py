@@ -1,43 +1,80 @@
 """The metrics: one entry each, from which all other lists derive."""
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import Any
 
+import numpy as np
+
+from .._inputs.predictions import Predictions
+from .._inputs.scikit_learn import constraints_of, validate_parameter_constraints
 from .._statistics.decisions import DecisionGaps
 from .._statistics.fourier_error import AnyKernelError
 from .._statistics.matching import MatchingError
-from ._binned import expected_calibration_error
+from ..forecasts._data import ForecastData
+from ._binned import _expected_calibration_error, expected_calibration_error
+from ._clinical import (
+    calibration_in_the_large,
+    calibration_intercept,
+    calibration_slope,
+    in_the_large,
+    intercept,
+    observed_expected_ratio,
+    ratio,
+    slope,
+)
 from ._conditional import (
+    _conditional_kernel_calibration_error,
+    _joint_kernel_calibration_error,
     conditional_kernel_calibration_error,
     joint_kernel_calibration_error,
 )
-from ._cumulative import cumulative_calibration_error
-from ._decisions import decision_calibration_error
-from ._distance import lower_distance_to_calibration
+from ._cumulative import _cumulative_calibration_error, cumulative_calibration_error
+from ._decisions import _decision_calibration_error, decision_calibration_error
+from ._distance import _lower_distance_to_calibration, lower_distance_to_calibration
 from ._forecast_scores import (
+    _continuous_ranked_probability_loss,
+    _interval_loss,
+    _log_density_loss,
     continuous_ranked_probability_loss,
     interval_loss,
     log_density_loss,
 )
-from ._integrated import integrated_calibration_index
-from ._interval import interval_calibration_error
-from ._kernel import kernel_calibration_error, squared_kernel_calibration_error
-from ._laplace import laplace_kernel_calibration_error
-from ._level_set import level_set_calibration_error
-from ._local import local_calibration_error
-from ._matching import distribution_matching_error
-from ._quantile import quantile_calibration_error
-from ._smooth import smooth_calibration_error
-from ._smooth_expected import smooth_expected_calibration_error
+from ._integrated import _integrated_calibration_index, integrated_calibration_index
+from ._interval import _interval_calibration_error, interval_calibration_error
+from ._kernel import (
+    _kernel_calibration_error,
+    _squared_kernel_calibration_error,
+    kernel_calibration_error,
+    squared_kernel_calibration_error,
+)
+from ._laplace import _laplace_kernel_calibration_error, laplace_kernel_calibration_error
+from ._level_set import _level_set_calibration_error, level_set_calibration_error
+from ._local import _local_calibration_error, local_calibration_error
+from ._matching import _distribution_matching_error, distribution_matching_error
+from ._quantile import _quantile_calibration_error, quantile_calibration_error
+from ._reductions import average_over_reductions
+from ._smooth import _smooth_calibration_error, smooth_calibration_error
+from ._smooth_expected import (
+    _smooth_expected_calibration_error,
+    smooth_expected_calibration_error,
+)
+from ._weighted import _weighted_calibration_error, weighted_calibration_error
+
+Data = Predictions | ForecastData
+
+# The arguments of metrics that are data, not options.
+_DATA = {"y_true", "y_proba", "y_forecast", "sample_weight", "labels", "pos_label", "given"}
 
 
 @dataclass(frozen=True)
 class Metric:
     """A metric, and what scorers, tests, intervals and the report need to know of it."""
 
-    function: Callable
+    function: Callable  # for users
+    compute: Callable[..., Any]  # the private function beside it: of checked data and options
     cost: str  # growth with the number of samples n
     takes: frozenset[str] = frozenset({"classes"})  # kinds of predictions
     is_mean: bool = False  # whether it is a mean over the samples
@@ -50,6 +87,7 @@ class Metric:
     of_counts: bool = False
     # how much it changes at most if predictions are moved by 1 on average, if that is known
     change_per_move: float | None = None
+    fixed: dict[str, Any] = field(default_factory=dict)  # options of a partial function
 
     @property
     def name(self) -> str:
@@ -59,33 +97,178 @@ class Metric:
     def title(self) -> str:
         return self.name.replace("_", " ")
 
+    @cached_property
+    def parameters(self) -> Mapping[str, inspect.Parameter]:
+        """The arguments of the function for users."""
+        return _parameters(self.function)
 
-# `weighted_calibration_error` is not among them: its default takes minutes for more than two
-# classes and some hundred samples. `make_scorer` takes it, and so does every test and interval.
+    @cached_property
+    def options(self) -> dict[str, Any]:
+        """The options and their defaults, which are those of the function for users."""
+        defaults: dict[str, Any] = {
+            name: parameter.default
+            for name, parameter in self.parameters.items()
+            if name not in _DATA
+        }
+        defaults.pop("return_certificate", None)
+        return defaults | self.fixed
+
+    def measure(self, data: Data, **options: Any) -> Any:
+        """The metric of checked data; options that are left out have their defaults."""
+        return self.compute(data, **(self.options | options))
+
+    def judged(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """All options of `measure`: a user's `metric_params`, and the defaults of the others.
+
+        They must satisfy the constraints of the function for users.
+        """
+        for name, value in params.items():
+            if is_data(name, value):
+                refuse_data(name)
+            if name not in self.parameters:
+                refuse_unknown(name, self.name, self.parameters)
+        options = {**self.options, **params}
+        constraints = constraints_of(self.function)
+        validate_parameter_constraints(
+            {name: constraints[name] for name in options}, options, caller_name=self.name
+        )
+        return options
+
+
+@dataclass(frozen=True)
+class ForeignMetric(Metric):
+    """A function of labels and probabilities, or of outcomes and forecasts, that is called.
+
+    It gets the data as the user passed them: labels of the same type, probabilities in one column
+    or in several, and weights if there were any. `labels` and `given` are filled in if it has such
+    arguments, as a part of the data may lack a class.
+    """
+
+    takes: frozenset[str] = frozenset({"classes", "forecasts"})
+    may_be_negative: bool = True
+    as_matrix: bool = True  # whether two classes have two columns
+    weighted: bool = False  # whether weights are passed
+
+    @property
+    def name(self) -> str:
+        return getattr(_unwrapped(self.function), "__name__", "the metric")
+
+    def measure(self, data: Data, **options: Any) -> Any:
+        return self.function(*self._arguments(data), **(self._known(data) | options))
+
+    def judged(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        takes_any = any(one.kind is one.VAR_KEYWORD for one in self.parameters.values())
+        for name in params:
+            if name in _DATA - {"pos_label"}:
+                refuse_data(name)
+            if name not in self.parameters and not takes_any:
+                refuse_unknown(name, self.name, self.parameters)
+        return dict(params)
+
+    def _arguments(self, data: Data) -> tuple[Any, Any]:
+        if isinstance(data, ForecastData):
+            return data.value, data.forecast
+        proba = data.simplex if self.as_matrix else data.doubles
+        order = self._order(data)
+        if order is not None:
+            proba = proba[:, order] if proba.ndim == 2 else (proba if order[-1] == 1 else 1 - proba)
+        proba = proba.view()
+        proba.flags.writeable = False  # it may be the caller's
+        return data.classes[data.label], proba
+
+    def _known(self, data: Data) -> dict[str, Any]:
+        """Further arguments, of those that the function has."""
+        known: dict[str, Any] = {} if data.given is None else {"given": data.given}
+        if isinstance(data, Predictions):
+            order = self._order(data)
+            known["labels"] = data.classes if order is None else data.classes[order]
+            if order is not None and data.is_binary and not self.as_matrix:
+                known["pos_label"] = data.classes[order[-1]]
+        known = {name: value for name, value in known.items() if name in self.parameters}
+        return known | ({"sample_weight": data.weight} if self.weighted else {})
+
+    def _order(self, data: Predictions) -> np.ndarray | None:
+        """The classes as the functions of scikit-learn take them: sorted, the last one positive."""
+        is_theirs = getattr(_unwrapped(self.function), "__module__", "").startswith("sklearn.")
+        return np.argsort(data.classes) if is_theirs else None
+
+
+def reduced(measure: Callable) -> Callable:
+    """A measure of two classes for any number of them."""
+    return partial(average_over_reductions, measure)
+
+
 METRICS = {
     metric.name: metric
     for metric in (
         Metric(
             smooth_calibration_error,
+            reduced(_smooth_calibration_error),
             "n log n",
             in_report=True,
             of_counts=True,
             change_per_move=2.0,
         ),
-        Metric(expected_calibration_error, "n log n", in_report=True, of_counts=True),
-        Metric(lower_distance_to_calibration, "n log n", of_counts=True, change_per_move=1.0),
-        Metric(interval_calibration_error, "n log n", rate=1 / 3, of_counts=True),
-        Metric(laplace_kernel_calibration_error, "n log n", of_counts=True),
-        Metric(smooth_expected_calibration_error, "n", rate=1 / 3, of_counts=True),
-        Metric(cumulative_calibration_error, "n log n", of_counts=True),
-        Metric(level_set_calibration_error, "n log n", of_counts=True),
-        Metric(integrated_calibration_index, "n log n"),
-        Metric(kernel_calibration_error, "n²", of_counts=True),
-        Metric(squared_kernel_calibration_error, "n²", statistic=AnyKernelError, of_counts=True),
-        Metric(joint_kernel_calibration_error, "n²"),
-        Metric(conditional_kernel_calibration_error, "n³"),
+        Metric(
+            expected_calibration_error,
+            _expected_calibration_error,
+            "n log n",
+            in_report=True,
+            of_counts=True,
+        ),
+        Metric(
+            lower_distance_to_calibration,
+            reduced(_lower_distance_to_calibration),
+            "n log n",
+            of_counts=True,
+            change_per_move=1.0,
+        ),
+        Metric(
+            interval_calibration_error,
+            _interval_calibration_error,
+            "n log n",
+            rate=1 / 3,
+            of_counts=True,
+        ),
+        Metric(
+            laplace_kernel_calibration_error,
+            _laplace_kernel_calibration_error,
+            "n log n",
+            of_counts=True,
+        ),
+        Metric(
+            smooth_expected_calibration_error,
+            reduced(_smooth_expected_calibration_error),
+            "n",
+            rate=1 / 3,
+            of_counts=True,
+        ),
+        Metric(
+            cumulative_calibration_error,
+            reduced(_cumulative_calibration_error),
+            "n log n",
+            of_counts=True,
+        ),
+        Metric(
+            level_set_calibration_error,
+            reduced(_level_set_calibration_error),
+            "n log n",
+            of_counts=True,
+        ),
+        Metric(integrated_calibration_index, reduced(_integrated_calibration_index), "n log n"),
+        Metric(kernel_calibration_error, reduced(_kernel_calibration_error), "n²", of_counts=True),
+        Metric(
+            squared_kernel_calibration_error,
+            _squared_kernel_calibration_error,
+            "n²",
+            statistic=AnyKernelError,
+            of_counts=True,
+        ),
+        Metric(joint_kernel_calibration_error, _joint_kernel_calibration_error, "n²"),
+        Metric(conditional_kernel_calibration_error, _conditional_kernel_calibration_error, "n³"),
         Metric(
             decision_calibration_error,
+            _decision_calibration_error,
             "n",
             frozenset({"classes", "forecasts"}),
             statistic=DecisionGaps,
@@ -101,16 +284,86 @@ _BOTH = frozenset({"classes", "forecasts"})
 FORECAST_METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric(quantile_calibration_error, "n log n", _FORECASTS, in_report=True),
-        Metric(local_calibration_error, "n²", _FORECASTS),
-        Metric(distribution_matching_error, "n²", _BOTH, statistic=MatchingError),
-        Metric(continuous_ranked_probability_loss, "n", _FORECASTS, is_mean=True, in_report=True),
-        Metric(interval_loss, "n", _FORECASTS, is_mean=True),
-        Metric(log_density_loss, "n", _FORECASTS, is_mean=True, may_be_negative=True),
+        Metric(
+            quantile_calibration_error,
+            _quantile_calibration_error,
+            "n log n",
+            _FORECASTS,
+            in_report=True,
+        ),
+        Metric(local_calibration_error, _local_calibration_error, "n²", _FORECASTS),
+        Metric(
+            distribution_matching_error,
+            _distribution_matching_error,
+            "n²",
+            _BOTH,
+            statistic=MatchingError,
+        ),
+        Metric(
+            continuous_ranked_probability_loss,
+            _continuous_ranked_probability_loss,
+            "n",
+            _FORECASTS,
+            is_mean=True,
+            in_report=True,
+        ),
+        Metric(interval_loss, _interval_loss, "n", _FORECASTS, is_mean=True),
+        Metric(
+            log_density_loss,
+            _log_density_loss,
+            "n",
+            _FORECASTS,
+            is_mean=True,
+            may_be_negative=True,
+        ),
     )
 }
 
 ALL_METRICS = METRICS | FORECAST_METRICS
+
+# They have no name that tests and intervals take, but may be passed as functions. The weighted
+# error takes minutes for more than two classes and some hundred samples; others have a sign.
+_UNNAMED = (
+    Metric(
+        weighted_calibration_error,
+        reduced(_weighted_calibration_error),
+        "n³",
+        may_be_negative=True,
+    ),
+    Metric(calibration_in_the_large, in_the_large, "n", may_be_negative=True),
+    Metric(observed_expected_ratio, ratio, "n", may_be_negative=True),
+    Metric(calibration_intercept, intercept, "n", may_be_negative=True),
+    Metric(calibration_slope, slope, "n", may_be_negative=True),
+)
+
+_ENTRIES = {entry.function: entry for entry in (*ALL_METRICS.values(), *_UNNAMED)}
+
+
+def metric_of(
+    metric: str | Callable,
+    params: Mapping[str, Any] | None = None,
+    *,
+    as_matrix: bool = True,
+    weighted: bool = False,
+) -> tuple[Metric, dict[str, Any]]:
+    """The entry of a metric, given by name or as a function, and its options, which are judged.
+
+    A foreign function is called, with two columns of probabilities for two classes and with weights
+    if that is said. So is one of ours if arguments that are data are fixed by
+    :func:`functools.partial`, or if a positive class is named.
+    """
+    params = params or {}
+    entry = entry_of(metric)
+    if entry is None or "pos_label" in params or any(is_data(*one) for one in entry.fixed.items()):
+        shared: dict[str, Any] = {}
+        if entry is not None:
+            shared = {"rate": entry.rate, "is_mean": entry.is_mean, "takes": entry.takes}
+        function: Any = entry.function if isinstance(metric, str) and entry else metric
+        foreign: Any = ForeignMetric(
+            function, function, "", as_matrix=as_matrix, weighted=weighted, **shared
+        )
+        return foreign, foreign.judged(params)
+    return entry, entry.judged(params)
 
 
 def entry_of(metric) -> Metric | None:
@@ -118,21 +371,30 @@ def entry_of(metric) -> Metric | None:
 
     None for a function that is not ours.
     """
-    while isinstance(metric, partial):
-        metric = metric.func
     if isinstance(metric, str):
         return ALL_METRICS[metric]
-    return next((entry for entry in ALL_METRICS.values() if entry.function is metric), None)
+    fixed: dict[str, Any] = {}
+    while isinstance(metric, partial):
+        fixed = metric.keywords | fixed
+        metric = metric.func
+    entry = _ENTRIES.get(metric)
+    return replace(entry, fixed=fixed) if entry and fixed else entry
+
+
+def _unwrapped(metric):
+    while isinstance(metric, partial):
+        metric = metric.func
+    return metric
 
 
 def takes(metric, name) -> bool:
     """Whether a function has an argument of this name that is not fixed yet."""
-    return name in _open_parameters(metric)
+    return name in _parameters(metric)
 
 
 def requires(metric, name) -> bool:
     """The same, if the argument has no default."""
-    parameter = _open_parameters(metric).get(name)
+    parameter = _parameters(metric).get(name)
     return parameter is not None and parameter.default is parameter.empty
 
 
@@ -140,7 +402,7 @@ def with_known(metric, known):
     """The metric with those arguments fixed that it takes of what the data know, such as `labels`:
     a part of the data may lack a class.
     """
-    parameters = _open_parameters(metric)
+    parameters = _parameters(metric)
     taken = {name: value for name, value in known.items() if name in parameters}
     return partial(metric, **taken) if taken else metric
 
@@ -150,25 +412,39 @@ def with_params(metric, params, own=()):
 
     Those that it does not take are refused, and so are those that the caller fills in: its `own`.
     """
-    parameters = _open_parameters(metric)
+    parameters = _parameters(metric)
     takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
     name = getattr(metric, "__name__", "the metric")
     for param, value in params.items():
         if param in own and not (param == "given" and isinstance(value, str)):  # not data
-            raise ValueError(
-                f"metric_params must not hold {', '.join(own)}, which come from elsewhere; found "
-                f"{param!r}. Pass it to the function or to fit instead, if that takes it."
-            )
+            refuse_data(param)
         if param not in parameters and not takes_any:
-            raise TypeError(
-                f"metric_params must be arguments of the metric; found {param!r}, while {name} "
-                f"takes {', '.join(parameters)}. Leave it out (a CalibrationTest also hands on a "
-                "kernel, bandwidth or estimator that is not the default)."
-            )
+            refuse_unknown(param, name, parameters)
     return partial(metric, **params)
 
 
-def _open_parameters(metric):
+def is_data(name: str, value: Any) -> bool:
+    """Whether an argument is data. The name of what is conditioned on is an option."""
+    return name in _DATA and not (name == "given" and isinstance(value, str))
+
+
+def refuse_data(name):
+    """Data are arguments of the function or of fit."""
+    raise ValueError(
+        f"metric_params must not hold data, which come from elsewhere; found {name!r}. Pass it to "
+        "the function or to fit instead, if that takes it."
+    )
+
+
+def refuse_unknown(param, name, parameters):
+    raise TypeError(
+        f"metric_params must be arguments of the metric; found {param!r}, while {name} "
+        f"takes {', '.join(parameters)}. Leave it out (a CalibrationTest also hands on a "
+        "kernel, bandwidth or estimator that is not the default)."
+    )
+
+
+def _parameters(metric):
     """The parameters of a function, without those that a partial function has fixed."""
     fixed: set[str] = set()
     while isinstance(metric, partial):

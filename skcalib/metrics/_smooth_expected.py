@@ -1,6 +1,5 @@
 """The expected calibration error after smoothing the residuals with a kernel."""
 
-from functools import partial
 from numbers import Real
 
 import numpy as np
@@ -143,5 +142,11 @@ def smooth_expected_calibration_error(
     predictions = check_predictions(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
-    measure = partial(_smooth_expected_calibration_error, bandwidth=bandwidth)
-    return average_over_reductions(measure, predictions, multi_class, average, n_jobs=n_jobs)
+    return average_over_reductions(
+        _smooth_expected_calibration_error,
+        predictions,
+        multi_class,
+        average,
+        n_jobs=n_jobs,
+        bandwidth=bandwidth,
+    )

@@ -1,7 +1,6 @@
 """The general form of the calibration errors: a supremum over a class of weight functions."""
 
 import warnings
-from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,6 +30,7 @@ def _pooled_residuals(predictions):
 def _weighted_calibration_error(predictions, function_class):
     import cvxpy
 
+    check_function_class(function_class)
     function_class = _resolved(function_class, predictions.doubles, predictions.weight)
     is_binary = predictions.is_binary
     points, mass = predictions.pooled_mass() if is_binary else _pooled_residuals(predictions)
@@ -204,12 +204,16 @@ def weighted_calibration_error(
     >>> round(weighted_calibration_error(y_true, y_proba, function_class=monotone), 9)
     0.1
     """
-    check_function_class(function_class)
     predictions = check_predictions(
         y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
     )
-    measure = partial(_weighted_calibration_error, function_class=function_class)
-    return average_over_reductions(measure, predictions, multi_class, average)
+    return average_over_reductions(
+        _weighted_calibration_error,
+        predictions,
+        multi_class,
+        average,
+        function_class=function_class,
+    )
 
 
 def check_constraints(constraints, function_class):

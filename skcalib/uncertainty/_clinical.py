@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS, IntegerInterval
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval, validate_params
@@ -216,7 +217,10 @@ def clinical_calibration(
     E50                          0.103     0.059     0.141           0
     E90                          0.160     0.076     0.204           0
     """
-    predictions = check_two_classes(y_true, y_proba, sample_weight, pos_label, labels)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
+    )
+    check_two_classes(predictions)
     predictions = with_groups(predictions, y_true, groups, sample_weight)
     smooth, distances = _SmoothMeasures(predictions), _Distances(predictions)
     check_enough_to_resample(distances)
