@@ -1,4 +1,4 @@
-"""Means of smooth steps under normal distributions."""
+"""Features of decisions, and the means of smooth steps under normal distributions."""
 
 import math
 from typing import Any
@@ -21,6 +21,18 @@ _REACH = 18.0
 _LEGENDRE, _LEGENDRE_WEIGHT = np.polynomial.legendre.leggauss(48)
 _DISTANCE = (_LEGENDRE + 1) / 2 * _REACH
 _MISSED = _LEGENDRE_WEIGHT / 2 * _REACH * 2 / (np.exp(2 * _DISTANCE) + 1)
+
+
+def feature_values(kernel: str, outcome: Array, thresholds: Array, scale: Any) -> Array:
+    """φ(y) of outcomes (m,), whose inner products are a kernel of decisions, (C, m)."""
+    xp = array_namespace(outcome)
+    if kernel == "moments":
+        return xp.stack([outcome, outcome**2])
+    if kernel == "tanh":
+        values = xp.tanh((outcome - thresholds[:, None]) / scale)
+    else:
+        values = xp.astype(outcome <= thresholds[:, None], outcome.dtype)
+    return values / thresholds.shape[0] ** 0.5
 
 
 def smoothed_tanh(

@@ -50,6 +50,26 @@ def smoothed_kernel(
     return _smoothed_laplacian(distance, deviation / bandwidth)
 
 
+def expected_kernel(
+    kernel: str,
+    bandwidth: float | None,
+    location: Array,
+    deviation: Array | None,
+    weight: Array,
+    points: Array,
+) -> Array:
+    """E ℓ(Y_i, t_j) at points (m,) of mixtures Σ_c weight · N(location, deviation²), (n, m).
+
+    The parts are (n, c). The deviation is (n, c, 1), or (n, c, m) where it depends on the point;
+    None if the parts are points.
+    """
+    xp = array_namespace(location)
+    values = smoothed_kernel(kernel, location[:, :, None] - points, deviation, bandwidth)
+    if location.shape[1] == 1:
+        return weight * values[:, 0, :]
+    return xp.sum(weight[:, :, None] * values, axis=1)
+
+
 def _smoothed_laplacian(distance: Array, spread: Array) -> Array:
     """½ e^{−m²/2s²} [erfcx((s − m/s)/√2) + erfcx((s + m/s)/√2)], m and s over the bandwidth."""
     xp = array_namespace(distance, spread)

@@ -50,7 +50,31 @@ _LARGEST_OF_MOMENTS = 1e35
 # The standard deviation of a forecast divided by the bandwidth of "tanh".
 _WIDEST = 1e150
 
+# Forms of calibration for classes.
+CLASS_FORMS = {
+    "canonical",
+    "decision",
+    "distribution",
+    "group",
+    "individual",
+    "marginal",
+    "top-label",
+}
+
 _SOME_PITS = np.linspace(0, 1, 11)
+
+
+def check_form(calibration, forms):
+    """Refuse a form of calibration that is for classes only, or for numbers only."""
+    if calibration in forms:
+        return
+    own, found, remedy = ("classes", "forecasts of a number", "class probabilities")
+    if forms is CLASS_FORMS:
+        own, found, remedy = found, "class probabilities", "a forecast (see skcalib.forecasts)"
+    raise ValueError(
+        f"calibration={calibration!r} is for {own}; found {found}. Choose among "
+        f"{', '.join(map(repr, sorted(forms)))}, or pass {remedy}."
+    )
 
 
 def check_options(

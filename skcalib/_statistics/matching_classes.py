@@ -12,17 +12,6 @@ from .matching_losses import as_losses, class_actions
 from .matching_target import Residuals
 from .squared_error import SquaredKernelError
 
-# Forms of calibration for classes.
-CLASS_FORMS = {
-    "canonical",
-    "decision",
-    "distribution",
-    "group",
-    "individual",
-    "marginal",
-    "top-label",
-}
-
 
 class ClassMatchingError(MatchingError):
     """Residuals of labels, or of losses, given nothing, groups, features or decisions."""

@@ -75,7 +75,8 @@ def _near_samples(data, forecast, options):
     if kernel == "wasserstein":
         kernel = "exponential"
     elif bandwidth == "median":
-        points = standardized(points, data.weight)
+        centre, factor = standardization(points, data.weight)
+        points = (points - centre) * factor
     if bandwidth == "median" and not callable(kernel):
         bandwidth = median_of(points, data.weight, kernel)
     if options["method"] == "exact":
@@ -199,18 +200,12 @@ def _waves_of_rows(points: np.ndarray, frequencies: np.ndarray, rows: slice) -> 
 # Points
 
 
-def standardized(
-    points: np.ndarray, weight: np.ndarray, others: np.ndarray | None = None
-) -> np.ndarray:
-    """Columns of mean 0 and standard deviation 1; 0 for those that are constant.
-
-    `others` are moved and scaled in the same way in place of the points.
-    """
+def standardization(points: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The means of the columns, and 1 over their standard deviations; 0 if they are constant."""
     centre = weight @ points
     spread = np.sqrt(weight @ (points - centre) ** 2)
     varies = spread > _ROUNDING * np.abs(points).max(axis=0)
-    centred = (points if others is None else others) - centre
-    return np.divide(centred, spread, out=np.zeros_like(centred), where=varies)
+    return centre, np.divide(1.0, spread, out=np.zeros_like(spread), where=varies)
 
 
 def median_of(points: np.ndarray, weight: np.ndarray, kernel: str) -> float:

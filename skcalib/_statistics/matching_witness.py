@@ -4,7 +4,7 @@ import numpy as np
 
 from .matching import MatchingError
 from .matching_features import OutcomeFeatures
-from .matching_given import standardized
+from .matching_given import standardization
 from .matching_pairs import OutcomePairs, UniformPairs
 from .matching_target import outcome_bandwidth
 
@@ -40,4 +40,5 @@ def scaled_places(error: MatchingError, places: np.ndarray) -> np.ndarray:
     options = error.options
     if options["given_bandwidth"] != "median" or options["given_kernel"] == "wasserstein":
         return places
-    return standardized(error.raw_points(), error.weight, places)
+    centre, factor = standardization(error.raw_points(), error.weight)
+    return (places - centre) * factor

@@ -10,8 +10,8 @@ from ._errors import (
     smooth_calibration_loss,
     soft_binned_calibration_loss,
 )
-from ._forecasts import Draws
 from ._matching import distribution_matching_loss
+from ._predictions import Draws
 
 __all__ = [
     "Draws",

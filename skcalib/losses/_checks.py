@@ -1,4 +1,4 @@
-"""What can be judged of a batch without looking at values, so that losses can be compiled."""
+"""Checks of a batch that look at no values, so that losses can be compiled."""
 
 from numbers import Real
 from typing import Any
@@ -7,9 +7,15 @@ from array_api_compat import array_namespace, is_array_api_obj
 
 from .._inputs.scikit_learn import StrOptions
 from .._numerics.array_api import Array
-from .._statistics.matching_checks import FORMS, NEEDS_GIVEN, PIT_FORMS, TAKES_GIVEN
-from .._statistics.matching_classes import CLASS_FORMS
-from ._forecasts import Draws, Normal, Sample
+from .._statistics.matching_checks import (
+    CLASS_FORMS,
+    FORMS,
+    NEEDS_GIVEN,
+    PIT_FORMS,
+    TAKES_GIVEN,
+    check_form,
+)
+from ._predictions import Distributions, Draws
 
 CLASS_CONSTRAINTS: dict = {"input_type": [StrOptions({"logits", "probabilities"})]}
 
@@ -134,32 +140,20 @@ def check_forecast_batch(prediction: Any, target: Array, thresholds: Array | Non
         )
 
 
-def check_class_form(
-    calibration: str,
-    given: Array | None,
-    given_bandwidth: float | None,
-    loss: Array | None,
-    class_kernel: Array | None,
-    n_classes: int,
-    **own: Any,
-) -> None:
-    """Options that fit classes; `own` are those of forecasts with their defaults."""
-    if calibration not in CLASS_FORMS:
-        raise ValueError(
-            f"calibration={calibration!r} is for forecasts of a number; found scores of classes. "
-            f"Choose among {', '.join(map(repr, sorted(CLASS_FORMS)))}, or pass (mean, std)."
-        )
-    for name, (value, default) in own.items():
+def check_class_form(matching: Any, n_classes: int) -> None:
+    """Options of a `Matching` that fit classes."""
+    form, loss, class_kernel = matching.calibration, matching.loss, matching.class_kernel
+    check_form(form, CLASS_FORMS)
+    for name, default in (("kernel", "rbf"), ("bandwidth", None), ("thresholds", None)):
+        value = getattr(matching, name)
         if value is not default and (default is None or value != default):
             found = repr(value) if isinstance(value, str | Real) else "an array"
             raise ValueError(
                 f"{name} must be left out for classes, where equal labels have the kernel 1 and "
                 f"others 0; found {found}. The kernel on what is conditioned on is given_kernel."
             )
-    _check_given(calibration, given)
-    if given is not None and calibration != "group":
-        _check_given_bandwidth(calibration, given_bandwidth)
-    if (loss is None) == (calibration == "decision"):
+    _check_given(matching, needs_bandwidth=matching.given is not None and form != "group")
+    if (loss is None) == (form == "decision"):
         raise ValueError(
             "loss must be given for calibration='decision', and for no other form; found "
             f"{'None' if loss is None else 'an array'}. Pass an array (n_actions, n_classes)."
@@ -171,9 +165,9 @@ def check_class_form(
         )
     if class_kernel is None:
         return
-    if calibration in ("top-label", "marginal"):
+    if form in ("top-label", "marginal"):
         raise ValueError(
-            f"class_kernel must be None for calibration={calibration!r}, which compares one "
+            f"class_kernel must be None for calibration={form!r}, which compares one "
             "class with the rest; found a matrix. Choose calibration='canonical'."
         )
     if tuple(class_kernel.shape) != (n_classes, n_classes):
@@ -183,60 +177,40 @@ def check_class_form(
         )
 
 
-def check_forecast_form(
-    calibration: str,
-    forecast: Normal | Sample,
-    given: Array | None,
-    loss: Array | None,
-    class_kernel: Array | None,
-    thresholds: Array | None,
-    given_bandwidth: float | None,
-) -> None:
-    """Options that fit forecasts of a number."""
-    if calibration not in FORMS:
-        raise ValueError(
-            f"calibration={calibration!r} is for classes; found forecasts of a number. Choose "
-            f"among {', '.join(map(repr, sorted(FORMS)))}."
-        )
-    for name, value in (("loss", loss), ("class_kernel", class_kernel)):
+def check_forecast_form(matching: Any, forecast: Distributions) -> None:
+    """Options of a `Matching`, and a kernel, that fit forecasts of a number."""
+    form, kernel, bandwidth = matching.calibration, matching.kernel, matching.bandwidth
+    check_form(form, FORMS)
+    for name, value in (("loss", matching.loss), ("class_kernel", matching.class_kernel)):
         if value is not None:
             raise ValueError(
                 f"{name} must be None for forecasts of a number; found an array. Decisions whether "
                 "an outcome exceeds something are given by thresholds."
             )
-    _check_given(calibration, given)
-    if calibration == "distribution" and given is None and forecast.parameters() is None:
+    if form == "distribution" and matching.given is None and forecast.parameters is None:
         raise ValueError(
             "given must hold what the distributions depend on for calibration='distribution' with "
             "draws that have no parameters; found None. Pass features, or their parameters."
         )
-    if calibration in ("distribution", "individual", "local"):
-        _check_given_bandwidth(calibration, given_bandwidth)
-    if calibration in ("threshold", "decision") and thresholds is None:
+    _check_given(matching, needs_bandwidth=form in ("distribution", "individual", "local"))
+    needed_by = f"kernel={kernel!r}" if kernel in ("tanh", "thresholds") else None
+    if form in ("threshold", "decision"):
+        needed_by = f"calibration={form!r}"
+    if needed_by and matching.thresholds is None:
         raise ValueError(
-            f"thresholds must be given for calibration={calibration!r}; found None. Pass quantiles "
-            "of the training outcomes, or the thresholds of the decisions."
+            f"thresholds must be given for {needed_by}; found None. Pass quantiles of the training "
+            "outcomes, or the thresholds of the decisions."
         )
-
-
-def check_forecast_kernel(
-    calibration: str,
-    forecast: Normal | Sample,
-    kernel: str,
-    bandwidth: float | None,
-    thresholds: Array | None,
-) -> None:
-    """A kernel that suits what is compared."""
-    is_of_pits = calibration in PIT_FORMS
+    is_of_pits = form in PIT_FORMS
     if is_of_pits and kernel not in SMOOTH_KERNELS:
         raise ValueError(
             f"kernel must be one of {', '.join(map(repr, sorted(SMOOTH_KERNELS)))} for "
-            f"calibration={calibration!r}, which compares PITs; found {kernel!r}."
+            f"calibration={form!r}, which compares PITs; found {kernel!r}."
         )
-    needs_cdf = is_of_pits or kernel == "thresholds" or calibration == "decision"
-    if needs_cdf and isinstance(forecast, Sample) and forecast.draws.cdf is None:
+    needs_cdf = is_of_pits or kernel == "thresholds" or form == "decision"
+    if needs_cdf and forecast.cdf is None:
         raise ValueError(
-            f"Draws must have a cdf for calibration={calibration!r} and kernel={kernel!r}; found "
+            f"Draws must have a cdf for calibration={form!r} and kernel={kernel!r}; found "
             "None. Pass the distribution functions, or compare outcomes with kernel='rbf'."
         )
     has_bandwidth = kernel in WITH_BANDWIDTH
@@ -249,30 +223,23 @@ def check_forecast_kernel(
         raise ValueError(
             f"bandwidth must be None for kernel={kernel!r}, which has none; found {bandwidth!r}."
         )
-    if kernel in ("tanh", "thresholds") and thresholds is None:
-        raise ValueError(
-            f"thresholds must be given for kernel={kernel!r}; found None. Pass the thresholds of "
-            "the decisions."
-        )
 
 
-def _check_given(calibration: str, given: Array | None) -> None:
-    if given is None and calibration in NEEDS_GIVEN:
+def _check_given(matching: Any, *, needs_bandwidth: bool) -> None:
+    """Refuse an array `given` of forms without one, and forms without the array they need."""
+    form, given = matching.calibration, matching.given
+    if given is None and form in NEEDS_GIVEN:
         raise ValueError(
-            f"given must be an array for calibration={calibration!r}; found None. Pass groups or "
+            f"given must be an array for calibration={form!r}; found None. Pass groups or "
             "features of the samples, or choose calibration='distribution'."
         )
-    if given is not None and calibration not in TAKES_GIVEN:
+    if given is not None and form not in TAKES_GIVEN:
         raise ValueError(
-            f"given must be None for calibration={calibration!r}, which has a condition of its "
-            f"own; found shape {tuple(given.shape)}. Choose calibration='group', 'individual' or "
-            "'local'."
+            f"given must be None for calibration={form!r}, which has a condition of its own; found "
+            f"shape {tuple(given.shape)}. Choose calibration='group', 'individual' or 'local'."
         )
-
-
-def _check_given_bandwidth(calibration: str, given_bandwidth: float | None) -> None:
-    if given_bandwidth is None:
+    if needs_bandwidth and matching.given_bandwidth is None:
         raise ValueError(
-            f"given_bandwidth must be a number for calibration={calibration!r}; found None. Take "
+            f"given_bandwidth must be a number for calibration={form!r}; found None. Take "
             "the median distance of the training data, which does not change from batch to batch."
         )

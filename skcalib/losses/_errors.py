@@ -13,13 +13,13 @@ from .._numerics.array_api import Array, count_like, special_functions
 from .._numerics.smooth_expected import SMALLEST_BANDWIDTH, smoothed_mass
 from .._statistics.functions import KERNELS, kernel_values
 from ._checks import CLASS_CONSTRAINTS, check_arrays, check_batch, check_class_batch
-from ._classes import (
+from ._matching import pair_average, weights_of
+from ._predictions import (
     SMALLEST_PROBABILITY,
     ClassPredictions,
     class_predictions,
     less_largest,
 )
-from ._pairs import pair_average, weights_of
 
 # |x| becomes √(x² + ε), and √x becomes √(x + ε), whose derivatives are finite at 0.
 _ROUNDING_OF_ABSOLUTE = 1e-12

@@ -1,16 +1,19 @@
 """Distribution matching as a loss for training."""
 
+import math
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
 from array_api_compat import array_namespace
 
 from .._inputs.scikit_learn import Interval, StrOptions, validate_params
-from .._numerics.array_api import Array, as_type, stop_gradient
-from .._statistics.functions import KERNELS
+from .._numerics.array_api import Array, as_type, count_like, distances, stop_gradient
+from .._numerics.decision_kernels import feature_values
+from .._numerics.matching import smoothed_kernel, uniform_mean, uniform_pair_mean
+from .._statistics.functions import KERNELS, kernel_values
 from .._statistics.matching import PIT_BANDWIDTH
-from .._statistics.matching_checks import FORMS, PIT_FORMS
-from .._statistics.matching_classes import CLASS_FORMS
+from .._statistics.matching_checks import CLASS_FORMS, FORMS, PIT_FORMS
 from ._checks import (
     CLASS_CONSTRAINTS,
     FEATURE_KERNELS,
@@ -21,16 +24,28 @@ from ._checks import (
     check_class_form,
     check_forecast_batch,
     check_forecast_form,
-    check_forecast_kernel,
 )
-from ._classes import ClassPredictions, class_predictions
-from ._conditions import Condition, same_group
-from ._forecasts import Draws, Normal, Sample, as_distributions
-from ._pairs import pair_average, weights_of
-from ._terms import feature_residuals, outcome_terms, uniform_terms
+from ._predictions import (
+    ClassPredictions,
+    Distributions,
+    Draws,
+    as_distributions,
+    class_predictions,
+)
 
 # Expected losses that differ by less than this many rounding errors are equal.
 _TIE = 16
+
+# The default bandwidth on probabilities of classes.
+_PROBABILITY_BANDWIDTH = 0.4
+
+# Half of the range of probabilities, in bandwidths, up to which a power series of the Gaussian
+# kernel is better than pairs, and does not underflow in single precision.
+_LARGEST_REACH = 6.0
+
+# The rounding errors of products of probabilities count for less than those of single precision
+# with a Gaussian kernel of a larger bandwidth.
+_SMALLEST_OF_PRODUCTS = 0.2
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 
@@ -181,137 +196,217 @@ def distribution_matching_loss(
     >>> bool(loss > 0)
     True
     """
-    check_arrays(
-        prediction,
-        target=target,
-        given=given,
-        sample_weight=sample_weight,
-        thresholds=thresholds,
-        loss=loss,
-        class_kernel=class_kernel,
-    )
+    arrays = {"given": given, "sample_weight": sample_weight, "thresholds": thresholds}
+    arrays |= {"loss": loss, "class_kernel": class_kernel}
+    check_arrays(prediction, target=target, **arrays)
     check_batch(target, sample_weight, given, least=2 if estimator == "unbiased" else 1)
-    condition = Condition(given_kernel, given_bandwidth, detach_given)
-    if isinstance(prediction, tuple | Draws):
-        check_forecast_batch(prediction, target, thresholds)
-        forecast = as_distributions(prediction)
-        thresholds = as_type(thresholds, forecast.dtype)
-        check_forecast_form(
-            calibration, forecast, given, loss, class_kernel, thresholds, given_bandwidth
-        )
-        check_forecast_kernel(calibration, forecast, kernel, bandwidth, thresholds)
-        terms = _forecast_terms(forecast, target, calibration, kernel, bandwidth, thresholds)
-        near = _near_forecasts(forecast, calibration, condition, given, thresholds)
-        weight = weights_of(sample_weight, terms)
-        return pair_average(terms if near is None else near * terms, weight, estimator)
-    check_class_batch(prediction, target)
-    return class_matching_loss(
-        class_predictions(prediction, target, input_type),
-        calibration=calibration,
+    matching = Matching(
+        calibration,
         given=given,
-        sample_weight=sample_weight,
         kernel=kernel,
         bandwidth=bandwidth,
-        condition=condition,
+        given_kernel=given_kernel,
+        given_bandwidth=given_bandwidth,
         thresholds=thresholds,
         loss=loss,
         class_kernel=class_kernel,
+        detach_given=detach_given,
         estimator=estimator,
     )
+    if isinstance(prediction, tuple | Draws):
+        check_forecast_batch(prediction, target, thresholds)
+        return matching.of_forecasts(as_distributions(prediction), target, sample_weight)
+    check_class_batch(prediction, target)
+    return matching.of_classes(class_predictions(prediction, target, input_type), sample_weight)
 
 
-def class_matching_loss(
-    classes: ClassPredictions,
-    *,
-    calibration: str,
-    given: Array | None,
-    sample_weight: Array | None,
-    kernel: str,
-    bandwidth: float | None,
-    condition: Condition,
-    thresholds: Array | None,
-    loss: Array | None,
-    class_kernel: Array | None,
-    estimator: str,
-) -> Array:
-    """The error for classes, of arrays that are checked."""
-    check_class_form(
-        calibration,
-        given,
-        condition.given_bandwidth,
-        loss,
-        class_kernel,
-        classes.proba.shape[1],
-        kernel=(kernel, "rbf"),
-        bandwidth=(bandwidth, None),
-        thresholds=(thresholds, None),
-    )
-    weight = weights_of(sample_weight, classes.proba)
-    if calibration in ("marginal", "top-label"):
-        multi_class = "confidence" if calibration == "top-label" else "classwise"
-        proba, residual = classes.problems(multi_class)
-        averages = condition.pair_averages(proba, residual, weight, estimator)
-        return 2 * array_namespace(averages).mean(averages)
-    terms, near = _class_terms(classes, calibration, condition, given, loss, class_kernel)
-    return pair_average(near * terms, weight, estimator)
+@dataclass(frozen=True)
+class Matching:
+    """The options of the error, which are judged once the kind of the predictions is known.
 
+    Gradients flow through what is conditioned on, unless it is detached.
+    """
 
-def _forecast_terms(forecast, target, calibration, kernel, bandwidth, thresholds):
-    """The terms of outcomes or PITs, (n, n)."""
-    outcome = as_type(target, forecast.dtype)
-    if calibration in PIT_FORMS:
-        bandwidth = PIT_BANDWIDTH if bandwidth is None else bandwidth
-        return uniform_terms(forecast.cdf(outcome), kernel, bandwidth)
-    if kernel in FEATURE_KERNELS:
-        residual = feature_residuals(forecast, outcome, kernel, bandwidth, thresholds)
-        return residual @ residual.T
-    return outcome_terms(forecast, outcome, kernel, bandwidth)
+    calibration: str
+    given: Array | None
+    kernel: str
+    bandwidth: float | None
+    given_kernel: str
+    given_bandwidth: float | None
+    thresholds: Array | None
+    loss: Array | None
+    class_kernel: Array | None
+    detach_given: bool
+    estimator: str
 
+    def of_classes(self, classes: ClassPredictions, sample_weight: Array | None) -> Array:
+        """The error of class probabilities."""
+        check_class_form(self, classes.proba.shape[1])
+        weight = weights_of(sample_weight, classes.proba)
+        if self.calibration in ("marginal", "top-label"):
+            multi_class = "confidence" if self.calibration == "top-label" else "classwise"
+            averages = self._pair_averages(*classes.problems(multi_class), weight)
+            return 2 * array_namespace(averages).mean(averages)
+        residual = classes.residuals()
+        weighted = residual
+        if self.class_kernel is not None:
+            weighted = residual @ as_type(self.class_kernel, residual.dtype)
+        terms = self._near_classes(classes) * (weighted @ residual.T)
+        return pair_average(terms, weight, self.estimator)
 
-def _near_forecasts(
-    forecast: Normal | Sample,
-    calibration: str,
-    condition: Condition,
-    given: Array,
-    thresholds: Array,
-) -> Array | None:
-    """The kernel on what is conditioned on, (n, n); None if nothing is."""
-    if calibration in ("quantile", "marginal"):
-        return None
-    if calibration == "group":
-        return same_group(given, forecast.dtype)
-    if calibration == "threshold":
-        return condition.near_thresholds(forecast.cdf(thresholds[None]))
-    if calibration == "decision":  # the outcome is said to exceed a threshold if that is likely
-        is_below = as_type(forecast.cdf(thresholds[None]) >= 0.5, forecast.dtype)
-        return condition.near_thresholds(is_below)
-    points = forecast.parameters() if given is None else given
-    return condition.near(as_type(points, forecast.dtype))
+    def of_forecasts(
+        self, forecast: Distributions, target: Array, sample_weight: Array | None
+    ) -> Array:
+        """The error of forecasts of a number."""
+        check_forecast_form(self, forecast)
+        thresholds = as_type(self.thresholds, forecast.dtype)
+        terms = self._terms(forecast, as_type(target, forecast.dtype), thresholds)
+        near = self._near_forecasts(forecast, thresholds)
+        weight = weights_of(sample_weight, terms)
+        return pair_average(terms if near is None else near * terms, weight, self.estimator)
 
+    # The terms of pairs
 
-def _class_terms(
-    classes: ClassPredictions,
-    calibration: str,
-    condition: Condition,
-    given: Array,
-    loss: Array,
-    class_kernel: Array,
-) -> tuple[Array, Array]:
-    """The terms rᵀ M r', and the kernel on what is conditioned on, (n, n) each."""
-    xp = array_namespace(classes.proba)
-    residual = classes.residuals()
-    weighted = residual
-    if class_kernel is not None:
-        weighted = residual @ as_type(class_kernel, residual.dtype)
-    terms = weighted @ residual.T
-    if calibration == "group":
-        return terms, same_group(given, residual.dtype)
-    if calibration == "decision":
-        expected = stop_gradient(classes.proba) @ as_type(loss, residual.dtype).T
-        slack = _TIE * xp.finfo(residual.dtype).eps * xp.max(xp.abs(expected))
+    def _terms(self, forecast, outcome, thresholds):
+        """ℓ(y_i, y_j) − e_i(y_j) − e_j(y_i) + c_ij of outcomes, or of PITs, (n, n)."""
+        kernel, bandwidth = self.kernel, self.bandwidth
+        if self.calibration in PIT_FORMS:
+            outcome = forecast.cdf(outcome)
+            bandwidth = PIT_BANDWIDTH if bandwidth is None else bandwidth
+            means = uniform_mean(kernel, bandwidth, outcome)[:, None]
+            of_forecasts = uniform_pair_mean(kernel, bandwidth)
+        elif kernel in FEATURE_KERNELS:
+            residual = feature_values(kernel, outcome, thresholds, bandwidth)
+            residual = residual - forecast.feature_means(kernel, thresholds, bandwidth)
+            return residual.T @ residual
+        else:
+            means = forecast.kernel_means(kernel, bandwidth, outcome)
+            of_forecasts = forecast.pair_means(kernel, bandwidth)
+        pairs = smoothed_kernel(kernel, outcome[:, None] - outcome, None, bandwidth)
+        return pairs - means - means.T + of_forecasts
+
+    # What is conditioned on
+
+    def _near_forecasts(self, forecast, thresholds):
+        """The kernel on what is conditioned on, (n, n); None if nothing is."""
+        if self.calibration in ("quantile", "marginal"):
+            return None
+        if self.calibration == "group":
+            return same_group(self.given, forecast.dtype)
+        if self.calibration == "threshold":
+            return self._near_thresholds(forecast.cdf(thresholds[None]))
+        if self.calibration == "decision":  # the outcome is said to exceed what it likely exceeds
+            is_below = as_type(forecast.cdf(thresholds[None]) >= 0.5, forecast.dtype)
+            return self._near_thresholds(is_below)
+        points = forecast.parameters if self.given is None else self.given
+        return self._near(as_type(points, forecast.dtype))
+
+    def _near_classes(self, classes):
+        """The kernel on what is conditioned on, (n, n)."""
+        dtype = classes.proba.dtype
+        if self.calibration == "group":
+            return same_group(self.given, dtype)
+        if self.calibration == "decision":
+            return same_group(self._actions(classes.proba), dtype)
+        if self.given is not None:
+            return self._near(as_type(self.given, dtype))
+        if not KERNELS[self.given_kernel].is_gaussian or self._width < _SMALLEST_OF_PRODUCTS:
+            return self._near(classes.proba)
+        # one matrix product in place of the distances of all pairs
+        points = self._held(classes.proba) / self._width
+        xp = array_namespace(points)
+        half = xp.sum(points**2, axis=1) / 2
+        return xp.exp(points @ points.T - half[:, None] - half)
+
+    def _actions(self, proba):
+        """The best action for each sample, the first of equal ones, (n,)."""
+        xp = array_namespace(proba)
+        expected = stop_gradient(proba) @ as_type(self.loss, proba.dtype).T
+        slack = _TIE * xp.finfo(proba.dtype).eps * xp.max(xp.abs(expected))
         is_least = expected <= xp.min(expected, axis=1, keepdims=True) + slack
-        action = xp.argmax(xp.astype(is_least, xp.int32), axis=1)  # the first of equal ones
-        return terms, same_group(action, residual.dtype)
-    if given is not None:
-        return terms, condition.near(as_type(given, residual.dtype))
-    return terms, condition.near_probabilities(classes.proba)
+        return xp.argmax(xp.astype(is_least, xp.int32), axis=1)
+
+    @property
+    def _width(self):
+        return self.given_bandwidth or _PROBABILITY_BANDWIDTH
+
+    def _held(self, points):
+        return stop_gradient(points) if self.detach_given else points
+
+    def _near(self, points):
+        """k of points (n,) or (n, d), (n, n)."""
+        points = self._held(points if points.ndim == 2 else points[:, None])
+        return kernel_values(points, points, KERNELS[self.given_kernel], self._width)
+
+    def _near_thresholds(self, probability):
+        """1 − the mean of |F_i(t) − F_j(t)| over thresholds, from F (n, m).
+
+        Of decisions 0 and 1, it is the share of those in which two samples agree.
+        """
+        probability = self._held(probability)
+        return 1 - distances(probability, probability, "cityblock") / probability.shape[1]
+
+    def _pair_averages(self, proba, residual, weight):
+        """`pair_average` of k r_i r_j for binary problems with p and r (n, P), (P,)."""
+        xp, family = array_namespace(proba), KERNELS[self.given_kernel]
+        reach = family.per_probability / self._width / 2
+        if family.is_gaussian and reach <= _LARGEST_REACH:
+            points = (2 * self._held(proba) - 1) * reach
+            return gaussian_average(points, residual, reach, weight, self.estimator)
+        averages = []
+        for k in range(proba.shape[1]):
+            p, r = proba[:, k], residual[:, k]
+            near = self._near(xp.stack([1 - p, p], axis=1))
+            averages.append(pair_average(near * r[:, None] * r, weight, self.estimator))
+        return xp.stack(averages)
+
+
+def same_group(groups: Array, dtype: Any) -> Array:
+    """1 where two samples agree in all columns of groups (n, d), or (n,), (n, n)."""
+    xp = array_namespace(groups)
+    groups = groups if groups.ndim == 2 else groups[:, None]
+    return xp.astype(xp.all(groups[:, None] == groups, axis=2), dtype)
+
+
+# Averages over the pairs of a batch
+
+
+def weights_of(sample_weight: Array | None, like: Array) -> Array:
+    """Weights (n,) that sum to 1, of the type of an array (n, m); NaN if one is negative."""
+    xp = array_namespace(like)
+    if sample_weight is None:
+        return xp.full_like(like[:, 0], 1 / len(like))
+    weight = xp.astype(sample_weight, like.dtype)
+    return weight / xp.sum(xp.where(weight >= 0, weight, math.nan))
+
+
+def pair_average(terms: Array, weight: Array, estimator: str) -> Array:
+    """Σ w_i w_j h_ij over all pairs, or the average over pairs of different samples."""
+    xp = array_namespace(terms)
+    share = weight[:, None] * weight
+    if estimator == "unbiased":
+        index = count_like(weight, len(weight))
+        share = xp.where(index[:, None] == index, 0.0, share)
+        share = share / xp.sum(share)
+    return xp.sum(share * terms)
+
+
+def gaussian_average(
+    points: Array, residual: Array, reach: float, weight: Array, estimator: str
+) -> Array:
+    """`pair_average` of exp(−(z_i − z_j)²/2) r_i r_j for the columns of z and r (n, P), (P,).
+
+    The kernel is Σ_m φ_m(z_i) φ_m(z_j) with φ_m(z) = e^{−z²/2} z^m/√(m!), so that no pairs are
+    held. For |z| ≤ reach, what is left out is the tail of a Poisson distribution of mean reach²,
+    below 1e-16. Cost O(n P) times the number of terms.
+    """
+    xp = array_namespace(points)
+    mass = weight[:, None] * residual
+    term = xp.exp(-(points**2) / 2) * mass
+    total = xp.sum(term, axis=0) ** 2
+    for m in range(1, math.ceil(reach**2 + 9 * reach + 12)):
+        term = term * points / math.sqrt(m)
+        total = total + xp.sum(term, axis=0) ** 2
+    if estimator == "biased":
+        return total
+    return (total - xp.sum(mass**2, axis=0)) / (1 - xp.sum(weight**2))

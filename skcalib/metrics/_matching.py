@@ -14,16 +14,17 @@ from .._inputs.scikit_learn import StrOptions, validate_params
 from .._inputs.types import Label, RandomState
 from .._statistics.matching import MatchingError
 from .._statistics.matching_checks import (
+    CLASS_FORMS,
     FORMS,
     MATCHING_CONSTRAINTS,
     check_class_losses,
     check_forecast_loss,
+    check_form,
     check_given_of_form,
     check_loss,
     check_options,
 )
 from .._statistics.matching_classes import (
-    CLASS_FORMS,
     ClassMatchingError,
     MeanOfClasses,
     OneError,
@@ -336,7 +337,7 @@ def _distribution_matching_error(
     seeds = check_random_state(random_state)
     error: Any
     if data.kind == "forecasts":
-        check_form_of_forecasts(options["calibration"])
+        check_form(options["calibration"], FORMS)
         error = _forecast_error(data, options, seeds)
     else:
         check_class_options(options)
@@ -392,23 +393,9 @@ def check_standardize(standardize, estimator):
         )
 
 
-def check_form_of_forecasts(calibration):
-    """Forecasts of a number have no classes."""
-    if calibration not in FORMS:
-        raise ValueError(
-            f"calibration={calibration!r} is for classes; found forecasts of a number. Choose "
-            f"among {', '.join(map(repr, sorted(FORMS)))}."
-        )
-
-
 def check_class_options(options):
     """For labels there is one kernel, and the sums are exact."""
-    if options["calibration"] not in CLASS_FORMS:
-        raise ValueError(
-            f"calibration={options['calibration']!r} is for forecasts of a number; found class "
-            f"probabilities. Choose among {', '.join(map(repr, sorted(CLASS_FORMS)))}, or pass a "
-            "forecast (see skcalib.forecasts.as_forecast)."
-        )
+    check_form(options["calibration"], CLASS_FORMS)
     own = {"kernel": ("rbf", "loss"), "bandwidth": ("median",), "method": ("exact",)}
     for name, allowed in own.items():
         if options[name] not in allowed:

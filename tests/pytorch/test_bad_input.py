@@ -7,14 +7,13 @@ from torch import distributions
 
 from skcalib.losses import Draws
 from skcalib.torch import (
+    CalibrationPenalty,
     CalibrationRegularizedLoss,
     DistributionMatchingLoss,
-    KDECalibrationLoss,
-    MMCELoss,
     NegativeLogLikelihoodLoss,
-    SmoothCalibrationLoss,
 )
 
+MMCE = CalibrationPenalty("mmce")
 LOGITS = torch.tensor([[1.0, 0.0, 0.5], [0.0, 2.0, 0.0], [0.0, 0.0, 0.0]])
 LABELS = torch.tensor([0, 1, 2])
 MEAN, STD, Y = torch.zeros(3), torch.ones(3), torch.tensor([0.0, 1.0, 3.0])
@@ -30,7 +29,7 @@ def with_entry(tensor, value):
     return changed
 
 
-@pytest.mark.parametrize("module", [DistributionMatchingLoss(), MMCELoss(), KDECalibrationLoss()])
+@pytest.mark.parametrize("module", [DistributionMatchingLoss(), MMCE, CalibrationPenalty("kde")])
 @pytest.mark.parametrize(
     ("logits", "labels", "message"),
     [
@@ -62,12 +61,12 @@ def test_batches_of_classes(module, logits, labels, message):
 def test_logits_of_which_some_look_like_probabilities():
     proba = LOGITS.softmax(1)
     for changed in (with_entry(proba, 1.1), with_entry(proba, -0.1), with_entry(proba, 0.9)):
-        assert torch.isfinite(MMCELoss()(changed, LABELS))
+        assert torch.isfinite(MMCE(changed, LABELS))
 
 
 def test_classes_are_no_forecasts_of_numbers():
     with pytest.raises(TypeError, match=r"found tuple. For .* to DistributionMatchingLoss"):
-        MMCELoss()((MEAN, STD), Y)
+        MMCE((MEAN, STD), Y)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +79,7 @@ def test_classes_are_no_forecasts_of_numbers():
 )
 def test_probabilities(proba, message):
     with pytest.raises(ValueError, match=message):
-        SmoothCalibrationLoss(input_type="probabilities")(proba, LABELS)
+        CalibrationPenalty("smooth", input_type="probabilities")(proba, LABELS)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +95,7 @@ def test_probabilities(proba, message):
 )
 def test_weights(weight, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        MMCELoss()(LOGITS, LABELS, sample_weight=weight)
+        MMCE(LOGITS, LABELS, sample_weight=weight)
     with pytest.raises((ValueError, TypeError), match=message):
         DistributionMatchingLoss("quantile")((MEAN, STD), Y, sample_weight=weight)
 
@@ -115,7 +114,7 @@ def test_weights(weight, message):
 )
 def test_weights_of_sums(weight_of_penalty, weight, message):
     base = torch.nn.CrossEntropyLoss(reduction="none")
-    loss = CalibrationRegularizedLoss(base, MMCELoss(), weight=weight_of_penalty)
+    loss = CalibrationRegularizedLoss(base, MMCE, weight=weight_of_penalty)
     with pytest.raises((ValueError, TypeError), match=message):
         loss(LOGITS, LABELS, sample_weight=weight)
 
@@ -124,7 +123,7 @@ def test_weights_of_sums(weight_of_penalty, weight, message):
 @pytest.mark.parametrize("labels", [torch.full((3,), -100), LABELS[:0]])
 def test_batches_of_which_nothing_counts(reduction, labels):
     base = torch.nn.CrossEntropyLoss(reduction=reduction)
-    loss = CalibrationRegularizedLoss(base, MMCELoss(), weight=0.0)
+    loss = CalibrationRegularizedLoss(base, MMCE, weight=0.0)
     with pytest.raises(ValueError, match="sample"):
         loss(LOGITS[: len(labels)], labels)
 
@@ -204,8 +203,8 @@ def test_what_is_given():
         individual((MEAN, STD), Y, given=LOGITS[:, None])
     with pytest.raises(ValueError, match="given must be an array for calibration='individual'"):
         individual((MEAN, STD), Y)
-    with pytest.raises(ValueError, match="given must be None for MMCELoss"):
-        MMCELoss()(LOGITS, LABELS, given=LOGITS)
+    with pytest.raises(ValueError, match="given must be None for CalibrationPenalty"):
+        MMCE(LOGITS, LABELS, given=LOGITS)
 
 
 @pytest.mark.parametrize(
@@ -238,11 +237,17 @@ def test_training_data(target, given, message):
             {"calibration": "marginal", "class_weight": [1.0, 1.0]},
             "class_weight must be None for calibration='marginal'",
         ),
-        (SmoothCalibrationLoss, {"bandwidth": 1e-9}, "bandwidth"),
-        (MMCELoss, {"multi_class": "top-label"}, "multi_class"),
-        (KDECalibrationLoss, {"order": 0.5}, "order"),
-        (MMCELoss, {"input_type": "scores"}, "input_type"),
-        (MMCELoss, {"ignore_index": 0.5}, "ignore_index"),
+        (CalibrationPenalty, {"name": "smooth", "bandwidth": 1e-9}, "bandwidth"),
+        (CalibrationPenalty, {"name": "mmce", "multi_class": "top-label"}, "multi_class"),
+        (CalibrationPenalty, {"name": "kde", "order": 0.5}, "order"),
+        (
+            CalibrationPenalty,
+            {"name": "kde", "n_bins": 5},
+            "among bandwidth, order, .* n_bins",
+        ),
+        (CalibrationPenalty, {"name": "brier"}, "'name' parameter of CalibrationPenalty"),
+        (CalibrationPenalty, {"name": "mmce", "input_type": "scores"}, "input_type"),
+        (CalibrationPenalty, {"name": "mmce", "ignore_index": 0.5}, "ignore_index"),
         (NegativeLogLikelihoodLoss, {"reduction": "sum"}, "reduction"),
     ],
 )
@@ -268,13 +273,13 @@ def test_moments_that_would_overflow():
 
 
 def test_sums_of_losses():
-    penalty = MMCELoss()
+    penalty = MMCE
     weight = torch.ones(3)
     regularized = CalibrationRegularizedLoss(torch.nn.CrossEntropyLoss(), penalty)
     with pytest.raises(ValueError, match=r"is a mean already; .* reduction='none'"):
         regularized(LOGITS, LABELS, sample_weight=weight)
-    with pytest.raises(TypeError, match=r"found MMCELoss. Pass MMCELoss\(\)"):
-        CalibrationRegularizedLoss(torch.nn.CrossEntropyLoss(), MMCELoss)
+    with pytest.raises(TypeError, match=r"Pass DistributionMatchingLoss\(\)"):
+        CalibrationRegularizedLoss(torch.nn.CrossEntropyLoss(), DistributionMatchingLoss)
     with pytest.raises(ValueError, match="weight"):
         CalibrationRegularizedLoss(torch.nn.CrossEntropyLoss(), penalty, weight=-1.0)
     regularized = CalibrationRegularizedLoss(torch.nn.MSELoss(reduction="none"), penalty)
@@ -283,11 +288,11 @@ def test_sums_of_losses():
 
 
 def test_parts_in_the_wrong_places():
-    with pytest.raises(TypeError, match=r"found MMCELoss, which is a penalty. Swap"):
-        CalibrationRegularizedLoss(MMCELoss(), torch.nn.CrossEntropyLoss())
+    with pytest.raises(TypeError, match=r"found CalibrationPenalty, which is a penalty. Swap"):
+        CalibrationRegularizedLoss(MMCE, torch.nn.CrossEntropyLoss())
     with pytest.raises(ValueError, match="found reduction='sum'"):
-        CalibrationRegularizedLoss(torch.nn.CrossEntropyLoss(reduction="sum"), MMCELoss())
-    CalibrationRegularizedLoss(MMCELoss(), KDECalibrationLoss())
+        CalibrationRegularizedLoss(torch.nn.CrossEntropyLoss(reduction="sum"), MMCE)
+    CalibrationRegularizedLoss(MMCE, CalibrationPenalty("kde"))
 
 
 def test_log_densities():

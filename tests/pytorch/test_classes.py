@@ -8,13 +8,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from skcalib import losses
+from skcalib.torch import CalibrationPenalty as Penalty
 from skcalib.torch import (
     CalibrationRegularizedLoss,
     DistributionMatchingLoss,
-    KDECalibrationLoss,
-    MMCELoss,
-    SmoothCalibrationLoss,
-    SoftBinnedCalibrationLoss,
 )
 
 # Modules, with the functions that they stand for.
@@ -33,14 +30,22 @@ PAIRS = {
         DistributionMatchingLoss(class_weight=[0.0, 1.0, 3.0], estimator="biased"),
         {"class_kernel": np.diag([0.0, 1.0, 3.0]), "estimator": "biased"},
     ),
-    "smooth": (SmoothCalibrationLoss(0.05), losses.smooth_calibration_loss, {"bandwidth": 0.05}),
+    "smooth": (
+        Penalty("smooth", bandwidth=0.05),
+        losses.smooth_calibration_loss,
+        {"bandwidth": 0.05},
+    ),
     "mmce": (
-        MMCELoss(multi_class="classwise"),
+        Penalty("mmce", multi_class="classwise"),
         losses.maximum_mean_calibration_loss,
         {"multi_class": "classwise"},
     ),
-    "kde": (KDECalibrationLoss(order=2.0), losses.kde_calibration_loss, {"order": 2.0}),
-    "soft": (SoftBinnedCalibrationLoss(5), losses.soft_binned_calibration_loss, {"n_bins": 5}),
+    "kde": (Penalty("kde", order=2.0), losses.kde_calibration_loss, {"order": 2.0}),
+    "soft": (
+        Penalty("soft-binned", n_bins=5),
+        losses.soft_binned_calibration_loss,
+        {"n_bins": 5},
+    ),
 }
 MODULES = {name: case[0] for name, case in PAIRS.items()}
 
@@ -91,7 +96,7 @@ def test_gradients_are_those_of_finite_differences(name):
 def test_all_ways_to_write_two_classes_agree():
     logits, labels = batch(n_classes=2)
     odds = logits[:, 1] - logits[:, 0]
-    for module in (DistributionMatchingLoss("top-label"), MMCELoss(), KDECalibrationLoss()):
+    for module in (DistributionMatchingLoss("top-label"), Penalty("mmce"), Penalty("kde")):
         expected = module(logits, labels).item()
         column, target = odds[:, None], labels[:, None].double()  # as BCEWithLogitsLoss takes them
         assert module(odds, labels).item() == pytest.approx(expected, abs=1e-12)
@@ -134,7 +139,7 @@ SATURATED += [
     DistributionMatchingLoss("canonical", n_draws=2),
 ]
 SATURATED += [MODULES[name] for name in ("decision", "weighted", "smooth", "mmce", "soft")]
-SATURATED += [KDECalibrationLoss(), KDECalibrationLoss(order=2.0)]
+SATURATED += [Penalty("kde"), Penalty("kde", order=2.0)]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
@@ -290,3 +295,9 @@ def test_compiled_modules_give_the_same_number():
     loss = CalibrationRegularizedLoss(torch.nn.CrossEntropyLoss(), DistributionMatchingLoss())
     compiled = torch.compile(loss, backend="eager")
     assert compiled(logits, labels).item() == pytest.approx(loss(logits, labels).item(), abs=1e-12)
+
+
+def test_the_representation_names_what_is_not_the_default():
+    assert repr(Penalty("kde")) == "CalibrationPenalty('kde')"
+    shown = "CalibrationPenalty('mmce', bandwidth=0.2, ignore_index=3)"
+    assert repr(Penalty("mmce", bandwidth=0.2, multi_class="confidence", ignore_index=3)) == shown

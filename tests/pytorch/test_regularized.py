@@ -14,9 +14,9 @@ from torch import nn
 
 from skcalib.metrics import make_scorer, quantile_calibration_error, smooth_calibration_error
 from skcalib.torch import (
+    CalibrationPenalty,
     CalibrationRegularizedLoss,
     DistributionMatchingLoss,
-    MMCELoss,
     NegativeLogLikelihoodLoss,
 )
 
@@ -27,7 +27,7 @@ WEIGHT = torch.rand(20, generator=GENERATOR)
 
 
 def test_the_sum():
-    base, penalty = nn.CrossEntropyLoss(), MMCELoss()
+    base, penalty = nn.CrossEntropyLoss(), CalibrationPenalty("mmce")
     loss = CalibrationRegularizedLoss(base, penalty, weight=0.5)
     expected = base(LOGITS, LABELS) + 0.5 * penalty(LOGITS, LABELS)
     assert loss(LOGITS, LABELS) == expected
@@ -45,7 +45,7 @@ def test_without_weight_the_penalty_is_not_computed():
 
 
 def test_both_parts_are_weighted():
-    base, penalty = nn.CrossEntropyLoss(reduction="none"), MMCELoss()
+    base, penalty = nn.CrossEntropyLoss(reduction="none"), CalibrationPenalty("mmce")
     loss = CalibrationRegularizedLoss(base, penalty)
     value = loss(LOGITS, LABELS, sample_weight=WEIGHT)
     expected = (WEIGHT * base(LOGITS, LABELS)).sum() / WEIGHT.sum()
@@ -55,8 +55,10 @@ def test_both_parts_are_weighted():
 
 def test_ignored_samples_are_not_in_the_mean():
     masked = torch.where(torch.arange(20) < 15, LABELS, -100)
-    mean = CalibrationRegularizedLoss(nn.CrossEntropyLoss(), MMCELoss())
-    none = CalibrationRegularizedLoss(nn.CrossEntropyLoss(reduction="none"), MMCELoss())
+    mean = CalibrationRegularizedLoss(nn.CrossEntropyLoss(), CalibrationPenalty("mmce"))
+    none = CalibrationRegularizedLoss(
+        nn.CrossEntropyLoss(reduction="none"), CalibrationPenalty("mmce")
+    )
     assert none(LOGITS, masked).item() == pytest.approx(mean(LOGITS, masked).item(), abs=1e-6)
     assert none(LOGITS, masked).item() == pytest.approx(
         mean(LOGITS[:15], LABELS[:15]).item(), abs=1e-6

@@ -1,5 +1,6 @@
-"""Distribution matching as a module."""
+"""Penalties of a batch as modules of torch."""
 
+import inspect
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -9,25 +10,27 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.distributions import Distribution
 
-from .._inputs.scikit_learn import Interval, StrOptions
+from .._inputs.scikit_learn import Interval, StrOptions, validate_parameter_constraints
 from .._statistics.matching_checks import PIT_FORMS
-from ..losses import Draws, distribution_matching_loss
-from ..losses._checks import WITH_BANDWIDTH
-from ..losses._classes import class_predictions
-from ..losses._conditions import Condition
-from ..losses._forecasts import as_distributions
-from ..losses._matching import MATCHING_LOSS_CONSTRAINTS, class_matching_loss
-from ._base import Penalty
-from ._checks import check_class_weight, check_moments, class_batch, constant, number_batch
-from ._distributions import forecast_of, parameters_of
-from ._training_data import (
-    Standardization,
-    outcome_bandwidth,
-    outcome_quantiles,
-    standardization,
-    standardization_of_parameters,
+from .._statistics.matching_given import N_THRESHOLDS, median_of, standardization
+from ._checks import WITH_BANDWIDTH, check_forecast_batch
+from ._matching import MATCHING_LOSS_CONSTRAINTS, Matching
+from ._predictions import Draws, as_distributions, class_predictions
+from ._tensors import (
+    check_class_weight,
+    check_moments,
+    check_tensor,
+    class_batch,
+    constant,
+    flat,
+    forecast_of,
+    number_batch,
+    parameters_of,
     training_array,
 )
+
+# A column is constant if it varies by less than this share of its largest entry.
+_ROUNDING = 1e-12
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 
@@ -44,10 +47,72 @@ _CONSTRAINTS: dict = {
 _NEAR_FORMS = {"distribution", "individual", "local"}
 
 # Buffers that hold what `fit` learns.
+_PARTS = ("centre", "factor", "median")
 _LEARNED = (
     "outcome_bandwidth",
-    *(f"{what}_{part}" for what in ("given", "parameter") for part in Standardization._fields),
+    *(f"{what}_{part}" for what in ("given", "parameter") for part in _PARTS),
 )
+
+
+class Penalty(torch.nn.Module):
+    """A calibration error of a batch, in at least single precision also under autocast."""
+
+    def __init__(self, constraints: dict, **options: Any) -> None:
+        super().__init__()
+        validate_parameter_constraints(constraints, options, type(self).__name__)
+        for name, value in options.items():
+            setattr(self, name, value)
+
+    def forward(
+        self,
+        prediction: Any,
+        target: Tensor,
+        *,
+        given: Tensor | None = None,
+        sample_weight: Tensor | None = None,
+    ) -> Tensor:
+        """Calibration error of a batch.
+
+        Parameters
+        ----------
+        prediction : tensor of shape (n_samples, n_classes), (n_samples,) or (n_samples, 1)
+            Logits, or probabilities, of all classes or of the second of two. Penalties for
+            forecasts of a number take a tuple of means and standard deviations, a distribution of
+            torch, or :class:`skcalib.losses.Draws`.
+
+        target : tensor of shape (n_samples,) or (n_samples, 1)
+            Labels 0, 1, …, or outcomes.
+
+        given : tensor of shape (n_samples,) or (n_samples, n_features), default=None
+            What is conditioned on, for penalties that can be conditioned.
+
+        sample_weight : tensor of shape (n_samples,), default=None
+            Non-negative weights; only their ratios matter.
+
+        Returns
+        -------
+        loss : tensor of shape ()
+            The error, in single or double precision.
+        """
+        target = flat(target)
+        check_tensor("given", given)
+        check_tensor("sample_weight", sample_weight)
+        with torch.autocast(target.device.type, enabled=False):
+            return self._error(prediction, target, given, sample_weight)
+
+    def _error(self, prediction, target, given, sample_weight):
+        raise NotImplementedError
+
+    def extra_repr(self) -> str:
+        parameters = inspect.signature(type(self)).parameters.items()
+        own = ((name, getattr(self, name), parameter.default) for name, parameter in parameters)
+        return ", ".join(f"{name}={_brief(value)}" for name, value, old in own if value is not old)
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return f"tensor of shape {tuple(value.shape)}"
+    return repr(value)
 
 
 class DistributionMatchingLoss(Penalty):
@@ -233,21 +298,31 @@ class DistributionMatchingLoss(Penalty):
             raise ValueError(
                 f"target must have shape (n_samples,); found {outcome.shape}. Drop the other axes."
             )
-        self.outcome_bandwidth = _buffer(outcome_bandwidth(outcome), device)
+        n, spread = len(outcome), float(outcome.std())
+        share = np.full(n, 1 / n)
+        median = median_of(outcome[:, None], share, "laplacian")
+        self.outcome_bandwidth = _buffer(median, device)
         if self._learns_thresholds:
-            self.thresholds = _buffer(outcome_quantiles(outcome), device)
-        scale = standardization_of_parameters(outcome)
+            levels = (np.arange(N_THRESHOLDS) + 0.5) / N_THRESHOLDS
+            self.thresholds = _buffer(np.quantile(outcome, levels), device)
+        # means of forecasts are expected to vary as the outcomes do
+        factor = 1 / spread if spread > _ROUNDING * np.abs(outcome).max() else 1.0
+        self._hold("parameter", device, np.array([outcome.mean(), 0.0]), np.array([factor, 1.0]), 1)
         if prediction is not None:
-            parameters = parameters_of(prediction, torch.as_tensor(outcome))
-            scale = standardization(parameters, self.given_kernel)
-        self._set_scale("parameter", scale, device)
+            self._learn("parameter", parameters_of(prediction, torch.as_tensor(outcome)), device)
         if given is not None and self.calibration in _NEAR_FORMS:
-            points = training_array("given", given, len(outcome))
-            self._set_scale("given", standardization(points, self.given_kernel), device)
+            self._learn("given", training_array("given", given, n).reshape(n, -1), device)
         return self
 
-    def _set_scale(self, what, scale, device):
-        for part, value in scale._asdict().items():
+    def _learn(self, what, points, device):
+        """Hold the standardization of points (n, d), and their median distance after it."""
+        share = np.full(len(points), 1 / len(points))
+        centre, factor = standardization(points, share)
+        median = median_of((points - centre) * factor, share, self.given_kernel)
+        self._hold(what, device, centre, factor, median)
+
+    def _hold(self, what, device, *values):
+        for part, value in zip(_PARTS, values, strict=True):
             setattr(self, f"{what}_{part}", _buffer(value, device))
 
     def _load_from_state_dict(self, state_dict, prefix, *args):
@@ -281,19 +356,14 @@ class DistributionMatchingLoss(Penalty):
             score = classes.log_proba.expand(self.n_draws, *classes.log_proba.shape)
             draws = torch.nn.functional.gumbel_softmax(score, self.gumbel_temperature, hard=True)
             classes = classes._replace(drawn=draws.mean(dim=0))
-        return class_matching_loss(
-            classes,
-            calibration=self.calibration,
+        matching = self._matching(
             given=given,
-            sample_weight=batch.sample_weight,
-            kernel=self.kernel,
+            given_bandwidth=given_bandwidth,
             bandwidth=None if self.bandwidth == "median" else self.bandwidth,
-            condition=Condition(self.given_kernel, given_bandwidth, self.detach_given),
             thresholds=None if self._learns_thresholds else self.thresholds,
-            loss=self.loss,
             class_kernel=class_kernel,
-            estimator=self.estimator,
         )
+        return matching.of_classes(classes, batch.sample_weight)
 
     def _error_of_numbers(self, prediction, target, given, sample_weight):
         needs_draws = self.calibration not in PIT_FORMS and self.kernel != "thresholds"
@@ -301,27 +371,32 @@ class DistributionMatchingLoss(Penalty):
         distributions = as_distributions(forecast)
         batch = number_batch(target, given, sample_weight, distributions.dtype)
         if self.kernel == "moments":
-            check_moments(batch.target, *distributions.moments().T)
-        parameters = distributions.parameters() if self.calibration == "distribution" else None
+            check_moments(batch.target, *distributions.feature_means("moments", None, None))
+        parameters = distributions.parameters if self.calibration == "distribution" else None
         given, given_bandwidth = self._condition(batch.given, distributions.dtype, parameters)
         thresholds = self.thresholds
         if self.calibration in ("threshold", "decision") or self.kernel in ("tanh", "thresholds"):
             thresholds = self._learned("thresholds", "thresholds=None", "quantiles")
             thresholds = thresholds.to(batch.target)
-        return distribution_matching_loss(
-            forecast,
-            batch.target,
-            calibration=self.calibration,
+        check_forecast_batch(forecast, batch.target, thresholds)
+        matching = self._matching(
             given=given,
-            sample_weight=batch.sample_weight,
-            kernel=self.kernel,
-            bandwidth=self._bandwidth(),
-            given_kernel=self.given_kernel,
             given_bandwidth=given_bandwidth,
+            bandwidth=self._bandwidth(),
             thresholds=thresholds,
+            class_kernel=None,
+        )
+        return matching.of_forecasts(distributions, batch.target, batch.sample_weight)
+
+    def _matching(self, **own):
+        return Matching(
+            self.calibration,
+            kernel=self.kernel,
+            given_kernel=self.given_kernel,
             loss=self.loss,
             detach_given=self.detach_given,
             estimator=self.estimator,
+            **own,
         )
 
     def _bandwidth(self):
@@ -343,7 +418,7 @@ class DistributionMatchingLoss(Penalty):
             return None, None
         centre, factor, median = (
             self._learned(f"{what}_{part}", "given_bandwidth='median'", "the median distance")
-            for part in Standardization._fields
+            for part in _PARTS
         )
         points = points.reshape(len(points), -1).to(dtype)
         if points.shape[1] != len(centre):

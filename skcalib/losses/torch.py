@@ -1,26 +1,156 @@
-"""Proper losses, and their sums with a penalty."""
+"""Losses that train PyTorch networks towards calibration: modules around :mod:`skcalib.losses`.
 
+A penalty is added to a proper loss by :class:`CalibrationRegularizedLoss`.
+"""
+
+import inspect
 import math
 from collections.abc import Callable
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
-import torch
+from .._inputs.scikit_learn import (
+    Interval,
+    StrOptions,
+    constraints_of,
+    validate_parameter_constraints,
+)
+from ._checks import check_batch
+from ._errors import (
+    kde_calibration_loss,
+    maximum_mean_calibration_loss,
+    smooth_calibration_loss,
+    soft_binned_calibration_loss,
+)
+
+try:
+    import torch
+except ImportError as error:
+    raise ImportError(
+        'skcalib.torch needs PyTorch; it is not installed. Run pip install "skcalib[torch]".'
+    ) from error
 from torch import Tensor
 from torch.distributions import Distribution
 
-from .._inputs.scikit_learn import Interval, StrOptions, validate_parameter_constraints
-from ..losses._checks import check_batch
-from ._base import Penalty
-from ._checks import (
+from ._tensors import (
     at_least_single,
     check_finite,
+    check_one_number_each,
     check_tensor,
     check_weights,
+    class_batch,
     flat,
     normal_parameters,
+    unwrapped,
 )
-from ._distributions import check_one_number_each, unwrapped
+from ._torch_matching import DistributionMatchingLoss, Penalty
+
+__all__ = [
+    "CalibrationPenalty",
+    "CalibrationRegularizedLoss",
+    "DistributionMatchingLoss",
+    "NegativeLogLikelihoodLoss",
+]
+
+_ERRORS: dict[str, Callable[..., Tensor]] = {
+    "kde": kde_calibration_loss,
+    "mmce": maximum_mean_calibration_loss,
+    "smooth": smooth_calibration_loss,
+    "soft-binned": soft_binned_calibration_loss,
+}
+
+
+class CalibrationPenalty(Penalty):
+    """A calibration error of the literature, of a batch of class scores.
+
+    All of them are biased: the error of a calibrated model is positive, and larger in smaller
+    batches. :class:`DistributionMatchingLoss` has no bias.
+
+    Parameters
+    ----------
+    name : {"kde", "mmce", "smooth", "soft-binned"}
+        The error: canonical by kernel density estimates (ECE-KDE), maximum mean calibration error,
+        smooth expected calibration error, or with bins of soft membership.
+
+    input_type : {"logits", "probabilities"}, default="logits"
+        What predictions hold.
+
+    ignore_index : int, default=-100
+        Samples with this target are left out.
+
+    **options : dict
+        Options of the function of :mod:`skcalib.losses`, such as `bandwidth`, `multi_class`,
+        `order` or `n_bins`, with the defaults that they have there.
+
+    See Also
+    --------
+    skcalib.losses.kde_calibration_loss : The function of "kde", with its formula.
+    skcalib.losses.maximum_mean_calibration_loss : That of "mmce".
+    skcalib.losses.smooth_calibration_loss : That of "smooth".
+    skcalib.losses.soft_binned_calibration_loss : That of "soft-binned".
+
+    Notes
+    -----
+    Call it with predictions and targets. Bad values, such as NaN or labels out of range, raise
+    errors. Half precision is computed in single precision.
+
+    ``DistributionMatchingLoss("top-label", given_kernel="total-variation")`` with the same
+    bandwidth is twice the square of "mmce", without bias.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skcalib.torch import CalibrationPenalty
+    >>> logits = torch.tensor([2.0, 2.0], requires_grad=True)
+    >>> loss = CalibrationPenalty("mmce", bandwidth=0.2)(logits, torch.tensor([1, 0]))
+    >>> loss.backward()
+    >>> round(loss.item(), 4)  # 1/(1 + e⁻²) − 1/2
+    0.3808
+    """
+
+    def __init__(
+        self, name: str, *, input_type: str = "logits", ignore_index: int = -100, **options: Any
+    ) -> None:
+        validate_parameter_constraints(
+            {"name": [StrOptions(set(_ERRORS))]}, {"name": name}, type(self).__name__
+        )
+        self._defaults = _options_of(_ERRORS[name])
+        if not options.keys() <= self._defaults.keys():
+            raise ValueError(
+                f"options of CalibrationPenalty({name!r}) must be among "
+                f"{', '.join(self._defaults)}; found "
+                f"{', '.join(options.keys() - self._defaults.keys())}. Leave others out."
+            )
+        constraints = constraints_of(_ERRORS[name]) | {"ignore_index": [Integral]}
+        options = self._defaults | options | {"input_type": input_type}
+        super().__init__(constraints, name=name, ignore_index=ignore_index, **options)
+
+    def _error(self, prediction, target, given, sample_weight):
+        if given is not None:
+            raise ValueError(
+                "given must be None for CalibrationPenalty, which is conditioned on the "
+                "prediction; found a tensor. Take DistributionMatchingLoss."
+            )
+        own = {"input_type": self.input_type, "ignore_index": self.ignore_index}
+        prediction, batch = class_batch(prediction, target, None, sample_weight, **own)
+        options = {name: getattr(self, name) for name in self._defaults}
+        return _ERRORS[self.name](
+            prediction, batch.target, sample_weight=batch.sample_weight, **options
+        )
+
+    def extra_repr(self) -> str:
+        defaults = self._defaults | {"ignore_index": -100}
+        own = ((name, getattr(self, name), default) for name, default in defaults.items())
+        changed = [f"{name}={value!r}" for name, value, default in own if value != default]
+        return ", ".join([repr(self.name), *changed])
+
+
+def _options_of(function: Callable) -> dict[str, Any]:
+    """The options of an error, with their defaults."""
+    parameters = inspect.signature(function).parameters.values()
+    options = {one.name: one.default for one in parameters if one.kind is one.KEYWORD_ONLY}
+    del options["sample_weight"]
+    return options
 
 
 class CalibrationRegularizedLoss(torch.nn.Module):

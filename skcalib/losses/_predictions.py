@@ -1,0 +1,217 @@
+"""Predictions of a batch: probabilities of classes, or distributions of a number."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+from array_api_compat import array_namespace
+
+from .._numerics.array_api import (
+    Array,
+    at_least_single,
+    bounded_ratio,
+    count_like,
+    hypot,
+    special_functions,
+    stop_gradient,
+)
+from .._numerics.decision_kernels import smoothed_tanh
+from .._numerics.matching import expected_kernel
+
+# Probabilities are clipped to at least this where their logarithm is taken.
+SMALLEST_PROBABILITY = 1e-30
+
+
+class ClassPredictions(NamedTuple):
+    """Probabilities of classes, their logarithms, and labels 0, …, K − 1.
+
+    If there are draws from the probabilities, their mean takes the place of them in the residuals.
+    """
+
+    proba: Array  # (n, K)
+    log_proba: Array  # (n, K)
+    label: Array  # (n,)
+    drawn: Array | None = None  # (n, K)
+
+    def residuals(self) -> Array:
+        """One-hot labels minus probabilities, (n, K)."""
+        xp = array_namespace(self.proba)
+        is_class = self.label[:, None] == count_like(self.proba, self.proba.shape[1])
+        expected = self.proba if self.drawn is None else self.drawn
+        return xp.astype(is_class, self.proba.dtype) - expected
+
+    def problems(self, multi_class: str) -> tuple[Array, Array]:
+        """Probabilities and residuals of P binary problems, (n, P) each.
+
+        They are the second of two classes; of more, the confidence, or each class and the rest.
+        """
+        parts = self.proba, self.residuals()
+        if self.proba.shape[1] == 2:
+            return parts[0][:, 1:], parts[1][:, 1:]
+        if multi_class == "classwise":
+            return parts
+        xp = array_namespace(self.proba)
+        top = xp.argmax(self.proba, axis=1)[:, None]
+        is_top = top == count_like(self.proba, self.proba.shape[1])
+        proba, residual = (xp.sum(xp.where(is_top, part, 0.0), axis=1) for part in parts)
+        return proba[:, None], residual[:, None]
+
+
+def class_predictions(prediction: Array, target: Array, input_type: str) -> ClassPredictions:
+    """From logits or probabilities, (n, K), or (n,) or (n, 1) of the second of two classes.
+
+    They are NaN for samples whose label is none of 0, …, K − 1.
+    """
+    xp = array_namespace(prediction)
+    (value,) = at_least_single(prediction)
+    if value.ndim == 2 and value.shape[1] == 1:
+        value = value[:, 0]
+    are_probabilities = input_type == "probabilities"
+    if value.ndim == 1:
+        first = 1 - value if are_probabilities else xp.zeros_like(value)
+        value = xp.stack([first, value], axis=1)
+    is_label = xp.any(target[:, None] == count_like(value, value.shape[1]), axis=1)
+    value = xp.where(is_label[:, None], value, math.nan)
+    if are_probabilities:
+        log_proba = xp.log(xp.clip(value, SMALLEST_PROBABILITY, None))
+        return ClassPredictions(value, log_proba, target)
+    value = less_largest(value)
+    log_proba = value - xp.log(xp.sum(xp.exp(value), axis=1, keepdims=True))
+    return ClassPredictions(xp.exp(log_proba), log_proba, target)
+
+
+def less_largest(score: Array) -> Array:
+    """Scores minus the largest along the last axis, so that exponentials do not overflow.
+
+    What is subtracted is held constant: it does not matter to shares, and derivatives of a maximum
+    need care where it is recomputed.
+    """
+    xp = array_namespace(score)
+    return score - stop_gradient(xp.max(score, axis=-1, keepdims=True))
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Predictive distributions that are known by draws from each.
+
+    Gradients flow through the draws, which are functions of what a model predicts
+    (reparameterization). Averages over them are unbiased estimates of expectations, and so is the
+    loss that is made of them.
+
+    Parameters
+    ----------
+    values : array of shape (n_samples, n_draws)
+        The draws.
+
+    cdf : callable, default=None
+        The distribution functions: takes points of shape (n_samples,), or (1, m) for m points in
+        common, and returns probabilities of shape (n_samples,) or (n_samples, m). Needed by the
+        forms of calibration that compare probability integral transforms (PITs), by "decision", and
+        by ``kernel="thresholds"``.
+
+    parameters : array of shape (n_samples, n_parameters), default=None
+        What describes the distributions. ``calibration="distribution"`` conditions on it.
+
+    See Also
+    --------
+    distribution_matching_loss : Takes them in place of means and standard deviations.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.losses import Draws, distribution_matching_loss
+    >>> rng = np.random.default_rng(0)
+    >>> mean = rng.normal(size=256)
+    >>> y = np.exp(mean + rng.normal(size=256))  # lognormal
+    >>> draws = Draws(np.exp(mean[:, None] + rng.normal(size=(256, 8))))
+    >>> loss = distribution_matching_loss(draws, y, calibration="marginal", bandwidth=1.0)
+    >>> bool(abs(loss) < 0.01)
+    True
+    """
+
+    values: Any
+    cdf: Callable[[Any], Any] | None = None
+    parameters: Any = None
+
+
+class Distributions(NamedTuple):
+    """The average of c normal distributions for each sample, or of c points without `deviation`."""
+
+    location: Array  # (n, c)
+    deviation: Array | None  # (n, c)
+    cdf: Callable[[Array], Array] | None  # F_i(t) at points (n,), or at (1, m) in common, (n, m)
+    parameters: Array | None  # (n, d)
+
+    @property
+    def dtype(self) -> Any:
+        return self.location.dtype
+
+    @property
+    def _share(self):
+        return array_namespace(self.location).full_like(self.location, 1 / self.location.shape[1])
+
+    def kernel_means(self, kernel: str, bandwidth: float | None, points: Array) -> Array:
+        """E ℓ(Y_i, t_j) at points (m,), (n, m)."""
+        deviation = None if self.deviation is None else self.deviation[:, :, None]
+        return expected_kernel(kernel, bandwidth, self.location, deviation, self._share, points)
+
+    def pair_means(self, kernel: str, bandwidth: float | None) -> Array:
+        """E ℓ(Y_i, Y_j) of independent Y_i and Y_j, (n, n)."""
+        xp, deviation = array_namespace(self.location), None
+        if self.deviation is not None:
+            deviation = hypot(self.deviation[:, :, None], xp.reshape(self.deviation, (1, 1, -1)))
+        points = xp.reshape(self.location, (-1,))
+        means = expected_kernel(kernel, bandwidth, self.location, deviation, self._share, points)
+        return xp.mean(xp.reshape(means, (len(means), *self.location.shape)), axis=2)
+
+    def feature_means(self, kernel: str, thresholds: Array, scale: Any) -> Array:
+        """E φ(Y_i) of a kernel of decisions, (C, n)."""
+        xp = array_namespace(self.location)
+        if kernel == "moments":
+            square = self.location**2
+            square = square if self.deviation is None else square + self.deviation**2
+            return xp.stack([xp.mean(self.location, axis=1), xp.mean(square, axis=1)])
+        if kernel == "tanh":
+            variance = None if self.deviation is None else self.deviation[:, :, None] ** 2
+            steps = smoothed_tanh(thresholds, scale, self.location[:, :, None], variance)
+            mean = xp.mean(steps, axis=1)
+        else:
+            mean = self.cdf(thresholds[None])  # type: ignore[misc]
+        return mean.T / thresholds.shape[0] ** 0.5
+
+
+def as_distributions(prediction: Any) -> Distributions:
+    """A pair of means and standard deviations, or draws, in single or double precision.
+
+    Standard deviations are NaN where they are not positive.
+    """
+    if isinstance(prediction, Draws):
+        (values,) = at_least_single(prediction.values)
+        cdf = (
+            None if prediction.cdf is None else partial(_cdf_of_draws, prediction.cdf, len(values))
+        )
+        return Distributions(values, None, cdf, prediction.parameters)
+    mean, std = at_least_single(*prediction)
+    xp = array_namespace(mean)
+    std = xp.where(std > 0, std, math.nan)
+    parameters = xp.stack([mean, xp.log(std)], axis=1)
+    return Distributions(mean[:, None], std[:, None], partial(_normal_cdf, mean, std), parameters)
+
+
+def _normal_cdf(mean: Array, std: Array, points: Array) -> Array:
+    column = (slice(None), None) if points.ndim == 2 else slice(None)
+    z = bounded_ratio(points - mean[column], std[column])
+    return special_functions(array_namespace(z)).ndtr(z)
+
+
+def _cdf_of_draws(cdf: Callable[[Array], Array], n: int, points: Array) -> Array:
+    probability, shape = cdf(points), (n, *points.shape[1:])
+    if tuple(probability.shape) != shape:
+        raise ValueError(
+            f"cdf of Draws must return shape {shape} for points of shape "
+            f"{tuple(points.shape)}; found {tuple(probability.shape)}. Give its parameters a "
+            "second axis if the points have one."
+        )
+    return probability
