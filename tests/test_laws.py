@@ -131,7 +131,6 @@ def test_every_estimator_is_among_the_cases():
         "SubgroupForecastRecalibrator",
     }
     functions = {
-        "combine_e_values",
         "export_sql",
         "export_table",
         "export_text",

@@ -12,7 +12,7 @@ from ._equivalence import EquivalenceTest
 from ._grades import GradeTest
 from ._power import RequiredSampleSize, power_of_test, required_sample_size
 from ._search import SubgroupSearch, find_miscalibrated_subgroups
-from ._sequential import SequentialCalibrationTest, combine_e_values
+from ._sequential import SequentialCalibrationTest
 from ._subgroups import SubgroupCalibrationTest
 from ._ucme import UCMETest
 
@@ -30,7 +30,6 @@ __all__ = [
     "SubgroupCalibrationTest",
     "SubgroupSearch",
     "UCMETest",
-    "combine_e_values",
     "find_miscalibrated_subgroups",
     "power_of_test",
     "required_sample_size",

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, clone
 
-from .._inputs.arrays import as_array
 from .._inputs.checks import check_predictions
 from .._inputs.estimators import check_fit_input
 from .._inputs.predictions import Predictions
@@ -85,7 +84,6 @@ class SequentialCalibrationTest(HypothesisTest):
     See Also
     --------
     CalibrationTest : For a fixed number of samples, at which it is more powerful.
-    combine_e_values : The evidence of several sites together.
 
     Notes
     -----
@@ -108,6 +106,9 @@ class SequentialCalibrationTest(HypothesisTest):
     any that does not depend on the labels. A label that had probability 0 is certain evidence: the
     e-value is infinite from then on, and the p-value the smallest positive number.
 
+    E-values of several sites combine to one of the hypothesis that all models are calibrated: their
+    product if the sites are independent, and their mean whatever the dependence [3]_.
+
     Labels must be independent given the predictions and the past; weights are not supported. The
     cost is that of the fits; memory is that of the longest window.
 
@@ -117,6 +118,8 @@ class SequentialCalibrationTest(HypothesisTest):
        Wiley. :doi:`10.1002/9781118548035`
     .. [2] S. Arnold, A. Henzi and J. F. Ziegel (2023). Sequentially valid tests for forecast
        calibration. Annals of Applied Statistics 17(3). :doi:`10.1214/22-AOAS1697`
+    .. [3] V. Vovk and R. Wang (2021). E-values: Calibration, combination and applications. Annals
+       of Statistics 49(3). :doi:`10.1214/20-AOS2020`
 
     Examples
     --------
@@ -290,56 +293,6 @@ class Bettor:
             return
         self.recalibrator.fit(proba[-n:], self.recalibrator.labels[label[-n:]])
         self.n_new, self.is_fitted = 0, True
-
-
-def combine_e_values(e_values: ArrayLike, *, independent: bool = False) -> float:
-    """The evidence of several tests together, such as those of several sites.
-
-    Parameters
-    ----------
-    e_values : array-like of shape (n_tests,)
-        The e-values, each of which has an expectation of at most 1 under its hypothesis.
-
-    independent : bool, default=False
-        Whether the data of the tests are independent of each other. Then e-values multiply;
-        otherwise they are averaged, which is valid for any dependence.
-
-    Returns
-    -------
-    e_value : float
-        An e-value of the hypothesis that all models are calibrated; ``min(1, 1 / e_value)`` is a
-        p-value.
-
-    See Also
-    --------
-    SequentialCalibrationTest : Where e-values come from.
-
-    References
-    ----------
-    .. [1] V. Vovk and R. Wang (2021). E-values: Calibration, combination and applications. Annals
-       of Statistics 49(3). :doi:`10.1214/20-AOS2020`
-
-    Examples
-    --------
-    >>> from skcalib.hypothesis_tests import combine_e_values
-    >>> combine_e_values([8.0, 2.0], independent=True), combine_e_values([8.0, 2.0])
-    (16.0, 5.0)
-    """
-    values = as_array(e_values, "e_values")
-    if (
-        values.ndim != 1
-        or len(values) == 0
-        or values.dtype.kind not in "iuf"
-        or not (values >= 0).all()
-    ):
-        raise ValueError(
-            "e_values must be a list of at least one number that is not negative; found "
-            f"{e_values!r}. Pass one e-value for each test."
-        )
-    if independent:
-        with np.errstate(over="ignore"):
-            return float(np.prod(values)) if (values > 0).all() else 0.0
-    return float(np.mean(values))
 
 
 def check_windows(windows):

@@ -9,7 +9,7 @@ from scipy.special import softmax
 from sklearn.base import clone
 
 from skcalib._inputs.drawing import draw_labels
-from skcalib.hypothesis_tests import SequentialCalibrationTest, combine_e_values
+from skcalib.hypothesis_tests import SequentialCalibrationTest
 from skcalib.recalibration import TemperatureRecalibrator
 
 
@@ -125,16 +125,6 @@ def test_labels_of_the_first_batch_hold():
 def test_bad_windows(windows):
     with pytest.raises(ValueError, match="windows must be whole numbers of at least 50"):
         SequentialCalibrationTest(windows=windows).fit([0.2, 0.7], [0, 1])
-
-
-def test_evidence_of_several_sites():
-    assert combine_e_values([2, 3, 0.5], independent=True) == pytest.approx(3.0)
-    assert combine_e_values([2, 3, 0.5]) == pytest.approx(5.5 / 3)
-    assert combine_e_values([0, np.inf], independent=True) == 0.0
-    assert combine_e_values([1e200, 1e200], independent=True) == np.inf
-    for bad in ([], [-1.0], [np.nan], 3.0, ["a"]):
-        with pytest.raises(ValueError, match="e_values must be a list"):
-            combine_e_values(bad)
 
 
 @pytest.mark.slow
