@@ -19,7 +19,7 @@ from ..metrics import (
     observed_expected_ratio,
 )
 from ..metrics._registry import ALL_METRICS
-from ..uncertainty._resampling import Estimates
+from ..uncertainty._measured import Measured
 from ._base import HypothesisTest, as_p_value, check_test_input
 
 # Measures that err on both sides of what is calibrated.
@@ -188,19 +188,20 @@ class EquivalenceTest(HypothesisTest):
         """
         check_is_distance(self.metric)
         data = check_test_input(self, X, y, sample_weight, given)
-        estimates = Estimates(
+        measured = Measured(
             self.metric,
             [_sorted(with_groups(data, y, groups, sample_weight))],
             self.metric_params,
             as_matrix=[self.n_features_in_ > 1],
             weighted=sample_weight is not None,
-            name="y",
         )
-        resamples = estimates.resample("auto", self.n_resamples, self.random_state, self.n_jobs)
+        resamples = measured.resample(
+            "auto", self.n_resamples, self.random_state, self.n_jobs, name="y"
+        )
         limits = resamples.limits([1.0])
         self.statistic_ = limits.estimate
         high = limits.interval(self.confidence_level, "less")[1]
-        self.upper_limit_ = high if estimates.may_be_negative else max(high, 0.0)
+        self.upper_limit_ = high if measured.may_be_negative else max(high, 0.0)
         self.p_value_ = as_p_value(limits.p_value(self.margin, "less"))
         return self
 

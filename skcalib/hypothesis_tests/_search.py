@@ -224,7 +224,7 @@ def find_miscalibrated_subgroups(
     See Also
     --------
     SubgroupCalibrationTest : Tests subgroups that are named beforehand.
-    skcalib.uncertainty.confidence_intervals_by : How large the error of each subgroup is.
+    skcalib.uncertainty.confidence_interval : With `by`, How large the error of each subgroup is.
 
     Notes
     -----

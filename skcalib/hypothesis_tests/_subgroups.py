@@ -105,7 +105,7 @@ class SubgroupCalibrationTest(HypothesisTest):
     --------
     CalibrationTest : The test of all samples together.
     find_miscalibrated_subgroups : Searches for the column along which calibration differs most.
-    skcalib.uncertainty.confidence_intervals_by : How large the error of each subgroup is.
+    skcalib.uncertainty.confidence_interval : With `by`, How large the error of each subgroup is.
     skcalib.recalibration.SubgroupRecalibrator : Mends it.
 
     Notes

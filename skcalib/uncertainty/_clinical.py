@@ -1,6 +1,7 @@
 """What a clinical validation reports on calibration, with intervals."""
 
 from dataclasses import dataclass, fields
+from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
@@ -16,10 +17,9 @@ from ..forecasts._data import with_groups
 from ..metrics._clinical import check_two_classes, in_the_large, intercept, ratio, slope
 from ..metrics._integrated import distances_from_curve
 from ._confidence_interval import ConfidenceInterval
-from ._limits import Limits, jackknife_deviation
-from ._resampling import _PARTS, Estimates, check_enough_to_resample
+from ._resampling import Limits, Units, jackknife_deviation, resampled
 
-# What a reader looks for, and the value for calibrated predictions.
+# Titles of the rows, and the values of calibrated predictions.
 _ROWS = {
     "calibration_in_the_large": ("calibration in the large", 0),
     "observed_expected_ratio": ("O:E ratio", 1),
@@ -30,7 +30,8 @@ _ROWS = {
     "e90": ("E90", 0),
 }
 
-_QUANTILES = (None, 0.5, 0.9)  # of ICI, E50 and E90
+# ICI, E50 and E90 of a calibrated model fall like n^-`_RATE`.
+_RATE = 1 / 2
 
 
 @dataclass(frozen=True, repr=False)
@@ -149,8 +150,8 @@ def clinical_calibration(
 
     groups : array-like of shape (n_samples,), default=None
         Labels of groups of samples that are not independent of each other, such as the rows of one
-        patient: whole groups are drawn and left out. At least 10. For a series, those of
-        :func:`consecutive_blocks`.
+        patient: whole groups are drawn and left out. At least 10. For a series,
+        numbers of blocks, such as ``np.arange(n) // length``.
 
     confidence_level : float in (0, 1), default=0.95
         Probability with which each interval is to cover its value.
@@ -222,13 +223,15 @@ def clinical_calibration(
     )
     check_two_classes(predictions)
     predictions = with_groups(predictions, y_true, groups, sample_weight)
-    smooth, distances = _SmoothMeasures(predictions), _Distances(predictions)
-    check_enough_to_resample(distances)
+    units = Units(predictions)
     check_both_outcomes(predictions)
     rng = check_random_state(random_state)
-    limits = smooth.limits(rng)
-    resamples = distances.resample("resampling", n_resamples, rng, n_jobs)
-    limits += [resamples.limits(one) for one in np.eye(len(_QUANTILES)).tolist()]
+    limits = _smooth_limits(predictions, units, rng, n_jobs)
+    distances = partial(_distances, predictions)
+    values = np.array(distances(slice(None)))
+    jackknife = units.without_parts(distances, rng, n_jobs)
+    resamples = resampled(distances, values, jackknife, units, _RATE, n_resamples, rng, n_jobs)
+    limits += [resamples.limits(one) for one in np.eye(len(values)).tolist()]
     rows = [(one.estimate, *_ends(one, confidence_level)) for one in limits]
     rows[1] = np.exp(rows[1]).tolist()
     rows[4:] = np.clip(rows[4:], 0.0, 1.0).tolist()
@@ -237,13 +240,42 @@ def clinical_calibration(
     )
 
 
-def _ends(limits, confidence_level):
+def _distances(predictions: Predictions, rows: np.ndarray | slice) -> list[float]:
+    """ICI, E50 and E90, from one curve."""
+    return distances_from_curve(predictions.take(rows), [None, 0.5, 0.9])
+
+
+def _smooth_measures(predictions: Predictions, rows: np.ndarray | slice) -> list[float]:
+    """The measures without absolute values, the ratio as its logarithm."""
+    part = predictions.take(rows)
+    with np.errstate(divide="ignore"):  # no events
+        log_ratio = float(np.log(ratio(part)))
+    return [in_the_large(part), log_ratio, intercept(part), slope(part)]
+
+
+def _smooth_limits(
+    predictions: Predictions, units: Units, rng: np.random.RandomState, n_jobs: int | None
+) -> list[Limits]:
+    """Jackknife limits; infinite ones if a part of the samples has no finite value."""
+    smooth = partial(_smooth_measures, predictions)
+    without, degrees = units.without_parts(smooth, rng, n_jobs)
+    values = np.array(without)  # (G, 4)
+    deviation = np.full(values.shape[1], np.inf)
+    is_finite = np.isfinite(values).all(axis=0)
+    deviation[is_finite] = jackknife_deviation(values[:, is_finite])
+    return [
+        Limits(estimate, float(one), degrees, np.empty(0))
+        for estimate, one in zip(smooth(slice(None)), deviation, strict=True)
+    ]
+
+
+def _ends(limits: Limits, confidence_level: float) -> tuple[float, float]:
     unknown = not np.isfinite(limits.deviation)
     return (-np.inf, np.inf) if unknown else limits.interval(confidence_level)
 
 
-def check_both_outcomes(predictions):
-    """Without events, or with nothing else, the measures have no finite values or no variance."""
+def check_both_outcomes(predictions: Predictions) -> None:
+    """Refuse data without events, or without non-events: no measure is finite then."""
     n_events = int(predictions.label.sum())
     if n_events in (0, len(predictions.label)):
         raise ValueError(
@@ -251,48 +283,3 @@ def check_both_outcomes(predictions):
             f"{len(predictions.label)} samples of positive weight. Collect more samples; the "
             "metrics themselves, such as observed_expected_ratio, take one outcome, too."
         )
-
-
-class _Measures(Estimates):
-    """Several measures of one model, which take the places of one measure of several models."""
-
-    def __init__(self, predictions: Predictions) -> None:
-        super().__init__(
-            "integrated_calibration_index", [predictions], None, as_matrix=[False], weighted=True
-        )
-        self.predictions = predictions
-
-    def of_data(self):
-        return self.of_rows(np.arange(self.n_samples))
-
-
-class _Distances(_Measures):
-    """ICI, E50 and E90, from one curve."""
-
-    def of_rows(self, rows):
-        return distances_from_curve(self.predictions.take(rows), _QUANTILES)
-
-
-class _SmoothMeasures(_Measures):
-    """The measures without absolute values, the ratio as its logarithm."""
-
-    def of_rows(self, rows):
-        part = self.predictions.take(rows)
-        with np.errstate(divide="ignore"):  # no events
-            return [in_the_large(part), float(np.log(ratio(part))), intercept(part), slope(part)]
-
-    def limits(self, rng):
-        """Those of the jackknife; none if a part of the samples has no finite value."""
-        n_parts = min(self.n_units, _PARTS)
-        part = (rng.permutation(self.n_units) % n_parts)[self.unit]
-        values = np.array([self.without_part(part, k)[0] for k in range(n_parts)])  # (G, 4)
-        degrees = 1 / np.sum(np.bincount(part, self.weight) ** 2) - 1
-        return [
-            Limits(
-                estimate,
-                jackknife_deviation(of_parts) if np.isfinite(of_parts).all() else np.inf,
-                degrees,
-                np.empty(0),
-            )
-            for estimate, of_parts in zip(self.of_data(), values.T, strict=True)
-        ]

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 
 from .._inputs.scikit_learn import validate_params
 from .._inputs.types import RandomState
-from ._resampling import (
+from ._measured import (
     RESAMPLING_CONSTRAINTS,
-    Estimates,
+    Measured,
     Result,
     check_models,
     has_several_columns,
@@ -129,8 +129,8 @@ def compare(
 
     groups : array-like of shape (n_samples,), default=None
         Labels of groups of samples that are not independent of each other, such as the rows of one
-        patient: whole groups are drawn and left out. At least 10. For a series, those of
-        :func:`consecutive_blocks`.
+        patient: whole groups are drawn and left out. At least 10. For a series,
+        numbers of blocks, such as ``np.arange(n) // length``.
 
     metric_params : dict, default=None
         Further arguments of `metric`, for instance `n_bins`, `multi_class` or `pos_label`.
@@ -169,7 +169,6 @@ def compare(
     See Also
     --------
     confidence_interval : The interval for a single model.
-    consecutive_blocks : Groups of the samples of a series.
 
     Notes
     -----
@@ -214,14 +213,14 @@ def compare(
     (0.028..., 0.002)
     """
     probas = {"y_proba_a": y_proba_a, "y_proba_b": y_proba_b}
-    estimates = Estimates(
+    measured = Measured(
         metric,
         check_models(probas, y_true, sample_weight, labels, given, groups),
         metric_params,
         as_matrix=[has_several_columns(y_proba) for y_proba in probas.values()],
         weighted=sample_weight is not None,
     )
-    resamples = estimates.resample(method, n_resamples, random_state, n_jobs)
+    resamples = measured.resample(method, n_resamples, random_state, n_jobs)
     difference = resamples.limits([1.0, -1.0])
     estimate_a, estimate_b = resamples.values.tolist()
     low, high = difference.interval(confidence_level, alternative)

@@ -1,25 +1,29 @@
 """Intervals around calibration errors."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
+from .._inputs.by import check_by, title_of
 from .._inputs.scikit_learn import StrOptions, validate_params
 from .._inputs.types import RandomState
 from ..metrics._registry import entry_of
 from ._finite_sample import finite_sample_radius
-from ._resampling import (
+from ._measured import (
     RESAMPLING_CONSTRAINTS,
-    Estimates,
+    Data,
+    Measured,
     Result,
     check_models,
     has_several_columns,
 )
 
 INTERVAL_CONSTRAINTS = RESAMPLING_CONSTRAINTS | {
-    "method": [StrOptions({"auto", "resampling", "jackknife", "finite-sample"})]
+    "method": [StrOptions({"auto", "resampling", "jackknife", "finite-sample"})],
+    "by": "no_validation",
 }
 
 
@@ -59,12 +63,131 @@ class ConfidenceInterval(Result):
     confidence_level: float
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class SubgroupIntervals(Mapping):
+    """A metric of each subgroup with its interval: :func:`confidence_interval` with `by`.
+
+    Printed, it is a table. It is also a mapping from subgroups to :class:`ConfidenceInterval`
+    objects, such as ``result["female"]`` or ``result["female", "18-30"]``.
+
+    Parameters
+    ----------
+    names : tuple
+        Names of the columns that make the subgroups.
+
+    subgroups : tuple
+        The subgroups in their order: values of the column, or tuples of one value for each of
+        several columns; None stands for a missing value.
+
+    n_samples : ndarray of shape (n_subgroups,)
+        Number of samples of positive weight.
+
+    share : ndarray of shape (n_subgroups,)
+        Share of the total weight, in (0, 1].
+
+    estimate : ndarray of shape (n_subgroups,)
+        The metric of each subgroup; NaN where it cannot be computed.
+
+    low : ndarray of shape (n_subgroups,)
+        Lower ends of the intervals; NaN where there is none.
+
+    high : ndarray of shape (n_subgroups,)
+        Upper ends of the intervals; NaN where there is none.
+
+    notes : tuple of str
+        Why there is no interval; empty where there is one.
+
+    whole : ConfidenceInterval
+        The metric of all samples together.
+
+    confidence_level : float
+        The probability with which each interval is meant to cover its own value.
+
+    See Also
+    --------
+    confidence_interval : The function that returns it.
+
+    Examples
+    --------
+    >>> from skcalib.datasets import make_temperature_family
+    >>> from skcalib.uncertainty import confidence_interval
+    >>> y_true, y_proba = make_temperature_family(300, random_state=0)
+    >>> site = ["north", "north", "south"] * 100
+    >>> result = confidence_interval(
+    ...     "smooth_calibration_error", y_true, y_proba, by=site, n_resamples=99, random_state=0
+    ... )
+    >>> list(result), result.n_samples.tolist()
+    (['north', 'south'], [200, 100])
+    """
+
+    names: tuple[Any, ...]
+    subgroups: tuple[Any, ...]
+    n_samples: np.ndarray
+    share: np.ndarray
+    estimate: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    notes: tuple[str, ...]
+    whole: ConfidenceInterval
+    confidence_level: float
+
+    def __getitem__(self, subgroup: Any) -> ConfidenceInterval:
+        try:
+            k = self.subgroups.index(subgroup)
+        except ValueError:
+            raise KeyError(subgroup) from None
+        estimate, low, high = (float(ends[k]) for ends in (self.estimate, self.low, self.high))
+        return ConfidenceInterval(estimate, low, high, self.confidence_level)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.subgroups)
+
+    def __len__(self) -> int:
+        return len(self.subgroups)
+
+    def to_frame(self) -> Any:
+        """Return the table as a data frame of pandas, which must be installed.
+
+        Returns
+        -------
+        frame : pandas.DataFrame of shape (n_subgroups, 6)
+            A row for each subgroup, which is its label, and the columns `n_samples`, `share`,
+            `estimate`, `low`, `high` and `note`.
+        """
+        import pandas as pd
+
+        names = list(self.names)
+        if len(names) == 1:
+            index = pd.Index(self.subgroups, name=names[0], dtype=None)
+        else:
+            index = pd.MultiIndex.from_tuples(self.subgroups, names=names)
+        columns = ("n_samples", "share", "estimate", "low", "high")
+        values: dict[str, Any] = {name: getattr(self, name) for name in columns}
+        return pd.DataFrame(values | {"note": list(self.notes)}, index=index)
+
+    def __repr__(self) -> str:
+        head = ", ".join(map(str, self.names))
+        titles = [title_of(label) for label in self.subgroups]
+        width = max(len(title) for title in [head, "all", *titles])
+        lines = [
+            f"{head:{width}} {'samples':>8} {'share':>6} {'estimate':>9} {'low':>9} {'high':>9}"
+        ]
+        ends = np.column_stack([self.estimate, self.low, self.high])
+        whole = (self.whole.estimate, self.whole.low, self.whole.high)
+        rows = [*zip(titles, self.n_samples, self.share, ends, self.notes, strict=True)]
+        for title, n, share, numbers, note in [*rows, ("all", self.n_samples.sum(), 1, whole, "")]:
+            written = " ".join(f"{number:9.4g}" for number in numbers)
+            lines.append(f"{title:{width}} {n:8d} {share:6.3f} {written}  {note}".rstrip())
+        return "\n".join(lines)
+
+
 @validate_params(INTERVAL_CONSTRAINTS, prefer_skip_nested_validation=False)
 def confidence_interval(
     metric: str | Callable,
     y_true: ArrayLike,
     y_proba: Any,
     *,
+    by: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     given: ArrayLike | None = None,
@@ -76,8 +199,8 @@ def confidence_interval(
     n_resamples: int = 999,
     random_state: RandomState = None,
     n_jobs: int | None = None,
-) -> ConfidenceInterval:
-    r"""Confidence interval for a metric of calibration.
+) -> ConfidenceInterval | Any:
+    r"""Confidence interval for a metric of calibration, of all samples or of each subgroup.
 
     What is covered is the value of the metric on the whole distribution that the samples come from.
     That is 0 for a calibrated model, while the estimate is positive: the usual bootstrap misses the
@@ -98,6 +221,12 @@ def confidence_interval(
         column for each class in the order of `labels`; rows sum to 1. Or a forecast of a number,
         as :func:`skcalib.forecasts.as_forecast` takes it.
 
+    by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
+            default=None
+        The subgroup of each sample: a column, or several, which make their crossings. Each gets an
+        interval of its own, a table of which is returned. Rows count by their position. Missing
+        values are a subgroup of their own; continuous numbers are refused.
+
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
 
@@ -112,14 +241,15 @@ def confidence_interval(
 
     groups : array-like of shape (n_samples,), default=None
         Labels of groups of samples that are not independent of each other, such as the rows of one
-        patient: whole groups are drawn and left out. At least 10. For a series, those of
-        :func:`consecutive_blocks`.
+        patient: whole groups are drawn and left out. At least 10, in each subgroup. For a series,
+        numbers of blocks, such as ``np.arange(n) // length``.
 
     metric_params : dict, default=None
         Further arguments of `metric`, for instance `n_bins`, `multi_class` or `pos_label`.
 
     confidence_level : float in (0, 1), default=0.95
-        Probability with which the interval is to cover the value.
+        Probability with which each interval is to cover its value. For those of S subgroups at
+        once, pass :math:`1 - 0.05 / S`.
 
     alternative : {"two-sided", "less", "greater"}, default="two-sided"
         Which ends the interval has. "less": an upper end alone, with the other at −∞, or at 0 for
@@ -147,18 +277,18 @@ def confidence_interval(
 
     Returns
     -------
-    interval : ConfidenceInterval
+    interval : ConfidenceInterval or SubgroupIntervals
         The `estimate`, and the ends `low` and `high` of the interval. For a metric of
         :mod:`skcalib.metrics` or scikit-learn's that cannot be negative, they are not either (an
-        unbiased estimate may be).
+        unbiased estimate may be). With `by` a table, and a mapping from subgroups to their
+        intervals; a subgroup with less than 10 samples, or groups, has NaN as ends, and a note.
 
     See Also
     --------
     compare : The difference between two models.
-    confidence_intervals_by : One interval for each subgroup.
-    consecutive_blocks : Groups of the samples of a series.
     finite_sample_radius : The half-widths of "finite-sample", also before there are data.
     skcalib.hypothesis_tests.CalibrationTest : Whether the model may be calibrated after all.
+    skcalib.hypothesis_tests.SubgroupCalibrationTest : Whether all subgroups are calibrated.
 
     Notes
     -----
@@ -202,6 +332,11 @@ def confidence_interval(
     Student's t has as many degrees of freedom as the effective number of parts that are left out,
     minus 1. An effective number below 10 is refused: a few samples or groups would decide.
 
+    **Subgroups.** Small subgroups look worse than they are, as the estimates of most calibration
+    errors are biased upwards: compare intervals rather than estimates. With an integer as
+    `random_state`, the interval of a subgroup is that of its samples alone. What a metric takes
+    from the data, such as a bandwidth, it takes from each subgroup anew.
+
     A metric that depends on the order of the samples or draws random numbers makes the interval
     wider than need be. Cost: 101 values of the metric of all samples, and `n_resamples` of b of
     them; of a mean, one value.
@@ -223,63 +358,84 @@ def confidence_interval(
     >>> y_true, y_proba = make_temperature_family(1000, inverse_temperature=2, random_state=0)
     >>> confidence_interval("smooth_calibration_error", y_true, y_proba, random_state=0)
     ConfidenceInterval(estimate=0.055..., low=0.02..., high=0.07..., confidence_level=0.95)
+
+    One interval for each subgroup:
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> proba = rng.random(1000)
+    >>> age = rng.choice(["18-30", "31-65", "over 65"], size=1000, p=[0.395, 0.6, 0.005])
+    >>> y = rng.random(1000) < np.where(age == "18-30", proba**2, proba)
+    >>> by = {"age": age}  # or a column of a data frame
+    >>> confidence_interval(
+    ...     "smooth_calibration_error", y, proba, by=by, n_resamples=99, random_state=0
+    ... )
+    age      samples  share  estimate       low      high
+    18-30        435  0.435    0.165...  0.10...  0.22...
+    31-65        560  0.560    0.0044...       0  0.02...
+    over 65        5  0.005    0.420...      nan      nan  y_true must hold at least 10 samples ...
+    all         1000  1.000    0.070...  0.03...  0.09...
     """
-    estimates = Estimates(
-        metric,
-        check_models({"y_proba": y_proba}, y_true, sample_weight, labels, given, groups),
-        metric_params,
-        as_matrix=[has_several_columns(y_proba)],
-        weighted=sample_weight is not None,
-    )
+    data = check_models({"y_proba": y_proba}, y_true, sample_weight, labels, given, groups)[0]
+    subgroups = None if by is None else check_by(by, np.shape(y_true)[0], sample_weight)
     if method == "finite-sample":
         check_independent(sample_weight, groups)
-    return interval_of(
+
+    def measured(part: Data) -> Measured:
+        is_matrix, weighted = has_several_columns(y_proba), sample_weight is not None
+        return Measured(metric, [part], metric_params, as_matrix=[is_matrix], weighted=weighted)
+
+    def interval(part: Measured) -> ConfidenceInterval:
+        if method == "finite-sample":
+            radius = finite_sample_radius(
+                _name(metric),
+                part.n_samples,
+                metric_params=metric_params,
+                confidence_level=confidence_level,
+                alternative=alternative,
+            )
+            estimate = float(part.of_data()[0])
+            low, high = estimate - radius.below, estimate + radius.above
+        else:
+            limits = part.resample(method, n_resamples, random_state, n_jobs).limits([1.0])
+            estimate = limits.estimate
+            low, high = limits.interval(confidence_level, alternative)
+        if not part.may_be_negative:
+            low, high = max(low, 0.0), max(high, 0.0)
+        return ConfidenceInterval(estimate, low, high, confidence_level)
+
+    whole = interval(measured(data))  # so what fails in a subgroup is due to its samples
+    if subgroups is None:
+        return whole
+    found, notes = [], []
+    for rows in subgroups.rows():
+        estimate, low, high, note = np.nan, np.nan, np.nan, ""
+        try:
+            part = measured(data.take(rows))
+            estimate = float(part.of_data()[0])
+            one = interval(part)
+            low, high = one.low, one.high
+        except ValueError as error:
+            note = str(error).partition(". ")[0]  # without the remedy
+        found.append((estimate, low, high))
+        notes.append(note)
+    estimates, lows, highs = np.array(found).T
+    return SubgroupIntervals(
+        subgroups.names,
+        subgroups.labels,
+        np.bincount(subgroups.code),
+        np.bincount(subgroups.code, data.weight),
         estimates,
-        metric,
-        metric_params,
-        confidence_level=confidence_level,
-        alternative=alternative,
-        method=method,
-        n_resamples=n_resamples,
-        random_state=random_state,
-        n_jobs=n_jobs,
+        lows,
+        highs,
+        tuple(notes),
+        whole,
+        confidence_level,
     )
 
 
-def interval_of(
-    estimates: Estimates,
-    metric: str | Callable,
-    metric_params: dict | None,
-    *,
-    confidence_level: float,
-    alternative: str,
-    method: str,
-    n_resamples: int,
-    random_state: RandomState,
-    n_jobs: int | None,
-) -> ConfidenceInterval:
-    """The interval for the metric of some samples that have been checked."""
-    if method == "finite-sample":
-        radius = finite_sample_radius(
-            _name(metric),
-            estimates.n_samples,
-            metric_params=metric_params,
-            confidence_level=confidence_level,
-            alternative=alternative,
-        )
-        estimate = float(estimates.of_data()[0])
-        low, high = estimate - radius.below, estimate + radius.above
-    else:
-        limits = estimates.resample(method, n_resamples, random_state, n_jobs).limits([1.0])
-        estimate = limits.estimate
-        low, high = limits.interval(confidence_level, alternative)
-    if not estimates.may_be_negative:
-        low, high = max(low, 0.0), max(high, 0.0)
-    return ConfidenceInterval(estimate, low, high, confidence_level)
-
-
-def check_independent(sample_weight, groups):
-    """Weights may depend on the samples, and samples on each other; then no radius is known."""
+def check_independent(sample_weight: Any, groups: Any) -> None:
+    """Refuse weights, which may depend on the samples, and groups: then no radius is known."""
     for name, value in (("sample_weight", sample_weight), ("groups", groups)):
         if value is not None:
             raise ValueError(
@@ -288,7 +444,7 @@ def check_independent(sample_weight, groups):
             )
 
 
-def _name(metric):
-    """The name of a metric of ours, or what is not the name of one."""
+def _name(metric: str | Callable) -> str:
+    """The name of a metric of ours, or the text of what is not one."""
     entry = entry_of(metric) if callable(metric) else None
     return entry.name if entry else str(metric)

@@ -1,26 +1,16 @@
-"""A metric of one or several models, resampled."""
+"""Jackknife and subsamples of any measure, and the limits that follow from them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
-from numbers import Integral, Real
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-from sklearn.utils import check_random_state
+from scipy import stats
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._inputs.constraints import METRIC_CONSTRAINTS, IntegerInterval
 from .._inputs.drawing import seeded_batches
 from .._inputs.groups import codes_by_appearance
 from .._inputs.predictions import Predictions
-from .._inputs.probabilities import is_forecast
-from .._inputs.scikit_learn import Interval, StrOptions
-from .._inputs.types import RandomState
-from ..forecasts._data import ForecastData, check_either
-from ..metrics._registry import ALL_METRICS, entry_of, with_params
-from ..metrics._statistic import MetricStatistic, check_takes_given, check_takes_kind
-from ._limits import Resamples
-from ._means import is_mean, is_mean_loss, losses_of
+from ..forecasts._data import ForecastData
 
 # Samples in a subsample, in units of √n: a small part of all, but enough for 15 bins if n is 100.
 _SUBSAMPLE = 3
@@ -34,228 +24,187 @@ _ROUNDING = 1e-6
 # The number of parts of which the jackknife leaves out one at a time.
 _PARTS = 100
 
-# The estimate of a calibrated model is taken to fall like n^-`_RATE` if the metric is unknown.
-_RATE = 1 / 2
+# Jobs share at least this many batches of subsamples.
+_BATCHES = 64
 
-RESAMPLING_CONSTRAINTS = METRIC_CONSTRAINTS | {
-    "metric": [StrOptions(set(ALL_METRICS)), callable],
-    "given": "no_validation",
-    "groups": "no_validation",
-    "metric_params": [dict, None],
-    "confidence_level": [Interval(Real, 0, 1, closed="neither")],
-    "alternative": [StrOptions({"two-sided", "less", "greater"})],
-    "method": [StrOptions({"auto", "resampling", "jackknife"})],
-    "n_resamples": [IntegerInterval(1)],
-    "random_state": ["random_state"],
-    "n_jobs": [Integral, None],
-}
+# Fewer samples say nothing about how the estimate varies.
+_FEWEST = 10
+
+# The values (C,) of some of the samples.
+Measure = Callable[[np.ndarray | slice], list[float]]
 
 
-@dataclass(frozen=True, repr=False)
-class Result:
-    """Numbers by name, shown with four digits."""
+@dataclass(frozen=True)
+class Limits:
+    """What resampling says about the true value, by Student's t and by subsamples if there are any.
 
-    def __repr__(self) -> str:
-        values = ((field.name, getattr(self, field.name)) for field in fields(self))
-        return f"{type(self).__name__}({', '.join(f'{k}={v:.4g}' for k, v in values)})"
-
-
-def check_models(
-    probas: dict[str, Any], y_true: Any, sample_weight: Any, labels: Any, given: Any, groups: Any
-) -> list[Predictions | ForecastData]:
-    """The checked predictions of one model or several, given by name, on the same samples."""
-    check_same_kind(probas)
-    models = []
-    for name, y_proba in probas.items():
-        data = check_either(
-            y_true,
-            y_proba,
-            sample_weight=sample_weight,
-            labels=labels,
-            given=given,
-            groups=groups,
-            names=("y_true", name),
-        )
-        labels = data.known.get("labels")  # the classes of the first model hold for the next
-        models.append(data)
-    return models
-
-
-class Estimates:
-    """The metric of one or several models on the same samples, whole and resampled.
-
-    What is drawn and left out are whole groups, or samples if there are none. Each `model` has the
-    same outcomes, weights and groups.
+    The interval is the hull of both, and a p-value the larger one of both. So a value lies outside
+    of the interval if and only if its p-value is small.
     """
 
-    def __init__(
-        self,
-        metric: str | Callable,
-        models: list[Predictions | ForecastData],
-        metric_params: dict | None,
-        *,
-        as_matrix: list[bool],
-        weighted: bool,
-        name: str = "y_true",
-    ) -> None:
-        self.name = name  # of the outcomes, in messages
-        entry = entry_of(metric)
-        function = with_params(
-            ALL_METRICS[metric].function if isinstance(metric, str) else metric,
-            metric_params or {},
-            own=("y_true", "y_proba", "y_forecast", "sample_weight", "labels", "given"),
+    estimate: float
+    deviation: float  # the standard error of the estimate, by the jackknife
+    degrees: float  # of freedom of Student's t
+    pivots: np.ndarray  # (B,), the true values at which the subsamples deviate like the estimate
+
+    def interval(
+        self, confidence_level: float, alternative: str = "two-sided"
+    ) -> tuple[float, float]:
+        tail = (1 - confidence_level) / (2 if alternative == "two-sided" else 1)
+        margin = stats.t.isf(tail, self.degrees) * self.deviation
+        low, high = self.estimate - margin, self.estimate + margin
+        if len(self.pivots):
+            # for these order statistics, (1 + #{more extreme}) / (1 + B) equals the tail
+            quantiles = np.quantile(self.pivots, [tail, 1 - tail], method="weibull")
+            low, high = min(low, quantiles[0]), max(high, quantiles[1])
+        return (
+            -np.inf if alternative == "less" else float(low),
+            np.inf if alternative == "greater" else float(high),
         )
-        if entry is not None:
-            check_takes_kind(entry, models[0].kind, "metric")
-        check_takes_given(function, models[0])
-        self.statistics = [
-            MetricStatistic(data, function, as_matrix=is_matrix, weighted=weighted)
-            for data, is_matrix in zip(models, as_matrix, strict=True)
-        ]
-        self.function = function
-        self.is_mean = is_mean(function)
-        self.may_be_negative = entry.may_be_negative if entry else not is_mean_loss(function)
-        self.rate = entry.rate if entry else _RATE
-        self.weight = models[0].weight
-        self.n_samples = len(self.weight)
-        self.groups = models[0].groups
-        self.unit = (
-            np.arange(self.n_samples) if self.groups is None else codes_by_appearance(self.groups)
-        )
-        self.n_units = int(self.unit.max()) + 1
+
+    def p_value(self, null: float, alternative: str = "two-sided") -> float:
+        """The p-value of the hypothesis that the true value is `null`."""
+        if alternative == "two-sided":
+            return min(1.0, 2 * min(self.p_value(null, one) for one in ("less", "greater")))
+        sign = 1 if alternative == "greater" else -1
+        deviation = max(self.deviation, np.finfo(np.float64).tiny)
+        with np.errstate(over="ignore"):
+            score = sign * (self.estimate - null) / deviation
+        normal = float(stats.t.sf(score, self.degrees))
+        if len(self.pivots) == 0:
+            return normal
+        n_more_extreme = int(np.sum(sign * self.pivots <= sign * null))
+        return max(normal, (1 + n_more_extreme) / (1 + len(self.pivots)))
+
+
+@dataclass(frozen=True)
+class Resamples:
+    """C values: of all samples, of subsamples, and without parts of the samples."""
+
+    values: np.ndarray  # (C,)
+    subsamples: np.ndarray  # (B, C)
+    shrinkage: np.ndarray  # (B,), by what factor a deviation shrinks from a subsample to all
+    jackknife: np.ndarray  # (G, C)
+    degrees: float
+
+    def limits(self, contrast: list[float]) -> Limits:
+        """The limits of the sum of the values, multiplied by these numbers (C,)."""
+        estimate = float(self.values @ contrast)
+        pivots = (estimate - self.shrinkage * (self.subsamples @ contrast)) / (1 - self.shrinkage)
+        deviation = float(jackknife_deviation(self.jackknife @ contrast))
+        return Limits(estimate, deviation, self.degrees, pivots)
+
+
+def jackknife_deviation(jackknife: np.ndarray) -> np.ndarray:
+    """Standard deviations (C,) of estimates, from their values (G, C) without one of the groups."""
+    return np.sqrt((len(jackknife) - 1) * np.var(jackknife, axis=0))
+
+
+class Units:
+    """What is drawn and left out: whole groups of samples, or samples if there are no groups."""
+
+    def __init__(self, data: Predictions | ForecastData, name: str = "y_true") -> None:
+        self.weight, self.groups = data.weight, data.groups
+        n = len(self.weight)
+        self.of_sample = np.arange(n) if self.groups is None else codes_by_appearance(self.groups)
+        self.number = int(self.of_sample.max()) + 1
         self.effective_size = self.effective_size_of(slice(None))
-        drawn = _SUBSAMPLE * self.n_units / np.sqrt(self.effective_size)
-        self.n_drawn = min(int(np.ceil(drawn - _ROUNDING)), self.n_units // 2)
+        drawn = _SUBSAMPLE * self.number / np.sqrt(self.effective_size)
+        self.n_drawn = min(int(np.ceil(drawn - _ROUNDING)), self.number // 2)
+        check_enough_to_resample(self, name)
 
     def effective_size_of(self, rows: np.ndarray | slice) -> float:
         """(Σ W)² / Σ W² of the weights W of the groups, or samples, in these rows."""
         total = self.weight[rows]
         if self.groups is not None:
-            total = np.bincount(self.unit[rows], total)
+            total = np.bincount(self.of_sample[rows], total)
         return float(total.sum() ** 2 / (total @ total))
 
-    def of_data(self) -> list[float]:
-        return [statistic(statistic.data.outcome[None])[0] for statistic in self.statistics]
+    def draw(self, rng: np.random.Generator) -> np.ndarray:
+        """The samples of random units."""
+        drawn = rng.choice(self.number, self.n_drawn, replace=False)
+        if self.number == len(self.of_sample):
+            return drawn
+        is_drawn = np.zeros(self.number, dtype=bool)
+        is_drawn[drawn] = True
+        return np.flatnonzero(is_drawn[self.of_sample])
 
-    def of_rows(self, rows: np.ndarray) -> list[float]:
-        parts = [statistic.on(statistic.data.take(rows)) for statistic in self.statistics]
-        return [part(part.data.outcome[None])[0] for part in parts]
+    def without_each(self, values: np.ndarray, losses: np.ndarray) -> tuple[np.ndarray, float]:
+        """The means (U, C) of losses (n, C) without each unit, and the degrees of freedom."""
+        share = np.bincount(self.of_sample, self.weight)
+        total = [np.bincount(self.of_sample, self.weight * one) for one in losses.T]
+        return (values - np.column_stack(total)) / (1 - share[:, None]), _degrees(share)
 
-    def without_part(self, part: np.ndarray, k: int) -> list[list[float]]:
-        return [self.of_rows(np.flatnonzero(part != k))]
+    def without_parts(
+        self, measure: Measure, rng: np.random.RandomState, n_jobs: int | None
+    ) -> tuple[np.ndarray, float]:
+        """The values (G, C) without each of random parts of the units, and the degrees."""
+        n_parts = min(self.number, _PARTS)
+        part = (rng.permutation(self.number) % n_parts)[self.of_sample]
+        tasks = (delayed(measure)(np.flatnonzero(part != k)) for k in range(n_parts))
+        return Parallel(n_jobs=n_jobs)(tasks), _degrees(np.bincount(part, self.weight))
 
-    def of_subsamples(self, size: int, seed: int) -> list[list[float]]:
-        """The values (C,) of random groups, and behind them their effective number."""
+    def subsamples(self, measure: Measure, size: int, seed: int) -> list[list[float]]:
+        """The values (C,) of random units, and behind them their effective number."""
         rng = np.random.default_rng(seed)
-        results = []
-        for _ in range(size):
-            rows = rng.choice(self.n_units, self.n_drawn, replace=False)
-            if self.n_units < self.n_samples:
-                is_drawn = np.zeros(self.n_units, dtype=bool)
-                is_drawn[rows] = True
-                rows = np.flatnonzero(is_drawn[self.unit])
-            results.append([*self.of_rows(rows), self.effective_size_of(rows)])
-        return results
-
-    def resample(
-        self, method: str, n_resamples: int, random_state: RandomState, n_jobs: int | None
-    ) -> Resamples:
-        check_enough_to_resample(self)
-        values = check_metric_values([self.of_data()])[0]
-        rng = check_random_state(random_state)
-        parallel = Parallel(n_jobs=n_jobs)
-        losses = None
-        if self.is_mean and method != "resampling":
-            losses = self._losses(values)
-        if losses is not None:
-            share, jackknife = self._without_each_unit(values, losses)
-        else:
-            n_parts = min(self.n_units, _PARTS)
-            part = (rng.permutation(self.n_units) % n_parts)[self.unit]
-            share = np.bincount(part, self.weight)
-            tasks = (delayed(self.without_part)(part, k) for k in range(n_parts))
-            jackknife = _values(parallel(tasks))
-        subsamples = np.empty((0, len(values) + 1))
-        if method == "resampling" or (method == "auto" and not self.is_mean):
-            batches = seeded_batches(n_resamples, 1, MetricStatistic.least_batches, rng)
-            subsamples = _values(parallel(delayed(self.of_subsamples)(*one) for one in batches))
-        ratio = subsamples[:, -1] / self.effective_size
-        return Resamples(
-            values,
-            subsamples[:, :-1],
-            np.minimum(ratio, _LARGEST_RATIO) ** self.rate,
-            jackknife,
-            float(1 / (share @ share)) - 1,
-        )
-
-    def _losses(self, values: np.ndarray) -> np.ndarray | None:
-        """The losses (n, C) whose means the values are, if they are known."""
-        losses = [
-            losses_of(self.function, statistic.data, value)
-            for statistic, value in zip(self.statistics, values.tolist(), strict=True)
-        ]
-        known = [one for one in losses if one is not None]
-        return np.column_stack(known) if len(known) == len(losses) else None
-
-    def _without_each_unit(
-        self, values: np.ndarray, losses: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The weights (U,) of the groups, or samples, and the means (U, C) without one of them."""
-        share = np.bincount(self.unit, self.weight)
-        total = [np.bincount(self.unit, self.weight * one) for one in losses.T]
-        return share, (values - np.column_stack(total)) / (1 - share[:, None])
+        drawn = (self.draw(rng) for _ in range(size))
+        return [[*measure(rows), self.effective_size_of(rows)] for rows in drawn]
 
 
-def _values(results):
-    return check_metric_values([row for rows in results for row in rows])
+def _degrees(share: np.ndarray) -> float:
+    """Degrees of freedom of Student's t, for the weights of the parts that are left out."""
+    return float(1 / (share @ share)) - 1
 
 
-def has_several_columns(y_proba: Any) -> bool:
-    shape = y_proba.shape if hasattr(y_proba, "shape") else np.shape(y_proba)
-    return len(shape) == 2 and shape[1] > 1
+def resampled(
+    measure: Measure,
+    values: np.ndarray,
+    jackknife: tuple[np.ndarray, float],
+    units: Units,
+    rate: float,
+    n_resamples: int,
+    rng: np.random.RandomState,
+    n_jobs: int | None,
+) -> Resamples:
+    """The values (C,) of a measure of all samples, and those of subsamples and of the jackknife."""
+    without, degrees = jackknife
+    subsamples = np.empty((0, len(values) + 1))
+    if n_resamples:
+        batches = seeded_batches(n_resamples, 1, _BATCHES, rng)
+        tasks = (delayed(units.subsamples)(measure, *batch) for batch in batches)
+        rows = [row for batch in Parallel(n_jobs=n_jobs)(tasks) for row in batch]
+        subsamples = checked_values(rows)
+    shrinkage = np.minimum(subsamples[:, -1] / units.effective_size, _LARGEST_RATIO) ** rate
+    return Resamples(values, subsamples[:, :-1], shrinkage, checked_values(without), degrees)
 
 
-# Fewer samples say nothing about how the estimate varies.
-_FEWEST_TO_RESAMPLE = 10
-
-
-def check_same_kind(probas: dict[str, Any]) -> None:
-    """Two models are compared on the same outcomes."""
-    kinds = ["a forecast" if is_forecast(one) else "probabilities" for one in probas.values()]
-    if len(set(kinds)) > 1:
+def check_enough_to_resample(units: Units, name: str) -> None:
+    """Refuse too few samples, or groups, to learn from parts of them how an estimate varies."""
+    n_samples, fewest = len(units.weight), _FEWEST
+    if n_samples < fewest:
         raise ValueError(
-            f"{' and '.join(probas)} must be of the same kind; found {' and '.join(kinds)}. "
-            "Compare forecasts with forecasts, and probabilities with probabilities."
-        )
-
-
-def check_enough_to_resample(estimates: Estimates) -> None:
-    """How an estimate varies is learnt from parts of the samples."""
-    fewest = _FEWEST_TO_RESAMPLE
-    if estimates.n_samples < fewest:
-        raise ValueError(
-            f"{estimates.name} must hold at least {fewest} samples of positive weight; found "
-            f"{estimates.n_samples}. So few samples say nothing about how the metric varies: "
+            f"{name} must hold at least {fewest} samples of positive weight; found "
+            f"{n_samples}. So few samples say nothing about how the metric varies: "
             "collect more."
         )
-    if estimates.n_units < fewest:
+    if units.number < fewest:
         raise ValueError(
             f"groups must name at least {fewest} groups of samples with positive weight; found "
-            f"{estimates.n_units}. So few groups say nothing about how the metric varies: collect "
-            "more, or divide a series into shorter blocks."
+            f"{units.number}. So few groups say nothing about how the metric varies: collect "
+            "more, or number shorter blocks of a series, as numpy.arange(n) // length does."
         )
-    if estimates.effective_size < fewest - _ROUNDING:
-        units = "samples" if estimates.groups is None else "groups"
-        cause = "sample_weight" if estimates.groups is None else "groups and sample_weight"
+    if units.effective_size < fewest - _ROUNDING:
+        kind = "samples" if units.groups is None else "groups"
+        cause = "sample_weight" if units.groups is None else "groups and sample_weight"
         raise ValueError(
-            f"{cause} must leave an effective number of {units}, (Σ W)² / Σ W² of their weights W, "
-            f"of at least {fewest}; found {estimates.effective_size:.3g} of {estimates.n_units}. "
-            f"A few {units} outweigh all others: collect more, or limit the largest weights."
+            f"{cause} must leave an effective number of {kind}, (Σ W)² / Σ W² of their weights W, "
+            f"of at least {fewest}; found {units.effective_size:.3g} of {units.number}. "
+            f"A few {kind} outweigh all others: collect more, or limit the largest weights."
         )
 
 
-def check_metric_values(results: list) -> np.ndarray:
-    """What a metric returned for several samples, (R, C)."""
+def checked_values(results: list | np.ndarray) -> np.ndarray:
+    """The values (R, C) of a metric, which must be finite numbers."""
     values = np.asarray(results)
     if values.ndim != 2 or values.dtype.kind not in "biuf":
         raise ValueError(

@@ -8,8 +8,8 @@ from scipy.signal import lfilter
 from sklearn.metrics import log_loss
 
 from skcalib.forecasts import GaussianForecast
-from skcalib.uncertainty import compare, confidence_interval, consecutive_blocks
-from skcalib.uncertainty._limits import Limits
+from skcalib.uncertainty import compare, confidence_interval
+from skcalib.uncertainty._resampling import Limits
 
 FAST = {"n_resamples": 39, "random_state": 0}
 SMOOTH = "smooth_calibration_error"
@@ -218,27 +218,6 @@ def test_one_sided_p_values():
     assert finite.estimate < finite.high < both.high
 
 
-@pytest.mark.parametrize(
-    ("n", "length", "sizes"),
-    [
-        (7, 3, [4, 3]),
-        (7, 7, [7]),
-        (7, 30, [7]),
-        (3, 1, [1, 1, 1]),
-        (100, None, [10] * 10),
-        (24, None, [2] * 12),
-        (9, None, [1] * 9),
-        (401, None, [21] + [20] * 19),
-        (10_000, None, [100] * 100),
-    ],
-)
-def test_blocks(n, length, sizes):
-    block = consecutive_blocks(n, block_length=length)
-    assert (np.diff(block) >= 0).all()
-    assert sorted(np.bincount(block)) == sorted(sizes)
-    assert block.shape == (n,)
-
-
 BAD = {
     "length": ({"groups": np.arange(39)}, r"must have the same length.*groups: 39"),
     "one group": ({"groups": np.zeros(40)}, "groups must name at least two groups.* found 1"),
@@ -276,10 +255,7 @@ def test_bad_input(changed, match):
             compare(y_proba_a=proba, y_proba_b=proba**2, **given)
 
 
-def test_bad_blocks():
-    for arguments in ({"n_samples": 0}, {"n_samples": 2.5}, {"n_samples": 5, "block_length": 0}):
-        with pytest.raises(ValueError, match="parameter of consecutive_blocks must be"):
-            consecutive_blocks(**arguments)
+def test_comparisons_have_no_finite_sample_interval():
     with pytest.raises(ValueError, match="'method' parameter of compare must be"):
         compare(SMOOTH, [0, 1], [0.1, 0.9], [0.1, 0.9], method="finite-sample")
 
@@ -301,7 +277,7 @@ def test_false_alarms_with_groups_and_in_series():
         means = lfilter([0.6], [1, -0.8], rng.normal(size=(2, 500)))
         y = rng.normal(size=500)
         models = CRPS, y, *(GaussianForecast(mean, 1.4) for mean in means)
-        with_groups.append(compare(*models, groups=consecutive_blocks(500)).p_value)
+        with_groups.append(compare(*models, groups=np.arange(500) * 22 // 500).p_value)
         without.append(compare(*models).p_value)
     for offset in (0, 1):
         false_alarms = np.mean(np.array(with_groups[offset::2]) <= 0.05)

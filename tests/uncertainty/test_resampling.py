@@ -19,7 +19,7 @@ from skcalib.metrics import (
     squared_kernel_calibration_error,
 )
 from skcalib.uncertainty import compare, confidence_interval
-from skcalib.uncertainty._limits import jackknife_deviation
+from skcalib.uncertainty._resampling import jackknife_deviation
 
 FAST = {"n_resamples": 39, "random_state": 0}
 

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from skcalib.forecasts import GaussianForecast
-from skcalib.uncertainty import confidence_interval, confidence_intervals_by
+from skcalib.uncertainty import confidence_interval
 
 OPTIONS = {"n_resamples": 19, "random_state": 0}
 
@@ -25,7 +25,7 @@ def test_intervals_are_those_of_the_samples_of_each_subgroup(metric, n_classes):
     y, proba, by, rng = problem(n_classes=n_classes)
     weight = rng.random(120)
     options = OPTIONS | {"labels": range(n_classes), "confidence_level": 0.8}
-    result = confidence_intervals_by(metric, y, proba, by=by, sample_weight=weight, **options)
+    result = confidence_interval(metric, y, proba, by=by, sample_weight=weight, **options)
     whole = confidence_interval(metric, y, proba, sample_weight=weight, **options)
     assert result.whole == whole
     assert list(result) == ["a", "b", "c"]
@@ -47,7 +47,7 @@ def test_intervals_are_those_of_the_samples_of_each_subgroup(metric, n_classes):
 
 def test_subgroups_that_are_too_small_have_an_estimate_and_a_note():
     y, proba, by, _ = problem()
-    result = confidence_intervals_by("smooth_calibration_error", y, proba, by=by, **OPTIONS)
+    result = confidence_interval("smooth_calibration_error", y, proba, by=by, **OPTIONS)
     n = np.sum(by == "c")
     assert n < 10
     assert np.isfinite(result.estimate).all()
@@ -57,7 +57,7 @@ def test_subgroups_that_are_too_small_have_an_estimate_and_a_note():
     by[:] = "a"
     by[0] = "b"
     # a single sample has no pair
-    result = confidence_intervals_by("squared_kernel_calibration_error", y, proba, by=by, **OPTIONS)
+    result = confidence_interval("squared_kernel_calibration_error", y, proba, by=by, **OPTIONS)
     assert np.isnan([result["b"].estimate, result["b"].low, result["b"].high]).all()
     assert "at least 2 samples" in result.notes[1]
 
@@ -67,7 +67,7 @@ def test_groups_are_those_of_each_subgroup():
     groups = rng.integers(40, size=120) + 40 * (by == "b")
     options = OPTIONS | {"metric_params": {"n_bins": 3}}
     metric = "expected_calibration_error"
-    result = confidence_intervals_by(metric, y, proba, by=by, groups=groups, **options)
+    result = confidence_interval(metric, y, proba, by=by, groups=groups, **options)
     own = by == "b"
     alone = confidence_interval(metric, y[own], proba[own], groups=groups[own], **options)
     assert (result["b"].low, result["b"].high) == pytest.approx((alone.low, alone.high), rel=1e-9)
@@ -78,7 +78,7 @@ def test_forecasts_and_one_sided_intervals():
     mean, by = rng.normal(size=90), np.arange(90) % 3 > 0
     y = mean + rng.normal(size=90) * np.where(by, 1.0, 4.0)
     forecast = GaussianForecast(mean, np.ones(90))
-    result = confidence_intervals_by(
+    result = confidence_interval(
         "continuous_ranked_probability_loss", y, forecast, by=by, alternative="less", **OPTIONS
     )
     assert result[False].estimate == pytest.approx(forecast[~by].crps(y[~by]).mean(), rel=1e-12)
@@ -89,7 +89,7 @@ def test_forecasts_and_one_sided_intervals():
 def test_table():
     y, proba, by, _ = problem()
     columns = {"site": by, "adult": np.arange(120) % 2 == 0}
-    result = confidence_intervals_by(
+    result = confidence_interval(
         "smooth_calibration_error", y, proba, by=pl.DataFrame(columns), **OPTIONS
     )
     assert result["b", True].estimate == result.estimate[list(result).index(("b", True))]
@@ -107,7 +107,7 @@ def test_table():
     ]
     assert all(line[: len(lines[0])].strip() for line in lines)
     assert "at least 10 samples" in repr(result)
-    missing = confidence_intervals_by(
+    missing = confidence_interval(
         "smooth_calibration_error", y, proba, by=pd.Series(by).where(by != "a"), **OPTIONS
     )
     assert list(missing) == ["b", "c", None]
@@ -129,4 +129,4 @@ def test_bad_input(arguments, message):
     y, proba, by, _ = problem()
     arguments = {"metric": "smooth_calibration_error", "by": by} | arguments
     with pytest.raises(ValueError, match=message):
-        confidence_intervals_by(arguments.pop("metric"), y, proba, **arguments)
+        confidence_interval(arguments.pop("metric"), y, proba, **arguments)
