@@ -1,5 +1,6 @@
 """Arrays of any origin, and how messages show them."""
 
+import contextlib
 from collections.abc import Hashable, Sequence
 from numbers import Integral
 from typing import Any
@@ -48,6 +49,50 @@ def as_array(values: Any, name: str) -> np.ndarray:
         raise ValueError(
             f"{name} must be a list or an array; found {type(values).__name__}. Pass a list of the "
             "values."
+        )
+    return array
+
+
+def check_numbers(
+    values: Any,
+    name: str,
+    *,
+    ndim: int | None = None,
+    length: int | None = None,
+    rows: str = "one value for each sample",
+    finite: bool = True,
+) -> np.ndarray:
+    """Real numbers as doubles, of any shape, or of so many dimensions and so many rows.
+
+    A single column is taken for one dimension. `rows` says in messages what there is one of.
+    """
+    array = as_array(values, name) if np.ndim(values) else np.asarray(values)
+    if array.dtype.kind == "O":
+        with contextlib.suppress(TypeError, ValueError):
+            array = array.astype(np.float64)
+    if array.dtype.kind not in "iuf":
+        raise ValueError(
+            f"{name} must hold numbers; found type {array.dtype}. Convert it, or remove what is "
+            "not a number."
+        )
+    with np.errstate(over="ignore"):  # long doubles become infinite, which is refused
+        array = array.astype(np.float64)
+    if ndim == 1 and array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    has_rows = array.size > 0 if length is None else len(array) == length
+    if ndim is not None and not (array.ndim == ndim and has_rows):
+        found = "" if length is None else ", inconsistent numbers of samples"
+        raise ValueError(
+            f"{name} must be {ndim}-D, with {rows}; found shape {array.shape}{found}. Pass an "
+            f"array of shape {('(n_samples,)', '(n_samples, n_columns)')[ndim - 1]} with at least "
+            "one value."
+        )
+    if finite and not np.isfinite(array).all():
+        first = tuple(np.argwhere(~np.isfinite(array))[0].tolist())
+        place = f" in row {first[0]}" if first else ""
+        raise ValueError(
+            f"{name} must be finite; found {array[first]} (NaN or infinity){place}. Remove the "
+            "sample, or repair the value."
         )
     return array
 

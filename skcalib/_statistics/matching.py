@@ -223,7 +223,7 @@ class MatchingError(Statistic):
         values = self.data.values_of(outcomes)
         if self.is_of_pits:
             return values
-        return np.array([self.forecast.match_scale(value) for value in values])
+        return np.array([self.forecast._match_scale(value) for value in values])
 
     def __call__(self, outcomes: np.ndarray) -> np.ndarray:
         """Values (R,) for R vectors of outcomes (R, n)."""

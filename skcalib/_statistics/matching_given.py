@@ -95,7 +95,7 @@ def raw_points(data, forecast: Forecast, given_kernel) -> np.ndarray:
         return data.given.reshape(len(data.weight), -1)
     if given_kernel == "wasserstein":
         return wasserstein_points(forecast)
-    return forecast.parameters()
+    return forecast._parameters()
 
 
 def group_codes(given: np.ndarray) -> np.ndarray:
@@ -249,5 +249,5 @@ def threshold_probabilities(forecast: Forecast) -> np.ndarray:
     thresholds = pooled_thresholds(forecast)
     if isinstance(forecast, QuantileForecast):  # nothing is known within cells and beyond them
         n = len(forecast)
-        return np.column_stack([forecast.match_scale(np.full(n, t)) for t in thresholds])
+        return np.column_stack([forecast._match_scale(np.full(n, t)) for t in thresholds])
     return forecast.cdf(np.broadcast_to(thresholds, (len(forecast), N_THRESHOLDS)))

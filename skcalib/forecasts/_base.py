@@ -1,24 +1,16 @@
-"""What all forecasts share."""
+"""The base class of all forecasts, and the checks that several kinds share."""
 
 from abc import ABC, abstractmethod
+from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from .._inputs.arrays import is_number
+from .._inputs.arrays import check_numbers, is_number
 from .._inputs.types import RandomState
 from .._numerics.crps import crps_nodes, quantile_nodes, split_nodes
-from ._checks import (
-    check_common_levels,
-    check_count,
-    check_estimator_of_score,
-    check_levels,
-    check_outcome_values,
-    check_rows,
-    number_or_array,
-)
 
 # Standard deviations below this share of their root mean square have the logarithm of that share.
 _LEAST_SPREAD = 1e-6
@@ -83,14 +75,17 @@ class Forecast(ABC):
     (True, 3, (2,))
     """
 
-    # Subclasses define the methods with a leading underscore, which get arrays (n, m): m values
-    # for each row.
+    # Subclasses define `_cdf` or `_logcdf`, `_sf` or `_logsf`, and `_ppf`. They get arrays (n, m):
+    # m values for each row.
 
     # Whether outcomes have probability 0 each. If not, PITs are intervals.
     is_continuous: bool = True
 
     # Whether outcomes are taken to be exchangeable with the members, rather than drawn from them.
     is_exchangeable: bool = False
+
+    # Whether only quantiles at some levels are known, and so no mean, density or draws.
+    _is_grid: ClassVar[bool] = False
 
     # Names of the attributes that hold something for each row, which rows are taken from.
     _by_row: ClassVar[tuple[str, ...]] = ()
@@ -255,7 +250,7 @@ class Forecast(ABC):
         mean : ndarray of shape (n_samples,)
             One for each row.
         """
-        return self._mean()
+        self._refuse("mean", "tells quantiles only", "Use ppf(0.5).")
 
     def std(self) -> np.ndarray:
         """Standard deviations, in the units of the outcome.
@@ -265,7 +260,7 @@ class Forecast(ABC):
         std : ndarray of shape (n_samples,)
             One for each row.
         """
-        return self._std()
+        self._refuse("std", "tells quantiles only", "Use interval.")
 
     def entropy(self) -> np.ndarray:
         """Differential entropy: minus the mean of the log density, in nats.
@@ -275,7 +270,7 @@ class Forecast(ABC):
         entropy : ndarray of shape (n_samples,)
             One for each row; smaller is sharper.
         """
-        return self._entropy()
+        self._refuse("entropy", "has no closed form of it", "Use interval.")
 
     def sample(self, size: int | None = None, random_state: RandomState = None) -> np.ndarray:
         """Independent draws from the forecasts.
@@ -355,8 +350,7 @@ class Forecast(ABC):
         """
         if not self.is_continuous:
             self._refuse("log_odds", "has outcomes of positive probability", "Use pit_bounds.")
-        y = self._outcomes(y)[:, None]
-        return (self._logcdf(y) - self._logsf(y))[:, 0]
+        return self._log_odds(self._outcomes(y)[:, None])[:, 0]
 
     def at_threshold(self, threshold: ArrayLike) -> np.ndarray:
         """The probability that the outcome exceeds a threshold.
@@ -393,10 +387,13 @@ class Forecast(ABC):
         score : ndarray of shape (n_samples,)
             Scores in the units of the outcome; 0 is best.
         """
-        check_estimator_of_score(estimator)
-        if estimator != "ecdf":
-            self._refuse(f"estimator={estimator!r}", "has no members", "Use estimator='ecdf'.")
-        return self._crps(self._outcomes(y))
+        if estimator not in ("ecdf", "fair"):
+            raise ValueError(
+                f"estimator must be 'ecdf' or 'fair'; found {estimator!r}. Leave it out for the "
+                "score of the forecast as it is."
+            )
+        y = self._outcomes(y)
+        return self._crps(y) if estimator == "ecdf" else self._fair_crps(y)
 
     def components(self, n_nodes: int = 64) -> Components:
         """The forecasts as mixtures of normals, which may have the variance 0.
@@ -419,14 +416,8 @@ class Forecast(ABC):
             location, np.zeros_like(location), np.broadcast_to(weight, location.shape)
         )
 
-    def parameters(self) -> np.ndarray:
-        """What calibration given the forecast conditions on.
-
-        Returns
-        -------
-        parameters : ndarray of shape (n_samples, n_parameters)
-            Mean and logarithm of the standard deviation; the quantiles of a quantile forecast.
-        """
+    def _parameters(self) -> np.ndarray:
+        """What calibration given the forecast conditions on: mean and log deviation, (n, 2)."""
         mean, std = self.mean(), self.std()
         if not (np.isfinite(mean).all() and np.isfinite(std).all()):
             self._refuse(
@@ -435,95 +426,23 @@ class Forecast(ABC):
         least = _LEAST_SPREAD * np.sqrt(np.mean(std**2)) or 1.0
         return np.column_stack([mean, np.log(np.maximum(std, least))])
 
-    def match_scale(self, y: np.ndarray) -> np.ndarray:
-        """Outcomes on the scale of :meth:`components`.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n_samples,)
-            Outcomes.
-
-        Returns
-        -------
-        value : ndarray of shape (n_samples,)
-            The outcomes themselves; for quantile forecasts the middle of their level intervals.
-        """
+    def _match_scale(self, y: np.ndarray) -> np.ndarray:
+        """Outcomes (n,) on the scale of `components`: as they are, but for quantile forecasts."""
         return y
 
-    def redraw(self, generator: np.random.Generator, size: int) -> np.ndarray:
-        """Outcomes drawn from the forecasts, as tests need them.
-
-        Parameters
-        ----------
-        generator : numpy.random.Generator
-            Source of randomness.
-
-        size : int
-            Number of outcomes for each row.
-
-        Returns
-        -------
-        y : ndarray of shape (size, n_samples)
-            Independent draws.
-        """
+    def _redraw(self, generator: np.random.Generator, size: int) -> np.ndarray:
+        """Independent draws from the forecasts, as tests need them, (size, n)."""
         return np.ascontiguousarray(self._sample(generator, size).T)
 
-    def as_drawn(self, y: np.ndarray) -> np.ndarray:
-        """The draws that the forecasts cannot tell from these outcomes.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n_samples,)
-            Outcomes.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            The outcomes themselves; for quantile forecasts the value that stands for their cell.
-        """
+    def _as_drawn(self, y: np.ndarray) -> np.ndarray:
+        """The draws (n,) that stand for these outcomes; the outcomes themselves if all can be."""
         return y
 
-    def exchange(self, y: np.ndarray, place: np.ndarray) -> "tuple[np.ndarray, Forecast]":
-        """Let the outcomes change places with members, if they are exchangeable.
+    def _check_outcomes(self, y: np.ndarray, name: str) -> None:  # noqa: B027
+        """Refuse outcomes (n,) that the forecasts hold to be impossible."""
 
-        Parameters
-        ----------
-        y : ndarray of shape (n_samples,)
-            Outcomes.
-
-        place : ndarray of shape (n_samples,)
-            0 for an outcome that stays, k for one that changes places with the k-th member.
-
-        Returns
-        -------
-        y : ndarray of shape (n_samples,)
-            The new outcomes.
-
-        forecast : Forecast
-            The forecasts with the new members.
-        """
-        self._refuse("exchange", "has no members", "Use redraw.")
-
-    def check_outcomes(self, y: np.ndarray, name: str) -> None:  # noqa: B027
-        """Raise an error for outcomes that the forecasts hold to be impossible.
-
-        Parameters
-        ----------
-        y : ndarray of shape (n_samples,)
-            Outcomes.
-
-        name : str
-            Their name in messages.
-        """
-
-    def sort_keys(self) -> list[np.ndarray]:
-        """Columns that tell the forecasts apart, from which an order of the rows can be made.
-
-        Returns
-        -------
-        keys : list of ndarray of shape (n_samples,)
-            One or more columns.
-        """
+    def _sort_keys(self) -> list[np.ndarray]:
+        """Columns (n,) that tell the forecasts apart, by which rows can be sorted."""
         quantiles = self.quantiles([0.1, 0.5, 0.9])
         if self.is_continuous:
             return list(quantiles.T)
@@ -531,7 +450,7 @@ class Forecast(ABC):
         return [*quantiles.T, self.cdf(np.median(quantiles))]
 
     def _evaluate(self, method: Any, values: ArrayLike, name: str = "y") -> np.ndarray:
-        array = number_or_array(values, name)
+        array = check_numbers(values, name, finite=False)
         if np.isnan(array).any():
             raise ValueError(f"{name} must not be NaN; found NaN. Remove the samples.")
         if array.ndim > 2 or (array.ndim > 0 and len(array) != len(self)):
@@ -545,23 +464,22 @@ class Forecast(ABC):
         return method(np.broadcast_to(array, (len(self),))[:, None])[:, 0]
 
     def _outcomes(self, y: ArrayLike) -> np.ndarray:
-        return check_outcome_values(y, len(self), "y")
+        return check_outcomes(y, len(self), "y")
 
     def _refuse(self, what: str, why: str, remedy: str) -> NoReturn:
         name = type(self).__name__
         raise ValueError(f"{what} is not known for this forecast: {name} {why}. {remedy}")
 
     @abstractmethod
-    def _cdf(self, y: np.ndarray) -> np.ndarray:
-        """(n, m) to (n, m)."""
-
-    @abstractmethod
     def _ppf(self, level: np.ndarray) -> np.ndarray:
-        """(n, m) to (n, m)."""
+        """Quantiles (n, m) at levels (n, m)."""
 
     def _atoms(self) -> Components | None:
         """All likely outcomes in increasing order, if they are known and few."""
         return None
+
+    def _cdf(self, y: np.ndarray) -> np.ndarray:
+        return np.exp(self._logcdf(y))
 
     def _sf(self, y: np.ndarray) -> np.ndarray:
         return np.exp(self._logsf(y))
@@ -572,22 +490,15 @@ class Forecast(ABC):
 
     def _logsf(self, y: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore"):
-            return np.log1p(-self._cdf(y))
+            return np.log(self._sf(y))
+
+    def _log_odds(self, y: np.ndarray) -> np.ndarray:
+        return self._logcdf(y) - self._logsf(y)
 
     def _logpdf(self, y: np.ndarray) -> np.ndarray:
         self._refuse("logpdf", "has no density", "Use a proper score such as crps.")
 
-    def _mean(self) -> np.ndarray:
-        self._refuse("mean", "has none", "Use ppf(0.5).")
-
-    def _std(self) -> np.ndarray:
-        self._refuse("std", "has none", "Use interval.")
-
-    def _entropy(self) -> np.ndarray:
-        self._refuse("entropy", "has no closed form of it", "Use std or interval.")
-
     def _sample(self, generator: np.random.Generator, size: int) -> np.ndarray:
-        """(n, size)."""
         return self._ppf(generator.random((len(self), size)))
 
     def _pit_bounds(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -597,3 +508,95 @@ class Forecast(ABC):
     def _crps(self, y: np.ndarray) -> np.ndarray:
         level, weight = split_nodes(self._cdf(y[:, None])[:, 0])
         return crps_nodes(y, self._ppf(level), level, weight)
+
+    def _fair_crps(self, y: np.ndarray) -> np.ndarray:
+        self._refuse("estimator='fair'", "has no members", "Use estimator='ecdf'.")
+
+
+def check_rows(rows: Any, n: int) -> np.ndarray:
+    """Indices of rows from what may stand in brackets; `[rows, ...]` is the same as `[rows]`."""
+    if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
+        rows = rows[0]
+    if isinstance(rows, slice):
+        return np.arange(n)[rows]
+    array = np.asarray(rows)
+    if array.size == 0 and array.ndim == 1:
+        array = array.astype(np.intp)
+    if array.ndim != 1 or array.dtype.kind not in "biu":
+        raise IndexError(
+            "Forecasts must be indexed by a slice, a list of row numbers or a mask of shape "
+            f"({n},); found {rows!r:.80}. Pass forecast[[i]] for a single row."
+        )
+    if array.dtype.kind == "b":
+        if len(array) != n:
+            raise IndexError(
+                f"A mask must have one value for each of the {n} forecasts; found {len(array)}. "
+                "Build it from the same rows."
+            )
+        return np.flatnonzero(array)
+    if array.size and not (-n <= array.min() and array.max() < n):
+        row = array[(array < -n) | (array >= n)][0]
+        raise IndexError(
+            f"Row numbers must lie between 0 and {n - 1}, as there are {n} forecasts; found {row}. "
+            "Make the forecasts and the outcomes of the same rows."
+        )
+    return array
+
+
+def check_outcomes(y: ArrayLike, n: int, name: str) -> np.ndarray:
+    """Outcomes of n forecasts as doubles (n,)."""
+    rows = f"one outcome for each of the {n} forecasts"
+    return check_numbers(y, name, ndim=1, length=n, rows=rows)
+
+
+def check_common_levels(levels: ArrayLike) -> np.ndarray:
+    """Probabilities in [0, 1] that are the same for all rows, (m,)."""
+    array = check_levels(levels, "levels")
+    if array.ndim != 1:
+        raise ValueError(
+            f"levels must be 1-D, the same for all rows; found shape {array.shape}. Use ppf for "
+            "levels that differ between rows."
+        )
+    return array
+
+
+def check_levels(levels: ArrayLike, name: str) -> np.ndarray:
+    """Probabilities in [0, 1]."""
+    array = check_numbers(levels, name, finite=False)
+    if not ((array >= 0) & (array <= 1)).all():
+        raise ValueError(
+            f"{name} must lie in [0, 1]; found {array[~((array >= 0) & (array <= 1))][0]}. Pass "
+            "0.05 for 5 %."
+        )
+    return array
+
+
+def check_weights(weights: Any, shape: tuple[int, int]) -> np.ndarray:
+    """Weights (n, s) whose rows sum to 1; equal ones by default, the same row for all from (s,)."""
+    if weights is None:
+        return np.full(shape, 1 / shape[1])
+    array = check_numbers(weights, "weights")
+    if array.shape not in (shape, shape[1:]):
+        raise ValueError(
+            f"weights must have shape {shape[1:]} or {shape}, one weight for each column; found "
+            f"shape {array.shape}. Pass the same weights for all rows, or a row for each."
+        )
+    array = np.broadcast_to(array, shape)
+    total = array.sum(axis=1, keepdims=True)
+    if (array < 0).any() or not (total > 0).all():
+        row = int(np.argmax((array < 0).any(axis=1) | (total[:, 0] <= 0)))
+        raise ValueError(
+            "weights must not be negative, and not all be 0 in a row; found "
+            f"{array[row].min():.6g} as the least and {total[row, 0]:.6g} as the sum in row {row}. "
+            "Repair the weights."
+        )
+    return array / total
+
+
+def check_count(count: Any, name: str) -> None:
+    """A number of draws or nodes."""
+    if not isinstance(count, Integral) or isinstance(count, bool) or count < 1:
+        raise ValueError(
+            f"{name} must be a whole number of at least 1; found {count!r}. Leave it out for the "
+            "default."
+        )

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ._base import Components, Forecast
 from ._derived import at_log_odds
@@ -88,6 +87,20 @@ _JOINS: dict[type, Callable[[Any], Forecast | None]] = {
 }
 
 
+def _asked(name: str, *, by_row: bool = True) -> Any:
+    """A method that asks each part for its rows; arguments are split by rows, or all the same."""
+
+    def method(self: "ConcatenatedForecast", *arguments: Any) -> Any:
+        answers = [
+            getattr(part, name)(*(value[place] if by_row else value for value in arguments))
+            for part, place in zip(self.parts, self.places, strict=True)
+            if len(place)
+        ]
+        return self._in_order(answers)
+
+    return method
+
+
 class ConcatenatedForecast(Forecast):
     """Forecasts of any kinds side by side; each row asks the forecast that it came from."""
 
@@ -121,99 +134,39 @@ class ConcatenatedForecast(Forecast):
             places.append(place)
         return ConcatenatedForecast(parts, places)
 
-    def _ask(self, method: str, *arguments: np.ndarray) -> Any:
-        """The answers of the parts, each about its rows, in the order of the rows."""
-        answers = [
-            getattr(part, method)(*(values[place] for values in arguments))
-            for part, place in zip(self.parts, self.places, strict=True)
-            if len(place)
-        ]
-        return self._in_order(answers)
+    def _in_order(self, answers: list[Any]) -> Any:
+        """The answers of the parts that have rows, as one answer in the order of the rows."""
+        if any(answer is None for answer in answers):
+            return None
+        if isinstance(answers[0], tuple):
+            joined = [self._in_order(list(arrays)) for arrays in zip(*answers, strict=True)]
+            return Components(*joined) if isinstance(answers[0], Components) else tuple(joined)
+        if answers[0].ndim == 2:  # components that a part lacks have the weight 0
+            width = max(answer.shape[1] for answer in answers)
+            answers = [np.pad(a, ((0, 0), (0, width - a.shape[1]))) for a in answers]
+        return np.concatenate(answers)[np.argsort(np.concatenate(self.places), kind="stable")]
 
-    def _in_order(self, answers: list[np.ndarray]) -> np.ndarray:
-        order = np.argsort(np.concatenate(self.places), kind="stable")
-        return np.concatenate(answers)[order]
-
-    def _cdf(self, y: np.ndarray) -> np.ndarray:
-        return self._ask("_cdf", y)
-
-    def _sf(self, y: np.ndarray) -> np.ndarray:
-        return self._ask("_sf", y)
-
-    def _logcdf(self, y: np.ndarray) -> np.ndarray:
-        return self._ask("_logcdf", y)
-
-    def _logsf(self, y: np.ndarray) -> np.ndarray:
-        return self._ask("_logsf", y)
-
-    def _logpdf(self, y: np.ndarray) -> np.ndarray:
-        return self._ask("_logpdf", y)
-
-    def _ppf(self, level: np.ndarray) -> np.ndarray:
-        return self._ask("_ppf", level)
-
-    def _mean(self) -> np.ndarray:
-        return self._ask("mean")
-
-    def _std(self) -> np.ndarray:
-        return self._ask("std")
-
-    def _entropy(self) -> np.ndarray:
-        return self._ask("entropy")
-
-    def _sample(self, generator: np.random.Generator, size: int) -> np.ndarray:
-        drawn = [part._sample(generator, size) for part in self.parts if len(part)]
-        return self._in_order(drawn)
-
-    def _pit_bounds(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        bounds = [
-            np.column_stack(part._pit_bounds(y[place]))
-            for part, place in zip(self.parts, self.places, strict=True)
-            if len(place)
-        ]
-        lower, upper = self._in_order(bounds).T
-        return lower, upper
-
-    def _crps(self, y: np.ndarray) -> np.ndarray:
-        return self._ask("crps", y)
-
-    def quantiles(self, levels: ArrayLike) -> np.ndarray:
-        return self._in_order([part.quantiles(levels) for part in self.parts if len(part)])
-
-    def interval(self, level: float) -> tuple[np.ndarray, np.ndarray]:
-        super().interval(level)  # which judges the level
-        ends = [np.column_stack(part.interval(level)) for part in self.parts if len(part)]
-        low, high = self._in_order(ends).T
-        return low, high
-
-    def components(self, n_nodes: int = 64) -> Components:
-        return self._joined([part.components(n_nodes) for part in self.parts if len(part)])
-
-    def _atoms(self) -> Components | None:
-        parts = [part._atoms() for part in self.parts if len(part)]
-        known = [part for part in parts if part is not None]
-        return self._joined(known) if len(known) == len(parts) else None
-
-    def _joined(self, parts: Sequence[Components]) -> Components:
-        """The components of all parts, in the order of the rows."""
-        size = max(part.location.shape[1] for part in parts)
-        arrays = []
-        for name in Components._fields:
-            padded = []  # further components have the weight 0
-            for part in parts:
-                values = getattr(part, name)
-                wider = np.zeros((len(values), size))
-                wider[:, : values.shape[1]] = values
-                padded.append(wider)
-            arrays.append(self._in_order(padded))
-        return Components(*arrays)
-
-    def match_scale(self, y: np.ndarray) -> np.ndarray:
-        return self._ask("match_scale", y)
-
-    def check_outcomes(self, y: np.ndarray, name: str) -> None:
+    def _check_outcomes(self, y: np.ndarray, name: str) -> None:
         for part, place in zip(self.parts, self.places, strict=True):
-            part.check_outcomes(y[place], name)
+            part._check_outcomes(y[place], name)
+
+    _cdf = _asked("_cdf")
+    _sf = _asked("_sf")
+    _logcdf = _asked("_logcdf")
+    _logsf = _asked("_logsf")
+    _logpdf = _asked("_logpdf")
+    _ppf = _asked("_ppf")
+    _pit_bounds = _asked("_pit_bounds")
+    _crps = _asked("_crps")
+    _match_scale = _asked("_match_scale")
+    mean = _asked("mean")
+    std = _asked("std")
+    entropy = _asked("entropy")
+    quantiles = _asked("quantiles", by_row=False)
+    interval = _asked("interval", by_row=False)
+    components = _asked("components", by_row=False)
+    _atoms = _asked("_atoms", by_row=False)
+    _sample = _asked("_sample", by_row=False)
 
 
 @at_log_odds.register

@@ -6,15 +6,15 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from .._inputs.arrays import as_array, check_same_length
+from .._inputs.arrays import as_array, check_numbers, check_same_length
 from .._inputs.checks import SMALLEST_SHARE, check_predictions, rows_that_count
 from .._inputs.groups import check_groups, check_several_groups, codes_by_appearance
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import check_not_swapped, is_forecast
 from .._inputs.weights import check_sample_weight
 from ._as_forecast import as_forecast
-from ._base import Forecast
-from ._checks import check_numbers, check_outcome_values
+from ._base import Forecast, check_outcomes
+from ._ensemble import EnsembleForecast
 
 Data = TypeVar("Data", bound="Predictions | ForecastData")
 
@@ -72,7 +72,7 @@ class ForecastData:
         if self.forecast.is_exchangeable:
             n_values = self.pooled().shape[1]
             return generator.integers(n_values, size=(size, len(self.value)))
-        return self.forecast.redraw(generator, size)
+        return self.forecast._redraw(generator, size)
 
     def pooled(self) -> np.ndarray:
         """The outcome and the sorted members of each ensemble, (n, s + 1)."""
@@ -92,7 +92,11 @@ class ForecastData:
         """
         if not self.forecast.is_exchangeable:
             return outcome, self.forecast
-        return self.forecast.exchange(self.value, outcome)
+        places = self.pooled()
+        rows = np.arange(len(places))
+        value = places[rows, outcome]
+        places[rows, outcome] = self.value
+        return value, EnsembleForecast(places[:, 1:])
 
     def with_outcome(self, outcome: np.ndarray) -> "ForecastData":
         """The data with other outcomes (n,), such as one row of `redraw`."""
@@ -113,7 +117,7 @@ class ForecastData:
 
         The outcome that changes places with members is one of what a sample is sorted by.
         """
-        keys = self.forecast.sort_keys()
+        keys = self.forecast._sort_keys()
         if self.forecast.is_exchangeable:
             keys = [*keys, self.value]
         if self.given is not None:
@@ -135,9 +139,9 @@ def check_forecasts(
     """
     check_not_swapped(y_true, names)
     forecast = as_forecast(y_forecast, name=names[1])
-    value = check_outcome_values(y_true, len(forecast), names[0])
+    value = check_outcomes(y_true, len(forecast), names[0])
     check_not_empty(value, names[0])
-    forecast.check_outcomes(value, names[0])
+    forecast._check_outcomes(value, names[0])
     given = None if given is None else check_given(given, len(value))
     n = len(value)
     if sample_weight is None:
@@ -166,17 +170,9 @@ def check_given(given: Any, n: int) -> np.ndarray:
     check_same_length({"y_true": n, "given": len(array)})
     if array.dtype.kind == "O":
         with contextlib.suppress(ValueError):
-            array = check_numbers(array, "given")
-    if array.dtype.kind in "OUSMmb":
-        return _labels_of_groups(array)
-    array = check_numbers(array, "given")
-    if not np.isfinite(array).all():
-        row = int(np.argmin(np.isfinite(array).reshape(n, -1).all(axis=1)))
-        raise ValueError(
-            f"given must be finite; found NaN or infinity in row {row}. Remove the sample, or "
-            "impute the value."
-        )
-    return array
+            array = check_numbers(array, "given", finite=False)
+    is_group = array.dtype.kind in "OUSMmb"
+    return _labels_of_groups(array) if is_group else check_numbers(array, "given")
 
 
 def _labels_of_groups(labels: np.ndarray) -> np.ndarray:

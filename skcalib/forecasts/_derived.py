@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, logit, ndtri_exp
 
 from .._numerics.crps import crps_ensemble, crps_nodes
-from ._base import Components, Forecast
-from ._checks import check_common_levels
+from ._base import Components, Forecast, check_common_levels
 from ._gaussian import GaussianForecast
 
 # Quantiles that are held at once.
@@ -88,13 +87,13 @@ class AffineForecast(Forecast):
     def quantiles(self, levels: ArrayLike) -> np.ndarray:
         return self._forth(self.base.quantiles(levels))
 
-    def _mean(self) -> np.ndarray:
+    def mean(self) -> np.ndarray:
         return self._forth(self.base.mean())
 
-    def _std(self) -> np.ndarray:
+    def std(self) -> np.ndarray:
         return self.factor * self.base.std()
 
-    def _entropy(self) -> np.ndarray:
+    def entropy(self) -> np.ndarray:
         return self.base.entropy() + np.log(self.factor)
 
     def _sample(self, generator: np.random.Generator, size: int) -> np.ndarray:
@@ -120,8 +119,8 @@ class AffineForecast(Forecast):
         location, variance, weight = parts
         return Components(self._forth(location), self.factor[:, None] ** 2 * variance, weight)
 
-    def sort_keys(self) -> list[np.ndarray]:
-        return [*self.base.sort_keys(), self.shift, self.factor]
+    def _sort_keys(self) -> list[np.ndarray]:
+        return [*self.base._sort_keys(), self.shift, self.factor]
 
 
 class RecalibratedForecast(Forecast):
@@ -145,14 +144,11 @@ class RecalibratedForecast(Forecast):
     def _n_rows(self) -> int:
         return len(self.base)
 
-    def _cdf(self, y: np.ndarray) -> np.ndarray:
-        return np.exp(self._logcdf(y))
-
     def _logcdf(self, y: np.ndarray) -> np.ndarray:
-        return self.level_map.log_cdf(log_odds_at(self.base, y))
+        return self.level_map.log_cdf(self.base._log_odds(y))
 
     def _logsf(self, y: np.ndarray) -> np.ndarray:
-        return self.level_map.log_sf(log_odds_at(self.base, y))
+        return self.level_map.log_sf(self.base._log_odds(y))
 
     def _logpdf(self, y: np.ndarray) -> np.ndarray:
         if not self.level_map.has_density:
@@ -164,7 +160,7 @@ class RecalibratedForecast(Forecast):
         if self.is_continuous:
             log_density = self.base._logpdf(y)
             with np.errstate(invalid="ignore"):  # the slope at the levels 0 and 1 may be infinite
-                slope = self.level_map.log_slope(log_odds_at(self.base, y))
+                slope = self.level_map.log_slope(self.base._log_odds(y))
             return np.where(np.isneginf(log_density), -np.inf, log_density + slope)
         with np.errstate(divide="ignore"):
             bounds = [self._pit_bounds(column) for column in y.T]
@@ -234,16 +230,16 @@ class RecalibratedForecast(Forecast):
             return None
         return atoms._replace(weight=remapped_weights(atoms.weight, self.level_map))
 
-    def _mean(self) -> np.ndarray:
+    def mean(self) -> np.ndarray:
         atoms = self._atoms()
         if atoms is not None:
             return np.einsum("nc,nc->n", atoms.weight, atoms.location)
         return self._integrated(lambda values, level, weight, rows: values @ weight)
 
-    def _std(self) -> np.ndarray:
+    def std(self) -> np.ndarray:
         atoms = self._atoms()
         if atoms is not None:
-            centred = atoms.location - self._mean()[:, None]
+            centred = atoms.location - self.mean()[:, None]
             return np.sqrt(np.einsum("nc,nc->n", atoms.weight, centred**2))
         return self._integrated(
             lambda values, level, weight, rows: np.sqrt(
@@ -270,11 +266,11 @@ class RecalibratedForecast(Forecast):
         with np.errstate(divide="ignore"):
             return tuple(np.exp(self.level_map.log_cdf(logit(u))) for u in (lower, upper))
 
-    def check_outcomes(self, y: np.ndarray, name: str) -> None:
-        self.base.check_outcomes(y, name)
+    def _check_outcomes(self, y: np.ndarray, name: str) -> None:
+        self.base._check_outcomes(y, name)
 
-    def sort_keys(self) -> list[np.ndarray]:
-        return self.base.sort_keys()
+    def _sort_keys(self) -> list[np.ndarray]:
+        return self.base._sort_keys()
 
 
 def remapped_weights(weights: np.ndarray, level_map: Any) -> np.ndarray:
@@ -284,11 +280,6 @@ def remapped_weights(weights: np.ndarray, level_map: Any) -> np.ndarray:
     with np.errstate(divide="ignore"):
         level = np.exp(level_map.log_cdf(logit(total)))
     return np.diff(level, axis=1, prepend=0.0)
-
-
-def log_odds_at(forecast: Forecast, y: np.ndarray) -> np.ndarray:
-    """logcdf − logsf of y (n, m)."""
-    return forecast._logcdf(y) - forecast._logsf(y)
 
 
 @singledispatch
@@ -309,7 +300,7 @@ def at_log_odds(forecast: Forecast, z: np.ndarray) -> np.ndarray:
     z = np.where(far, z, 0.0)
     end = near + side * step
     for _ in range(_MOST_STEPS):  # until the outcome lies between near and end
-        short = far & (side * (log_odds_at(forecast, end) - z) < 0)
+        short = far & (side * (forecast._log_odds(end) - z) < 0)
         if not short.any():
             break
         near = np.where(short, end, near)
@@ -319,7 +310,7 @@ def at_log_odds(forecast: Forecast, z: np.ndarray) -> np.ndarray:
         middle = (near + end) / 2
         if ((middle == near) | (middle == end)).all():
             break
-        short = side * (log_odds_at(forecast, middle) - z) < 0
+        short = side * (forecast._log_odds(middle) - z) < 0
         near, end = np.where(short, middle, near), np.where(short, end, middle)
     return np.where(far, end, y)
 

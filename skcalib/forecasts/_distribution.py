@@ -109,7 +109,9 @@ class DistributionForecast(Forecast):
         if self._wrapped.has("logsf"):
             return self._call("logsf", y)
         with np.errstate(divide="ignore"):
-            return np.log(self._call("sf", y)) if self._wrapped.has("sf") else super()._logsf(y)
+            if self._wrapped.has("sf"):
+                return np.log(self._call("sf", y))
+            return np.log1p(-self._cdf(y))
 
     def log_odds(self, y: Any) -> np.ndarray:
         odds = super().log_odds(y)
@@ -130,10 +132,10 @@ class DistributionForecast(Forecast):
     def _ppf(self, level: np.ndarray) -> np.ndarray:
         return self._call("ppf", level)
 
-    def _mean(self) -> np.ndarray:
+    def mean(self) -> np.ndarray:
         return self._moment("mean")
 
-    def _std(self) -> np.ndarray:
+    def std(self) -> np.ndarray:
         return self._moment("std")
 
     def _moment(self, name: str) -> np.ndarray:
@@ -145,10 +147,10 @@ class DistributionForecast(Forecast):
             return mean
         return np.sqrt(np.einsum("nc,nc->n", weight, (location - mean[:, None]) ** 2))
 
-    def _entropy(self) -> np.ndarray:
+    def entropy(self) -> np.ndarray:
         if self.is_continuous and self._wrapped.has("entropy"):
             return self._wrapped.moment("entropy")
-        return super()._entropy()
+        return super().entropy()
 
     def _pit_bounds(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         upper = self._cdf(y[:, None])[:, 0]
@@ -177,7 +179,7 @@ class DistributionForecast(Forecast):
         probability = np.diff(inner, axis=1, prepend=0.0, append=1.0)
         return Components(location, np.zeros_like(location), np.maximum(probability, 0.0))
 
-    def check_outcomes(self, y: np.ndarray, name: str) -> None:
+    def _check_outcomes(self, y: np.ndarray, name: str) -> None:
         low, high = self._wrapped.support()
         if self._wrapped.has_whole_numbers:
             check_counts(y, low, name)

@@ -6,10 +6,10 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._inputs.arrays import check_numbers
 from .._numerics.crps import crps_ensemble
 from .._numerics.ensemble import cumulative_weights, ensemble_cdf, ensemble_quantiles
-from ._base import Components, Forecast
-from ._checks import check_estimator_of_score, check_matrix, check_member_weights, check_vector
+from ._base import Components, Forecast, check_weights
 
 # A location plus a residual misses their sum by less than this share.
 _ROUNDING = 4e-16
@@ -68,13 +68,13 @@ class EnsembleForecast(Forecast):
     _by_row: ClassVar[tuple[str, ...]] = ("members", "weights")
 
     def __init__(self, members: ArrayLike, weights: ArrayLike | None = None) -> None:
-        self.members = check_matrix(members, "members")
+        self.members = check_numbers(members, "members", ndim=2, rows="one row for each sample")
         if self.members.shape[1] < 2:
             raise ValueError(
                 "members must have at least 2 columns, one for each member; found 1. A single "
                 "prediction is no distribution: RecalibratedRegressor makes one of its residuals."
             )
-        self.weights = check_member_weights(weights, "weights", self.members.shape)
+        self.weights = check_weights(weights, self.members.shape)
         self.is_exchangeable = weights is None
 
     @property
@@ -99,18 +99,14 @@ class EnsembleForecast(Forecast):
         members, weights = (part[:, ::-1] for part in self._cached_order)
         return ensemble_cdf(-y, -members, cumulative_weights(weights), strict=True)
 
-    def _logsf(self, y: np.ndarray) -> np.ndarray:
-        with np.errstate(divide="ignore"):
-            return np.log(self._sf(y))
-
     def _ppf(self, level: np.ndarray) -> np.ndarray:
         return ensemble_quantiles(level, *self._cached_order)
 
-    def _mean(self) -> np.ndarray:
+    def mean(self) -> np.ndarray:
         return np.einsum("ns,ns->n", self.weights, self.members)
 
-    def _std(self) -> np.ndarray:
-        centred = self.members - self._mean()[:, None]
+    def std(self) -> np.ndarray:
+        centred = self.members - self.mean()[:, None]
         return np.sqrt(np.einsum("ns,ns->n", self.weights, centred**2))
 
     def _pit_bounds(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -122,42 +118,24 @@ class EnsembleForecast(Forecast):
         equal = (self.members == y[:, None]).sum(axis=1)
         return below / (size + 1), (below + equal + 1) / (size + 1)
 
-    def crps(self, y: ArrayLike, estimator: str = "ecdf") -> np.ndarray:
-        check_estimator_of_score(estimator)
-        fair = estimator == "fair"
-        if fair and not self.is_exchangeable:
+    def _crps(self, y: np.ndarray) -> np.ndarray:
+        return crps_ensemble(y, *self._cached_order)
+
+    def _fair_crps(self, y: np.ndarray) -> np.ndarray:
+        if not self.is_exchangeable:
             self._refuse("estimator='fair'", "has weights", "Use estimator='ecdf'.")
-        return crps_ensemble(self._outcomes(y), *self._cached_order, fair=fair)
+        return crps_ensemble(y, *self._cached_order, fair=True)
 
     def components(self, n_nodes: int = 64) -> Components:
         return Components(self.members, np.zeros_like(self.members), self.weights)
 
-    def sort_keys(self) -> list[np.ndarray]:
+    def _sort_keys(self) -> list[np.ndarray]:
         members, weights = self._cached_order
         return [*members.T] if self.is_exchangeable else [*members.T, *weights.T]
 
-    def with_members(self, members: np.ndarray) -> "EnsembleForecast":
-        """Put other members in the place of these.
-
-        Parameters
-        ----------
-        members : ndarray of shape (n_samples, n_members)
-            The new members.
-
-        Returns
-        -------
-        forecast : EnsembleForecast
-            With the same weights.
-        """
+    def _with_members(self, members: np.ndarray) -> "EnsembleForecast":
+        """The same forecasts with other members (n, s), of the same weights."""
         return EnsembleForecast(members, None if self.is_exchangeable else self.weights)
-
-    def exchange(self, y: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, "EnsembleForecast"]:
-        members = self._cached_order[0].copy()  # the order of the members does not matter
-        rows = np.flatnonzero(place)
-        value = y.copy()
-        value[rows] = members[rows, place[rows] - 1]
-        members[rows, place[rows] - 1] = y[rows]
-        return value, self.with_members(members)
 
 
 class ResidualForecast(Forecast):
@@ -212,17 +190,16 @@ class ResidualForecast(Forecast):
     def __init__(
         self, location: ArrayLike, residuals: ArrayLike, weights: ArrayLike | None = None
     ) -> None:
-        self.location = check_vector(location, "location")
-        residuals = check_vector(residuals, "residuals")
+        self.location = check_numbers(location, "location", ndim=1)
+        residuals = check_numbers(residuals, "residuals", ndim=1)
         if len(residuals) < 2:
             raise ValueError(
                 "residuals must hold at least 2 values; found 1. Collect the residuals of more "
                 "samples."
             )
-        shape = (1, len(residuals))
         order = np.argsort(residuals, kind="stable")
         self.residuals = residuals[order]
-        self.weights = check_member_weights(weights, "weights", shape)[0][order]
+        self.weights = check_weights(weights, (1, len(residuals)))[0][order]
 
     @property
     def _n_rows(self) -> int:
@@ -250,18 +227,14 @@ class ResidualForecast(Forecast):
         above = cumulative_weights(self.weights[None, ::-1])[0, ::-1]
         return above[self._place(y, "right")]
 
-    def _logsf(self, y: np.ndarray) -> np.ndarray:
-        with np.errstate(divide="ignore"):
-            return np.log(self._sf(y))
-
     def _ppf(self, level: np.ndarray) -> np.ndarray:
         flat = ensemble_quantiles(level.reshape(1, -1), self.residuals[None], self.weights[None])
         return self.location[:, None] + flat.reshape(level.shape)
 
-    def _mean(self) -> np.ndarray:
+    def mean(self) -> np.ndarray:
         return self.location + self.weights @ self.residuals
 
-    def _std(self) -> np.ndarray:
+    def std(self) -> np.ndarray:
         centred = self.residuals - self.weights @ self.residuals
         return np.full(len(self), np.sqrt(self.weights @ centred**2))
 
@@ -284,5 +257,5 @@ class ResidualForecast(Forecast):
         weight = np.broadcast_to(self.weights, location.shape)
         return Components(location, np.zeros_like(location), weight)
 
-    def sort_keys(self) -> list[np.ndarray]:
+    def _sort_keys(self) -> list[np.ndarray]:
         return [self.location]

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ._checks import check_numbers
+from .._inputs.arrays import check_numbers
 
 # What a method is called, in order of preference.
 _NAMES = {

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 
+from .._inputs.arrays import check_numbers
 from .._numerics.crps import crps_gaussian, crps_mixture
 from .._numerics.mixture import mixture_quantiles
-from ._base import Components, Forecast
-from ._checks import check_matrix, check_member_weights, check_positive, check_vector
+from ._base import Components, Forecast, check_weights
 
 _LOG_SQRT_2_PI = 0.5 * np.log(2 * np.pi)
 
@@ -55,8 +55,8 @@ class GaussianForecast(Forecast):
     _by_row: ClassVar[tuple[str, ...]] = ("loc", "scale")
 
     def __init__(self, mean: ArrayLike, std: ArrayLike) -> None:
-        self.loc = check_vector(mean, "mean")
-        self.scale = check_positive(std, "std", self.loc.shape)
+        self.loc = check_numbers(mean, "mean", ndim=1)
+        self.scale = check_deviations(std, self.loc.shape)
 
     @property
     def _n_rows(self) -> int:
@@ -85,13 +85,13 @@ class GaussianForecast(Forecast):
     def _ppf(self, level: np.ndarray) -> np.ndarray:
         return self.loc[:, None] + self.scale[:, None] * ndtri(level)
 
-    def _mean(self) -> np.ndarray:
+    def mean(self) -> np.ndarray:
         return self.loc.copy()
 
-    def _std(self) -> np.ndarray:
+    def std(self) -> np.ndarray:
         return self.scale.copy()
 
-    def _entropy(self) -> np.ndarray:
+    def entropy(self) -> np.ndarray:
         return 0.5 + _LOG_SQRT_2_PI + np.log(self.scale)
 
     def _sample(self, generator: np.random.Generator, size: int) -> np.ndarray:
@@ -105,7 +105,7 @@ class GaussianForecast(Forecast):
         location = self.loc[:, None]
         return Components(location, self.scale[:, None] ** 2, np.ones_like(location))
 
-    def sort_keys(self) -> list[np.ndarray]:
+    def _sort_keys(self) -> list[np.ndarray]:
         return [self.loc, self.scale]
 
 
@@ -155,9 +155,9 @@ class GaussianMixtureForecast(Forecast):
     _by_row: ClassVar[tuple[str, ...]] = ("loc", "scale", "weights")
 
     def __init__(self, mean: ArrayLike, std: ArrayLike, weights: ArrayLike | None = None) -> None:
-        self.loc = check_matrix(mean, "mean")
-        self.scale = check_positive(std, "std", self.loc.shape)
-        self.weights = check_member_weights(weights, "weights", self.loc.shape)
+        self.loc = check_numbers(mean, "mean", ndim=2, rows="one row for each sample")
+        self.scale = check_deviations(std, self.loc.shape)
+        self.weights = check_weights(weights, self.loc.shape)
 
     @property
     def _n_rows(self) -> int:
@@ -199,11 +199,11 @@ class GaussianMixtureForecast(Forecast):
     def _ppf(self, level: np.ndarray) -> np.ndarray:
         return mixture_quantiles(level, self.loc, self.scale, self.weights)
 
-    def _mean(self) -> np.ndarray:
+    def mean(self) -> np.ndarray:
         return np.einsum("nc,nc->n", self.weights, self.loc)
 
-    def _std(self) -> np.ndarray:
-        centred = self.loc - self._mean()[:, None]
+    def std(self) -> np.ndarray:
+        centred = self.loc - self.mean()[:, None]
         return np.sqrt(np.einsum("nc,nc->n", self.weights, centred**2 + self.scale**2))
 
     def _sample(self, generator: np.random.Generator, size: int) -> np.ndarray:
@@ -222,5 +222,25 @@ class GaussianMixtureForecast(Forecast):
     def components(self, n_nodes: int = 64) -> Components:
         return Components(self.loc, self.scale**2, self.weights)
 
-    def sort_keys(self) -> list[np.ndarray]:
+    def _sort_keys(self) -> list[np.ndarray]:
         return [*self.loc.T, *self.scale.T, *self.weights.T]
+
+
+def check_deviations(std: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
+    """Positive standard deviations of the same shape as the means; one number stands for all."""
+    array = check_numbers(std, "std")
+    if array.ndim == 2 and len(shape) == 1 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim > 0 and array.shape != shape:
+        raise ValueError(
+            f"std must have the same shape as the means, {shape}, or be one number; found shape "
+            f"{array.shape}. Pass one value for each mean."
+        )
+    array = np.broadcast_to(array, shape).copy()
+    if (array <= 0).any():
+        row = int(np.argmax((array <= 0).reshape(len(array), -1).any(axis=1)))
+        raise ValueError(
+            f"std must be positive; found {array[row].min():.6g} in row {row}. Use a small "
+            "positive number for an outcome that is all but certain."
+        )
+    return array

@@ -33,7 +33,7 @@ def _(forecast: GaussianMixtureForecast, centre: Any, new: Any, factor: Any) -> 
 @affine.register
 def _(forecast: EnsembleForecast, centre: Any, new: Any, factor: Any) -> Forecast:
     members = forecast.members - centre[:, None]
-    return forecast.with_members(new[:, None] + factor[:, None] * members)
+    return forecast._with_members(new[:, None] + factor[:, None] * members)
 
 
 @affine.register

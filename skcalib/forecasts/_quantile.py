@@ -1,14 +1,13 @@
 """Forecasts by quantiles at given levels."""
 
-from typing import ClassVar, NoReturn
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._inputs.arrays import listed
+from .._inputs.arrays import check_numbers, listed
 from .._numerics.crps import crps_quantiles
 from ._base import Components, Forecast
-from ._checks import check_matrix, number_or_array
 
 
 class QuantileForecast(Forecast):
@@ -64,10 +63,12 @@ class QuantileForecast(Forecast):
 
     is_continuous = False
 
+    _is_grid = True
+
     _by_row: ClassVar[tuple[str, ...]] = ("values",)
 
     def __init__(self, quantiles: ArrayLike, levels: ArrayLike) -> None:
-        self.values = check_matrix(quantiles, "quantiles")
+        self.values = check_numbers(quantiles, "quantiles", ndim=2, rows="one row for each sample")
         self.levels = check_grid(levels, self.values.shape[1])
         check_order(self.values, self.levels)
 
@@ -139,23 +140,8 @@ class QuantileForecast(Forecast):
         start = np.take_along_axis(self.values, after - 1, axis=1)
         return start + share * (np.take_along_axis(self.values, after, axis=1) - start)
 
-    def _no_tails(self, what: str, remedy: str) -> NoReturn:
-        self._refuse(what, "has quantiles only, and no tails", remedy)
-
-    def _logpdf(self, y: np.ndarray) -> np.ndarray:
-        self._no_tails("logpdf", "Use a proper score such as crps.")
-
-    def _mean(self) -> np.ndarray:
-        self._no_tails("mean", "Use ppf(0.5).")
-
-    def _std(self) -> np.ndarray:
-        self._no_tails("std", "Use interval.")
-
-    def _entropy(self) -> np.ndarray:
-        self._no_tails("entropy", "Use interval.")
-
     def _sample(self, generator: np.random.Generator, size: int) -> np.ndarray:
-        self._no_tails("sample", "Use an EnsembleForecast.")
+        self._refuse("sample", "has quantiles only, and no tails", "Use an EnsembleForecast.")
 
     def _crps(self, y: np.ndarray) -> np.ndarray:
         return crps_quantiles(y, self.values, self.levels)
@@ -166,18 +152,18 @@ class QuantileForecast(Forecast):
         location = np.broadcast_to((bounds[1:] + bounds[:-1]) / 2, shape)
         return Components(location, np.zeros(shape), np.broadcast_to(np.diff(bounds), shape))
 
-    def parameters(self) -> np.ndarray:
+    def _parameters(self) -> np.ndarray:
         return self.values.copy()
 
-    def match_scale(self, y: np.ndarray) -> np.ndarray:
+    def _match_scale(self, y: np.ndarray) -> np.ndarray:
         lower, upper = self._pit_bounds(y)
         return (lower + upper) / 2
 
-    def redraw(self, generator: np.random.Generator, size: int) -> np.ndarray:
+    def _redraw(self, generator: np.random.Generator, size: int) -> np.ndarray:
         cell = np.searchsorted(self.levels, generator.random((size, len(self))), side="left")
         return np.take_along_axis(self._inside_cells(), cell.T, axis=1).T.copy()
 
-    def as_drawn(self, y: np.ndarray) -> np.ndarray:
+    def _as_drawn(self, y: np.ndarray) -> np.ndarray:
         below, up_to = self._cells(y)
         cell = np.maximum(up_to - 1, below)
         return self._inside_cells()[np.arange(len(self)), cell]
@@ -189,13 +175,13 @@ class QuantileForecast(Forecast):
         first, last = self.values[:, 0] - outer, self.values[:, -1] + outer
         return np.column_stack([first, between, last])
 
-    def sort_keys(self) -> list[np.ndarray]:
+    def _sort_keys(self) -> list[np.ndarray]:
         return [*self.values.T]
 
 
 def check_grid(levels: ArrayLike, n_columns: int) -> np.ndarray:
     """Increasing levels in (0, 1), one for each column."""
-    array = number_or_array(levels, "levels")
+    array = check_numbers(levels, "levels", finite=False)
     if array.shape != (n_columns,):
         raise ValueError(
             f"levels must hold one level for each of the {n_columns} columns of quantiles; found "

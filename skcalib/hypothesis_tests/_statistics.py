@@ -90,9 +90,9 @@ def _of_residual_sums(name, test, data, chosen):
 
 def check_knows_draws(statistic, data, name):
     """Draws from quantiles are cells, so the statistic must not see where in them outcomes lie."""
-    if data.kind == "classes" or data.forecast.as_drawn(data.value) is data.value:
+    if data.kind == "classes" or data.forecast._as_drawn(data.value) is data.value:
         return
-    outcomes = np.array([data.value, data.forecast.as_drawn(data.value)])
+    outcomes = np.array([data.value, data.forecast._as_drawn(data.value)])
     value, as_drawn = statistic(outcomes)
     if abs(value - as_drawn) > max(statistic.resolution, _ROUNDING * abs(value)):
         raise ValueError(

@@ -177,7 +177,7 @@ def _losses_of_fold(
 
 def _folds(data: ForecastData, n_folds: int) -> np.ndarray:
     """The fold of each sample (n,), dealt at random, whatever the order of the rows."""
-    order = np.lexsort((data.value, data.weight, *data.forecast.sort_keys()))
+    order = np.lexsort((data.value, data.weight, *data.forecast._sort_keys()))
     fold = np.empty(data.n_samples, dtype=np.intp)
     fold[np.random.default_rng(0).permutation(order)] = np.arange(data.n_samples) % n_folds
     return fold

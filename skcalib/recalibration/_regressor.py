@@ -17,7 +17,7 @@ from .._inputs.scikit_learn import HasMethods, check_method_params, fit_context,
 from .._inputs.weights import check_sample_weight
 from ..forecasts import Forecast, QuantileForecast, ResidualForecast, forecast_of
 from ..forecasts._as_forecast import has_forecast
-from ..forecasts._checks import check_outcome_values
+from ..forecasts._base import check_outcomes
 from ..forecasts._concatenate import concatenate
 from ..forecasts._quantile import check_grid
 from ._by import check_takes_by
@@ -219,7 +219,7 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
         check_regressor(self.estimator)
         regressor = self._regressor()
         y = column_or_1d(y, warn=True)
-        X, y = indexable(X, check_outcome_values(y, len(y), "y"))
+        X, y = indexable(X, check_outcomes(y, len(y), "y"))
         chosen = AutoForecastRecalibrator() if self.recalibrator is None else self.recalibrator
         check_takes_by(chosen, by, "fit(X, y, by=...)")
         if by is not None:

@@ -189,7 +189,7 @@ def check_groups_can_be_tested(data: ForecastData) -> None:
 def _have_parameters(data: ForecastData) -> bool:
     """Whether the forecasts know by what they are similar: some have no finite mean."""
     try:
-        data.forecast.parameters()
+        data.forecast._parameters()
     except ValueError:
         return False
     return True

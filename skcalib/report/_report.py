@@ -270,7 +270,7 @@ def forecast_report(
     remedy = "SubgroupForecastRecalibrator recalibrates each of them."
     verdict = subgroup_advice(verdict, rows, remedy)
     audit = audit_trail(
-        [data.value, *data.forecast.sort_keys(), data.weight],
+        [data.value, *data.forecast._sort_keys(), data.weight],
         n_rows,
         len(data.value),
         random_state,

@@ -172,7 +172,7 @@ def test_what_is_no_forecast_is_refused(wrong, message):
     [
         (lambda: GaussianForecast(MEAN, [1, 0, 1]), "std must be positive; found 0 in row 1"),
         (lambda: GaussianForecast(MEAN, -1.0), "std must be positive; found -1 in row 0"),
-        (lambda: GaussianForecast(MEAN, [1, np.nan, 1]), "std must be finite; found NaN"),
+        (lambda: GaussianForecast(MEAN, [1, np.nan, 1]), "std must be finite; found nan"),
         (lambda: GaussianForecast([0, np.inf], 1.0), "mean must be finite.*row 1"),
         (lambda: GaussianForecast(MEAN, [1, 2]), "std must have the same shape.*found shape (2,)"),
         (lambda: GaussianForecast(["a"], 1.0), "mean must hold numbers; found type"),

@@ -155,7 +155,7 @@ def test_quantile_grid_by_hand():
     }
     for y, (low, high) in bounds.items():
         assert forecast.pit_bounds([y]) == (pytest.approx([low]), pytest.approx([high])), y
-        assert forecast.match_scale(np.array([float(y)])) == pytest.approx([(low + high) / 2])
+        assert forecast._match_scale(np.array([float(y)])) == pytest.approx([(low + high) / 2])
     assert forecast.cdf([[0.0, 0.5, 1.0, 2.0, 3.0]])[0] == pytest.approx(
         [0.1, 0.175, 0.5, 0.7, 0.9]
     )
@@ -186,7 +186,7 @@ def test_a_quantile_grid_has_no_tails():
 def test_draws_fall_into_the_cells_of_a_quantile_grid():
     forecast = FORECASTS["quantile"][[0] * 4000]
     forecast = QuantileForecast(np.tile([0.0, 1.0, 2.0, 3.0], (4000, 1)), LEVELS)
-    lower, upper = forecast.pit_bounds(forecast.redraw(np.random.default_rng(0), 1)[0])
+    lower, upper = forecast.pit_bounds(forecast._redraw(np.random.default_rng(0), 1)[0])
     for low, high in zip([0, *LEVELS], [*LEVELS, 1], strict=True):
         share = np.mean((lower == low) & (upper == high))
         assert abs(share - (high - low)) < 4 * np.sqrt(0.25 / 4000)
@@ -320,7 +320,7 @@ def test_draws_have_the_distribution(forecast):
     np.testing.assert_array_equal(*few)
     error = forecast.std() / np.sqrt(4000)
     assert (np.abs(draws.mean(axis=1) - forecast.mean()) < 5 * error).all()
-    redrawn = forecast.redraw(np.random.default_rng(0), 100)
+    redrawn = forecast._redraw(np.random.default_rng(0), 100)
     assert redrawn.shape == (100, N)
     lower = np.mean([forecast.at_threshold(y) for y in redrawn])
     assert 0.2 < lower < 0.7
@@ -395,11 +395,11 @@ def test_pit_of_atoms_is_randomised_between_its_bounds():
 
 def test_parameters_are_mean_and_log_std():
     expected = np.column_stack([MEAN[:, 0], np.log(STD[:, 0])])
-    np.testing.assert_allclose(FORECASTS["Gaussian"].parameters(), expected)
-    certain = EnsembleForecast([[1.0, 1.0], [0.0, 2.0]]).parameters()
+    np.testing.assert_allclose(FORECASTS["Gaussian"]._parameters(), expected)
+    certain = EnsembleForecast([[1.0, 1.0], [0.0, 2.0]])._parameters()
     assert np.isfinite(certain).all()
     with pytest.raises(ValueError, match="given="):
-        DistributionForecast(stats.cauchy(MEAN[:, 0])).parameters()
+        DistributionForecast(stats.cauchy(MEAN[:, 0]))._parameters()
 
 
 @pytest.mark.parametrize("weights", [None, np.ones(10), np.arange(1.0, 11)])

@@ -151,7 +151,7 @@ def test_null_distribution_does_not_depend_on_the_outcomes_seen(kind, options):
     given = (
         {"given": np.array([0.0, 1, 0, 1, 0, 1])} if options in GIVEN_STATISTICS.values() else {}
     )
-    draws = forecast.redraw(rng, 5)
+    draws = forecast._redraw(rng, 5)
     expected = evaluator(options, forecast, y, **given)(draws)
     other = evaluator(options, forecast, draws[0], **given)(draws)
     np.testing.assert_allclose(other, expected, rtol=0, atol=1e-9)
