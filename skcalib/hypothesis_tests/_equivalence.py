@@ -188,15 +188,19 @@ class EquivalenceTest(HypothesisTest):
         """
         check_is_distance(self.metric)
         data = check_test_input(self, X, y, sample_weight, given)
-        measured = Measured(
+        measured = Measured.of(
             self.metric,
-            [_sorted(with_groups(data, y, groups, sample_weight))],
             self.metric_params,
+            [_sorted(with_groups(data, y, groups, sample_weight))],
             as_matrix=[self.n_features_in_ > 1],
             weighted=sample_weight is not None,
         )
         resamples = measured.resample(
-            "auto", self.n_resamples, self.random_state, self.n_jobs, name="y"
+            method="auto",
+            n_resamples=self.n_resamples,
+            random_state=self.random_state,
+            n_jobs=self.n_jobs,
+            name="y",
         )
         limits = resamples.limits([1.0])
         self.statistic_ = limits.estimate

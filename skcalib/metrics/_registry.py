@@ -151,7 +151,7 @@ class ForeignMetric(Metric):
 
     @property
     def name(self) -> str:
-        return getattr(_unwrapped(self.function), "__name__", "the metric")
+        return getattr(unwrapped(self.function), "__name__", "the metric")
 
     def measure(self, data: Data, **options: Any) -> Any:
         return self.function(*self._arguments(data), **(self._known(data) | options))
@@ -189,7 +189,7 @@ class ForeignMetric(Metric):
 
     def _order(self, data: Predictions) -> np.ndarray | None:
         """The classes as the functions of scikit-learn take them: sorted, the last one positive."""
-        is_theirs = getattr(_unwrapped(self.function), "__module__", "").startswith("sklearn.")
+        is_theirs = getattr(unwrapped(self.function), "__module__", "").startswith("sklearn.")
         return np.argsort(data.classes) if is_theirs else None
 
 
@@ -357,7 +357,8 @@ def metric_of(
     if entry is None or "pos_label" in params or any(is_data(*one) for one in entry.fixed.items()):
         shared: dict[str, Any] = {}
         if entry is not None:
-            shared = {"rate": entry.rate, "is_mean": entry.is_mean, "takes": entry.takes}
+            names = ("rate", "is_mean", "takes", "may_be_negative")
+            shared = {name: vars(entry)[name] for name in names}
         function: Any = entry.function if isinstance(metric, str) and entry else metric
         foreign: Any = ForeignMetric(
             function, function, "", as_matrix=as_matrix, weighted=weighted, **shared
@@ -381,7 +382,7 @@ def entry_of(metric) -> Metric | None:
     return replace(entry, fixed=fixed) if entry and fixed else entry
 
 
-def _unwrapped(metric):
+def unwrapped(metric):
     while isinstance(metric, partial):
         metric = metric.func
     return metric

@@ -9,13 +9,7 @@ from numpy.typing import ArrayLike
 
 from .._inputs.scikit_learn import validate_params
 from .._inputs.types import RandomState
-from ._measured import (
-    RESAMPLING_CONSTRAINTS,
-    Measured,
-    Result,
-    check_models,
-    has_several_columns,
-)
+from ._measured import RESAMPLING_CONSTRAINTS, Result, measured_models
 
 
 @dataclass(frozen=True, repr=False)
@@ -212,15 +206,19 @@ def compare(
     >>> result.difference, result.p_value
     (0.028..., 0.002)
     """
-    probas = {"y_proba_a": y_proba_a, "y_proba_b": y_proba_b}
-    measured = Measured(
+    measured = measured_models(
         metric,
-        check_models(probas, y_true, sample_weight, labels, given, groups),
         metric_params,
-        as_matrix=[has_several_columns(y_proba) for y_proba in probas.values()],
-        weighted=sample_weight is not None,
+        {"y_proba_a": y_proba_a, "y_proba_b": y_proba_b},
+        y_true,
+        sample_weight=sample_weight,
+        labels=labels,
+        given=given,
+        groups=groups,
     )
-    resamples = measured.resample(method, n_resamples, random_state, n_jobs)
+    resamples = measured.resample(
+        method=method, n_resamples=n_resamples, random_state=random_state, n_jobs=n_jobs
+    )
     difference = resamples.limits([1.0, -1.0])
     estimate_a, estimate_b = resamples.values.tolist()
     low, high = difference.interval(confidence_level, alternative)

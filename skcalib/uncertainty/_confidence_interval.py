@@ -1,7 +1,8 @@
 """Intervals around calibration errors."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,8 @@ from .._inputs.scikit_learn import StrOptions, validate_params
 from .._inputs.types import RandomState
 from ..metrics._registry import entry_of
 from ._finite_sample import finite_sample_radius
-from ._measured import (
-    RESAMPLING_CONSTRAINTS,
-    Data,
-    Measured,
-    Result,
-    check_models,
-    has_several_columns,
-)
+from ._measured import RESAMPLING_CONSTRAINTS, Measured, Result, measured_models
+from ._resampling import checked_values
 
 INTERVAL_CONSTRAINTS = RESAMPLING_CONSTRAINTS | {
     "method": [StrOptions({"auto", "resampling", "jackknife", "finite-sample"})],
@@ -376,43 +371,37 @@ def confidence_interval(
     over 65        5  0.005    0.420...      nan      nan  y_true must hold at least 10 samples ...
     all         1000  1.000    0.070...  0.03...  0.09...
     """
-    data = check_models({"y_proba": y_proba}, y_true, sample_weight, labels, given, groups)[0]
+    measured = measured_models(
+        metric,
+        metric_params,
+        {"y_proba": y_proba},
+        y_true,
+        sample_weight=sample_weight,
+        labels=labels,
+        given=given,
+        groups=groups,
+    )
     subgroups = None if by is None else check_by(by, np.shape(y_true)[0], sample_weight)
     if method == "finite-sample":
         check_independent(sample_weight, groups)
-
-    def measured(part: Data) -> Measured:
-        is_matrix, weighted = has_several_columns(y_proba), sample_weight is not None
-        return Measured(metric, [part], metric_params, as_matrix=[is_matrix], weighted=weighted)
-
-    def interval(part: Measured) -> ConfidenceInterval:
-        if method == "finite-sample":
-            radius = finite_sample_radius(
-                _name(metric),
-                part.n_samples,
-                metric_params=metric_params,
-                confidence_level=confidence_level,
-                alternative=alternative,
-            )
-            estimate = float(part.of_data()[0])
-            low, high = estimate - radius.below, estimate + radius.above
-        else:
-            limits = part.resample(method, n_resamples, random_state, n_jobs).limits([1.0])
-            estimate = limits.estimate
-            low, high = limits.interval(confidence_level, alternative)
-        if not part.may_be_negative:
-            low, high = max(low, 0.0), max(high, 0.0)
-        return ConfidenceInterval(estimate, low, high, confidence_level)
-
-    whole = interval(measured(data))  # so what fails in a subgroup is due to its samples
+    interval = partial(
+        interval_of,
+        confidence_level=confidence_level,
+        alternative=alternative,
+        method=method,
+        n_resamples=n_resamples,
+        random_state=random_state,
+        n_jobs=n_jobs,
+    )
+    whole = interval(measured)  # so what fails in a subgroup is due to its samples
     if subgroups is None:
         return whole
     found, notes = [], []
     for rows in subgroups.rows():
         estimate, low, high, note = np.nan, np.nan, np.nan, ""
         try:
-            part = measured(data.take(rows))
-            estimate = float(part.of_data()[0])
+            part = measured.take(rows)
+            estimate = float(checked_values([part.values()])[0, 0])
             one = interval(part)
             low, high = one.low, one.high
         except ValueError as error:
@@ -424,7 +413,7 @@ def confidence_interval(
         subgroups.names,
         subgroups.labels,
         np.bincount(subgroups.code),
-        np.bincount(subgroups.code, data.weight),
+        np.bincount(subgroups.code, measured.models[0].weight),
         estimates,
         lows,
         highs,
@@ -432,6 +421,37 @@ def confidence_interval(
         whole,
         confidence_level,
     )
+
+
+def interval_of(
+    measured: Measured,
+    *,
+    confidence_level: float = 0.95,
+    alternative: str = "two-sided",
+    method: str = "auto",
+    **resampling: Any,
+) -> ConfidenceInterval:
+    """The interval of one model; `resampling` holds n_resamples, random_state and n_jobs."""
+    if method == "finite-sample":
+        entry = entry_of(measured.metrics[0].function)
+        defaults = {} if entry is None else replace(entry, fixed={}).options
+        chosen = measured.options.items()
+        radius = finite_sample_radius(
+            "a function" if entry is None else entry.name,
+            len(measured.models[0].weight),
+            metric_params={name: one for name, one in chosen if one is not defaults.get(name)},
+            confidence_level=confidence_level,
+            alternative=alternative,
+        )
+        estimate = float(checked_values([measured.values()])[0, 0])
+        low, high = estimate - radius.below, estimate + radius.above
+    else:
+        limits = measured.resample(method=method, **resampling).limits([1.0])
+        estimate = limits.estimate
+        low, high = limits.interval(confidence_level, alternative)
+    if not measured.may_be_negative:
+        low, high = max(low, 0.0), max(high, 0.0)
+    return ConfidenceInterval(estimate, low, high, confidence_level)
 
 
 def check_independent(sample_weight: Any, groups: Any) -> None:
@@ -442,9 +462,3 @@ def check_independent(sample_weight: Any, groups: Any) -> None:
                 f"method='finite-sample' needs {name}=None; found some. "
                 "Use method='resampling', which takes them."
             )
-
-
-def _name(metric: str | Callable) -> str:
-    """The name of a metric of ours, or the text of what is not one."""
-    entry = entry_of(metric) if callable(metric) else None
-    return entry.name if entry else str(metric)

@@ -1,7 +1,7 @@
 """The metric of one or several models on the same samples."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
@@ -16,12 +16,9 @@ from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import Interval, StrOptions
 from .._inputs.types import RandomState
 from ..forecasts._data import ForecastData, check_either
-from ..metrics._registry import ALL_METRICS, entry_of, with_known, with_params
-from ..metrics._statistic import MetricStatistic, check_takes_given, check_takes_kind
+from ..metrics._registry import ALL_METRICS, Metric, metric_of, unwrapped
+from ..metrics._statistic import check_takes_given, check_takes_kind
 from ._resampling import Resamples, Units, checked_values, resampled
-
-# The estimate of a calibrated model is taken to fall like n^-`_RATE` if the metric is unknown.
-_RATE = 1 / 2
 
 # The mean of the losses may miss the metric by this share, for it is summed in another order.
 _SHARE = 1e-9
@@ -51,61 +48,77 @@ class Result:
         return f"{type(self).__name__}({', '.join(f'{k}={v:.4g}' for k, v in values)})"
 
 
+@dataclass(frozen=True)
 class Measured:
     """The metric of one or several models, of the same outcomes, weights and groups."""
 
-    def __init__(
-        self,
+    metrics: tuple[Metric, ...]  # of each model, as foreign functions get what the user passed
+    options: dict[str, Any]  # judged
+    models: tuple[Data, ...]
+
+    @classmethod
+    def of(
+        cls,
         metric: str | Callable,
-        models: list[Data],
         metric_params: dict | None,
+        models: Sequence[Data],
         *,
-        as_matrix: list[bool],
+        as_matrix: Sequence[bool],
         weighted: bool,
-    ) -> None:
-        entry = entry_of(metric)
-        self.function = with_params(
-            ALL_METRICS[metric].function if isinstance(metric, str) else metric,
-            metric_params or {},
-            own=("y_true", "y_proba", "y_forecast", "sample_weight", "labels", "given"),
-        )
-        if entry is not None:
-            check_takes_kind(entry, models[0].kind, "metric")
-        check_takes_given(self.function, models[0])
-        self.statistics = [
-            MetricStatistic(data, self.function, as_matrix=is_matrix, weighted=weighted)
-            for data, is_matrix in zip(models, as_matrix, strict=True)
+    ) -> "Measured":
+        """The measured models, if the metric takes such data and all that is given."""
+        found = [
+            metric_of(metric, metric_params, as_matrix=m, weighted=weighted) for m in as_matrix
         ]
-        self.n_samples = len(models[0].weight)
-        is_loss = is_mean_loss(self.function)
-        self.is_mean = entry.is_mean if entry else is_loss
-        self.may_be_negative = entry.may_be_negative if entry else not is_loss
-        self.rate = entry.rate if entry else _RATE
+        first, options = found[0]
+        check_takes_kind(first, models[0].kind, "metric")
+        check_takes_given(partial(first.function, **options), models[0])
+        return cls(tuple(entry for entry, _ in found), options, tuple(models))
+
+    @property
+    def is_mean(self) -> bool:
+        """Whether the metric is known to be a mean over the samples."""
+        return self.metrics[0].is_mean or self._is_loss
+
+    @property
+    def may_be_negative(self) -> bool:
+        return self.metrics[0].may_be_negative and not self._is_loss
+
+    @property
+    def _is_loss(self) -> bool:
+        """Whether this is a loss of scikit-learn, which is never negative, and no sum of losses."""
+        function = partial(self.metrics[0].function, **self.options)
+        is_sum = not function.keywords.get("normalize", True)
+        return unwrapped(function) in (log_loss, brier_score_loss) and not is_sum
+
+    def take(self, rows: np.ndarray | slice) -> "Measured":
+        """The same metric of some of the samples."""
+        return replace(self, models=tuple(data.take(rows) for data in self.models))
+
+    def values(self) -> list[float]:
+        """The values (C,) of the models."""
+        pairs = zip(self.metrics, self.models, strict=True)
+        return [metric.measure(data, **self.options) for metric, data in pairs]
 
     def of_rows(self, rows: np.ndarray | slice) -> list[float]:
         """The values (C,) of the models for these samples."""
-        parts = [one.on(one.data.take(rows)) for one in self.statistics]
-        return [part(part.data.outcome[None])[0] for part in parts]
-
-    def of_data(self) -> np.ndarray:
-        """The values (C,) of all samples."""
-        return checked_values([[one(one.data.outcome[None])[0] for one in self.statistics]])[0]
+        return self.take(rows).values()
 
     def resample(
         self,
+        *,
         method: str,
         n_resamples: int,
         random_state: RandomState,
-        n_jobs: int | None,
-        *,
+        n_jobs: int | None = None,
         name: str = "y_true",
     ) -> Resamples:
         """The values of all samples, of subsamples unless a mean needs none, and of the jackknife.
 
         `name` is that of the outcomes in messages.
         """
-        units = Units(self.statistics[0].data, name)
-        values, rng = self.of_data(), check_random_state(random_state)
+        units = Units(self.models[0], name)
+        values, rng = checked_values([self.values()])[0], check_random_state(random_state)
         needs_none = method == "jackknife" or (method == "auto" and self.is_mean)
         losses = self._losses(values) if self.is_mean and needs_none else None
         if losses is not None:
@@ -113,26 +126,49 @@ class Measured:
         else:
             jackknife = units.without_parts(self.of_rows, rng, n_jobs)
         n_resamples = 0 if needs_none else n_resamples
-        return resampled(
-            self.of_rows, values, jackknife, units, self.rate, n_resamples, rng, n_jobs
-        )
+        rate = self.metrics[0].rate
+        return resampled(self.of_rows, values, jackknife, units, rate, n_resamples, rng, n_jobs)
 
     def _losses(self, values: np.ndarray) -> np.ndarray | None:
-        """The losses (n, C) whose means the values are; None if they are not known."""
-        losses = [
-            losses_of(self.function, statistic.data, value)
-            for statistic, value in zip(self.statistics, values.tolist(), strict=True)
-        ]
-        known = [one for one in losses if one is not None]
-        return np.column_stack(known) if len(known) == len(losses) else None
+        """The losses (n, C) whose means the values are; None if they are not known.
+
+        Arguments of scikit-learn's functions may change what they are means of: then the mean of
+        the losses differs from the value.
+        """
+        known = []
+        for metric, data, value in zip(self.metrics, self.models, values, strict=True):
+            for losses in self._candidates(metric, data):
+                if np.isclose(data.weight @ losses, value, rtol=_SHARE, atol=0):
+                    known.append(losses)
+                    break
+        return np.column_stack(known) if len(known) == len(values) else None
+
+    def _candidates(self, metric: Metric, data: Data) -> list[np.ndarray]:
+        """Losses (n,) of which the metric may be the mean."""
+        if isinstance(data, ForecastData):
+            return [metric.measure(data, **self.options | {"average": None})]
+        proba = data.simplex
+        of_label = np.take_along_axis(proba, data.label[:, None], axis=1)[:, 0]
+        if unwrapped(metric.function) is log_loss:
+            return [-np.log(np.maximum(of_label, np.finfo(np.float64).eps))]
+        square = np.einsum("nk,nk->n", proba, proba) - 2 * of_label + 1
+        return [square / 2, square]  # for two classes the half by default
 
 
-def check_models(
-    probas: dict[str, Any], y_true: Any, sample_weight: Any, labels: Any, given: Any, groups: Any
-) -> list[Data]:
-    """The checked predictions of one model or several, given by name, on the same samples."""
+def measured_models(
+    metric: str | Callable,
+    metric_params: dict | None,
+    probas: dict[str, Any],
+    y_true: Any,
+    *,
+    sample_weight: Any,
+    labels: Any,
+    given: Any,
+    groups: Any,
+) -> Measured:
+    """The metric of one model or several, whose predictions are given by name and checked."""
     check_same_kind(probas)
-    models = []
+    models: list[Any] = []
     for name, y_proba in probas.items():
         data = check_either(
             y_true,
@@ -145,44 +181,9 @@ def check_models(
         )
         labels = data.known.get("labels")  # the classes of the first model hold for the next
         models.append(data)
-    return models
-
-
-def is_mean_loss(function: partial) -> bool:
-    """Whether this is a loss of scikit-learn, which is never negative, and no sum of losses."""
-    is_sum = not function.keywords.get("normalize", True)
-    return _unwrapped(function) in (log_loss, brier_score_loss) and not is_sum
-
-
-def losses_of(
-    function: partial, data: Predictions | ForecastData, value: float
-) -> np.ndarray | None:
-    """The losses (n,) of which this `value` of the metric is the mean; None if they are not known.
-
-    Arguments of scikit-learn's functions may change what they are means of: then the mean differs.
-    """
-    for losses in _candidates(function, data):
-        if np.isclose(data.weight @ losses, value, rtol=_SHARE, atol=0):
-            return losses
-    return None
-
-
-def _candidates(function, data):
-    if isinstance(data, ForecastData):
-        metric = with_known(partial(function, average=None), data.known)
-        return [metric(*data.arguments(data.outcome))]
-    proba = data.simplex
-    of_label = np.take_along_axis(proba, data.label[:, None], axis=1)[:, 0]
-    if _unwrapped(function) is log_loss:
-        return [-np.log(np.maximum(of_label, np.finfo(np.float64).eps))]
-    square = np.einsum("nk,nk->n", proba, proba) - 2 * of_label + 1
-    return [square / 2, square]  # for two classes the half by default
-
-
-def _unwrapped(function: Callable) -> Callable:
-    while isinstance(function, partial):
-        function = function.func
-    return function
+    as_matrix = [has_several_columns(y_proba) for y_proba in probas.values()]
+    weighted = sample_weight is not None
+    return Measured.of(metric, metric_params, models, as_matrix=as_matrix, weighted=weighted)
 
 
 def has_several_columns(y_proba: Any) -> bool:
