@@ -24,7 +24,7 @@ from skcalib.display import QuantileReliabilityDisplay
 from skcalib.forecasts import forecast_of
 from skcalib.metrics import continuous_ranked_probability_loss, interval_loss
 from skcalib.recalibration import (
-    IdentityForecastRecalibrator,
+    IdentityRecalibrator,
     QuantileRecalibrator,
     RecalibratedRegressor,
 )
@@ -35,7 +35,7 @@ boosting = HistGradientBoostingRegressor(loss="quantile", max_iter=50, random_st
 models = {
     name: RecalibratedRegressor(boosting, recalibrator, level_parameter="quantile", cv=3)
     for name, recalibrator in [
-        ("boosting", IdentityForecastRecalibrator()),
+        ("boosting", IdentityRecalibrator()),
         ("recalibrated", QuantileRecalibrator()),
     ]
 }

@@ -122,13 +122,10 @@ def test_every_estimator_is_among_the_cases():
         "SubgroupSearch",
     }
     of_forecasts = {
-        "AutoForecastRecalibrator",
-        "IdentityForecastRecalibrator",
         "LocationScaleRecalibrator",
         "PITRecalibrator",
         "QuantileRecalibrator",
         "RecalibratedRegressor",
-        "SubgroupForecastRecalibrator",
     }
     functions = {
         "export_sql",

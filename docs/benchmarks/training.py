@@ -53,9 +53,7 @@ from skcalib.metrics import (
     squared_kernel_calibration_error,
 )
 from skcalib.recalibration import (
-    AutoForecastRecalibrator,
     AutoRecalibrator,
-    IdentityForecastRecalibrator,
     IdentityRecalibrator,
     LocationScaleRecalibrator,
     TemperatureRecalibrator,
@@ -119,9 +117,9 @@ def number_measures(y, forecast, parts):
 def recalibrators(parts, is_number):
     if is_number:
         return {
-            "none": IdentityForecastRecalibrator(),
+            "none": IdentityRecalibrator(),
             "location, scale": LocationScaleRecalibrator(),
-            "auto": AutoForecastRecalibrator(),
+            "auto": AutoRecalibrator(),
         }
     labels = np.arange(parts.n_outputs)
     return {

@@ -19,7 +19,7 @@ from .._numerics.pit import laws_at, pit_laws
 from ..forecasts._data import ForecastData
 from ..metrics._clinical import logistic_line
 from ..recalibration import VectorScalingRecalibrator
-from ..recalibration._auto import fit_data, fitted_on_rows
+from ..recalibration._either import fit_data
 from ._base import draw_signs
 
 # What is left of a variance by less than this share is rounding.
@@ -141,7 +141,7 @@ def _recalibrated(data: Predictions) -> Predictions:
     log-probabilities of each class.
     """
     if not data.is_binary:
-        recalibrator = fitted_on_rows(VectorScalingRecalibrator(), fit_data(data))
+        recalibrator = fit_data(data).fitted(VectorScalingRecalibrator())
         return replace(data, proba=recalibrator.predict_proba(data.proba))
     intercept, slope = logistic_line(data)
     slope = 1.0 if np.isnan(slope) else slope

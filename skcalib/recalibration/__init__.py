@@ -4,12 +4,9 @@ from ._auto import AutoRecalibrator
 from ._binning import IntervalBinningRecalibrator, IntervalCertificate
 from ._classifier import RecalibratedClassifier
 from ._decision import DecisionRecalibrator
+from ._either import IdentityRecalibrator
 from ._export import export_sql, export_table, export_text
-from ._forecast_auto import AutoForecastRecalibrator
-from ._forecast_base import IdentityForecastRecalibrator
 from ._forecast_quantile import QuantileRecalibrator
-from ._forecast_subgroups import SubgroupForecastRecalibrator
-from ._identity import IdentityRecalibrator
 from ._isotonic import IsotonicRecalibrator
 from ._location_scale import LocationScaleRecalibrator
 from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
@@ -28,14 +25,12 @@ from ._updating import ClosedTestRecalibrator, InterceptRecalibrator
 from ._venn_abers import VennAbersRecalibrator
 
 __all__ = [
-    "AutoForecastRecalibrator",
     "AutoRecalibrator",
     "BetaRecalibrator",
     "ClosedTestRecalibrator",
     "DecisionRecalibrator",
     "DirichletRecalibrator",
     "EnsembleTemperatureRecalibrator",
-    "IdentityForecastRecalibrator",
     "IdentityRecalibrator",
     "InterceptRecalibrator",
     "IntervalBinningRecalibrator",
@@ -53,7 +48,6 @@ __all__ = [
     "ScalingBinningRecalibrator",
     "SigmoidRecalibrator",
     "SplineRecalibrator",
-    "SubgroupForecastRecalibrator",
     "SubgroupRecalibrator",
     "TemperatureRecalibrator",
     "VectorScalingRecalibrator",

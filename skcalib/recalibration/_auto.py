@@ -1,34 +1,50 @@
 """The choice among recalibrators by cross-validation."""
 
 import reprlib
-from functools import partial
+import warnings
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._inputs.constraints import IntegerInterval
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import StrOptions
-from .._numerics.proper import PROPER_LOSSES
-from ._averaging import weights_in_average
-from ._base import Recalibrator, clone_for, no_formula
-from ._cross_fitting import aligned_proba
-from ._habits import recalibrator_named
-from ._identity import IdentityRecalibrator
+from ..forecasts._data import ForecastData
+from ._base import Recalibrator, is_smooth, no_formula
+from ._checks import recalibrator_like
+from ._either import EitherRecalibrator, FitData, IdentityRecalibrator, fit_data
 from ._languages import Language
-from ._registry import default_candidates, slow_candidates
+from ._registry import candidates_for
+from ._responses import aligned_proba
+
+# The proper scores that may decide; the first one does by default.
+_SCORES = {"classes": ("log_loss", "brier"), "forecasts": ("crps", "log")}
+
+# Draws of the Bayesian bootstrap.
+_DRAWS = 200
+
+# The log-odds of doing nothing against any other candidate, before the losses are seen.
+_LOG_ODDS_OF_NOTHING = 3.0
+
+# The likelihood is taken to this power: its root makes the weights less extreme.
+_EXPONENT = 0.5
+
+# Candidates below this weight are left out.
+_SMALLEST_WEIGHT = 0.01
 
 
-class AutoRecalibrator(Recalibrator):
+class AutoRecalibrator(EitherRecalibrator):
     r"""An average of recalibrators, weighted by a cross-validated proper score.
 
     It tries several recalibrators, and none at all: each is fitted on parts of the calibration data
     and scored on the rest, and then on all of it. The calibrated probability is the mean of what
     they say, with weights that tell how likely each is the best. With few samples several share the
-    weight, with many one of them has it, and calibrated predictions mostly stay as they are.
+    weight, with many one of them has it, and calibrated predictions mostly stay as they are. Of
+    forecasts of a number, which are not averaged, it takes the candidate of the surest gain.
 
     Parameters
     ----------
@@ -36,14 +52,20 @@ class AutoRecalibrator(Recalibrator):
         Names and recalibrators, or searches over their parameters. No recalibration at all,
         "none", is always among the candidates. By default, for two classes temperature, sigmoid,
         spline and isotonic; for more temperature, isotonic, vector and matrix scaling, Dirichlet,
-        but the last two only where they do not take too long.
+        but the last two only where they do not take too long. For forecasts "scale", "location and
+        scale" (:class:`LocationScaleRecalibrator`), "levels" (:class:`PITRecalibrator` with
+        ``method="beta"``, so that forecasts with a density keep one), and "location, scale and
+        levels". For quantile forecasts the levels are moved by a :class:`QuantileRecalibrator`; for
+        discrete ones, only "levels" is tried.
 
-    scoring : {"log_loss", "brier"}, default="log_loss"
-        The proper score that decides.
+    scoring : {"log_loss", "brier", "crps", "log"}, default=None
+        The proper score that decides: "log_loss", the default for probabilities, or "brier"; for
+        forecasts "crps", the default, which is the continuous ranked probability score, or "log",
+        minus the log density.
 
     average : bool, default=True
         False: only one candidate is taken, that of the surest gain, and none unless it gains more
-        than the standard error of the gain.
+        than the standard error of the gain. Forecasts are never averaged.
 
     n_folds : int, default=5
         The number of folds, at most that of the samples. Samples are dealt to the folds at random
@@ -92,6 +114,7 @@ class AutoRecalibrator(Recalibrator):
     --------
     IdentityRecalibrator : No recalibration, the candidate "none".
     RecalibratedClassifier : A classifier together with a recalibrator.
+    RecalibratedRegressor : A regressor together with a recalibrator.
 
     Notes
     -----
@@ -114,10 +137,15 @@ class AutoRecalibrator(Recalibrator):
     are almost as good, and most where a wrong one seems best by chance (measured in the guide
     "Which recalibrator should I take?").
 
-    With ``average=False`` the candidate is taken whose gain over no recalibration, less the
-    standard error of the gain, is largest. The candidates share folds, so this is the standard
-    error of a paired difference. It ignores that fits to overlapping parts of the data depend on
-    each other: as an error of the gain of the final fit it is mostly 1.2 to 1.6 times too small.
+    With ``average=False``, and of forecasts, the candidate is taken whose gain over no
+    recalibration, less the standard error of the gain, is largest. The candidates share folds, so
+    this is the standard error of a paired difference. It ignores that fits to overlapping parts of
+    the data depend on each other: as an error of the gain of the final fit it is mostly 1.2 to 1.6
+    times too small.
+
+    For forecasts, scale comes before levels, as a map of levels cannot mend standard deviations
+    that are many times too small. The result is chosen on the same samples that it is fitted on, so
+    no bound on coverage holds for it; for one, choose ``PITRecalibrator()`` yourself.
 
     The Brier score of two classes is :math:`(y - p)^2`, of more the sum of that over the classes.
     The cost is that of the candidates, times one more than the number of folds. Matrix scaling and
@@ -145,12 +173,25 @@ class AutoRecalibrator(Recalibrator):
     sigmoid      0.4782 0.31
     spline       0.4782 0.31
     isotonic     0.4823 0.00
+
+    Forecasts of a number whose standard deviations are three times too small:
+
+    >>> import numpy as np
+    >>> from skcalib.forecasts import GaussianForecast
+    >>> rng = np.random.default_rng(0)
+    >>> mean = rng.normal(size=5000)
+    >>> y = rng.normal(mean, 3)
+    >>> auto = AutoRecalibrator().fit(GaussianForecast(mean, np.ones(5000)), y)
+    >>> auto.best_name_
+    'scale'
+    >>> auto.transform(GaussianForecast([0.0], [1.0])).std().round(1)
+    array([3.])
     """
 
     _parameter_constraints: dict = {
         **Recalibrator._parameter_constraints,
         "candidates": "no_validation",
-        "scoring": [StrOptions(set(PROPER_LOSSES))],
+        "scoring": [StrOptions({"log_loss", "brier", "crps", "log"}), None],
         "average": ["boolean"],
         "n_folds": [IntegerInterval(2)],
         "n_jobs": [Integral, None],
@@ -160,7 +201,7 @@ class AutoRecalibrator(Recalibrator):
         self,
         candidates: list | tuple | None = None,
         *,
-        scoring: str = "log_loss",
+        scoring: str | None = None,
         average: bool = True,
         n_folds: int = 5,
         n_jobs: int | None = None,
@@ -173,38 +214,40 @@ class AutoRecalibrator(Recalibrator):
         self.n_jobs = n_jobs
         self.labels = labels
 
-    def _fit(self, predictions: Predictions) -> None:
-        check_can_be_split(predictions)
+    def _fit(self, data: Predictions | ForecastData) -> None:
+        scoring = check_scoring(self.scoring, data.kind)
+        check_can_be_split(data)
+        examples, fold = fit_data(data), deal_folds(data, self.n_folds)
         given: Any = self.candidates
         self.left_out_: list[str] = []
         if given is None:
-            self.left_out_ = slow_candidates(len(predictions.label), len(predictions.classes))
-            default = default_candidates(predictions.is_binary)
-            given = [(name, default[name]) for name in default if name not in self.left_out_]
-        candidates = {"none": IdentityRecalibrator(), **check_candidates(given)}
-        data = fit_data(predictions)
-        fold = deal_folds(predictions, self.n_folds)
-        task = partial(_losses_of_fold, data=data, scoring=self.scoring)
-        loss = out_of_fold_losses(task, candidates.values(), fold, self.n_jobs)
+            n_train = len(fold) - int(np.bincount(fold).max())
+            defaults, self.left_out_ = candidates_for(data, n_train, scoring)
+            given = list(defaults.items())
+        others = check_candidates(given, self._asked_for)
+        candidates = {"none": IdentityRecalibrator(), **others}
+        loss = out_of_fold_losses(candidates.values(), examples, fold, scoring, self.n_jobs)
         names = list(candidates)
-        self.results_, surest = results_of(names, loss, predictions.weight)
+        self.results_, surest = results_of(names, loss, data.weight)
         weight = np.eye(len(names))[surest]
-        if self.average:
-            weight = weights_in_average(loss, predictions.weight, _any_order(predictions))
+        if self.average and data.kind == "classes":
+            weight = weights_in_average(loss, data.weight, _any_order(data))
         self.results_["weight"] = weight
         entered = [names[c] for c in np.flatnonzero(weight)]
         self.weights_ = dict(zip(entered, weight[weight > 0].tolist(), strict=True))
-        self.recalibrators_ = {name: fitted_on_rows(candidates[name], data) for name in entered}
+        self.recalibrators_ = {name: examples.fitted(candidates[name]) for name in entered}
         self.best_name_ = names[int(weight.argmax())]
         self.best_recalibrator_ = self.recalibrators_[self.best_name_]
-        smooth = [getattr(one, "_is_smooth", False) for one in self.recalibrators_.values()]
+        smooth = [is_smooth(one) for one in self.recalibrators_.values()]
         self._is_smooth = bool(weight[weight > 0] @ smooth > 0.5)
 
-    def _map(self, proba: np.ndarray) -> np.ndarray:
-        if proba.ndim == 1:
-            proba = np.column_stack([1 - proba, proba])
+    def _map(self, given: Any) -> Any:
+        if self._kind == "forecasts":
+            return self.best_recalibrator_.transform(given)
+        if given.ndim == 1:
+            given = np.column_stack([1 - given, given])
         mapped = (
-            self.weights_[name] * aligned_proba(recalibrator, proba, self.classes_)
+            self.weights_[name] * aligned_proba(recalibrator, given, self.classes_)
             for name, recalibrator in self.recalibrators_.items()
         )
         return np.sum(list(mapped), axis=0)
@@ -229,14 +272,36 @@ class AutoRecalibrator(Recalibrator):
         return text + f"; not tried: {', '.join(self.left_out_)}" * bool(self.left_out_)
 
 
-def out_of_fold_losses(task: Any, candidates: Any, fold: np.ndarray, n_jobs: int | None) -> Any:
-    """The loss of each sample under each candidate, fitted without its fold, (c, n).
+def weights_in_average(loss: np.ndarray, weight: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """The share of each candidate (c,), of losses (c, n) of samples with weights that sum to 1.
 
-    The task gets a candidate and the mask of the samples to score, and returns their losses.
+    The mean of softmax(−n/2 · loss) over Bayesian bootstraps (Rubin 1981), where n is the effective
+    number of samples; the first candidate, which does nothing, is favoured. `order` lists the
+    samples by what is known of them, so that it does not matter how they come.
     """
+    generator = np.random.default_rng(0)
+    size = 1 / float(weight @ weight)
+    drawn = np.empty(len(weight))
+    total = np.zeros(len(loss))
+    for _ in range(_DRAWS):
+        drawn[order] = generator.exponential(size=len(weight))
+        drawn *= weight
+        score = -_EXPONENT * size * (loss @ (drawn / drawn.sum()))
+        score[0] += _LOG_ODDS_OF_NOTHING
+        share = np.exp(score - score.max())
+        total += share / share.sum()
+    total /= _DRAWS
+    total[total < _SMALLEST_WEIGHT] = 0.0
+    return total / total.sum()
+
+
+def out_of_fold_losses(
+    candidates: Any, examples: FitData, fold: np.ndarray, scoring: str, n_jobs: int | None
+) -> np.ndarray:
+    """The loss of each sample under each candidate, fitted without its fold, (c, n)."""
     n_folds = fold.max() + 1
     parts = Parallel(n_jobs=n_jobs)(
-        delayed(task)(candidate, is_test=fold == k)
+        delayed(_losses_of_fold)(candidate, examples, fold == k, scoring)
         for candidate in candidates
         for k in range(n_folds)
     )
@@ -258,59 +323,52 @@ def results_of(names: list[str], loss: np.ndarray, weight: np.ndarray) -> tuple[
     return results, int(np.argmax(np.where(np.isfinite(surest), surest, -np.inf)))
 
 
-class FitData(NamedTuple):
-    """The data that candidates are fitted to and scored on; no weights if they are equal."""
-
-    X: np.ndarray  # (n, K)
-    y: np.ndarray  # (n,)
-    label: np.ndarray  # (n,), index into classes
-    weight: np.ndarray | None  # (n,), near 1
-    classes: np.ndarray  # (K,)
-
-
-def fit_data(predictions: Predictions) -> FitData:
-    classes, label = predictions.classes, predictions.label
-    weight = predictions.weight / predictions.share_of_one_sample
-    varies = np.ptp(weight) > 0
-    return FitData(predictions.matrix, classes[label], label, weight if varies else None, classes)
-
-
-def fitted_on_rows(recalibrator: Any, data: FitData, rows: Any = slice(None)) -> Any:
-    weights = {} if data.weight is None else {"sample_weight": data.weight[rows]}
-    return clone_for(recalibrator, data.classes).fit(data.X[rows], data.y[rows], **weights)
-
-
 def _losses_of_fold(
-    recalibrator: Any, *, data: FitData, is_test: np.ndarray, scoring: str
+    recalibrator: Any, examples: FitData, is_test: np.ndarray, scoring: str
 ) -> np.ndarray:
-    fitted = fitted_on_rows(recalibrator, data, ~is_test)
-    proba = aligned_proba(fitted, data.X[is_test], data.classes)
-    if len(data.classes) == 2:
-        proba = proba[:, 1]
-    return PROPER_LOSSES[scoring](proba, data.label[is_test])
+    with warnings.catch_warnings():  # a fit without an optimum loses, or warns when it is chosen
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = examples.fitted(recalibrator, ~is_test)
+    return examples.losses(fitted, is_test, scoring)
 
 
-def deal_folds(predictions: Predictions, n_folds: int) -> np.ndarray:
+def deal_folds(data: Any, n_folds: int) -> np.ndarray:
     """The fold of each sample (n,), dealt at random within each class, whatever the row order."""
-    label = predictions.label
-    dealt = np.random.default_rng(0).permutation(_any_order(predictions))
-    dealt = dealt[np.argsort(label[dealt], kind="stable")]
+    dealt = np.random.default_rng(0).permutation(_any_order(data))
+    if data.kind == "classes":
+        dealt = dealt[np.argsort(data.label[dealt], kind="stable")]
     fold = np.empty(len(dealt), dtype=np.intp)
     fold[dealt] = np.arange(len(dealt)) % n_folds
     return fold
 
 
-def _any_order(predictions: Predictions) -> np.ndarray:
+def _any_order(data: Any) -> np.ndarray:
     """The samples (n,), sorted by all that is known of them."""
-    return np.lexsort((predictions.label, predictions.weight, *predictions.matrix.T))
+    if data.kind == "classes":
+        return np.lexsort((data.label, data.weight, *data.matrix.T))
+    return np.lexsort((data.value, data.weight, *data.forecast._sort_keys()))
 
 
-def check_candidates(candidates: Any, method: str = "predict_proba") -> dict[str, Any]:
+def check_scoring(scoring: str | None, kind: str) -> str:
+    """The proper score of this kind of data, by default the first."""
+    known = _SCORES[kind]
+    if scoring is None:
+        return known[0]
+    if scoring not in known:
+        what = "forecasts" if kind == "forecasts" else "probabilities of classes"
+        raise ValueError(
+            f"scoring must be {known[0]!r} or {known[1]!r} for {what}; found {scoring!r}. Leave it "
+            "out, or choose one of these."
+        )
+    return scoring
+
+
+def check_candidates(candidates: Any, method: str) -> dict[str, Any]:
     """Names and recalibrators, which are asked for `fit` and the method, as a dictionary."""
 
     def example(meant: Any) -> str:
         name = meant if isinstance(meant, str) else "my choice"
-        return f"Pass a list such as [({name!r}, {recalibrator_named(meant, method)})]."
+        return f"Pass a list such as [({name!r}, {recalibrator_like(meant, method)})]."
 
     if not isinstance(candidates, list | tuple):
         raise ValueError(
@@ -340,9 +398,9 @@ def check_candidates(candidates: Any, method: str = "predict_proba") -> dict[str
     return checked
 
 
-def check_can_be_split(predictions: Predictions) -> None:
-    """There must be one sample to fit and another one to score."""
-    if len(predictions.weight) < 2:
+def check_can_be_split(data: Predictions | ForecastData) -> None:
+    """Refuse a single sample: one is fitted and another one scored."""
+    if len(data.weight) < 2:
         raise ValueError(
             "X must hold at least 2 samples of positive weight, to fit on one and score the other; "
             "found 1 sample. Choose a recalibrator yourself, or collect more."

@@ -20,6 +20,8 @@ from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval, fit_context
 from .._inputs.warnings import warn
 from .._numerics.array_api import Array, to_numpy
+from ..forecasts import Forecast, as_forecast
+from ..forecasts._data import ForecastData, check_forecasts
 from ._languages import Language
 
 _threads = cache(ThreadpoolController)
@@ -62,8 +64,7 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         self : object
             The fitted recalibrator.
         """
-        predictions = check_fit_input(self, X, y, sample_weight)
-        self.classes_ = predictions.classes
+        predictions = self._check(X, y, sample_weight)
         limit = None if len(self.classes_) >= _FEWEST_TO_SHARE else 1
         with _threads().limit(limits=limit, user_api="blas"):
             self._fit(predictions)
@@ -140,17 +141,105 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         tags.input_tags.positive_only = True
         return tags
 
+    def _check(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """`Predictions` from the arguments of `fit`; sets what is known of the classes and of X."""
+        predictions = check_fit_input(self, X, y, sample_weight)
+        self.classes_ = predictions.classes
+        return predictions
+
     @abstractmethod
-    def _fit(self, predictions: Predictions) -> None:
+    def _fit(self, predictions: Any) -> Any:
         """Set fitted attributes from checked `Predictions`."""
 
     @abstractmethod
-    def _map(self, proba: np.ndarray) -> np.ndarray:
+    def _map(self, proba: Any) -> Any:
         """Map checked probabilities, (n,) for two classes or (n, K), to calibrated ones."""
 
     def _write(self, language: Language, proba: list[str]) -> list[str]:
         """`_map` as formulas, one for two classes or K: of names of the probabilities."""
         raise no_formula(self)
+
+
+class ForecastRecalibrator(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
+    """Maps forecasts to forecasts: input is checked here, subclasses do the mapping."""
+
+    _parameter_constraints: dict = {}
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn the map from forecasts to calibrated forecasts.
+
+        Parameters
+        ----------
+        X : forecast of shape (n_samples,)
+            Forecasts of samples that the model was not fitted on: whatever
+            :func:`~skcalib.forecasts.as_forecast` takes.
+
+        y : array-like of shape (n_samples,)
+            Outcomes.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+
+        Returns
+        -------
+        self : object
+            The fitted recalibrator.
+        """
+        self._fit(check_forecasts(y, X, sample_weight=sample_weight, names=("y", "X")))
+        return self
+
+    def transform(self, X: Any) -> Forecast:
+        """Calibrated forecasts.
+
+        Parameters
+        ----------
+        X : forecast of shape (n_samples,)
+            Forecasts of the same kind as at :meth:`fit`.
+
+        Returns
+        -------
+        forecast : Forecast
+            Calibrated forecasts of the same samples.
+        """
+        check_is_fitted(self)
+        return self._map(as_forecast(X, name="X"))
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Minus the mean continuous ranked probability score of the calibrated forecasts.
+
+        Parameters
+        ----------
+        X : forecast of shape (n_samples,)
+            Forecasts of the same kind as at :meth:`fit`.
+
+        y : array-like of shape (n_samples,)
+            Outcomes.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+
+        Returns
+        -------
+        score : float
+            At most 0, which is best; in the units of the outcome.
+        """
+        return negative_crps(self.transform(X), y, sample_weight)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.two_d_array = False
+        tags.no_validation = True
+        return tags
+
+    @abstractmethod
+    def _fit(self, data: ForecastData) -> None:
+        """Set fitted attributes from checked `ForecastData`."""
+
+    @abstractmethod
+    def _map(self, forecast: Forecast) -> Forecast:
+        """Map checked forecasts to calibrated ones."""
 
 
 class OneVsRestRecalibrator(Recalibrator):
@@ -226,12 +315,23 @@ def probability_names(classes: np.ndarray) -> np.ndarray:
     return np.array([f"proba_{label}" for label in classes.tolist()], dtype=object)
 
 
-def clone_for(recalibrator: Any, classes: np.ndarray) -> Any:
+def negative_crps(forecast: Forecast, y: Any, sample_weight: Any) -> float:
+    """Minus the mean continuous ranked probability score."""
+    data = check_forecasts(y, forecast, sample_weight=sample_weight, names=("y", "X"))
+    return -float(data.weight @ data.forecast.crps(data.value))
+
+
+def clone_for(recalibrator: Any, classes: np.ndarray | None) -> Any:
     """An unfitted copy that knows the classes, not all of which occur in every fold."""
     recalibrator = clone(recalibrator)
-    if "labels" in recalibrator.get_params():
+    if classes is not None and "labels" in recalibrator.get_params():
         recalibrator.set_params(labels=classes)
     return recalibrator
+
+
+def is_smooth(recalibrator: Any) -> bool:
+    """Whether it is one of this package's smooth maps."""
+    return isinstance(recalibrator, Recalibrator) and recalibrator._is_smooth
 
 
 def share_of_prior(predictions: Predictions, prior_weight: float) -> float:
@@ -251,5 +351,22 @@ def warn_unless_converged(recalibrator: Any, converged: bool) -> None:
             f"The likelihood of {type(recalibrator).__name__} has no maximum, as the outcomes can "
             "be separated; the last step is kept. Set a positive prior_weight, which keeps the fit "
             "finite.",
+            ConvergenceWarning,
+        )
+
+
+def check_enough_outcomes(data: ForecastData, least: int, why: str) -> None:
+    if data.n_samples < least:
+        raise ValueError(
+            f"y must hold at least {least} outcomes of positive weight, {why}; found "
+            f"{data.n_samples} (n_samples={data.n_samples}). Collect more."
+        )
+
+
+def warn_unless_inside(recalibrator: Any, is_inside: bool, why: str) -> None:
+    if not is_inside:
+        warn(
+            f"The fit of {type(recalibrator).__name__} has no optimum, as {why}; the last step is "
+            "kept. Collect more samples.",
             ConvergenceWarning,
         )

@@ -9,31 +9,20 @@ from sklearn.base import ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score
 from sklearn.utils import get_tags
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import listed
-from .._inputs.by import check_by
 from .._inputs.scikit_learn import HasMethods, StrOptions, fit_context
-from .._inputs.weights import check_sample_weight
 from .._numerics.logits import log_probabilities
 from .._numerics.softmax import softmax
-from ._auto import AutoRecalibrator
-from ._base import clone_for
-from ._by import check_takes_by, of_rows
-from ._cross_fitting import (
-    CrossFittingMetaEstimator,
-    adopt_features,
-    aligned_proba,
-    check_partition,
-    fit_fold,
-    predict_fold,
-)
-from ._habits import recalibrator_named, without
+from ._base import clone_for, is_smooth
+from ._checks import of_rows, recalibrator_like, without_method
+from ._cross_fitting import OfClassifier, adopt_features, check_partition
+from ._responses import aligned_proba
 from ._temperature import TemperatureRecalibrator
 
 
-class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
+class RecalibratedClassifier(ClassifierMixin, OfClassifier):
     """A classifier whose probabilities are recalibrated by cross-fitting.
 
     Parameters
@@ -145,12 +134,14 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
     """
 
     _parameter_constraints: dict = {
-        **CrossFittingMetaEstimator._parameter_constraints,
+        **OfClassifier._parameter_constraints,
         "recalibrator": [HasMethods(["fit", "predict_proba"]), None],
         "ensemble": ["boolean", StrOptions({"auto", "nested"})],
     }
 
-    @without(method=lambda name: f"recalibrator={recalibrator_named(name)}")
+    _asks, _passes_by = "predict_proba", "predict_proba(X, by=...)"
+
+    @without_method(lambda name: f"recalibrator={recalibrator_like(name)}")
     def __init__(
         self,
         estimator: Any,
@@ -207,23 +198,16 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
             The fitted classifier.
         """
         X, y, self.classes_ = self._check_data(X, y)
-        chosen = AutoRecalibrator() if self.recalibrator is None else self.recalibrator
-        check_takes_by(chosen, by, "fit(X, y, by=...)")
-        if by is not None:
-            check_by(by, len(y), sample_weight)
+        chosen, weight, routed = self._prepare(y, sample_weight, by, params)
         frozen = isinstance(self.estimator, FrozenEstimator)
         if frozen:
             check_is_fitted(self.estimator)
             check_labels_of_frozen(self.classes_, self.estimator)
             self.classes_ = self.estimator.classes_
         check_two_classes(self.classes_)
-        if sample_weight is not None:
-            sample_weight = check_sample_weight(sample_weight, len(y))
-            if not frozen:
-                check_two_classes(np.unique(y[sample_weight > 0]), " in samples of positive weight")
-            if self._takes_weights():
-                params["sample_weight"] = sample_weight
-        routed = self._route("fit", params)
+        if weight is not None and not frozen:
+            check_two_classes(np.unique(y[weight > 0]), " in samples of positive weight")
+        fit = self._fit_classifier(self.classes_)
         ensemble = not frozen if self.ensemble == "auto" else self.ensemble
         if ensemble:
             check_not_pairwise(self.estimator)
@@ -232,23 +216,22 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
             if ensemble == "nested":
                 check_partition([test for _, test in folds], len(y))
                 check_three_folds(folds)
-            fitted, probas = zip(
-                *self._cross_fit(fit_fold, X, y, folds, routed, self.classes_), strict=True
-            )
-            self._fitted, proba = list(fitted), np.concatenate(probas)
+            parts = self._cross_fit(fit, self.estimator, X, y, folds, routed, keep=True)
+            self._fitted = [fitted for fitted, _ in parts]
+            proba = np.concatenate([part for _, part in parts])
         else:
-            classifier, proba = self._fit_out_of_fold(X, y, routed, self.classes_)
+            classifier, proba = self._fit_out_of_fold(fit, self.estimator, X, y, routed)
             self._fitted, rows = [classifier], np.arange(len(y))
-        weight = shared_weights(rows, sample_weight)
         fit_params = of_rows(by, len(y), rows)
-        if weight is not None:
-            fit_params["sample_weight"] = weight
+        shared = shared_weights(rows, weight)
+        if shared is not None:
+            fit_params["sample_weight"] = shared
         self.recalibrator_ = clone_for(chosen, self.classes_).fit(proba, y[rows], **fit_params)
         self._temperature = None
         if ensemble == "nested":
             proba = self._nested_proba(X, y, by, folds, routed)
             temperature = clone_for(TemperatureRecalibrator(), self.classes_)
-            self._temperature = temperature.fit(proba, y, sample_weight)
+            self._temperature = temperature.fit(proba, y, weight)
         adopt_features(self, self.estimators_[0])
         return self
 
@@ -279,7 +262,8 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
             (np.intersect1d(folds[i][0], folds[j][0]), np.concatenate([tests[i], tests[j]]))
             for i, j in couples
         ]
-        fitted = self._cross_fit(predict_fold, X, y, nested, routed, self.classes_)
+        fit = self._fit_classifier(self.classes_)
+        fitted = self._cross_fit(fit, self.estimator, X, y, nested, routed)
         parts: list[list[np.ndarray]] = [[] for _ in folds]
         for (i, j), proba in zip(couples, fitted, strict=True):
             parts[i].append(proba[: len(tests[i])])
@@ -296,16 +280,11 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         ]
         if len(mapped) == 1:
             return mapped[0]
-        if self._averages_logarithms:
+        n_classes = len(self.classes_)
+        know_all = all(len(classifier.classes_) == n_classes for classifier in self.estimators_)
+        if know_all and is_smooth(self.recalibrator_):
             return softmax(np.mean([log_probabilities(proba) for proba in mapped], axis=0))
         return np.mean(mapped, axis=0)
-
-    @property
-    def _averages_logarithms(self) -> bool:
-        knows_all = all(
-            len(classifier.classes_) == len(self.classes_) for classifier in self.estimators_
-        )
-        return knows_all and getattr(self.recalibrator_, "_is_smooth", False)
 
     def predict_proba(self, X: ArrayLike, *, by: Any = None) -> np.ndarray:
         """Calibrated probabilities.
@@ -324,10 +303,8 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         proba : ndarray of shape (n_samples, n_classes)
             Calibrated probabilities; rows sum to 1.
         """
-        check_is_fitted(self)
-        check_takes_by(self.recalibrator_, by, "predict_proba(X, by=...)")
-        subgroups = {} if by is None else {"by": by}
-        probas = [fitted.proba(X, self.classes_) for fitted in self._fitted]
+        subgroups = self._subgroups(by)
+        probas = [fitted.response(X) for fitted in self._fitted]
         proba = self._combined(probas, **subgroups)
         return proba if self._temperature is None else self._temperature.predict_proba(proba)
 
@@ -378,29 +355,9 @@ class RecalibratedClassifier(ClassifierMixin, CrossFittingMetaEstimator):
         """
         return accuracy_score(y, self.predict(X, by=by), sample_weight=sample_weight)
 
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Get the metadata routing of this object.
-
-        Returns
-        -------
-        routing : MetadataRouter
-            What the recalibrator uses (`sample_weight` and `by`), and what is passed on to the
-            classifier and the splitter.
-        """
-        fit_to_fit = MethodMapping().add(caller="fit", callee="fit")
-        return (
-            MetadataRouter(owner=self)
-            .add_self_request(self)
-            .add(estimator=self.estimator, method_mapping=fit_to_fit)
-            .add(
-                splitter=self.cv,
-                method_mapping=MethodMapping().add(caller="fit", callee="split"),
-            )
-        )
-
 
 def check_labels_of_frozen(observed: np.ndarray, estimator: Any) -> None:
-    """A fitted classifier knows no further classes."""
+    """Refuse labels that a fitted classifier does not know."""
     unknown = sorted(set(observed.tolist()) - set(estimator.classes_.tolist()), key=str)
     if unknown:
         raise ValueError(
@@ -427,7 +384,7 @@ def check_two_classes(classes: np.ndarray, where: str = "") -> None:
 
 
 def check_three_folds(folds: Any) -> None:
-    """A classifier that is fitted without two folds needs a third one."""
+    """Refuse fewer than three folds, two of which a classifier is fitted without."""
     if len(folds) < 3:
         raise ValueError(
             f"cv must have at least 3 folds for ensemble='nested'; found {len(folds)}. Choose more "
@@ -436,7 +393,7 @@ def check_three_folds(folds: Any) -> None:
 
 
 def shared_weights(rows: np.ndarray, sample_weight: np.ndarray | None) -> np.ndarray | None:
-    """The weights of predictions of samples, who may have several; None if all are equal."""
+    """The weights of predictions, of which a sample may have several; None if all are equal."""
     count = np.bincount(rows)[rows]
     if sample_weight is None:
         return None if (count == 1).all() else 1 / count

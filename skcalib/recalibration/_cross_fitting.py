@@ -1,45 +1,34 @@
 """Cross-fitting: predictions of samples that the estimator was not fitted on."""
 
 from copy import copy
-from dataclasses import dataclass
 from functools import partial
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, Tags, column_or_1d, get_tags, indexable
-from sklearn.utils.metadata_routing import process_routing
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from .._inputs.arrays import listed
+from .._inputs.by import check_by
 from .._inputs.labels import check_labels
-from .._inputs.probabilities import check_probabilities
 from .._inputs.scikit_learn import HasMethods, StrOptions, check_method_params, safe_split
 from .._inputs.warnings import warn
-from .._numerics.array_api import to_numpy
-from ._decision_scores import check_scores, proba_of_scores, scale_of_scores
-from ._habits import check_cv_is_no_word, check_is_object, recalibrator_named
-
-
-@dataclass(frozen=True, eq=False)
-class FittedClassifier:
-    """A fitted classifier, and the scale that its decision scores are divided by."""
-
-    estimator: Any
-    scale: float | None  # None if it is asked for probabilities
-
-    def proba(self, X: ArrayLike, classes):
-        """Probabilities with a column for each class, 0 for one that it has not seen."""
-        if self.scale is None:
-            return aligned_proba(self.estimator, X, classes)
-        scores = check_scores(self.estimator.decision_function(X), self.estimator)
-        return _aligned(proba_of_scores(scores, self.scale), self.estimator, classes)
+from .._inputs.weights import check_sample_weight
+from ..forecasts._concatenate import concatenate
+from ._auto import AutoRecalibrator
+from ._checks import (
+    check_cv_is_no_word,
+    check_is_object,
+    check_recalibrator,
+    check_takes_by,
+)
+from ._responses import check_response, fit_classifier
 
 
 class CrossFitting(MetaEstimatorMixin, BaseEstimator):
@@ -51,18 +40,26 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
         "n_jobs": [Integral, None],
     }
 
+    estimator: Any
+    recalibrator: Any
+    cv: Any
+    n_jobs: int | None
+
     # Whether folds should hold the same share of each class.
     _is_stratified = False
 
-    # An example of an estimator, and what a recalibrator is asked for.
-    _such_as, _asks = "Ridge()", "transform"
+    # An example of an estimator, what a recalibrator is asked for, if there is one, and how
+    # subgroups are passed to the result.
+    _such_as, _asks, _passes_by = "Ridge()", "", ""
+
+    # The methods that fit the estimator; the last one splits the samples.
+    _fit_methods: tuple[str, ...] = ("fit",)
 
     def _validate_params(self) -> None:
-        """Says what is wrong more plainly than scikit-learn, which calls this before a fit."""
-        check_is_object(self, "estimator", ["fit"], lambda _: self._such_as)
-        if getattr(self, "recalibrator", None) is not None:
-            named = partial(recalibrator_named, method=self._asks)
-            check_is_object(self, "recalibrator", ["fit", self._asks], named)
+        """Say what is wrong more plainly than scikit-learn, which calls this before a fit."""
+        check_is_object(self, "estimator", ["fit"], self._such_as)
+        if self._asks:
+            check_recalibrator(self, self._asks)
         check_cv_is_no_word(self)
         super()._validate_params()
 
@@ -92,10 +89,82 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
             )
         return takes_weights
 
+    def _prepare(self, y: Any, sample_weight: Any, by: Any, params: dict) -> Any:
+        """The unfitted recalibrator, checked weights, and the routed parameters of `fit`."""
+        chosen = AutoRecalibrator() if self.recalibrator is None else self.recalibrator
+        check_takes_by(chosen, by, "fit(X, y, by=...)")
+        if by is not None:
+            check_by(by, len(y), sample_weight)
+        if sample_weight is not None:
+            sample_weight = check_sample_weight(sample_weight, len(y))
+            if self._takes_weights():
+                params["sample_weight"] = sample_weight
+        return chosen, sample_weight, self._route("fit", params)
+
+    def _subgroups(self, by: Any) -> dict[str, Any]:
+        """The argument `by` of the fitted recalibrator, if it takes one."""
+        check_is_fitted(self)
+        check_takes_by(self.recalibrator_, by, self._passes_by)
+        return {} if by is None else {"by": by}
+
     def _folds(self, X: Any, y: Any, routed: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         check_enough_samples(self.cv, len(y))
         cv = check_cv(self.cv, y, classifier=self._is_stratified)
         return check_folds(list(cv.split(X, y, **routed.splitter.split)))
+
+    def _fit_out_of_fold(
+        self, fit: Any, estimator: Any, X: Any, y: Any, routed: Any, **words: str
+    ) -> Any:
+        """What `fit` makes of all samples, and the responses of fits that have not seen a sample.
+
+        `fit` gets an estimator, data and parameters. What it returns has a method `response` and
+        the options `like`, by which other fits respond in the same form.
+        """
+        params = routed.estimator.fit
+        if isinstance(estimator, FrozenEstimator):
+            whole = fit(estimator, X, y, params)
+            return whole, whole.response(X)
+        folds = self._folds(X, y, routed)  # before anything is fitted
+        rows = check_partition([test for _, test in folds], len(y), **words)
+        whole = fit(clone(estimator), X, y, params)
+        parts = self._cross_fit(partial(fit, **whole.like), estimator, X, y, folds, routed)
+        return whole, joined(parts)[rows]
+
+    def _cross_fit(
+        self,
+        fit: Any,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        folds: Any,
+        routed: Any,
+        keep: bool = False,
+    ) -> Any:
+        """For each fold the response of what is fitted on the others; with `keep`, also that.
+
+        Labels are not encoded: class weights and scorers of a classifier may name them.
+        """
+        return Parallel(n_jobs=self.n_jobs)(
+            delayed(_fit_fold)(fit, estimator, X, y, train, test, routed.estimator.fit, keep)
+            for train, test in folds
+        )
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Get the metadata routing of this object.
+
+        Returns
+        -------
+        routing : MetadataRouter
+            What this object uses itself, and what is passed on to the estimator and the splitter.
+        """
+        fits, splits = MethodMapping(), MethodMapping()
+        for method in self._fit_methods:
+            fits.add(caller=method, callee="fit")
+        splits.add(caller=method, callee="split")
+        router = MetadataRouter(owner=self).add_self_request(self)
+        return router.add(estimator=self.estimator, method_mapping=fits).add(
+            splitter=self.cv, method_mapping=splits
+        )
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -105,17 +174,19 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
         return tags
 
 
-class CrossFittingMetaEstimator(CrossFitting):
-    """Holds a classifier, and fits it with whatever metadata it asks for."""
+class OfClassifier(CrossFitting):
+    """Holds a classifier, which is asked for probabilities or decision scores."""
 
     _parameter_constraints: dict = {
         **CrossFitting._parameter_constraints,
         "response_method": [StrOptions({"predict_proba", "decision_function"})],
     }
 
+    response_method: str
+
     _is_stratified = True
 
-    _such_as, _asks = "LogisticRegression()", "predict_proba"
+    _such_as = "LogisticRegression()"
 
     def _check_data(self, X: Any, y: Any) -> Any:
         """Features that can be indexed, labels as an array of one type, and the classes."""
@@ -124,85 +195,25 @@ class CrossFittingMetaEstimator(CrossFitting):
         classes, code = check_labels(y, name="y", partner="X")
         return X, classes[code], classes
 
-    def _fit_whole(self, X: Any, y: Any, routed: Any) -> FittedClassifier:
-        """The `FittedClassifier` of all samples."""
-        return _fit_classifier(
-            clone(self.estimator), self.response_method, X, y, routed.estimator.fit
-        )
-
-    def _cross_fit(
-        self, task: Any, X: Any, y: Any, folds: Any, routed: Any, classes: np.ndarray
-    ) -> Any:
-        """The results of the task, `fit_fold` or `predict_fold`, for each fold.
-
-        Labels are not encoded: class weights and scorers of the classifier may name them.
-        """
-        return Parallel(n_jobs=self.n_jobs)(
-            delayed(task)(
-                clone(self.estimator),
-                self.response_method,
-                classes,
-                X,
-                y,
-                train,
-                test,
-                routed.estimator.fit,
-            )
-            for train, test in folds
-        )
-
-    def _fit_out_of_fold(
-        self, X: Any, y: Any, routed: Any, classes: np.ndarray | None = None
-    ) -> tuple[FittedClassifier, np.ndarray]:
-        """`_fit_whole`, and each sample's probabilities from a classifier fitted without its fold.
-
-        Their columns are the `classes`, by default those of the classifier.
-        """
-        frozen = isinstance(self.estimator, FrozenEstimator)
-        if not frozen:  # before anything is fitted
-            folds = self._folds(X, y, routed)
-            rows = check_partition([test for _, test in folds], len(y))
-        fitted = self._fit_whole(X, y, routed)
-        classes = fitted.estimator.classes_ if classes is None else classes
-        if frozen:
-            return fitted, fitted.proba(X, classes)
-        proba = self._cross_fit(predict_fold, X, y, folds, routed, classes)
-        return fitted, np.concatenate(proba)[rows]
+    def _fit_classifier(self, classes: np.ndarray | None = None) -> Any:
+        return partial(fit_classifier, response_method=self.response_method, classes=classes)
 
 
-def _fit_classifier(
-    estimator: Any, response_method: str, X: Any, y: Any, fit_params: Any
-) -> FittedClassifier:
-    estimator.fit(X, y, **fit_params)
-    check_response(estimator, response_method, fitted=True)
-    if response_method == "predict_proba":
-        return FittedClassifier(estimator, scale=None)
-    scores = check_scores(estimator.decision_function(X), estimator)
-    scale = scale_of_scores(scores, fit_params.get("sample_weight"))
-    return FittedClassifier(estimator, scale)
-
-
-def fit_fold(
-    estimator: Any,
-    response_method: str,
-    classes: np.ndarray,
-    X: Any,
-    y: Any,
-    train: Any,
-    test: Any,
-    fit_params: Any,
-) -> tuple[FittedClassifier, np.ndarray]:
-    """The classifier fitted on the other folds, and its probabilities in this one."""
-    fit_params = check_method_params(X, fit_params, indices=train)
+def _fit_fold(
+    fit: Any, estimator: Any, X: Any, y: Any, train: Any, test: Any, params: Any, keep: bool
+) -> Any:
+    """The response in one fold of what is fitted on the others; that may take much memory."""
+    params = check_method_params(X, params, indices=train)
     X_train, y_train = safe_split(estimator, X, y, train)
     X_test, _ = safe_split(estimator, X, y, test, train)
-    fitted = _fit_classifier(estimator, response_method, X_train, y_train, fit_params)
-    return fitted, fitted.proba(X_test, classes)
+    fitted = fit(clone(estimator), X_train, y_train, params)
+    response = fitted.response(X_test)
+    return (fitted, response) if keep else response
 
 
-def predict_fold(*args: Any) -> np.ndarray:
-    """Only the probabilities, as a fitted classifier may take much memory."""
-    return fit_fold(*args)[1]
+def joined(parts: list[Any]) -> Any:
+    """Arrays or forecasts of different rows as one."""
+    return np.concatenate(parts) if isinstance(parts[0], np.ndarray) else concatenate(parts)
 
 
 def adopt_features(estimator: Any, fitted: Any) -> None:
@@ -214,53 +225,8 @@ def adopt_features(estimator: Any, fitted: Any) -> None:
             delattr(estimator, name)
 
 
-def aligned_proba(estimator: Any, X: Any, classes: np.ndarray, **params: Any) -> np.ndarray:
-    """The estimator's probabilities with a column for each class, 0 for one it has not seen."""
-    proba = to_numpy(estimator.predict_proba(X, **params))
-    check_probabilities(proba, name=f"The output of {type(estimator).__name__}.predict_proba")
-    return _aligned(proba, estimator, classes)
-
-
-def _aligned(proba: np.ndarray, estimator: Any, classes: np.ndarray) -> np.ndarray:
-    known = estimator.classes_
-    if np.array_equal(known, classes):
-        return proba
-    column = {label: k for k, label in enumerate(classes.tolist())}
-    unknown = [label for label in known.tolist() if label not in column]
-    if unknown:
-        raise ValueError(
-            f"estimator must have the classes of y, {listed(classes)}; {type(estimator).__name__} "
-            f"also has {listed(unknown)}. Pass a classifier with more classes than y as "
-            "FrozenEstimator itself, not inside another estimator."
-        )
-    aligned = np.zeros((len(proba), len(classes)), dtype=proba.dtype)
-    aligned[:, [column[label] for label in known.tolist()]] = proba
-    return aligned
-
-
-def check_response(estimator: Any, response_method: str, *, fitted: Any) -> None:
-    """The classifier must have the method; some classifiers have it only once they are fitted."""
-    if fitted and not hasattr(estimator, "classes_"):
-        raise ValueError(
-            f"estimator must be a classifier, with the attribute classes_ once it is fitted; found "
-            f"{type(estimator).__name__}, which has none. Pass a classifier."
-        )
-    if hasattr(estimator, response_method):
-        return
-    if not fitted and hasattr(type(estimator), response_method):
-        return
-    other = {"predict_proba", "decision_function"}.difference([response_method]).pop()
-    found, remedy = "neither that nor " + other, "Pass a classifier."
-    if hasattr(estimator, other):
-        found, remedy = other + " only", f"Pass response_method={other!r}."
-    raise ValueError(
-        f"estimator must have the method {response_method}, as response_method="
-        f"{response_method!r}; found {type(estimator).__name__}, which has {found}. {remedy}"
-    )
-
-
 def check_enough_samples(cv: Any, n: int) -> None:
-    """A number of folds must not exceed the number of samples."""
+    """Refuse more folds than samples."""
     if isinstance(cv, Integral) and n < int(cv):
         raise ValueError(
             f"cv={cv} needs at least {cv} samples; found {n} sample(s) (n_samples={n}). Choose "

@@ -10,7 +10,7 @@ from .._numerics.pit_maps import least_rank, rank_levels
 from ..forecasts import Forecast, QuantileForecast
 from ..forecasts._data import ForecastData
 from ..forecasts._quantile import check_grid
-from ._forecast_base import ForecastRecalibrator
+from ._base import ForecastRecalibrator
 
 # Levels that sum to 1 but for rounding are the ends of a central interval.
 _ROUNDING = 1e-9

@@ -10,7 +10,7 @@ from .._numerics.location_scale import LocationScaleProblem, fit_location_scale,
 from ..forecasts import Forecast, QuantileForecast
 from ..forecasts._data import ForecastData
 from ..forecasts._moved import affine, centre_and_spread
-from ._forecast_base import ForecastRecalibrator, check_enough_outcomes, warn_unless_inside
+from ._base import ForecastRecalibrator, check_enough_outcomes, warn_unless_inside
 
 # Step of the derivative of a log density, in standard deviations.
 _STEP = 1e-5
@@ -54,7 +54,7 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
     See Also
     --------
     PITRecalibrator : Mends the shape of forecasts.
-    AutoForecastRecalibrator : Chooses one of both, both or none.
+    AutoRecalibrator : Chooses one of both, both or none.
 
     Notes
     -----

@@ -10,7 +10,7 @@ from ..forecasts import EnsembleForecast, Forecast, QuantileForecast, ResidualFo
 from ..forecasts._data import ForecastData
 from ..forecasts._derived import AffineForecast
 from ..forecasts._moved import remap
-from ._forecast_base import ForecastRecalibrator, check_enough_outcomes, warn_unless_inside
+from ._base import ForecastRecalibrator, check_enough_outcomes, warn_unless_inside
 
 # The log-odds of the least positive number.
 _FARTHEST = 744.0

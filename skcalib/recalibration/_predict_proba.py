@@ -4,17 +4,16 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import TransformerMixin
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
+from sklearn.base import TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.scikit_learn import fit_context
 from ._base import probability_names
-from ._cross_fitting import CrossFittingMetaEstimator, adopt_features
-from ._habits import without
+from ._checks import without_method
+from ._cross_fitting import OfClassifier, adopt_features
 
 
-class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
+class PredictProba(TransformerMixin, OfClassifier):
     """A classifier as a transformer, from features to probabilities.
 
     It is the first half of a calibrated classifier in a pipeline. A recalibrator has to learn from
@@ -89,7 +88,9 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
     (569, 2)
     """
 
-    @without(method=lambda name: f"response_method={name!r}")
+    _fit_methods = ("fit", "fit_transform")
+
+    @without_method(lambda name: f"response_method={name!r}")
     def __init__(
         self,
         estimator: Any,
@@ -125,7 +126,8 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
             The fitted transformer.
         """
         X, y, _ = self._check_data(X, y)
-        self._adopt(self._fit_whole(X, y, self._route("fit", params)))
+        params = self._route("fit", params).estimator.fit
+        self._adopt(self._fit_classifier()(clone(self.estimator), X, y, params))
         return self
 
     @fit_context(prefer_skip_nested_validation=False)
@@ -150,13 +152,14 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
             For each sample the probabilities of a classifier fitted without its fold.
         """
         X, y, _ = self._check_data(X, y)
-        fitted, proba = self._fit_out_of_fold(X, y, self._route("fit_transform", params))
+        routed = self._route("fit_transform", params)
+        fitted, proba = self._fit_out_of_fold(self._fit_classifier(), self.estimator, X, y, routed)
         self._adopt(fitted)
         return proba
 
     def _adopt(self, fitted: Any) -> None:
         self._fitted = fitted
-        self.classes_ = fitted.estimator.classes_
+        self.classes_ = fitted.classes
         adopt_features(self, fitted.estimator)
 
     @property
@@ -183,7 +186,7 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
             Predicted probabilities; a data frame after ``set_output``.
         """
         check_is_fitted(self)
-        return self._fitted.proba(X, self.classes_)
+        return self._fitted.response(X)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Names of the columns that :meth:`transform` returns.
@@ -200,25 +203,3 @@ class PredictProba(TransformerMixin, CrossFittingMetaEstimator):
         """
         check_is_fitted(self)
         return probability_names(self.classes_)
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Get the metadata routing of this object.
-
-        Returns
-        -------
-        routing : MetadataRouter
-            What is passed on to the classifier and the splitter.
-        """
-        return (
-            MetadataRouter(owner=self)
-            .add(
-                estimator=self.estimator,
-                method_mapping=MethodMapping()
-                .add(caller="fit", callee="fit")
-                .add(caller="fit_transform", callee="fit"),
-            )
-            .add(
-                splitter=self.cv,
-                method_mapping=MethodMapping().add(caller="fit_transform", callee="split"),
-            )
-        )

@@ -1,13 +1,19 @@
 """The list of all recalibrators. A new one adds a line."""
 
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
-from ._base import Recalibrator
+from ..forecasts import EnsembleForecast, Forecast, QuantileForecast, ResidualForecast
+from ..forecasts._data import ForecastData
+from ._base import ForecastRecalibrator, Recalibrator
 from ._binning import IntervalBinningRecalibrator
 from ._decision import DecisionRecalibrator
-from ._identity import IdentityRecalibrator
+from ._either import IdentityRecalibrator, fit_data
+from ._forecast_quantile import QuantileRecalibrator, least_samples
 from ._isotonic import IsotonicRecalibrator
+from ._location_scale import LocationScaleRecalibrator
 from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
+from ._pit import PITRecalibrator
 from ._prior_shift import PriorShiftRecalibrator
 from ._scaling import (
     DirichletRecalibrator,
@@ -68,8 +74,60 @@ def default_candidates(is_binary: bool) -> dict[str, Recalibrator]:
 
 
 def slow_candidates(n_samples: int, n_classes: int) -> list[str]:
-    """Those of them that would take too long."""
+    """The default candidates that would take too long."""
     if n_samples * n_classes**2 <= _MOST_MULTIPLICATIONS:
         return []
     candidates = default_candidates(is_binary=n_classes == 2)
     return [name for name in candidates if RECALIBRATORS[name].has_matrix]
+
+
+def candidates_for(data: Any, n_train: int, scoring: str) -> tuple[dict[str, Any], list[str]]:
+    """What an `AutoRecalibrator` tries by default, by name, and the names that it leaves out."""
+    if data.kind == "forecasts":
+        return forecast_candidates(data.forecast, n_train, scoring), []
+    left_out = slow_candidates(len(data.label), len(data.classes))
+    candidates = default_candidates(data.is_binary)
+    return {name: one for name, one in candidates.items() if name not in left_out}, left_out
+
+
+# Below this number of samples, four parameters would be fitted to hardly more samples.
+_FEWEST_TO_MOVE = 8
+
+
+def forecast_candidates(forecast: Forecast, n: int, scoring: str) -> dict[str, Any]:
+    """What an `AutoRecalibrator` tries by default for forecasts, fitted on n samples, by name."""
+    has_members = isinstance(forecast, EnsembleForecast | ResidualForecast | QuantileForecast)
+    if not forecast.is_continuous and not has_members:  # counts stay whole numbers
+        return {"levels": PITRecalibrator("beta")} if n >= _FEWEST_TO_MOVE else {}
+    location_scale = LocationScaleRecalibrator(scoring)
+    candidates: dict[str, Any] = {"scale": LocationScaleRecalibrator(scoring, scale_only=True)}
+    if n >= _FEWEST_TO_MOVE:
+        candidates["location and scale"] = location_scale
+    levels: Any = PITRecalibrator("beta")
+    enough = _FEWEST_TO_MOVE
+    if isinstance(forecast, QuantileForecast):
+        levels = QuantileRecalibrator()
+        enough = max(enough, least_samples(forecast.levels, "levels"))
+    if n >= enough:
+        candidates["levels"] = levels
+        candidates["location, scale and levels"] = RecalibratorChain(location_scale, levels)
+    return candidates
+
+
+class RecalibratorChain(ForecastRecalibrator):
+    """Recalibrators one after another, each fitted on what the one before it returns.
+
+    Unlike a pipeline it hands the weights to all of them.
+    """
+
+    def __init__(self, first: Any, second: Any) -> None:
+        self.first = first
+        self.second = second
+
+    def _fit(self, data: ForecastData) -> None:
+        self.first_ = fit_data(data).fitted(self.first)
+        moved = replace(data, forecast=self.first_.transform(data.forecast))
+        self.second_ = fit_data(moved).fitted(self.second)
+
+    def _map(self, forecast: Forecast) -> Forecast:
+        return self.second_.transform(self.first_.transform(forecast))

@@ -1,29 +1,21 @@
 """A regressor whose forecasts are recalibrated."""
 
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, column_or_1d, get_tags, indexable
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
-from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted
 
-from .._inputs.by import check_by
-from .._inputs.scikit_learn import HasMethods, check_method_params, fit_context, safe_split
-from .._inputs.weights import check_sample_weight
+from .._inputs.scikit_learn import HasMethods, fit_context
 from ..forecasts import Forecast, QuantileForecast, ResidualForecast, forecast_of
 from ..forecasts._as_forecast import has_forecast
 from ..forecasts._base import check_outcomes
-from ..forecasts._concatenate import concatenate
 from ..forecasts._quantile import check_grid
-from ._by import check_takes_by
-from ._cross_fitting import CrossFitting, adopt_features, check_partition
-from ._forecast_auto import AutoForecastRecalibrator
-from ._habits import recalibrator_named, without
+from ._checks import recalibrator_like, without_method
+from ._cross_fitting import CrossFitting, adopt_features
 
 
 class RecalibratedRegressor(RegressorMixin, CrossFitting):
@@ -42,7 +34,7 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
 
     recalibrator : estimator, default=None
         Any recalibrator of forecasts: it is fitted on forecasts and outcomes, and transforms
-        forecasts. None stands for an :class:`AutoForecastRecalibrator`, which chooses one.
+        forecasts. None stands for an :class:`AutoRecalibrator`, which chooses one.
 
     level_parameter : str, default=None
         For a regressor of quantiles, the parameter that holds its level, such as "quantile" of
@@ -160,7 +152,9 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
         "levels": ["array-like"],
     }
 
-    @without(method=lambda name: f"recalibrator={recalibrator_named(name, 'transform')}")
+    _asks, _passes_by = "transform", "predict_forecast(X, by=...), then .interval(0.9)"
+
+    @without_method(lambda name: f"recalibrator={recalibrator_like(name, 'transform')}")
     def __init__(
         self,
         estimator: Any,
@@ -205,7 +199,7 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
         by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
                 default=None
             The subgroup of each sample, for a recalibrator that takes them, such as a
-            :class:`SubgroupForecastRecalibrator`.
+            :class:`SubgroupRecalibrator`.
 
         **params : dict
             Passed to the regressor's `fit`, but `groups` to the splitter; with metadata routing,
@@ -220,19 +214,13 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
         regressor = self._regressor()
         y = column_or_1d(y, warn=True)
         X, y = indexable(X, check_outcomes(y, len(y), "y"))
-        chosen = AutoForecastRecalibrator() if self.recalibrator is None else self.recalibrator
-        check_takes_by(chosen, by, "fit(X, y, by=...)")
-        if by is not None:
-            check_by(by, len(y), sample_weight)
-        if sample_weight is not None:
-            sample_weight = check_sample_weight(sample_weight, len(y))
-            if self._takes_weights():
-                params["sample_weight"] = sample_weight
-        routed = self._route("fit", params)
-        fitted, predicted = self._fit_out_of_fold(regressor, X, y, routed)
+        chosen, sample_weight, routed = self._prepare(y, sample_weight, by, params)
+        fitted, predicted = self._fit_out_of_fold(
+            FittedRegressor.of, regressor, X, y, routed, what="forecasts", alternative=""
+        )
         if not has_forecast(regressor):
             # each sample's own residual is among them: without it, rows would need other samples
-            fitted = _Fitted(fitted.estimator, y - predicted, sample_weight)
+            fitted = replace(fitted, residuals=y - predicted, weight=sample_weight)
             predicted = ResidualForecast(predicted, y - predicted, sample_weight)
         fit_params = {"sample_weight": sample_weight, "by": by}
         fit_params = {name: value for name, value in fit_params.items() if value is not None}
@@ -259,26 +247,6 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
         levels = check_grid(self.levels, np.size(self.levels))
         return QuantileRegressors(self.estimator, self.level_parameter, levels)
 
-    def _fit_out_of_fold(
-        self, regressor: Any, X: Any, y: Any, routed: Any
-    ) -> tuple["_Fitted", Any]:
-        """The regressor of all samples, and what regressors fitted without it say of each."""
-        respond = forecast_of if has_forecast(regressor) else _numbers
-        if isinstance(regressor, FrozenEstimator):
-            check_is_fitted(regressor)
-            return _Fitted(regressor), respond(regressor, X)
-        folds = self._folds(X, y, routed)
-        rows = check_partition([test for _, test in folds], len(y), "forecasts", "")
-        whole = clone(regressor).fit(X, y, **routed.estimator.fit)
-        parts = Parallel(n_jobs=self.n_jobs)(
-            delayed(_predict_fold)(
-                clone(regressor), respond, X, y, train, test, routed.estimator.fit
-            )
-            for train, test in folds
-        )
-        join = concatenate if has_forecast(regressor) else np.concatenate
-        return _Fitted(whole), join(parts)[rows]
-
     def predict_forecast(self, X: ArrayLike, *, by: Any = None) -> Forecast:
         """Recalibrated forecasts.
 
@@ -297,9 +265,7 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
         forecast : Forecast
             A distribution of the outcome for each sample.
         """
-        check_is_fitted(self)
-        check_takes_by(self.recalibrator_, by, "predict_forecast(X, by=...), then .interval(0.9)")
-        subgroups = {} if by is None else {"by": by}
+        subgroups = self._subgroups(by)
         return self.recalibrator_.transform(self._fitted.forecast(X), **subgroups)
 
     def predict(
@@ -367,41 +333,32 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
         """
         return self.predict_forecast(X).interval(coverage)
 
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Get the metadata routing of this object.
-
-        Returns
-        -------
-        routing : MetadataRouter
-            What the recalibrator uses (`sample_weight` and `by`), and what is passed on to the
-            regressor and the splitter.
-        """
-        return (
-            MetadataRouter(owner=self)
-            .add_self_request(self)
-            .add(
-                estimator=self.estimator,
-                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
-            )
-            .add(
-                splitter=self.cv,
-                method_mapping=MethodMapping().add(caller="fit", callee="split"),
-            )
-        )
-
 
 @dataclass(frozen=True, eq=False)
-class _Fitted:
+class FittedRegressor:
     """A fitted regressor, and its residuals if it only predicts a number."""
 
     estimator: Any
     residuals: np.ndarray | None = None
     weight: np.ndarray | None = None
 
-    def forecast(self, X: Any) -> Forecast:
-        if self.residuals is None:
+    like: ClassVar[dict[str, Any]] = {}
+
+    @classmethod
+    def of(cls, estimator: Any, X: Any, y: Any, params: Any) -> "FittedRegressor":
+        return cls(estimator.fit(X, y, **params))
+
+    def response(self, X: Any) -> Any:
+        """The forecast, or the predicted numbers (n,) of a regressor that has none."""
+        if has_forecast(self.estimator):
             return forecast_of(self.estimator, X)
-        return ResidualForecast(_numbers(self.estimator, X), self.residuals, self.weight)
+        return column_or_1d(self.estimator.predict(X))
+
+    def forecast(self, X: Any) -> Forecast:
+        response = self.response(X)
+        if self.residuals is None:
+            return response
+        return ResidualForecast(response, self.residuals, self.weight)
 
 
 class QuantileRegressors(BaseEstimator):
@@ -421,7 +378,7 @@ class QuantileRegressors(BaseEstimator):
         return self
 
     def predict_forecast(self, X: Any) -> Forecast:
-        columns = [_numbers(one, X) for one in self.estimators_]
+        columns = [column_or_1d(one.predict(X)) for one in self.estimators_]
         return QuantileForecast(np.sort(np.column_stack(columns), axis=1), self.levels)
 
     def __sklearn_tags__(self) -> Tags:
@@ -459,7 +416,7 @@ def check_level_parameter(estimator: Any, name: str) -> None:
 
 
 def check_regressor(estimator: Any) -> None:
-    """Something that predicts a number, or its distribution; skpro's estimators have no tags."""
+    """Refuse classifiers, and what predicts nothing; skpro's estimators have no tags."""
     name = type(estimator).__name__
     if hasattr(estimator, "__sklearn_tags__") and is_classifier(estimator):
         raise ValueError(
@@ -471,18 +428,3 @@ def check_regressor(estimator: Any) -> None:
             f"estimator must be a regressor, with predict or a method for forecast_of; found "
             f"{name}, which has neither. Pass a regressor."
         )
-
-
-def _numbers(estimator: Any, X: Any) -> np.ndarray:
-    """The predictions of a regressor, (n,)."""
-    return column_or_1d(estimator.predict(X))
-
-
-def _predict_fold(
-    estimator: Any, respond: Any, X: Any, y: Any, train: Any, test: Any, fit_params: Any
-) -> Any:
-    """What the regressor fitted on the other folds says of this one."""
-    fit_params = check_method_params(X, fit_params, indices=train)
-    X_train, y_train = safe_split(estimator, X, y, train)
-    X_test, _ = safe_split(estimator, X, y, test, train)
-    return respond(estimator.fit(X_train, y_train, **fit_params), X_test)

@@ -7,22 +7,26 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import is_number, listed
 from .._inputs.by import Subgroups, check_by
-from .._inputs.estimators import check_fit_input, check_predict_input
+from .._inputs.constraints import IntegerInterval
+from .._inputs.estimators import check_predict_input
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import HasMethods, Interval, StrOptions, fit_context
+from .._inputs.scikit_learn import Interval, StrOptions, fit_context
 from .._numerics.proper import PROPER_LOSSES
-from ._auto import AutoRecalibrator, deal_folds, fit_data, fitted_on_rows
-from ._base import probability_names
-from ._cross_fitting import aligned_proba
-from ._habits import check_is_object, recalibrator_named
+from ..forecasts import as_forecast
+from ..forecasts._concatenate import concatenate
+from ..forecasts._data import ForecastData
+from ._auto import AutoRecalibrator, deal_folds
+from ._base import Recalibrator, negative_crps
+from ._checks import check_recalibrator
+from ._either import EitherRecalibrator, fit_data, has_classes
 from ._logistic import SigmoidRecalibrator
+from ._responses import aligned_proba
 from ._scaling import VectorScalingRecalibrator
 
 # The weights of the prior that are tried; without any map of subgroups, it is infinite.
@@ -30,24 +34,39 @@ _PRIOR_WEIGHTS = (np.inf, 256.0, 128.0, 64.0, 32.0, 16.0, 8.0)
 
 _N_FOLDS = 5
 
+# Forecasts of fewer samples are not recalibrated apart, by default.
+_FEWEST_FORECASTS = 20
 
-class SubgroupRecalibrator(ClassifierMixin, TransformerMixin, BaseEstimator):
+
+class SubgroupRecalibrator(EitherRecalibrator):
     r"""Recalibrates each subgroup, so that small subgroups borrow from the others.
 
     First a common map is fitted to all samples. Then each subgroup has a map of its own, of few
     parameters, which is drawn to the common one: it departs from it as far as the subgroup has
     samples that say so. A subgroup that did not occur at :meth:`fit` gets the common map.
 
+    Of forecasts of a number, each subgroup has a copy of the recalibrator of its own. Intervals
+    that cover 90 % of all outcomes may cover 98 % of those of one subgroup and 80 % of those of
+    another; with a conformal recalibrator, each subgroup has its own guaranteed coverage.
+
     Parameters
     ----------
     recalibrator : estimator, default=None
-        The recalibrator of all samples together. None stands for an :class:`AutoRecalibrator`.
+        The recalibrator of all samples together, and for forecasts of each subgroup. None stands
+        for an :class:`AutoRecalibrator`, which guarantees no coverage; :class:`PITRecalibrator` and
+        :class:`QuantileRecalibrator` do.
 
     prior_weight : float or "auto", default="auto"
         Number of additional samples of each subgroup, with labels distributed as the common map
         predicts, that its own map treats as seen. 0 fits each subgroup alone, and infinity leaves
         it at the common map. "auto" chooses one of 8, 16, 32, …, 256 and infinity by the
-        cross-validated log loss of all samples.
+        cross-validated log loss of all samples. For forecasts, it is the number of samples that all
+        samples of other subgroups together count as; "auto" is 0, which the guarantees of conformal
+        recalibrators need.
+
+    min_samples : int, default=None
+        Subgroups with fewer samples of positive weight get the common map. None is 1, and 20 for
+        forecasts, whose subgroups borrow nothing by default.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
@@ -59,9 +78,10 @@ class SubgroupRecalibrator(ClassifierMixin, TransformerMixin, BaseEstimator):
         The common recalibrator, fitted on all samples.
 
     subgroup_recalibrators_ : dict of subgroup to estimator
-        For each subgroup, what maps the results of the common recalibrator: a
+        For each subgroup with a map of its own, what maps the results of the common recalibrator: a
         :class:`SigmoidRecalibrator`, or a :class:`VectorScalingRecalibrator` for more than two
-        classes. Empty if `prior_weight_` is infinite.
+        classes; none if `prior_weight_` is infinite. For forecasts, what takes the place of the
+        common recalibrator.
 
     subgroups_ : list
         The subgroups in their order: values of the column, or tuples of one value for each of
@@ -84,7 +104,6 @@ class SubgroupRecalibrator(ClassifierMixin, TransformerMixin, BaseEstimator):
 
     See Also
     --------
-    SubgroupForecastRecalibrator : The same for forecasts of a number.
     skcalib.hypothesis_tests.SubgroupCalibrationTest : Whether it is needed.
 
     Notes
@@ -99,6 +118,12 @@ class SubgroupRecalibrator(ClassifierMixin, TransformerMixin, BaseEstimator):
     With "auto", 5 folds, dealt at random in a way that depends neither on the order of the samples
     nor on a seed, are each predicted by maps of subgroups fitted to the others. The cost is that of
     fitting the common map, and 36 small maps for each subgroup.
+
+    With ``PITRecalibrator()`` and ``prior_weight=0``, the quantile at the level α of forecasts of a
+    subgroup with m samples covers its outcomes with a probability between α and :math:`α + 1/(m +
+    1)`, if they are exchangeable with new ones of this subgroup and were not used to fit the model.
+    This holds on average over the samples of each subgroup, while that of one common recalibrator
+    holds on average over all.
 
     In a pipeline, `by` is passed by scikit-learn's metadata routing: switch it on with
     ``sklearn.set_config(enable_metadata_routing=True)``, and request it with
@@ -115,12 +140,32 @@ class SubgroupRecalibrator(ClassifierMixin, TransformerMixin, BaseEstimator):
     >>> recalibrator = SubgroupRecalibrator().fit(proba, y, by=sex)
     >>> recalibrator.predict_proba([0.5, 0.5, 0.5], by=["female", "male", "unknown"])[:, 1].round(2)
     array([0.49, 0.26, 0.37])
+
+    Guaranteed intervals for each of two sites:
+
+    >>> from skcalib.forecasts import GaussianForecast
+    >>> from skcalib.recalibration import PITRecalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> site = np.array(["coast", "hills"] * 500)
+    >>> y = rng.normal(0, np.where(site == "hills", 2.0, 1.0))
+    >>> forecast = GaussianForecast(np.zeros(1000), 1.5)
+    >>> recalibrator = SubgroupRecalibrator(PITRecalibrator())
+    >>> recalibrator.fit(forecast[:500], y[:500], by=site[:500])
+    SubgroupRecalibrator(recalibrator=PITRecalibrator())
+    >>> new = recalibrator.transform(forecast[500:], by=site[500:])
+    >>> low, high = new.interval(0.9)
+    >>> is_covered = (low <= y[500:]) & (y[500:] <= high)
+    >>> for one in ("coast", "hills"):
+    ...     print(one, is_covered[site[500:] == one].mean())
+    coast 0.912
+    hills 0.892
     """
 
     _parameter_constraints: dict = {
-        "recalibrator": [HasMethods(["fit", "predict_proba"]), None],
+        **Recalibrator._parameter_constraints,
+        "recalibrator": "no_validation",
         "prior_weight": [StrOptions({"auto"}), Interval(Real, 0, None, closed="both")],
-        "labels": ["array-like", None],
+        "min_samples": [IntegerInterval(1), None],
     }
 
     def __init__(
@@ -128,31 +173,27 @@ class SubgroupRecalibrator(ClassifierMixin, TransformerMixin, BaseEstimator):
         recalibrator: Any = None,
         *,
         prior_weight: float | str = "auto",
+        min_samples: int | None = None,
         labels: ArrayLike | None = None,
     ) -> None:
         self.recalibrator = recalibrator
         self.prior_weight = prior_weight
+        self.min_samples = min_samples
         self.labels = labels
 
-    def _validate_params(self) -> None:
-        if self.recalibrator is not None:
-            check_is_object(self, "recalibrator", ["fit", "predict_proba"], recalibrator_named)
-        super()._validate_params()
-
     @fit_context(prefer_skip_nested_validation=True)
-    def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, by: Any
-    ) -> Self:
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, by: Any) -> Self:  # type: ignore[override]
         """Learn the common map and those of the subgroups.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples,) or (n_samples, n_classes)
-            Predicted probabilities of samples that the classifier was not fitted on;
-            one-dimensional ones are of the last class.
+        X : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+            Predictions of samples that the model was not fitted on: probabilities of classes,
+            one-dimensional ones of the last class; or forecasts of a number, whatever
+            :func:`~skcalib.forecasts.as_forecast` takes.
 
         y : array-like of shape (n_samples,)
-            Labels.
+            Labels; or outcomes, for forecasts.
 
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights.
@@ -167,30 +208,62 @@ class SubgroupRecalibrator(ClassifierMixin, TransformerMixin, BaseEstimator):
         self : object
             The fitted recalibrator.
         """
-        predictions = check_fit_input(self, X, y, sample_weight)
+        data = self._check(X, y, sample_weight)
+        check_recalibrator(self, self._asked_for)
         subgroups = check_by(by, np.shape(y)[0], sample_weight)
-        self.classes_ = predictions.classes
         self.subgroups_ = list(subgroups.labels)
         self.subgroup_columns_ = list(subgroups.names)
-        chosen = AutoRecalibrator() if self.recalibrator is None else self.recalibrator
-        self.recalibrator_ = fitted_on_rows(chosen, fit_data(predictions))
-        moved = self._common(predictions.matrix)
-        binary = predictions.is_binary
-        mapped = replace(predictions, proba=moved[:, 1] if binary else moved, log_proba=None)
-        self.prior_weight_ = (
-            _best_prior_weight(mapped, subgroups)
-            if isinstance(self.prior_weight, str)
-            else float(self.prior_weight)
-        )
-        fitted = _fitted_maps(mapped, subgroups, self.prior_weight_)
+        self.recalibrator_ = fit_data(data).fitted(self._chosen)
+        fitted = self._fit(data, subgroups)
         self.subgroup_recalibrators_ = {
             label: one for label, one in zip(self.subgroups_, fitted, strict=True) if one
         }
         return self
 
+    def _fit(self, data: Any, subgroups: Any = None) -> Any:
+        """What each subgroup has of its own, or None."""
+        chooses = self.prior_weight == "auto"
+        if self._kind == "forecasts":
+            fewest = self.min_samples or _FEWEST_FORECASTS
+            self.prior_weight_ = 0.0 if chooses else float(self.prior_weight)
+            return [
+                fit_data(_with_others(data, rows, self.prior_weight_)).fitted(self._chosen)
+                if len(rows) >= fewest
+                else None
+                for rows in subgroups.rows()
+            ]
+        moved, fewest = self._common(data.matrix), self.min_samples or 1
+        data = replace(data, proba=moved[:, 1] if data.is_binary else moved, log_proba=None)
+        self.prior_weight_ = (
+            _best_prior_weight(data, subgroups, fewest) if chooses else float(self.prior_weight)
+        )
+        return _fitted_maps(data, subgroups, self.prior_weight_, fewest)
+
+    @property
+    def _chosen(self) -> Any:
+        return AutoRecalibrator() if self.recalibrator is None else self.recalibrator
+
     def _common(self, matrix: np.ndarray) -> np.ndarray:
         return aligned_proba(self.recalibrator_, matrix, self.classes_)
 
+    def _map(self, given: Any, by: Any = None) -> Any:
+        n = len(given)
+        parts = list(rows_of_known(self, by, n))
+        if self._kind == "classes":
+            matrix = np.column_stack([1 - given, given]) if given.ndim == 1 else given
+            calibrated = self._common(matrix).copy()
+            for rows, one in parts:
+                calibrated[rows] = one.predict_proba(calibrated[rows])
+            return calibrated
+        is_own = np.zeros(n, dtype=bool)
+        for rows, _ in parts:
+            is_own[rows] = True
+        if not is_own.all():
+            parts.append((np.flatnonzero(~is_own), self.recalibrator_))
+        place = np.argsort(np.concatenate([rows for rows, _ in parts]))
+        return concatenate([one.transform(given[rows]) for rows, one in parts])[place]
+
+    @available_if(has_classes)
     def predict_proba(self, X: ArrayLike, *, by: Any) -> np.ndarray:
         """Calibrated probabilities.
 
@@ -208,44 +281,42 @@ class SubgroupRecalibrator(ClassifierMixin, TransformerMixin, BaseEstimator):
         proba : ndarray of shape (n_samples, n_classes)
             Calibrated probabilities; rows sum to 1.
         """
-        proba = check_predict_input(self, X)
-        calibrated = self._common(
-            np.column_stack([1 - proba, proba]) if proba.ndim == 1 else proba
-        ).copy()
-        for rows, one in rows_of_known(self, by, len(proba), self.subgroup_recalibrators_):
-            calibrated[rows] = one.predict_proba(calibrated[rows])
-        return calibrated
+        return self._map(check_predict_input(self, X), by)
 
-    def transform(self, X: ArrayLike, *, by: Any) -> np.ndarray:
-        """Calibrated probabilities, the same as :meth:`predict_proba`.
+    def transform(self, X: Any, *, by: Any) -> Any:  # type: ignore[override]
+        """Calibrated probabilities, the same as :meth:`predict_proba`, or forecasts.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples,) or (n_samples, n_classes)
-            Predicted probabilities.
+        X : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+            Predictions of the same kind as at :meth:`fit`.
 
         by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame
             The subgroup of each sample, in the columns that it had at :meth:`fit`.
 
         Returns
         -------
-        proba : ndarray of shape (n_samples, n_classes)
-            Calibrated probabilities; a data frame after ``set_output``.
+        calibrated : ndarray of shape (n_samples, n_classes), or Forecast
+            Calibrated probabilities, a data frame after ``set_output``; or forecasts of the same
+            samples.
         """
-        return self.predict_proba(X, by=by)
+        check_is_fitted(self)
+        if self._kind == "classes":
+            return self.predict_proba(X, by=by)
+        return self._map(as_forecast(X, name="X"), by)
 
     def fit_transform(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, by: Any
-    ) -> np.ndarray:
-        """Learn the maps, and return calibrated probabilities of the same samples.
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, by: Any
+    ) -> Any:
+        """Learn the maps, and return calibrated predictions of the same samples.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples,) or (n_samples, n_classes)
-            Predicted probabilities.
+        X : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+            Predictions.
 
         y : array-like of shape (n_samples,)
-            Labels.
+            Labels or outcomes.
 
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights.
@@ -255,11 +326,12 @@ class SubgroupRecalibrator(ClassifierMixin, TransformerMixin, BaseEstimator):
 
         Returns
         -------
-        proba : ndarray of shape (n_samples, n_classes)
-            Calibrated probabilities; a data frame after ``set_output``.
+        calibrated : ndarray of shape (n_samples, n_classes), or Forecast
+            Calibrated probabilities, a data frame after ``set_output``; or forecasts.
         """
-        return self.fit(X, y, sample_weight, by=by).predict_proba(X, by=by)
+        return self.fit(X, y, sample_weight, by=by).transform(X, by=by)
 
+    @available_if(has_classes)
     def predict(self, X: ArrayLike, *, by: Any) -> np.ndarray:
         """The class of the largest calibrated probability.
 
@@ -277,20 +349,20 @@ class SubgroupRecalibrator(ClassifierMixin, TransformerMixin, BaseEstimator):
             Labels; the first of several classes with the same probability.
         """
         proba = self.predict_proba(X, by=by)
-        return self.classes_[np.argmax(proba, axis=1)]
+        return self.classes_[proba.argmax(axis=1)]
 
-    def score(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, by: Any
+    def score(  # type: ignore[override]
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, by: Any
     ) -> float:
-        """Accuracy of the predicted classes.
+        """Accuracy of the predicted classes, or minus the mean CRPS of the forecasts.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples,) or (n_samples, n_classes)
-            Predicted probabilities.
+        X : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+            Predictions of the same kind as at :meth:`fit`.
 
         y : array-like of shape (n_samples,)
-            Labels.
+            Labels or outcomes.
 
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights.
@@ -301,45 +373,43 @@ class SubgroupRecalibrator(ClassifierMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         score : float
-            The share of labels that are predicted, in [0, 1].
+            The share of labels that are predicted, in [0, 1]; or minus the mean continuous ranked
+            probability score, at most 0, which is best, in the units of the outcome.
         """
+        if self._kind == "forecasts":
+            return negative_crps(self.transform(X, by=by), y, sample_weight)
         return accuracy_score(y, self.predict(X, by=by), sample_weight=sample_weight)
 
-    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
-        """Names of the columns that :meth:`transform` returns.
 
-        Parameters
-        ----------
-        input_features : array-like of str or None, default=None
-            Ignored; the columns are the classes.
-
-        Returns
-        -------
-        names : ndarray of shape (n_classes,) of str
-            ``"proba_"`` followed by the class.
-        """
-        check_is_fitted(self)
-        return probability_names(self.classes_)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        return tags
+def _with_others(data: ForecastData, rows: np.ndarray, prior_weight: float) -> ForecastData:
+    """The samples of a subgroup, and all others with less weight."""
+    if prior_weight == 0 or len(rows) == data.n_samples:
+        return data.take(rows)
+    is_own = np.zeros(data.n_samples, dtype=bool)
+    is_own[rows] = True
+    weight = data.weight / data.share_of_one_sample  # about 1
+    share = min(1.0, prior_weight / weight[~is_own].sum())
+    weight = np.where(is_own, weight, share * weight)
+    return replace(data, weight=weight / weight.sum())
 
 
-def _fitted_maps(predictions: Predictions, subgroups: Subgroups, prior_weight: float) -> list[Any]:
-    """What maps the results of the common map, for each subgroup; None if nothing does."""
+def _fitted_maps(
+    predictions: Predictions, subgroups: Subgroups, prior_weight: float, fewest: int
+) -> list[Any]:
+    """For each subgroup the map of the results of the common map, or None."""
     if np.isinf(prior_weight):
         return [None] * len(subgroups.labels)
     family = SigmoidRecalibrator if predictions.is_binary else VectorScalingRecalibrator
     return [
-        fitted_on_rows(family(prior_weight=prior_weight), fit_data(predictions.take(rows)))
+        fit_data(predictions.take(rows)).fitted(family(prior_weight=prior_weight))
+        if len(rows) >= fewest
+        else None
         for rows in subgroups.rows()
     ]
 
 
-def _best_prior_weight(predictions: Predictions, subgroups: Subgroups) -> float:
-    """The one of least cross-validated log loss; the largest of those that are as good."""
+def _best_prior_weight(predictions: Predictions, subgroups: Subgroups, fewest: int) -> float:
+    """The weight of least cross-validated log loss; the largest of those that are as good."""
     if len(predictions.weight) < 2:
         return np.inf
     fold = deal_folds(predictions, _N_FOLDS)
@@ -351,7 +421,7 @@ def _best_prior_weight(predictions: Predictions, subgroups: Subgroups) -> float:
             is_test = fold == k
             rows = np.flatnonzero(~is_test)
             train = subgroups.take(rows)
-            maps = _fitted_maps(predictions.take(rows), train, prior_weight)
+            maps = _fitted_maps(predictions.take(rows), train, prior_weight, fewest)
             place = subgroups.codes_among(train.labels)
             for position, one in enumerate(maps):
                 own = is_test & (place == position)
@@ -363,20 +433,21 @@ def _best_prior_weight(predictions: Predictions, subgroups: Subgroups) -> float:
 
 
 def rows_of_known(
-    estimator: Any, by: Any, n: int, known: dict[Any, Any]
+    recalibrator: SubgroupRecalibrator, by: Any, n: int
 ) -> Iterable[tuple[np.ndarray, Any]]:
-    """The rows of each known subgroup that occurs, with what is known of it."""
+    """The rows of each subgroup with a recalibrator of its own, and that; none without rows."""
     subgroups = check_by(by, n)
-    check_like_fitted(subgroups, estimator.subgroups_, estimator.subgroup_columns_)
+    check_like_fitted(subgroups, recalibrator.subgroups_, recalibrator.subgroup_columns_)
+    known = recalibrator.subgroup_recalibrators_
     code = subgroups.codes_among(known)
-    for k, value in enumerate(known.values()):
+    for k, one in enumerate(known.values()):
         rows = np.flatnonzero(code == k)
         if len(rows):
-            yield rows, value
+            yield rows, one
 
 
 def check_like_fitted(subgroups: Subgroups, known: list[Any], columns: list[Any]) -> None:
-    """Labels of another type, or of other columns, would all be taken for unknown subgroups."""
+    """Refuse labels of another type or column, which would all be unknown subgroups."""
     found, expected = _kinds(subgroups.labels), _kinds(known)
     same_types = len(found) == len(expected) and all(
         not new or not old or new & old for new, old in zip(found, expected, strict=True)

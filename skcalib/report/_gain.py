@@ -9,7 +9,7 @@ from .._inputs.predictions import Predictions
 from .._numerics.proper import PROPER_LOSSES
 from ..forecasts import DistributionForecast
 from ..forecasts._data import ForecastData
-from ..recalibration import AutoForecastRecalibrator, AutoRecalibrator
+from ..recalibration import AutoRecalibrator
 
 _N_FOLDS = 5
 
@@ -51,7 +51,7 @@ def recalibration_gain(
 def forecast_gain(
     data: ForecastData, rng: np.random.RandomState
 ) -> tuple[float, float, float] | None:
-    """The same in CRPS, by `AutoForecastRecalibrator`. None if the loss is infinite, too."""
+    """The same in CRPS, by `AutoRecalibrator`. None if the loss is infinite, too."""
     is_slow = isinstance(data.forecast, DistributionForecast)
     most = _MOST_SLOW_FORECASTS if is_slow else _MOST_FORECASTS
     if data.n_samples > most:
@@ -62,7 +62,7 @@ def forecast_gain(
     after = np.empty(data.n_samples)
     for train, test in _folds(data, rng):
         part, rest = data.take(train), data.take(test)
-        model = AutoForecastRecalibrator().fit(part.forecast, part.value, sample_weight=part.weight)
+        model = AutoRecalibrator().fit(part.forecast, part.value, sample_weight=part.weight)
         after[test] = model.transform(rest.forecast).crps(rest.value)
     return _mean_and_interval(data, before - after) if np.isfinite(after).all() else None
 

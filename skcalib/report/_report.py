@@ -155,7 +155,7 @@ def calibration_report(
     Of subgroups the quantile calibration error is shown, with the p-values of
     ``SubgroupCalibrationTest("quantile_calibration_error")`` on at most 10 000 samples; with
     `groups`, with those of ``SubgroupCalibrationTest()`` on at most 1000. The gain is that of
-    :class:`skcalib.recalibration.AutoForecastRecalibrator` in the continuous ranked probability
+    :class:`skcalib.recalibration.AutoRecalibrator` in the continuous ranked probability
     score (CRPS), by cross-validation on at most 1000 samples, or 200 of a ``DistributionForecast``.
 
     Coverage counts PITs: outcomes of positive probability count in part, and outcomes of an
@@ -267,7 +267,7 @@ def forecast_report(
         add_gain(forecast_gain(data, rng), numbers, ends)
     found = diagnose(data)
     verdict = forecast_advice(numbers, ends, found, recalibrated=recalibrated)
-    remedy = "SubgroupForecastRecalibrator recalibrates each of them."
+    remedy = "SubgroupRecalibrator recalibrates each of them."
     verdict = subgroup_advice(verdict, rows, remedy)
     audit = audit_trail(
         [data.value, *data.forecast._sort_keys(), data.weight],

@@ -27,8 +27,7 @@ from skcalib.recalibration import (
     export_table,
     export_text,
 )
-from skcalib.recalibration._auto import deal_folds
-from skcalib.recalibration._averaging import weights_in_average
+from skcalib.recalibration._auto import deal_folds, weights_in_average
 
 TWO = ["none", "temperature", "sigmoid", "spline", "isotonic"]
 MORE = ["none", "temperature", "isotonic", "vector scaling", "matrix scaling", "Dirichlet"]
@@ -387,7 +386,8 @@ def test_bad_candidates_are_refused(candidates, message):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("scoring", "accuracy"), ("n_folds", 1), ("n_folds", 2.5)]
+    ("name", "value"),
+    [("scoring", "accuracy"), ("scoring", "crps"), ("n_folds", 1), ("n_folds", 2.5)],
 )
 def test_bad_options_are_refused(name, value):
     with pytest.raises(ValueError, match=name):

@@ -17,7 +17,6 @@ from skcalib.recalibration import (
     RecalibratedClassifier,
     RecalibratedRegressor,
     SigmoidRecalibrator,
-    SubgroupForecastRecalibrator,
     SubgroupRecalibrator,
     TemperatureRecalibrator,
 )
@@ -124,7 +123,7 @@ def test_a_frozen_classifier():
 
 
 def test_forecasts():
-    recalibrator = SubgroupForecastRecalibrator(LocationScaleRecalibrator())
+    recalibrator = SubgroupRecalibrator(LocationScaleRecalibrator())
     model = RecalibratedRegressor(BayesianRidge(), recalibrator, cv=KFold(3))
     model.fit(X, outcome, weight, by=site)
     forecast = model.predict_forecast(X, by=site)
@@ -179,8 +178,8 @@ def test_bad_input():
     for call in (model.predict_proba, model.predict):
         with pytest.raises(ValueError, match=r"found None. .*predict_proba\(X, by="):
             call(X)
-    with pytest.raises(ValueError, match="SubgroupForecastRecalibrator; found None"):
-        RecalibratedRegressor(BayesianRidge(), SubgroupForecastRecalibrator()).fit(X, outcome)
+    with pytest.raises(ValueError, match="SubgroupRecalibrator; found None"):
+        RecalibratedRegressor(BayesianRidge(), SubgroupRecalibrator()).fit(X, outcome)
     plain = RecalibratedRegressor(BayesianRidge(), LocationScaleRecalibrator()).fit(X, outcome)
     with pytest.raises(ValueError, match=r"by must be None .*LocationScaleRecalibrator"):
         plain.predict_forecast(X, by=site)

@@ -1,4 +1,4 @@
-"""AutoForecastRecalibrator scores its candidates as loops do, and keeps the surest gain."""
+"""AutoRecalibrator scores its candidates as loops do, and keeps the surest gain."""
 
 import numpy as np
 import pytest
@@ -13,13 +13,13 @@ from skcalib.forecasts import (
 )
 from skcalib.forecasts._data import check_forecasts
 from skcalib.recalibration import (
-    AutoForecastRecalibrator,
-    IdentityForecastRecalibrator,
+    AutoRecalibrator,
+    IdentityRecalibrator,
     LocationScaleRecalibrator,
     PITRecalibrator,
 )
-from skcalib.recalibration._forecast_auto import _folds, default_forecast_candidates
-from skcalib.recalibration._forecast_base import RecalibratorChain
+from skcalib.recalibration._auto import deal_folds
+from skcalib.recalibration._registry import RecalibratorChain, forecast_candidates
 
 rng = np.random.default_rng(0)
 N = 120
@@ -37,13 +37,13 @@ def test_results_equal_loops(scoring, weighted):
     forecast = GaussianForecast(MEAN, STD / 2)
     weight = np.random.default_rng(1).random(N) if weighted else np.ones(N)
     given = {"sample_weight": weight} if weighted else {}
-    auto = AutoForecastRecalibrator(CANDIDATES, scoring=scoring, n_folds=3)
+    auto = AutoRecalibrator(CANDIDATES, scoring=scoring, n_folds=3)
     auto.fit(forecast, Y, **given)
     share = weight / weight.sum()
-    fold = _folds(check_forecasts(Y, forecast, sample_weight=weight if weighted else None), 3)
+    fold = deal_folds(check_forecasts(Y, forecast, sample_weight=weight if weighted else None), 3)
     losses = []
     for candidate in (
-        IdentityForecastRecalibrator(),
+        IdentityRecalibrator(),
         LocationScaleRecalibrator(scale_only=True),
         PITRecalibrator("beta"),
     ):
@@ -62,11 +62,14 @@ def test_results_equal_loops(scoring, weighted):
     np.testing.assert_allclose(auto.results_["gain_error"], error, atol=1e-6)
     best = np.argmax(gain @ share - error)
     assert auto.best_name_ == auto.results_["name"][best]
+    assert auto.weights_ == {auto.best_name_: 1.0}
+    assert auto.recalibrators_[auto.best_name_] is auto.best_recalibrator_
+    np.testing.assert_array_equal(auto.results_["weight"], np.eye(3)[best])
 
 
 def test_calibrated_forecasts_stay_as_they_are():
     forecast = GaussianForecast(MEAN, STD)
-    auto = AutoForecastRecalibrator().fit(forecast, Y)
+    auto = AutoRecalibrator().fit(forecast, Y)
     assert auto.best_name_ == "none"
     assert auto.transform(forecast) is forecast
 
@@ -84,7 +87,7 @@ def test_standard_deviations_six_times_too_small(kind):
         "quantiles": QuantileForecast(narrow.quantiles(levels), levels),
         "residual": ResidualForecast(MEAN, np.random.default_rng(3).normal(size=30) / 5),
     }[kind]
-    auto = AutoForecastRecalibrator(n_folds=2).fit(forecast, Y)
+    auto = AutoRecalibrator(n_folds=2).fit(forecast, Y)
     table = dict(zip(auto.results_["name"], auto.results_["loss"], strict=True))
     assert "scale" in auto.best_name_
     if kind != "quantiles":  # which have no tails to run out of
@@ -95,14 +98,14 @@ def test_standard_deviations_six_times_too_small(kind):
 def test_the_order_of_rows_does_not_matter():
     forecast = GaussianForecast(MEAN, STD / 2)
     order = np.random.default_rng(4).permutation(N)
-    auto = AutoForecastRecalibrator(CANDIDATES).fit(forecast, Y)
-    same = AutoForecastRecalibrator(CANDIDATES).fit(forecast[order], Y[order])
+    auto = AutoRecalibrator(CANDIDATES).fit(forecast, Y)
+    same = AutoRecalibrator(CANDIDATES).fit(forecast[order], Y[order])
     np.testing.assert_allclose(same.results_["loss"], auto.results_["loss"], rtol=1e-6)
 
 
 def test_few_samples_try_less():
     # half of the samples are fitted, and 8 are enough for more than a scale
-    forecast, auto = GaussianForecast(MEAN, STD), AutoForecastRecalibrator(n_folds=2)
+    forecast, auto = GaussianForecast(MEAN, STD), AutoRecalibrator(n_folds=2)
     names = {n: auto.fit(forecast[:n], Y[:n]).results_["name"] for n in (15, 16)}
     assert names[15] == ["none", "scale"]
     assert names[16] == [
@@ -114,8 +117,8 @@ def test_few_samples_try_less():
     ]
     # all ranks exist from 9 samples on
     grid = QuantileForecast(forecast.quantiles([0.1, 0.9]), [0.1, 0.9])
-    assert "levels" not in default_forecast_candidates(grid, 8, "crps")
-    assert "levels" in default_forecast_candidates(grid, 9, "crps")
+    assert "levels" not in forecast_candidates(grid, 8, "crps")
+    assert "levels" in forecast_candidates(grid, 9, "crps")
 
 
 def test_both_steps_know_the_weights():
@@ -134,12 +137,12 @@ def test_outcomes_that_moving_makes_impossible():
     shape = generator.uniform(1, 3, 45)
     y = generator.gamma(shape) * 2
     forecast = DistributionForecast(stats.gamma(shape))
-    auto = AutoForecastRecalibrator(scoring="log", n_folds=2).fit(forecast, y)
+    auto = AutoRecalibrator(scoring="log", n_folds=2).fit(forecast, y)
     assert auto.best_name_ != "none"
     y[:8] = 1e-8
     candidates = [("both", RecalibratorChain(LocationScaleRecalibrator(), PITRecalibrator("beta")))]
     for scoring in ("crps", "log"):
-        auto = AutoForecastRecalibrator(candidates, scoring=scoring, n_folds=2)
+        auto = AutoRecalibrator(candidates, scoring=scoring, n_folds=2)
         auto.fit(forecast[:30], y[:30])
         assert np.isfinite(auto.results_["loss"][0])
         assert auto.best_name_ == "none" or np.isfinite(auto.results_["loss"][1])
@@ -150,7 +153,7 @@ def test_counts_stay_whole_numbers():
     rate = generator.uniform(2, 9, 150)
     y = generator.negative_binomial(2, 2 / (2 + rate))
     forecast = DistributionForecast(stats.poisson(rate))
-    auto = AutoForecastRecalibrator().fit(forecast, y)
+    auto = AutoRecalibrator().fit(forecast, y)
     assert auto.results_["name"] == ["none", "levels"]
     assert auto.best_name_ == "levels"
     assert (auto.transform(forecast).ppf(0.3) % 1 == 0).all()
@@ -159,14 +162,20 @@ def test_counts_stay_whole_numbers():
 def test_bad_input():
     forecast = GaussianForecast(MEAN, STD)
     for candidates, message in (
-        ([("a", IdentityForecastRecalibrator)], "objects with the methods fit and transform"),
-        ([("none", IdentityForecastRecalibrator())], "different names, none of them 'none'"),
-        ([IdentityForecastRecalibrator()], "pairs of a name and a recalibrator"),
+        ([("a", IdentityRecalibrator)], "objects with the methods fit and transform"),
+        ([("none", IdentityRecalibrator())], "different names, none of them 'none'"),
+        ([IdentityRecalibrator()], "pairs of a name and a recalibrator"),
     ):
         with pytest.raises(ValueError, match=message):
-            AutoForecastRecalibrator(candidates).fit(forecast, Y)
-    with pytest.raises(ValueError, match="at least 2 outcomes"):
-        AutoForecastRecalibrator().fit(forecast[:1], Y[:1])
+            AutoRecalibrator(candidates).fit(forecast, Y)
+    with pytest.raises(ValueError, match="at least 2 samples"):
+        AutoRecalibrator().fit(forecast[:1], Y[:1])
+    for options, message in (
+        ({"scoring": "log_loss"}, "scoring must be 'crps' or 'log' for forecasts"),
+        ({"labels": [0, 1]}, "labels must be None for forecasts"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            AutoRecalibrator(**options).fit(forecast, Y)
     ensemble = EnsembleForecast(np.random.default_rng(6).normal(size=(N, 4)))
     with pytest.raises(ValueError, match="logpdf is not known"):
-        AutoForecastRecalibrator(scoring="log").fit(ensemble, Y)
+        AutoRecalibrator(scoring="log").fit(ensemble, Y)

@@ -7,11 +7,11 @@ from sklearn.exceptions import NotFittedError
 
 from skcalib.forecasts import GaussianForecast, QuantileForecast
 from skcalib.recalibration import (
-    IdentityForecastRecalibrator,
+    IdentityRecalibrator,
     LocationScaleRecalibrator,
     PITRecalibrator,
     QuantileRecalibrator,
-    SubgroupForecastRecalibrator,
+    SubgroupRecalibrator,
 )
 
 SCALE = np.array([0.5, 1.0, 3.0])
@@ -31,7 +31,7 @@ def test_each_subgroup_is_recalibrated_by_its_samples(recalibrator):
     forecast, y, by = problem(rng, 120)
     weight = rng.random(120)
     new, outcome, new_by = problem(rng, 30)
-    fitted = SubgroupForecastRecalibrator(recalibrator).fit(forecast, y, weight, by=by)
+    fitted = SubgroupRecalibrator(recalibrator).fit(forecast, y, weight, by=by)
     found = fitted.transform(new, by=new_by)
     for k in range(3):
         own, rows = by == k, new_by == k
@@ -51,7 +51,7 @@ def test_conformal_intervals_cover_in_each_subgroup():
     for seed in range(60):
         rng = np.random.default_rng(seed)
         forecast, y, by = problem(rng, 117)
-        fitted = SubgroupForecastRecalibrator(PITRecalibrator()).fit(forecast, y, by=by)
+        fitted = SubgroupRecalibrator(PITRecalibrator()).fit(forecast, y, by=by)
         new = GaussianForecast(np.zeros(3), np.ones(3))
         low, high = fitted.transform(new, by=[0, 1, 2]).interval(0.9)
         coverage += norm.cdf(high, scale=SCALE) - norm.cdf(low, scale=SCALE)
@@ -67,7 +67,7 @@ def test_small_and_unknown_subgroups_get_the_common_recalibrator():
     rng = np.random.default_rng(0)
     forecast, y, by = problem(rng, 90)
     by = np.where(np.arange(90) < 5, "few", np.array(["a", "b", "c"])[by])
-    fitted = SubgroupForecastRecalibrator(LocationScaleRecalibrator(), min_samples=6)
+    fitted = SubgroupRecalibrator(LocationScaleRecalibrator(), min_samples=6)
     fitted.fit(forecast, y, by=by)
     assert fitted.subgroups_ == ["a", "b", "c", "few"]
     assert list(fitted.subgroup_recalibrators_) == ["a", "b", "c"]
@@ -83,7 +83,7 @@ def test_prior_weights_go_from_separate_to_common():
     new = GaussianForecast([0.0], [1.0])
     std = {}
     for prior_weight in (0.0, 20.0, 45.0, 1e9):
-        one = SubgroupForecastRecalibrator(LocationScaleRecalibrator(), prior_weight=prior_weight)
+        one = SubgroupRecalibrator(LocationScaleRecalibrator(), prior_weight=prior_weight)
         std[prior_weight] = one.fit(forecast, y, by=by).transform(new, by=[1]).std()[0]
     assert list(std.values()) == sorted(std.values(), reverse=True)
     common = LocationScaleRecalibrator().fit(forecast, y).transform(new).std()[0]
@@ -103,7 +103,7 @@ def test_quantiles_and_crossings():
     forecast = QuantileForecast(np.tile(norm.ppf(levels), (100, 1)), levels)
     by = {"a": np.arange(100) % 2, "b": ["x"] * 50 + ["y"] * 50}
     y = rng.normal(0, 1.0 + by["a"])
-    found = SubgroupForecastRecalibrator(QuantileRecalibrator()).fit_transform(forecast, y, by=by)
+    found = SubgroupRecalibrator(QuantileRecalibrator()).fit_transform(forecast, y, by=by)
     assert isinstance(found, QuantileForecast)
     assert len(np.unique(found.values, axis=0)) == 4
 
@@ -111,14 +111,14 @@ def test_quantiles_and_crossings():
 def test_bad_input():
     rng = np.random.default_rng(0)
     forecast, y, by = problem(rng, 60)
-    fitted = SubgroupForecastRecalibrator(IdentityForecastRecalibrator())
+    fitted = SubgroupRecalibrator(IdentityRecalibrator())
     with pytest.raises(NotFittedError):
         fitted.transform(forecast, by=by)
     with pytest.raises(ValueError, match=r"\(the predictions: 60, by: 59\)"):
         fitted.fit(forecast, y, by=by[1:])
     with pytest.raises(ValueError, match=r"such as PITRecalibrator\(\)"):
-        SubgroupForecastRecalibrator("conformal").fit(forecast, y, by=by)
+        SubgroupRecalibrator("conformal").fit(forecast, y, by=by)
     with pytest.raises(ValueError, match="'min_samples' parameter"):
-        SubgroupForecastRecalibrator(min_samples=0).fit(forecast, y, by=by)
+        SubgroupRecalibrator(min_samples=0).fit(forecast, y, by=by)
     with pytest.raises(ValueError, match="by must have the columns that it had at fit"):
         fitted.fit(forecast, y, by=by).transform(forecast[:2], by=["a", "b"])

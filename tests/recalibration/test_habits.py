@@ -6,7 +6,6 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
 
 from skcalib.recalibration import (
-    AutoForecastRecalibrator,
     AutoRecalibrator,
     IsotonicRecalibrator,
     PITRecalibrator,
@@ -15,7 +14,7 @@ from skcalib.recalibration import (
     RecalibratedRegressor,
     SigmoidRecalibrator,
 )
-from skcalib.recalibration._habits import recalibrator_named
+from skcalib.recalibration._checks import recalibrator_like
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 2))
@@ -27,23 +26,23 @@ FITTED = LogisticRegression().fit(X, Y)
     ("name", "expected"),
     [
         ("isotonic", "IsotonicRecalibrator()"),
-        ("Isotonic Regression", "IsotonicRecalibrator()"),
+        ("IsotonicRecalibrater", "IsotonicRecalibrator()"),
         ("sigmoid", "SigmoidRecalibrator()"),
-        ("platt", "SigmoidRecalibrator()"),
-        ("temperature_scaling", "TemperatureRecalibrator()"),
+        ("Sigmoyd", "SigmoidRecalibrator()"),
+        ("temprature", "TemperatureRecalibrator()"),
         ("vector", "VectorScalingRecalibrator()"),
         ("venn-abers", "VennAbersRecalibrator()"),
         ("dirichlet", "DirichletRecalibrator()"),
-        ("histogram", "IntervalBinningRecalibrator()"),
         ("auto", "AutoRecalibrator()"),
-        ("none", "IdentityRecalibrator()"),
+        ("identity", "IdentityRecalibrator()"),
+        ("platt", "IsotonicRecalibrator()"),
         ("something", "IsotonicRecalibrator()"),
         ("te", "IsotonicRecalibrator()"),
         ("", "IsotonicRecalibrator()"),
     ],
 )
 def test_names_of_recalibrators(name, expected):
-    assert recalibrator_named(name) == expected
+    assert recalibrator_like(name) == expected
 
 
 @pytest.mark.parametrize(
@@ -51,12 +50,12 @@ def test_names_of_recalibrators(name, expected):
     [
         ("quantile", "QuantileRecalibrator()"),
         ("conformal", "PITRecalibrator()"),
-        ("auto", "AutoForecastRecalibrator()"),
+        ("auto", "AutoRecalibrator()"),
         ("isotonic", "PITRecalibrator()"),
     ],
 )
 def test_names_of_recalibrators_of_forecasts(name, expected):
-    assert recalibrator_named(name, "transform") == expected
+    assert recalibrator_like(name, "transform") == expected
 
 
 @pytest.mark.parametrize(
@@ -188,7 +187,7 @@ def test_candidates(candidates, match):
 
 
 def test_candidates_of_forecasts():
-    model = RecalibratedRegressor(Ridge(), AutoForecastRecalibrator(["pit"]))
+    model = RecalibratedRegressor(Ridge(), AutoRecalibrator(["pit"]))
     with pytest.raises(ValueError, match=r"found 'pit'\. .*\[\('pit', PITRecalibrator\(\)\)\]"):
         model.fit(X, Y)
 

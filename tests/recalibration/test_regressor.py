@@ -40,8 +40,8 @@ from skcalib.forecasts import (
     ResidualForecast,
 )
 from skcalib.recalibration import (
-    AutoForecastRecalibrator,
-    IdentityForecastRecalibrator,
+    AutoRecalibrator,
+    IdentityRecalibrator,
     LocationScaleRecalibrator,
     PITRecalibrator,
     QuantileRecalibrator,
@@ -50,7 +50,7 @@ from skcalib.recalibration import (
 
 X, y = load_diabetes(return_X_y=True)
 X, y = X[:90], y[:90]
-NONE, SCALE = IdentityForecastRecalibrator(), LocationScaleRecalibrator(scale_only=True)
+NONE, SCALE = IdentityRecalibrator(), LocationScaleRecalibrator(scale_only=True)
 
 
 def out_of_fold(regressor, cv):
@@ -144,7 +144,7 @@ class Members(RegressorMixin, BaseEstimator):
     ids=["pipeline", "process", "forest", "neighbours", "search"],
 )
 def test_any_regressor(regressor, kind):
-    auto = AutoForecastRecalibrator([("scale", SCALE)], n_folds=2)
+    auto = AutoRecalibrator([("scale", SCALE)], n_folds=2)
     model = RecalibratedRegressor(regressor, auto, cv=3).fit(X, y)
     plain = RecalibratedRegressor(regressor, NONE, cv=3).fit(X, y)
     assert isinstance(plain.predict_forecast(X), kind)
@@ -270,7 +270,7 @@ def test_too_narrow_forecasts_are_widened():
 
     narrow = Narrow().fit(X, y).predict(X, return_std=True)
     model = RecalibratedRegressor(Narrow()).fit(X, y)
-    assert isinstance(model.recalibrator_, AutoForecastRecalibrator)
+    assert isinstance(model.recalibrator_, AutoRecalibrator)
     low, high = model.predict_interval(X, 0.9)
     assert np.mean((y >= low) & (y <= high)) > 0.8
     low, high = GaussianForecast(*narrow).interval(0.9)

@@ -336,7 +336,7 @@ def test_subgroups_that_cancel_are_told():
     report = calibration_report(y, shifted, by=by, random_state=0)
     assert report.advice.startswith("No evidence of miscalibration")
     assert "But the test of subgroups finds miscalibration in 2 of 2: 0; 1." in report.advice
-    assert "SubgroupForecastRecalibrator" in report.advice
+    assert "SubgroupRecalibrator" in report.advice
 
 
 def test_groups_widen_intervals_and_choose_the_test(few_resamples):

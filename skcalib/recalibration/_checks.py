@@ -1,0 +1,124 @@
+"""Checks of what other recalibrators and meta-estimators hold: estimators, folds, subgroups."""
+
+import reprlib
+from collections.abc import Callable
+from difflib import get_close_matches
+from functools import wraps
+from inspect import signature
+from typing import Any, TypeVar
+
+import numpy as np
+
+from .._inputs.by import columns_of
+from .._inputs.scikit_learn import InvalidParameterError, check_method_params
+from ._registry import RECALIBRATORS
+
+Function = TypeVar("Function", bound=Callable)
+
+_OF_CLASSES = [
+    "IsotonicRecalibrator",
+    *[type(entry.recalibrator).__name__ for entry in RECALIBRATORS.values()],
+    "AutoRecalibrator",
+]
+_OF_FORECASTS = [
+    "PITRecalibrator",
+    "QuantileRecalibrator",
+    "LocationScaleRecalibrator",
+    "AutoRecalibrator",
+    "IdentityRecalibrator",
+]
+
+
+def recalibrator_like(name: Any, method: str = "predict_proba") -> str:
+    """How to write the recalibrator whose name is close to this one, or else the usual one.
+
+    Recalibrators of forecasts have the method "transform", those of classes "predict_proba".
+    """
+    known = _OF_FORECASTS if method == "transform" else _OF_CLASSES
+    stems = [one.removesuffix("Recalibrator").lower() for one in known]
+    close = get_close_matches(str(name).lower().removesuffix("recalibrator"), stems, n=1)
+    return known[stems.index(close[0]) if close else 0] + "()"
+
+
+def check_is_object(owner: Any, name: str, methods: list[str], example: str) -> None:
+    """Refuse a name or a class, or what lacks a method, for a parameter that holds an estimator."""
+    value = getattr(owner, name)
+    if isinstance(value, type):
+        found, remedy = f"the class {value.__name__}", f"an object, {value.__name__}()"
+    elif isinstance(value, str):
+        found, remedy = f"the string {value!r}", f"an object such as {example}"
+    elif not all(hasattr(value, method) for method in methods):
+        found, remedy = reprlib.repr(value), f"an object such as {example}"
+    else:
+        return
+    raise InvalidParameterError(
+        f"The {name!r} parameter of {type(owner).__name__} must be an object with "
+        f"{' and '.join(methods)}; found {found}. Pass {remedy}."
+    )
+
+
+def check_recalibrator(owner: Any, method: str) -> None:
+    """Refuse a parameter `recalibrator` that is neither None nor an object with fit and method."""
+    if owner.recalibrator is not None:
+        example = recalibrator_like(owner.recalibrator, method)
+        check_is_object(owner, "recalibrator", ["fit", method], example)
+
+
+def check_cv_is_no_word(owner: Any) -> None:
+    """Refuse words for folds; "prefit" was one for estimators that are fitted."""
+    if not isinstance(owner.cv, str):
+        return
+    remedy = "Pass the number of folds, as in cv=5."
+    if owner.cv == "prefit":
+        remedy = (
+            "Freeze the fitted estimator: pass FrozenEstimator(estimator), from sklearn.frozen, "
+            "and leave out cv."
+        )
+    raise InvalidParameterError(
+        f"The 'cv' parameter of {type(owner).__name__} must be a number of folds, a splitter or an "
+        f"iterable of splits; found {owner.cv!r}. {remedy}"
+    )
+
+
+def without_method(remedy: Callable[[Any], str]) -> Callable[[Function], Function]:
+    """Decorator of `__init__`: refuses scikit-learn's argument `method`, with a remedy."""
+
+    def decorate(init: Function) -> Function:
+        @wraps(init)
+        def checked(self: Any, *args: Any, **params: Any) -> None:
+            if "method" in params:
+                raise TypeError(
+                    f"{type(self).__name__} has no argument method; found "
+                    f"method={params['method']!r}. Pass {remedy(params['method'])}."
+                )
+            init(self, *args, **params)
+
+        return checked  # type: ignore[return-value]
+
+    return decorate
+
+
+def check_takes_by(recalibrator: Any, by: Any, method: str) -> None:
+    """Refuse subgroups for a recalibrator that takes none, and None for one that needs them."""
+    parameter = signature(recalibrator.fit).parameters.get("by")
+    name = type(recalibrator).__name__
+    if by is not None and parameter is None:
+        raise ValueError(
+            f"by must be None for a recalibrator whose fit takes no by; found subgroups for "
+            f"{name}. Choose a SubgroupRecalibrator."
+        )
+    if by is None and parameter is not None and parameter.default is parameter.empty:
+        raise ValueError(
+            f"by must hold the subgroup of each sample for {name}; found None. Pass them to the "
+            f"method: {method}."
+        )
+
+
+def of_rows(by: Any, n: int, rows: np.ndarray) -> dict[str, Any]:
+    """The argument `by` of a recalibrator for these of n samples; none if there are no subgroups.
+
+    Columns keep their names and types.
+    """
+    if by is None:
+        return {}
+    return {"by": check_method_params(range(n), columns_of(by, n), indices=rows)}

@@ -1,0 +1,240 @@
+"""Recalibrators that serve probabilities of classes and forecasts of a number alike."""
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from .._inputs.predictions import Predictions
+from .._inputs.probabilities import is_forecast
+from .._inputs.scikit_learn import fit_context
+from .._numerics.proper import PROPER_LOSSES
+from ..forecasts import as_forecast
+from ..forecasts._data import ForecastData, check_forecasts, check_no_labels
+from ._base import Recalibrator, clone_for, negative_crps
+from ._languages import Language
+from ._responses import aligned_proba
+
+# What a fit on probabilities knows, and one on forecasts does not.
+_OF_CLASSES = ("classes_", "n_features_in_", "feature_names_in_")
+
+
+def has_classes(recalibrator: Any) -> bool:
+    """Whether it is not fitted on forecasts of a number, which have no classes."""
+    if recalibrator._kind == "forecasts":
+        raise AttributeError(
+            f"{type(recalibrator).__name__} is fitted on forecasts of a number, which have no "
+            "classes. Call transform."
+        )
+    return True
+
+
+class EitherRecalibrator(Recalibrator):
+    """Maps whichever it is fitted on: `_fit` and `_map` get probabilities or forecasts."""
+
+    labels: ArrayLike | None
+    _kind = ""  # of the data at `fit`: "classes" or "forecasts"
+
+    @property
+    def _asked_for(self) -> str:
+        """The method that a recalibrator of this kind of data has."""
+        return "transform" if self._kind == "forecasts" else "predict_proba"
+
+    @fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Learn the map from predicted to calibrated probabilities or forecasts.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+            Predictions of samples that the model was not fitted on: probabilities of classes,
+            one-dimensional ones of the last class; or forecasts of a number, whatever
+            :func:`~skcalib.forecasts.as_forecast` takes.
+
+        y : array-like of shape (n_samples,)
+            Labels; or outcomes, for forecasts.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+
+        Returns
+        -------
+        self : object
+            The fitted recalibrator.
+        """
+        self._fit(self._check(X, y, sample_weight))
+        return self
+
+    def _check(self, X: Any, y: Any, sample_weight: Any) -> Predictions | ForecastData:
+        # two columns in a tuple are the mean and the standard deviation
+        is_pair = isinstance(X, tuple) and len(X) == 2 and np.shape(y) != (2,)
+        if not (is_pair or is_forecast(X)):
+            self._kind = "classes"
+            return super()._check(X, y, sample_weight)
+        check_no_labels(self.labels)
+        data = check_forecasts(y, X, sample_weight=sample_weight, names=("y", "X"))
+        for name in _OF_CLASSES:
+            self.__dict__.pop(name, None)
+        self._kind = "forecasts"
+        return data
+
+    predict_proba = available_if(has_classes)(Recalibrator.predict_proba)
+    predict = available_if(has_classes)(Recalibrator.predict)
+    get_feature_names_out = available_if(has_classes)(Recalibrator.get_feature_names_out)
+
+    def transform(self, X: Any) -> Any:
+        """Calibrated probabilities, the same as :meth:`predict_proba`, or forecasts.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+            Predictions of the same kind as at :meth:`fit`.
+
+        Returns
+        -------
+        calibrated : ndarray of shape (n_samples, n_classes), or Forecast
+            Calibrated probabilities, a data frame after ``set_output``; or forecasts of the same
+            samples.
+        """
+        check_is_fitted(self)
+        if self._kind == "forecasts":
+            return self._map(as_forecast(X, name="X"))
+        return self.predict_proba(X)
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy of the predicted classes, or minus the mean CRPS of the forecasts.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+            Predictions of the same kind as at :meth:`fit`.
+
+        y : array-like of shape (n_samples,)
+            Labels or outcomes.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+
+        Returns
+        -------
+        score : float
+            The share of labels that are predicted, in [0, 1]; or minus the mean continuous ranked
+            probability score, at most 0, which is best, in the units of the outcome.
+        """
+        check_is_fitted(self)
+        if self._kind == "forecasts":
+            return negative_crps(self.transform(X), y, sample_weight)
+        return super().score(X, y, sample_weight)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return bool(self._kind)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        if self._kind == "forecasts":
+            tags.estimator_type, tags.classifier_tags = None, None
+            tags.input_tags.positive_only = tags.input_tags.two_d_array = False
+            tags.no_validation = True
+        return tags
+
+
+class IdentityRecalibrator(EitherRecalibrator):
+    """Leaves the probabilities, or the forecasts of a number, as they are.
+
+    It stands for "no recalibration" where a recalibrator is expected: as one value of a pipeline
+    step in a grid search, or as the second half of a :class:`RecalibratedClassifier`.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        Needed if a class does not occur in the calibration data.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the columns of the result.
+
+    n_features_in_ : int
+        Number of columns of `X` at `fit` (1 if one-dimensional).
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, if they are strings.
+
+    See Also
+    --------
+    AutoRecalibrator : Decides by itself whether to recalibrate.
+
+    Notes
+    -----
+    A pipeline that ends with "passthrough" has no `predict_proba`, so a grid search scores it NaN;
+    with this as the last step it is a classifier.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from sklearn.pipeline import Pipeline
+    >>> from skcalib.recalibration import IdentityRecalibrator, PredictProba, SigmoidRecalibrator
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> pipeline = Pipeline(
+    ...     [("classifier", PredictProba(GaussianNB())), ("recalibrator", IdentityRecalibrator())]
+    ... )
+    >>> grid = {"recalibrator": [IdentityRecalibrator(), SigmoidRecalibrator()]}
+    >>> search = GridSearchCV(pipeline, grid, scoring="neg_log_loss").fit(X, y)
+    >>> search.best_params_
+    {'recalibrator': SigmoidRecalibrator()}
+    >>> search.cv_results_["mean_test_score"].round(2)
+    array([-0.65, -0.16])
+    """
+
+    def __init__(self, *, labels: ArrayLike | None = None) -> None:
+        self.labels = labels
+
+    def _fit(self, data: Predictions | ForecastData) -> None:
+        pass
+
+    def _map(self, given: Any) -> Any:
+        return given if self._kind == "forecasts" else given.copy()
+
+    def _write(self, language: Language, proba: list[str]) -> list[str]:
+        return proba
+
+
+class FitData(NamedTuple):
+    """Predictions and outcomes to which copies of a recalibrator are fitted."""
+
+    X: Any  # (n, K) probabilities, or forecasts
+    y: np.ndarray  # (n,), labels or outcomes
+    code: np.ndarray  # (n,), index into classes, or outcomes
+    weight: np.ndarray | None  # (n,), near 1; None if all are equal
+    classes: np.ndarray | None  # (K,); None for forecasts
+
+    def fitted(self, recalibrator: Any, rows: Any = slice(None)) -> Any:
+        """A copy of the recalibrator, fitted to some rows."""
+        weights = {} if self.weight is None else {"sample_weight": self.weight[rows]}
+        return clone_for(recalibrator, self.classes).fit(self.X[rows], self.y[rows], **weights)
+
+    def losses(self, recalibrator: Any, rows: Any, scoring: str) -> np.ndarray:
+        """The loss of each of some rows (m,) under a fitted recalibrator."""
+        X, code = self.X[rows], self.code[rows]
+        if self.classes is None:
+            forecast = recalibrator.transform(X)
+            return forecast.crps(code) if scoring == "crps" else -forecast.logpdf(code)
+        proba = aligned_proba(recalibrator, X, self.classes)
+        return PROPER_LOSSES[scoring](proba[:, 1] if proba.shape[1] == 2 else proba, code)
+
+
+def fit_data(data: Any) -> FitData:
+    """`Predictions` or `ForecastData` as the arguments of `fit`."""
+    if data.kind == "forecasts":
+        X, y, code, classes = data.forecast, data.value, data.value, None
+        weight = data.weight * len(data.weight)
+    else:
+        X, y, code, classes = data.matrix, data.classes[data.label], data.label, data.classes
+        weight = data.weight / data.share_of_one_sample
+    return FitData(X, y, code, weight if np.ptp(weight) > 0 else None, classes)

@@ -1,0 +1,150 @@
+"""Fitted classifiers, and the probabilities that they predict or that their scores become."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, softmax
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+
+from .._inputs.arrays import as_array, listed
+from .._inputs.probabilities import check_probabilities
+from .._numerics.array_api import to_numpy
+
+
+@dataclass(frozen=True, eq=False)
+class FittedClassifier:
+    """A fitted classifier, the columns of its probabilities, and the scale of its scores."""
+
+    estimator: Any
+    scale: float | None  # what decision scores are divided by; None for probabilities
+    classes: np.ndarray
+
+    @property
+    def like(self) -> dict[str, Any]:
+        """The options of `fit_classifier` that give another classifier the same columns."""
+        return {"classes": self.classes}
+
+    def response(self, X: Any) -> np.ndarray:
+        """Probabilities with a column for each class, 0 for one that it has not seen."""
+        if self.scale is None:
+            return aligned_proba(self.estimator, X, self.classes)
+        scores = check_scores(self.estimator.decision_function(X), self.estimator)
+        return _aligned(proba_of_scores(scores, self.scale), self.estimator, self.classes)
+
+
+def fit_classifier(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    params: Any,
+    *,
+    response_method: str,
+    classes: np.ndarray | None = None,
+) -> FittedClassifier:
+    """Fit a classifier; by default its own classes are the columns of its response."""
+    estimator.fit(X, y, **params)
+    check_response(estimator, response_method, fitted=True)
+    scale = None
+    if response_method == "decision_function":
+        scores = check_scores(estimator.decision_function(X), estimator)
+        scale = scale_of_scores(scores, params.get("sample_weight"))
+    return FittedClassifier(estimator, scale, estimator.classes_ if classes is None else classes)
+
+
+def aligned_proba(estimator: Any, X: Any, classes: np.ndarray, **params: Any) -> np.ndarray:
+    """The estimator's probabilities with a column for each class, 0 for one it has not seen."""
+    proba = to_numpy(estimator.predict_proba(X, **params))
+    check_probabilities(proba, name=f"The output of {type(estimator).__name__}.predict_proba")
+    return _aligned(proba, estimator, classes)
+
+
+def _aligned(proba: np.ndarray, estimator: Any, classes: np.ndarray) -> np.ndarray:
+    known = estimator.classes_
+    if np.array_equal(known, classes):
+        return proba
+    column = {label: k for k, label in enumerate(classes.tolist())}
+    unknown = [label for label in known.tolist() if label not in column]
+    if unknown:
+        raise ValueError(
+            f"estimator must have the classes of y, {listed(classes)}; {type(estimator).__name__} "
+            f"also has {listed(unknown)}. Pass a classifier with more classes than y as "
+            "FrozenEstimator itself, not inside another estimator."
+        )
+    aligned = np.zeros((len(proba), len(classes)), dtype=proba.dtype)
+    aligned[:, [column[label] for label in known.tolist()]] = proba
+    return aligned
+
+
+def check_response(estimator: Any, response_method: str, *, fitted: Any) -> None:
+    """Refuse a classifier without the method; some classifiers have it only once fitted."""
+    if fitted and not hasattr(estimator, "classes_"):
+        raise ValueError(
+            f"estimator must be a classifier, with the attribute classes_ once it is fitted; found "
+            f"{type(estimator).__name__}, which has none. Pass a classifier."
+        )
+    if hasattr(estimator, response_method):
+        return
+    if not fitted and hasattr(type(estimator), response_method):
+        return
+    other = {"predict_proba", "decision_function"}.difference([response_method]).pop()
+    found, remedy = "neither that nor " + other, "Pass a classifier."
+    if hasattr(estimator, other):
+        found, remedy = other + " only", f"Pass response_method={other!r}."
+    raise ValueError(
+        f"estimator must have the method {response_method}, as response_method="
+        f"{response_method!r}; found {type(estimator).__name__}, which has {found}. {remedy}"
+    )
+
+
+def scale_of_scores(scores: np.ndarray, weight: np.ndarray) -> float:
+    """The root mean square of the scores, relative to the mean of each row; 1 if that is 0."""
+    if scores.ndim == 2:
+        scores = scores - scores.mean(axis=1, keepdims=True)  # softmax ignores it
+    largest = np.abs(scores).max() or 1.0  # squares relative to it do not overflow
+    square = np.average((scores / largest) ** 2, axis=0, weights=weight)
+    return float(largest * np.sqrt(square.mean())) or 1.0
+
+
+def proba_of_scores(scores: np.ndarray, scale: float) -> np.ndarray:
+    """(n, 2) from scores (n,) of the last of two classes; (n, K) from one for each class."""
+    if scores.ndim == 1:
+        return expit(np.outer(scores / scale, [-1, 1]))
+    return softmax(scores / scale, axis=1)
+
+
+def check_scores(scores: np.ndarray, estimator: Any) -> np.ndarray:
+    """Decision scores of a fitted classifier: (n,) for the last of two classes, else (n, K)."""
+    name = f"The output of {type(estimator).__name__}.decision_function"
+    scores, n_classes = as_array(scores, name), len(estimator.classes_)
+    if scores.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must hold numbers; found type {scores.dtype}.")
+    is_pairwise = n_classes > 2 and _has_pairwise_scores(estimator)
+    if is_pairwise or scores.shape[1:] != (() if n_classes == 2 else (n_classes,)):
+        raise ValueError(
+            f"{name} must have shape (n,) for two classes, and (n, K) with one score for each of "
+            f"K > 2 classes; found shape {scores.shape} for {n_classes} classes"
+            f"{', one score for each pair of them' * is_pairwise}. Set "
+            "decision_function_shape='ovr' if the classifier has this parameter."
+        )
+    if not np.isfinite(scores).all():
+        row = int(np.argmin(np.isfinite(scores).reshape(len(scores), -1).all(axis=1)))
+        raise ValueError(
+            f"{name} must be finite; found NaN or infinity in row {row}. Scale the features, or "
+            "regularise the classifier."
+        )
+    return scores.astype(np.float64, copy=False)
+
+
+def _has_pairwise_scores(estimator: Any) -> bool:
+    """Whether the scores are a support vector machine's; of three classes there are three pairs."""
+    while True:
+        if isinstance(estimator, FrozenEstimator):
+            estimator = estimator.estimator
+        elif isinstance(estimator, Pipeline):
+            estimator = estimator[-1]
+        elif hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        else:
+            return getattr(estimator, "decision_function_shape", None) == "ovo"
