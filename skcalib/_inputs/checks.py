@@ -26,10 +26,10 @@ _ROUNDING = 1e-14
 def check_predictions(
     y_true: Any,
     y_proba: Any,
-    *,
     sample_weight: Any = None,
     pos_label: Any = None,
     labels: Any = None,
+    *,
     names: tuple[str, str] = ("y_true", "y_proba"),
     as_logits: bool = False,
     in_place: bool = False,

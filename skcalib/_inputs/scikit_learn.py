@@ -49,7 +49,7 @@ def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Function], 
 
 
 def validate_params(
-    constraints: dict, *, prefer_skip_nested_validation: bool
+    constraints: dict, *, prefer_skip_nested_validation: bool = True
 ) -> Callable[[Function], Function]:
     """scikit-learn's decorator of functions, which keeps the signature for type checkers."""
     return _validate_params(

@@ -1,6 +1,12 @@
 """Calibration measures in the manner of :mod:`sklearn.metrics`; 0 is calibrated."""
 
+# isort: off
+# In the order in which a report shows them.
+from ._smooth import smooth_calibration_error, smooth_calibration_witness
 from ._binned import expected_calibration_error
+from ._quantile import quantile_calibration_error
+
+# isort: on
 from ._clinical import (
     calibration_in_the_large,
     calibration_intercept,
@@ -29,10 +35,8 @@ from ._local import LocalCalibration, local_calibration, local_calibration_error
 from ._matching import distribution_matching_error
 from ._matching_witness import MatchingWitness, distribution_matching_witness
 from ._proper import ScoreDecomposition, score_decomposition
-from ._quantile import quantile_calibration_error
 from ._scorers import get_scorer, get_scorer_names, make_scorer
 from ._sharpness import Sharpness, sharpness
-from ._smooth import smooth_calibration_error, smooth_calibration_witness
 from ._smooth_expected import smooth_expected_calibration_error
 from ._weighted import weighted_calibration_error
 

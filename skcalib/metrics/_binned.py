@@ -8,11 +8,10 @@ from numpy.typing import ArrayLike
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import (
     CANONICAL_CONSTRAINTS,
-    METRIC_CONSTRAINTS,
     IntegerInterval,
 )
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import StrOptions, validate_params
+from .._inputs.scikit_learn import StrOptions
 from .._inputs.types import Label
 from .._numerics.bins import (
     bin_extents,
@@ -24,6 +23,7 @@ from .._numerics.bins import (
     uniform_bins,
 )
 from ._reductions import Needs, average_over_reductions
+from ._registry import metric
 
 _DEBIASED = Needs(
     "a bin in which at least 2 samples carry weight", "choose fewer bins, or debias=False"
@@ -98,9 +98,9 @@ def _expected_calibration_error(predictions: Predictions, **options: Any) -> flo
     return error
 
 
-@validate_params(
-    METRIC_CONSTRAINTS
-    | CANONICAL_CONSTRAINTS
+@metric(
+    _expected_calibration_error,
+    CANONICAL_CONSTRAINTS
     | {
         "n_bins": [IntegerInterval(1)],
         "strategy": [StrOptions({"uniform", "quantile", "median-variance"})],
@@ -109,7 +109,9 @@ def _expected_calibration_error(predictions: Predictions, **options: Any) -> flo
         "debias": ["boolean"],
         "add_bin_width": ["boolean"],
     },
-    prefer_skip_nested_validation=True,
+    cost="n log n",
+    in_report=True,
+    of_counts=True,
 )
 def expected_calibration_error(
     y_true: ArrayLike,
@@ -311,9 +313,7 @@ def expected_calibration_error(
     >>> expected_calibration_error(y_true, y_proba, multi_class="canonical")
     0.166...
     """
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
-    )
+    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
     return _expected_calibration_error(
         predictions,
         n_bins=n_bins,

@@ -8,19 +8,84 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import METRIC_CONSTRAINTS
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import validate_params
 from .._inputs.types import Label
 from .._inputs.warnings import warn
 from .._numerics.logistic import logistic_fit
 from .._numerics.logistic_batch import intercepts
 from .._numerics.logits import log_odds
+from ._registry import metric
 
 _MOST_STEPS = 200
 
 
-@validate_params(METRIC_CONSTRAINTS, prefer_skip_nested_validation=True)
+def _calibration_in_the_large(predictions: Predictions) -> float:
+    check_two_classes(predictions)
+    return float(predictions.signed_mass.sum())
+
+
+def _observed_expected_ratio(predictions: Predictions) -> float:
+    check_two_classes(predictions)
+    observed = predictions.weight @ predictions.label
+    with np.errstate(divide="ignore", invalid="ignore"):  # the limits are as documented
+        return float(observed / (predictions.weight @ predictions.proba))
+
+
+def _calibration_intercept(predictions: Predictions) -> float:
+    check_two_classes(predictions)
+    label = predictions.label
+    if label.min() == label.max():
+        return np.inf if label[0] else -np.inf
+    order = np.argsort(predictions.proba)
+    logits, weight = log_odds(predictions.proba[order]), predictions.weight[order]
+    return float(intercepts(logits, label[order][None], weight)[0])
+
+
+def _calibration_slope(predictions: Predictions) -> float:
+    check_two_classes(predictions)
+    return logistic_line(predictions)[1]
+
+
+def logistic_line(predictions: Predictions) -> tuple[float, float]:
+    """Intercept and slope of the likeliest logistic regression on the log-odds.
+
+    What the data do not determine is NaN: the intercept if the slope is infinite, as a threshold
+    separates the labels, and the slope if all predictions or all labels are equal. If all
+    predictions are equal, the intercept is that for a slope of 1.
+    """
+    label, weight = predictions.label, predictions.weight
+    logits = log_odds(predictions.proba)
+    if label.min() == label.max() or logits.min() == logits.max():
+        return _calibration_intercept(predictions), np.nan
+    negative, positive = logits[label == 0], logits[label == 1]
+    if negative.max() <= positive.min():
+        return np.nan, np.inf
+    if positive.max() <= negative.min():
+        return np.nan, -np.inf
+    centre = float(weight @ logits)
+    centred = logits - centre  # keeps every digit if all are nearly equal
+    design = np.column_stack([np.ones(len(label)), centred])
+    fit = logistic_fit(design, weight * np.stack([1 - label, label]), np.zeros(2), _MOST_STEPS)
+    if not fit.converged:
+        warn(
+            f"The logistic regression did not converge in {_MOST_STEPS} steps of Newton's method; "
+            "the last step is kept.",
+            ConvergenceWarning,
+        )
+    level, rise = fit.coefficients.tolist()
+    return level - rise * centre, rise
+
+
+def check_two_classes(predictions: Predictions) -> None:
+    """A direction is that of the probability of one class."""
+    if not predictions.is_binary:
+        raise ValueError(
+            f"y_proba must be about two classes; found {len(predictions.classes)} columns. For one "
+            "class c against the rest, pass y_true == c and the column of that class."
+        )
+
+
+@metric(_calibration_in_the_large, cost="n", may_be_negative=True, is_named=False)
 def calibration_in_the_large(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -84,13 +149,11 @@ def calibration_in_the_large(
     >>> calibration_in_the_large([0, 1, 1, 0], [0.25, 0.5, 0.5, 0.25])
     0.125
     """
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
-    )
-    return in_the_large(predictions)
+    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    return _calibration_in_the_large(predictions)
 
 
-@validate_params(METRIC_CONSTRAINTS, prefer_skip_nested_validation=True)
+@metric(_observed_expected_ratio, cost="n", may_be_negative=True, is_named=False)
 def observed_expected_ratio(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -154,13 +217,11 @@ def observed_expected_ratio(
     >>> round(observed_expected_ratio([0, 1, 1, 0], [0.25, 0.5, 0.5, 0.25]), 3)
     1.333
     """
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
-    )
-    return ratio(predictions)
+    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    return _observed_expected_ratio(predictions)
 
 
-@validate_params(METRIC_CONSTRAINTS, prefer_skip_nested_validation=True)
+@metric(_calibration_intercept, cost="n", may_be_negative=True, is_named=False)
 def calibration_intercept(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -230,13 +291,11 @@ def calibration_intercept(
     >>> round(calibration_intercept([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5]), 3)  # log(3) − log(1)
     1.099
     """
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
-    )
-    return intercept(predictions)
+    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    return _calibration_intercept(predictions)
 
 
-@validate_params(METRIC_CONSTRAINTS, prefer_skip_nested_validation=True)
+@metric(_calibration_slope, cost="n", may_be_negative=True, is_named=False)
 def calibration_slope(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -306,73 +365,5 @@ def calibration_slope(
     >>> round(calibration_slope(y_true, y_proba), 3)
     0.438
     """
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
-    )
-    return slope(predictions)
-
-
-def in_the_large(predictions: Predictions) -> float:
-    check_two_classes(predictions)
-    return float(predictions.signed_mass.sum())
-
-
-def ratio(predictions: Predictions) -> float:
-    check_two_classes(predictions)
-    observed = predictions.weight @ predictions.label
-    with np.errstate(divide="ignore", invalid="ignore"):  # the limits are as documented
-        return float(observed / (predictions.weight @ predictions.proba))
-
-
-def intercept(predictions: Predictions) -> float:
-    check_two_classes(predictions)
-    label = predictions.label
-    if label.min() == label.max():
-        return np.inf if label[0] else -np.inf
-    order = np.argsort(predictions.proba)
-    logits, weight = log_odds(predictions.proba[order]), predictions.weight[order]
-    return float(intercepts(logits, label[order][None], weight)[0])
-
-
-def slope(predictions: Predictions) -> float:
-    check_two_classes(predictions)
-    return logistic_line(predictions)[1]
-
-
-def logistic_line(predictions: Predictions) -> tuple[float, float]:
-    """Intercept and slope of the likeliest logistic regression on the log-odds.
-
-    What the data do not determine is NaN: the intercept if the slope is infinite, as a threshold
-    separates the labels, and the slope if all predictions or all labels are equal. If all
-    predictions are equal, the intercept is that for a slope of 1.
-    """
-    label, weight = predictions.label, predictions.weight
-    logits = log_odds(predictions.proba)
-    if label.min() == label.max() or logits.min() == logits.max():
-        return intercept(predictions), np.nan
-    negative, positive = logits[label == 0], logits[label == 1]
-    if negative.max() <= positive.min():
-        return np.nan, np.inf
-    if positive.max() <= negative.min():
-        return np.nan, -np.inf
-    centre = float(weight @ logits)
-    centred = logits - centre  # keeps every digit if all are nearly equal
-    design = np.column_stack([np.ones(len(label)), centred])
-    fit = logistic_fit(design, weight * np.stack([1 - label, label]), np.zeros(2), _MOST_STEPS)
-    if not fit.converged:
-        warn(
-            f"The logistic regression did not converge in {_MOST_STEPS} steps of Newton's method; "
-            "the last step is kept.",
-            ConvergenceWarning,
-        )
-    level, rise = fit.coefficients.tolist()
-    return level - rise * centre, rise
-
-
-def check_two_classes(predictions: Predictions) -> None:
-    """A direction is that of the probability of one class."""
-    if not predictions.is_binary:
-        raise ValueError(
-            f"y_proba must be about two classes; found {len(predictions.classes)} columns. For one "
-            "class c against the rest, pass y_true == c and the column of that class."
-        )
+    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    return _calibration_slope(predictions)

@@ -15,12 +15,11 @@ from sklearn.utils import check_random_state
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import (
     CANONICAL_CONSTRAINTS,
-    METRIC_CONSTRAINTS,
     IntegerInterval,
 )
 from .._inputs.limits import announce, check_memory
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import Interval, StrOptions, validate_params
+from .._inputs.scikit_learn import Interval, StrOptions
 from .._inputs.types import Label, RandomState
 from .._inputs.warnings import warn
 from .._numerics.array_api import constant_like, count_like, doubles
@@ -37,10 +36,10 @@ from .._statistics.functions import (
 from .._statistics.gram import gram_matrix
 from .._statistics.squared_error import SquaredKernelError
 from ._reductions import Needs, average_over_reductions
+from ._registry import metric
 
 _CONSTRAINTS: dict = (
-    METRIC_CONSTRAINTS
-    | CANONICAL_CONSTRAINTS
+    CANONICAL_CONSTRAINTS
     | KERNEL_CONSTRAINTS
     | {"kernel": [StrOptions({"linear-rbf", "linear", *KERNELS}), callable]}
 )
@@ -168,7 +167,8 @@ def _joint_kernel_calibration_error(predictions: Predictions, **options: Any) ->
     return average_over_reductions(_joint_error, predictions, needs=needs, **options)
 
 
-@validate_params(
+@metric(
+    _conditional_kernel_calibration_error,
     _CONSTRAINTS
     | {
         "regularization": [Interval(Real, 1e-6, 1e6, closed="both"), None],
@@ -176,7 +176,7 @@ def _joint_kernel_calibration_error(predictions: Predictions, **options: Any) ->
         "n_components": [IntegerInterval(1)],
         "random_state": ["random_state"],
     },
-    prefer_skip_nested_validation=True,
+    cost="n³",
 )
 def conditional_kernel_calibration_error(
     y_true: ArrayLike,
@@ -320,12 +320,7 @@ def conditional_kernel_calibration_error(
     4 0.051
     """
     predictions = check_predictions(
-        y_true,
-        y_proba,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        labels=labels,
-        in_place=True,
+        y_true, y_proba, sample_weight, pos_label, labels, in_place=True
     )
     return _conditional_kernel_calibration_error(
         predictions,
@@ -340,7 +335,7 @@ def conditional_kernel_calibration_error(
     )
 
 
-@validate_params(_CONSTRAINTS, prefer_skip_nested_validation=True)
+@metric(_joint_kernel_calibration_error, _CONSTRAINTS, cost="n²")
 def joint_kernel_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -441,9 +436,7 @@ def joint_kernel_calibration_error(
     >>> joint_kernel_calibration_error(y_true, y_proba)
     0.047...
     """
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
-    )
+    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
     return _joint_kernel_calibration_error(
         predictions, kernel=kernel, bandwidth=bandwidth, multi_class=multi_class, average=average
     )

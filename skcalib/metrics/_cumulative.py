@@ -4,11 +4,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import StrOptions, validate_params
+from .._inputs.scikit_learn import StrOptions
 from .._inputs.types import Label
-from ._reductions import average_over_reductions
+from ._reductions import average_over_reductions, reduced
+from ._registry import metric
 
 
 def _cumulative_calibration_error(predictions: Predictions, kind: str) -> float:
@@ -18,9 +18,11 @@ def _cumulative_calibration_error(predictions: Predictions, kind: str) -> float:
     return float(max(highest, -lowest) if kind == "max" else highest - lowest)
 
 
-@validate_params(
-    METRIC_CONSTRAINTS | REDUCTION_CONSTRAINTS | {"kind": [StrOptions({"max", "range"})]},
-    prefer_skip_nested_validation=True,
+@metric(
+    reduced(_cumulative_calibration_error),
+    {"kind": [StrOptions({"max", "range"})]},
+    cost="n log n",
+    of_counts=True,
 )
 def cumulative_calibration_error(
     y_true: ArrayLike,
@@ -125,9 +127,7 @@ def cumulative_calibration_error(
     >>> cumulative_calibration_error([0, 1, 1, 0], [0.25, 0.5, 0.5, 1.0], kind="range")
     0.25
     """
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
-    )
+    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
     return average_over_reductions(
         _cumulative_calibration_error, predictions, multi_class, average, kind=kind
     )

@@ -21,8 +21,7 @@ from ..forecasts._data import (
     with_given,
 )
 from ..forecasts._decisions import DecisionLoss, as_loss
-
-_CONSTRAINTS: dict = METRIC_CONSTRAINTS | {"loss": "no_validation"}
+from ._registry import metric
 
 
 @dataclass(frozen=True)
@@ -114,9 +113,7 @@ def check_decision_data(
             y_true, y_proba, sample_weight=sample_weight, given=given, names=("y_true", "y_proba")
         )
         return data, decision
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
-    )
+    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
     if pos_label is not None and has_classes_reversed(predictions.classes, labels):
         decision = decision.with_classes_reversed()
     return with_given(predictions, y_true, given, sample_weight), decision
@@ -130,9 +127,20 @@ def has_classes_reversed(classes, labels):
     return first is not None and first > second
 
 
-@validate_params(
-    _CONSTRAINTS | {"given": "no_validation", "actions": [StrOptions({"all", "chosen"})]},
-    prefer_skip_nested_validation=True,
+def _decision_calibration_error(
+    data: Predictions | ForecastData, loss: Any, given: str | None = None, actions: str = "all"
+) -> float:
+    check_given_name(given)
+    gaps = DecisionGaps(data, loss=loss, given=given, actions=actions)
+    return float(np.sqrt(np.sum(gaps.gaps() ** 2)))
+
+
+@metric(
+    _decision_calibration_error,
+    {"actions": [StrOptions({"all", "chosen"})]},
+    cost="n",
+    takes=("classes", "forecasts"),
+    statistic=DecisionGaps,
 )
 def decision_calibration_error(
     y_true: ArrayLike,
@@ -259,15 +267,7 @@ def decision_calibration_error(
     return _decision_calibration_error(data, decision, name, actions)
 
 
-def _decision_calibration_error(
-    data: Predictions | ForecastData, loss: Any, given: str | None = None, actions: str = "all"
-) -> float:
-    check_given_name(given)
-    gaps = DecisionGaps(data, loss=loss, given=given, actions=actions)
-    return float(np.sqrt(np.sum(gaps.gaps() ** 2)))
-
-
-@validate_params(_CONSTRAINTS, prefer_skip_nested_validation=True)
+@validate_params(METRIC_CONSTRAINTS)
 def decision_calibration(
     y_true: ArrayLike,
     y_proba: Any,

@@ -9,14 +9,17 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import JOBS_CONSTRAINTS, METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
+from .._inputs.constraints import METRIC_CONSTRAINTS
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval, validate_params
 from .._inputs.types import Label
 from .._inputs.warnings import warn
 from .._numerics.distance import certified_transport, least_calibrating_transport
 from ._interval import _interval_calibration_error
-from ._reductions import average_over_reductions, over_reductions
+from ._reductions import average_over_reductions, over_reductions, reduced
+from ._registry import metric
+
+_TOLERANCE: dict = {"tol": [Interval(Real, 1e-6, 1, closed="both")]}
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,15 +113,12 @@ def _calibration_distance_bounds(predictions: Predictions, tol: float = 1e-4, **
     return tuple(bounds.T if bounds.ndim == 2 else bounds.tolist())
 
 
-@validate_params(
-    METRIC_CONSTRAINTS
-    | REDUCTION_CONSTRAINTS
-    | JOBS_CONSTRAINTS
-    | {
-        "tol": [Interval(Real, 1e-6, 1, closed="both")],
-        "return_certificate": ["boolean"],
-    },
-    prefer_skip_nested_validation=True,
+@metric(
+    reduced(_lower_distance_to_calibration),
+    _TOLERANCE | {"return_certificate": ["boolean"]},
+    cost="n log n",
+    of_counts=True,
+    change_per_move=1.0,
 )
 def lower_distance_to_calibration(
     y_true: ArrayLike,
@@ -238,9 +238,7 @@ def lower_distance_to_calibration(
     >>> round(lower_distance_to_calibration([0, 1], [0.4, 0.6]), 4)
     0.08
     """
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
-    )
+    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
     if not return_certificate:
         measure = partial(_lower_distance_to_calibration, tol=tol)
         return average_over_reductions(measure, predictions, multi_class, average, n_jobs=n_jobs)
@@ -253,13 +251,7 @@ def lower_distance_to_calibration(
     return value, certificate
 
 
-@validate_params(
-    METRIC_CONSTRAINTS
-    | REDUCTION_CONSTRAINTS
-    | JOBS_CONSTRAINTS
-    | {"tol": [Interval(Real, 1e-6, 1, closed="both")]},
-    prefer_skip_nested_validation=True,
-)
+@validate_params(METRIC_CONSTRAINTS | _TOLERANCE)
 def calibration_distance_bounds(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -353,9 +345,7 @@ def calibration_distance_bounds(
     >>> round(lower, 4), round(upper, 4)
     (0.08, 0.2)
     """
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
-    )
+    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
     return _calibration_distance_bounds(
         predictions, tol=tol, multi_class=multi_class, average=average, n_jobs=n_jobs
     )

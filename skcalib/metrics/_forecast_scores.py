@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.arrays import is_number
-from .._inputs.scikit_learn import Interval, StrOptions, validate_params
+from .._inputs.scikit_learn import Interval, StrOptions
 from .._numerics.crps import (
     crps_ensemble,
     crps_gaussian_between,
@@ -25,16 +25,12 @@ from ..forecasts import (
     ResidualForecast,
 )
 from ..forecasts._data import ForecastData, check_forecasts
+from ._registry import metric
 
 # Numbers in one block of rows (8 MB).
 _BLOCK = 2**20
 
-_LOSS_CONSTRAINTS: dict = {
-    "y_true": "no_validation",
-    "y_forecast": "no_validation",
-    "sample_weight": "no_validation",
-    "average": [StrOptions({"mean"}), None],
-}
+_AVERAGE: dict = {"average": [StrOptions({"mean"}), None]}
 
 
 def _checked(y_true, y_forecast, sample_weight, average) -> ForecastData:
@@ -50,10 +46,35 @@ def _averaged(data, loss, average):
     return loss if average is None else float(data.weight @ loss)
 
 
-@validate_params(
-    _LOSS_CONSTRAINTS
+def _continuous_ranked_probability_loss(data, estimator, thresholds, average):
+    if thresholds is None:
+        loss = data.forecast.crps(data.value, estimator=estimator)
+    else:
+        low, high = check_thresholds(thresholds)
+        check_estimator(data.forecast, data.value, estimator)
+        loss = losses_between(data.forecast, data.value, low, high, estimator == "fair")
+    return _averaged(data, loss, average)
+
+
+def _interval_loss(data, level, average):
+    low, high = data.forecast.interval(level)
+    miss = np.maximum(low - data.value, 0.0) + np.maximum(data.value - high, 0.0)
+    return _averaged(data, (high - low) + 2 / (1 - level) * miss, average)
+
+
+def _log_density_loss(data, average):
+    loss = check_density(-data.forecast.logpdf(data.value))
+    return _averaged(data, loss, average)
+
+
+@metric(
+    _continuous_ranked_probability_loss,
+    _AVERAGE
     | {"estimator": [StrOptions({"ecdf", "fair"})], "thresholds": [tuple, list, np.ndarray, None]},
-    prefer_skip_nested_validation=True,
+    cost="n",
+    takes=("forecasts",),
+    is_mean=True,
+    in_report=True,
 )
 def continuous_ranked_probability_loss(
     y_true: ArrayLike,
@@ -150,16 +171,6 @@ def continuous_ranked_probability_loss(
     return _continuous_ranked_probability_loss(data, estimator, thresholds, average)
 
 
-def _continuous_ranked_probability_loss(data, estimator, thresholds, average):
-    if thresholds is None:
-        loss = data.forecast.crps(data.value, estimator=estimator)
-    else:
-        low, high = check_thresholds(thresholds)
-        check_estimator(data.forecast, data.value, estimator)
-        loss = losses_between(data.forecast, data.value, low, high, estimator == "fair")
-    return _averaged(data, loss, average)
-
-
 def check_thresholds(thresholds):
     """Two numbers, the smaller one first."""
     is_pair = len(thresholds) == 2 and all(is_number(value) for value in thresholds)
@@ -228,9 +239,12 @@ def _of_members(forecast, y, low, high, fair=False):
     return np.concatenate(parts)
 
 
-@validate_params(
-    _LOSS_CONSTRAINTS | {"level": [Interval(Real, 0, 1, closed="neither")]},
-    prefer_skip_nested_validation=True,
+@metric(
+    _interval_loss,
+    _AVERAGE | {"level": [Interval(Real, 0, 1, closed="neither")]},
+    cost="n",
+    takes=("forecasts",),
+    is_mean=True,
 )
 def interval_loss(
     y_true: ArrayLike,
@@ -302,13 +316,14 @@ def interval_loss(
     return _interval_loss(data, level, average)
 
 
-def _interval_loss(data, level, average):
-    low, high = data.forecast.interval(level)
-    miss = np.maximum(low - data.value, 0.0) + np.maximum(data.value - high, 0.0)
-    return _averaged(data, (high - low) + 2 / (1 - level) * miss, average)
-
-
-@validate_params(_LOSS_CONSTRAINTS, prefer_skip_nested_validation=True)
+@metric(
+    _log_density_loss,
+    _AVERAGE,
+    cost="n",
+    takes=("forecasts",),
+    is_mean=True,
+    may_be_negative=True,
+)
 def log_density_loss(
     y_true: ArrayLike,
     y_forecast: Any,
@@ -366,11 +381,6 @@ def log_density_loss(
     """
     data = _checked(y_true, y_forecast, sample_weight, average)
     return _log_density_loss(data, average)
-
-
-def _log_density_loss(data, average):
-    loss = check_density(-data.forecast.logpdf(data.value))
-    return _averaged(data, loss, average)
 
 
 def check_density(loss):

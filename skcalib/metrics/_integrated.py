@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import Interval, validate_params
+from .._inputs.scikit_learn import Interval
 from .._inputs.types import Label
 from .._numerics.loess import loess
-from ._reductions import average_over_reductions
+from ._reductions import average_over_reductions, reduced
+from ._registry import metric
 
 
 def distances_from_curve(
@@ -40,11 +40,10 @@ def _weighted_quantile(values, weight, level):
     return np.interp(centre[0] + level * (centre[-1] - centre[0]), centre, values[order])
 
 
-@validate_params(
-    METRIC_CONSTRAINTS
-    | REDUCTION_CONSTRAINTS
-    | {"quantile": [Interval(Real, 0, 1, closed="both"), None]},
-    prefer_skip_nested_validation=True,
+@metric(
+    reduced(_integrated_calibration_index),
+    {"quantile": [Interval(Real, 0, 1, closed="both"), None]},
+    cost="n log n",
 )
 def integrated_calibration_index(
     y_true: ArrayLike,
@@ -161,9 +160,7 @@ def integrated_calibration_index(
     >>> round(integrated_calibration_index(y_true, y_proba, quantile=0.9), 3)
     0.16
     """
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
-    )
+    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
     return average_over_reductions(
         _integrated_calibration_index, predictions, multi_class, average, quantile=quantile
     )

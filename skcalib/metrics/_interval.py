@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS, IntegerInterval
+from .._inputs.constraints import IntegerInterval
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import Interval, StrOptions, validate_params
+from .._inputs.scikit_learn import Interval, StrOptions
 from .._inputs.types import Label, RandomState
 from .._numerics.interval import (
     _ROUNDING,
@@ -22,6 +22,7 @@ from .._numerics.interval import (
     shifted_partition_sum,
 )
 from ._reductions import average_over_reductions
+from ._registry import metric
 
 # Narrower intervals of a random grid lose digits to rounding.
 _SMALLEST_WIDTH = 1e-6
@@ -105,17 +106,18 @@ def _interval_calibration_error(
     return average_over_reductions(measure, predictions, **options, **reduction)
 
 
-@validate_params(
-    METRIC_CONSTRAINTS
-    | REDUCTION_CONSTRAINTS
-    | {
+@metric(
+    _interval_calibration_error,
+    {
         "method": [StrOptions({"exact", "surrogate", "random-grid"})],
         "precision": [Interval(Real, 0, 1, closed="both"), None],
         "width": [Interval(Real, _SMALLEST_WIDTH, 1, closed="both"), None],
         "n_draws": [IntegerInterval(1), None],
         "random_state": ["random_state"],
     },
-    prefer_skip_nested_validation=True,
+    cost="n log n",
+    rate=1 / 3,
+    of_counts=True,
 )
 def interval_calibration_error(
     y_true: ArrayLike,
@@ -254,9 +256,7 @@ def interval_calibration_error(
     >>> interval_calibration_error([0, 1], [0.1, 0.9], method="random-grid", width=0.5)
     0.09...
     """
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
-    )
+    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
     return _interval_calibration_error(
         predictions,
         method=method,

@@ -7,12 +7,12 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import CANONICAL_CONSTRAINTS, METRIC_CONSTRAINTS
-from .._inputs.scikit_learn import validate_params
+from .._inputs.constraints import CANONICAL_CONSTRAINTS
 from .._inputs.types import Label, RandomState
 from .._statistics.fourier_error import (
     FOURIER_CONSTRAINTS,
     N_COMPONENTS,
+    AnyKernelError,
     FourierKernelError,
     check_fourier,
 )
@@ -24,7 +24,8 @@ from .._statistics.squared_error import (
     check_enough_for_estimator,
     pairs_are_lost,
 )
-from ._reductions import Needs, average_over_reductions
+from ._reductions import Needs, average_over_reductions, reduced
+from ._registry import metric
 
 
 def _squared_error(
@@ -65,14 +66,15 @@ def _kernel_calibration_error(predictions, **options):
     return float(np.sqrt(max(square, 0.0)))
 
 
-@validate_params(
-    METRIC_CONSTRAINTS
-    | CANONICAL_CONSTRAINTS
-    | KERNEL_CONSTRAINTS
-    | CLASS_KERNEL_CONSTRAINTS
-    | ESTIMATOR_CONSTRAINTS
-    | FOURIER_CONSTRAINTS,
-    prefer_skip_nested_validation=True,
+_CONSTRAINTS: dict = CANONICAL_CONSTRAINTS | KERNEL_CONSTRAINTS | CLASS_KERNEL_CONSTRAINTS
+
+
+@metric(
+    _squared_kernel_calibration_error,
+    _CONSTRAINTS | ESTIMATOR_CONSTRAINTS | FOURIER_CONSTRAINTS,
+    cost="n²",
+    statistic=AnyKernelError,
+    of_counts=True,
 )
 def squared_kernel_calibration_error(
     y_true: ArrayLike,
@@ -258,12 +260,7 @@ def squared_kernel_calibration_error(
     0.115...
     """
     predictions = check_predictions(
-        y_true,
-        y_proba,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        labels=labels,
-        in_place=True,
+        y_true, y_proba, sample_weight, pos_label, labels, in_place=True
     )
     return _squared_kernel_calibration_error(
         predictions,
@@ -280,10 +277,7 @@ def squared_kernel_calibration_error(
     )
 
 
-@validate_params(
-    METRIC_CONSTRAINTS | CANONICAL_CONSTRAINTS | KERNEL_CONSTRAINTS | CLASS_KERNEL_CONSTRAINTS,
-    prefer_skip_nested_validation=True,
-)
+@metric(reduced(_kernel_calibration_error), _CONSTRAINTS, cost="n²", of_counts=True)
 def kernel_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -381,12 +375,7 @@ def kernel_calibration_error(
     0.34...
     """
     predictions = check_predictions(
-        y_true,
-        y_proba,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        labels=labels,
-        in_place=True,
+        y_true, y_proba, sample_weight, pos_label, labels, in_place=True
     )
     options = {"kernel": kernel, "bandwidth": bandwidth, "class_kernel": class_kernel}
     return average_over_reductions(

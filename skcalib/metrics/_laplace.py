@@ -8,14 +8,15 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS, IntegerInterval
+from .._inputs.constraints import IntegerInterval
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import Interval, StrOptions, validate_params
+from .._inputs.scikit_learn import Interval, StrOptions
 from .._inputs.types import Label, RandomState
 from .._numerics.laplace import laplace_pair_sum
 from .._numerics.sorting import first_of_ties
 from .._statistics.functions import SMALLEST_BANDWIDTH
 from ._reductions import average_over_reductions
+from ._registry import metric
 
 # Pairs of samples that are drawn at once; an array of them takes 8 MB.
 _BATCH = 2**20
@@ -92,17 +93,17 @@ def _laplace_kernel_calibration_error(
     return average_over_reductions(_of_two_classes, predictions, rng=rng, **options)
 
 
-@validate_params(
-    METRIC_CONSTRAINTS
-    | REDUCTION_CONSTRAINTS
-    | {
+@metric(
+    _laplace_kernel_calibration_error,
+    {
         "bandwidth": [Interval(Real, 0, None, closed="neither")],
         "method": [StrOptions({"exact", *_ESTIMATORS})],
         "n_draws": [IntegerInterval(1), None],
         "squared": ["boolean"],
         "random_state": ["random_state"],
     },
-    prefer_skip_nested_validation=True,
+    cost="n log n",
+    of_counts=True,
 )
 def laplace_kernel_calibration_error(
     y_true: ArrayLike,
@@ -225,9 +226,7 @@ def laplace_kernel_calibration_error(
     >>> laplace_kernel_calibration_error([0, 1], [0.4, 0.6], method="fourier", random_state=0)
     0.1...
     """
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
-    )
+    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
     return _laplace_kernel_calibration_error(
         predictions,
         bandwidth=bandwidth,

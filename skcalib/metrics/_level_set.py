@@ -4,11 +4,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import CANONICAL_CONSTRAINTS, METRIC_CONSTRAINTS
+from .._inputs.constraints import CANONICAL_CONSTRAINTS
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import validate_params
 from .._inputs.types import Label
-from ._reductions import average_over_reductions
+from ._reductions import average_over_reductions, reduced
+from ._registry import metric
 
 
 def _level_set_calibration_error(predictions: Predictions) -> float:
@@ -23,7 +23,12 @@ def _level_set_calibration_error(predictions: Predictions) -> float:
     )
 
 
-@validate_params(METRIC_CONSTRAINTS | CANONICAL_CONSTRAINTS, prefer_skip_nested_validation=True)
+@metric(
+    reduced(_level_set_calibration_error),
+    CANONICAL_CONSTRAINTS,
+    cost="n log n",
+    of_counts=True,
+)
 def level_set_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -118,7 +123,5 @@ def level_set_calibration_error(
     >>> level_set_calibration_error([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.9])
     0.15
     """
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
-    )
+    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
     return average_over_reductions(_level_set_calibration_error, predictions, multi_class, average)

@@ -32,6 +32,7 @@ from .._statistics.functions import (
 )
 from ..forecasts._data import ForecastData, check_forecasts, check_given
 from ._quantile import known_levels
+from ._registry import metric
 
 # Numbers in the curves of one block of query points (8 MB).
 _BLOCK = 2**20
@@ -178,20 +179,14 @@ def _local_calibration(data: ForecastData, places: Places, drawn: list[PitLaw]) 
     return np.concatenate(parts, axis=1)
 
 
-_LOCAL_CONSTRAINTS: dict = {
-    "y_true": "no_validation",
-    "y_forecast": "no_validation",
-    "given": "no_validation",
-    "query": "no_validation",
-    "sample_weight": "no_validation",
+_KERNEL_CONSTRAINTS: dict = {
     "kernel": [StrOptions({"rbf", "laplacian", "exponential"}), callable],
     "bandwidth": KERNEL_CONSTRAINTS["bandwidth"],
 }
 
 
 @validate_params(
-    _LOCAL_CONSTRAINTS | {"n_resamples": [IntegerInterval(0)], "random_state": ["random_state"]},
-    prefer_skip_nested_validation=True,
+    _KERNEL_CONSTRAINTS | {"n_resamples": [IntegerInterval(0)], "random_state": ["random_state"]}
 )
 def local_calibration(
     y_true: ArrayLike,
@@ -293,10 +288,22 @@ def local_calibration(
     return LocalCalibration(places.raw, error, squared, bias, spread, size, p_values)
 
 
-@validate_params(
-    _LOCAL_CONSTRAINTS
+def _local_calibration_error(data, query, kernel, bandwidth, debias, average):
+    places = _places(data, query, kernel, bandwidth)
+    root, debiased, *_ = _local_calibration(data, places, [])
+    square = debiased if debias else root**2
+    if average is None:
+        return np.sqrt(np.maximum(square, 0.0))
+    share = data.weight if query is None else np.ones(len(square))
+    return _average(square, share, average)
+
+
+@metric(
+    _local_calibration_error,
+    _KERNEL_CONSTRAINTS
     | {"debias": ["boolean"], "average": [StrOptions({"mean", "root-mean-square"}), None]},
-    prefer_skip_nested_validation=True,
+    cost="n²",
+    takes=("forecasts",),
 )
 def local_calibration_error(
     y_true: ArrayLike,
@@ -409,16 +416,6 @@ def local_calibration_error(
     data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight, given=given)
     points = _all_rows(query, given, sample_weight) if average is None else query
     return _local_calibration_error(data, points, kernel, bandwidth, debias, average)
-
-
-def _local_calibration_error(data, query, kernel, bandwidth, debias, average):
-    places = _places(data, query, kernel, bandwidth)
-    root, debiased, *_ = _local_calibration(data, places, [])
-    square = debiased if debias else root**2
-    if average is None:
-        return np.sqrt(np.maximum(square, 0.0))
-    share = data.weight if query is None else np.ones(len(square))
-    return _average(square, share, average)
 
 
 def _average(square, share, average):

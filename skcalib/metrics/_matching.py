@@ -8,9 +8,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import METRIC_CONSTRAINTS
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import StrOptions, validate_params
+from .._inputs.scikit_learn import StrOptions
 from .._inputs.types import Label, RandomState
 from .._statistics.matching import MatchingError
 from .._statistics.matching_checks import (
@@ -42,17 +41,36 @@ from ..forecasts._data import (
     with_given,
 )
 from ._decisions import has_classes_reversed
+from ._registry import metric
 
 
-@validate_params(
-    METRIC_CONSTRAINTS
-    | MATCHING_CONSTRAINTS
-    | {
-        "calibration": [StrOptions(FORMS | CLASS_FORMS)],
-        "given": "no_validation",
-        "standardize": ["boolean"],
-    },
-    prefer_skip_nested_validation=True,
+def _distribution_matching_error(
+    data: ForecastData | Predictions,
+    *,
+    standardize: bool = False,
+    random_state: RandomState = None,
+    **options: Any,
+) -> float:
+    check_standardize(standardize, options["estimator"])
+    seeds = check_random_state(random_state)
+    error: Any
+    if data.kind == "forecasts":
+        check_form(options["calibration"], FORMS)
+        error = _forecast_error(data, options, seeds)
+    else:
+        check_class_options(options)
+        error = _class_error(data, options)
+    value = float(error(data.outcome[None])[0])
+    return _standardized(value, error, seeds) if standardize else value
+
+
+@metric(
+    _distribution_matching_error,
+    MATCHING_CONSTRAINTS
+    | {"calibration": [StrOptions(FORMS | CLASS_FORMS)], "standardize": ["boolean"]},
+    cost="n²",
+    takes=("forecasts", "classes"),
+    statistic=MatchingError,
 )
 def distribution_matching_error(
     y_true: ArrayLike,
@@ -300,9 +318,7 @@ def distribution_matching_error(
             y_true, y_proba, sample_weight=sample_weight, given=given, names=("y_true", "y_proba")
         )
     else:
-        data = check_predictions(
-            y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
-        )
+        data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
         if (
             pos_label is not None
             and loss is not None
@@ -324,26 +340,6 @@ def distribution_matching_error(
         n_components=n_components,
         random_state=random_state,
     )
-
-
-def _distribution_matching_error(
-    data: ForecastData | Predictions,
-    *,
-    standardize: bool = False,
-    random_state: RandomState = None,
-    **options: Any,
-) -> float:
-    check_standardize(standardize, options["estimator"])
-    seeds = check_random_state(random_state)
-    error: Any
-    if data.kind == "forecasts":
-        check_form(options["calibration"], FORMS)
-        error = _forecast_error(data, options, seeds)
-    else:
-        check_class_options(options)
-        error = _class_error(data, options)
-    value = float(error(data.outcome[None])[0])
-    return _standardized(value, error, seeds) if standardize else value
 
 
 def _forecast_error(data, options, seeds):

@@ -64,16 +64,11 @@ class MatchingWitness:
 
 @validate_params(
     {
-        "y_true": "no_validation",
-        "y_forecast": "no_validation",
-        "sample_weight": "no_validation",
-        "given": "no_validation",
         "y_grid": ["array-like", None],
         "given_grid": ["array-like", None],
         "calibration": [StrOptions(FORMS - {"threshold"})],
     }
-    | {name: MATCHING_CONSTRAINTS[name] for name in _OWN},
-    prefer_skip_nested_validation=True,
+    | {name: MATCHING_CONSTRAINTS[name] for name in _OWN}
 )
 def distribution_matching_witness(
     y_true: ArrayLike,

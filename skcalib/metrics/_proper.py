@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS, IntegerInterval
+from .._inputs.constraints import METRIC_CONSTRAINTS, IntegerInterval
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import StrOptions, validate_params
@@ -114,13 +114,11 @@ def _outcome_parts(data: ForecastData, outcome: np.ndarray) -> np.ndarray:
 
 @validate_params(
     METRIC_CONSTRAINTS
-    | REDUCTION_CONSTRAINTS
     | {
         "score": [StrOptions({*PROPER_LOSSES, "crps"})],
         "n_resamples": [IntegerInterval(0)],
         "random_state": ["random_state"],
-    },
-    prefer_skip_nested_validation=True,
+    }
 )
 def score_decomposition(
     y_true: ArrayLike,
@@ -271,9 +269,7 @@ def score_decomposition(
         values = _with_null_mean(data, crps_parts, _outcome_parts, n_resamples, seed)
         return ScoreDecomposition(*values.tolist())
     check_probabilities_given(y_proba, score)
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
-    )
+    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
     measure = partial(
         _with_null_mean,
         parts=partial(_score_decomposition, score=score),

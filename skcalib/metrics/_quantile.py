@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.arrays import as_array, listed, numbers_of_objects
-from .._inputs.scikit_learn import StrOptions, validate_params
+from .._inputs.scikit_learn import StrOptions
 from .._numerics.pit import (
     PitLaw,
     gap_integral,
@@ -18,6 +18,7 @@ from .._numerics.pit import (
     pit_laws,
 )
 from ..forecasts._data import ForecastData, check_forecasts
+from ._registry import metric
 
 # Levels that are the same differ by less than this through rounding.
 _ROUNDING = 1e-9
@@ -63,18 +64,18 @@ def _gaps_at(law: PitLaw, weight: np.ndarray, levels: np.ndarray) -> tuple[np.nd
     return gap, noise
 
 
-@validate_params(
+@metric(
+    _quantile_calibration_error,
     {
-        "y_true": "no_validation",
-        "y_forecast": "no_validation",
-        "sample_weight": "no_validation",
         "norm": [StrOptions({"l1", "l2", "max"})],
         "kind": [StrOptions({"quantile", "interval"})],
         "levels": ["array-like", None],
         "debias": ["boolean"],
         "squared": ["boolean"],
     },
-    prefer_skip_nested_validation=True,
+    cost="n log n",
+    takes=("forecasts",),
+    in_report=True,
 )
 def quantile_calibration_error(
     y_true: ArrayLike,

@@ -102,3 +102,8 @@ def check_any_measured(is_measured, exists, multi_class, needs):
             f"{exists.sum()} classes that have samples. Pass multi_class='confidence', or "
             f"{needs.remedy}."
         )
+
+
+def reduced(measure):
+    """A measure of two classes as one of any number of them: `average_over_reductions` of it."""
+    return partial(average_over_reductions, measure)

@@ -1,69 +1,24 @@
-"""The metrics: one entry each, from which all other lists derive."""
+"""What is known of each metric: one entry each, from which all other lists derive."""
 
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from .._inputs.constraints import METRIC_CONSTRAINTS
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import constraints_of, validate_parameter_constraints
-from .._statistics.decisions import DecisionGaps
-from .._statistics.fourier_error import AnyKernelError
-from .._statistics.matching import MatchingError
+from .._inputs.scikit_learn import (
+    constraints_of,
+    validate_parameter_constraints,
+    validate_params,
+)
 from ..forecasts._data import ForecastData
-from ._binned import _expected_calibration_error, expected_calibration_error
-from ._clinical import (
-    calibration_in_the_large,
-    calibration_intercept,
-    calibration_slope,
-    in_the_large,
-    intercept,
-    observed_expected_ratio,
-    ratio,
-    slope,
-)
-from ._conditional import (
-    _conditional_kernel_calibration_error,
-    _joint_kernel_calibration_error,
-    conditional_kernel_calibration_error,
-    joint_kernel_calibration_error,
-)
-from ._cumulative import _cumulative_calibration_error, cumulative_calibration_error
-from ._decisions import _decision_calibration_error, decision_calibration_error
-from ._distance import _lower_distance_to_calibration, lower_distance_to_calibration
-from ._forecast_scores import (
-    _continuous_ranked_probability_loss,
-    _interval_loss,
-    _log_density_loss,
-    continuous_ranked_probability_loss,
-    interval_loss,
-    log_density_loss,
-)
-from ._integrated import _integrated_calibration_index, integrated_calibration_index
-from ._interval import _interval_calibration_error, interval_calibration_error
-from ._kernel import (
-    _kernel_calibration_error,
-    _squared_kernel_calibration_error,
-    kernel_calibration_error,
-    squared_kernel_calibration_error,
-)
-from ._laplace import _laplace_kernel_calibration_error, laplace_kernel_calibration_error
-from ._level_set import _level_set_calibration_error, level_set_calibration_error
-from ._local import _local_calibration_error, local_calibration_error
-from ._matching import _distribution_matching_error, distribution_matching_error
-from ._quantile import _quantile_calibration_error, quantile_calibration_error
-from ._reductions import average_over_reductions
-from ._smooth import _smooth_calibration_error, smooth_calibration_error
-from ._smooth_expected import (
-    _smooth_expected_calibration_error,
-    smooth_expected_calibration_error,
-)
-from ._weighted import _weighted_calibration_error, weighted_calibration_error
 
 Data = Predictions | ForecastData
+Function = TypeVar("Function", bound=Callable)
 
 # The arguments of metrics that are data, not options.
 _DATA = {"y_true", "y_proba", "y_forecast", "sample_weight", "labels", "pos_label", "given"}
@@ -76,17 +31,18 @@ class Metric:
     function: Callable  # for users
     compute: Callable[..., Any]  # the private function beside it: of checked data and options
     cost: str  # growth with the number of samples n
-    takes: frozenset[str] = frozenset({"classes"})  # kinds of predictions
+    takes: tuple[str, ...] = ("classes",)  # kinds of predictions; listed among those of the first
     is_mean: bool = False  # whether it is a mean over the samples
     may_be_negative: bool = False  # the value on a whole distribution, not an estimate of it
     rate: float = 1 / 2  # the estimate of a calibrated model falls like n^-rate
     # what evaluates batches of outcomes
-    statistic: type[AnyKernelError | MatchingError | DecisionGaps] | None = None
+    statistic: Any = None
     in_report: bool = False
     # whether it sees no more than sums of weights, and squared weights, by prediction and label
     of_counts: bool = False
     # how much it changes at most if predictions are moved by 1 on average, if that is known
     change_per_move: float | None = None
+    is_named: bool = True  # whether tests and intervals take its name
     fixed: dict[str, Any] = field(default_factory=dict)  # options of a partial function
 
     @property
@@ -105,13 +61,8 @@ class Metric:
     @cached_property
     def options(self) -> dict[str, Any]:
         """The options and their defaults, which are those of the function for users."""
-        defaults: dict[str, Any] = {
-            name: parameter.default
-            for name, parameter in self.parameters.items()
-            if name not in _DATA
-        }
-        defaults.pop("return_certificate", None)
-        return defaults | self.fixed
+        names = self.parameters.keys() - _DATA - {"return_certificate"}
+        return {name: self.parameters[name].default for name in names} | self.fixed
 
     def measure(self, data: Data, **options: Any) -> Any:
         """The metric of checked data; options that are left out have their defaults."""
@@ -128,9 +79,8 @@ class Metric:
             if name not in self.parameters:
                 refuse_unknown(name, self.name, self.parameters)
         options = {**self.options, **params}
-        constraints = constraints_of(self.function)
         validate_parameter_constraints(
-            {name: constraints[name] for name in options}, options, caller_name=self.name
+            constraints_of(self.function), options, caller_name=self.name
         )
         return options
 
@@ -144,7 +94,7 @@ class ForeignMetric(Metric):
     arguments, as a part of the data may lack a class.
     """
 
-    takes: frozenset[str] = frozenset({"classes", "forecasts"})
+    takes: tuple[str, ...] = ("classes", "forecasts")
     may_be_negative: bool = True
     as_matrix: bool = True  # whether two classes have two columns
     weighted: bool = False  # whether weights are passed
@@ -193,150 +143,32 @@ class ForeignMetric(Metric):
         return np.argsort(data.classes) if is_theirs else None
 
 
-def reduced(measure: Callable) -> Callable:
-    """A measure of two classes for any number of them."""
-    return partial(average_over_reductions, measure)
+# All metrics that have a name for tests and intervals, and those of classes and of forecasts.
+ALL_METRICS: dict[str, Metric] = {}
+METRICS: dict[str, Metric] = {}
+FORECAST_METRICS: dict[str, Metric] = {}
+
+_ENTRIES: list[Metric] = []
 
 
-METRICS = {
-    metric.name: metric
-    for metric in (
-        Metric(
-            smooth_calibration_error,
-            reduced(_smooth_calibration_error),
-            "n log n",
-            in_report=True,
-            of_counts=True,
-            change_per_move=2.0,
-        ),
-        Metric(
-            expected_calibration_error,
-            _expected_calibration_error,
-            "n log n",
-            in_report=True,
-            of_counts=True,
-        ),
-        Metric(
-            lower_distance_to_calibration,
-            reduced(_lower_distance_to_calibration),
-            "n log n",
-            of_counts=True,
-            change_per_move=1.0,
-        ),
-        Metric(
-            interval_calibration_error,
-            _interval_calibration_error,
-            "n log n",
-            rate=1 / 3,
-            of_counts=True,
-        ),
-        Metric(
-            laplace_kernel_calibration_error,
-            _laplace_kernel_calibration_error,
-            "n log n",
-            of_counts=True,
-        ),
-        Metric(
-            smooth_expected_calibration_error,
-            reduced(_smooth_expected_calibration_error),
-            "n",
-            rate=1 / 3,
-            of_counts=True,
-        ),
-        Metric(
-            cumulative_calibration_error,
-            reduced(_cumulative_calibration_error),
-            "n log n",
-            of_counts=True,
-        ),
-        Metric(
-            level_set_calibration_error,
-            reduced(_level_set_calibration_error),
-            "n log n",
-            of_counts=True,
-        ),
-        Metric(integrated_calibration_index, reduced(_integrated_calibration_index), "n log n"),
-        Metric(kernel_calibration_error, reduced(_kernel_calibration_error), "n²", of_counts=True),
-        Metric(
-            squared_kernel_calibration_error,
-            _squared_kernel_calibration_error,
-            "n²",
-            statistic=AnyKernelError,
-            of_counts=True,
-        ),
-        Metric(joint_kernel_calibration_error, _joint_kernel_calibration_error, "n²"),
-        Metric(conditional_kernel_calibration_error, _conditional_kernel_calibration_error, "n³"),
-        Metric(
-            decision_calibration_error,
-            _decision_calibration_error,
-            "n",
-            frozenset({"classes", "forecasts"}),
-            statistic=DecisionGaps,
-        ),
-    )
-}
+def metric(
+    compute: Callable[..., Any], constraints: dict | None = None, **facts: Any
+) -> Callable[[Function], Function]:
+    """Declare a function for users as a metric, with the constraints of its own parameters.
 
+    `compute` is the private function beside it, and the facts are those of `Metric`.
+    """
 
-_FORECASTS = frozenset({"forecasts"})
-_BOTH = frozenset({"classes", "forecasts"})
+    def declare(function: Function) -> Function:
+        judging = validate_params(METRIC_CONSTRAINTS | (constraints or {}))(function)
+        entry = Metric(judging, compute, **facts)
+        _ENTRIES.append(entry)
+        if entry.is_named:
+            family = METRICS if entry.takes[0] == "classes" else FORECAST_METRICS
+            ALL_METRICS[entry.name] = family[entry.name] = entry
+        return judging
 
-# The metrics of forecasts; some take probabilities of classes, too.
-FORECAST_METRICS: dict[str, Metric] = {
-    metric.name: metric
-    for metric in (
-        Metric(
-            quantile_calibration_error,
-            _quantile_calibration_error,
-            "n log n",
-            _FORECASTS,
-            in_report=True,
-        ),
-        Metric(local_calibration_error, _local_calibration_error, "n²", _FORECASTS),
-        Metric(
-            distribution_matching_error,
-            _distribution_matching_error,
-            "n²",
-            _BOTH,
-            statistic=MatchingError,
-        ),
-        Metric(
-            continuous_ranked_probability_loss,
-            _continuous_ranked_probability_loss,
-            "n",
-            _FORECASTS,
-            is_mean=True,
-            in_report=True,
-        ),
-        Metric(interval_loss, _interval_loss, "n", _FORECASTS, is_mean=True),
-        Metric(
-            log_density_loss,
-            _log_density_loss,
-            "n",
-            _FORECASTS,
-            is_mean=True,
-            may_be_negative=True,
-        ),
-    )
-}
-
-ALL_METRICS = METRICS | FORECAST_METRICS
-
-# They have no name that tests and intervals take, but may be passed as functions. The weighted
-# error takes minutes for more than two classes and some hundred samples; others have a sign.
-_UNNAMED = (
-    Metric(
-        weighted_calibration_error,
-        reduced(_weighted_calibration_error),
-        "n³",
-        may_be_negative=True,
-    ),
-    Metric(calibration_in_the_large, in_the_large, "n", may_be_negative=True),
-    Metric(observed_expected_ratio, ratio, "n", may_be_negative=True),
-    Metric(calibration_intercept, intercept, "n", may_be_negative=True),
-    Metric(calibration_slope, slope, "n", may_be_negative=True),
-)
-
-_ENTRIES = {entry.function: entry for entry in (*ALL_METRICS.values(), *_UNNAMED)}
+    return declare
 
 
 def metric_of(
@@ -346,7 +178,7 @@ def metric_of(
     as_matrix: bool = True,
     weighted: bool = False,
 ) -> tuple[Metric, dict[str, Any]]:
-    """The entry of a metric, given by name or as a function, and its options, which are judged.
+    """The entry of a metric, given by name or as a function, and all its options, once judged.
 
     A foreign function is called, with two columns of probabilities for two classes and with weights
     if that is said. So is one of ours if arguments that are data are fixed by
@@ -378,7 +210,7 @@ def entry_of(metric) -> Metric | None:
     while isinstance(metric, partial):
         fixed = metric.keywords | fixed
         metric = metric.func
-    entry = _ENTRIES.get(metric)
+    entry = next((one for one in _ENTRIES if one.function is metric), None)
     return replace(entry, fixed=fixed) if entry and fixed else entry
 
 

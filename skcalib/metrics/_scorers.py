@@ -1,7 +1,6 @@
 """The metrics as scorers for model selection."""
 
 from collections.abc import Callable
-from copy import deepcopy
 from typing import Any
 
 from .._inputs.scikit_learn import Scorer, cache_of
@@ -102,9 +101,6 @@ def make_scorer(
     return _ClassAwareScorer(score_func, sign, kwargs, response_method)
 
 
-_SCORERS = {f"neg_{name}": make_scorer(entry.function) for name, entry in ALL_METRICS.items()}
-
-
 def get_scorer(scoring: str) -> Scorer:
     """Get a ready-made scorer by name.
 
@@ -116,7 +112,7 @@ def get_scorer(scoring: str) -> Scorer:
     Returns
     -------
     scorer : callable
-        ``scorer(estimator, X, y_true) -> float``, larger is better. A copy, so that changing its
+        ``scorer(estimator, X, y_true) -> float``, larger is better. A new one, so that changing its
         metadata request changes nothing else.
 
     Raises
@@ -130,13 +126,13 @@ def get_scorer(scoring: str) -> Scorer:
     >>> get_scorer("neg_smooth_calibration_error")
     make_scorer(smooth_calibration_error, greater_is_better=False, response_method='predict_proba')
     """
-    if not isinstance(scoring, str) or scoring not in _SCORERS:
+    if scoring not in get_scorer_names():
         raise ValueError(
             f"scoring must be one of {get_scorer_names()}; found {scoring!r}. scikit-learn's own "
             "scorers come from sklearn.metrics.get_scorer; any metric becomes one with "
             "make_scorer."
         )
-    return deepcopy(_SCORERS[scoring])
+    return make_scorer(ALL_METRICS[scoring.removeprefix("neg_")].function)
 
 
 def get_scorer_names() -> list[str]:
@@ -153,4 +149,4 @@ def get_scorer_names() -> list[str]:
     >>> "neg_smooth_calibration_error" in get_scorer_names()
     True
     """
-    return sorted(_SCORERS)
+    return sorted(f"neg_{name}" for name in ALL_METRICS)

@@ -50,14 +50,7 @@ class Sharpness:
     entropy: float
 
 
-@validate_params(
-    {
-        "y_forecast": "no_validation",
-        "sample_weight": "no_validation",
-        "levels": ["array-like", None],
-    },
-    prefer_skip_nested_validation=True,
-)
+@validate_params({"levels": ["array-like", None]})
 def sharpness(
     y_forecast: Any,
     *,

@@ -4,12 +4,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import JOBS_CONSTRAINTS, METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
+from .._inputs.constraints import METRIC_CONSTRAINTS
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import validate_params
 from .._inputs.types import Label
 from .._numerics.smooth import lipschitz_maximiser, lipschitz_maximum
-from ._reductions import average_over_reductions, over_reductions
+from ._reductions import average_over_reductions, over_reductions, reduced
+from ._registry import metric
 
 
 def _smooth_calibration_error(predictions: Predictions) -> float:
@@ -21,9 +22,12 @@ def _smooth_calibration_witness(predictions: Predictions) -> tuple[np.ndarray, n
     return points, lipschitz_maximiser(points, mass)
 
 
-@validate_params(
-    METRIC_CONSTRAINTS | REDUCTION_CONSTRAINTS | JOBS_CONSTRAINTS,
-    prefer_skip_nested_validation=True,
+@metric(
+    reduced(_smooth_calibration_error),
+    cost="n log n",
+    in_report=True,
+    of_counts=True,
+    change_per_move=2.0,
 )
 def smooth_calibration_error(
     y_true: ArrayLike,
@@ -121,18 +125,13 @@ def smooth_calibration_error(
     >>> smooth_calibration_error(["no", "yes", "yes"], [0.25, 0.5, 0.75])
     0.1875
     """
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
-    )
+    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
     return average_over_reductions(
         _smooth_calibration_error, predictions, multi_class, average, n_jobs=n_jobs
     )
 
 
-@validate_params(
-    METRIC_CONSTRAINTS | {"multi_class": REDUCTION_CONSTRAINTS["multi_class"]},
-    prefer_skip_nested_validation=True,
-)
+@validate_params(METRIC_CONSTRAINTS)
 def smooth_calibration_witness(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -206,7 +205,5 @@ def smooth_calibration_witness(
     >>> smooth_calibration_witness([1, 1, 0], [0.2, 0.3, 0.9])
     (array([0.2, 0.3, 0.9]), array([1. , 0.9, 0.3]))
     """
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
-    )
+    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
     return over_reductions(_smooth_calibration_witness, predictions, multi_class)

@@ -6,16 +6,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import JOBS_CONSTRAINTS, METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import Interval, validate_params
+from .._inputs.scikit_learn import Interval
 from .._inputs.types import Label
 from .._numerics.smooth_expected import (
     SMALLEST_BANDWIDTH,
     smoothed_absolute_mass,
     smoothed_absolute_mass_fixed_point,
 )
-from ._reductions import average_over_reductions
+from ._reductions import average_over_reductions, reduced
+from ._registry import metric
 
 
 def _smooth_expected_calibration_error(predictions: Predictions, bandwidth: float | None) -> float:
@@ -25,12 +25,12 @@ def _smooth_expected_calibration_error(predictions: Predictions, bandwidth: floa
     return smoothed_absolute_mass(proba, mass, float(bandwidth))
 
 
-@validate_params(
-    METRIC_CONSTRAINTS
-    | REDUCTION_CONSTRAINTS
-    | JOBS_CONSTRAINTS
-    | {"bandwidth": [Interval(Real, SMALLEST_BANDWIDTH, None, closed="left"), None]},
-    prefer_skip_nested_validation=True,
+@metric(
+    reduced(_smooth_expected_calibration_error),
+    {"bandwidth": [Interval(Real, SMALLEST_BANDWIDTH, None, closed="left"), None]},
+    cost="n",
+    rate=1 / 3,
+    of_counts=True,
 )
 def smooth_expected_calibration_error(
     y_true: ArrayLike,
@@ -139,9 +139,7 @@ def smooth_expected_calibration_error(
     >>> smooth_expected_calibration_error([0, 1], [0.4, 0.6], bandwidth=0.05)
     0.38...
     """
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
-    )
+    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
     return average_over_reductions(
         _smooth_expected_calibration_error,
         predictions,

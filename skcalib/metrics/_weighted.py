@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import CANONICAL_CONSTRAINTS, METRIC_CONSTRAINTS
-from .._inputs.scikit_learn import HasMethods, validate_params
+from .._inputs.constraints import CANONICAL_CONSTRAINTS
+from .._inputs.scikit_learn import HasMethods
 from .._inputs.types import Label
 from ..function_classes import Bounded, FunctionClass, Lipschitz, _programs, _resolved
-from ._reductions import average_over_reductions
+from ._reductions import average_over_reductions, reduced
+from ._registry import metric
 
 SMOOTH = Lipschitz() & Bounded()
 
@@ -87,9 +88,12 @@ def _solve(problem, function_class):
     )
 
 
-@validate_params(
-    METRIC_CONSTRAINTS | CANONICAL_CONSTRAINTS | {"function_class": [HasMethods("constraints")]},
-    prefer_skip_nested_validation=True,
+@metric(
+    reduced(_weighted_calibration_error),
+    CANONICAL_CONSTRAINTS | {"function_class": [HasMethods("constraints")]},
+    cost="minutes for more than two classes and some hundred samples",
+    may_be_negative=True,
+    is_named=False,
 )
 def weighted_calibration_error(
     y_true: ArrayLike,
@@ -204,9 +208,7 @@ def weighted_calibration_error(
     >>> round(weighted_calibration_error(y_true, y_proba, function_class=monotone), 9)
     0.1
     """
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
-    )
+    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
     return average_over_reductions(
         _weighted_calibration_error,
         predictions,

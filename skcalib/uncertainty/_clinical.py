@@ -14,7 +14,13 @@ from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval, validate_params
 from .._inputs.types import Label, RandomState
 from ..forecasts._data import with_groups
-from ..metrics._clinical import check_two_classes, in_the_large, intercept, ratio, slope
+from ..metrics._clinical import (
+    _calibration_in_the_large,
+    _calibration_intercept,
+    _calibration_slope,
+    _observed_expected_ratio,
+    check_two_classes,
+)
 from ..metrics._integrated import distances_from_curve
 from ._confidence_interval import ConfidenceInterval
 from ._resampling import Limits, Units, jackknife_deviation, resampled
@@ -249,8 +255,13 @@ def _smooth_measures(predictions: Predictions, rows: np.ndarray | slice) -> list
     """The measures without absolute values, the ratio as its logarithm."""
     part = predictions.take(rows)
     with np.errstate(divide="ignore"):  # no events
-        log_ratio = float(np.log(ratio(part)))
-    return [in_the_large(part), log_ratio, intercept(part), slope(part)]
+        log_ratio = float(np.log(_observed_expected_ratio(part)))
+    return [
+        _calibration_in_the_large(part),
+        log_ratio,
+        _calibration_intercept(part),
+        _calibration_slope(part),
+    ]
 
 
 def _smooth_limits(
