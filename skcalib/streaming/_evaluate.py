@@ -1,7 +1,5 @@
 """Measures of a state."""
 
-import inspect
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -11,10 +9,10 @@ import numpy as np
 from sklearn.metrics import brier_score_loss
 
 from .._inputs.predictions import Predictions
-from .._statistics.functions import KERNELS
+from .._statistics.functions import KERNELS, KernelFamily
 from .._statistics.squared_error import check_enough_for_estimator, pairs_are_lost
 from ..metrics._reductions import average_over_reductions
-from ..metrics._registry import METRICS, entry_of
+from ..metrics._registry import METRICS, Metric, entry_of
 
 KNOWN = sorted(name for name, metric in METRICS.items() if metric.of_counts)
 
@@ -69,43 +67,35 @@ class _Reduced(Predictions):
 
 def evaluated(state: Any, metric: str | Callable, params: dict[str, Any]) -> Evaluation:
     """The value of a metric, and what the grid can have changed."""
-    function = _function_of(metric)
-    is_ours = entry_of(function) is not None
-    while is_ours and isinstance(function, partial):
-        params = function.keywords | params
-        function = function.func
-    if not is_ours:
+    entry = _entry_of(metric)
+    if entry is None:
         y_true, y_proba, weight = state.to_arrays()
-        rows = (state if state.is_binary else state.confidence())._rows()
-        value = function(y_true, y_proba, sample_weight=weight, **params)
-        return Evaluation(value, _change(function, params, rows))
+        value = metric(y_true, y_proba, sample_weight=weight, **params)  # type: ignore[operator]
+        return Evaluation(value, _change_of_other(metric, params, state.mean_move))
+    params = entry.fixed | params
     check_params(params)
-    if state.is_binary:
-        rows = state._rows()
-        return Evaluation(function(rows, None, **params), _change(function, params, rows))
-    chosen = _defaults(function) | params
-    if chosen["multi_class"] == "canonical":
-        return _by_fourier_sums(state, function, params)
-    rows, unknown = state.confidence()._rows(), np.empty((0, len(state.classes)))
-    reduced = _Reduced(**vars(rows) | {"proba": unknown, "classes": state.classes, "state": state})
-    change = partial(_change, function, params)
-    return Evaluation(
-        function(reduced, None, **params),
-        average_over_reductions(change, reduced, chosen["multi_class"], chosen["average"]),
-    )
+    options = entry.judged(params)
+    data = state._rows() if state.is_binary else state.confidence()._rows()
+    if not state.is_binary:
+        if options["multi_class"] == "canonical":
+            return _by_fourier_sums(state, entry.name, params)
+        unknown = np.empty((0, len(state.classes)))
+        data = _Reduced(**vars(data) | {"proba": unknown, "classes": state.classes, "state": state})
+    reduction = {name: options[name] for name in ("multi_class", "average")}
+    bound = average_over_reductions(partial(_change, entry, options), data, **reduction)
+    return Evaluation(entry.measure(data, **options), bound)
 
 
-def _function_of(metric: str | Callable) -> Callable:
+def _entry_of(metric: str | Callable) -> Metric | None:
+    """The entry of a metric that sees counts alone; None for a function that is not ours."""
     entry = METRICS.get(metric) if isinstance(metric, str) else entry_of(metric)
-    if entry is None and not isinstance(metric, str):
-        return metric
-    if entry is None or not entry.of_counts:
+    if (entry is None and isinstance(metric, str)) or (entry and not entry.of_counts):
         raise ValueError(
             f"metric must be one of {KNOWN}, or a function of your own that takes labels, "
             f"probabilities and sample_weight; found {metric!r}. Others need the samples "
             "themselves: compute them of a part of the rows."
         )
-    return entry.function if isinstance(metric, str) else metric
+    return entry
 
 
 def check_params(params: dict[str, Any]) -> None:
@@ -128,52 +118,58 @@ def check_params(params: dict[str, Any]) -> None:
         )
 
 
-def _defaults(function: Callable) -> dict[str, Any]:
-    parameters = inspect.signature(function).parameters.values()
-    return {one.name: one.default for one in parameters if one.default is not one.empty}
-
-
-def _change(function: Callable, params: dict[str, Any], rows: Predictions) -> float:
-    """By how much the grid can have changed a measure of two classes."""
-    move, entry = rows.mean_move, entry_of(function)
+def _change_of_other(metric: Any, params: dict[str, Any], move: float) -> float:
+    """How far the grid can have moved a metric of another package: known of the Brier score."""
     if move == 0:
         return 0.0
-    if function is brier_score_loss:
-        return (2.0 if params.get("scale_by_half", True) else 4.0) * move
-    if entry is None:
+    if metric is not brier_score_loss:
         return np.inf
-    name, chosen = entry.name, _defaults(function) | params
+    return (2.0 if params.get("scale_by_half", True) else 4.0) * move
+
+
+def _change(entry: Metric, options: dict[str, Any], rows: Predictions) -> float:
+    """How far the grid can have moved a measure of two classes."""
+    move, name = rows.mean_move, entry.name
+    if move == 0:
+        return 0.0
     if entry.change_per_move is not None:
         return entry.change_per_move * move
-    if name == "laplace_kernel_calibration_error" and chosen["method"] == "exact":
-        change = 2 * move * (1 + 1 / chosen["bandwidth"])
-        return change if chosen["squared"] else float(np.sqrt(change))
-    is_kernel = name in ("kernel_calibration_error", "squared_kernel_calibration_error")
-    if is_kernel and chosen["bandwidth"] != "median" and chosen["class_kernel"] is None:
-        family = KERNELS.get(chosen["kernel"]) if isinstance(chosen["kernel"], str) else None
-        is_exact = chosen.get("method", "exact") == "exact"
-        if family is not None and not family.is_gaussian and is_exact:
-            change = 4 * move * (1 + family.per_probability / chosen["bandwidth"])
-            if name == "kernel_calibration_error":
-                return float(np.sqrt(change))
-            if chosen["estimator"] == "biased":
-                return change
-            has_pairs = rows.n_samples > 1 and not pairs_are_lost(rows)
-            return change / (1 - rows.share_of_one_sample) if has_pairs else np.nan
-    return np.inf
+    if name == "laplace_kernel_calibration_error" and options["method"] == "exact":
+        change = 2 * move * (1 + 1 / options["bandwidth"])
+        return change if options["squared"] else float(np.sqrt(change))
+    family = _plain_kernel(name, options)
+    if family is None:
+        return np.inf
+    change = 4 * move * (1 + family.per_probability / options["bandwidth"])
+    if name == "kernel_calibration_error":
+        return float(np.sqrt(change))
+    if options["estimator"] == "biased":
+        return change
+    has_pairs = rows.n_samples > 1 and not pairs_are_lost(rows)
+    return change / (1 - rows.share_of_one_sample) if has_pairs else np.nan
 
 
-def _by_fourier_sums(state: Any, function: Callable, params: dict[str, Any]) -> Evaluation:
+def _plain_kernel(name: str, options: dict[str, Any]) -> KernelFamily | None:
+    """The kernel of an exact kernel error, if its slope is known: named, not Gaussian."""
+    if name not in ("kernel_calibration_error", "squared_kernel_calibration_error"):
+        return None
+    is_exact = options.get("method", "exact") == "exact" and options["class_kernel"] is None
+    if options["bandwidth"] == "median" or not is_exact or not isinstance(options["kernel"], str):
+        return None
+    family = KERNELS[options["kernel"]]
+    return None if family.is_gaussian else family
+
+
+def _by_fourier_sums(state: Any, name: str, params: dict[str, Any]) -> Evaluation:
     """The squared kernel error of all classes together, and its root."""
-    is_root = function is METRICS["kernel_calibration_error"].function
-    if not is_root and function is not METRICS["squared_kernel_calibration_error"].function:
+    is_root = name == "kernel_calibration_error"
+    if not is_root and name != "squared_kernel_calibration_error":
         raise ValueError(
-            f"multi_class='canonical' needs the samples themselves for {function.__name__}; found "
+            f"multi_class='canonical' needs the samples themselves for {name}; found "
             "a CalibrationState. Choose another multi_class."
         )
-    own = {name: state._options[name] for name in ("kernel", "bandwidth", "n_components")}
-    own |= {"random_state": state._options["random_state"], "method": "fourier"}
-    own |= {"class_kernel": None, "block_size": None}
+    own = state._options | {"method": "fourier", "class_kernel": None, "block_size": None}
+    del own["decimals"]
     others = params.keys() - {"estimator", "multi_class", "average"}
     is_own = all(name in own and np.array_equal(own[name], params[name]) for name in others)
     if state._sums is None or not is_own:
@@ -187,4 +183,4 @@ def _by_fourier_sums(state: Any, function: Callable, params: dict[str, Any]) -> 
     check_enough_for_estimator(state.confidence()._rows(), estimator)
     value = state._sums.squared_error(estimator)
     bound = np.inf if state._sums.moved else 0.0
-    return Evaluation(math.sqrt(value) if is_root else value, bound)
+    return Evaluation(float(np.sqrt(value)) if is_root else value, bound)
