@@ -23,7 +23,6 @@ LAYERS = [
     ["hypothesis_tests"],
     ["display"],
     ["report"],
-    ["_cli"],
     ["__main__"],
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

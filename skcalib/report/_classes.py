@@ -1,23 +1,362 @@
-"""How each of more than two classes is calibrated against the rest."""
+"""The sections of a report on probabilities of classes."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from .._inputs.predictions import Predictions
+from .._numerics.proper import PROPER_LOSSES
+from ..hypothesis_tests import CalibrationTest
+from ..hypothesis_tests._residual_cells import ResidualCells
+from ..hypothesis_tests._residual_sums import LevelAndSpread
+from ..metrics import calibration_distance_bounds
+from ..metrics._registry import METRICS
+from ..recalibration import AutoRecalibrator
+from ._pictures import class_pictures
+from ._sections import (
+    LEVEL,
+    MOST_VALUES,
+    SMALL,
+    Estimate,
+    Numbers,
+    Rows,
+    Sections,
+    SubgroupProblem,
+    Words,
+    error_name,
+)
+
+# Seconds that a test may take, and those for each drawn label: of one, or of the sign of a sample
+# in a group, and of each class.
+_SECONDS = 20.0
+_SECONDS_PER_LABEL, _SECONDS_PER_SIGN = 2e-8, 3e-8
+_SECONDS_PER_CLASS = 1.5e-10
+
+# The gain of recalibration is found on at most this many samples of two classes, and on 4/K² as
+# many of K classes, but 200. Fewer samples of each class say nothing.
+_MOST_RECALIBRATED, _FEWEST_OF_A_CLASS = 5000, 10
+
+# A calibration error is small only if it is below this part of the share of the rarer outcome:
+# 0.002 is much for a disease that one in a thousand has.
+_SMALL_PART = 0.1
+
+# A deviation from chance by this many standard deviations is a mistake, not a bad model.
+_CLEAR = 4.0
+
+# The message on mistaken columns names at most this many.
+_MOST_NAMED = 3
+
+# Ranges of confidence among which the worst one is named.
+_N_RANGES = 8
+
+_MOST_DIGITS = 6
 
 
-def class_rows(predictions: Predictions, errors: np.ndarray) -> list[dict[str, Any]]:
-    """What is observed and predicted of each class, and its error (K,), the worst ones first."""
-    rows = [
-        {
-            "class": name,
-            "observed_share": share,
-            "mean_prediction": float(problem.weight @ problem.proba),
-            "smooth_calibration_error": error,
+class ClassSections(Sections):
+    """The sections of a report on `Predictions`."""
+
+    words = Words(
+        model="model",
+        error="smooth calibration error",
+        loss="log loss",
+        separator=":",
+        unknown="several small differences add up",
+        remedy="Recalibrate on data that the classifier was not fitted on, for instance with "
+        "RecalibratedClassifier.",
+    )
+    data: Predictions
+
+    def measure(self) -> tuple[Numbers, Rows]:
+        data = self.data
+        label, weight = data.label, data.weight
+        confident = replace(data, proba=data.matrix).confidence()
+        numbers = {
+            "n_samples": len(label),
+            "n_classes": len(data.classes),
+            "accuracy": float(weight @ confident.label),
+            "mean_confidence": float(weight @ confident.proba),
+            "brier_score_loss": float(weight @ PROPER_LOSSES["brier"](data.proba, label)),
+            "log_loss": float(
+                log_loss(np.ones(len(label)), of_labels(data), sample_weight=weight, labels=[0, 1])
+            ),
         }
-        for name, (share, problem), error in zip(
-            predictions.classes.tolist(), predictions.classwise(), errors.tolist(), strict=True
+        values = {}  # of measures of classes, those of all classes
+        for name, metric, part, options in self._measures():
+            values[name] = metric(
+                part.label,
+                part.proba,
+                sample_weight=weight,
+                labels=np.arange(len(part.classes)),
+                average=None,
+                **options,
+            )
+        numbers |= {name: float(np.mean(value)) for name, value in values.items()}
+        suffix = "" if data.is_binary else "_confidence"
+        binary = data if data.is_binary else data.confidence()
+        numbers["distance_lower_bound" + suffix], numbers["distance_upper_bound" + suffix] = (
+            calibration_distance_bounds(
+                binary.label, binary.proba, sample_weight=weight, labels=[0, 1]
+            )
         )
+        errors = values.get("smooth_calibration_error_classwise")
+        return numbers, [] if errors is None else self._class_rows(errors)
+
+    def _measures(self) -> Iterator[tuple[str, Any, Predictions, dict[str, Any]]]:
+        """Name, metric, predictions and reduction of each measure, for K classes two of each."""
+        data = self.data
+        reductions = {"": (data, "confidence")}
+        if not data.is_binary:
+            reductions = {
+                "_confidence": (data.confidence(), "confidence"),
+                "_classwise": (data, "classwise"),
+            }
+        for entry in METRICS.values():
+            if entry.in_report:
+                for suffix, (part, reduction) in reductions.items():
+                    yield entry.name + suffix, entry.function, part, {"multi_class": reduction}
+
+    def _class_rows(self, errors: np.ndarray) -> Rows:
+        """How each class is calibrated against the rest, the worst ones first."""
+        rows = [
+            {
+                "class": name,
+                "observed_share": share,
+                "mean_prediction": float(problem.weight @ problem.proba),
+                "smooth_calibration_error": error,
+            }
+            for name, (share, problem), error in zip(
+                self.data.classes.tolist(), self.data.classwise(), errors.tolist(), strict=True
+            )
+        ]
+        return sorted(rows, key=lambda row: -row["smooth_calibration_error"])
+
+    def test(self) -> tuple[Numbers, list[str]]:
+        """A sample whose label had probability 0 is always among those tested.
+
+        A calibrated model has none, so that does not change the size of the test.
+        """
+        data, n = self.data, self.data.n_samples
+        n_tested = min(n, most_tested(data))
+        if n_tested < n:
+            rows = self.rng.permutation(n)
+            last = ~impossible(data)[rows]
+            data = data.take(rows[np.argsort(last, kind="stable")][:n_tested])
+        test = CalibrationTest(labels=np.arange(len(data.classes)), random_state=self.rng)
+        test.fit(data.proba, data.label, sample_weight=data.weight, groups=data.groups)
+        numbers = {"p_value": test.p_value_}
+        numbers |= {f"p_value_{name}": p for name, p in test.adjusted_p_values_.items()}
+        numbers["n_tested"] = n_tested
+        return numbers, certainties(self.data) + findings(test, data)
+
+    def subgroup_problem(self) -> SubgroupProblem:
+        data = replace(self.data, classes=np.arange(len(self.data.classes)))
+        most = most_tested(data) // 2  # beside the test of all samples
+        return SubgroupProblem(
+            data, "smooth_calibration_error", "auto", None, most, impossible(data)
+        )
+
+    def estimates(self, numbers: Numbers) -> Iterator[Estimate]:
+        # the means of scores are those of events that all occurred, with probabilities to fit
+        data = self.data
+        occurred = np.ones(len(data.label))
+        largest = 1.0 if data.is_binary else 2.0
+        share = np.minimum(PROPER_LOSSES["brier"](data.proba, data.label) / largest, 1.0)
+        options: dict[str, Any] = {"labels": [0, 1]}
+        brier = brier_score_loss, occurred, 1 - np.sqrt(share), options
+        yield "brier_score_loss", *brier, largest
+        yield "log_loss", log_loss, occurred, of_labels(data), options, 1.0
+        for name, metric, part, params in self._measures():
+            if part.proba.size <= MOST_VALUES:
+                options = {"labels": np.arange(len(part.classes)), "metric_params": params}
+                yield name, metric, part.label, part.proba, options, 1.0
+
+    def sizes_for_gain(self) -> tuple[int, int]:
+        n_classes = len(self.data.classes)
+        return _FEWEST_OF_A_CLASS * n_classes, max(4 * _MOST_RECALIBRATED // n_classes**2, 200)
+
+    def losses(self, data: Predictions) -> np.ndarray:
+        return PROPER_LOSSES["log_loss"](data.proba, data.label)
+
+    def losses_after(self, train: Predictions, test: Predictions) -> np.ndarray:
+        model = AutoRecalibrator(labels=np.arange(len(train.classes)))
+        weight = train.weight / train.weight.max()
+        moved = model.fit(train.proba, train.label, sample_weight=weight).predict_proba(test.proba)
+        return PROPER_LOSSES["log_loss"](moved[:, 1] if test.is_binary else moved, test.label)
+
+    def is_small(self, numbers: Numbers) -> bool:
+        binary = self.data if self.data.is_binary else self.data.confidence()
+        share = float(binary.weight @ binary.label)
+        return numbers[error_name(numbers)] < min(SMALL, _SMALL_PART * min(share, 1 - share))
+
+    def is_certain(self) -> bool:
+        return bool(impossible(self.data).any())
+
+    def mistake(self) -> str | None:
+        return _backwards(self.data) if self.data.is_binary else _out_of_order(self.data)
+
+    def audited(self) -> tuple[str, list[np.ndarray], dict[str, Any]]:
+        data = self.data
+        settings = {"classes": data.classes.tolist()}
+        return "labels, probabilities and weights", [data.label, data.proba, data.weight], settings
+
+    def pictures(self) -> dict[str, str]:
+        return class_pictures(self.data)
+
+
+def of_labels(predictions: Predictions) -> np.ndarray:
+    """The probability of each label, (n,), of rows that sum to 1."""
+    label, proba = predictions.label, predictions.proba
+    if predictions.is_binary:
+        return np.where(label == 1, proba, 1 - proba)
+    return proba[np.arange(len(label)), label] / proba.sum(axis=1, dtype=np.float64)
+
+
+def most_tested(predictions: Predictions) -> int:
+    """The number of samples that the default test handles in `_SECONDS`."""
+    each = _SECONDS_PER_LABEL if predictions.groups is None else _SECONDS_PER_SIGN
+    per_label = each + len(predictions.classes) * _SECONDS_PER_CLASS
+    return int(_SECONDS / (per_label * CalibrationTest().n_resamples))
+
+
+def impossible(predictions: Predictions) -> np.ndarray:
+    """Whether the label of each sample had probability 0, (n,)."""
+    if predictions.is_binary:
+        return predictions.proba == 1 - predictions.label
+    return predictions.proba[np.arange(len(predictions.label)), predictions.label] == 0
+
+
+def certainties(predictions: Predictions) -> list[str]:
+    """A sentence on labels that had probability 0, which rule out calibration without a test."""
+    count = np.count_nonzero(impossible(predictions))
+    if not count:
+        return []
+    return [
+        "a label that had probability 0 occurred, which a calibrated model rules out (in "
+        f"{count} of {len(predictions.label)} samples)"
     ]
-    return sorted(rows, key=lambda row: -row["smooth_calibration_error"])
+
+
+def findings(test: CalibrationTest, predictions: Predictions) -> list[str]:
+    """A sentence for each component of the omnibus test that spoke, without a full stop."""
+    spoke = [name for name, p in test.adjusted_p_values_.items() if p <= LEVEL]
+    if np.isinf(test.component_statistics_.get("log_loss", 0.0)):
+        spoke = [name for name in spoke if name != "log_loss"]  # said by `certainties`
+    words = {
+        "log_loss": lambda: _sureness(test.component_statistics_["log_loss"]),
+        "level_and_spread": lambda: _worst_class(predictions),
+        "local": lambda: _worst_range(predictions),
+    }
+    found = [words[name]() for name in spoke if name in words]
+    if spoke == ["skce"]:
+        found.append(
+            "outcomes differ from predictions in a way that depends on the whole prediction, not "
+            "on one class or on the confidence alone"
+        )
+    return found
+
+
+def _sureness(excess: float) -> str:
+    kind, direction = ("too", "higher") if excess > 0 else ("not", "lower")
+    enough = "" if excess > 0 else " enough"
+    return (
+        f"the predictions are {kind} sure{enough}: the log loss is {abs(excess):.2g} {direction} "
+        "than they expect"
+    )
+
+
+def _worst_class(predictions: Predictions) -> str:
+    """Describe the worst class: its frequency if the intercept is off, else its spread."""
+    statistic = LevelAndSpread(predictions)
+    sums = statistic.by_class(predictions.label[None])[:, 0]  # (2, K)
+    squares = sums**2 / statistic.scale
+    worst = int(np.argmax(squares.sum(axis=0)))
+    proba = predictions.proba if predictions.is_binary else predictions.proba[:, worst]
+    k = 1 if predictions.is_binary else worst
+    name = predictions.classes[k]
+    if squares[0, worst] >= squares[1, worst]:
+        observed = float(predictions.weight @ (predictions.label == k))
+        expected = float(predictions.weight @ proba)
+        seen, said = told_apart(observed, expected, 3)
+        return f"class {name} is observed {seen} of the time, where the mean prediction is {said}"
+    kind = "too far" if sums[1, worst] < 0 else "not far enough"
+    return f"probabilities of class {name} are spread {kind}"
+
+
+def _worst_range(predictions: Predictions) -> str:
+    """Describe the range of confidence whose gap is the most standard deviations."""
+    if predictions.is_binary:
+        what, proba, hit = "probabilities", predictions.proba, predictions.label
+    else:
+        confidence = predictions.confidence()
+        what, proba, hit = "confidences", confidence.proba, confidence.label
+    cells = ResidualCells(proba, predictions.weight, predictions.squares, hit, _N_RANGES)
+    gaps = cells.of_hits(hit[None])[0]
+    deviation = np.sqrt(cells.variance)
+    distance = np.divide(np.abs(gaps), deviation, out=np.zeros_like(gaps), where=deviation > 0)
+    worst = int(np.argmax(distance))
+    rows = slice(cells.start[worst], [*cells.start, len(proba)][worst + 1])
+    low, high = cells.proba[rows].min(), cells.proba[rows].max()
+    expected = cells.expected[worst] / cells.mass[worst]
+    observed = expected + gaps[worst] / cells.mass[worst]
+    ends = [f"{end:.2g}" for end in (low, high)]
+    where = f"of about {ends[0]}" if ends[0] == ends[1] else f"from {ends[0]} to {ends[1]}"
+    said, seen = told_apart(expected, observed, 2)
+    return f"gaps are largest for {what} {where}, where {said} is predicted and {seen} observed"
+
+
+def told_apart(one: float, other: float, digits: int) -> list[str]:
+    """Two numbers with `digits` significant digits, or with more if they would look the same."""
+    texts = [f"{value:.{digits}g}" for value in (one, other)]
+    if texts[0] == texts[1] and digits < _MOST_DIGITS:
+        return told_apart(one, other, digits + 1)
+    return texts
+
+
+def _backwards(predictions: Predictions) -> str | None:
+    """Whether, of two classes, the one predicted to be less likely clearly happens more often."""
+    weight, label = predictions.weight, predictions.label
+    if label.min() == label.max():
+        return None
+    area = roc_auc_score(label, predictions.proba, sample_weight=weight)
+    parts = [weight[label == k] / weight[label == k].sum() for k in (0, 1)]
+    deviation = np.sqrt(sum(part @ part for part in parts) / 12)  # that of ranks without a relation
+    if area >= 0.5 - _CLEAR * deviation:
+        return None
+    return (
+        "The probabilities rank the labels backwards: what is predicted to be more likely happens "
+        f"less often (the area under the ROC curve is {area:.2g}). Check which column, and which "
+        "pos_label, they belong to before anything else."
+    )
+
+
+def _out_of_order(predictions: Predictions) -> str | None:
+    """Whether some columns clearly belong to each other's classes.
+
+    The samples of each of these classes have their highest probability in the column of another
+    one of them more often than in their own.
+    """
+    n_classes = len(predictions.classes)
+    cell = predictions.label * n_classes + np.argmax(predictions.proba, axis=1)
+    shape = n_classes, n_classes
+    mass, squares = (
+        np.bincount(cell, predictions.weight**power, n_classes**2).reshape(shape)
+        for power in (1, 2)
+    )
+    k = np.arange(n_classes)
+    highest = np.argmax(mass, axis=1)
+    excess = mass[k, highest] - mass[k, k]
+    deviation = np.sqrt(squares[k, highest] + squares[k, k])
+    moved = np.flatnonzero((highest != k) & (excess > _CLEAR * deviation))
+    if len(moved) == 0 or (np.sort(highest[moved]) != moved).any():
+        return None
+    names = predictions.classes.tolist()
+    pairs = [f"for class {names[k]} that of {names[highest[k]]}" for k in moved[:_MOST_NAMED]]
+    more = len(moved) - len(pairs)
+    return (
+        "The columns of the probabilities are in another order than the classes: the column that "
+        f"is highest most often is {', '.join(pairs)}{f', and {more} more' if more else ''}. Check "
+        "`labels` and the order of the columns before anything else."
+    )

@@ -3,19 +3,17 @@
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from ._forecast_text import digits_of_forecast_number, forecast_ends, title_of_forecast_number
 from ._text import (
     N_WORST,
+    measure_lines,
     note_on_tested,
     shown_subgroups,
     title_of_classes,
-    title_of_measure,
-    title_of_subgroups,
+    titles_of_subgroups,
 )
-from ._titles import title_of_number
 
 if TYPE_CHECKING:
-    from ._calibration_report import CalibrationReport
+    from ._report import CalibrationReport
 
 _STYLE = """
 .skcalib { --text: #1b1b1b; --soft: #5c5c5c; --line: #d0d0d0; --faint: #eaeaea; --back: #ffffff;
@@ -98,27 +96,15 @@ def _body(report: "CalibrationReport") -> str:
     return "\n".join(parts)
 
 
-_HEAD = ("measure", "estimate", "95 % interval")
-
-
 def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
 def _measure_table(report: "CalibrationReport") -> str:
-    rows = []
-    of_forecasts = "n_classes" not in report.numbers
-    for name, value in report.numbers.items():
-        title = title_of_forecast_number(name) if of_forecasts else title_of_number(name)
-        if title is not None:
-            digits = digits_of_forecast_number(name) if of_forecasts else ".4f"
-            between = ""
-            if name in report.intervals:
-                low, high = ends = report.intervals[name]
-                between = forecast_ends(name, *ends) if of_forecasts else f"{low:.4f} to {high:.4f}"
-            rows.append([title, format(value, digits).strip(), between])
-    n_columns = len(_HEAD) if report.intervals else len(_HEAD) - 1
-    return _table(_HEAD[:n_columns], [row[:n_columns] for row in rows])
+    head = ("measure", "estimate", "95 % interval")[: 3 if report.intervals else 2]
+    lines = measure_lines(report.numbers, report.intervals)
+    rows = [[title, value.strip(), ends][: len(head)] for title, value, ends in lines]
+    return _table(head, rows)
 
 
 def _class_table(title: str, classes: list[dict[str, Any]]) -> str:
@@ -129,13 +115,8 @@ def _class_table(title: str, classes: list[dict[str, Any]]) -> str:
 
 
 def _subgroup_table(subgroups: list[dict[str, Any]]) -> str:
-    head = (
-        title_of_subgroups(subgroups),
-        "samples",
-        title_of_measure(subgroups),
-        "95 % interval",
-        "p-value (adjusted)",
-    )
+    title, measure = titles_of_subgroups(subgroups)
+    head = (title, "samples", measure, "95 % interval", "p-value (adjusted)")
     rows = [
         [
             one["subgroup"],

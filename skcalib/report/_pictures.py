@@ -38,7 +38,7 @@ _OF_THE_PAGE = {
 }
 
 
-def pictures(predictions: Predictions) -> dict[str, str]:
+def class_pictures(predictions: Predictions) -> dict[str, str]:
     """SVG by what it shows; nothing without matplotlib. Each says in words what is to be seen."""
     try:
         from matplotlib.figure import Figure

@@ -1,42 +1,170 @@
 """A report on calibration, in the manner of scikit-learn's `classification_report`."""
 
-from dataclasses import replace
-from functools import partial
+import hashlib
+import json
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy
+import sklearn
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from .._inputs.by import Subgroups, check_by
+from .._inputs.by import check_by
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import METRIC_CONSTRAINTS
-from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import num_samples, validate_params
 from .._inputs.types import Label, RandomState
-from ..forecasts._data import ForecastData, check_forecasts, check_no_labels, with_groups
-from ._audit import audit_trail
-from ._calibration_report import CalibrationReport
-from ._classes import class_rows
-from ._findings import LEVEL, impossible
-from ._forecast_numbers import (
-    check_groups_can_be_tested,
-    diagnose,
-    forecast_subgroup_rows,
-    measure_forecasts,
-    run_forecast_test,
-)
-from ._forecast_text import forecast_advice, forecast_p_value, format_forecast_report
-from ._gain import forecast_gain, recalibration_gain
-from ._intervals import forecast_intervals, intervals
-from ._mistakes import mistake
-from ._numbers import measure, most_tested, run_test
-from ._pictures import forecast_pictures, pictures
-from ._progress import stage
-from ._subgroups import subgroup_advice, subgroup_rows
+from ..forecasts._data import check_forecasts, check_no_labels, with_groups
+from ._classes import ClassSections
+from ._forecasts import ForecastSections, check_groups_can_be_tested
+from ._html import fragment, page
+from ._sections import LEVEL, Rows, Sections, joint_p_value, stage
 from ._text import format_report
-from ._verdict import advice
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CalibrationReport:
+    """A report on calibration: ``print`` shows its text, a notebook its page.
+
+    Parameters
+    ----------
+    numbers : dict of str to float
+        The measures and p-values by name.
+
+    intervals : dict of str to tuple of (float, float)
+        Ends of the 95 % confidence intervals of some of these.
+
+    findings : list of str
+        What the test found to be wrong.
+
+    advice : str
+        The verdict, and what to do.
+
+    classes : list of dict
+        For more than two classes, the observed share of each, its mean prediction and its smooth
+        calibration error against the rest, the worst ones first.
+
+    subgroups : list of dict
+        The smooth calibration error of each subgroup, with its interval and p-value, and the
+        columns that make the subgroups.
+
+    audit : dict of str to object
+        How the report came about: versions, settings, the number of rows, and a hash of the data.
+
+    text : str
+        All of it as a text.
+
+    draw : callable
+        Makes the pictures of the page.
+
+    See Also
+    --------
+    calibration_report : The function that returns it.
+
+    Examples
+    --------
+    >>> from skcalib.report import calibration_report
+    >>> report = calibration_report([0, 1, 1, 0], [0.1, 0.6, 0.9, 0.4], random_state=0)
+    >>> report.numbers["accuracy"]
+    1.0
+    >>> report.to_dict()["advice"]
+    'No evidence of miscalibration...
+    """
+
+    numbers: dict[str, Any]
+    intervals: dict[str, tuple[float, float]]
+    findings: list[str]
+    advice: str
+    classes: list[dict[str, Any]]
+    subgroups: list[dict[str, Any]]
+    audit: dict[str, Any]
+    text: str
+    draw: Callable[[], dict[str, str]]
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return self.text
+
+    @cached_property
+    def figures(self) -> dict[str, str]:
+        """The pictures of the page, as SVG, by what they show; none without matplotlib."""
+        return self.draw()
+
+    def _repr_html_(self) -> str:
+        return fragment(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, and "intervals", "findings", "advice", "classes", "subgroups" and "audit".
+
+        Returns
+        -------
+        report : dict
+            Of numbers, strings, lists and dictionaries only.
+        """
+        parts = {
+            "intervals": {name: list(ends) for name, ends in self.intervals.items()},
+            "findings": self.findings,
+            "advice": self.advice,
+            "classes": self.classes,
+            "subgroups": self.subgroups,
+            "audit": self.audit,
+        }
+        return _plain(self.numbers | parts)
+
+    def to_json(self) -> str:
+        """`to_dict` as JSON; numbers that are not finite become null.
+
+        Returns
+        -------
+        text : str
+            A JSON object.
+        """
+        return json.dumps(_finite(self.to_dict()), indent=2, ensure_ascii=False)
+
+    def to_html(self, path: str | PathLike | None = None) -> str:
+        """The report as one self-contained page, which needs no network.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            Where the page is written, if anywhere.
+
+        Returns
+        -------
+        html : str
+            The page.
+        """
+        html = page(self)
+        if path is not None:
+            Path(path).write_text(html, encoding="utf-8")
+        return html
+
+
+def _plain(value: Any) -> Any:
+    """Containers anew, with Python's numbers in place of NumPy's."""
+    if isinstance(value, dict):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
 @validate_params(
@@ -181,122 +309,72 @@ def calibration_report(
     >>> calibration_report(y, forecast, random_state=0).advice
     'Miscalibrated (p = 0.002); standard deviations are too small by a factor 2...'
     """
+    n_rows = num_samples(y_true)
     rng = check_random_state(random_state)
+    sections: Sections
     if is_forecast(y_proba):
         check_no_labels(labels, pos_label)
-        data = check_forecasts(
+        forecasts = check_forecasts(
             y_true, y_proba, sample_weight=sample_weight, names=("y_true", "y_proba")
         )
-        data = with_groups(data, y_true, groups, sample_weight)
-        check_groups_can_be_tested(data)
-        subgroups = None if by is None else check_by(by, num_samples(y_true), sample_weight)
-        return forecast_report(
-            data, subgroups, rng, num_samples(y_true), random_state, recalibrated=recalibrated
+        forecasts = with_groups(forecasts, y_true, groups, sample_weight)
+        check_groups_can_be_tested(forecasts)
+        sections = ForecastSections(forecasts, rng)
+    else:
+        predictions = check_predictions(
+            y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
         )
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
-    )
-    predictions = with_groups(predictions, y_true, groups, sample_weight)
-    n_rows = num_samples(y_true)
+        predictions = with_groups(predictions, y_true, groups, sample_weight)
+        sections = ClassSections(predictions, rng)
     subgroups = None if by is None else check_by(by, n_rows, sample_weight)
     stage("measuring")
-    numbers, of_classes = measure(predictions)
-    classes = [] if of_classes is None else class_rows(predictions, of_classes)
+    numbers, classes = sections.measure()
     stage("testing")
-    tested, found = run_test(predictions, rng)
+    tested, findings = sections.test()
     numbers |= tested
-    rows: list[dict[str, Any]] = []
+    rows: Rows = []
     if subgroups is not None:
         stage("testing subgroups")
-        rows, numbers["subgroup_p_value"] = subgroup_rows(
-            replace(predictions, classes=np.arange(len(predictions.classes))),
-            subgroups,
-            rng,
-            metric="smooth_calibration_error",
-            statistic="auto",
-            most_tested=most_tested(predictions) // 2,  # beside the test of all samples
-            first=impossible(predictions),
-        )
-    ends = intervals(predictions, rng)
-    if numbers["p_value"] < LEVEL and mistake(predictions) is None:
+        rows, numbers["subgroup_p_value"] = sections.subgroups(subgroups)
+    intervals = sections.intervals(numbers)
+    if joint_p_value(numbers) < LEVEL and sections.mistake() is None:
         stage("recalibrating")
-        add_gain(recalibration_gain(predictions, rng), numbers, ends)
-    verdict = advice(numbers, ends, predictions, found, recalibrated=recalibrated)
-    verdict = subgroup_advice(verdict, rows, "SubgroupRecalibrator recalibrates each of them.")
+        gain = sections.gain()
+        if gain is not None:
+            numbers["gain"], intervals["gain"] = gain[0], gain[1:]
+    advice = sections.advice(numbers, intervals, findings, rows, recalibrated=recalibrated)
+    by = None if subgroups is None else subgroups.title
+    audit = _audit_trail(sections, n_rows, random_state, pos_label, by)
+    text = format_report(numbers, intervals, advice, rows, classes)
     return CalibrationReport(
-        numbers,
-        ends,
-        found,
-        verdict,
-        classes,
-        rows,
-        audit_trail(
-            [predictions.label, predictions.proba, predictions.weight],
-            n_rows,
-            len(predictions.label),
-            random_state,
-            pos_label=pos_label,
-            classes=predictions.classes.tolist(),
-            **_samples_together(subgroups, predictions),
-        ),
-        format_report(numbers, ends, verdict, rows, classes),
-        partial(pictures, predictions),
+        numbers, intervals, findings, advice, classes, rows, audit, text, sections.pictures
     )
 
 
-def forecast_report(
-    data: ForecastData,
-    subgroups: Subgroups | None,
-    rng: np.random.RandomState,
-    n_rows: int,
-    random_state: RandomState,
-    *,
-    recalibrated: bool,
-) -> CalibrationReport:
-    stage("measuring")
-    numbers = measure_forecasts(data)
-    stage("testing")
-    numbers |= run_forecast_test(data, rng)
-    rows: list[dict[str, Any]] = []
-    if subgroups is not None:
-        stage("testing subgroups")
-        rows, numbers["subgroup_p_value"] = forecast_subgroup_rows(data, subgroups, rng)
-    ends = forecast_intervals(data, numbers, rng)
-    if forecast_p_value(numbers) < LEVEL:
-        stage("recalibrating")
-        add_gain(forecast_gain(data, rng), numbers, ends)
-    found = diagnose(data)
-    verdict = forecast_advice(numbers, ends, found, recalibrated=recalibrated)
-    remedy = "SubgroupRecalibrator recalibrates each of them."
-    verdict = subgroup_advice(verdict, rows, remedy)
-    audit = audit_trail(
-        [data.value, *data.forecast._sort_keys(), data.weight],
-        n_rows,
-        len(data.value),
-        random_state,
-        what="outcomes, forecasts and weights",
-        forecast=type(data.forecast).__name__,
-        **_samples_together(subgroups, data),
-    )
-    text = format_forecast_report(numbers, ends, verdict, rows)
-    draw = partial(forecast_pictures, data)
-    return CalibrationReport(numbers, ends, found, verdict, [], rows, audit, text, draw)
-
-
-def add_gain(
-    gain: tuple[float, float, float] | None,
-    numbers: dict[str, Any],
-    ends: dict[str, tuple[float, float]],
-) -> None:
-    """Among the numbers and the intervals, if it is known."""
-    if gain is not None:
-        numbers["gain"], *interval = gain
-        ends["gain"] = interval[0], interval[1]
-
-
-def _samples_together(
-    subgroups: Subgroups | None, data: Predictions | ForecastData
+def _audit_trail(
+    sections: Sections, n_rows: int, random_state: RandomState, pos_label: Any, by: Any
 ) -> dict[str, Any]:
-    """Settings of the audit trail: what makes subgroups, and how many groups there are."""
-    n_groups = None if data.groups is None else len(np.unique(data.groups))
-    return {"by": None if subgroups is None else subgroups.title, "number of groups": n_groups}
+    """Versions, settings, rows, and a hash of the data in their order."""
+    from .. import __version__
+
+    hashed, arrays, settings = sections.audited()
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(str(array.dtype).encode() + str(array.shape).encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    groups = sections.data.groups
+    n_groups = None if groups is None else len(np.unique(groups))
+    settings = {"pos_label": pos_label} | settings | {"by": by, "number of groups": n_groups}
+    left_out = n_rows - sections.data.n_samples
+    return {
+        "skcalib": __version__,
+        "Python": platform.python_version(),
+        "NumPy": np.__version__,
+        "SciPy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+        "random_state": repr(random_state),
+        **{name: repr(value) for name, value in settings.items() if value is not None},
+        "rows": n_rows,
+        "rows left out": f"{left_out} (of weight 0)" if left_out else 0,
+        f"sha256 of {hashed}": digest.hexdigest(),
+    }

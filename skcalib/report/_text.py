@@ -1,48 +1,113 @@
-"""The text of a report."""
+"""The text of a report, and the words and digits of its numbers."""
 
 import textwrap
+from typing import Any
 
-from ._titles import title_of_number
+from ..metrics._registry import ALL_METRICS
 
-# As many of the worst classes are shown, and of the subgroups with the smallest p-values.
-N_WORST, _MOST_SUBGROUPS = 5, 20
+# The most subgroups, and classes, that a table shows.
+_MOST_SUBGROUPS, N_WORST = 20, 5
 
-NOTE_ON_INTERVALS = "(a range after a number is its 95 % confidence interval)"
+_TITLES = {
+    "accuracy": "accuracy",
+    "mean_confidence": "mean confidence",
+    "brier_score_loss": "Brier score",
+    "log_loss": "log loss",
+    **{name: entry.title for name, entry in ALL_METRICS.items() if entry.in_report},
+    "distance_lower_bound": "distance to calibration{}, at least",
+    "distance_upper_bound": "distance to calibration{}, at most",
+    "mean_z": "mean standardised error",
+    "rms_z": "root mean square standardised error",
+    "mean_std": "mean standard deviation",
+    "distribution_matching_error": "distribution matching error",
+    "distribution_matching_ratio": "the same over its standard deviation by chance",
+    "p_value": "p-value of the calibration test",
+    "p_value_skce": "  of its kernel error (adjusted)",
+    "p_value_log_loss": "  of its log loss",
+    "p_value_level_and_spread": "  of level and spread of each class",
+    "p_value_local": "  of gaps in ranges of confidence",
+    "quantile_p_value": "p-value of the test of quantiles",
+    "subgroup_p_value": "p-value of the test of all subgroups",
+    "gain": "loss that recalibration would gain",
+}
 
 
-def format_row(key, *values):
-    """A line of the report: the title of a number, and its values."""
-    return f"{title_of_number(key):<48}" + "  ".join(format(value, "9.4f") for value in values)
+def title_of(key: str) -> str | None:
+    """The title of a number; None if it has no line of its own.
+
+    For more than two classes the key of a binary measure ends in the reduction.
+    """
+    for start, title in (("coverage_", "coverage of the"), ("mean_width_", "mean width of the")):
+        if key.startswith(start):
+            return f"{title} {key.removeprefix(start)} % intervals"
+    for reduction in ("confidence", "classwise"):
+        name = key.removesuffix(f"_{reduction}")
+        if name != key and name in _TITLES:
+            title, note = _TITLES[name], f" ({reduction})"
+            return title.format(note) if "{}" in title else title + note
+    return _TITLES[key].format("") if key in _TITLES else None
 
 
-def format_report(numbers, intervals, advice, subgroups=(), classes=()):
-    n_samples, n_tested = numbers["n_samples"], numbers["n_tested"]
-    lines = [f"Calibration of {n_samples} predictions, {numbers['n_classes']} classes", ""]
+def measure_lines(
+    numbers: dict[str, Any], intervals: dict[str, tuple[float, float]]
+) -> list[tuple[str, str, str]]:
+    """Title, value and interval of each number that has a line, as texts."""
+    of_classes = "n_classes" in numbers
+    lines = []
     for key, value in numbers.items():
-        if title_of_number(key):
-            row = format_row(key, value)
-            if key in intervals:
-                low, high = intervals[key]
-                row += f"   {low:.4f} to {high:.4f}"
-            lines.append(row)
+        title = title_of(key)
+        if key == "gain":
+            title = f"{'log loss' if of_classes else 'CRPS'} that recalibration would gain"
+        if title is not None:
+            digits = "9.4f" if of_classes else _digits_for_forecasts(key)
+            ends = " to ".join(format(end, digits).strip() for end in intervals.get(key, ()))
+            lines.append((title, format(value, digits), ends))
+    return lines
+
+
+def _digits_for_forecasts(key: str) -> str:
+    """Four decimals for numbers in [0, 1], four digits for numbers with units."""
+    if key == "distribution_matching_error":
+        return "9.1e"
+    in_unit = key.startswith("coverage_") or key.endswith(("p_value", "calibration_error"))
+    return "9.4f" if in_unit else "#9.4g"
+
+
+def format_report(
+    numbers: dict[str, Any],
+    intervals: dict[str, tuple[float, float]],
+    advice: str,
+    subgroups: list[dict[str, Any]],
+    classes: list[dict[str, Any]],
+) -> str:
+    n = numbers["n_samples"]
+    of_classes = "n_classes" in numbers
+    what = f"predictions, {numbers['n_classes']} classes" if of_classes else "forecasts"
+    lines = [f"Calibration of {n} {what}", ""]
+    for title, value, ends in measure_lines(numbers, intervals):
+        lines.append(f"{title:<48}{value}" + (f"   {ends}" if ends else ""))
     if intervals:
-        lines.append(NOTE_ON_INTERVALS)
-    if n_tested < n_samples:
-        lines.append(f"(the p-values are of {n_tested} samples, chosen at random)")
+        lines.append("(a range after a number is its 95 % confidence interval)")
+    parts = {
+        "n_tested": "p-values are" if of_classes else "matching error and its p-value are",
+        "quantile_n_tested": "test of quantiles is",
+    }
+    for key, subject in parts.items():
+        if numbers.get(key, n) < n:
+            lines.append(f"(the {subject} of {numbers[key]} samples, chosen at random)")
     if classes:
-        lines += ["", _format_classes(classes)]
+        lines += ["", *_class_lines(classes)]
     if subgroups:
-        lines += ["", format_subgroups(subgroups)]
+        lines += ["", *_subgroup_lines(subgroups)]
     return "\n".join([*lines, "", textwrap.fill(advice, width=76)])
 
 
-def title_of_classes(classes):
-    """What the table of classes is called."""
+def title_of_classes(classes: list[dict[str, Any]]) -> str:
     n = len(classes)
     return f"worst of {n} classes" if n > N_WORST else "class, the worst first"
 
 
-def _format_classes(classes):
+def _class_lines(classes: list[dict[str, Any]]) -> list[str]:
     title, shown = title_of_classes(classes), classes[:N_WORST]
     width = max(len(title), *(len(str(one["class"])) for one in shown))
     lines = [f"{title:{width}}  observed  predicted  smooth calibration error"]
@@ -51,26 +116,35 @@ def _format_classes(classes):
             f"{one['class']!s:{width}}  {one['observed_share']:8.4f}  {one['mean_prediction']:9.4f}"
             f"  {one['smooth_calibration_error']:.4f}"
         )
-    return "\n".join(lines)
+    return lines
 
 
-def shown_subgroups(subgroups):
-    """All in their order, or of many those that are most conspicuous."""
+def shown_subgroups(subgroups: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """All subgroups; of more than 20 the 20 with the smallest p-values."""
     if len(subgroups) <= _MOST_SUBGROUPS:
         return subgroups
     return sorted(subgroups, key=lambda one: (one["p_value"], -one["estimate"]))[:_MOST_SUBGROUPS]
 
 
-def title_of_subgroups(subgroups):
-    """The columns that make the subgroups, if they have names."""
+def titles_of_subgroups(subgroups: list[dict[str, Any]]) -> tuple[str, str]:
+    """The columns that make the subgroups, if they have names; and what is measured."""
     title = "subgroup" if subgroups[0]["by"] == "by" else subgroups[0]["by"]
     n = len(subgroups)
-    return f"{title} ({_MOST_SUBGROUPS} of {n})" if n > _MOST_SUBGROUPS else title
+    title = f"{title} ({_MOST_SUBGROUPS} of {n})" if n > _MOST_SUBGROUPS else title
+    return title, subgroups[0]["measure"].replace("_", " ")
 
 
-def format_subgroups(subgroups):
-    title, measure = title_of_subgroups(subgroups), title_of_measure(subgroups)
-    shown, note = shown_subgroups(subgroups), note_on_tested(subgroups)
+def note_on_tested(subgroups: list[dict[str, Any]]) -> str:
+    """How many samples the p-values are of, if not of all."""
+    if all(one["n_tested"] == one["n_samples"] for one in subgroups):
+        return ""
+    most = max(one["n_tested"] for one in subgroups)
+    return f"(their p-values are of at most {most} samples of each, chosen at random)"
+
+
+def _subgroup_lines(subgroups: list[dict[str, Any]]) -> list[str]:
+    (title, measure), note = titles_of_subgroups(subgroups), note_on_tested(subgroups)
+    shown = shown_subgroups(subgroups)
     width = max(len(title), *(len(one["subgroup"]) for one in shown))
     lines = [f"{title:{width}}  samples  {measure:<36}adjusted p-value"]
     for one in shown:
@@ -81,17 +155,4 @@ def format_subgroups(subgroups):
             f"{one['subgroup']:{width}}  {one['n_samples']:7d}  {one['estimate']:.4f}   {ends:<24}"
             f"{one['p_value']:9.3g}"
         )
-    return "\n".join([*lines, note] if note else lines)
-
-
-def title_of_measure(subgroups):
-    """What is measured of each subgroup."""
-    return subgroups[0]["measure"].replace("_", " ")
-
-
-def note_on_tested(subgroups):
-    """How many samples the p-values are of, if not of all."""
-    if all(one["n_tested"] == one["n_samples"] for one in subgroups):
-        return ""
-    most = max(one["n_tested"] for one in subgroups)
-    return f"(their p-values are of at most {most} samples of each, chosen at random)"
+    return [*lines, note] if note else lines

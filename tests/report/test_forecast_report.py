@@ -38,10 +38,28 @@ from skcalib.metrics import (
     sharpness,
 )
 from skcalib.report import calibration_report
-from skcalib.report._forecast_numbers import diagnose, measure_forecasts, standardized_errors
-from skcalib.report._forecast_text import forecast_advice
-from skcalib.report._gain import forecast_gain
+from skcalib.report._forecasts import (
+    ForecastSections,
+    diagnose,
+    measure_forecasts,
+    standardized_errors,
+)
+from skcalib.report._sections import Sections
 from skcalib.uncertainty import confidence_interval
+
+
+def sections(data):
+    return ForecastSections(data, np.random.RandomState(0))
+
+
+def forecast_gain(data):
+    return Sections.gain(sections(data))
+
+
+def forecast_advice(numbers, ends, found, recalibrated=False):
+    y, forecast = make_gaussian_forecasts(3, random_state=0)
+    of = sections(check_forecasts(y, forecast))
+    return of.advice({"n_tested": 9} | numbers, ends, found, [], recalibrated=recalibrated)
 
 
 def grid_of(problem, levels):
@@ -51,17 +69,17 @@ def grid_of(problem, levels):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr("skcalib.report._report.forecast_gain", lambda *_: None)
+    monkeypatch.setattr(ForecastSections, "gain", lambda _: None)
 
 
 @pytest.fixture
 def few_resamples(monkeypatch):
     """Tests draw 99 times; the default number is that of the tests without this."""
     test = partial(CalibrationTest, n_resamples=99)
-    monkeypatch.setattr("skcalib.report._forecast_numbers.CalibrationTest", test)
+    monkeypatch.setattr("skcalib.report._forecasts.CalibrationTest", test)
     of_subgroups = partial(SubgroupCalibrationTest, n_resamples=99)
-    monkeypatch.setattr("skcalib.report._subgroups.SubgroupCalibrationTest", of_subgroups)
-    monkeypatch.setattr("skcalib.report._intervals._N_RESAMPLES", 19)
+    monkeypatch.setattr("skcalib.report._sections.SubgroupCalibrationTest", of_subgroups)
+    monkeypatch.setattr("skcalib.report._sections._N_RESAMPLES", 19)
     return test
 
 
@@ -262,8 +280,8 @@ def test_members_that_agree():
 
 @pytest.mark.usefixtures("few_resamples")
 def test_large_problems_are_tested_on_a_part(monkeypatch):
-    monkeypatch.setattr("skcalib.report._forecast_numbers._MOST_TESTED", 20)
-    monkeypatch.setattr("skcalib.report._forecast_numbers._MOST_TESTED_QUANTILES", 30)
+    monkeypatch.setattr("skcalib.report._forecasts._MOST_TESTED", 20)
+    monkeypatch.setattr("skcalib.report._forecasts._MOST_TESTED_QUANTILES", 30)
     y, forecast = make_gaussian_forecasts(50, random_state=0)
     by = np.repeat(["a", "b", "c"], [3, 7, 40])
     report = calibration_report(y, forecast, by=by, random_state=0)
@@ -282,7 +300,7 @@ def test_large_problems_are_tested_on_a_part(monkeypatch):
     reason="the Gaussian process of scikit-learn 1.6 predicts other numbers",
 )
 def test_readme_shows_lines_of_the_report(monkeypatch):
-    monkeypatch.setattr("skcalib.report._report.forecast_gain", forecast_gain)
+    monkeypatch.setattr(ForecastSections, "gain", Sections.gain)
     X, y = load_diabetes(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
     regressor = GaussianProcessRegressor(alpha=0.5, normalize_y=True).fit(X_train, y_train)
@@ -380,33 +398,33 @@ def test_gain_is_that_on_unseen_samples():
     truth = GaussianForecast(forecast.mean(), forecast.std() / 0.4)
     possible = np.mean(forecast.crps(y) - truth.crps(y))
     data = check_forecasts(y, forecast)
-    gain, low, high = forecast_gain(data, np.random.RandomState(0))
+    gain, low, high = forecast_gain(data)
     assert gain == pytest.approx(possible, rel=0.05)
     assert low < possible < high
     error = np.std(forecast.crps(y) - truth.crps(y)) / np.sqrt(600)
     assert high - gain == pytest.approx(1.96 * error, rel=0.1)
     half = check_forecasts(y[:300], forecast[:300])
-    gain, low, _ = forecast_gain(half, np.random.RandomState(0))
+    gain, low, _ = forecast_gain(half)
     twice = ForecastData(
         concatenate([half.forecast] * 2), np.tile(half.value, 2), np.full(600, 1 / 600)
     )
     grouped = with_groups(twice, twice.value, np.tile(np.arange(300), 2), None)
-    again, low_again, _ = forecast_gain(grouped, np.random.RandomState(0))
+    again, low_again, _ = forecast_gain(grouped)
     assert again - low_again == pytest.approx(gain - low, rel=0.1)
 
 
 def test_gain_is_told_or_left_out(monkeypatch):
     y, forecast = make_gaussian_forecasts(60, dispersion=0.2, random_state=0)
-    monkeypatch.setattr("skcalib.report._report.forecast_gain", lambda *_: (0.12, 0.07, 0.17))
+    monkeypatch.setattr(ForecastSections, "gain", lambda _: (0.12, 0.07, 0.17))
     report = calibration_report(y, forecast, random_state=0)
     assert "lowers the CRPS by 0.12." in report.advice
     shown = " ".join(str(report).split())
     assert "CRPS that recalibration would gain 0.1200 0.07000 to 0.1700" in shown
-    monkeypatch.setattr("skcalib.report._report.forecast_gain", lambda *_: (0.12, -0.1, 0.3))
+    monkeypatch.setattr(ForecastSections, "gain", lambda _: (0.12, -0.1, 0.3))
     report = calibration_report(y, forecast, random_state=0)
     assert "it is not clear that this lowers the CRPS." in report.advice
     few = check_forecasts(y[:19], forecast[:19])
-    assert forecast_gain(few, np.random.RandomState(0)) is None
+    assert forecast_gain(few) is None
 
 
 @pytest.mark.usefixtures("few_resamples")

@@ -26,31 +26,33 @@ from skcalib.metrics import (
 )
 from skcalib.recalibration import IsotonicRecalibrator
 from skcalib.report import calibration_report
-from skcalib.report._findings import told_apart
-from skcalib.report._gain import recalibration_gain
-from skcalib.report._numbers import most_tested, run_test
-from skcalib.report._pictures import _names, pictures
-from skcalib.report._subgroups import even_part, subgroup_advice
-from skcalib.report._verdict import advice
+from skcalib.report._classes import ClassSections, most_tested, told_apart
+from skcalib.report._pictures import _names, class_pictures
+from skcalib.report._sections import Sections, even_part
 
 GAIN = 0.12, 0.07, 0.17
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr("skcalib.report._intervals._N_RESAMPLES", 19)
-    monkeypatch.setattr("skcalib.report._report.recalibration_gain", lambda *_: GAIN)
+    monkeypatch.setattr("skcalib.report._sections._N_RESAMPLES", 19)
+    monkeypatch.setattr(ClassSections, "gain", lambda _: GAIN)
 
 
 @pytest.fixture
 def slow_and_true(monkeypatch):
-    monkeypatch.setattr("skcalib.report._intervals._N_RESAMPLES", 199)
-    monkeypatch.setattr("skcalib.report._report.recalibration_gain", recalibration_gain)
+    monkeypatch.setattr("skcalib.report._sections._N_RESAMPLES", 199)
+    monkeypatch.setattr(ClassSections, "gain", Sections.gain)
 
 
 def problem_of(proba, label):
     """Checked predictions of two classes."""
     return check_predictions(label, proba, labels=[0, 1])
+
+
+def advice(predictions, numbers, ends, found, rows=(), recalibrated=False):
+    sections = ClassSections(predictions, np.random.RandomState(0))
+    return sections.advice(numbers, ends, found, rows, recalibrated=recalibrated)
 
 
 def words(report):
@@ -144,7 +146,7 @@ def test_a_class_that_is_off_is_named():
     truth /= truth.sum(axis=1, keepdims=True)
     label = np.array(list("abcd"))[(rng.random((1500, 1)) > np.cumsum(truth, axis=1)).sum(axis=1)]
     observed, predicted = np.mean(label == "c"), proba[:, 2].mean()
-    _, found = run_test(check_predictions(label, proba), np.random.RandomState(0))
+    _, found = ClassSections(check_predictions(label, proba), np.random.RandomState(0)).test()
     expected = f"class c is observed {observed:.3g} of the time, where the mean prediction is"
     assert f"{expected} {predicted:.3g}" in found
 
@@ -159,7 +161,7 @@ def test_a_small_difference_is_called_small():
         predictions = problem_of(proba, rng.random(1000) < proba)
         numbers = {"p_value": 0.001, "smooth_calibration_error": error, "n_tested": 1000000}
         gain = {"gain": GAIN[0]}, {"gain": GAIN[1:]}
-        text = advice(numbers | gain[0], gain[1], predictions, ["x is y"], recalibrated=False)
+        text = advice(predictions, numbers | gain[0], gain[1], ["x is y"])
         assert text.startswith("Miscalibrated (p = 0.001): x is y. ")
         expected = (
             f"That is little, and may not matter: 1000000 samples can see a smooth calibration "
@@ -167,7 +169,7 @@ def test_a_small_difference_is_called_small():
         )
         assert (expected in text) == is_small
         assert text.endswith("In cross-validation that lowers the log loss by 0.12.")
-        after = advice(numbers, {}, predictions, ["x is y"], recalibrated=True)
+        after = advice(predictions, numbers, {}, ["x is y"], recalibrated=True)
         assert after.startswith("Still miscalibrated")
         assert "ecalibrate on data" not in after
 
@@ -190,7 +192,7 @@ def test_numbers_that_differ_look_different():
 def test_a_gain_that_is_not_clear_is_not_promised():
     predictions = problem_of([0.3, 0.6], [0, 1])
     numbers = {"p_value": 0.01, "smooth_calibration_error": 0.3, "n_tested": 2, "gain": 0.01}
-    text = advice(numbers, {"gain": (-0.01, 0.03)}, predictions, [], recalibrated=False)
+    text = advice(predictions, numbers, {"gain": (-0.01, 0.03)}, [])
     assert "several small differences add up" in text
     assert text.endswith("it is not clear that this lowers the log loss.")
 
@@ -223,7 +225,7 @@ def test_worst_classes_come_first(monkeypatch):
     names = np.array(list("abcdefg"))
     label, proba = random_problem(rng, 120, 7)
     weight = rng.random(120)
-    monkeypatch.setattr("skcalib.report._calibration_report.CalibrationReport.figures", {})
+    monkeypatch.setattr("skcalib.report._report.CalibrationReport.figures", {})
     report = calibration_report(names[label], proba, sample_weight=weight, random_state=0)
     errors = smooth_calibration_error(
         label, proba, sample_weight=weight, multi_class="classwise", average=None
@@ -290,7 +292,7 @@ def test_impossible_labels_do_not_leave_it_to_a_test_of_groups():
 
 
 def test_an_impossible_label_is_among_the_samples_tested(monkeypatch):
-    monkeypatch.setattr("skcalib.report._numbers.most_tested", lambda *_: 20)
+    monkeypatch.setattr("skcalib.report._classes.most_tested", lambda _: 20)
     rng = np.random.default_rng(0)
     label, proba = random_problem(rng, 1000, calibrated=True)
     label[500], proba[500] = 1, 0.0
@@ -300,7 +302,7 @@ def test_an_impossible_label_is_among_the_samples_tested(monkeypatch):
 
 
 def test_large_problems_are_tested_on_a_part(monkeypatch):
-    monkeypatch.setattr("skcalib.report._numbers.most_tested", lambda *_: 50)
+    monkeypatch.setattr("skcalib.report._classes.most_tested", lambda _: 50)
     label, proba = random_problem(np.random.default_rng(0), 200, 3)
     report = calibration_report(label, proba, random_state=0)
     assert report.numbers["n_tested"] == 50
@@ -380,7 +382,7 @@ def test_one_group_that_outweighs_the_others_leaves_no_intervals():
 
 
 def test_subgroups_of_many_samples_are_tested_on_even_parts(monkeypatch):
-    monkeypatch.setattr("skcalib.report._report.most_tested", lambda _: 100)
+    monkeypatch.setattr("skcalib.report._classes.most_tested", lambda _: 100)
     rng = np.random.default_rng(0)
     proba = rng.random(200)
     label = (rng.random(200) < proba).astype(int)
@@ -444,10 +446,11 @@ def test_miscalibrated_subgroups_contradict_no_evidence():
     found = "But the test of subgroups finds miscalibration in 2 of 2: 0; 1. SubgroupRecalibrator"
     assert found in report.advice
     many = [{"subgroup": str(k), "p_value": 0.01} for k in range(7)]
-    assert "in 7 of 7: 0; 1; 2; 3; 4 and 2 more. Do." in subgroup_advice(
-        "No evidence.", many, "Do."
-    )
-    assert subgroup_advice("Miscalibrated.", many, "Do.") == "Miscalibrated."
+    predictions = problem_of([0.3, 0.6], [0, 1])
+    numbers = {"p_value": 0.5, "smooth_calibration_error": 0.3, "n_samples": 2, "n_tested": 2}
+    text = advice(predictions, numbers, {}, [], many)
+    assert "in 7 of 7: 0; 1; 2; 3; 4 and 2 more. SubgroupRecalibrator" in text
+    assert "subgroups" not in advice(predictions, numbers | {"p_value": 0.01}, {}, [], many)
 
 
 def test_recalibrated_predictions_are_not_to_be_recalibrated_again():
@@ -590,4 +593,4 @@ def test_names_that_no_picture_can_write():
         classes = np.array(names, dtype=object)
         assert _names(replace(predictions, classes=classes)).tolist() == shown
     classes = np.array(["$\\frac{1}{2", "\u732b"], dtype=object)
-    assert len(pictures(replace(predictions, classes=classes))) == 2
+    assert len(class_pictures(replace(predictions, classes=classes))) == 2

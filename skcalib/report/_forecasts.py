@@ -1,27 +1,133 @@
-"""The numbers of a report on forecasts."""
+"""The sections of a report on forecasts."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from .._inputs.by import Subgroups
 from .._numerics.pit import laws_at, pit_laws
+from ..forecasts import DistributionForecast
 from ..forecasts._data import ForecastData
 from ..hypothesis_tests import CalibrationTest
 from ..metrics import Sharpness, sharpness
 from ..metrics._registry import FORECAST_METRICS
-from ._intervals import share_of_one
-from ._subgroups import subgroup_rows
+from ..recalibration import AutoRecalibrator
+from ._pictures import forecast_pictures
+from ._sections import (
+    LEVEL,
+    MOST_VALUES,
+    SMALL,
+    Estimate,
+    Numbers,
+    Rows,
+    Sections,
+    SubgroupProblem,
+    Words,
+    share_of_one,
+)
 
 # Tests of more samples take more than a few seconds: the default one, and that of quantiles.
 _MOST_TESTED = 1000
 _MOST_TESTED_QUANTILES = 10_000
+
+# The gain of recalibration is found on at most this many forecasts; `DistributionForecast` is slow.
+# Fewer forecasts say nothing.
+_MOST_SLOW, _MOST_RECALIBRATED, _FEWEST = 200, 1000, 20
 
 # Deviations of less than this many standard errors are not reported.
 _CLEAR = 2.0
 
 # A variance of less than this times the mean square is 0 but for rounding.
 _ROUNDING = 1e-12
+
+
+class ForecastSections(Sections):
+    """The sections of a report on `ForecastData`."""
+
+    words = Words(
+        model="forecast",
+        error="quantile calibration error",
+        loss="CRPS",
+        separator=";",
+        unknown="though spread and level agree with the outcomes on average, so the shape of the "
+        "distributions is wrong, or they are wrong for a part of the samples",
+        remedy="Recalibrate on data that the regressor was not fitted on, for instance with "
+        "RecalibratedRegressor.",
+    )
+    data: ForecastData
+
+    def measure(self) -> tuple[Numbers, Rows]:
+        return measure_forecasts(self.data), []
+
+    def test(self) -> tuple[Numbers, list[str]]:
+        """The numbers of two tests, and what is wrong on average.
+
+        The default test compares samples with similar forecasts. The test of quantiles compares all
+        samples, so it finds what is wrong everywhere alike in fewer of them. It takes samples for
+        independent, and is left out if they are in groups.
+        """
+        data, n = self.data, self.data.n_samples
+        order = self.rng.permutation(n) if n > _MOST_TESTED else np.arange(n)
+        tested = data.take(order[:_MOST_TESTED]) if n > _MOST_TESTED else data
+        numbers: Numbers = {"n_tested": tested.n_samples}
+        if have_parameters(tested):
+            test = CalibrationTest(
+                estimator="biased" if n == 1 else "unbiased", random_state=self.rng
+            )
+            weight, groups = tested.weight, tested.groups
+            test.fit(tested.forecast, tested.value, sample_weight=weight, groups=groups)
+            numbers["distribution_matching_error"] = test.statistic_
+            if data.groups is None:  # otherwise draws are known up to a constant
+                chance = float(test.null_distribution_.std())
+                ratio = test.statistic_ / chance if chance > 0 else 0.0
+                numbers["distribution_matching_ratio"] = ratio
+            numbers["p_value"] = test.p_value_
+        if data.groups is None:
+            tested = data.take(order[:_MOST_TESTED_QUANTILES]) if n > _MOST_TESTED else data
+            test = CalibrationTest("quantile_calibration_error", random_state=self.rng)
+            test.fit(tested.forecast, tested.value, sample_weight=tested.weight)
+            numbers |= {"quantile_p_value": test.p_value_, "quantile_n_tested": tested.n_samples}
+        return numbers, diagnose(data)
+
+    def subgroup_problem(self) -> SubgroupProblem:
+        error = "quantile_calibration_error"
+        if self.data.groups is None:
+            return SubgroupProblem(self.data, error, error, None, _MOST_TESTED_QUANTILES, None)
+        # the signs of groups leave the terms of single samples as they are
+        params = {"estimator": "biased"}
+        return SubgroupProblem(self.data, error, "skce", params, _MOST_TESTED, None)
+
+    def estimates(self, numbers: Numbers) -> Iterator[Estimate]:
+        data = self.data
+        for entry in FORECAST_METRICS.values():
+            takes_seconds = entry.is_mean or data.n_samples <= MOST_VALUES
+            if entry.in_report and entry.name in numbers and takes_seconds:
+                yield entry.name, entry.name, data.value, data.forecast, {}, 1.0
+
+    def sizes_for_gain(self) -> tuple[int, int]:
+        is_slow = isinstance(self.data.forecast, DistributionForecast)
+        return _FEWEST, _MOST_SLOW if is_slow else _MOST_RECALIBRATED
+
+    def losses(self, data: ForecastData) -> np.ndarray:
+        return data.forecast.crps(data.value)
+
+    def losses_after(self, train: ForecastData, test: ForecastData) -> np.ndarray:
+        model = AutoRecalibrator()
+        model.fit(train.forecast, train.value, sample_weight=train.weight)
+        return model.transform(test.forecast).crps(test.value)
+
+    def is_small(self, numbers: Numbers) -> bool:
+        error = numbers["quantile_calibration_error"]
+        return error < SMALL and numbers.get("p_value", 1.0) >= LEVEL
+
+    def audited(self) -> tuple[str, list[np.ndarray], dict[str, Any]]:
+        data = self.data
+        arrays = [data.value, *data.forecast._sort_keys(), data.weight]
+        settings = {"forecast": type(data.forecast).__name__}
+        return "outcomes, forecasts and weights", arrays, settings
+
+    def pictures(self) -> dict[str, str]:
+        return forecast_pictures(self.data)
 
 
 def measure_forecasts(data: ForecastData) -> dict:
@@ -90,7 +196,7 @@ def standardized_errors(data: ForecastData) -> tuple[float, float, float, float]
 
 
 def diagnose(data: ForecastData) -> list[str]:
-    """What is clearly wrong with the forecasts on average, in words."""
+    """Sentences on what is clearly wrong with the forecasts on average."""
     moments = standardized_errors(data)
     if moments is None:
         return _diagnose_coverage(data)
@@ -130,55 +236,9 @@ def _diagnose_coverage(data: ForecastData) -> list[str]:
     ]
 
 
-def run_forecast_test(data: ForecastData, random_state: np.random.RandomState) -> dict:
-    """The numbers of two calibration tests, on a random part of the samples if they are many.
-
-    The default test compares samples with similar forecasts, and the test of quantiles all of them.
-    So it finds what is wrong everywhere alike in fewer samples. It takes samples for independent,
-    and is left out if they are in groups.
-    """
-    n = data.n_samples
-    order = random_state.permutation(n) if n > _MOST_TESTED else np.arange(n)
-    tested = data.take(order[:_MOST_TESTED]) if n > _MOST_TESTED else data
-    numbers: dict = {"n_tested": tested.n_samples}
-    if _have_parameters(tested):
-        test = CalibrationTest(random_state=random_state)
-        if n == 1:
-            test.set_params(estimator="biased")
-        test.fit(tested.forecast, tested.value, sample_weight=tested.weight, groups=tested.groups)
-        numbers["distribution_matching_error"] = test.statistic_
-        if data.groups is None:  # otherwise draws are known up to a constant
-            chance = float(test.null_distribution_.std())
-            numbers["distribution_matching_ratio"] = test.statistic_ / chance if chance > 0 else 0.0
-        numbers["p_value"] = test.p_value_
-    if data.groups is None:
-        tested = data.take(order[:_MOST_TESTED_QUANTILES]) if n > _MOST_TESTED else data
-        test = CalibrationTest("quantile_calibration_error", random_state=random_state)
-        test.fit(tested.forecast, tested.value, sample_weight=tested.weight)
-        numbers |= {"quantile_p_value": test.p_value_, "quantile_n_tested": tested.n_samples}
-    return numbers
-
-
-def forecast_subgroup_rows(
-    data: ForecastData, subgroups: Subgroups, random_state: np.random.RandomState
-) -> tuple[list[dict[str, Any]], float]:
-    """The quantile calibration error of each subgroup, and the test of all of them."""
-    in_groups = data.groups is not None
-    return subgroup_rows(
-        data,
-        subgroups,
-        random_state,
-        metric="quantile_calibration_error",
-        statistic="skce" if in_groups else "quantile_calibration_error",
-        # the signs of groups leave the terms of single samples as they are
-        metric_params={"estimator": "biased"} if in_groups else None,
-        most_tested=_MOST_TESTED if in_groups else _MOST_TESTED_QUANTILES,
-    )
-
-
 def check_groups_can_be_tested(data: ForecastData) -> None:
     """The test that knows of groups compares samples with similar forecasts."""
-    if data.groups is not None and not _have_parameters(data):
+    if data.groups is not None and not have_parameters(data):
         raise ValueError(
             "groups must be None for forecasts without a finite mean and standard deviation, of "
             "which no test knows that samples depend on each other; found groups. Report on one "
@@ -186,7 +246,7 @@ def check_groups_can_be_tested(data: ForecastData) -> None:
         )
 
 
-def _have_parameters(data: ForecastData) -> bool:
+def have_parameters(data: ForecastData) -> bool:
     """Whether the forecasts know by what they are similar: some have no finite mean."""
     try:
         data.forecast._parameters()

@@ -20,13 +20,10 @@ from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 
 import skcalib
-from skcalib._cli import main
-from skcalib._cli.demo import Stage, _summary
-from skcalib._cli.further import Table
-from skcalib._cli.tables import read_predictions
-from skcalib._cli.terminal import escaped_json
 from skcalib._inputs.probabilities import check_probabilities
 from skcalib.report import calibration_report
+from skcalib.report._command_line import _arguments, _escaped_json, _parser, main
+from skcalib.report._demo import Stage, _summary
 
 
 @pytest.fixture
@@ -46,14 +43,21 @@ def table(tmp_path):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr("skcalib.report._intervals._N_RESAMPLES", 9)
-    monkeypatch.setattr("skcalib.report._report.recalibration_gain", lambda *_: None)
+    monkeypatch.setattr("skcalib.report._sections._N_RESAMPLES", 9)
+    monkeypatch.setattr("skcalib.report._sections.Sections.gain", lambda _: None)
 
 
 def run(capsys, *arguments):
     status = main(list(arguments))
     output = capsys.readouterr()
     return status, output.out, output.err
+
+
+def read_predictions(path, label, columns, *options):
+    """Labels, probabilities and classes, as the report gets them."""
+    arguments = ["report", str(path), "--label", label, "--proba", *columns, *options]
+    found = _arguments(_parser().parse_args(arguments))
+    return found["y_true"], found["y_proba"], found["labels"]
 
 
 def test_report_of_one_column(table, capsys):
@@ -237,11 +241,11 @@ def test_the_console_script_is_the_command_line():
 def test_demo(tmp_path, capsys, monkeypatch):
     # three of the ten digits and small forests take a fraction of the time
     digits = load_digits(n_class=3)
-    monkeypatch.setattr("skcalib._cli.demo.load_digits", lambda: digits)
+    monkeypatch.setattr("skcalib.report._demo.load_digits", lambda: digits)
     small = partial(RandomForestClassifier, n_estimators=5)
-    monkeypatch.setattr("skcalib._cli.demo.RandomForestClassifier", small)
-    monkeypatch.setattr("skcalib.report._verdict.LEVEL", 1.1)  # everything is called miscalibrated
-    monkeypatch.setattr("skcalib.report._verdict.SMALL", 0.0)  # and much
+    monkeypatch.setattr("skcalib.report._demo.RandomForestClassifier", small)
+    monkeypatch.setattr("skcalib.report._sections.LEVEL", 1.1)  # everything is called miscalibrated
+    monkeypatch.setattr("skcalib.report._classes.SMALL", 0.0)  # and much
     path = tmp_path / "demo.png"
     status, out, _ = run(capsys, "demo", "--output", str(path))
     assert status == 0
@@ -363,7 +367,7 @@ def test_rows_may_miss_1_by_what_rounding_makes(template, n_classes, table):
     rng = np.random.default_rng(0)
     proba = rng.dirichlet(np.ones(n_classes), size=100)
     path, names = write_rows(table, template, np.arange(100) % n_classes, proba)
-    _, found, _ = read_predictions(Table(path), "y", names)
+    _, found, _ = read_predictions(path, "y", names)
     printed = np.array([[float(format(p, template)) for p in row] for row in proba.tolist()])
     total = printed.sum(axis=1, keepdims=True)
     expected = np.where(np.abs(total - 1) > 1e-5, printed / total, printed)
@@ -376,50 +380,50 @@ def test_rows_may_miss_1_by_no_more(template, miss, table):
     proba = np.random.default_rng(0).dirichlet(np.ones(3), size=100)
     path, names = write_rows(table, template, np.arange(100) % 3, proba * (1 - miss))
     with pytest.raises(ValueError, match="rounding to the digits of the file does not explain"):
-        read_predictions(Table(path), "y", names)
+        read_predictions(path, "y", names)
 
 
 def test_whole_numbers_as_probabilities_explain_nothing(table):
     for row in ("1,1,0", "0,0,0", "0.5,0.5,0.5", "0.3,0.3,0.3"):
         path = table(f"y,p_0,p_1,p_2\n0,1,0,0\n1,{row}\n")
         with pytest.raises(ValueError, match=r"must sum to 1; found a sum of .* in line 3"):
-            read_predictions(Table(path), "y", ["p_0", "p_1", "p_2"])
+            read_predictions(path, "y", ["p_0", "p_1", "p_2"])
 
 
 def test_ties_of_single_precision_survive_a_file(table):
     votes = np.random.default_rng(0).multinomial(100, [0.5, 0.3, 0.2], size=500)
     single = (votes.astype(np.float32) / np.float32(100)).astype(np.float64)
     path, names = write_rows(table, "", np.arange(500) % 3, single)
-    _, found, _ = read_predictions(Table(path), "y", names)
+    _, found, _ = read_predictions(path, "y", names)
     np.testing.assert_array_equal(found, single)
 
 
 def test_rows_are_read_in_parts(table, monkeypatch):
     label, proba = random_problem(np.random.default_rng(0), 100, 3)
     path, names = write_rows(table, "", label, proba)
-    expected = read_predictions(Table(path), "y", names)
-    monkeypatch.setattr("skcalib._cli.files._ROWS_AT_ONCE", 7)
-    for found, one in zip(read_predictions(Table(path), "y", names), expected, strict=True):
+    expected = read_predictions(path, "y", names)
+    monkeypatch.setattr("skcalib.report._tables._ROWS_AT_ONCE", 7)
+    for found, one in zip(read_predictions(path, "y", names), expected, strict=True):
         np.testing.assert_array_equal(found, one)
-    monkeypatch.setattr("skcalib._cli.files._ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("skcalib.report._tables._ROWS_AT_ONCE", 2)
     broken = table("y,p\n1,0.5\n0,0.5\n\n1,0.5\n0,x\n")
     with pytest.raises(ValueError, match="found 'x' in line 6"):
-        read_predictions(Table(broken), "y", ["p"])
+        read_predictions(broken, "y", ["p"])
 
 
-@pytest.mark.parametrize("separator", [",", ";", "\t", "|", " "])
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
 def test_the_separator_is_found(separator, table):
     text = 'y,"a, b",p\n1,x,0.5\n0,"y;z",0.25\n'
     rows = list(csv.reader(io.StringIO(text)))
     file = io.StringIO()
     csv.writer(file, delimiter=separator).writerows(rows)
-    label, proba, _ = read_predictions(Table(table(file.getvalue())), "y", ["p"])
+    label, proba, _ = read_predictions(table(file.getvalue()), "y", ["p"])
     assert (label.tolist(), proba.tolist()) == (["1", "0"], [0.5, 0.25])
 
 
 def test_the_separator_is_named(table, capsys):
     path = table("y:p\n1:0.5\n0:0.25\n")
-    _, proba, _ = read_predictions(Table(path, separator=":"), "y", ["p"])
+    _, proba, _ = read_predictions(path, "y", ["p"], "--sep", ":")
     assert proba.tolist() == [0.5, 0.25]
     tabs = table("y,z\tp\n1\t0.5\n0\t0.25\n")
     arguments = ["report", tabs, "--label", "y,z", "--proba", "p", "--sep"]
@@ -433,13 +437,13 @@ def test_the_separator_is_named(table, capsys):
 def test_numbers_of_classes_after_any_letter(prefix, table):
     text = f"y,{prefix}0,{prefix}1,{prefix}10\n1,0.25,0.5,0.25\n10,0,0,1\n"
     columns = [prefix + k for k in ("0", "1", "10")]
-    assert read_predictions(Table(table(text)), "y", columns)[2] == ["0", "1", "10"]
+    assert read_predictions(table(text), "y", columns)[2] == ["0", "1", "10"]
 
 
 def test_a_prefix_does_not_end_within_a_number(table):
     text = "y,p10,p11\n1,0.25,0.75\n0,0.5,0.5\n"
     with pytest.raises(ValueError, match=r"found \['0', '1'\], and columns for \['10', '11'\]"):
-        read_predictions(Table(table(text)), "y", ["p10", "p11"])
+        read_predictions(table(text), "y", ["p10", "p11"])
 
 
 def test_the_standard_input(table, capsys, monkeypatch):
@@ -490,7 +494,7 @@ def test_weights_subgroups_and_groups(rich, capsys):
 
 
 def test_json_and_page(rich, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("skcalib.report._calibration_report.CalibrationReport.figures", {})
+    monkeypatch.setattr("skcalib.report._report.CalibrationReport.figures", {})
     path, expected = rich
     page = tmp_path / "page.html"
     status, out, _ = run(capsys, "report", path, *OPTIONS, "age", "--json", "--html", str(page))
@@ -503,7 +507,7 @@ def test_json_and_page(rich, tmp_path, capsys, monkeypatch):
 
 def test_json_has_no_control_characters():
     text = json.dumps({"a\x9b[31m": ["\x1b", "é", "\U000e0001"]}, indent=2, ensure_ascii=False)
-    shown = escaped_json(text)
+    shown = _escaped_json(text)
     assert all(line.isprintable() for line in shown.split("\n"))
     assert "é" in shown
     assert json.loads(shown) == json.loads(text)
@@ -560,18 +564,13 @@ def arrow():
 def writers(arrow):
     from pyarrow import feather, parquet
 
-    def stream(table, path):
-        with arrow.ipc.new_stream(path, table.schema) as file:
-            file.write_table(table, max_chunksize=7)
-
     return {
         "parquet": lambda table, path: parquet.write_table(table, path, row_group_size=7),
         "feather": lambda table, path: feather.write_feather(table, path, chunksize=7),
-        "stream": stream,
     }
 
 
-@pytest.mark.parametrize("kind", ["parquet", "feather", "stream"])
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
 def test_parquet_and_arrow(kind, arrow, tmp_path, capsys, monkeypatch):
     rng = np.random.default_rng(0)
     label, proba = random_problem(rng, 30, 3)
@@ -586,22 +585,22 @@ def test_parquet_and_arrow(kind, arrow, tmp_path, capsys, monkeypatch):
     path = str(tmp_path / "table")
     writers(arrow)[kind](table, path)
     columns = ["p_a", "p_b", "p_c"]
-    found = read_predictions(Table(path), "y", columns)
+    found = read_predictions(path, "y", columns)
     assert found[0].tolist() == names[label].tolist()
     np.testing.assert_array_equal(found[1], proba)
     assert found[2] == ["a", "b", "c"]
     with pytest.raises(ValueError, match="'list' must hold numbers or texts; found the type list"):
-        read_predictions(Table(path), "list", columns)
+        read_predictions(path, "list", columns)
     with pytest.raises(
         ValueError, match=r"has no column 'q'; its columns are \['y', 'p_a', .*\]\.$"
     ):
-        read_predictions(Table(path), "y", ["q"])
+        read_predictions(path, "y", ["q"])
     stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(Path(path).read_bytes())))
     monkeypatch.setattr("sys.stdin", stdin)
-    np.testing.assert_array_equal(read_predictions(Table("-"), "y", columns)[1], proba)
+    np.testing.assert_array_equal(read_predictions("-", "y", columns)[1], proba)
 
 
-@pytest.mark.parametrize("kind", ["parquet", "feather", "stream"])
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
 def test_mistakes_in_parquet_and_arrow(kind, arrow, tmp_path, capsys):
     path = str(tmp_path / "table")
     for proba, message in (
@@ -619,9 +618,10 @@ def test_mistakes_in_parquet_and_arrow(kind, arrow, tmp_path, capsys):
     assert (status, "is not a sound Parquet or Arrow file" in err) == (2, True)
 
 
-def test_parquet_without_pyarrow(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
+@pytest.mark.parametrize("missing", ["pandas", "pyarrow"])
+def test_parquet_without_its_readers(missing, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, missing, None)
     path = tmp_path / "table.parquet"
     path.write_bytes(b"PAR1 and more")
     status, _, err = run(capsys, "report", str(path), "--label", "y", "--proba", "p")
-    assert (status, "pip install pyarrow" in err) == (2, True)
+    assert (status, 'pip install "skcalib[tables]"' in err) == (2, True)

@@ -12,9 +12,9 @@ from sklearn.naive_bayes import GaussianNB
 from .._inputs.scikit_learn import check_matplotlib_support
 from ..display import ReliabilityDisplay
 from ..recalibration import RecalibratedClassifier
-from ..report import CalibrationReport, calibration_report
-from ..report._findings import LEVEL
-from ..report._text import format_row
+from ._report import CalibrationReport, calibration_report
+from ._sections import LEVEL, error_name
+from ._text import title_of
 
 # The numbers that the table of changes shows.
 _CHANGES = ("smooth_calibration_error", "expected_calibration_error", "log_loss", "p_value")
@@ -78,17 +78,18 @@ def _text(title: str, stages: list[Stage]) -> str:
         lines += ["", f"--- {stage.name} recalibration ---", str(stage.report)]
     before, after = (stage.numbers for stage in stages)
     lines += ["", "--- what changed ---", f"{'':<48}{'before':>9}  {'after':>9}"]
-    lines += [format_row(n, before[n], after[n]) for n in before if n.startswith(_CHANGES)]
+    changes = [name for name in before if name.startswith(_CHANGES)]
+    lines += [f"{title_of(n):<48}{before[n]:9.4f}  {after[n]:9.4f}" for n in changes]
     return "\n".join([*lines, ""])
 
 
 def _summary(outcomes: dict[str, list[Stage]]) -> str:
-    """What the miscalibration of each model was, what is left of it, and whether that is chance."""
+    """Miscalibration of each model before and after, and whether what is left may be chance."""
     lines = [_RULE, "What is left", _RULE, ""]
     lines += [f"{'smooth calibration error':<48}{'before':>9}  {'after':>9}"]
     n_passed = 0
     for title, stages in outcomes.items():
-        before, after = (_smooth_error(stage) for stage in stages)
+        before, after = (stage.numbers[error_name(stage.numbers)] for stage in stages)
         p_value = stages[-1].numbers["p_value"]
         passed = p_value >= LEVEL
         n_passed += passed
@@ -99,12 +100,6 @@ def _summary(outcomes: dict[str, list[Stage]]) -> str:
         ]
     lines += ["", f"{n_passed} of {len(outcomes)} models pass the test of calibration now."]
     return "\n".join([*lines, ""])
-
-
-def _smooth_error(stage: Stage) -> float:
-    """That of the confidence, if there are more than two classes."""
-    names = ("smooth_calibration_error", "smooth_calibration_error_confidence")
-    return next(stage.numbers[name] for name in names if name in stage.numbers)
 
 
 def _draw(outcomes: dict[str, list[Stage]], path: str) -> None:

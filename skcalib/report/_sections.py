@@ -1,0 +1,338 @@
+"""The sections of a report, as far as classes and forecasts have them in common."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.model_selection import GroupKFold, KFold
+
+from .._inputs.by import Subgroups
+from ..hypothesis_tests import SubgroupCalibrationTest
+from ..metrics._registry import ALL_METRICS
+from ..uncertainty import confidence_interval
+from ._text import title_of
+
+LEVEL = 0.05
+
+# A calibration error below this is called small.
+SMALL = 0.01
+
+# Resamples of the intervals; measures of more values of predictions get none.
+_N_RESAMPLES = 199
+MOST_VALUES = 200_000
+
+# Fewer than 10 independent samples say nothing about how a measure varies.
+_LARGEST_SHARE = 0.1 + 1e-12
+
+# The errors of more samples are those of the model, but for the last digits.
+_MANY = 10_000
+
+# The verdict names at most this many subgroups.
+_MOST_NAMED = 5
+
+_N_FOLDS = 5
+
+Numbers = dict[str, Any]
+Ends = dict[str, tuple[float, float]]
+Rows = list[dict[str, Any]]
+
+LISTENER: ContextVar[Callable[[str], None] | None] = ContextVar("LISTENER", default=None)
+
+
+def stage(title: str) -> None:
+    """Tell the listener, if there is one, which part of the report begins."""
+    tell = LISTENER.get()
+    if tell is not None:
+        tell(title)
+
+
+# Name, metric, outcomes, predictions, options, and a factor that turns the metric into the number.
+Estimate = tuple[str, Any, Any, Any, dict[str, Any], float]
+
+
+class SubgroupProblem(NamedTuple):
+    """What is measured and tested in subgroups."""
+
+    data: Any
+    metric: str
+    statistic: str
+    metric_params: dict[str, Any] | None
+    most_tested: int
+    first: np.ndarray | None  # (n,), which samples are tested first
+
+
+class Words(NamedTuple):
+    """How the verdict speaks of predictions of one kind."""
+
+    model: str
+    error: str
+    loss: str
+    separator: str
+    unknown: str
+    remedy: str
+
+
+class Sections(ABC):
+    """The sections of a report on some data; the heirs are for classes and for forecasts."""
+
+    words: ClassVar[Words]
+
+    def __init__(self, data: Any, rng: np.random.RandomState) -> None:
+        self.data, self.rng = data, rng
+
+    @abstractmethod
+    def measure(self) -> tuple[Numbers, Rows]:
+        """Scores and measures by name, and the rows of the table of classes."""
+
+    @abstractmethod
+    def test(self) -> tuple[Numbers, list[str]]:
+        """The numbers of the tests, of a random part of many samples; and what was found."""
+
+    @abstractmethod
+    def subgroup_problem(self) -> SubgroupProblem:
+        """What is measured and tested in subgroups."""
+
+    @abstractmethod
+    def estimates(self, numbers: Numbers) -> Iterator[Estimate]:
+        """The numbers that get an interval."""
+
+    @abstractmethod
+    def sizes_for_gain(self) -> tuple[int, int]:
+        """The fewest samples that say something, and the most that are recalibrated."""
+
+    @abstractmethod
+    def losses(self, data: Any) -> np.ndarray:
+        """The loss of each sample in which the gain is measured, (n,)."""
+
+    @abstractmethod
+    def losses_after(self, train: Any, test: Any) -> np.ndarray:
+        """The losses of one part of the data, recalibrated on the other part."""
+
+    @abstractmethod
+    def is_small(self, numbers: Numbers) -> bool:
+        """Whether the miscalibration may not matter, though it is not chance."""
+
+    @abstractmethod
+    def audited(self) -> tuple[str, list[np.ndarray], dict[str, Any]]:
+        """What is hashed, the arrays of it, and settings for the audit trail."""
+
+    @abstractmethod
+    def pictures(self) -> dict[str, str]:
+        """SVG by what it shows."""
+
+    def mistake(self) -> str | None:
+        """What must be wrong with the arguments, if anything."""
+        return None
+
+    def is_certain(self) -> bool:
+        """Whether the data rule out calibration without a test."""
+        return False
+
+    def intervals(self, numbers: Numbers) -> Ends:
+        """The 95 % confidence intervals by name; none of too few samples."""
+        found: Ends = {}
+        if share_of_one(self.data) > _LARGEST_SHARE:
+            return found
+        for name, metric, outcome, predicted, options, scale in self.estimates(numbers):
+            stage(f"finding the interval of the {title_of(name)}")
+            interval = self._interval(self.data, metric, outcome, predicted, **options)
+            found[name] = scale * interval.low, scale * interval.high
+        return found
+
+    def _interval(self, data: Any, *arguments: Any, **options: Any) -> Any:
+        return confidence_interval(
+            *arguments,
+            sample_weight=None if np.ptp(data.weight) == 0 else data.weight,
+            groups=data.groups,
+            n_resamples=_N_RESAMPLES,
+            random_state=self.rng,
+            **options,
+        )
+
+    def subgroups(self, subgroups: Subgroups) -> tuple[Rows, float]:
+        """The metric of each subgroup, its interval and p-value, and the p-value of all of them.
+
+        Of many samples an even part of each subgroup is tested. Subgroups of too few samples have
+        an interval of NaN.
+        """
+        data, metric, statistic, params, most, first = self.subgroup_problem()
+        estimates = []
+        for members in subgroups.rows():
+            part = data.take(members)
+            outcome, predicted = part.arguments(part.outcome)
+            if share_of_one(part) > _LARGEST_SHARE:
+                function = ALL_METRICS[metric].function
+                value = function(outcome, predicted, sample_weight=part.weight, **part.known)
+                estimates.append((float(value), np.nan, np.nan))
+            else:
+                interval = self._interval(part, metric, outcome, predicted, **part.known)
+                estimates.append((interval.estimate, interval.low, interval.high))
+        chosen = even_part(subgroups.code, most, self.rng, first)
+        tested = data.take(chosen)
+        outcome, predicted = tested.arguments(tested.outcome)
+        test = SubgroupCalibrationTest(
+            statistic,
+            metric_params=params,
+            labels=data.known.get("labels"),
+            random_state=self.rng,
+        ).fit(
+            predicted,
+            outcome,
+            sample_weight=None if np.ptp(data.weight) == 0 else tested.weight,
+            by=np.array([f"{k:09d}" for k in range(len(subgroups.labels))])[subgroups.code[chosen]],
+            groups=tested.groups,
+        )
+        rows = [
+            {
+                "by": subgroups.title,
+                "subgroup": title,
+                "n_samples": n_samples,
+                "measure": metric,
+                "estimate": estimate,
+                "low": low,
+                "high": high,
+                "p_value": p_value,
+                "n_tested": n_tested,
+            }
+            for title, n_samples, (estimate, low, high), p_value, n_tested in zip(
+                subgroups.titles,
+                np.bincount(subgroups.code).tolist(),
+                estimates,
+                test.subgroup_p_values_.values(),
+                test.subgroup_sizes_.values(),
+                strict=True,
+            )
+        ]
+        return rows, test.p_value_
+
+    def gain(self) -> tuple[float, float, float] | None:
+        """The mean loss that recalibration gains on samples it has not seen, and an interval.
+
+        None if there are too few samples, or if a loss is infinite.
+        """
+        data = self.data
+        fewest, most = self.sizes_for_gain()
+        if min(data.n_samples, most) < fewest:
+            return None
+        if data.n_samples > most:
+            data = data.take(self.rng.permutation(data.n_samples)[:most])
+        gain = self.losses(data)
+        if not np.isfinite(gain).all():
+            return None
+        for train, test in self._folds(data):
+            gain[test] -= self.losses_after(data.take(train), data.take(test))
+        if not np.isfinite(gain).all():
+            return None
+        mean = float(data.weight @ gain)
+        parts = data.weight * (gain - mean)
+        if data.groups is not None:
+            parts = np.bincount(data.groups, parts).astype(np.float64)
+        error = float(np.sqrt(np.sum(parts**2)))
+        return mean, mean - 1.96 * error, mean + 1.96 * error
+
+    def _folds(self, data: Any) -> Any:
+        """Training and test sets that keep groups together."""
+        rows = np.arange(data.n_samples)
+        if data.groups is None:
+            return KFold(_N_FOLDS, shuffle=True, random_state=self.rng).split(rows)
+        folds = GroupKFold(min(_N_FOLDS, len(np.unique(data.groups))))
+        return folds.split(rows, groups=data.groups)
+
+    def advice(
+        self, numbers: Numbers, ends: Ends, found: list[str], rows: Rows, *, recalibrated: bool
+    ) -> str:
+        """A verdict by the p-value, what was found to be wrong, and a remedy."""
+        mistake = self.mistake()
+        if mistake is not None:
+            return mistake
+        words, p_value = self.words, joint_p_value(numbers)
+        error = error_name(numbers)
+        if p_value >= LEVEL and not self.is_certain():
+            if error in ends:
+                limit = f"The {words.error} may be up to {ends[error][1]:.2g}, by its interval."
+            elif numbers["n_samples"] > _MANY:
+                limit = (
+                    f"The {words.error} of all {numbers['n_samples']} samples is "
+                    f"{numbers[error]:.2g}."
+                )
+            else:
+                limit = "Few samples cannot show more."
+            return (
+                f"No evidence of miscalibration (p = {p_value:.3g}): a calibrated {words.model} "
+                f"often deviates as much. {limit}{self._advice_on_subgroups(rows)}"
+            )
+        verdict = "Still miscalibrated" if recalibrated else "Miscalibrated"
+        if p_value < LEVEL:  # otherwise the data rule out calibration without the test
+            verdict += f" (p = {p_value:.3g})"
+        what = "; ".join(found) or words.unknown
+        remedy = f"{words.remedy}{self._gain_in_words(numbers, ends)}"
+        if recalibrated:
+            remedy = "More data to recalibrate on would leave less."
+        if not self.is_certain() and self.is_small(numbers):
+            n_tested = numbers.get("quantile_n_tested", numbers["n_tested"])
+            what += (
+                f". That is little, and may not matter: {n_tested} samples can see a {words.error} "
+                f"of {numbers[error]:.2g}"
+            )
+            remedy = "" if recalibrated else f"If it matters, {remedy[0].lower()}{remedy[1:]}"
+        return f"{verdict}{words.separator} {what}. {remedy}".rstrip()
+
+    def _gain_in_words(self, numbers: Numbers, ends: Ends) -> str:
+        """What recalibration did to samples that it had not seen."""
+        if "gain" not in numbers:
+            return ""
+        if ends["gain"][0] > 0:
+            by = f"{numbers['gain']:.2g}"
+            return f" In cross-validation that lowers the {self.words.loss} by {by}."
+        return f" In cross-validation it is not clear that this lowers the {self.words.loss}."
+
+    def _advice_on_subgroups(self, rows: Rows) -> str:
+        """What the test of subgroups found where that of all samples found nothing."""
+        wrong = [one["subgroup"] for one in rows if one["p_value"] < LEVEL]
+        if not wrong:
+            return ""
+        more = f" and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
+        return (
+            f" But the test of subgroups finds miscalibration in {len(wrong)} of {len(rows)}: "
+            f"{'; '.join(wrong[:_MOST_NAMED])}{more}. SubgroupRecalibrator recalibrates "
+            "each of them."
+        )
+
+
+def share_of_one(data: Any) -> float:
+    """One over the effective number of samples, or of groups if there are any."""
+    if data.groups is None:
+        return data.share_of_one_sample
+    return float(np.sum(np.bincount(data.groups, data.weight) ** 2))
+
+
+def joint_p_value(numbers: Numbers) -> float:
+    """The p-value of the calibration test; for forecasts twice the smaller one of two tests."""
+    p_values = [numbers[key] for key in ("p_value", "quantile_p_value") if key in numbers]
+    return min(1.0, len(p_values) * min(p_values))
+
+
+def error_name(numbers: Numbers) -> str:
+    """The name of the measure that the verdict is about."""
+    names = ("quantile_calibration_error", "smooth_calibration_error")
+    return next((name for name in names if name in numbers), f"{names[-1]}_confidence")
+
+
+def even_part(
+    code: np.ndarray, most: int, rng: np.random.RandomState, first: np.ndarray | None
+) -> np.ndarray:
+    """Random rows, the same number of each subgroup unless it is smaller, but at least one.
+
+    Rows that come first (a mask) are chosen before others.
+    """
+    n, n_subgroups = len(code), int(code.max()) + 1
+    if n <= most:
+        return np.arange(n)
+    order = rng.permutation(n)
+    last = np.zeros(n, dtype=bool) if first is None else ~first[order]
+    order = order[np.lexsort((last, code[order]))]
+    sizes = np.bincount(code)
+    place = np.arange(n) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # within the subgroup
+    return order[np.argsort(place, kind="stable")][: max(most, n_subgroups)]
