@@ -5,6 +5,7 @@ outcomes: "rbf" exp(−d²/(2ν²)), "laplacian" exp(−|d|/ν), and "energy" �
 """
 
 import math
+from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -16,6 +17,9 @@ from .crps import mean_distance
 # period that exceeds the range of differences by `margin` bandwidths.
 CUT_OFF, MARGIN = 6.5, 7.0  # misses the kernel by about 1e-10
 ROUGH_CUT_OFF, ROUGH_MARGIN = 5.0, 5.5  # misses it by about 1e-6
+
+# Numbers of frequencies up to which counts are exact.
+_MANY = 2.0**53
 
 # Below this argument erfcx comes close to overflow.
 _STEEP = -5.0
@@ -176,16 +180,15 @@ def _integral(kernel: str, order: int, gap: Array, bandwidth: float) -> Array:
 # Fourier features. The rows of waves are 1, cos(hx), …, cos(Mhx), sin(hx), …, sin(Mhx).
 
 
-def wave_grid(
-    extent: float, largest: float, smallest: float, *, is_rough: bool = False
-) -> tuple[float, int]:
+def wave_grid(extent: Any, largest: Any, smallest: Any, *, is_rough: bool = False) -> tuple:
     """Step h and number M of the frequencies for the rbf kernels of some bandwidths.
 
-    `extent` is the largest difference that occurs; the bandwidths lie between the other two.
+    `extent` is the largest difference that occurs; the bandwidths lie between the other two. All
+    three are numbers, or arrays of several cases.
     """
     cut_off, margin = (ROUGH_CUT_OFF, ROUGH_MARGIN) if is_rough else (CUT_OFF, MARGIN)
     step = 2 * np.pi / (extent + margin * largest)
-    return step, int(np.ceil(cut_off / (smallest * step)))
+    return step, np.minimum(np.ceil(cut_off / (smallest * step)), _MANY).astype(np.intp)
 
 
 def wave_weights(step: float, count: int, bandwidth: np.ndarray) -> np.ndarray:

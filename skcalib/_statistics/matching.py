@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from copy import copy
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -11,32 +12,25 @@ from sklearn.utils import check_random_state
 
 from .._inputs.scikit_learn import StrOptions, validate_parameter_constraints
 from ..forecasts import EnsembleForecast
-from ..forecasts._data import ForecastData
 from .base import Statistic
 from .checks import check_finite_kernel
 from .features import random_frequencies
 from .functions import KERNELS
 from .gram import gram_quadratic_forms
-from .matching_checks import (
-    FEATURE_KERNELS,
-    FORMS,
-    MATCHING_CONSTRAINTS,
-    PIT_FORMS,
-    check_forecast_loss,
-    check_options,
-)
-from .matching_features import outcome_features
-from .matching_given import Given, given_of, raw_points
-from .matching_pairs import OutcomePairs, UniformPairs
-from .matching_sums import all_rows, feature_sums, term_sums, times_given
-from .matching_target import (
-    MOST_FEATURES,
+from .matching_checks import FORMS, MATCHING_CONSTRAINTS, MatchingOptions, check_matching
+from .matching_features import (
+    Features,
     OutcomeWaves,
     RandomWaves,
     UniformWaves,
+    class_features,
+    decision_features,
+    loss_table,
     outcome_bandwidth,
 )
-from .squared_error import check_not_negative, pair_weight
+from .matching_given import all_rows, given_of
+from .matching_pairs import OutcomePairs, UniformPairs
+from .squared_error import SquaredKernelError, check_not_negative, pair_weight
 
 # The bandwidth for PITs: exp(−d²/0.1) in the parametrisation of Marx et al. (2023).
 PIT_BANDWIDTH = math.sqrt(0.05)
@@ -44,23 +38,27 @@ PIT_BANDWIDTH = math.sqrt(0.05)
 # Several times the largest error of a term that comes from features, which depends on the batch.
 _RESOLUTION = 1e-9
 
-# Features per sample that are still faster than pairs of ensembles or nodes with many members.
+# Features per sample that are still faster than pairs: of normal forecasts, and of ensembles or
+# nodes with many members.
+MOST_FEATURES = 300
 _MANY_FEATURES = 4000
 
-# A draw may need twice the number of features of what was observed, and this many more.
+# A draw may need twice the number of features of the observed outcomes, and this many more.
 _MORE_FEATURES = 64
 
 
 class MatchingError(Statistic):
-    """The distribution matching error as a function of the outcomes of given forecasts.
+    """The distribution matching error as a function of the outcomes of given predictions.
 
-    What does not depend on the outcomes is prepared once: a test evaluates many vectors of
-    outcomes. An ensemble without weights is replaced by the law of all s + 1 values, of which the
+    Terms of pairs of samples are inner products of features where there are any, and otherwise
+    computed pair by pair. Labels of classes have one-hot vectors, or losses, as features.
+
+    An ensemble without weights is replaced by the law of all s + 1 values, of which the
     outcome is one: a(y) − Σ a(x_k)/s is (s + 1)/s times the difference from its mean. So all that
     is held fixed stays the same when the outcome changes places with a member.
     """
 
-    kind = ForecastData.kind
+    kind = "forecasts"
 
     takes_signs = True
 
@@ -70,48 +68,25 @@ class MatchingError(Statistic):
         "calibration": [StrOptions(FORMS)],
     }
 
-    def __init__(
-        self,
-        data,
-        *,
-        calibration="distribution",
-        loss=None,
-        kernel="rbf",
-        bandwidth="median",
-        given_kernel="rbf",
-        given_bandwidth="median",
-        estimator="unbiased",
-        method="exact",
-        n_components=200,
-        seed=None,
-    ):
-        self.data = data
-        self.estimator = estimator
-        self.weight = data.weight
+    def __init__(self, data, **options):
+        self.data, self.weight = data, data.weight
         self.pair_weight = pair_weight(data.weight)
-        self.is_of_pits = calibration in PIT_FORMS
-        self.has_known_law = method == "exact"
-        self.forecast, self.scale = self._forecast_held_fixed()
-        if self.is_of_pits and bandwidth == "median":
-            bandwidth = PIT_BANDWIDTH
-        self.options: dict[str, Any] = {
-            "calibration": calibration,
-            "loss": loss,
-            "kernel": kernel,
-            "bandwidth": bandwidth,
-            "given_kernel": given_kernel,
-            "given_bandwidth": given_bandwidth,
-            "estimator": estimator,
-            "method": method,
-            "n_components": n_components,
-            "seed": seed,
-        }
-        self.given = self._given()
-        self.points, self.kernel = self.given.points, self.given.kernel
-        self.waves, self.pairs = self._target()
-        if self.waves is not None and not self.has_features:
+        self.chosen = MatchingOptions(**options)
+        if self.chosen.is_of_pits and self.chosen.bandwidth == "median":
+            self.chosen = replace(self.chosen, bandwidth=PIT_BANDWIDTH)
+        self.options = dict(vars(self.chosen))
+        self.estimator = self.chosen.estimator
+        self.has_known_law = self.chosen.method == "exact"
+        self.forecast: Any = None
+        self.scale = 1.0
+        if data.kind == "forecasts":
+            self.forecast, self.scale = _held_fixed(data)
+        self.given = given_of(data, self.forecast, self.chosen)
+        self.features: Any = self._features()
+        self.n_features = self.features.size if self.has_features else 1
+        if self.has_features and not self.features.is_exact:
             self.resolution = _RESOLUTION * self.scale**2
-        self.least_batches = 1 if self.waves else 16  # batches of pairs are not faster
+        self.least_batches = 1 if self.has_features else 16  # batches of pairs are not faster
 
     @classmethod
     def from_options(cls, data, **options):
@@ -120,115 +95,103 @@ class MatchingError(Statistic):
             cls.parameter_constraints, options, caller_name="CalibrationTest"
         )
         random_state = check_random_state(options.pop("random_state", None))
-        seed = random_state.randint(2**31 - 1) if options.get("method") == "fourier" else None
-        check_options(data, **options)
-        check_forecast_loss(options.get("loss"))
-        return cls(data, seed=seed, **options)
+        return matching_error(data, MatchingOptions(**options), random_state)
+
+    @property
+    def has_features(self) -> bool:
+        """Whether terms come from features, not from pairs one by one."""
+        return self.features is not None
 
     @property
     def largest_term(self) -> float | None:
         """A bound on the terms h_ij, if one is known."""
-        if callable(self.options["given_kernel"]):
+        if callable(self.chosen.given_kernel):
             return None
-        if self.has_features:
-            return self.waves.features.largest_term
-        return 2.0 * self.scale**2 if self.options["kernel"] in ("rbf", "laplacian") else None
+        if self.chosen.has_features:
+            return self.features.largest_term
+        return 2.0 * self.scale**2 if self.chosen.kernel in ("rbf", "laplacian") else None
 
     @property
     def numbers_per_draw(self) -> int:
-        n_features = 1 if self.waves is None else self._n_features
-        return len(self.weight) * n_features
-
-    @property
-    def has_features(self) -> bool:
-        """Whether the kernel is one of decisions, with finitely many features."""
-        kernel = self.options["kernel"]
-        return not callable(kernel) and kernel in FEATURE_KERNELS
-
-    def _forecast_held_fixed(self):
-        """The forecast that does not change with the outcome, and the factor of the residuals."""
-        forecast = self.data.forecast
-        if not forecast.is_exchangeable:
-            return forecast, 1.0
-        pooled = self.data.pooled()
-        size = pooled.shape[1] - 1
-        return EnsembleForecast(pooled, np.ones(size + 1)), (size + 1) / size
-
-    # What is conditioned on
-
-    def _given(self) -> Given:
-        return given_of(self.data, self.forecast, self.options)
-
-    def raw_points(self) -> np.ndarray:
-        """What is conditioned on, as it came, (n, d)."""
-        return raw_points(self.data, self.forecast, self.options["given_kernel"])
+        return len(self.weight) * self.n_features
 
     # What is matched
 
-    def _target(self):
-        """Features, or None and terms of pairs."""
-        kernel, bandwidth = self.options["kernel"], self.options["bandwidth"]
-        if self.has_features:
-            features = outcome_features(self.forecast, self.weight, self.scale, self.options)
-            self._n_features = len(features.features.mean)
-            return features, None
-        if self.options["method"] == "fourier" and kernel == "laplacian":
-            return self._random_waves(), None
-        values = self.values_of(self.data.outcome[None])
-        if kernel == "rbf":
-            waves, most = self._waves(bandwidth)
-            self._n_features = waves.counts(values)[1]
-            if self._n_features <= most:
-                return waves, None
-        if self.is_of_pits:
-            return None, UniformPairs(self.forecast, kernel, bandwidth)
-        if self.has_own_bandwidths:
-            return None, None
-        return None, OutcomePairs(self.forecast, kernel, bandwidth, self.scale)
+    def _features(self) -> Any:
+        """Features, or None where terms of pairs are faster or all that is known."""
+        data, chosen = self.data, self.chosen
+        if data.kind == "classes":
+            return class_features(data, chosen)
+        if chosen.has_features:
+            return decision_features(self.forecast, self.weight, self.scale, chosen)
+        shared = self.forecast, self.weight, chosen.bandwidth
+        if chosen.method == "fourier" and chosen.kernel == "laplacian":
+            return RandomWaves(*shared, self.scale, *self._frequencies())
+        if chosen.kernel != "rbf":
+            return None
+        waves: Features
+        if chosen.is_of_pits:
+            waves, most = UniformWaves(*shared), _MANY_FEATURES
+        else:
+            waves = OutcomeWaves(*shared, self.scale, is_rough=chosen.method == "fourier")
+            parts = waves.components
+            is_simple = parts is not None and parts.location.shape[1] == 1
+            most = MOST_FEATURES if is_simple else _MANY_FEATURES
+        observed = self.observed[None]
+        waves.size = waves.counts(observed, waves.bandwidths(observed))[1]
+        return waves if waves.size <= most else None
+
+    def _frequencies(self):
+        """Random frequencies of the outcomes, and the phases of what is given over 2π."""
+        size, generator = self.chosen.n_components, np.random.default_rng(self.chosen.seed)
+        kernel, points = self.chosen.given_kernel, self.given.points
+        frequency = generator.standard_cauchy(size)
+        if self.given.bandwidth is None:
+            return frequency, np.zeros((size, len(points)))
+        family = KERNELS["exponential" if kernel == "wasserstein" else kernel]
+        shape = (size, points.shape[1])
+        chosen = random_frequencies(family, self.given.bandwidth, shape, generator)
+        return frequency, chosen / (2 * np.pi) @ points.T
 
     @property
     def has_own_bandwidths(self):
         """Whether each vector of outcomes has a bandwidth of its own, in a sum over pairs."""
-        has_median = self.options["bandwidth"] == "median" and not self.is_of_pits
-        return has_median and self.options["kernel"] in ("rbf", "laplacian")
+        has_median = self.chosen.bandwidth == "median" and not self.chosen.is_of_pits
+        return has_median and self.chosen.kernel in ("rbf", "laplacian")
 
-    def _waves(self, bandwidth):
-        """The features of the rbf kernel, and their number up to which they are faster."""
-        if self.is_of_pits:
-            return UniformWaves(self.forecast, self.weight, bandwidth), _MANY_FEATURES
-        is_rough = self.options["method"] == "fourier"
-        waves = OutcomeWaves(self.forecast, self.weight, bandwidth, self.scale, is_rough=is_rough)
-        parts = waves.components
-        is_simple = parts is not None and parts.location.shape[1] == 1
-        return waves, MOST_FEATURES if is_simple else _MANY_FEATURES
+    def pairs_for(self, value: np.ndarray) -> OutcomePairs | UniformPairs:
+        """The terms of pairs; their bandwidth may depend on the outcomes (n,)."""
+        kernel, bandwidth = self.chosen.kernel, self.chosen.bandwidth
+        if self.chosen.is_of_pits:
+            return UniformPairs(self.forecast, kernel, bandwidth)
+        if self.has_own_bandwidths:
+            bandwidth = outcome_bandwidth(value, self.weight, self.forecast)
+        return OutcomePairs(self.forecast, kernel, bandwidth, self.scale)
 
-    def _random_waves(self):
-        size, generator = self.options["n_components"], np.random.default_rng(self.options["seed"])
-        kernel, n = self.options["given_kernel"], len(self.weight)
-        frequency = generator.standard_cauchy(size)
-        turns = np.zeros((size, n))
-        if self.given.bandwidth is not None:
-            family = KERNELS["exponential" if kernel == "wasserstein" else kernel]
-            shape = (size, self.points.shape[1])
-            chosen = random_frequencies(family, self.given.bandwidth, shape, generator)
-            turns = chosen / (2 * np.pi) @ self.points.T
-        self._n_features = 2 * size
-        bandwidth = self.options["bandwidth"]
-        return RandomWaves(self.forecast, self.weight, bandwidth, self.scale, frequency, turns)
+    @cached_property
+    def pairs(self):
+        """The terms of pairs, if they have one bandwidth."""
+        return self.pairs_for(self.observed)
 
     # Values
 
     def values_of(self, outcomes: np.ndarray) -> np.ndarray:
         """Outcomes on the scale of the forecast's components, (R, n)."""
+        if self.data.kind == "classes":
+            return outcomes
         values = self.data.values_of(outcomes)
-        if self.is_of_pits:
+        if self.chosen.is_of_pits:
             return values
         return np.array([self.forecast._match_scale(value) for value in values])
 
+    @property
+    def observed(self) -> np.ndarray:
+        """The observed outcomes, (n,)."""
+        return self.values_of(self.data.outcome[None])[0]
+
     def __call__(self, outcomes: np.ndarray) -> np.ndarray:
         """Values (R,) for R vectors of outcomes (R, n)."""
-        values = self.values_of(outcomes)
-        sums, diagonal = self._sums(values)
+        sums, diagonal = self._sums(self.values_of(outcomes))
         is_biased = self.estimator == "biased"
         result = sums + diagonal if is_biased else sums / self.pair_weight
         check_finite_kernel(result)
@@ -246,12 +209,13 @@ class MatchingError(Statistic):
 
     def _sums(self, values):
         """Σ_{i≠j} w_i w_j h_ij and Σ_i w_i² h_ii, each (R,)."""
-        if self.waves is None:
+        if not self.has_features:
             return self._sums_of_pairs(values)
-        counts, together = self.waves.counts(values)
-        most = 2 * self._n_features + _MORE_FEATURES
-        if together <= most:
-            return self._sums_of_features(values)
+        bandwidth = self.features.bandwidths(values)
+        counts, together = self.features.counts(values, bandwidth)
+        if together <= 2 * self.n_features + _MORE_FEATURES:
+            rows_of = self.features.prepare(values, bandwidth)
+            return self.given.sums_of_features(rows_of, self.n_features * len(values))
         if len(values) == 1:
             return self._sums_of_pairs(values)
         # some draws lie far out, or close together: a grid of frequencies for fewer of them
@@ -261,17 +225,12 @@ class MatchingError(Statistic):
             sums[:, part] = self._sums(values[part])
         return sums
 
-    def _sums_of_features(self, values):
-        n_numbers = self._n_features * len(values)
-        return feature_sums(self.waves.prepare(values), self.given, n_numbers)
-
     def _sums_of_pairs(self, values):
         """The same, from the terms of pairs."""
-        if self.pairs is None:
-            return np.transpose([self._sums_of(self._all_terms(value)) for value in values])
-        if self.is_of_pits:
-            values = self.pairs.intervals(values)
-        each = [self._sums_of(partial(self.pairs.outcome_pairs, value)) for value in values]
+        if self.has_own_bandwidths:
+            return np.transpose([self._sums_of(self._terms(value)) for value in values])
+        points = self.pairs.points(values)
+        each = [self._sums_of(partial(self.pairs.outcome_pairs, value)) for value in points]
         return np.transpose(each) + np.array(self._sums_of_forecasts)[:, None]
 
     @cached_property
@@ -280,67 +239,131 @@ class MatchingError(Statistic):
         return self._sums_of(self.pairs.forecast_pairs)
 
     def _sums_of(self, terms):
-        return term_sums(terms, self.given, self.weight)
+        return self.given.sums_of_terms(terms, self.weight)
 
-    def _all_terms(self, value):
+    def _terms(self, value):
         """ℓ(y_i, y_j) − e_i(y_j) − e_j(y_i) + c_ij as a function of indices."""
-        pairs = self._pairs_for(value)
-        if self.is_of_pits:
-            value = pairs.intervals(value[None])[0]
+        pairs = self.pairs_for(value) if self.has_own_bandwidths else self.pairs
+        value = pairs.points(value[None])[0]
         return lambda i, j: pairs.outcome_pairs(value, i, j) + pairs.forecast_pairs(i, j)
-
-    def _pairs_for(self, value):
-        """The target, whose bandwidth may depend on the outcomes (n,)."""
-        if self.pairs is not None:
-            return self.pairs
-        bandwidth = self.options["bandwidth"]
-        if bandwidth == "median":
-            bandwidth = outcome_bandwidth(value, self.weight, self.forecast)
-        return OutcomePairs(self.forecast, self.options["kernel"], bandwidth, self.scale)
 
     def _mass(self, values):
         """w_i ρ_i for all draws, (R, C, n)."""
-        rows_of = self.waves.prepare(values)
-        return all_rows(rows_of, len(self.weight), self._n_features * len(values))
+        rows_of = self.features.prepare(values, self.features.bandwidths(values))
+        return all_rows(rows_of, len(self.weight), self.n_features * len(values))
 
     def gram_terms(self) -> tuple[Callable, np.ndarray, np.ndarray]:
         """A kernel, points (n, d) and mass (n, C) with w_i w_j h_ij = k(i, j) ⟨mass_i, mass_j⟩.
 
         These are the terms for the outcomes that were observed.
         """
-        values = self.values_of(self.data.outcome[None])
-        if self.waves is not None:
-            return self.given.kernel, self.given.points, self._mass(values)[0].T
-        kernel = times_given(self._all_terms(values[0]), self.given)
+        if self.has_features:
+            return self.given.kernel, self.given.points, self._mass(self.observed[None])[0].T
+        kernel = self.given.times(self._terms(self.observed))
         return kernel, np.arange(len(self.weight))[:, None], self.weight[:, None]
+
+    # Some of the samples
 
     def at_rows(self, rows: np.ndarray) -> "MatchingError":
         """The statistic of some samples, with all bandwidths as they are."""
         part = copy(self)
-        vars(part).pop("_sums_of_forecasts", None)
+        for name in ("pairs", "_sums_of_forecasts"):
+            vars(part).pop(name, None)
         part.data = self.data.take(rows)
         part.weight = part.data.weight
         part.given = self.given._replace(points=self.given.points[rows], features=None)
-        part.options = self.options | {"method": "exact"}
-        if self.forecast is not None:
-            part.forecast = self.forecast[rows]
-            if self.has_features:
-                part.waves = self.waves.at_rows(rows, part.weight)
-                return part
-            if self.options["bandwidth"] == "median":
-                value = self.values_of(self.data.outcome[None])[0]
-                bandwidth = outcome_bandwidth(value, self.weight, self.forecast)
-                part.options["bandwidth"] = bandwidth
-        part.waves, part.pairs = part._target()
+        part.chosen = replace(self.chosen, method="exact")
+        if self.has_features and self.features.is_exact:
+            part.features = self.features.at_rows(rows, part.weight)
+            return part
+        if self.chosen.bandwidth == "median":
+            bandwidth = outcome_bandwidth(self.observed, self.weight, self.forecast)
+            part.chosen = replace(part.chosen, bandwidth=bandwidth)
+        part.forecast = self.forecast[rows]
+        part.features = part._features()
         return part
 
     def term_matrices(self, outcomes: np.ndarray) -> np.ndarray:
         """w_i w_j h_ij for R vectors of outcomes (R, n), (R, n, n)."""
         values = self.values_of(outcomes)
         near = self.given.kernel(self.given.points, self.given.points)
-        if self.waves is not None:
+        if self.has_features:
             mass = self._mass(values)
             return near * (mass.transpose(0, 2, 1) @ mass)
         index = np.arange(len(self.weight))
-        terms = np.array([self._all_terms(value)(index, index) for value in values])
+        terms = np.array([self._terms(value)(index, index) for value in values])
         return near * np.outer(self.weight, self.weight) * terms
+
+
+def _held_fixed(data):
+    """The forecast that does not change with the outcome, and the factor of the residuals."""
+    if not data.forecast.is_exchangeable:
+        return data.forecast, 1.0
+    pooled = data.pooled()
+    size = pooled.shape[1] - 1
+    return EnsembleForecast(pooled, np.ones(size + 1)), (size + 1) / size
+
+
+class ClassKernelErrors(Statistic):
+    """The mean of squared kernel errors: of each class against the rest for "marginal", else one.
+
+    "top-label" compares the predicted class with the rest; other forms compare all classes.
+    """
+
+    has_features = True
+
+    def __init__(self, data, calibration, **options):
+        self.data, self.calibration = data, calibration
+        parts = [data]
+        if calibration == "marginal":
+            parts = [problem for _, problem in data.classwise()]
+        elif calibration == "top-label":
+            parts = [data.confidence()]
+        self.errors = [SquaredKernelError(part, **options) for part in parts]
+
+    def _outcomes(self, labels):
+        """The labels (R, n) of each problem."""
+        if self.calibration == "marginal":
+            return [labels == k for k in range(len(self.errors))]
+        is_top_label = self.calibration == "top-label"
+        return [labels == np.argmax(self.data.proba, axis=1) if is_top_label else labels]
+
+    def __call__(self, labels: np.ndarray) -> np.ndarray:
+        parts = zip(self.errors, self._outcomes(labels), strict=True)
+        return np.mean([error(own) for error, own in parts], axis=0)
+
+    def at_rows(self, rows: np.ndarray) -> "ClassKernelErrors":
+        """The statistic of some samples, with the same bandwidths."""
+        part = copy(self)
+        part.data = self.data.take(rows)
+        part.errors = [error.on(error.data.take(rows)) for error in self.errors]
+        return part
+
+    def term_matrices(self, outcomes: np.ndarray) -> np.ndarray:
+        """w_i w_j h_ij for R vectors of labels (R, n), (R, n, n)."""
+        parts = zip(self.errors, self._outcomes(outcomes), strict=True)
+        return np.mean([_terms_of(error, own) for error, own in parts], axis=0)
+
+
+def _terms_of(error, labels):
+    mass = error.weighted_residuals(labels).transpose(1, 0, 2)  # (R, n, K)
+    return error.kernel(error.data.matrix, error.data.matrix) * (mass @ mass.transpose(0, 2, 1))
+
+
+def matching_error(
+    data, options: MatchingOptions, random_state: np.random.RandomState
+) -> MatchingError | ClassKernelErrors:
+    """The statistic of a user's options, which are judged here."""
+    check_matching(data, options)
+    if data.kind == "forecasts":
+        seed = random_state.randint(2**31 - 1) if options.method == "fourier" else None
+        return MatchingError(data, **vars(replace(options, seed=seed)))
+    form, has_losses = options.calibration, options.kernel == "loss"
+    if form == "decision" or (has_losses and form == "marginal") or data.given is not None:
+        return MatchingError(data, **vars(options))
+    shared: dict[str, Any] = {"kernel": options.given_kernel, "bandwidth": options.given_bandwidth}
+    if has_losses:
+        table = loss_table(options.losses, data.classes)
+        shared["class_kernel"] = table @ table.T
+    form = "canonical" if data.is_binary or has_losses else form
+    return ClassKernelErrors(data, form, estimator=options.estimator, **shared)

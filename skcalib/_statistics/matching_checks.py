@@ -1,15 +1,18 @@
-"""The options of the distribution matching error, and what they must satisfy."""
+"""The options of the distribution matching error, and the rules that they must satisfy."""
 
+from dataclasses import dataclass
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
 from .._inputs.constraints import IntegerInterval
 from .._inputs.scikit_learn import Interval, StrOptions
 from ..forecasts import QuantileForecast
+from ..forecasts._decisions import DecisionLoss, as_loss
 from .checks import check_kernel
 from .functions import KERNELS
-from .matching_losses import as_losses
+from .squared_error import check_enough_for_estimator
 
 # Forms that compare PITs with the uniform distribution.
 PIT_FORMS = {"quantile", "threshold", "local"}
@@ -64,6 +67,39 @@ CLASS_FORMS = {
 _SOME_PITS = np.linspace(0, 1, 11)
 
 
+@dataclass(frozen=True)
+class MatchingOptions:
+    """The options of the error, with the defaults of the metric."""
+
+    calibration: str = "distribution"
+    loss: Any = None
+    kernel: Any = "rbf"
+    bandwidth: Any = "median"
+    given_kernel: Any = "rbf"
+    given_bandwidth: Any = "median"
+    estimator: str = "unbiased"
+    method: str = "exact"
+    n_components: int = 200
+    seed: int | None = None
+
+    @property
+    def is_of_pits(self) -> bool:
+        """Whether PITs are compared with the uniform distribution, not outcomes with forecasts."""
+        return self.calibration in PIT_FORMS
+
+    @property
+    def has_features(self) -> bool:
+        """Whether the kernel is one of decisions, with finitely many features."""
+        return not callable(self.kernel) and self.kernel in FEATURE_KERNELS
+
+    @property
+    def losses(self) -> list[DecisionLoss]:
+        """One loss, or a list of them; the rows of a matrix are no list of losses."""
+        loss = self.loss
+        is_list = isinstance(loss, list | tuple) and not (len(loss) and np.ndim(loss[0]) == 1)
+        return [as_loss(one) for one in (loss if is_list else [loss])]
+
+
 def check_form(calibration, forms):
     """Refuse a form of calibration that is for classes only, or for numbers only."""
     if calibration in forms:
@@ -77,117 +113,67 @@ def check_form(calibration, forms):
     )
 
 
-def check_options(
-    data,
-    *,
-    calibration="distribution",
-    loss=None,
-    kernel="rbf",
-    bandwidth="median",
-    given_kernel="rbf",
-    given_bandwidth="median",
-    estimator="unbiased",
-    method="exact",
-    n_components=200,
-):
-    """Options that fit each other and the data."""
-    check_given_of_form(calibration, data.given, given_kernel)
-    check_loss(calibration, kernel, loss)
-    if calibration not in PIT_FORMS:
-        is_squared = kernel == "moments"
-        check_size_of_outcomes(data.value, _LARGEST_OF_MOMENTS if is_squared else _LARGEST_OUTCOME)
-    n = len(data.weight)
-    if estimator == "unbiased" and n < 2:
+def check_matching(data, options: MatchingOptions) -> None:
+    """Judge options that fit each other and the data."""
+    if data.kind == "forecasts":
+        _check_of_forecasts(data, options)
+        return
+    check_form(options.calibration, CLASS_FORMS)
+    own = {"kernel": ("rbf", "loss"), "bandwidth": ("median",), "method": ("exact",)}
+    for name, allowed in own.items():
+        value = getattr(options, name)
+        if value not in allowed:
+            raise ValueError(
+                f"{name} must be left out for class probabilities, where equal labels have the "
+                f"kernel 1 and others 0, or kernel='loss'; found {value!r}. The kernel on "
+                "what is conditioned on is given_kernel."
+            )
+    if options.kernel == "loss" and options.calibration == "top-label":
+        raise ValueError(
+            "kernel='loss' compares the losses of all classes; found calibration='top-label', "
+            "which is about one of them. Use calibration='canonical', 'decision' or 'marginal'."
+        )
+    if options.given_kernel == "wasserstein":
+        raise ValueError(
+            "given_kernel='wasserstein' is for forecasts of a number; found class probabilities. "
+            "Use 'total-variation'."
+        )
+    _check_given(options, data.given)
+    _check_loss(options)
+    check_enough_for_estimator(data, options.estimator)
+    if options.loss is not None:
+        for one in options.losses:
+            one.of_classes(data.classes, len(data.classes))
+
+
+def _check_of_forecasts(data, options):
+    kernel = options.kernel
+    check_form(options.calibration, FORMS)
+    _check_given(options, data.given)
+    _check_loss(options)
+    if not options.is_of_pits:
+        _check_size_of_outcomes(data.value, kernel)
+    if options.estimator == "unbiased" and len(data.weight) < 2:
         raise ValueError(
             "estimator='unbiased' needs at least 2 samples of positive weight; found 1. Use "
             "estimator='biased'."
         )
-    check_bandwidth_of_kernel(kernel, bandwidth)
-    if not callable(kernel) and kernel in FEATURE_KERNELS:
-        check_decision_kernel(data, calibration, kernel, loss)
     if callable(kernel):
-        is_of_pits = calibration in PIT_FORMS
-        check_kernel(kernel, (_SOME_PITS if is_of_pits else data.value)[:, None])
-    if method == "fourier":
-        check_fourier(calibration, kernel, given_kernel)
+        check_kernel(kernel, (_SOME_PITS if options.is_of_pits else data.value)[:, None])
+    else:
+        _check_bandwidth_of_kernel(kernel, options.bandwidth)
+    if options.has_features:
+        _check_decision_kernel(data, options)
+    if options.method == "fourier":
+        _check_fourier(options)
+    if options.loss is not None:
+        for one in options.losses:
+            one.check_is_of_numbers()
 
 
-def check_bandwidth_of_kernel(kernel, bandwidth):
-    """Some kernels have no bandwidth, and one has no median to take it from."""
-    if callable(kernel):
-        return
-    if kernel in _WITHOUT_BANDWIDTH and bandwidth != "median":
-        raise ValueError(
-            f"bandwidth must be left at 'median' with kernel={kernel!r}, which has none; found "
-            f"{bandwidth!r}. Leave it out."
-        )
-    if kernel == "tanh" and bandwidth == "median":
-        raise ValueError(
-            "bandwidth must be a number with kernel='tanh': the distance from the threshold, in "
-            "the units of the outcome, over which the decision changes; found 'median'. Pass "
-            "bandwidth=1.0, or less for a sharper step."
-        )
-
-
-def check_decision_kernel(data, calibration, kernel, loss):
-    """Kernels of decisions are of outcomes, and most need what quantiles do not tell."""
-    if calibration in PIT_FORMS:
-        raise ValueError(
-            f"kernel={kernel!r} is a kernel of outcomes; found calibration={calibration!r}, which "
-            "compares PITs. Use kernel='rbf', or another form such as 'marginal'."
-        )
-    if kernel != "thresholds" and isinstance(data.forecast, QuantileForecast):
-        raise ValueError(
-            f"kernel={kernel!r} is not known for this forecast: a QuantileForecast tells the "
-            "probabilities of its cells, and no expected values. Use kernel='thresholds', or an "
-            "EnsembleForecast."
-        )
-    losses = as_losses(loss) if kernel in _NEED_LOSS else []
-    if kernel == "tanh" and not all(isinstance(one.loss, Real) for one in losses):
-        raise ValueError(
-            "loss must be a number, the threshold, or a list of numbers for kernel='tanh'; found "
-            f"{loss!r:.80}. Use kernel='loss' for other losses."
-        )
-    if kernel == "loss":
-        for one in losses:
-            check_size_of_losses(one.at_outcomes(data.value))
-
-
-def check_moments(mean, std):
-    """Means and standard deviations that can be squared."""
-    for name, values in (("means", mean), ("standard deviations", std)):
-        if not (np.abs(values) <= _LARGEST_OF_MOMENTS).all():  # NaN too
-            row = int(np.argmin(np.abs(values) <= _LARGEST_OF_MOMENTS))
-            raise ValueError(
-                f"kernel='moments' needs forecasts whose {name} are finite and at most "
-                f"{_LARGEST_OF_MOMENTS:g}; found {values[row]:g} in row {row}. Use "
-                "kernel='thresholds'."
-            )
-
-
-def check_size_of_losses(losses):
-    """Losses whose products can be squared."""
-    largest = np.abs(losses).max()
-    if largest > _LARGEST_FEATURE:
-        raise ValueError(
-            f"loss must be at most {_LARGEST_FEATURE:g} in absolute value, so that products can be "
-            f"squared; found {largest:g}. Measure it in a larger unit."
-        )
-
-
-def check_width_of_steps(scale, variance):
-    """Forecasts that are not too wide for the bandwidth of "tanh"."""
-    widest = float(np.sqrt(variance.max()))
-    if widest > _WIDEST * scale:
-        raise ValueError(
-            f"bandwidth must be at least {1 / _WIDEST:g} times the standard deviations of the "
-            f"forecasts with kernel='tanh'; found {scale:g} and {widest:g}. Pass a larger one, or "
-            "use kernel='loss', whose step is sharp."
-        )
-
-
-def check_given_of_form(calibration, given, given_kernel):
-    """Each form is conditioned on its own, and some on an array that is passed."""
+def _check_given(options, given):
+    """Refuse an array of forms that have a condition of their own, and demand it of others."""
+    calibration = options.calibration
     if given is None and calibration in NEEDS_GIVEN:
         what = "the group of each sample" if calibration == "group" else "features (n_samples, d)"
         raise ValueError(
@@ -207,23 +193,15 @@ def check_given_of_form(calibration, given, given_kernel):
             f"given must hold numbers for calibration={calibration!r}; found type {given.dtype}. "
             "Use calibration='group' for labels of groups."
         )
-    if given_kernel == "wasserstein":
+    if options.given_kernel == "wasserstein":
         raise ValueError(
             "given_kernel='wasserstein' compares forecasts; found an array `given`. Leave one of "
             "the two out."
         )
 
 
-def check_size_of_outcomes(value, most):
-    largest = value[np.abs(value).argmax()]
-    if abs(largest) > most:
-        raise ValueError(
-            f"y_true must be at most {most:g} in absolute value, so that distances can be squared; "
-            f"found {largest:g}. Measure outcomes and forecasts in a larger unit."
-        )
-
-
-def check_loss(calibration, kernel, loss):
+def _check_loss(options):
+    calibration, kernel, loss = options.calibration, options.kernel, options.loss
     is_needed = calibration == "decision" or (not callable(kernel) and kernel in _NEED_LOSS)
     if (loss is None) == is_needed:
         raise ValueError(
@@ -236,22 +214,97 @@ def check_loss(calibration, kernel, loss):
         raise ValueError("loss must hold at least one loss; found an empty list. Pass a number.")
 
 
-def check_forecast_loss(loss):
-    """Losses of outcomes that are numbers."""
-    for one in [] if loss is None else as_losses(loss):
-        one.check_is_of_numbers()
+def _check_size_of_outcomes(value, kernel):
+    most = (
+        _LARGEST_OF_MOMENTS if isinstance(kernel, str) and kernel == "moments" else _LARGEST_OUTCOME
+    )
+    largest = value[np.abs(value).argmax()]
+    if abs(largest) > most:
+        raise ValueError(
+            f"y_true must be at most {most:g} in absolute value, so that distances can be squared; "
+            f"found {largest:g}. Measure outcomes and forecasts in a larger unit."
+        )
 
 
-def check_class_losses(loss, classes):
-    """Losses of these classes."""
-    for one in as_losses(loss):
-        one.of_classes(classes, len(classes))
+def _check_bandwidth_of_kernel(kernel, bandwidth):
+    """Refuse a bandwidth of kernels without one, and the median where a number is needed."""
+    if kernel in _WITHOUT_BANDWIDTH and bandwidth != "median":
+        raise ValueError(
+            f"bandwidth must be left at 'median' with kernel={kernel!r}, which has none; found "
+            f"{bandwidth!r}. Leave it out."
+        )
+    if kernel == "tanh" and bandwidth == "median":
+        raise ValueError(
+            "bandwidth must be a number with kernel='tanh': the distance from the threshold, in "
+            "the units of the outcome, over which the decision changes; found 'median'. Pass "
+            "bandwidth=1.0, or less for a sharper step."
+        )
 
 
-def check_fourier(calibration, kernel, given_kernel):
-    """Random frequencies are known for some kernels only."""
-    is_known = kernel == "rbf" or (kernel == "laplacian" and calibration not in PIT_FORMS)
-    if not (is_known or (not callable(kernel) and kernel in FEATURE_KERNELS)):
+def _check_decision_kernel(data, options):
+    """Refuse PITs, and quantiles where expected values are needed."""
+    kernel, loss = options.kernel, options.loss
+    if options.is_of_pits:
+        raise ValueError(
+            f"kernel={kernel!r} is a kernel of outcomes; found "
+            f"calibration={options.calibration!r}, which compares PITs. Use "
+            "kernel='rbf', or another form such as 'marginal'."
+        )
+    if kernel != "thresholds" and isinstance(data.forecast, QuantileForecast):
+        raise ValueError(
+            f"kernel={kernel!r} is not known for this forecast: a QuantileForecast tells the "
+            "probabilities of its cells, and no expected values. Use kernel='thresholds', or an "
+            "EnsembleForecast."
+        )
+    losses = options.losses if kernel in _NEED_LOSS else []
+    if kernel == "tanh" and not all(isinstance(one.loss, Real) for one in losses):
+        raise ValueError(
+            "loss must be a number, the threshold, or a list of numbers for kernel='tanh'; found "
+            f"{loss!r:.80}. Use kernel='loss' for other losses."
+        )
+    if kernel == "loss":
+        for one in losses:
+            check_size_of_losses(one.at_outcomes(data.value))
+
+
+def check_moments(mean, std):
+    """Refuse means and standard deviations whose squares overflow."""
+    for name, values in (("means", mean), ("standard deviations", std)):
+        if not (np.abs(values) <= _LARGEST_OF_MOMENTS).all():  # NaN too
+            row = int(np.argmin(np.abs(values) <= _LARGEST_OF_MOMENTS))
+            raise ValueError(
+                f"kernel='moments' needs forecasts whose {name} are finite and at most "
+                f"{_LARGEST_OF_MOMENTS:g}; found {values[row]:g} in row {row}. Use "
+                "kernel='thresholds'."
+            )
+
+
+def check_size_of_losses(losses):
+    """Refuse losses whose products overflow when squared."""
+    largest = np.abs(losses).max()
+    if largest > _LARGEST_FEATURE:
+        raise ValueError(
+            f"loss must be at most {_LARGEST_FEATURE:g} in absolute value, so that products can be "
+            f"squared; found {largest:g}. Measure it in a larger unit."
+        )
+
+
+def check_width_of_steps(scale, variance):
+    """Refuse forecasts that are too wide for the bandwidth of "tanh"."""
+    widest = float(np.sqrt(variance.max()))
+    if widest > _WIDEST * scale:
+        raise ValueError(
+            f"bandwidth must be at least {1 / _WIDEST:g} times the standard deviations of the "
+            f"forecasts with kernel='tanh'; found {scale:g} and {widest:g}. Pass a larger one, or "
+            "use kernel='loss', whose step is sharp."
+        )
+
+
+def _check_fourier(options):
+    """Refuse kernels whose random frequencies are not known."""
+    calibration, kernel, given_kernel = (options.calibration, options.kernel, options.given_kernel)
+    is_known = kernel == "rbf" or (kernel == "laplacian" and not options.is_of_pits)
+    if not (is_known or options.has_features):
         raise ValueError(
             "method='fourier' needs kernel='rbf', a kernel of decisions, or 'laplacian' for forms "
             f"that do not compare PITs; found kernel={kernel!r} with calibration={calibration!r}. "

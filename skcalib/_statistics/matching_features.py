@@ -1,21 +1,39 @@
-"""Kernels of decisions: outcomes and forecasts compared by finitely many features.
+"""What is matched, by features: vectors ρ_i = a(y_i) − E a(Y_i) of all samples.
 
-With ℓ(y, y') = ⟨φ(y), φ(y')⟩ the residuals φ(y_i) − E φ(Y_i) take the place of waves.
+Their inner products are the terms ℓ(y_i, y_j) − e_i(y_j) − e_j(y_i) + c_ij of pairs, which
+`matching_pairs` has for kernels without features.
 """
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from .._numerics.decision_kernels import smoothed_tanh
-from ..forecasts import Forecast, QuantileForecast
+from .._numerics.decision_kernels import feature_values, smoothed_tanh
+from .._numerics.matching import (
+    interval_waves,
+    mixture_waves,
+    shifted_waves,
+    wave_grid,
+    wave_weights,
+    waves,
+)
+from .._numerics.median_distance import median_distance
+from ..forecasts import Forecast, QuantileForecast, ResidualForecast
 from ..forecasts._decisions import DecisionLoss
-from .matching_checks import check_moments, check_size_of_losses, check_width_of_steps
-from .matching_given import N_THRESHOLDS, pooled_thresholds
-from .matching_losses import as_losses
-from .matching_target import NODES
+from .matching_checks import (
+    MatchingOptions,
+    check_moments,
+    check_size_of_losses,
+    check_width_of_steps,
+)
+from .matching_given import N_THRESHOLDS, Rows, pooled_thresholds
+
+# A normal distribution ends this many standard deviations from its mean, but for a share of 1e-9.
+_REACH = 6.0
+
+NODES = 64
 
 # Rows of forecasts whose components are held at once.
 _ROWS = 2**11
@@ -26,111 +44,265 @@ _ENDS = np.array([-8.0, 0.0, 8.0])
 _LARGEST_SCALE = 1e300
 
 
-class FeatureMap(NamedTuple):
-    """φ, and its mean for each forecast."""
+class Features:
+    """Features of outcomes, or of PITs, whose number and bandwidths may depend on the outcomes."""
 
-    at: Callable[[np.ndarray], np.ndarray]  # outcomes (m,) to (C, m)
-    mean: np.ndarray  # E φ(Y_i), (C, n)
-    largest_term: float | None = None  # a bound on ‖φ(y) − E φ(Y)‖²
+    size: int  # their number, if it is the same for all outcomes
+
+    is_exact = False  # but for rounding
+
+    largest_term: float | None = None  # a bound on |ρ_i|², if one is known
+
+    def __init__(self, forecast, weight: np.ndarray, bandwidth: Any, scale: float = 1.0) -> None:
+        self.forecast, self.weight, self.bandwidth, self.scale = forecast, weight, bandwidth, scale
+
+    def bandwidths(self, values: np.ndarray) -> np.ndarray:
+        """The bandwidth for each row of outcomes (R, n), (R,)."""
+        if self.bandwidth != "median":
+            return np.full(len(values), float(self.bandwidth))
+        return np.array([outcome_bandwidth(row, self.weight, self.forecast) for row in values])
+
+    def counts(self, values: np.ndarray, bandwidth: np.ndarray) -> tuple[np.ndarray, int]:
+        """Number of features that each row of outcomes needs, (R,), and that all need."""
+        return np.full(len(values), self.size), self.size
+
+    def prepare(self, values: np.ndarray, bandwidth: np.ndarray) -> Rows:
+        """A function that returns the features of some rows, (R, C, b), times the weights."""
+        raise NotImplementedError
 
 
-class OutcomeFeatures:
-    """Outcomes and forecasts with one of the kernels of decisions."""
+class OutcomeWaves(Features):
+    """Outcomes and forecasts with the rbf kernel: Fourier features by the trapezoidal rule.
 
-    def __init__(self, features: FeatureMap, weight: np.ndarray, scale: float) -> None:
-        self.features, self.weight, self.scale = features, weight, scale
+    They are accurate to about 1e-10, or 1e-6 if they are rough.
+    """
 
-    def counts(self, values: np.ndarray) -> tuple[np.ndarray, int]:
-        count = len(self.features.mean)
-        return np.full(len(values), count), count
+    def __init__(self, forecast, weight, bandwidth, scale, *, is_rough=False) -> None:
+        super().__init__(forecast, weight, bandwidth, scale)
+        self.is_rough = is_rough
+        if isinstance(forecast, ResidualForecast):
+            location, residuals = forecast.location, forecast.residuals
+            self.components = None
+            low, high = location.min() + residuals[0], location.max() + residuals[-1]
+        else:
+            self.components = forecast.components(NODES)
+            reach = _REACH * np.sqrt(self.components.variance)
+            low = (self.components.location - reach).min()
+            high = (self.components.location + reach).max()
+        self.range = float(low), float(high)
 
-    def prepare(self, values: np.ndarray) -> Callable[[slice], np.ndarray]:
-        """The features of some rows, (R, C, b), times the weights."""
+    def _grid(self, low, high, largest, smallest):
+        """Origin, step and number of the frequencies, for a range of outcomes or for several."""
+        low, high = np.minimum(low, self.range[0]), np.maximum(high, self.range[1])
+        step, count = wave_grid(high - low, largest, smallest, is_rough=self.is_rough)
+        return (low + high) / 2, step, count
+
+    def _common_grid(self, values, bandwidth):
+        return self._grid(values.min(), values.max(), bandwidth.max(), bandwidth.min())
+
+    def counts(self, values, bandwidth):
+        count = self._grid(values.min(axis=1), values.max(axis=1), bandwidth, bandwidth)[2]
+        return 2 * count + 1, int(2 * self._common_grid(values, bandwidth)[2] + 1)
+
+    def prepare(self, values, bandwidth):
+        origin, step, count = self._common_grid(values, bandwidth)
+        root = self.scale * np.sqrt(wave_weights(step, count, bandwidth))[..., None]  # (R, C, 1)
 
         def rows_of(rows):
+            features = waves(values[:, rows] - origin, step, count)
+            features -= self._mean(rows, origin, step, count)
+            features *= self.weight[rows]
+            features *= root
+            return features
+
+        return rows_of
+
+    def _mean(self, rows, origin, step, count):
+        """E a(Y_i), (C, b)."""
+        if self.components is not None:
+            location, variance, weight = self.components
+            return mixture_waves(location[rows] - origin, variance[rows], weight[rows], step, count)
+        residuals, weights = self.forecast.residuals[None], self.forecast.weights[None]
+        mean = mixture_waves(residuals, np.zeros_like(residuals), weights, step, count)
+        return shifted_waves(self.forecast.location[rows] - origin, mean, step, count)
+
+
+class UniformWaves(Features):
+    """PITs and the uniform distribution with the rbf kernel; atoms are averaged."""
+
+    def __init__(self, forecast, weight, bandwidth) -> None:
+        super().__init__(forecast, weight, bandwidth)
+        self.step, self.count = wave_grid(1.0, bandwidth, bandwidth)
+        self.size = 2 * self.count + 1
+        self.mean = interval_waves(np.zeros(1), np.ones(1), self.step, self.count)
+
+    def prepare(self, values, bandwidth):
+        low, high = pit_intervals(self.forecast, values)
+        root = np.sqrt(wave_weights(self.step, self.count, bandwidth[:1]))[0, :, None]
+
+        def rows_of(rows):
+            features = interval_waves(low[:, rows], high[:, rows], self.step, self.count)
+            features -= self.mean
+            features *= self.weight[rows]
+            features *= root
+            return features
+
+        return rows_of
+
+
+class RandomWaves(Features):
+    """Outcomes and forecasts with the laplacian kernel, by waves of random frequencies.
+
+    The waves are multiplied by random waves of the points of `Given`, so that with k = 1 the
+    products of features have the mean k ℓ.
+    """
+
+    def __init__(self, forecast, weight, bandwidth, scale, frequency, turns) -> None:
+        super().__init__(forecast, weight, bandwidth, scale)
+        self.parts = forecast.components(NODES)
+        self.frequency = frequency  # (D,), of the bandwidth 1
+        self.turns = turns  # (D, n), the phases of the points over 2π
+        self.size = 2 * len(frequency)
+
+    def prepare(self, values, bandwidth):
+        def rows_of(rows):
+            features = [
+                self._features(value[rows], rows, self.frequency / one)
+                for value, one in zip(values, bandwidth, strict=True)
+            ]
+            return np.array(features) * (self.weight[rows] * self.scale)
+
+        return rows_of
+
+    def _features(self, value, rows, frequency):
+        location, variance, weight = (part[rows] for part in self.parts)
+        turn = frequency[:, None] / (2 * np.pi)
+        wave = _unit_wave(turn * value + self.turns[:, rows])
+        for k in range(location.shape[1]):
+            decay = weight[:, k] * np.exp(-(frequency[:, None] ** 2) * variance[:, k] / 2)
+            wave -= decay * _unit_wave(turn * location[:, k] + self.turns[:, rows])
+        return np.concatenate([wave.real, wave.imag]) / np.sqrt(len(frequency))
+
+
+def _unit_wave(turns: np.ndarray) -> np.ndarray:
+    """e^{2πi t}, to single precision, which the randomness of the frequencies hides by far."""
+    turns = turns - np.rint(turns)
+    phase = (2 * np.pi * turns).astype(np.float32)
+    wave = np.empty(turns.shape, dtype=np.complex128)
+    wave.real, wave.imag = np.cos(phase), np.sin(phase)
+    return wave
+
+
+class FeatureMap(Features):
+    """A map φ of outcomes with its mean for each forecast: kernels of decisions, and of classes."""
+
+    is_exact = True
+
+    def __init__(
+        self,
+        at: Callable[[np.ndarray], np.ndarray],  # outcomes (m,) to (C, m)
+        mean: np.ndarray,  # E φ(Y_i), (C, n)
+        weight: np.ndarray,
+        scale: float = 1.0,
+        largest_term: float | None = None,
+    ) -> None:
+        super().__init__(None, weight, 1.0, scale)
+        self.at, self.mean, self.largest_term, self.size = at, mean, largest_term, len(mean)
+
+    def prepare(self, values, bandwidth):
+        def rows_of(rows):
             part = values[:, rows]  # (R, b)
-            features = self.features.at(part.ravel()).reshape(-1, *part.shape).transpose(1, 0, 2)
-            return (features - self.features.mean[:, rows]) * (self.scale * self.weight[rows])
+            features = self.at(part.ravel()).reshape(-1, *part.shape).transpose(1, 0, 2)
+            return (features - self.mean[:, rows]) * (self.scale * self.weight[rows])
 
         return rows_of
 
     def gaps(self, value: np.ndarray, rows: np.ndarray, grid: np.ndarray) -> np.ndarray:
         """ℓ(y_i, t) − e_i(t) at the points t of a grid, (a, b)."""
-        residual = self.features.at(value[rows]) - self.features.mean[:, rows]
-        return self.scale * (residual.T @ self.features.at(grid))
+        residual = self.at(value[rows]) - self.mean[:, rows]
+        return self.scale * (residual.T @ self.at(grid))
 
-    def at_rows(self, rows: np.ndarray, weight: np.ndarray) -> "OutcomeFeatures":
+    def at_rows(self, rows: np.ndarray, weight: np.ndarray) -> "FeatureMap":
         """The same features of some samples."""
-        part = self.features._replace(mean=self.features.mean[:, rows])
-        return OutcomeFeatures(part, weight, self.scale)
+        return FeatureMap(self.at, self.mean[:, rows], weight, self.scale, self.largest_term)
 
 
-def outcome_features(
-    forecast: Forecast, weight: np.ndarray, scale: float, options: dict[str, Any]
-) -> OutcomeFeatures:
-    """The features for the options of a `MatchingError`."""
-    kernel = options["kernel"]
+def class_features(data, options: MatchingOptions) -> FeatureMap:
+    """One-hot labels, or the losses of all actions for them, and their means."""
+    table, mean = np.eye(len(data.classes)), data.matrix
+    if options.kernel == "loss":
+        table = loss_table(options.losses, data.classes)
+        mean = mean @ table
+    return FeatureMap(partial(np.take, table.T, axis=1), mean.T, data.weight)
+
+
+def loss_table(losses: list[DecisionLoss], classes: np.ndarray) -> np.ndarray:
+    """The losses of all actions for each class, for L losses divided by √L, (K, C)."""
+    table = np.concatenate([one.of_classes(classes, len(classes)) for one in losses], axis=1)
+    check_size_of_losses(table)
+    return table / np.sqrt(len(losses))
+
+
+def decision_features(
+    forecast: Forecast, weight: np.ndarray, scale: float, options: MatchingOptions
+) -> FeatureMap:
+    """The features of the kernels of decisions."""
+    at: Callable[[np.ndarray], np.ndarray]
+    kernel, largest_term = options.kernel, None
     if kernel == "moments":
-        features = _moments(forecast)
+        location, std = forecast.mean(), forecast.std()
+        check_moments(location, std)
+        at = partial(feature_values, kernel, thresholds=None, scale=None)
+        mean = np.array([location, location**2 + std**2])
     elif kernel == "thresholds":
-        features = _thresholds(forecast)
+        thresholds, mean = _pooled_probabilities(forecast)
+        at = partial(feature_values, kernel, thresholds=thresholds, scale=None)
+        largest_term = 1.0
+    elif kernel == "tanh":
+        thresholds = np.array([one.loss for one in options.losses], dtype=np.float64)
+        at, largest_term = partial(_tanh, thresholds, options.bandwidth), 4.0
+        mean = _mean_steps(forecast, thresholds, options.bandwidth)
     else:
-        losses = as_losses(options["loss"])
-        if kernel == "tanh":
-            features = _steps(forecast, [one.loss for one in losses], options["bandwidth"])
-        else:
-            features = _losses(forecast, losses)
-    return OutcomeFeatures(features, weight, scale)
+        losses = options.losses
+        at = partial(_losses_at, losses)
+        mean = np.concatenate([one.expected_of(forecast).T for one in losses])
+        mean /= np.sqrt(len(losses))
+        check_size_of_losses(mean)
+        largest_term = None if any(callable(one.loss) for one in losses) else 2.0
+    return FeatureMap(at, mean, weight, scale, largest_term)
 
 
-def _moments(forecast):
-    mean, std = forecast.mean(), forecast.std()
-    check_moments(mean, std)
-    return FeatureMap(_powers, np.array([mean, mean**2 + std**2]))
-
-
-def _powers(y):
-    return np.array([y, y**2])
-
-
-def _thresholds(forecast):
-    """1[y ≤ t]/8 for 64 quantiles t of all forecasts pooled."""
-    n = len(forecast)
+def _pooled_probabilities(forecast):
+    """64 quantiles t of all forecasts pooled, and F_i(t)/8, (64, n)."""
+    shape = len(forecast), N_THRESHOLDS
     if isinstance(forecast, QuantileForecast):
         # on the scale of levels, where all forecasts are alike: the upper ends of cells
         level = (np.arange(N_THRESHOLDS) + 0.5) / N_THRESHOLDS
         ends = np.append(forecast.levels, 1.0)
         thresholds = ends[np.searchsorted(forecast.levels, level)]
-        probability = np.broadcast_to(thresholds, (n, N_THRESHOLDS))
+        probability = np.broadcast_to(thresholds, shape)
     else:
         thresholds = pooled_thresholds(forecast)
-        probability = forecast.cdf(np.broadcast_to(thresholds, (n, N_THRESHOLDS)))
-    root = np.sqrt(N_THRESHOLDS)
-    return FeatureMap(partial(_indicators, thresholds), probability.T / root, largest_term=1.0)
-
-
-def _indicators(thresholds, y):
-    return (y <= thresholds[:, None]) / np.sqrt(len(thresholds))
-
-
-def _steps(forecast, thresholds, scale):
-    """tanh((y − c)/s) for L thresholds c, divided by √L."""
-    points = np.array(thresholds, dtype=np.float64)
-    blocks = [
-        _mean_steps(forecast[start : start + _ROWS], points, scale)
-        for start in range(0, len(forecast), _ROWS)
-    ]
-    mean = np.concatenate(blocks, axis=1) / np.sqrt(len(points))
-    return FeatureMap(partial(_tanh, points, scale), mean, largest_term=4.0)
+        probability = forecast.cdf(np.broadcast_to(thresholds, shape))
+    return thresholds, probability.T / np.sqrt(N_THRESHOLDS)
 
 
 def _tanh(thresholds, scale, y):
     with np.errstate(over="ignore"):
-        return np.tanh((y - thresholds[:, None]) / scale) / np.sqrt(len(thresholds))
+        return feature_values("tanh", y, thresholds, scale)
 
 
 def _mean_steps(forecast, thresholds, scale):
-    """E tanh((Y_i − c)/s), (L, n): closed for what has normal components, else by nodes."""
+    """E tanh((Y_i − c)/s)/√L for L thresholds c, (L, n)."""
+    blocks = [
+        _mean_steps_of(forecast[start : start + _ROWS], thresholds, scale)
+        for start in range(0, len(forecast), _ROWS)
+    ]
+    return np.concatenate(blocks, axis=1) / np.sqrt(len(thresholds))
+
+
+def _mean_steps_of(forecast, thresholds, scale):
+    """E tanh((Y_i − c)/s), (L, n): closed for normal components, else by nodes."""
     location, variance, weight = forecast.components(NODES)
     mean = np.empty((len(thresholds), len(forecast)))
     is_normal = variance.any(axis=1)
@@ -150,44 +322,23 @@ def _column(threshold, scale, y):
     return _tanh(np.array([threshold]), scale, y).T
 
 
-def _losses(forecast, losses):
-    """The losses of all actions, for L losses divided by √L."""
-    root = np.sqrt(len(losses))
-    mean = np.concatenate([one.expected_of(forecast).T for one in losses]) / root
-    check_size_of_losses(mean)
-    is_bounded = all(not callable(one.loss) for one in losses)
-    return FeatureMap(partial(_losses_at, losses), mean, 2.0 if is_bounded else None)
-
-
 def _losses_at(losses, y):
     return np.concatenate([one.at_outcomes(y).T for one in losses]) / np.sqrt(len(losses))
 
 
-class LossResiduals:
-    """The losses of all actions for labels, minus those expected of class probabilities."""
-
-    def __init__(self, matrix: np.ndarray, weight: np.ndarray, table: np.ndarray) -> None:
-        self.weight, self.table = weight, table  # (K, C)
-        self.mean = matrix @ table  # (n, C)
-
-    def counts(self, values: np.ndarray) -> tuple[np.ndarray, int]:
-        count = self.table.shape[1]
-        return np.full(len(values), count), count
-
-    def prepare(self, values: np.ndarray) -> Callable[[slice], np.ndarray]:
-        """The residuals of some rows, (R, C, b), times the weights."""
-
-        def rows_of(rows):
-            residual = self.table[values[:, rows]] - self.mean[rows]  # (R, b, C)
-            return residual.transpose(0, 2, 1) * self.weight[rows]
-
-        return rows_of
+def outcome_bandwidth(value: np.ndarray, weight: np.ndarray, forecast: Forecast) -> float:
+    """The median distance of the outcomes; if all are equal, the spread of a forecast."""
+    median = median_distance(value, weight, "cityblock")
+    if median > 0:
+        return median
+    parts = forecast.components(NODES)
+    spread = parts.variance.mean() + parts.location.var()
+    return float(np.sqrt(spread)) or 1.0
 
 
-def loss_table(loss: Any, classes: np.ndarray) -> np.ndarray:
-    """The losses of all actions for each class, for L losses divided by √L, (K, C)."""
-    losses = as_losses(loss)
-    tables = [one.of_classes(classes, len(classes)) for one in losses]
-    table = np.concatenate(tables, axis=1)
-    check_size_of_losses(table)
-    return table / np.sqrt(len(losses))
+def pit_intervals(forecast: Forecast, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of the intervals of the PITs of outcomes (R, n), each (R, n)."""
+    low, high = np.empty((2, *values.shape))
+    for r, value in enumerate(values):
+        low[r], high[r] = forecast.pit_bounds(value)
+    return low, high

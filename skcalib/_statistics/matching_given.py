@@ -1,6 +1,10 @@
-"""What a calibration is conditioned on: points for all samples, and a kernel on them."""
+"""What a calibration is conditioned on: points for all samples, a kernel on them, and sums.
 
-from collections.abc import Callable
+`rows_of(rows)` are the weighted residuals w_i ρ_i of some rows, (R, C, b) for R vectors of outcomes
+and C features. All sums are Σ_{i≠j} w_i w_j h_ij and Σ_i w_i² h_ii.
+"""
+
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -9,25 +13,26 @@ from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
 from .._numerics.crps import gauss_legendre, level_weights
+from .._numerics.matching import distance_pair_sum
 from .._numerics.median_distance import median_distance
 from ..forecasts import EnsembleForecast, Forecast, GaussianForecast, QuantileForecast
+from ..forecasts._decisions import expected_of_classes, least
 from .checks import check_kernel
 from .features import pivoted_cholesky, random_frequencies
 from .functions import KERNELS, Kernel, kernel_values
-from .gram import gram_diagonal
-from .matching_losses import actions, as_losses
+from .gram import gram_diagonal, gram_pair_sum
+from .matching_checks import MatchingOptions
 
-# A kernel matrix is replaced by the products of at most this many features per sample …
+# A kernel matrix is replaced by the products of at most this many features per sample, if the
+# weighted trace of the rest is at most the tolerance; the trace of the whole is 1.
 _MOST_FEATURES = 256
-
-# … if the weighted trace of what is left out is at most this, next to which 1 is the whole.
 _TOLERANCE = 1e-12
 
 # Points in more dimensions need more features than that.
 _FEW_DIMENSIONS = 3
 
 # Features of this many entries are held at once (128 MB).
-_ENTRIES = 2**24
+_HELD = 2**24
 
 # Thresholds of threshold calibration, and levels of each forecast that is represented by quantiles.
 N_THRESHOLDS = 64
@@ -37,6 +42,19 @@ _POOLED = 2**20
 
 # A column of points is constant if it varies by less than this share of its largest entry.
 _ROUNDING = 1e-12
+
+# Features of residuals of this many entries are computed at once (4 MB).
+_ENTRIES = 2**19
+
+# Fewer rows at once are not faster.
+_LEAST_ROWS = 64
+
+# Up to this many samples the threshold kernel is evaluated for pairs.
+_FEW = 2000
+
+Rows = Callable[[slice], np.ndarray]
+
+Terms = Callable[[np.ndarray, np.ndarray], np.ndarray]  # indices (a,) and (b,) to (a, b)
 
 
 class Given(NamedTuple):
@@ -53,24 +71,74 @@ class Given(NamedTuple):
     is_of_thresholds: bool = False  # points are probabilities, and k is 1 − their mean distance
     bandwidth: float | None = None  # of a kernel whose random waves are multiplied by those of ℓ
 
+    def sums_of_features(self, rows_of: Rows, n_numbers: int) -> tuple[np.ndarray, np.ndarray]:
+        """Both sums, (R,), from features; `n_numbers` of them, R C, belong to each sample."""
+        if self.features is not None:
+            return self._linear_sums(rows_of, self.features, n_numbers)
+        mass = all_rows(rows_of, len(self.points), n_numbers)
+        diagonal = np.einsum("rcn,rcn,n->r", mass, mass, self.diagonal)
+        if self.is_of_thresholds and len(self.points) > _FEW:
+            total = np.sum(mass.sum(axis=2) ** 2, axis=1)
+            distances = [
+                np.mean([distance_pair_sum(column, one) for column in self.points.T])
+                for one in mass
+            ]
+            return total - distances - diagonal, diagonal
+        return gram_pair_sum(self.kernel, self.points, mass.transpose(2, 0, 1)), diagonal
 
-def given_of(data, forecast: Forecast, options: dict[str, Any]) -> Given:
-    """What the form of calibration is conditioned on, for the options of a `MatchingError`."""
-    form = options["calibration"]
+    def _linear_sums(self, rows_of, features_of, n_numbers):
+        """‖Σ_i φ_i ⊗ w_i ρ_i‖² for the features φ of the points, and the part of each sample."""
+        total = diagonal = np.zeros(())
+        for rows in _blocks(len(self.points), n_numbers):
+            mass = rows_of(rows)
+            features = features_of(rows)  # (b, d)
+            flat = mass.reshape(-1, mass.shape[2]).astype(features.dtype, copy=False)
+            total = total + (features.T @ flat.T).reshape(-1, *mass.shape[:2])
+            diagonal = diagonal + np.einsum("rcn,rcn,n->r", mass, mass, self.diagonal[rows])
+        return np.einsum("drc,drc->r", total, total) - diagonal, diagonal
+
+    def sums_of_terms(self, terms: Terms, weight: np.ndarray) -> tuple[float, float]:
+        """Both sums from the terms t of pairs, h = k t."""
+        index, mass = np.arange(len(weight))[:, None], weight[:, None, None]
+        kernel = self.times(terms)
+        return gram_pair_sum(kernel, index, mass)[0], weight**2 @ gram_diagonal(kernel, index)
+
+    def times(self, terms: Terms) -> Kernel:
+        """h = k t as a kernel on the indices of samples, (a, 1) and (b, 1) to (a, b)."""
+
+        def kernel(rows, columns):
+            i, j = rows[:, 0], columns[:, 0]
+            return terms(i, j) * self.kernel(self.points[i], self.points[j])
+
+        return kernel
+
+
+def all_rows(rows_of: Rows, n: int, n_numbers: int) -> np.ndarray:
+    """The residuals of all rows, (R, C, n), computed in blocks that stay in the cache."""
+    return np.concatenate([rows_of(rows) for rows in _blocks(n, n_numbers)], axis=2)
+
+
+def _blocks(n: int, n_numbers: int) -> Iterator[slice]:
+    size = max(_LEAST_ROWS, _ENTRIES // n_numbers)
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
+
+
+def given_of(data, forecast: Forecast, options: MatchingOptions) -> Given:
+    """The kernel on what the form of calibration is conditioned on."""
+    form = options.calibration
     if form in ("quantile", "marginal"):
         return nothing(len(data.weight))
     if form == "group":
-        return same_group(group_codes(data.given))
+        _, codes = np.unique(
+            data.given, axis=0 if data.given.ndim > 1 else None, return_inverse=True
+        )
+        return same_group(codes.reshape(-1, 1))
     if form == "decision":
-        return same_group(actions(as_losses(options["loss"]), forecast))
+        return same_group(_actions(data, forecast, options.losses))
     if form == "threshold":
         return near_thresholds(threshold_probabilities(forecast))
-    return _near_samples(data, forecast, options)
-
-
-def _near_samples(data, forecast, options):
-    """A kernel on features, or on what describes the forecast."""
-    kernel, bandwidth = options["given_kernel"], options["given_bandwidth"]
+    kernel, bandwidth = options.given_kernel, options.given_bandwidth
     points = raw_points(data, forecast, kernel)
     if kernel == "wasserstein":
         kernel = "exponential"
@@ -79,29 +147,31 @@ def _near_samples(data, forecast, options):
         points = (points - centre) * factor
     if bandwidth == "median" and not callable(kernel):
         bandwidth = median_of(points, data.weight, kernel)
-    if options["method"] == "exact":
+    if options.method == "exact":
         return near_points(points, data.weight, kernel, bandwidth)
-    if options["kernel"] != "laplacian":
-        return near_on_average(points, kernel, bandwidth, options["n_components"], options["seed"])
+    if options.kernel != "laplacian":
+        return near_on_average(points, kernel, bandwidth, options.n_components, options.seed)
     # the features of the outcomes will hold random waves of the points
     near = partial(kernel_values, family=KERNELS[kernel], bandwidth=bandwidth)
     ones = nothing(len(points))
     return ones._replace(points=points, kernel=near, bandwidth=bandwidth)
 
 
+def _actions(data, forecast, losses):
+    """The best action for each loss, (n, L)."""
+    if forecast is not None:
+        return np.column_stack([one.best_for(forecast) for one in losses])
+    tables = [one.of_classes(data.classes, len(data.classes)) for one in losses]
+    return np.column_stack([least(expected_of_classes(data.matrix, table)) for table in tables])
+
+
 def raw_points(data, forecast: Forecast, given_kernel) -> np.ndarray:
-    """Features, or what describes the forecast, as they came, (n, d)."""
+    """Features, or the parameters of the forecast, as they came, (n, d)."""
     if data.given is not None:
         return data.given.reshape(len(data.weight), -1)
     if given_kernel == "wasserstein":
         return wasserstein_points(forecast)
     return forecast._parameters()
-
-
-def group_codes(given: np.ndarray) -> np.ndarray:
-    """Numbers 0, 1, … of the groups, (n, 1)."""
-    _, codes = np.unique(given, axis=0 if given.ndim > 1 else None, return_inverse=True)
-    return codes.reshape(-1, 1)
 
 
 def nothing(n: int) -> Given:
@@ -149,7 +219,7 @@ def near_points(points: np.ndarray, weight: np.ndarray, kernel, bandwidth: float
     given = Given(points, function, np.ones(len(points)))
     most = min(_MOST_FEATURES, len(points) // 2)
     has_few = family.is_gaussian and points.shape[1] <= _FEW_DIMENSIONS
-    if not has_few or len(points) * most > _ENTRIES:
+    if not has_few or len(points) * most > _HELD:
         return given
     features, error = pivoted_cholesky(function, points, weight, most, _TOLERANCE)
     if error > _TOLERANCE:
@@ -159,16 +229,15 @@ def near_points(points: np.ndarray, weight: np.ndarray, kernel, bandwidth: float
 
 
 def near_on_average(
-    points: np.ndarray, kernel: str, bandwidth: float, n_components: int, seed: int
+    points: np.ndarray, kernel: str, bandwidth: float, n_components: int, seed: int | None
 ) -> Given:
     """A named kernel by random Fourier features, of `n_components` frequencies."""
     generator = np.random.default_rng(seed)
     shape = (n_components, points.shape[1])
     frequencies = random_frequencies(KERNELS[kernel], bandwidth, shape, generator)
-    features = partial(_waves_of_rows, points, frequencies)
-    if 2 * n_components * len(points) <= _ENTRIES:  # so that tests compute them once
-        held = features(slice(None))
-        features = partial(_rows_of, held)
+    features: Callable = partial(_waves_of_rows, points, frequencies)
+    if 2 * n_components * len(points) <= _HELD:  # so that tests compute them once
+        features = features(slice(None)).__getitem__
     # pairs have the same kernel: a statistic must be one function of all draws
     function = partial(_product_of_waves, frequencies)
     return Given(points, function, np.ones(len(points)), features)
@@ -177,10 +246,6 @@ def near_on_average(
 def _product_of_waves(frequencies: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
     rows = slice(None)
     return _waves_of_rows(s, frequencies, rows) @ _waves_of_rows(t, frequencies, rows).T
-
-
-def _rows_of(held: np.ndarray, rows: slice) -> np.ndarray:
-    return held[rows]
 
 
 def _waves_of_rows(points: np.ndarray, frequencies: np.ndarray, rows: slice) -> np.ndarray:

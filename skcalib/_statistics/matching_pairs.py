@@ -6,10 +6,10 @@ import numpy as np
 
 from .._numerics.atoms import Atoms
 from .._numerics.crps import gauss_legendre
-from .._numerics.matching import interval_mean, smoothed_kernel, uniform_pair_mean
+from .._numerics.matching import expected_kernel, interval_mean, smoothed_kernel, uniform_pair_mean
 from ..forecasts import Forecast
 from ..forecasts._base import Components
-from .matching_target import NODES, pit_intervals
+from .matching_features import NODES, pit_intervals
 
 # Entries of a block of kernel values.
 _ENTRIES = 2**20
@@ -54,37 +54,38 @@ class OutcomePairs:
         value = np.zeros((len(rows), len(location)))
         size = max(1, _ENTRIES // value.size)
         for start in range(0, parts.location.shape[1], size):
-            some = slice(start, start + size)
+            own, spread, weight = (part[:, start : start + size] for part in parts)
             if callable(self.kernel):
-                points = parts.location[:, some].reshape(-1, 1)
-                values = self.kernel(points, location[:, None])
+                values = self.kernel(own.reshape(-1, 1), location[:, None])
                 values = values.reshape(len(rows), -1, len(location))
-            else:
-                shift = parts.location[:, some, None] - location
-                deviation = None
-                if self.has_spread:
-                    spread = parts.variance[:, some, None]
-                    deviation = np.sqrt(spread if variance is None else spread + variance)
-                values = smoothed_kernel(self.kernel, shift, deviation, self.bandwidth)
-            value += np.einsum("acb,ac->ab", values, parts.weight[:, some])
+                value += np.einsum("acb,ac->ab", values, weight)
+                continue
+            deviation = None
+            if self.has_spread:
+                spread = spread[:, :, None]
+                deviation = np.sqrt(spread if variance is None else spread + variance)
+            value += expected_kernel(self.kernel, self.bandwidth, own, deviation, weight, location)
         return value
+
+    def points(self, values: np.ndarray) -> np.ndarray:
+        """The outcomes (R, n) as all other methods take them."""
+        return values
+
+    def _kernel_of(self, own, other):
+        """ℓ of outcomes (a,) and (b,), (a, b)."""
+        if callable(self.kernel):
+            return np.array(self.kernel(own[:, None], other[:, None]), dtype=np.float64)
+        return smoothed_kernel(self.kernel, own[:, None] - other, None, self.bandwidth)
 
     def gaps(self, value: np.ndarray, rows: np.ndarray, grid: np.ndarray) -> np.ndarray:
         """ℓ(y_i, t) − e_i(t) at the points t of a grid, (a, b)."""
-        own = value[rows]
-        if callable(self.kernel):
-            values = np.array(self.kernel(own[:, None], grid[:, None]), dtype=np.float64)
-        else:
-            values = smoothed_kernel(self.kernel, own[:, None] - grid, None, self.bandwidth)
+        values = self._kernel_of(value[rows], grid)
         return np.sqrt(self.factor) * (values - self._means(rows, grid))
 
     def outcome_pairs(self, value: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """ℓ(y_i, y_j) − e_i(y_j) − e_j(y_i), (a, b)."""
         own, other = value[rows], value[columns]
-        if callable(self.kernel):
-            pairs = np.array(self.kernel(own[:, None], other[:, None]), dtype=np.float64)
-        else:
-            pairs = smoothed_kernel(self.kernel, own[:, None] - other, None, self.bandwidth)
+        pairs = self._kernel_of(own, other)
         pairs -= self._means(rows, other)
         pairs -= self._means(columns, own).T
         return self.factor * pairs
@@ -115,8 +116,8 @@ class UniformPairs:
         node, share = gauss_legendre(NODES)
         self.uniform = _Nodes(node[None], share, np.zeros(1, dtype=np.intp))
 
-    def intervals(self, values: np.ndarray) -> np.ndarray:
-        """(R, n, 2)."""
+    def points(self, values: np.ndarray) -> np.ndarray:
+        """The intervals of the PITs of outcomes (R, n), (R, n, 2)."""
         return np.stack(pit_intervals(self.forecast, values), axis=-1)
 
     def forecast_pairs(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -139,28 +140,26 @@ class UniformPairs:
             value[:, start : start + size] = np.einsum("akb,k->ab", values, rows.share)
         return value[rows.which][:, columns.which]
 
-    def _means(self, low, high):
+    def _kernel_of(self, own, other):
+        """The mean of ℓ over two intervals, (a, 2) and (b, 2), (a, b)."""
+        if callable(self.kernel):
+            return self._kernel_means(_nodes_of(*own.T), _nodes_of(*other.T))
+        ends = own[:, :1], own[:, 1:], other[:, 0], other[:, 1]
+        return interval_mean(self.kernel, self.bandwidth, *ends)
+
+    def _means(self, own):
         """E ℓ(U, u), (a,)."""
         if callable(self.kernel):
-            return self._kernel_means(_nodes_of(low, high), self.uniform)[:, 0]
+            return self._kernel_means(_nodes_of(*own.T), self.uniform)[:, 0]
+        low, high = own.T
         return interval_mean(self.kernel, self.bandwidth, low, high, np.zeros(1), np.ones(1))
 
     def gaps(self, value: np.ndarray, rows: np.ndarray, grid: np.ndarray) -> np.ndarray:
         """ℓ(u_i, t) − E ℓ(U, t) at the points t of a grid, (a, b)."""
-        low, high = value[rows].T
-        if callable(self.kernel):
-            values = self._kernel_means(_nodes_of(low, high), _nodes_of(grid, grid))
-        else:
-            ends = low[:, None], high[:, None]
-            values = interval_mean(self.kernel, self.bandwidth, *ends, grid, grid)
-        return values - self._means(grid, grid)
+        points = np.column_stack([grid, grid])
+        return self._kernel_of(value[rows], points) - self._means(points)
 
     def outcome_pairs(self, value: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        low, high = value[rows].T
-        other_low, other_high = value[columns].T
-        if callable(self.kernel):
-            pairs = self._kernel_means(_nodes_of(low, high), _nodes_of(other_low, other_high))
-        else:
-            ends = low[:, None], high[:, None], other_low, other_high
-            pairs = interval_mean(self.kernel, self.bandwidth, *ends)
-        return pairs - self._means(low, high)[:, None] - self._means(other_low, other_high)
+        """ℓ(u_i, u_j) − E ℓ(U, u_j) − E ℓ(u_i, U), (a, b)."""
+        own, other = value[rows], value[columns]
+        return self._kernel_of(own, other) - self._means(own)[:, None] - self._means(other)

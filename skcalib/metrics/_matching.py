@@ -11,28 +11,14 @@ from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import StrOptions
 from .._inputs.types import Label, RandomState
-from .._statistics.matching import MatchingError
+from .._statistics.matching import ClassKernelErrors, MatchingError, matching_error
 from .._statistics.matching_checks import (
     CLASS_FORMS,
     FORMS,
     MATCHING_CONSTRAINTS,
-    check_class_losses,
-    check_forecast_loss,
-    check_form,
-    check_given_of_form,
-    check_loss,
-    check_options,
+    MatchingOptions,
 )
-from .._statistics.matching_classes import (
-    ClassMatchingError,
-    MeanOfClasses,
-    OneError,
-    TopLabelError,
-)
-from .._statistics.matching_features import loss_table
-from .._statistics.matching_losses import as_losses
-from .._statistics.matching_null import null_deviation
-from .._statistics.squared_error import check_enough_for_estimator
+from .._statistics.squared_error import pair_weight
 from ..forecasts._data import (
     ForecastData,
     check_forecasts,
@@ -43,6 +29,16 @@ from ..forecasts._data import (
 from ._decisions import has_classes_reversed
 from ._registry import metric
 
+# The variance of the error is estimated from all pairs of at most this many samples.
+_MOST_SAMPLES = 1024
+
+# Outcomes that are drawn: their number times that of the samples is at least this.
+_DRAWN = 2**14
+_DRAWN_FOR_PAIRS = 2**12  # where terms are computed pair by pair
+
+# Entries of the matrices of terms that are held at once.
+_ENTRIES = 2**20
+
 
 def _distribution_matching_error(
     data: ForecastData | Predictions,
@@ -51,17 +47,18 @@ def _distribution_matching_error(
     random_state: RandomState = None,
     **options: Any,
 ) -> float:
-    check_standardize(standardize, options["estimator"])
+    if standardize and options["estimator"] != "unbiased":
+        raise ValueError(
+            "standardize=True needs estimator='unbiased', whose mean is 0 for calibrated "
+            f"forecasts; found {options['estimator']!r}. Leave the estimator out."
+        )
     seeds = check_random_state(random_state)
-    error: Any
-    if data.kind == "forecasts":
-        check_form(options["calibration"], FORMS)
-        error = _forecast_error(data, options, seeds)
-    else:
-        check_class_options(options)
-        error = _class_error(data, options)
+    error = matching_error(data, MatchingOptions(**options), seeds)
     value = float(error(data.outcome[None])[0])
-    return _standardized(value, error, seeds) if standardize else value
+    if not standardize:
+        return value
+    deviation = null_deviation(error, np.random.default_rng(seeds.randint(2**31 - 1)))
+    return value / deviation if deviation > 0 else 0.0  # no pairs are compared
 
 
 @metric(
@@ -324,7 +321,8 @@ def distribution_matching_error(
             and loss is not None
             and has_classes_reversed(data.classes, labels)
         ):
-            loss = [one.with_classes_reversed() for one in as_losses(loss)]
+            losses = MatchingOptions(loss=loss).losses
+            loss = [one.with_classes_reversed() for one in losses]
         data = with_given(data, y_true, given, sample_weight)
     return _distribution_matching_error(
         data,
@@ -342,71 +340,26 @@ def distribution_matching_error(
     )
 
 
-def _forecast_error(data, options, seeds):
-    check_options(data, **options)
-    check_forecast_loss(options["loss"])
-    seed = seeds.randint(2**31 - 1) if options["method"] == "fourier" else None
-    return MatchingError(data, **options, seed=seed)
+def null_deviation(
+    error: MatchingError | ClassKernelErrors, generator: np.random.Generator
+) -> float:
+    """The root of 2 Σ_{i≠j} w_i² w_j² E h_ij² / (Σ_{i≠j} w_i w_j)², from redrawn outcomes.
 
-
-def _standardized(value, error, seeds):
-    """The value over its standard deviation under calibration; 0 if no pairs are compared."""
-    deviation = null_deviation(error, np.random.default_rng(seeds.randint(2**31 - 1)))
-    return value / deviation if deviation > 0 else 0.0
-
-
-def _class_error(predictions, options):
-    """What measures the form, for classes."""
-    form, estimator = options["calibration"], options["estimator"]
-    check_given_of_form(form, predictions.given, options["given_kernel"])
-    check_loss(form, options["kernel"], options["loss"])
-    check_enough_for_estimator(predictions, estimator)
-    if options["loss"] is not None:
-        check_class_losses(options["loss"], predictions.classes)
-    shared = {"estimator": estimator}
-    has_losses = options["kernel"] == "loss"
-    is_given_nothing = has_losses and form == "marginal"
-    if form == "decision" or is_given_nothing or predictions.given is not None:
-        names = ("calibration", "loss", "kernel", "given_kernel", "given_bandwidth")
-        shared |= {name: options[name] for name in names}
-        return ClassMatchingError(predictions, **shared)
-    shared |= {"kernel": options["given_kernel"], "bandwidth": options["given_bandwidth"]}
-    if has_losses:
-        table = loss_table(options["loss"], predictions.classes)
-        return OneError(predictions, class_kernel=table @ table.T, **shared)
-    if predictions.is_binary or form in ("canonical", "distribution"):
-        return OneError(predictions, **shared)
-    if form == "marginal":
-        return MeanOfClasses(predictions, **shared)
-    return TopLabelError(predictions, **shared)
-
-
-def check_standardize(standardize, estimator):
-    if standardize and estimator != "unbiased":
-        raise ValueError(
-            "standardize=True needs estimator='unbiased', whose mean is 0 for calibrated "
-            f"forecasts; found {estimator!r}. Leave the estimator out."
-        )
-
-
-def check_class_options(options):
-    """For labels there is one kernel, and the sums are exact."""
-    check_form(options["calibration"], CLASS_FORMS)
-    own = {"kernel": ("rbf", "loss"), "bandwidth": ("median",), "method": ("exact",)}
-    for name, allowed in own.items():
-        if options[name] not in allowed:
-            raise ValueError(
-                f"{name} must be left out for class probabilities, where equal labels have the "
-                f"kernel 1 and others 0, or kernel='loss'; found {options[name]!r}. The kernel on "
-                "what is conditioned on is given_kernel."
-            )
-    if options["kernel"] == "loss" and options["calibration"] == "top-label":
-        raise ValueError(
-            "kernel='loss' compares the losses of all classes; found calibration='top-label', "
-            "which is about one of them. Use calibration='canonical', 'decision' or 'marginal'."
-        )
-    if options["given_kernel"] == "wasserstein":
-        raise ValueError(
-            "given_kernel='wasserstein' is for forecasts of a number; found class probabilities. "
-            "Use 'total-variation'."
-        )
+    The terms h_ij have mean 0 given either sample and are uncorrelated, so that their squares give
+    the variance: a few draws of outcomes suffice, where a sample of the error itself needs many.
+    """
+    weight = error.data.weight
+    n = len(weight)
+    m = min(n, _MOST_SAMPLES)
+    rows = np.sort(generator.choice(n, m, replace=False)) if m < n else np.arange(n)
+    part = error.at_rows(rows)
+    n_draws = max(1, (_DRAWN if part.has_features else _DRAWN_FOR_PAIRS) // m)
+    size = max(1, _ENTRIES // m**2)
+    squares = 0.0
+    for start in range(0, n_draws, size):
+        outcomes = part.data.redraw(generator, min(size, n_draws - start))
+        terms = part.term_matrices(outcomes)
+        np.einsum("rii->ri", terms)[:] = 0.0  # a sample makes no pair with itself
+        squares += np.sum(terms**2)
+    of_all_pairs = n * (n - 1) / (m * (m - 1)) * weight[rows].sum() ** 4
+    return float(np.sqrt(2 * of_all_pairs * squares / n_draws) / pair_weight(weight))

@@ -13,15 +13,18 @@ from .._statistics.matching import MatchingError
 from .._statistics.matching_checks import (
     FORMS,
     MATCHING_CONSTRAINTS,
-    check_forecast_loss,
-    check_options,
+    MatchingOptions,
+    check_matching,
 )
-from .._statistics.matching_witness import scaled_places, witness_values
+from .._statistics.matching_given import raw_points, standardization
 from ..forecasts import QuantileForecast
 from ..forecasts._data import check_forecasts
 
 # Points of the grids if none are passed.
 _OUTCOMES, _PLACES = 101, 50
+
+# Kernel values that are held at once.
+_ENTRIES = 2**20
 
 _OWN = ("kernel", "bandwidth", "given_kernel", "given_bandwidth", "loss")
 
@@ -177,45 +180,64 @@ def distribution_matching_witness(
     True
     """
     data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight, given=given)
-    options: dict[str, Any] = {
-        "calibration": calibration,
-        "loss": loss,
-        "kernel": kernel,
-        "bandwidth": bandwidth,
-        "given_kernel": given_kernel,
-        "given_bandwidth": given_bandwidth,
-    }
-    check_options(data, **options, estimator="biased")
-    check_forecast_loss(loss)
-    error = MatchingError(data, **options)
+    options = MatchingOptions(
+        calibration,
+        loss=loss,
+        kernel=kernel,
+        bandwidth=bandwidth,
+        given_kernel=given_kernel,
+        given_bandwidth=given_bandwidth,
+        estimator="biased",
+    )
+    check_matching(data, options)
+    error = MatchingError(data, **vars(options))
     grid = _outcomes(error) if y_grid is None else check_grid(y_grid, "y_grid", 1)
     shown, places = _places(error, given_grid)
-    return MatchingWitness(grid, shown, witness_values(error, grid, places))
+    return MatchingWitness(grid, shown, _values(error, grid, places))
+
+
+def _values(error, grid, places):
+    """Σ_i w_i k(z_i, z) [ℓ(y_i, t) − e_i(t)] for places z (g, d) and points t (m,), (g, m)."""
+    value, target = error.observed, error.features
+    if not error.chosen.has_features:
+        target = error.pairs_for(value)
+        value = target.points(value[None])[0]
+    total = np.zeros((len(places), len(grid)))
+    size = max(1, _ENTRIES // max(len(places), len(grid)))
+    for start in range(0, len(value), size):
+        rows = np.arange(start, min(start + size, len(value)))
+        near = error.given.kernel(places, error.given.points[rows]) * error.weight[rows]
+        total += near @ target.gaps(value, rows, grid)
+    return total
 
 
 def _outcomes(error):
-    if error.is_of_pits or isinstance(error.forecast, QuantileForecast):
+    if error.chosen.is_of_pits or isinstance(error.forecast, QuantileForecast):
         return np.linspace(0.0, 1.0, _OUTCOMES)
     return np.linspace(error.data.value.min(), error.data.value.max(), _OUTCOMES)
 
 
 def _places(error, given_grid):
     """What is shown of the places, and the places as the kernel takes them."""
-    form = error.options["calibration"]
+    chosen = error.chosen
+    form = chosen.calibration
     if form in ("quantile", "marginal", "group", "decision"):
         check_no_grid(given_grid, form)
         codes, first = np.unique(error.given.points, axis=0, return_index=True)
         if form == "group":
             return error.data.given[first], codes
         return (codes.astype(np.intp) if form == "decision" else None), codes
-    raw = error.raw_points()
+    raw = raw_points(error.data, error.forecast, chosen.given_kernel)
     if given_grid is None:
         distinct = np.unique(raw, axis=0)
-        chosen = np.linspace(0, len(distinct) - 1, min(len(distinct), _PLACES)).round()
-        places = distinct[chosen.astype(np.intp)]
+        some = np.linspace(0, len(distinct) - 1, min(len(distinct), _PLACES)).round()
+        places = distinct[some.astype(np.intp)]
     else:
         places = check_grid(given_grid, "given_grid", 2, raw.shape[1])
-    return places, scaled_places(error, places)
+    if chosen.given_bandwidth != "median" or chosen.given_kernel == "wasserstein":
+        return places, places
+    centre, factor = standardization(raw, error.weight)
+    return places, (places - centre) * factor
 
 
 def check_grid(values, name, n_dimensions, n_columns=1):

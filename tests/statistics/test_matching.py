@@ -5,10 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from skcalib._statistics import matching, matching_given, matching_pairs, matching_sums
+from skcalib._statistics import matching, matching_given, matching_pairs
 from skcalib._statistics.functions import KERNELS, kernel_values
 from skcalib._statistics.matching import MatchingError
-from skcalib._statistics.matching_null import null_deviation
 from skcalib.forecasts import (
     EnsembleForecast,
     GaussianForecast,
@@ -18,6 +17,7 @@ from skcalib.forecasts import (
 )
 from skcalib.forecasts._data import check_forecasts
 from skcalib.metrics import distribution_matching_error
+from skcalib.metrics._matching import null_deviation
 
 N = 30
 RNG = np.random.default_rng(0)
@@ -91,7 +91,7 @@ def test_features_equal_terms_of_pairs(kind, monkeypatch):
             if form == "quantile":
                 patch.setattr(matching_pairs, "_ENTRIES", 7)
             slow = MatchingError(data, calibration=calibration(form))
-            assert slow.waves is None
+            assert slow.features is None
             drawn = data.redraw(np.random.default_rng(0), 2)
             np.testing.assert_allclose(fast(drawn), slow(drawn), atol=2e-9)
             of_terms = [error.gram_terms() for error in (fast, slow)]
@@ -108,9 +108,9 @@ def test_blocks_of_rows_and_sorted_thresholds(monkeypatch):
         outcomes = data.redraw(np.random.default_rng(0), 2)
         expected = error(outcomes)
         with monkeypatch.context() as patch:
-            patch.setattr(matching_sums, "_ENTRIES", 1)
-            patch.setattr(matching_sums, "_LEAST_ROWS", 7)
-            patch.setattr(matching_sums, "_FEW", 0)
+            patch.setattr(matching_given, "_ENTRIES", 1)
+            patch.setattr(matching_given, "_LEAST_ROWS", 7)
+            patch.setattr(matching_given, "_FEW", 0)
             np.testing.assert_allclose(error(outcomes), expected, atol=1e-12)
 
 
@@ -204,7 +204,7 @@ def test_the_standard_deviation_from_a_part_of_the_samples(monkeypatch):
                            sample_weight=RNG.uniform(1, 2, size=n))  # fmt: skip
     error = MatchingError(data)
     whole = null_deviation(error, np.random.default_rng(0))
-    monkeypatch.setattr("skcalib._statistics.matching_null._MOST_SAMPLES", 150)
+    monkeypatch.setattr("skcalib.metrics._matching._MOST_SAMPLES", 150)
     draws = [null_deviation(error, np.random.default_rng(seed)) for seed in range(5)]
     np.testing.assert_allclose(np.mean(draws), whole, rtol=0.05)
 

@@ -10,7 +10,6 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from skcalib._statistics.matching import MatchingError
-from skcalib._statistics.matching_null import null_deviation
 from skcalib.decisions import DecisionLoss
 from skcalib.forecasts import (
     DistributionForecast,
@@ -28,6 +27,7 @@ from skcalib.metrics import (
     distribution_matching_error,
     distribution_matching_witness,
 )
+from skcalib.metrics._matching import null_deviation
 
 N = 5
 RNG = np.random.default_rng(3)
