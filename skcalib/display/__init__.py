@@ -3,16 +3,13 @@
 from ._comparison import ComparisonDisplay
 from ._decisions import DecisionDisplay
 from ._local_calibration import LocalCalibrationDisplay
-from ._null_distribution import NullDistributionDisplay
-from ._pit_histogram import PITHistogramDisplay
-from ._quantile_reliability import QuantileReliabilityDisplay
+from ._pit import PITHistogramDisplay, QuantileReliabilityDisplay
 from ._reliability import ReliabilityDisplay
 from ._reliability_curve import ReliabilityCurve
 from ._score_decomposition import ScoreDecompositionDisplay
-from ._sequential_test import SequentialTestDisplay
 from ._simplex import SimplexDisplay
-from ._witness import WitnessDisplay
-from ._witness_panel import WitnessCurve
+from ._tests import NullDistributionDisplay, SequentialTestDisplay
+from ._witness import WitnessCurve, WitnessDisplay
 
 __all__ = [
     "ComparisonDisplay",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from inspect import signature
+from dataclasses import KW_ONLY, dataclass
 from math import ceil
 from textwrap import fill
 from typing import Any, Self
@@ -10,25 +10,23 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.probabilities import is_forecast
-from .._inputs.scikit_learn import check_matplotlib_support
 from .._inputs.types import RandomState
-from ..forecasts import forecast_of
 from ..metrics._registry import ALL_METRICS
 from ..uncertainty import compare, confidence_interval
-from ._axes import LEGEND, check_style, settle
-from ._grid import Grid
+from ._base import Display, check_options, inches_of, response_of
+from ._panels import columns_that_fit, label_outer, legend_of_panels, panels
 
 # Least and usual width of a panel, and heights of a model and of what is around, in inches.
 _LEAST, _WIDTH, _ROW, _AROUND = 1.5, 2.4, 0.35, 1.0
 
 # Width of a letter of the titles, in units of their size.
-_LETTER = 0.54
+_LETTER = 0.57
 
 
-class ComparisonDisplay:
+@dataclass(eq=False, repr=False)
+class ComparisonDisplay(Display):
     """Measures of several models, with their intervals.
 
     Use :meth:`from_estimators` or :meth:`from_predictions` to create one. Each measure has a panel,
@@ -105,47 +103,19 @@ class ComparisonDisplay:
            [0.05, 0.11]])
     """
 
-    def __init__(
-        self,
-        models: list[str],
-        metrics: list[str],
-        estimate: np.ndarray,
-        low: np.ndarray,
-        high: np.ndarray,
-        *,
-        p_value: np.ndarray | None = None,
-        reference: str | None = None,
-        confidence_level: float = 0.95,
-    ) -> None:
-        self.models = models
-        self.metrics = metrics
-        self.estimate = estimate
-        self.low = low
-        self.high = high
-        self.p_value = p_value
-        self.reference = reference
-        self.confidence_level = confidence_level
+    models: list[str]
+    metrics: list[str]
+    estimate: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    _: KW_ONLY
+    p_value: np.ndarray | None = None
+    reference: str | None = None
+    confidence_level: float = 0.95
 
     @classmethod
     def from_estimators(
-        cls,
-        estimators: Mapping[str, Any],
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        metrics: Sequence[str | Callable] | None = None,
-        reference: str | None = None,
-        metric_params: Mapping[str, dict] | None = None,
-        sample_weight: ArrayLike | None = None,
-        given: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        confidence_level: float = 0.95,
-        method: str = "auto",
-        n_resamples: int = 999,
-        random_state: RandomState = None,
-        n_jobs: int | None = None,
-        ax: Any = None,
-        **kwargs: Any,
+        cls, estimators: Mapping[str, Any], X: ArrayLike, y: ArrayLike, **options: Any
     ) -> Self:
         """Measure fitted estimators, and draw the display.
 
@@ -161,77 +131,20 @@ class ComparisonDisplay:
         y : array-like of shape (n_samples,)
             Labels, or outcomes.
 
-        metrics : list of str or callable, default=None
-            The measures, as :func:`~skcalib.uncertainty.confidence_interval` takes them. By default
-            those of the report.
-
-        reference : str, default=None
-            Name of the model from which the differences of the others are shown.
-
-        metric_params : dict of str to dict, default=None
-            Further arguments of the measures, by their names.
-
-        sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights.
-
-        given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
-            What calibration of forecasts is conditioned on.
-
-        groups : array-like of shape (n_samples,), default=None
-            Labels of groups of samples that are not independent of each other.
-
-        confidence_level : float in (0, 1), default=0.95
-            Probability with which each interval is to cover the value.
-
-        method : {"auto", "resampling", "jackknife"}, default="auto"
-            How the intervals are found, as in :func:`~skcalib.uncertainty.confidence_interval`.
-
-        n_resamples : int, default=999
-            Number of subsamples of "resampling".
-
-        random_state : int, RandomState instance or None, default=None
-            Seed of the resampling, the same for each interval.
-
-        n_jobs : int, default=None
-            Number of jobs among which joblib spreads the resamples.
-
-        ax : matplotlib Axes or array of them, default=None
-            Where to draw; a new figure by default. Several panels take the place of the axes, or
-            are drawn on as many axes as there are panels.
-
-        **kwargs : dict
-            Passed to matplotlib's `plot` for the estimates. Other names are refused.
+        **options : dict
+            The options of `from_predictions`. `labels` are the classes of the estimators.
 
         Returns
         -------
         display : ComparisonDisplay
             The display, drawn.
         """
-        for estimator in estimators.values():
-            check_is_fitted(estimator)
-        classes = check_same_classes(estimators)
-        predicted = {
-            name: forecast_of(one, X) if classes is None else one.predict_proba(X)
-            for name, one in estimators.items()
-        }
-        return cls.from_predictions(
-            y,
-            predicted,
-            metrics=metrics,
-            reference=reference,
-            metric_params=metric_params,
-            sample_weight=sample_weight,
-            labels=classes,
-            given=given,
-            groups=groups,
-            confidence_level=confidence_level,
-            method=method,
-            n_resamples=n_resamples,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            ax=ax,
-            **kwargs,
+        found = {name: response_of(one, X, takes_classes=True) for name, one in estimators.items()}
+        classes = check_same_classes(
+            {name: known.get("labels") for name, (_, known) in found.items()}
         )
+        predicted = {name: one for name, (one, _) in found.items()}
+        return cls.from_predictions(y, predicted, labels=classes, **options)
 
     @classmethod
     def from_predictions(
@@ -313,8 +226,7 @@ class ComparisonDisplay:
         display : ComparisonDisplay
             The display, drawn.
         """
-        check_matplotlib_support("ComparisonDisplay")
-        check_style(kwargs, "ComparisonDisplay", signature(cls.from_predictions).parameters)
+        check_options(cls.from_predictions, kwargs)
         check_models(y_probas, reference)
         by_name = _by_name(_of_report(y_probas) if metrics is None else metrics)
         params = check_metric_params(metric_params, by_name)
@@ -372,28 +284,26 @@ class ComparisonDisplay:
         display : ComparisonDisplay
             This object, with its artists.
         """
-        check_matplotlib_support("ComparisonDisplay")
-        check_style(kwargs, "ComparisonDisplay", signature(self.plot).parameters)
+        check_options(self.plot, kwargs)
+        return self._drawn(ax, None, kwargs)
+
+    def _draw(self, ax, name, style):
         n_panels = len(self.metrics)
-        n_columns = min(n_panels, 3)
+        n_columns = columns_that_fit(ax, n_panels, 3, _LEAST)
         height = (_ROW * len(self.models) + _AROUND) * ceil(n_panels / n_columns)
-        grid = Grid.of_width(ax, n_panels, (1 + _WIDTH * n_columns, height + 0.5), _LEAST)
-        self.axes_ = grid.axes
-        drawn = [self._draw(one, k, kwargs) for k, one in enumerate(self.axes_)]
+        self.axes_ = panels(ax, n_panels, (1 + _WIDTH * n_columns, height + 0.5), n_columns)
+        self.ax_ = self.axes_[0]
+        drawn = [self._draw_one(one, k, style) for k, one in enumerate(self.axes_)]
         self.points_ = [points for points, _ in drawn]
         self.whiskers_ = [whiskers for _, whiskers in drawn]
-        grid.label("", "")
+        label_outer(self.axes_, "", "")
         what = "estimate" if self.reference is None else f"difference from {self.reference}"
         label = f"{what}\nand its {100 * self.confidence_level:.3g} % interval"
         handle = copy(self.points_[0])
         handle.set(linestyle="-", linewidth=1.5)
-        self.legend_ = grid.draw_legend([handle], [label], "", **LEGEND)
-        self.ax_ = self.axes_[0]
-        self.figure_ = self.ax_.figure
-        settle(self.figure_)
-        return self
+        self.legend_ = legend_of_panels(self.axes_, [handle], [label])
 
-    def _draw(self, ax, k, style):
+    def _draw_one(self, ax, k, style):
         """One measure of all models."""
         estimate, low, high = self.estimate[:, k], self.low[:, k], self.high[:, k]
         rows = np.arange(len(self.models))
@@ -404,10 +314,10 @@ class ComparisonDisplay:
             ax.axvline(0, color="0.4", linewidth=1, linestyle=":", zorder=1)
         ax.set_yticks(rows, self.models)
         ax.set_ylim(len(rows) - 0.5, -0.5)
-        width = ax.get_window_extent().width / ax.figure.dpi
+        width = inches_of(ax)[0]
         ax.locator_params(axis="x", nbins=3 if width < _WIDTH else 5, min_n_ticks=2)
         ax.ticklabel_format(axis="x", scilimits=(-3, 3), useMathText=True)
-        title = ax.set_title("", fontsize="medium")
+        title = ax.set_title("", fontsize="medium", wrap=True)
         n_letters = int(72 * width / (_LETTER * title.get_size()))
         title.set_text(fill(self.metrics[k].replace("_", " "), max(n_letters, 12)))
         return points, whiskers
@@ -459,13 +369,13 @@ def check_metric_params(metric_params: Any, by_name: dict) -> dict:
     return params
 
 
-def check_same_classes(estimators: Mapping[str, Any]) -> np.ndarray | None:
+def check_same_classes(classes: Mapping[str, Any]) -> Any:
     """The classes of all estimators; None of regressors."""
-    classes = [getattr(one, "classes_", None) for one in estimators.values()]
-    for name, found in zip(estimators, classes, strict=True):
-        if not np.array_equal(np.asarray(found), np.asarray(classes[0])):
+    first = next(iter(classes.values()), None)
+    for name, found in classes.items():
+        if not np.array_equal(np.asarray(found), np.asarray(first)):
             raise ValueError(
                 "estimators must have been fitted to the same classes; found "
-                f"{classes[0]} and, of {name!r}, {found}. Fit them to the same labels."
+                f"{first} and, of {name!r}, {found}. Fit them to the same labels."
             )
-    return classes[0]
+    return first

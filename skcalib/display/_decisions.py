@@ -1,24 +1,20 @@
 """Announced and realised losses of decisions."""
 
-from inspect import signature
-from numbers import Real
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import norm
-from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import numbers_of_objects
-from .._inputs.constraints import METRIC_CONSTRAINTS
-from .._inputs.scikit_learn import Interval, StrOptions, check_matplotlib_support, validate_params
+from .._inputs.scikit_learn import StrOptions, validate_params
 from .._inputs.types import Label
 from .._statistics.decisions import DecisionGaps
-from ..forecasts import forecast_of
 from ..forecasts._data import ForecastData
 from ..forecasts._decisions import DecisionLoss
 from ..metrics._decisions import check_decision_data, decision_table, standard_error
-from ._axes import axes_of, check_style, draw_legend, wrapped
+from ._base import SHARED, Display, axes_of, check_options, draw_legend, wrapped
 
 _DIAGONAL = "as announced"
 
@@ -27,7 +23,8 @@ _THRESHOLDS = np.linspace(0.01, 0.99, 99)
 _LABELS = {"loss": "mean loss", "net-benefit": "net benefit"}
 
 
-class DecisionDisplay:
+@dataclass(eq=False, repr=False)
+class DecisionDisplay(Display):
     """Announced and realised losses: for each action, or along a cost ratio.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to create one. Points above the diagonal
@@ -100,123 +97,22 @@ class DecisionDisplay:
     >>> display = DecisionDisplay.from_estimator(model, X_test, y_test, loss=[[0, 1], [5, 0]])
     """
 
-    def __init__(
-        self,
-        place: np.ndarray,
-        announced: np.ndarray,
-        realised: np.ndarray,
-        *,
-        margin: np.ndarray | None = None,
-        kind: str = "actions",
-        share: np.ndarray | None = None,
-        base_rate: float | None = None,
-        name: str | None = None,
-    ) -> None:
-        self.place = place
-        self.announced = announced
-        self.realised = realised
-        self.margin = margin
-        self.kind = kind
-        self.share = share
-        self.base_rate = base_rate
-        self.name = name
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        pos_label: Label | None = None,
-        loss: Any = "zero-one",
-        kind: str = "actions",
-        thresholds: ArrayLike | None = None,
-        confidence_level: float = 0.95,
-        name: str | None = None,
-        ax: Any = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Create and draw the display of a fitted classifier or forecaster.
-
-        Parameters
-        ----------
-        estimator : estimator
-            A fitted classifier with `predict_proba`, or a regressor in which
-            :func:`skcalib.forecasts.forecast_of` finds a forecast.
-
-        X : array-like of shape (n_samples, n_features)
-            Features of data that the estimator was not fitted on.
-
-        y : array-like of shape (n_samples,)
-            Labels, or outcomes.
-
-        sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights.
-
-        pos_label : int, float, bool or str, default=None
-            With two classes, the one whose probability is compared with the thresholds. By default
-            the last.
-
-        loss : array-like of shape (n_actions, n_classes), float, callable or DecisionLoss, \
-                default="zero-one"
-            The losses of the actions, as :class:`skcalib.decisions.DecisionLoss` takes them. Along
-            a cost ratio, a number c for forecasts, whose second class is an outcome above c.
-
-        kind : {"actions", "loss", "net-benefit"}, default="actions"
-            A point for each action; or the loss or the net benefit along a cost ratio, for two
-            classes.
-
-        thresholds : array-like of shape (n_thresholds,), default=None
-            Cost ratios t in (0, 1): a false alarm costs t, a miss 1 − t. By default 0.01, …, 0.99.
-
-        confidence_level : float in (0, 1), default=0.95
-            Probability with which the intervals and the band cover the announced value if it is
-            right.
-
-        name : str, default=None
-            Name of the model, for the legend, by default that of its class.
-
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default. Displays of several models can share it.
-
-        **kwargs : dict
-            Passed to matplotlib's `plot`, for the points or the line of what is realised. Other
-            names are refused.
-
-        Returns
-        -------
-        display : DecisionDisplay
-            The display, drawn.
-        """
-        check_is_fitted(estimator)
-        classes = getattr(estimator, "classes_", None)
-        return cls.from_predictions(
-            y,
-            forecast_of(estimator, X) if classes is None else estimator.predict_proba(X),
-            sample_weight=sample_weight,
-            pos_label=pos_label,
-            labels=classes,
-            loss=loss,
-            kind=kind,
-            thresholds=thresholds,
-            confidence_level=confidence_level,
-            name=type(estimator).__name__ if name is None else name,
-            ax=ax,
-            **kwargs,
-        )
+    place: np.ndarray
+    announced: np.ndarray
+    realised: np.ndarray
+    _: KW_ONLY
+    margin: np.ndarray | None = None
+    kind: str = "actions"
+    share: np.ndarray | None = None
+    base_rate: float | None = None
+    name: str | None = None
 
     @classmethod
     @validate_params(
-        METRIC_CONSTRAINTS
+        SHARED
         | {
-            "loss": "no_validation",
             "kind": [StrOptions({"actions", "loss", "net-benefit"})],
             "thresholds": ["array-like", None],
-            "confidence_level": [Interval(Real, 0, 1, closed="neither")],
-            "name": [str, None],
-            "ax": "no_validation",
         },
         prefer_skip_nested_validation=True,
     )
@@ -290,8 +186,7 @@ class DecisionDisplay:
         display : DecisionDisplay
             The display, drawn.
         """
-        check_matplotlib_support("DecisionDisplay")
-        check_style(kwargs, "DecisionDisplay", signature(cls.from_predictions).parameters)
+        check_options(cls.from_predictions, kwargs)
         data, decision = check_decision_data(
             y_true, y_proba, loss, sample_weight=sample_weight, pos_label=pos_label, labels=labels
         )
@@ -323,34 +218,11 @@ class DecisionDisplay:
         )
         return display.plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
-        """Draw the points or lines.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default. Displays of several models can share it.
-
-        name : str, default=None
-            Name of the model, for the legend; by default that of the display.
-
-        **kwargs : dict
-            Passed to matplotlib's `plot`, for the points or the line of what is realised. Other
-            names are refused.
-
-        Returns
-        -------
-        display : DecisionDisplay
-            This object, with `ax_`, `figure_` and `line_`.
-        """
-        check_matplotlib_support("DecisionDisplay")
-        check_style(kwargs, "DecisionDisplay", signature(self.plot).parameters)
-        ax = axes_of(ax, (5, 4.2))
+    def _draw(self, ax, name, style):
+        self.ax_ = ax = axes_of(ax, (5, 4.2))
         draw = self._draw_actions if self.kind == "actions" else self._draw_curves
-        draw(ax, name or self.name, kwargs)
+        draw(ax, name, style)
         draw_legend(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def _draw_actions(self, ax, name, kwargs):
         if _DIAGONAL not in ax.get_legend_handles_labels()[1]:

@@ -1,8 +1,8 @@
 """Maps of calibration over two features."""
 
-from inspect import signature
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,12 +10,11 @@ from scipy.spatial import KDTree
 
 from .._inputs.arrays import as_array, column_names
 from .._inputs.constraints import IntegerInterval
-from .._inputs.scikit_learn import Interval, StrOptions, check_matplotlib_support, validate_params
+from .._inputs.scikit_learn import Interval, StrOptions, validate_params
 from .._inputs.types import RandomState
-from ..forecasts import forecast_of
 from ..forecasts._data import check_forecasts
 from ..metrics import local_calibration
-from ._axes import axes_of, check_style, is_small, wrapped
+from ._base import SHARED, Display, axes_of, check_options, is_small, wrapped
 
 _LABELS = {
     "bias": "mean PIT − 1/2\nabove 0: outcomes higher than forecast",
@@ -24,7 +23,8 @@ _LABELS = {
 }
 
 
-class LocalCalibrationDisplay:
+@dataclass(eq=False, repr=False)
+class LocalCalibrationDisplay(Display):
     """Map of calibration: where in the plane of two features forecasts are wrong.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to create one. Each cell shows the
@@ -97,24 +97,16 @@ class LocalCalibrationDisplay:
            [-0.1,  0.1, -0.2]])
     """
 
-    def __init__(
-        self,
-        x: np.ndarray,
-        y: np.ndarray,
-        value: np.ndarray,
-        is_chance: np.ndarray,
-        *,
-        kind: str = "bias",
-        feature_names: tuple[str, str] = ("feature 0", "feature 1"),
-        name: str | None = None,
-    ) -> None:
-        self.x = x
-        self.y = y
-        self.value = value
-        self.is_chance = is_chance
-        self.kind = kind
-        self.feature_names = feature_names
-        self.name = name
+    x: np.ndarray
+    y: np.ndarray
+    value: np.ndarray
+    is_chance: np.ndarray
+    _: KW_ONLY
+    kind: str = "bias"
+    feature_names: tuple[str, str] = ("feature 0", "feature 1")
+    name: str | None = None
+
+    _takes_classes: ClassVar = False
 
     @classmethod
     def from_estimator(
@@ -124,16 +116,7 @@ class LocalCalibrationDisplay:
         y: ArrayLike,
         *,
         given: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        kind: str = "bias",
-        bandwidth: float = 0.1,
-        n_cells: int = 20,
-        confidence_level: float = 0.95,
-        n_resamples: int = 99,
-        random_state: RandomState = None,
-        name: str | None = None,
-        ax: Any = None,
-        **kwargs: Any,
+        **options: Any,
     ) -> Self:
         """Create and draw the map of a fitted regressor.
 
@@ -152,74 +135,24 @@ class LocalCalibrationDisplay:
         given : array-like of shape (n_samples, 2), default=None
             The two features of the map. By default `X`.
 
-        sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights.
-
-        kind : {"bias", "spread", "error"}, default="bias"
-            What the colours show: whether outcomes are higher or lower than forecast, whether
-            forecasts are too narrow or too wide, or how large the quantile calibration error is.
-
-        bandwidth : float, default=0.1
-            Width of the Gaussian kernel around the centre of a cell, as a share of the range of
-            each feature.
-
-        n_cells : int, default=20
-            Number of cells along each feature.
-
-        confidence_level : float in (0, 1), default=0.95
-            A single cell of calibrated forecasts is grey with at least this probability.
-
-        n_resamples : int, default=99
-            Number of times that outcomes are drawn from the forecasts, to see what is chance.
-
-        random_state : int, RandomState instance or None, default=None
-            Seed of the draws.
-
-        name : str, default=None
-            Name of the model, for the title, by default that of its class.
-
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
-
-        **kwargs : dict
-            Passed to matplotlib's `pcolormesh`. Other names are refused.
+        **options : dict
+            The options of `from_predictions`. `name` is by default that of the regressor's class.
 
         Returns
         -------
         display : LocalCalibrationDisplay
             The display, drawn.
         """
-        return cls.from_predictions(
-            y,
-            forecast_of(estimator, X),
-            given=X if given is None else given,
-            sample_weight=sample_weight,
-            kind=kind,
-            bandwidth=bandwidth,
-            n_cells=n_cells,
-            confidence_level=confidence_level,
-            n_resamples=n_resamples,
-            random_state=random_state,
-            name=type(estimator).__name__ if name is None else name,
-            ax=ax,
-            **kwargs,
-        )
+        given = X if given is None else given
+        return super().from_estimator(estimator, X, y, given=given, **options)
 
     @classmethod
     @validate_params(
-        {
-            "y_true": "no_validation",
-            "y_forecast": "no_validation",
-            "given": "no_validation",
-            "sample_weight": "no_validation",
+        SHARED
+        | {
             "kind": [StrOptions({"bias", "spread", "error"})],
             "bandwidth": [Interval(Real, 0, None, closed="neither")],
             "n_cells": [IntegerInterval(1)],
-            "confidence_level": [Interval(Real, 0, 1, closed="neither")],
-            "n_resamples": [IntegerInterval(1)],
-            "random_state": ["random_state"],
-            "name": [str, None],
-            "ax": "no_validation",
         },
         prefer_skip_nested_validation=True,
     )
@@ -291,13 +224,7 @@ class LocalCalibrationDisplay:
         display : LocalCalibrationDisplay
             The display, drawn.
         """
-        check_matplotlib_support("LocalCalibrationDisplay")
-        check_style(
-            kwargs,
-            "LocalCalibrationDisplay",
-            signature(cls.from_predictions).parameters,
-            "pcolormesh",
-        )
+        check_options(cls.from_predictions, kwargs, "pcolormesh")
         plane = check_plane(given)
         first, second = list(map(str, column_names(given))) or ("feature 0", "feature 1")
         data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight, given=plane)
@@ -334,50 +261,28 @@ class LocalCalibrationDisplay:
         )
         return display.plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
-        """Draw the map.
+    def _method(self):
+        return "pcolormesh"
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
-
-        name : str, default=None
-            Name of the model, for the title; by default that of the display.
-
-        **kwargs : dict
-            Passed to matplotlib's `pcolormesh`. Other names are refused.
-
-        Returns
-        -------
-        display : LocalCalibrationDisplay
-            This object, with `ax_`, `figure_`, `mesh_` and `colorbar_`.
-        """
-        check_matplotlib_support("LocalCalibrationDisplay")
-        check_style(
-            kwargs, "LocalCalibrationDisplay", signature(self.plot).parameters, "pcolormesh"
-        )
+    def _draw(self, ax, name, style):
         from matplotlib.colors import ListedColormap
 
-        ax = axes_of(ax, (5.5, 4.5))
+        self.ax_ = ax = axes_of(ax, (5.5, 4.5))
         shown = np.ma.masked_where(self.is_chance | np.isnan(self.value), self.value)
         chance = np.ma.masked_where(~self.is_chance | np.isnan(self.value), self.value)
         ax.pcolormesh(self.x, self.y, chance, cmap=ListedColormap(["0.85"]))
         largest = float(np.abs(shown).max()) if shown.count() else 1.0
-        style = {"cmap": "viridis", "vmin": 0.0, "vmax": largest}
+        own = {"cmap": "viridis", "vmin": 0.0, "vmax": largest}
         if self.kind != "error":
-            style = {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest}
-        self.mesh_ = ax.pcolormesh(self.x, self.y, shown, **(style | kwargs))
+            own = {"cmap": "RdBu_r", "vmin": -largest, "vmax": largest}
+        self.mesh_ = ax.pcolormesh(self.x, self.y, shown, **(own | style))
         location = "bottom" if is_small(ax) else "right"
         self.colorbar_ = ax.figure.colorbar(self.mesh_, ax=ax, location=location)
         label = wrapped(f"{_LABELS[self.kind]}, grey: chance", ax)
         self.colorbar_.set_label(label, fontsize="small")
         ax.set(xlabel=self.feature_names[0], ylabel=self.feature_names[1])
-        title = name or self.name
-        if title:
-            ax.set_title(title)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        if name:
+            ax.set_title(name)
 
 
 def check_plane(given: Any) -> np.ndarray:

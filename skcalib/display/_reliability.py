@@ -1,40 +1,26 @@
 """The reliability diagram."""
 
-from inspect import signature
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
-from textwrap import fill
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._inputs.by import check_by
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS, IntegerInterval
-from .._inputs.scikit_learn import Interval, StrOptions, check_matplotlib_support, validate_params
+from .._inputs.scikit_learn import Interval, StrOptions, validate_params
 from .._inputs.types import Label, RandomState
 from ..recalibration import probabilities_of_logits
-from ._axes import LEGEND, axes_of, check_style, is_small, legend_label, settle, wrapped
-from ._grid import Grid, note_of_left_out, panel_title, panels_to_show
-from ._problems import check_subgroups_fit, problems_of
+from ._base import SHARED, check_options
+from ._panels import CurvesDisplay, choose_panels, problems_of
 from ._reliability_curve import Options, ReliabilityCurve, error_of, reliability_curve
-from ._reliability_panel import (
-    curves_on,
-    draw_curve,
-    draw_legend,
-    draw_strip,
-    legend_entries,
-    narrowest_end,
-    set_axes,
-)
-
-# Labels up to this many letters stay on one line of the legend.
-_SHORT = 22
+from ._reliability_panel import check_same_scale, draw_curve, draw_strip, set_axes
 
 
-class ReliabilityDisplay:
+@dataclass(eq=False, repr=False)
+class ReliabilityDisplay(CurvesDisplay):
     r"""Reliability diagram: how often the event happens, against its predicted probability.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to create one. A calibrated model's curve
@@ -49,11 +35,11 @@ class ReliabilityDisplay:
     name : str, default=None
         Name of the model, for the legend.
 
-    scale : {"linear", "logit"}, default="linear"
-        Scale of both axes.
-
     left_out : dict, default=None
         The titles and errors of the panels for which there is no room, the largest first.
+
+    scale : {"linear", "logit"}, default="linear"
+        Scale of both axes.
 
     Attributes
     ----------
@@ -132,18 +118,14 @@ class ReliabilityDisplay:
     array([0. , 0.5, 0.5, 1. ])
     """
 
-    def __init__(
-        self,
-        curves: list[ReliabilityCurve],
-        *,
-        name: str | None = None,
-        scale: str = "linear",
-        left_out: dict[str, float] | None = None,
-    ) -> None:
-        self.curves = curves
-        self.name = name
-        self.scale = scale
-        self.left_out = left_out
+    curves: list[ReliabilityCurve]
+    _: KW_ONLY
+    scale: str = "linear"
+
+    _size: ClassVar = (4.5, 6)
+    _curve: ClassVar = "observed frequency"
+    _y_label: ClassVar = "observed frequency"
+    _y_label_if_small: ClassVar = "observed\nfrequency"
 
     @classmethod
     def from_estimator(
@@ -152,25 +134,8 @@ class ReliabilityDisplay:
         X: ArrayLike,
         y: ArrayLike,
         *,
-        sample_weight: ArrayLike | None = None,
-        pos_label: Label | None = None,
         response_method: str = "predict_proba",
-        multi_class: str = "confidence",
-        by: Any = None,
-        method: str = "isotonic",
-        n_bins: int = 15,
-        strategy: str = "uniform",
-        bandwidth: float | None = None,
-        band: str | None = "consistency",
-        confidence_level: float = 0.9,
-        n_resamples: int = 200,
-        random_state: RandomState = None,
-        scale: str = "linear",
-        shade: bool = False,
-        max_panels: int = 9,
-        name: str | None = None,
-        ax: Any = None,
-        **kwargs: Any,
+        **options: Any,
     ) -> Self:
         """Create and draw the diagram of a fitted classifier.
 
@@ -185,124 +150,40 @@ class ReliabilityDisplay:
         y : array-like of shape (n_samples,)
             Labels.
 
-        sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights.
-
-        pos_label : int, float, bool or str, default=None
-            With two classes, the one whose probability is shown. By default the last.
-
         response_method : {"predict_proba", "decision_function"}, default="predict_proba"
             The method that predicts. The values of "decision_function" are taken as logits.
 
-        multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
-            For more than two classes, what is shown: the probability of the predicted class and
-            whether it was right; the same for each predicted class alone; or each class against
-            the rest. The last two are a grid of panels, the largest errors first.
-
-        by : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
-            Subgroups that are shown apart, in a grid of panels: a column, or several, whose
-            crossings are shown.
-
-        method : {"isotonic", "smooth", "binned"}, default="isotonic"
-            The curve: least squares over increasing curves; kernel means, whose bandwidth is the
-            smooth expected calibration error; or means in bins.
-
-        n_bins : int, default=15
-            Number of bins of "binned".
-
-        strategy : {"uniform", "quantile"}, default="uniform"
-            Bins of equal width or of equal mass.
-
-        bandwidth : float, default=None
-            Standard deviation of the kernel of "smooth", on the scale of the probabilities; at
-            least 0.001. By default the smooth expected calibration error.
-
-        band : {"consistency", "confidence"} or None, default="consistency"
-            Where the curve of a calibrated model is by chance, around the diagonal; or where the
-            frequencies may be, around the curve.
-
-        confidence_level : float in (0, 1), default=0.9
-            At each probability the curve, or the frequency, is in the band with this probability.
-
-        n_resamples : int, default=200
-            Number of label vectors drawn from the predictions for the consistency band.
-
-        random_state : int, RandomState instance or None, default=None
-            Seed of the consistency band.
-
-        scale : {"linear", "logit"}, default="linear"
-            Scale of both axes. "logit" spreads probabilities near 0 and 1; 0 and 1 are at its ends.
-
-        shade : bool, default=False
-            Whether to shade the area between curve and diagonal. Weighted by the predictions it is
-            the error of "binned" and "smooth".
-
-        max_panels : int, default=9
-            The largest number of panels; others are named below.
-
-        name : str, default=None
-            Name of the model, for the legend, by default that of its class.
-
-        ax : matplotlib Axes or array of them, default=None
-            Where to draw; a new figure by default. Displays of several models can share it. A grid
-            takes the place of the axes, or is drawn on as many axes as it has panels.
-
-        **kwargs : dict
-            Passed to matplotlib's `plot` for the curves. Other names are refused.
+        **options : dict
+            The options of `from_predictions`. `labels` are the classes of the classifier, and
+            `name` is by default the name of its class.
 
         Returns
         -------
         display : ReliabilityDisplay
             The display, drawn.
         """
+        if response_method == "predict_proba":
+            return super().from_estimator(estimator, X, y, **options)
+        if response_method != "decision_function":
+            raise ValueError(
+                "response_method must be 'predict_proba', or 'decision_function', whose values are "
+                f"taken as logits; found {response_method!r}. Call the method yourself, and pass "
+                "its probabilities to from_predictions."
+            )
         check_is_fitted(estimator)
-        _check_response_method(response_method)
-        response = getattr(estimator, response_method)(X)
-        if response_method == "decision_function":
-            response = probabilities_of_logits(_in_columns(response))
-        return cls.from_predictions(
-            y,
-            response,
-            sample_weight=sample_weight,
-            pos_label=pos_label,
-            labels=estimator.classes_,
-            multi_class=multi_class,
-            by=by,
-            method=method,
-            n_bins=n_bins,
-            strategy=strategy,
-            bandwidth=bandwidth,
-            band=band,
-            confidence_level=confidence_level,
-            n_resamples=n_resamples,
-            random_state=random_state,
-            scale=scale,
-            shade=shade,
-            max_panels=max_panels,
-            name=type(estimator).__name__ if name is None else name,
-            ax=ax,
-            **kwargs,
-        )
+        proba = probabilities_of_logits(_in_columns(estimator.decision_function(X)))
+        return cls._of_response(estimator, y, proba, {"labels": estimator.classes_}, options)
 
     @classmethod
     @validate_params(
-        METRIC_CONSTRAINTS
+        SHARED
         | {
-            "multi_class": REDUCTION_CONSTRAINTS["multi_class"],
-            "by": "no_validation",
             "method": [StrOptions({"isotonic", "smooth", "binned"})],
-            "n_bins": [IntegerInterval(1)],
             "strategy": [StrOptions({"uniform", "quantile"})],
             "bandwidth": [Interval(Real, 1e-3, None, closed="left"), None],
             "band": [StrOptions({"consistency", "confidence"}), None],
-            "confidence_level": [Interval(Real, 0, 1, closed="neither")],
-            "n_resamples": [IntegerInterval(1)],
-            "random_state": ["random_state"],
             "scale": [StrOptions({"linear", "logit"})],
             "shade": ["boolean"],
-            "max_panels": [IntegerInterval(1)],
-            "name": [str, None],
-            "ax": "no_validation",
         },
         prefer_skip_nested_validation=True,
     )
@@ -411,34 +292,21 @@ class ReliabilityDisplay:
         display : ReliabilityDisplay
             The display, drawn.
         """
-        check_matplotlib_support("ReliabilityDisplay")
-        check_style(kwargs, "ReliabilityDisplay", signature(cls.from_predictions).parameters)
+        check_options(cls.from_predictions, kwargs)
         predictions = check_predictions(
             y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
         )
-        subgroups = None if by is None else check_by(by, np.shape(y_true)[0], sample_weight)
-        check_subgroups_fit(subgroups, predictions, multi_class)
+        problems = problems_of(predictions, multi_class, by, np.shape(y_true)[0], sample_weight)
         options = Options(
             method, n_bins, strategy, bandwidth, band, confidence_level, n_resamples, scale
         )
-        problems = problems_of(predictions, multi_class, subgroups)
-        errors = [error_of(problem.predictions, options)[1] for problem in problems]
-        shown, rest = panels_to_show(errors, max_panels, keep_order=by is not None)
+        errors = [error_of(problem.predictions, options) for problem in problems]
+        shown, left_out = choose_panels(problems, errors, max_panels, keep_order=by is not None)
         generator = check_random_state(random_state)
-        curves = [
-            reliability_curve(
-                problems[k].predictions,
-                options,
-                generator,
-                names=problems[k].names,
-                title=problems[k].title,
-                x_label=problems[k].x_label,
-            )
-            for k in shown
-        ]
-        left_out = {str(problems[k].title): errors[k] for k in rest}
-        display = cls(curves, name=name, scale=scale, left_out=left_out)
-        return display.plot(ax, shade=shade, **kwargs)
+        curves = [reliability_curve(problems[k], errors[k], options, generator) for k in shown]
+        return cls(curves, name=name, scale=scale, left_out=left_out).plot(
+            ax, shade=shade, **kwargs
+        )
 
     def plot(
         self, ax: Any = None, *, name: str | None = None, shade: bool = False, **kwargs: Any
@@ -465,67 +333,23 @@ class ReliabilityDisplay:
         display : ReliabilityDisplay
             This object, with its artists.
         """
-        check_matplotlib_support("ReliabilityDisplay")
-        check_style(kwargs, "ReliabilityDisplay", signature(self.plot).parameters)
-        name = self.name if name is None else name
-        if len(self.curves) == 1 and self.curves[0].title is None:
-            self._plot_one(ax, name, shade, kwargs)
-        else:
-            self._plot_grid(ax, name, shade, kwargs)
-        self.ax_, self.line_ = self.axes_[0], self.lines_[0]
-        self.figure_ = self.ax_.figure
-        settle(self.figure_)
-        return self
+        check_options(self.plot, kwargs)
+        return self._drawn(ax, name, kwargs, shade=shade)
 
-    def _plot_one(self, ax, name, shade, style):
-        ax = axes_of(ax, (4.5, 6))
-        observed = "observed\nfrequency" if is_small(ax) else "observed frequency"
-        (curve,) = self.curves
-        label = legend_label(name, curve.measure, curve.error, "observed frequency")
-        if len(label) <= _SHORT:
-            label = label.replace("\n", ", ")
-        self._draw([ax], [label], shade, style)
-        ax.set(xlabel=wrapped(fill(curve.x_label, 36), ax), ylabel=observed)
-        draw_legend(ax)
-        self.legend_ = ax.get_legend()
-
-    def _plot_grid(self, ax, name, shade, style):
-        grid = Grid.on(ax, len(self.curves))
-        titles = [
-            panel_title(ax, curve, is_first=not curves_on(ax))
-            for ax, curve in zip(grid.axes, self.curves, strict=True)
-        ]
-        self._draw(grid.axes, [name or "observed frequency"] * len(titles), shade, style)
-        for one, title in zip(grid.axes, titles, strict=True):
-            one.set_title(title, fontsize="medium")
-        grid.label(self.curves[0].x_label, "observed frequency")
-        self.legend_ = grid.draw_legend(
-            *legend_entries(grid.axes[0]), note_of_left_out(self.left_out), **LEGEND
-        )
-
-    def _draw(self, axes, labels, shade, style):
-        self.axes_ = np.array(axes)
-        self.strips_, drawn = [], []
-        end = narrowest_end(self.curves)
-        for ax, curve, label in zip(axes, self.curves, labels, strict=True):
-            set_axes(ax, self.scale, end)
-            drawn.append(draw_curve(ax, curve, label, shade, style))
-            self.strips_.append(draw_strip(ax, curve, drawn[-1]["line"]))
-        self.lines_ = [artists["line"] for artists in drawn]
-        self.bands_ = [artists["band"] for artists in drawn]
-        self.areas_ = [artists["area"] for artists in drawn]
+    def _draw_curves(self, label, style, *, shade):
+        self.strips_, self.bands_, self.areas_, lines = [], [], [], []
+        for ax, curve in zip(self.axes_, self.curves, strict=True):
+            check_same_scale(ax, self.scale)
+            line, band, area = draw_curve(ax, curve, label, shade, style)
+            lines.append(line)
+            self.bands_.append(band)
+            self.areas_.append(area)
+            self.strips_.append(draw_strip(ax, curve, line))
+        set_axes(self.axes_, self.strips_, self.scale)
+        return lines
 
 
 def _in_columns(logits: Any) -> np.ndarray:
     """One column of logits for each class: the log-odds of the second of two are its difference."""
     logits = np.asarray(logits)
     return logits if logits.ndim > 1 else np.column_stack([np.zeros_like(logits), logits])
-
-
-def _check_response_method(response_method: Any) -> None:
-    if response_method not in ("predict_proba", "decision_function"):
-        raise ValueError(
-            "response_method must be 'predict_proba', or 'decision_function', whose values are "
-            f"taken as logits; found {response_method!r}. Call the method yourself, and pass its "
-            "probabilities to from_predictions."
-        )

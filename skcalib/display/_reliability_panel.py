@@ -1,48 +1,44 @@
 """One reliability diagram on its axes, with the strip of the predictions below."""
 
+from math import ceil
 from typing import Any
 
 import numpy as np
+from scipy.special import expit, logit
 
-from ._axes import LEGEND, PartsBelow, parts_below
+from ._base import LINES, MARKERS, draw_bars, inches_of, is_small, name_halves, strip_below
+from ._panels import CURVE, DIAGONAL, curves_on
 from ._reliability_curve import ReliabilityCurve
-
-DIAGONAL = "calibrated"
 
 _BANDS = {"consistency": "by chance", "confidence": "confidence"}
 
-# Names of artists, by which the next model on the same axes finds them.
-_CURVE, _STRIP = "reliability curve", "predictions"
-
-# Models on the same axes differ in more than colour.
-LINES = ("-", "--", "-.", ":")
-MARKERS = "os^Dv"
-
 _MARGIN = 0.02
 
-# Height of the strip and distance from the diagram, in units of the diagram's height.
-_HEIGHT, _DISTANCE = 0.26, 0.07
+# Height of the strip, in units of the diagram's height.
+_HEIGHT = 0.26
 
 # Every half of the strip has at least this share of its height.
 _LEAST_HALF = 0.4
 
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
-def curves_on(ax: Any) -> list:
-    """The curves that are drawn on the axes already."""
-    return [line for line in ax.lines if line.get_gid() == _CURVE]
+# Width of a digit and height of a line, in units of the font size.
+_DIGIT, _LINE = 0.55, 1.6
+
+_DECADE = np.log(10.0)
 
 
 def draw_curve(
     ax: Any, curve: ReliabilityCurve, label: str, shade: bool, style: dict[str, Any]
-) -> dict[str, Any]:
-    """Draw the diagonal, if it is missing, the band, the shaded area and the curve."""
+) -> tuple[Any, Any, Any]:
+    """Draw the diagonal, if it is missing, the curve, its band and the shaded area; return them."""
     from matplotlib import rcParams
 
     n_before = len(curves_on(ax))
     known = ax.get_legend_handles_labels()[1]
     if DIAGONAL not in known:
         ax.plot([0, 1], [0, 1], color="0.4", linewidth=1, linestyle=":", label=DIAGONAL, zorder=1.5)
-    own: dict[str, Any] = {"label": label, "gid": _CURVE, "zorder": 3}
+    own: dict[str, Any] = {"label": label, "gid": CURVE, "zorder": 3}
     if "linestyle" not in rcParams["axes.prop_cycle"].keys:
         own["linestyle"] = LINES[n_before % len(LINES)]
     if curve.share is not None:
@@ -60,7 +56,7 @@ def draw_curve(
             ax.fill([], [], color="0.5", alpha=0.35, linewidth=0, label=note)
     if shade:
         area = _shade(ax, curve, color)
-    return {"line": line, "band": band, "area": area}
+    return line, band, area
 
 
 def _shade(ax, curve, color):
@@ -75,70 +71,24 @@ def _shade(ax, curve, color):
     return ax.bar(begin, height, end - begin, curve.predicted, align="edge", **style)
 
 
-def narrowest_end(curves: list[ReliabilityCurve]) -> float:
-    """Where logit axes of all curves turn linear: at the end of the first bar of the strip."""
-    return min((float(curve.edges[1]) for curve in curves if curve.edges is not None), default=0.01)
-
-
-def set_axes(ax: Any, scale: str, end: float) -> None:
-    """Limits and scale of both axes."""
-    check_same_scale(ax, scale)
-    ax.set_box_aspect(1)
-    if scale == "linear":
-        from matplotlib.ticker import MaxNLocator
-
-        for axis in (ax.xaxis, ax.yaxis):  # no steps of 0.25, whose labels are wider than others
-            axis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10]))
-        ax.set(xlim=(-_MARGIN, 1 + _MARGIN), ylim=(-_MARGIN, 1 + _MARGIN))
-        return
-    from ._logit_scale import set_logit_scale
-
-    set_logit_scale(ax, end)
-
-
 def draw_strip(ax: Any, curve: ReliabilityCurve, line: Any) -> Any:
     """Draw the distribution of the predictions below the axes: events upwards, others downwards."""
     if curve.edges is None or curve.events is None or curve.others is None:
         return None
-    strip = next((one for one in ax.child_axes if one.get_label() == _STRIP), None)
-    if strip is None:
-        bottom = -_DISTANCE - _HEIGHT
-        strip = ax.inset_axes([0, bottom, 1, _HEIGHT], sharex=ax, label=_STRIP)
-        strip.axhline(0, color="0.4", linewidth=0.6)
-        ax.tick_params(labelbottom=False)
-        PartsBelow(ax, strip, bottom)
-        _name_halves(strip, curve)
-    style = {"color": line.get_color(), "linewidth": 0.8}
-    for height in (curve.events, -curve.others):
-        strip.stairs(height, curve.edges, fill=True, alpha=0.25, color=line.get_color())
-        strip.stairs(height, curve.edges, linestyle=line.get_linestyle(), **style)
-    _scale_strip(strip, curve)
+    strip = strip_below(ax, "predictions", _HEIGHT)
+    half = len(curve.edges) // 2
+    sides = [
+        "left" if bars[:half].max() <= bars[-half:].max() else "right"  # where there are fewer
+        for bars in (curve.events, curve.others)
+    ]
+    name_halves(strip, curve.names, sides)
+    for heights in (curve.events, -curve.others):
+        draw_bars(strip, heights, curve.edges, line)
+    _scale_strip(strip)
     return strip
 
 
-def _name_halves(strip, curve):
-    """What the bars upwards and downwards are, where there are fewer of them."""
-    halves = (curve.events, 0.95, "top"), (curve.others, 0.05, "bottom")
-    for name, (bars, y, side) in zip(curve.names, halves, strict=True):
-        half = len(bars) // 2
-        x, end = (0.03, "left") if bars[:half].max() <= bars[-half:].max() else (0.97, "right")
-        strip.text(x, y, name, transform=strip.transAxes, va=side, ha=end, fontsize="x-small")
-
-
-def legend_entries(ax: Any) -> tuple[list, list]:
-    """Handles and labels: curves before areas, bands and the diagonal."""
-    pairs = list(zip(*ax.get_legend_handles_labels(), strict=True))
-    curves = curves_on(ax)
-    pairs.sort(key=lambda pair: (pair[0] not in curves, pair[1] == DIAGONAL))
-    return [handle for handle, _ in pairs], [label for _, label in pairs]
-
-
-def draw_legend(ax: Any) -> None:
-    """The legend below the axes, where it hides nothing."""
-    parts_below(ax).place_legend(ax, *legend_entries(ax), **LEGEND)
-
-
-def _scale_strip(strip, curve):
+def _scale_strip(strip):
     """Limits that hold the bars of all models, and one tick in each half that has room."""
     heights = np.concatenate([np.append(one.get_data().values, 0) for one in strip.patches])
     top, bottom = heights.max(), -heights.min()
@@ -152,7 +102,6 @@ def _scale_strip(strip, curve):
         if abs(height) >= 0.5 * room  # elsewhere the tick would stand at the edge
     ]
     strip.set_yticks(ticks, [f"{100 * abs(tick):.3g} %" for tick in ticks], fontsize="x-small")
-    strip.tick_params(axis="y", length=2, pad=2)
 
 
 def _round_down(value):
@@ -169,3 +118,76 @@ def check_same_scale(ax: Any, scale: str) -> None:
             f"scale must be that of the other models on the axes, {found!r}; found {scale!r}. Pass "
             f"scale={found!r}, or other axes."
         )
+
+
+def set_axes(axes: np.ndarray, strips: list, scale: str) -> None:
+    """Limits and scale of both axes, the same for all panels."""
+    from matplotlib.ticker import MaxNLocator
+
+    # a logit axis turns linear at the end of the first bar of a strip
+    bars = [bar for strip in strips if strip is not None for bar in strip.patches]
+    end = min((float(bar.get_data().edges[1]) for bar in bars), default=0.01)
+    for ax in axes:
+        ax.set_box_aspect(1)
+        if scale == "logit":
+            _set_logit_scale(ax, end)
+            continue
+        for axis in (ax.xaxis, ax.yaxis):  # no steps of 0.25, whose labels are wider than others
+            axis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10]))
+        ax.set(xlim=(-_MARGIN, 1 + _MARGIN), ylim=(-_MARGIN, 1 + _MARGIN))
+
+
+def _set_logit_scale(ax: Any, end: float) -> None:
+    """Both axes logarithmic in the odds between `end` and 1 − `end`, and linear beyond.
+
+    So 0 and 1 have a place. The linear ends are about as wide as the step from `end` to 10 · `end`.
+    """
+    highest = -logit(end)
+
+    def forward(p):
+        inner = np.clip(p, end, 1 - end)
+        return logit(inner) + _DECADE * (np.asarray(p) - inner) / end
+
+    def inverse(z):
+        inner = np.clip(z, -highest, highest)
+        return expit(inner) + end * (np.asarray(z) - inner) / _DECADE
+
+    size = ax.yaxis.get_major_ticks(1)[0].label1.get_size() / 72
+    n_decades = round(-np.log10(end))
+    n_digits = max(len(_text(_tick(place))) for place in (-n_decades, n_decades))
+    width, height = inches_of(ax)
+    side = min(width, height / (1 + _HEIGHT))
+    if is_small(ax):  # labels and legend take much of its room
+        side /= 2
+    limits = inverse(np.array([-1.04, 1.04]) * (highest + _DECADE))
+    for name, needed in (("x", _DIGIT * size * (n_digits + 1)), ("y", _LINE * size)):
+        getattr(ax, f"set_{name}scale")("function", functions=(forward, inverse))
+        step = ceil((2 * n_decades + 2) / max(int(side / needed), 1))
+        ax.set(**{f"{name}ticks": _ticks(n_decades, step), f"{name}lim": limits})
+        getattr(ax, f"{name}axis").set_major_formatter(_text)
+
+
+def _ticks(n_decades: int, step: int) -> list[float]:
+    """0, 1, 1/2 and powers of 10 from both ends, every so many."""
+    step = min(step, n_decades + 1)
+    places = np.arange(-n_decades, n_decades + 1)
+    # the ends are narrow
+    inner = places[(places % step == 0) & (n_decades + 1 - np.abs(places) > step / 2)]
+    return [0.0, *map(_tick, inner.tolist()), 1.0]
+
+
+def _tick(place: int) -> float:
+    """10^−k at the place −k, 1 − 10^−k at the place k, 1/2 at 0."""
+    if place == 0:
+        return 0.5
+    return 10.0**place if place < 0 else 1 - 10.0**-place
+
+
+def _text(value: float, _: Any = None) -> str:
+    if value in (0.0, 0.5, 1.0):
+        return f"{value:g}"
+    distance = min(value, 1 - value)
+    if distance > 5e-4:
+        return f"{value:.3g}"
+    power = f"{round(np.log10(distance)):d}".translate(_SUPERSCRIPTS)
+    return f"10{power}" if value < 0.5 else f"1−10{power}"

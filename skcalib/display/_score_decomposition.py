@@ -1,20 +1,27 @@
-"""What a proper score is made of."""
+"""A proper score as a sum of parts: as bars, or as a point in a plane of models."""
 
-from inspect import signature
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
-from .._inputs.constraints import METRIC_CONSTRAINTS, IntegerInterval
+from .._inputs.constraints import IntegerInterval
 from .._inputs.probabilities import is_forecast
-from .._inputs.scikit_learn import StrOptions, check_matplotlib_support, validate_params
+from .._inputs.scikit_learn import StrOptions, validate_params
 from .._inputs.types import Label, RandomState
-from ..forecasts import forecast_of
 from ..metrics import ScoreDecomposition, score_decomposition
-from ._axes import axes_of, check_style, legend_label, settle
-from ._score_plane import CHANCE, draw_point
+from ._base import (
+    MARKERS,
+    SHARED,
+    Display,
+    axes_of,
+    check_options,
+    is_small,
+    legend_below,
+    legend_label,
+    wrapped,
+)
 
 # Attributes of a decomposition, with their colours, from top to bottom.
 _PARTS = {"miscalibration": "C1", "discrimination": "C0", "uncertainty": "0.8"}
@@ -24,8 +31,20 @@ _METHODS = {"bars": "barh", "points": "plot"}
 
 _TITLES = {"brier": "Brier score", "log_loss": "log loss", "crps": "CRPS"}
 
+_CHANCE = "miscalibration of a calibrated model"
 
-class ScoreDecompositionDisplay:
+# Names of artists, by which the next model on the same axes finds them.
+_POINT, _ISOLINE = "model", "uncertainty "
+
+# About as many lines of equal score, on axes that are large or small.
+_LINES_IF_LARGE, _LINES_IF_SMALL = 8, 5
+
+# Free room around the points, in units of their extents.
+_MARGIN = 0.2
+
+
+@dataclass(eq=False, repr=False)
+class ScoreDecompositionDisplay(Display):
     """What a proper score is made of: miscalibration, discrimination and uncertainty.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to create one. The score is the
@@ -90,114 +109,19 @@ class ScoreDecompositionDisplay:
     (0.08, 0.04)
     """
 
-    def __init__(
-        self,
-        decomposition: ScoreDecomposition,
-        *,
-        score: str = "crps",
-        name: str | None = None,
-        kind: str = "bars",
-    ) -> None:
-        self.decomposition = decomposition
-        self.score = score
-        self.name = name
-        self.kind = kind
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        pos_label: Label | None = None,
-        score: str = "auto",
-        kind: str = "bars",
-        n_resamples: int = 10,
-        random_state: RandomState = None,
-        name: str | None = None,
-        ax: Any = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Create and draw the parts of a fitted estimator.
-
-        Parameters
-        ----------
-        estimator : estimator
-            A fitted classifier with `predict_proba`, or a fitted regressor with a forecast: with
-            `predict_forecast`, with ``predict(X, return_std=True)``, or of skpro or NGBoost.
-
-        X : array-like of shape (n_samples, n_features)
-            Features of data that the estimator was not fitted on.
-
-        y : array-like of shape (n_samples,)
-            Labels or outcomes.
-
-        sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights.
-
-        pos_label : int, float, bool or str, default=None
-            With two classes, the one whose probability is scored. By default the last.
-
-        score : {"auto", "brier", "log_loss", "crps"}, default="auto"
-            The score. "auto" is "crps" for forecasts, and "brier" for classes.
-
-        kind : {"bars", "points"}, default="bars"
-            A bar for each part; or a point for the model, and lines of equal score.
-
-        n_resamples : int, default=10
-            Number of times that outcomes are drawn from the predictions, for the miscalibration of
-            a calibrated model; 0 leaves it out.
-
-        random_state : int, RandomState instance or None, default=None
-            Seed of the draws.
-
-        name : str, default=None
-            Name of the model, for the axis or the legend, by default that of its class.
-
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default. Displays of several models can share it.
-
-        **kwargs : dict
-            Passed to matplotlib's `barh`, or to `plot` for the point. Other names are refused.
-
-        Returns
-        -------
-        display : ScoreDecompositionDisplay
-            The display, drawn.
-        """
-        classes = getattr(estimator, "classes_", None)
-        if classes is None:
-            predicted: Any = forecast_of(estimator, X)
-        else:
-            check_is_fitted(estimator)
-            predicted = estimator.predict_proba(X)
-        return cls.from_predictions(
-            y,
-            predicted,
-            sample_weight=sample_weight,
-            pos_label=pos_label,
-            labels=classes,
-            score=score,
-            kind=kind,
-            n_resamples=n_resamples,
-            random_state=random_state,
-            name=type(estimator).__name__ if name is None else name,
-            ax=ax,
-            **kwargs,
-        )
+    decomposition: ScoreDecomposition
+    _: KW_ONLY
+    score: str = "crps"
+    name: str | None = None
+    kind: str = "bars"
 
     @classmethod
     @validate_params(
-        METRIC_CONSTRAINTS
+        SHARED
         | {
             "score": [StrOptions({"auto", *_TITLES})],
             "kind": [StrOptions({"bars", "points"})],
             "n_resamples": [IntegerInterval(0)],
-            "random_state": ["random_state"],
-            "name": [str, None],
-            "ax": "no_validation",
         },
         prefer_skip_nested_validation=True,
     )
@@ -264,9 +188,7 @@ class ScoreDecompositionDisplay:
         display : ScoreDecompositionDisplay
             The display, drawn.
         """
-        check_matplotlib_support("ScoreDecompositionDisplay")
-        options = signature(cls.from_predictions).parameters
-        check_style(kwargs, "ScoreDecompositionDisplay", options, _METHODS[kind])
+        check_options(cls.from_predictions, kwargs, _METHODS[kind])
         if score == "auto":
             score = "crps" if is_forecast(y_proba) else "brier"
         decomposition = score_decomposition(
@@ -281,41 +203,18 @@ class ScoreDecompositionDisplay:
         )
         return cls(decomposition, score=score, name=name, kind=kind).plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
-        """Draw the bars or the point.
+    def _method(self):
+        return _METHODS[self.kind]
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default. Displays of several models can share it.
-
-        name : str, default=None
-            Name of the model, for the axis or the legend; by default that of the display.
-
-        **kwargs : dict
-            Passed to matplotlib's `barh`, or to `plot` for the point. Other names are refused.
-
-        Returns
-        -------
-        display : ScoreDecompositionDisplay
-            This object, with its artists.
-        """
-        check_matplotlib_support("ScoreDecompositionDisplay")
-        options = signature(self.plot).parameters
-        check_style(kwargs, "ScoreDecompositionDisplay", options, _METHODS[self.kind])
-        name, title = name or self.name, _TITLES[self.score]
+    def _draw(self, ax, name, style):
+        title = _TITLES[self.score]
         self.bars_ = self.point_ = self.isolines_ = None
-        if self.kind == "points":
-            ax = axes_of(ax, (5, 5))
-            label = legend_label(name, title, float(self.decomposition.score), "model")
-            label = label.replace("\n", ", ")
-            self.point_, self.isolines_ = draw_point(ax, self.decomposition, title, label, kwargs)
-            settle(ax.figure)
-        else:
-            ax = axes_of(ax, (5.5, 3))
-            self._draw_bars(ax, name, title, kwargs)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        if self.kind == "bars":
+            self.ax_ = ax = axes_of(ax, (5.5, 3))
+            return self._draw_bars(ax, name, title, style)
+        self.ax_ = ax = axes_of(ax, (5, 5))
+        label = legend_label(name, title, float(self.decomposition.score), "model")
+        self._draw_point(ax, title, label.replace("\n", ", "), style)
 
     def _draw_bars(self, ax, name, title, style):
         rows = [text.get_text() for text in ax.get_yticklabels()] if ax.containers else []
@@ -328,7 +227,7 @@ class ScoreDecompositionDisplay:
         texts = [f"{v:.3g}" if v > 1e-3 * value.max() else "0" for v in value]
         ax.bar_label(self.bars_, texts, padding=3, fontsize="small")
         if parts.expected_miscalibration is not None:
-            label = None if CHANCE in ax.get_legend_handles_labels()[1] else CHANCE
+            label = None if _CHANCE in ax.get_legend_handles_labels()[1] else _CHANCE
             where = (parts.expected_miscalibration, place[0] - 0.14, place[0] + 0.14)
             ax.vlines(*where, color="black", linewidth=1.5, label=label)
         rows.append("\n".join([*filter(None, [name]), f"{title} {parts.score:.3g}"]))
@@ -341,3 +240,103 @@ class ScoreDecompositionDisplay:
         ax.legend(
             loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False, fontsize="small"
         )
+
+    def _draw_point(self, ax, title, label, style):
+        parts = self.decomposition
+        check_same_uncertainty(ax, float(parts.uncertainty))
+        known = ax.get_legend_handles_labels()[1]
+        n_before = len(_points_on(ax))
+        own = {
+            "marker": MARKERS[n_before % len(MARKERS)],
+            "linestyle": "",
+            "gid": _POINT,
+            "zorder": 3,
+        }
+        place = (parts.miscalibration, parts.discrimination)
+        (self.point_,) = ax.plot(*place, **(own | {"label": label} | style))
+        if parts.expected_miscalibration is not None:
+            ends = [parts.expected_miscalibration, parts.miscalibration]
+            ax.plot(ends, [place[1]] * 2, color=self.point_.get_color(), linewidth=0.8, zorder=2)
+            mark = {
+                "marker": "|",
+                "markersize": 9,
+                "linestyle": "",
+                "color": self.point_.get_color(),
+            }
+            ax.plot(ends[0], place[1], **mark)
+            if _CHANCE not in known:
+                ax.plot([], [], label=_CHANCE, **(mark | {"color": "0.5"}))
+        _set_limits(ax)
+        equal = f"equal {title}"
+        self.isolines_ = _draw_isolines(ax, float(parts.uncertainty), equal)
+        ax.set(xlabel=wrapped("miscalibration", ax), ylabel="discrimination")
+        handles, labels = ax.get_legend_handles_labels()
+        last = [text in (_CHANCE, equal) for text in labels]
+        order = np.argsort(last, kind="stable")
+        entries = [handles[k] for k in order], [labels[k] for k in order]
+        legend_below(ax, *entries)
+
+
+def _points_on(ax):
+    return [line for line in ax.lines if line.get_gid() == _POINT]
+
+
+def _isolines_on(ax):
+    return [one for one in ax.get_children() if str(one.get_gid()).startswith(_ISOLINE)]
+
+
+def _set_limits(ax):
+    """Limits that hold all models; no miscalibration is at the left end."""
+    x, y = np.concatenate([line.get_xydata() for line in ax.lines if len(line.get_xdata())]).T
+    right = (1 + _MARGIN) * max(x.max(), 1e-9)
+    room = max(_MARGIN * np.ptp(y), 0.5 * _MARGIN * right)
+    ax.set(xlim=(0, right), ylim=(y.min() - room, y.max() + room))
+    ax.locator_params(nbins=3 if is_small(ax) else 5)
+
+
+def _draw_isolines(ax, uncertainty, label):
+    """Lines on which miscalibration minus discrimination is the same, with the scores."""
+    from matplotlib.ticker import MaxNLocator
+
+    for artist in _isolines_on(ax):
+        artist.remove()
+    (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
+    least, most = left - top + uncertainty, right - bottom + uncertainty
+    inner = 0.04 * (most - least)  # lines at the very corners have no room for their scores
+    n_lines = _LINES_IF_SMALL if is_small(ax) else _LINES_IF_LARGE
+    levels = MaxNLocator(n_lines, steps=[1, 2, 5, 10]).tick_values(least, most)
+    levels = levels[(levels > least + inner) & (levels < most - inner)]
+    digits = max(int(np.ceil(-np.log10(np.diff(levels).min()) - 1e-9)), 0) if len(levels) > 1 else 3
+    gid = f"{_ISOLINE}{uncertainty!r}"
+    lines: list = []
+    for level in levels:
+        rise = uncertainty - level  # from miscalibration to discrimination
+        x = np.array([max(left, bottom - rise), min(right, top - rise)])
+        style = {"color": "0.5", "alpha": 0.5, "linewidth": 0.8, "zorder": 1, "gid": gid}
+        lines += ax.plot(x, x + rise, label=None if lines else label, **style)
+        is_right = right + rise < top
+        ax.annotate(
+            f"{level:.{digits}f}",
+            (x[1], x[1] + rise),
+            xytext=(4, 0) if is_right else (0, 3),
+            textcoords="offset points",
+            ha="left" if is_right else "center",
+            va="center" if is_right else "bottom",
+            fontsize="small",
+            color="0.5",
+            annotation_clip=False,
+            gid=gid,
+        )
+    return lines
+
+
+def check_same_uncertainty(ax: Any, uncertainty: float) -> None:
+    """The lines of equal score are those of the same outcomes."""
+    for artist in _isolines_on(ax):
+        found = float(artist.get_gid().removeprefix(_ISOLINE))
+        if not np.isclose(found, uncertainty, rtol=1e-6):
+            raise ValueError(
+                "ax must show models of the same outcomes, as lines of equal score depend on their "
+                f"uncertainty; found the uncertainties {found:.4g} and {uncertainty:.4g}. Draw "
+                "models of other outcomes on axes of their own."
+            )

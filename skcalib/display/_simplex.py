@@ -1,20 +1,18 @@
 """Three classes at once: arrows from predictions to observed frequencies."""
 
-from numbers import Real
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import METRIC_CONSTRAINTS, IntegerInterval
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import Interval, check_matplotlib_support, validate_params
+from .._inputs.scikit_learn import check_matplotlib_support, validate_params
 from .._inputs.types import RandomState
 from .._numerics.bins import product_bins
-from ._axes import LEGEND, axes_of, legend_label, parts_below, settle, wrapped
+from ._base import SHARED, Display, axes_of, legend_below, legend_label
 
 # The corners of the triangle, one for each class.
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 3**0.5 / 2]])
@@ -31,7 +29,8 @@ _LARGEST = 60.0
 _WIDTH = 0.018
 
 
-class SimplexDisplay:
+@dataclass(eq=False, repr=False)
+class SimplexDisplay(Display):
     r"""Three classes at once: arrows from predictions to observed frequencies.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to create one. Each point of the triangle
@@ -115,26 +114,15 @@ class SimplexDisplay:
     0.071
     """
 
-    def __init__(
-        self,
-        predicted: np.ndarray,
-        observed: np.ndarray,
-        share: np.ndarray,
-        p_value: np.ndarray,
-        classes: np.ndarray,
-        *,
-        n_bins: int = 5,
-        confidence_level: float = 0.9,
-        name: str | None = None,
-    ) -> None:
-        self.predicted = predicted
-        self.observed = observed
-        self.share = share
-        self.p_value = p_value
-        self.classes = classes
-        self.n_bins = n_bins
-        self.confidence_level = confidence_level
-        self.name = name
+    predicted: np.ndarray
+    observed: np.ndarray
+    share: np.ndarray
+    p_value: np.ndarray
+    classes: np.ndarray
+    _: KW_ONLY
+    n_bins: int = 5
+    confidence_level: float = 0.9
+    name: str | None = None
 
     @property
     def error(self) -> float:
@@ -142,92 +130,7 @@ class SimplexDisplay:
         return float(self.share @ _distance(self.observed - self.predicted))
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        n_bins: int = 5,
-        confidence_level: float = 0.9,
-        n_resamples: int = 200,
-        random_state: RandomState = None,
-        name: str | None = None,
-        ax: Any = None,
-        color: Any = "C0",
-    ) -> Self:
-        """Create and draw the triangle of a fitted classifier.
-
-        Parameters
-        ----------
-        estimator : estimator
-            A fitted classifier of three classes with `predict_proba`.
-
-        X : array-like of shape (n_samples, n_features)
-            Features of data that the classifier was not fitted on.
-
-        y : array-like of shape (n_samples,)
-            Labels.
-
-        sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights.
-
-        n_bins : int, default=5
-            Number of intervals into which the probability of each class is cut.
-
-        confidence_level : float in (0, 1), default=0.9
-            The arrow of a calibrated cell is grey with this probability.
-
-        n_resamples : int, default=200
-            Number of label vectors drawn from the predictions.
-
-        random_state : int, RandomState instance or None, default=None
-            Seed of the draws.
-
-        name : str, default=None
-            Name of the model, for the legend, by default that of its class.
-
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
-
-        color : matplotlib color, default="C0"
-            Colour of the arrows that are not by chance.
-
-        Returns
-        -------
-        display : SimplexDisplay
-            The display, drawn.
-        """
-        check_is_fitted(estimator)
-        return cls.from_predictions(
-            y,
-            estimator.predict_proba(X),
-            sample_weight=sample_weight,
-            labels=estimator.classes_,
-            n_bins=n_bins,
-            confidence_level=confidence_level,
-            n_resamples=n_resamples,
-            random_state=random_state,
-            name=type(estimator).__name__ if name is None else name,
-            ax=ax,
-            color=color,
-        )
-
-    @classmethod
-    @validate_params(
-        {name: METRIC_CONSTRAINTS[name] for name in ("sample_weight", "labels")}
-        | {
-            "n_bins": [IntegerInterval(1)],
-            "confidence_level": [Interval(Real, 0, 1, closed="neither")],
-            "n_resamples": [IntegerInterval(1)],
-            "random_state": ["random_state"],
-            "name": [str, None],
-            "ax": "no_validation",
-            "color": "no_validation",
-        },
-        prefer_skip_nested_validation=True,
-    )
+    @validate_params(SHARED, prefer_skip_nested_validation=True)
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -317,54 +220,33 @@ class SimplexDisplay:
             name=name,
         ).plot(ax, color=color)
 
-    def plot(self, ax: Any = None, *, name: str | None = None, color: Any = "C0") -> Self:
-        """Draw the triangle and the arrows.
+    def _method(self):
+        return "quiver"
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
-
-        name : str, default=None
-            Name of the model, for the legend; by default that of the display.
-
-        color : matplotlib color, default="C0"
-            Colour of the arrows that are not by chance.
-
-        Returns
-        -------
-        display : SimplexDisplay
-            This object, with its artists.
-        """
-        check_matplotlib_support("SimplexDisplay")
+    def _draw(self, ax, name, style):
         from matplotlib.colors import to_rgba
         from matplotlib.lines import Line2D
 
-        ax = axes_of(ax, (5, 5.2))
+        self.ax_ = ax = axes_of(ax, (5, 5.2))
         _draw_triangle(ax, self.n_bins, self.classes)
         start, end = self.predicted @ _CORNERS, self.observed @ _CORNERS
         is_chance = self.p_value > 1 - self.confidence_level
         relative = self.share / self.share.max()
+        color = style.pop("color", "C0")
         colors = np.where(is_chance[:, None], to_rgba(_GREY), to_rgba(color))
         colors[:, 3] *= np.clip(relative**0.5, np.where(is_chance, 0.4, 0.6), 1)
         vectors = np.hstack([start, end - start]).T
         scale = {"angles": "xy", "scale_units": "xy", "scale": 1, "units": "inches"}
-        self.arrows_ = ax.quiver(*vectors, color=colors, width=_WIDTH, zorder=3, **scale)
+        self.arrows_ = ax.quiver(*vectors, color=colors, width=_WIDTH, zorder=3, **(scale | style))
         self.dots_ = ax.scatter(*start.T, s=_LARGEST * relative, c=colors, linewidth=0, zorder=2)
-        style: dict[str, Any] = {"marker": ">", "markersize": 5, "linewidth": 1.5}
-        handles = [Line2D([], [], color=c, **style) for c in (color, _GREY)]
+        marker: dict[str, Any] = {"marker": ">", "markersize": 5, "linewidth": 1.5}
+        handles = [Line2D([], [], color=c, **marker) for c in (color, _GREY)]
         labels = [
             "from prediction to frequencies",
             f"by chance ({100 * self.confidence_level:.3g} %)",
         ]
-        parts_below(ax).place_legend(ax, handles, [wrapped(one, ax) for one in labels], **LEGEND)
-        self.legend_ = ax.get_legend()
-        measure = "expected calibration error"
-        title = legend_label(name or self.name, measure, self.error, "")
-        self.legend_.set_title(wrapped(title, ax), {"size": "small"})
-        self.ax_, self.figure_ = ax, ax.figure
-        settle(self.figure_)
-        return self
+        title = legend_label(name, "expected calibration error", self.error, "")
+        self.legend_ = legend_below(ax, handles, labels, title)
 
 
 def _distance(difference):

@@ -1,36 +1,83 @@
 """Where, and in which direction, the model errs."""
 
-from inspect import signature
-from textwrap import fill
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
-from .._inputs.by import check_by
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS, IntegerInterval
-from .._inputs.scikit_learn import check_matplotlib_support, validate_params
+from .._inputs.predictions import Predictions
+from .._inputs.scikit_learn import validate_params
 from .._inputs.types import Label
-from ._axes import (
-    LEGEND,
-    axes_of,
-    check_style,
-    is_small,
-    legend_label,
-    parts_below,
-    settle,
-    wrapped,
-)
-from ._grid import Grid, note_of_left_out, panel_title, panels_to_show
-from ._problems import check_subgroups_fit, problems_of
-from ._witness_panel import WitnessCurve, draw_witness, set_limits, witness_curve
+from .._numerics.smooth import lipschitz_maximiser
+from ._base import LINES, SHARED, check_options, draw_bars, name_halves, strip_below
+from ._panels import CURVE, CurvesDisplay, choose_panels, curves_on, problems_of
 
-_Y_LABEL = "witness\n(higher: predicted too low)"
+# Height of the strip, in units of the height of the axes.
+_HEIGHT = 0.35
+
+_N_BINS = 40
 
 
-class WitnessDisplay:
+@dataclass(frozen=True, eq=False)
+class WitnessCurve:
+    """The numbers of one witness, to draw them with any library.
+
+    Parameters
+    ----------
+    predicted : ndarray of shape (n_distinct,)
+        The sorted distinct predictions.
+
+    witness : ndarray of shape (n_distinct,)
+        The function at these predictions, between −1 and 1, with Lipschitz constant 1.
+
+    residual : ndarray of shape (n_distinct,)
+        The weights of the samples times outcome minus prediction, summed at each prediction.
+
+    title : str, default=None
+        The class or subgroup of the samples.
+
+    x_label : str, default="predicted probability"
+        What is predicted, for the axis.
+
+    Attributes
+    ----------
+    error : float
+        The smooth calibration error, the sum of `witness` times `residual`.
+
+    Examples
+    --------
+    >>> from skcalib.display import WitnessDisplay
+    >>> (curve,) = WitnessDisplay.from_predictions([1, 1, 0], [0.2, 0.3, 0.9]).curves
+    >>> curve.witness
+    array([1. , 0.9, 0.3])
+    >>> round(curve.error, 3)
+    0.387
+    """
+
+    measure: ClassVar[str] = "smooth CE"
+
+    predicted: np.ndarray
+    witness: np.ndarray
+    residual: np.ndarray
+    title: str | None = None
+    x_label: str = "predicted probability"
+
+    @property
+    def error(self) -> float:
+        """The smooth calibration error."""
+        return float(self.witness @ self.residual)
+
+
+def witness_curve(predictions: Predictions, **names: Any) -> WitnessCurve:
+    """The witness of two classes."""
+    points, mass = predictions.pooled_mass()
+    return WitnessCurve(points, lipschitz_maximiser(points, mass), mass, **names)
+
+
+@dataclass(eq=False, repr=False)
+class WitnessDisplay(CurvesDisplay):
     r"""Witness of the smooth calibration error: where, and in which direction, the model errs.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to create one. The curve is the function
@@ -92,106 +139,16 @@ class WitnessDisplay:
     0.387
     """
 
-    def __init__(
-        self,
-        curves: list[WitnessCurve],
-        *,
-        name: str | None = None,
-        left_out: dict[str, float] | None = None,
-    ) -> None:
-        self.curves = curves
-        self.name = name
-        self.left_out = left_out
+    curves: list[WitnessCurve]
+
+    _size: ClassVar = (5, 4.5)
+    _curve: ClassVar = "witness"
+    _y_label: ClassVar = "witness\n(higher: predicted too low)"
+    _y_label_if_small: ClassVar = "witness"
+    _measure: ClassVar = "smooth calibration error"
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        pos_label: Label | None = None,
-        multi_class: str = "confidence",
-        by: Any = None,
-        max_panels: int = 9,
-        name: str | None = None,
-        ax: Any = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Create and draw the witness of a fitted classifier.
-
-        Parameters
-        ----------
-        estimator : estimator
-            A fitted classifier with `predict_proba`.
-
-        X : array-like of shape (n_samples, n_features)
-            Features of data that the classifier was not fitted on.
-
-        y : array-like of shape (n_samples,)
-            Labels.
-
-        sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights.
-
-        pos_label : int, float, bool or str, default=None
-            With two classes, the one whose probability is shown. By default the last.
-
-        multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
-            For more than two classes, what is shown: the probability of the predicted class and
-            whether it was right; the same for each predicted class alone; or each class against
-            the rest. The last two are a grid of panels, the largest errors first.
-
-        by : array-like of shape (n_samples,) or (n_samples, n_columns), default=None
-            Subgroups that are shown apart, in a grid of panels: a column, or several, whose
-            crossings are shown.
-
-        max_panels : int, default=9
-            The largest number of panels; others are named below.
-
-        name : str, default=None
-            Name of the model, for the legend, by default that of its class.
-
-        ax : matplotlib Axes or array of them, default=None
-            Where to draw; a new figure by default. Displays of several models can share it. A grid
-            takes the place of the axes, or is drawn on as many axes as it has panels.
-
-        **kwargs : dict
-            Passed to matplotlib's `plot` for the curves. Other names are refused.
-
-        Returns
-        -------
-        display : WitnessDisplay
-            The display, drawn.
-        """
-        check_is_fitted(estimator)
-        return cls.from_predictions(
-            y,
-            estimator.predict_proba(X),
-            sample_weight=sample_weight,
-            pos_label=pos_label,
-            labels=estimator.classes_,
-            multi_class=multi_class,
-            by=by,
-            max_panels=max_panels,
-            name=type(estimator).__name__ if name is None else name,
-            ax=ax,
-            **kwargs,
-        )
-
-    @classmethod
-    @validate_params(
-        METRIC_CONSTRAINTS
-        | {
-            "multi_class": REDUCTION_CONSTRAINTS["multi_class"],
-            "by": "no_validation",
-            "max_panels": [IntegerInterval(1)],
-            "name": [str, None],
-            "ax": "no_validation",
-        },
-        prefer_skip_nested_validation=True,
-    )
+    @validate_params(SHARED, prefer_skip_nested_validation=True)
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -256,82 +213,47 @@ class WitnessDisplay:
         display : WitnessDisplay
             The display, drawn.
         """
-        check_matplotlib_support("WitnessDisplay")
-        check_style(kwargs, "WitnessDisplay", signature(cls.from_predictions).parameters)
+        check_options(cls.from_predictions, kwargs)
         predictions = check_predictions(
             y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
         )
-        subgroups = None if by is None else check_by(by, np.shape(y_true)[0], sample_weight)
-        check_subgroups_fit(subgroups, predictions, multi_class)
+        problems = problems_of(predictions, multi_class, by, np.shape(y_true)[0], sample_weight)
         curves = [
             witness_curve(problem.predictions, title=problem.title, x_label=problem.x_label)
-            for problem in problems_of(predictions, multi_class, subgroups)
+            for problem in problems
         ]
         errors = [curve.error for curve in curves]
-        shown, rest = panels_to_show(errors, max_panels, keep_order=by is not None)
-        left_out = {str(curves[k].title): errors[k] for k in rest}
+        shown, left_out = choose_panels(problems, errors, max_panels, keep_order=by is not None)
         return cls([curves[k] for k in shown], name=name, left_out=left_out).plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
-        """Draw the curves, and the strips of the residuals below.
+    def _draw_curves(self, label, style):
+        self.strips_, self.bars_, lines = [], [], []
+        for ax, curve in zip(self.axes_, self.curves, strict=True):
+            linestyle = LINES[len(curves_on(ax)) % len(LINES)]
+            own = {"label": label, "linestyle": linestyle, "gid": CURVE}
+            if len(curve.predicted) == 1:
+                own["marker"] = "o"
+            (line,) = ax.plot(curve.predicted, curve.witness, **(own | style))
+            lines.append(line)
+            strip = strip_below(ax, "residuals", _HEIGHT)
+            name_halves(strip, ("too low", "too high"), ("left", "left"))
+            sums, edges = np.histogram(curve.predicted, _N_BINS, (0, 1), weights=curve.residual)
+            self.strips_.append(strip)
+            self.bars_.append(draw_bars(strip, sums, edges, line))
+        _set_limits(self.axes_, self.strips_)
+        return lines
 
-        Parameters
-        ----------
-        ax : matplotlib Axes or array of them, default=None
-            Where to draw; a new figure by default. Displays of several models can share it. A grid
-            takes the place of the axes, or is drawn on as many axes as it has panels.
 
-        name : str, default=None
-            Name of the model, for the legend; by default that of the display.
+def _set_limits(axes: Any, strips: list[Any]) -> None:
+    """Give all panels the limits of a witness of that sign, so that a flat one looks flat.
 
-        **kwargs : dict
-            Passed to matplotlib's `plot` for the curves. Other names are refused.
-
-        Returns
-        -------
-        display : WitnessDisplay
-            This object, with its artists.
-        """
-        check_matplotlib_support("WitnessDisplay")
-        check_style(kwargs, "WitnessDisplay", signature(self.plot).parameters)
-        name = self.name if name is None else name
-        if len(self.curves) == 1 and self.curves[0].title is None:
-            self._plot_one(axes_of(ax, (5, 4.5)), name, kwargs)
-        else:
-            self._plot_grid(ax, name, kwargs)
-        self.ax_, self.line_ = self.axes_[0], self.lines_[0]
-        self.figure_ = self.ax_.figure
-        settle(self.figure_)
-        return self
-
-    def _plot_one(self, ax, name, style):
-        (curve,) = self.curves
-        label = legend_label(name, "smooth calibration error", curve.error, "witness")
-        self._draw([ax], label, style)
-        ax.set(xlabel=wrapped(fill(curve.x_label, 40), ax))
-        ax.set_ylabel("witness" if is_small(ax) else _Y_LABEL)
-        handles, labels = ax.get_legend_handles_labels()
-        labels = [wrapped(text, ax) for text in labels]
-        parts_below(ax).place_legend(ax, handles, labels, **LEGEND)
-        self.legend_ = ax.get_legend()
-
-    def _plot_grid(self, ax, name, style):
-        grid = Grid.on(ax, len(self.curves))
-        titles = [
-            panel_title(one, curve, is_first=not one.lines)
-            for one, curve in zip(grid.axes, self.curves, strict=True)
-        ]
-        self._draw(grid.axes, name or "witness", style)
-        for one, title in zip(grid.axes, titles, strict=True):
-            one.set_title(title, fontsize="medium")
-        grid.label(self.curves[0].x_label, _Y_LABEL)
-        handles, labels = grid.axes[0].get_legend_handles_labels()
-        self.legend_ = grid.draw_legend(handles, labels, note_of_left_out(self.left_out), **LEGEND)
-
-    def _draw(self, axes, label, style):
-        drawn = [draw_witness(*pair, label, style) for pair in zip(axes, self.curves, strict=True)]
-        self.axes_ = np.array(axes)
-        self.lines_ = [artists["line"] for artists in drawn]
-        self.strips_ = [artists["strip"] for artists in drawn]
-        self.bars_ = [artists["bars"] for artists in drawn]
-        set_limits(self.axes_, self.strips_)
+    The limits of the strips hold all bars and leave room for names.
+    """
+    values = np.concatenate([line.get_ydata() for ax in axes for line in ax.lines])
+    ends = (-1.05 if values.min() < 0 else -0.05, 1.05 if values.max() > 0 else 0.05)
+    heights = [np.abs(one.get_data().values).max() for strip in strips for one in strip.patches]
+    most = 1.9 * max(*heights, 1e-12)
+    for ax, strip in zip(axes, strips, strict=True):
+        ax.set(xlim=(-0.02, 1.02), ylim=ends)
+        strip.set_ylim(-most, most)
+        strip.set_yticks([0], ["0"], fontsize="x-small")

@@ -52,7 +52,7 @@ def test_refuses_what_has_no_history(test):
     with pytest.raises(ValueError, match="test must be a SequentialCalibrationTest"):
         SequentialTestDisplay.from_test(fitted)
     for alpha in (5, "0.05", np.nan):
-        with pytest.raises(ValueError, match="alpha must lie between 0 and 1"):
+        with pytest.raises(ValueError, match="The 'alpha' parameter of SequentialTestDisplay"):
             SequentialTestDisplay.from_test(test, alpha=alpha)
     with pytest.raises(TypeError, match="unknown option 'colour'"):
         SequentialTestDisplay.from_test(test, colour="red")

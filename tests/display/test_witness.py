@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from skcalib.datasets import make_temperature_family
 from skcalib.display import WitnessCurve, WitnessDisplay
-from skcalib.display._grid import note_of_left_out
+from skcalib.display._panels import note_of_left_out
 from skcalib.metrics import smooth_calibration_error, smooth_calibration_witness
 
 mpl.use("Agg")

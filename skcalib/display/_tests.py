@@ -1,7 +1,8 @@
-"""Statistics of a test, among the values that they have for calibrated models."""
+"""Statistics of tests among their values for calibrated models, and evidence over time."""
 
-from inspect import signature
+from dataclasses import KW_ONLY, dataclass
 from math import ceil
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -9,20 +10,22 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from .._inputs.constraints import METRIC_CONSTRAINTS
-from .._inputs.scikit_learn import check_matplotlib_support, validate_params
-from ..forecasts import forecast_of
+from .._inputs.scikit_learn import Interval, validate_params
 from ..hypothesis_tests import CalibrationTest
-from ._axes import LEGEND, check_style, settle, wrapped
-from ._grid import Grid
+from ._base import SHARED, Display, axes_of, check_options, draw_legend, wrapped
+from ._panels import columns_that_fit, label_outer, legend_of_panels, panels
 
 # Least width and usual height of a panel, in inches.
 _LEAST, _HEIGHT = 1.5, 2.1
 
 _TITLES = {"skce": "kernel error"}
 
+# The axis of e-values ends at this power of 1/α: larger ones hide where the line is crossed.
+_ABOVE = 2
 
-class NullDistributionDisplay:
+
+@dataclass(eq=False, repr=False)
+class NullDistributionDisplay(Display):
     """Statistics of a test, among the values that they have for calibrated models.
 
     Use :meth:`from_test`, :meth:`from_predictions` or :meth:`from_estimator` to create one. Each
@@ -83,20 +86,12 @@ class NullDistributionDisplay:
     ['skce', 'log_loss', 'level_and_spread', 'local']
     """
 
-    def __init__(
-        self,
-        statistics: dict[str, float],
-        null_distributions: dict[str, np.ndarray],
-        p_values: dict[str, float],
-        *,
-        p_value: float | None = None,
-        name: str | None = None,
-    ) -> None:
-        self.statistics = statistics
-        self.null_distributions = null_distributions
-        self.p_values = p_values
-        self.p_value = p_value
-        self.name = name
+    statistics: dict[str, float]
+    null_distributions: dict[str, np.ndarray]
+    p_values: dict[str, float]
+    _: KW_ONLY
+    p_value: float | None = None
+    name: str | None = None
 
     @classmethod
     def from_test(
@@ -125,7 +120,7 @@ class NullDistributionDisplay:
         display : NullDistributionDisplay
             The display, drawn.
         """
-        check_matplotlib_support("NullDistributionDisplay")
+        check_options(cls.from_test, kwargs)
         check_is_fitted(test)
         check_has_null_distribution(test)
         if hasattr(test, "component_statistics_"):
@@ -144,87 +139,7 @@ class NullDistributionDisplay:
         return cls(*found, p_value=test.p_value_, name=name).plot(ax, **kwargs)
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: ArrayLike,
-        y: ArrayLike,
-        *,
-        test: Any = None,
-        sample_weight: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        given: ArrayLike | None = None,
-        name: str | None = None,
-        ax: Any = None,
-        **kwargs: Any,
-    ) -> Self:
-        """Test the predictions of a fitted estimator, and draw the display.
-
-        Parameters
-        ----------
-        estimator : estimator
-            A fitted classifier with `predict_proba`, or a regressor in which
-            :func:`skcalib.forecasts.forecast_of` finds a forecast.
-
-        X : array-like of shape (n_samples, n_features)
-            Features of data that the estimator was not fitted on.
-
-        y : array-like of shape (n_samples,)
-            Labels, or outcomes.
-
-        test : estimator, default=None
-            The test, of which a copy is fitted. By default a
-            :class:`~skcalib.hypothesis_tests.CalibrationTest`.
-
-        sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights.
-
-        groups : array-like of shape (n_samples,), default=None
-            Labels of groups of samples that are not independent of each other.
-
-        given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
-            What calibration of forecasts is conditioned on.
-
-        name : str, default=None
-            Name of the model, for the legend, by default that of its class.
-
-        ax : matplotlib Axes or array of them, default=None
-            Where to draw; a new figure by default. Several panels take the place of the axes, or
-            are drawn on as many axes as there are panels.
-
-        **kwargs : dict
-            Passed to matplotlib's `axvline` for the values of the data. Other names are refused.
-
-        Returns
-        -------
-        display : NullDistributionDisplay
-            The display, drawn.
-        """
-        check_is_fitted(estimator)
-        classes = getattr(estimator, "classes_", None)
-        return cls.from_predictions(
-            y,
-            forecast_of(estimator, X) if classes is None else estimator.predict_proba(X),
-            test=test,
-            sample_weight=sample_weight,
-            labels=classes,
-            groups=groups,
-            given=given,
-            name=type(estimator).__name__ if name is None else name,
-            ax=ax,
-            **kwargs,
-        )
-
-    @classmethod
-    @validate_params(
-        {
-            "labels": METRIC_CONSTRAINTS["labels"],
-            "test": "no_validation",
-            "name": [str, None],
-            "ax": "no_validation",
-        },
-        prefer_skip_nested_validation=True,
-    )
+    @validate_params(SHARED, prefer_skip_nested_validation=True)
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -281,8 +196,7 @@ class NullDistributionDisplay:
         display : NullDistributionDisplay
             The display, drawn.
         """
-        options = signature(cls.from_predictions).parameters
-        check_style(kwargs, "NullDistributionDisplay", options)
+        check_options(cls.from_predictions, kwargs)
         test = CalibrationTest() if test is None else clone(test)
         if labels is not None and "labels" in test.get_params():
             test.set_params(labels=labels)
@@ -291,49 +205,34 @@ class NullDistributionDisplay:
         test.fit(y_proba, y_true, **chosen)
         return cls.from_test(test, name=name, ax=ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
-        """Draw the panels.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or array of them, default=None
-            Where to draw; a new figure by default. Several panels take the place of the axes, or
-            are drawn on as many axes as there are panels.
-
-        name : str, default=None
-            Name of the model, for the legend; by default that of the display.
-
-        **kwargs : dict
-            Passed to matplotlib's `axvline` for the values of the data. Other names are refused.
-
-        Returns
-        -------
-        display : NullDistributionDisplay
-            This object, with its artists.
-        """
-        check_matplotlib_support("NullDistributionDisplay")
-        check_style(kwargs, "NullDistributionDisplay", signature(self.plot).parameters)
+    def _draw(self, ax, name, style):
         n_panels = len(self.statistics)
-        figsize = (5.5, _HEIGHT * ceil(n_panels / 2) + 0.8)
-        grid = Grid.of_width(ax, n_panels, figsize, _LEAST)
-        self.axes_ = grid.axes
-        drawn = [
-            self._draw(one, statistic, kwargs)
-            for one, statistic in zip(self.axes_, self.statistics, strict=True)
-        ]
+        size = (5.5, _HEIGHT * ceil(n_panels / 2) + 0.8)
+        self.axes_ = axes = panels(ax, n_panels, size, columns_that_fit(ax, n_panels, 2, _LEAST))
+        self.ax_ = axes[0]
+        drawn = [self._draw_one(*pair, style) for pair in zip(axes, self.statistics, strict=True)]
         self.bars_ = [bars for bars, _ in drawn]
         self.lines_ = [line for _, line in drawn]
-        self._label(grid, name or self.name)
-        self.ax_ = self.axes_[0]
-        self.figure_ = self.ax_.figure
-        settle(self.figure_)
-        return self
+        is_single = n_panels == 1
+        for ax, statistic in zip(axes, self.statistics, strict=True):
+            title = _TITLES.get(statistic, statistic.replace("_", " "))
+            title += f", {name}" if name and is_single else ""
+            p_value = f"p = {self.p_values[statistic]:.2g}"
+            title = f"{title}\n{p_value if is_single else f'adjusted {p_value}'}"
+            ax.set_title(wrapped(title, ax), fontsize="medium")
+        label_outer(axes, "value", "draws")
+        together = None if self.p_value is None else f"all together: p = {self.p_value:.2g}"
+        note = "" if is_single else ", ".join(filter(None, [name, together]))
+        handles, labels = self.ax_.get_legend_handles_labels()
+        self.legend_ = legend_of_panels(axes, handles, labels, note)
 
-    def _draw(self, ax, statistic, style):
+    def _draw_one(self, ax, statistic, style):
         """One statistic: its draws, and its value for the data."""
         value, draws = self.statistics[statistic], self.null_distributions[statistic]
         counts, edges = np.histogram(draws, ceil(2 * np.cbrt(len(draws))))
-        bars = ax.stairs(counts, edges, fill=True, color="0.7", label=_drawn(draws))
+        bars = ax.stairs(
+            counts, edges, fill=True, color="0.7", label=f"calibrated ({len(draws)} draws)"
+        )
         low, high = min(edges[0], value), max(edges[-1], value)
         if not np.isfinite(value):  # for data that have probability 0
             high = edges[-1] + 0.5 * (edges[-1] - edges[0])
@@ -345,21 +244,142 @@ class NullDistributionDisplay:
         ax.ticklabel_format(axis="x", scilimits=(-3, 3), useMathText=True)
         return bars, line
 
-    def _label(self, grid, name):
-        several = "adjusted " if len(self.statistics) > 1 else ""
-        for ax, statistic in zip(self.axes_, self.statistics, strict=True):
-            title = _TITLES.get(statistic, statistic.replace("_", " "))
-            p_value = "" if several else f", {name}" if name else ""
-            title = f"{title}{p_value}\n{several}p = {self.p_values[statistic]:.2g}"
-            ax.set_title(wrapped(title, ax), fontsize="medium")
-        handles, labels = self.axes_[0].get_legend_handles_labels()
-        grid.label("value", "draws")
-        parts = [name, None if self.p_value is None else f"all together: p = {self.p_value:.2g}"]
-        self.legend_ = grid.draw_legend(handles, labels, ", ".join(filter(None, parts)), **LEGEND)
 
+@dataclass(eq=False, repr=False)
+class SequentialTestDisplay(Display):
+    r"""The evidence of a sequential test of calibration, batch by batch.
 
-def _drawn(draws):
-    return f"calibrated ({len(draws)} draws)"
+    Use :meth:`from_test` to create one. The curve is the e-value: it falls or stays around 1 for a
+    calibrated model, and grows where the model errs in a way that its past has shown. Where it
+    first reaches the dashed line, :math:`1/\alpha`, the hypothesis is rejected at the level
+    :math:`\alpha`; that is valid whenever one looks.
+
+    Parameters
+    ----------
+    n_seen : ndarray of shape (n_batches,)
+        Number of samples after each batch.
+
+    log_e_value : ndarray of shape (n_batches,)
+        Natural logarithm of the e-value after each batch.
+
+    alpha : float, default=0.05
+        The level at which the hypothesis is rejected.
+
+    name : str, default=None
+        Name of the model, for the legend.
+
+    Attributes
+    ----------
+    rejected_at : int or None
+        Number of samples after the batch at which the hypothesis was first rejected.
+
+    line_ : matplotlib Line2D
+        The e-value, on a logarithmic axis that ends at :math:`1/\alpha^2`: larger ones leave it.
+
+    threshold_ : matplotlib Line2D
+        The line at :math:`1/\alpha`.
+
+    ax_ : matplotlib Axes
+        The axes.
+
+    figure_ : matplotlib Figure
+        The figure.
+
+    See Also
+    --------
+    skcalib.hypothesis_tests.SequentialCalibrationTest : The test.
+
+    Examples
+    --------
+    >>> from skcalib.datasets import make_temperature_family
+    >>> from skcalib.display import SequentialTestDisplay
+    >>> from skcalib.hypothesis_tests import SequentialCalibrationTest
+    >>> test = SequentialCalibrationTest(labels=[0, 1])
+    >>> for week in range(10):
+    ...     y, proba = make_temperature_family(200, inverse_temperature=1.3, random_state=week)
+    ...     test = test.partial_fit(proba, y)
+    >>> SequentialTestDisplay.from_test(test, alpha=0.01).rejected_at
+    1600
+    """
+
+    n_seen: np.ndarray
+    log_e_value: np.ndarray
+    _: KW_ONLY
+    alpha: float = 0.05
+    name: str | None = None
+
+    @property
+    def rejected_at(self) -> int | None:
+        """Number of samples after the batch at which the hypothesis was first rejected."""
+        rejected = np.flatnonzero(self.log_e_value >= -np.log(self.alpha))
+        return int(self.n_seen[rejected[0]]) if len(rejected) else None
+
+    @classmethod
+    @validate_params(
+        {"alpha": [Interval(Real, 0, 1, closed="neither")], "name": [str, None]},
+        prefer_skip_nested_validation=True,
+    )
+    def from_test(
+        cls,
+        test: Any,
+        *,
+        alpha: float = 0.05,
+        name: str | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Create and draw the display of a test that has seen samples.
+
+        Parameters
+        ----------
+        test : SequentialCalibrationTest
+            The test.
+
+        alpha : float, default=0.05
+            The level at which the hypothesis is rejected.
+
+        name : str, default=None
+            Name of the model, for the legend.
+
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default. Displays of several models can share it.
+
+        **kwargs : dict
+            Passed to matplotlib's `plot` for the curve. Other names are refused.
+
+        Returns
+        -------
+        display : SequentialTestDisplay
+            The display, drawn.
+        """
+        check_options(cls.from_test, kwargs)
+        check_is_fitted(test)
+        check_has_history(test)
+        history = test.history_
+        n_seen, log_e_value = np.array(history["n_seen"]), np.array(history["log_e_value"])
+        return cls(n_seen, log_e_value, alpha=alpha, name=name).plot(ax, **kwargs)
+
+    def _draw(self, ax, name, style):
+        self.ax_ = ax = axes_of(ax, (6.4, 3.6))
+        highest = self.alpha**-_ABOVE
+        drawn = np.minimum(self.log_e_value, np.log(10 * highest))
+        own = {"drawstyle": "steps-post", "label": name or "e-value"}
+        (self.line_,) = ax.plot(self.n_seen, np.exp(drawn), **(own | style))
+        self.threshold_ = self._draw_threshold(ax)
+        ax.set_yscale("log")
+        ax.set_ylim(top=highest, auto=True)  # the next display may need more room below
+        ax.set_xlabel("samples seen")
+        ax.set_ylabel(wrapped("evidence (e-value)", ax))
+        draw_legend(ax)
+
+    def _draw_threshold(self, ax: Any) -> Any:
+        """The line at 1/α, which displays on the same axes share."""
+        label = f"rejected at the level {self.alpha:g}"
+        for line in ax.lines:
+            if line.get_label() == label:
+                return line
+        ax.axhline(1.0, color="0.6", linewidth=0.8, label="_")
+        return ax.axhline(1 / self.alpha, color="0.3", linestyle="--", linewidth=1.2, label=label)
 
 
 def _title_of(test):
@@ -378,4 +398,13 @@ def check_has_null_distribution(test: Any) -> None:
         raise ValueError(
             "test must have drawn outcomes, whose values are shown; found "
             f"{found}, which draws none. Fit CalibrationTest(method='conditional'), for instance."
+        )
+
+
+def check_has_history(test: Any) -> None:
+    """Only a sequential test keeps its e-values."""
+    if not hasattr(test, "history_"):
+        raise ValueError(
+            "test must be a SequentialCalibrationTest, which keeps its history; found "
+            f"{type(test).__name__}. For other tests there is NullDistributionDisplay."
         )

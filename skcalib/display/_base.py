@@ -1,0 +1,316 @@
+"""What all displays share: judged options, the way from an estimator, and axes with a legend."""
+
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from inspect import signature
+from numbers import Real
+from textwrap import fill
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS, IntegerInterval
+from .._inputs.scikit_learn import Interval, check_matplotlib_support
+from ..forecasts import forecast_of
+from ..forecasts._as_forecast import has_forecast
+
+# Constraints of the options that several displays have.
+SHARED: dict[str, Any] = METRIC_CONSTRAINTS | {
+    "multi_class": REDUCTION_CONSTRAINTS["multi_class"],
+    "n_bins": [IntegerInterval(1)],
+    "confidence_level": [Interval(Real, 0, 1, closed="neither")],
+    "n_resamples": [IntegerInterval(1)],
+    "random_state": ["random_state"],
+    "max_panels": [IntegerInterval(1)],
+    "name": [str, None],
+}
+
+# Models on the same axes differ in more than colour.
+LINES = ("-", "--", "-.", ":")
+MARKERS = "os^Dv"
+
+LEGEND: dict[str, Any] = {
+    "frameon": False,
+    "fontsize": "small",
+    "labelspacing": 0.35,
+    "handlelength": 1.8,
+}
+
+# Axes are small below this width or this height, in inches. Then a line of a label has this many
+# letters for each inch of the axes, but no fewer than the last number.
+_NARROW, _LOW, _LETTERS_IN_INCH, _LETTERS = 3.1, 2.0, 13, 20
+
+# Distance between texts below the axes, in points; and height of a line, in units of its font size.
+_PAD, _LINE = 4.0, 1.2
+
+# Distance of a strip from the axes above it, in units of their height.
+_GAP = 0.07
+
+
+class Display:
+    """Base of all displays, which have `name`, `from_predictions` and `_draw`."""
+
+    name: str | None = None
+    ax_: Any
+    _takes_classes: ClassVar[bool] = True
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: ArrayLike, y: ArrayLike, **options: Any) -> Self:
+        """Create and draw the display of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted classifier with `predict_proba` where the display takes probabilities, and a
+            regressor in which :func:`skcalib.forecasts.forecast_of` finds a forecast where it takes
+            forecasts.
+
+        X : array-like of shape (n_samples, n_features)
+            Features of data that the estimator was not fitted on.
+
+        y : array-like of shape (n_samples,)
+            Labels, or outcomes.
+
+        **options : dict
+            The options of `from_predictions`. `labels` are the classes of the estimator, and `name`
+            is by default the name of its class.
+
+        Returns
+        -------
+        display : object
+            The display, drawn.
+        """
+        predicted, known = response_of(estimator, X, takes_classes=cls._takes_classes)
+        return cls._of_response(estimator, y, predicted, known, options)
+
+    @classmethod
+    def _of_response(cls, estimator, y, predicted, known, options):
+        """The display of predictions that the estimator has made."""
+        if options.get("name") is None:
+            options["name"] = type(estimator).__name__
+        make: Callable = cls.from_predictions  # type: ignore[attr-defined]
+        return make(y, predicted, **known, **options)
+
+    def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
+        """Draw the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or array of them, default=None
+            Where to draw; a new figure by default. Several panels take the place of the axes, or
+            are drawn on as many axes as there are panels.
+
+        name : str, default=None
+            Name of the model; by default that of the display.
+
+        **kwargs : dict
+            Passed to the method of matplotlib's axes that draws the display, as in
+            `from_predictions`. Other names are refused.
+
+        Returns
+        -------
+        display : object
+            This object, with its artists.
+        """
+        check_options(self.plot, kwargs, self._method())
+        return self._drawn(ax, name, kwargs)
+
+    def _method(self) -> str:
+        """The method of matplotlib's axes that takes the further options."""
+        return "plot"
+
+    def _drawn(self, ax, name, style, **own):
+        self._draw(ax, self.name if name is None else name, style, **own)
+        self.figure_ = self.ax_.get_figure(root=True)
+        return self
+
+    def _draw(self, ax: Any, name: str | None, style: dict[str, Any]) -> None:
+        """Draw on the axes, and set `ax_` and the artists."""
+        raise NotImplementedError
+
+
+def response_of(
+    estimator: Any, X: ArrayLike, *, takes_classes: bool
+) -> tuple[Any, dict[str, ArrayLike]]:
+    """The probabilities of a fitted classifier and its classes as `labels`, or a forecast."""
+    if takes_classes and not has_forecast(estimator):
+        check_is_fitted(estimator)
+    if takes_classes and hasattr(estimator, "classes_"):
+        return estimator.predict_proba(X), {"labels": estimator.classes_}
+    return forecast_of(estimator, X), {}
+
+
+def check_options(function: Callable, options: dict[str, Any], method: str = "plot") -> None:
+    """Further options must be those of a method of matplotlib's axes, or of what it draws."""
+    display = function.__self__  # type: ignore[attr-defined]
+    display = (display if isinstance(display, type) else type(display)).__name__
+    check_matplotlib_support(display)
+    from matplotlib import collections, lines, patches, quiver
+    from matplotlib.axes import Axes
+
+    artists: dict[str, type] = {
+        "barh": patches.Rectangle,
+        "pcolormesh": collections.QuadMesh,
+        "quiver": quiver.Quiver,
+        "stairs": patches.StepPatch,
+    }
+    artist, known = artists.get(method, lines.Line2D), signature(getattr(Axes, method)).parameters
+    for name in options:
+        is_option = name in known and known[name].default is not known[name].empty
+        if not is_option and not hasattr(artist, f"set_{name}"):
+            own = signature(function).parameters
+            similar = get_close_matches(name, own, n=1, cutoff=0.5)
+            remedy = f"Did you mean {similar[0]!r}?" if similar else "Leave it out."
+            raise TypeError(
+                f"{display} takes its own options and those of matplotlib's {method}, such as "
+                f"alpha; found the unknown option {name!r}. {remedy}"
+            )
+
+
+def axes_of(ax: Any, figsize: tuple[float, float]) -> Any:
+    """The axes to draw on: those given, perhaps as an array of one, or those of a new figure."""
+    if ax is not None:
+        axes = np.array(ax, dtype=object).ravel()
+        if len(axes) != 1:
+            raise ValueError(
+                f"ax must be a single one, as there is one panel; found {len(axes)}. Pass one of "
+                "them."
+            )
+        return axes[0]
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=figsize, layout="constrained")[1]
+
+
+def inches_of(ax: Any) -> np.ndarray:
+    """Width and height of axes."""
+    return ax.get_window_extent().size / ax.figure.dpi
+
+
+def is_small(ax: Any) -> bool:
+    """Whether labels need more than one line beside these axes."""
+    width, height = inches_of(ax)
+    return bool(width < _NARROW or height < _LOW)
+
+
+def wrapped(text: str, ax: Any) -> str:
+    """A label, broken into lines where axes are small."""
+    if not is_small(ax):
+        return text
+    letters = max(_LETTERS, int(_LETTERS_IN_INCH * inches_of(ax).min()))
+    return "\n".join(fill(line, letters) for line in text.split("\n"))
+
+
+def legend_label(name: str | None, measure: str, error: float | None, otherwise: str) -> str:
+    """The name of the model and its error, as far as they are known."""
+    shown = None if error is None else f"{measure} {error:.3f}"
+    return "\n".join(part for part in (name, shown) if part) or otherwise
+
+
+def draw_legend(ax: Any) -> None:
+    """The legend where it hides least, or below small axes."""
+    if is_small(ax):
+        legend_below(ax, *ax.get_legend_handles_labels())
+    else:
+        ax.legend(loc="best", framealpha=0.7, edgecolor="none", fontsize="small")
+
+
+class _PlaceAbove:
+    """Locator of axes that leave the lowest part of their place to what is below them.
+
+    That is a strip that ends at `bottom`, in units of the height of the axes, and a legend whose
+    height is `inches`, where no layout engine makes room for it.
+    """
+
+    def __init__(self, ax: Any) -> None:
+        self.get_subplotspec = ax.get_subplotspec  # which `tight_layout` asks of locators
+        self.bottom, self.inches = 0.0, 0.0
+        ax.set_axes_locator(self)
+
+    def __call__(self, ax: Any, renderer: Any) -> Any:
+        from matplotlib.transforms import Bbox
+
+        box = ax.get_position(original=True)
+        room = min(self.inches * ax.figure.dpi / ax.figure.bbox.height, 0.6 * box.height)
+        height = (box.height - room) / (1 - self.bottom)
+        return Bbox.from_extents(box.x0, box.y1 - height, box.x1, box.y1)
+
+
+def _place_of(ax: Any) -> _PlaceAbove:
+    locator = ax.get_axes_locator()
+    return locator if isinstance(locator, _PlaceAbove) else _PlaceAbove(ax)
+
+
+def _below(ax: Any, bottom: float, points: float) -> dict[str, Any]:
+    """A place in the middle of the axes, some points below their height `bottom`."""
+    from matplotlib.transforms import ScaledTranslation
+
+    moved = ScaledTranslation(0, -points / 72, ax.figure.dpi_scale_trans)
+    return {"x": 0.5, "y": bottom, "transform": ax.transAxes + moved}
+
+
+def _height_of_ticks(ax: Any) -> float:
+    """Height of the ticks at the lower end and of their labels, in points."""
+    size = ax.xaxis.get_major_ticks(1)[0].label1.get_size()
+    return ax.xaxis.get_tick_padding() + _LINE * size + _PAD
+
+
+def strip_below(ax: Any, label: str, height: float) -> Any:
+    """Axes below others, which they share the first axis with: new, or those of the last model.
+
+    The height is in units of that of the axes above.
+    """
+    strip = next((one for one in ax.child_axes if one.get_label() == label), None)
+    if strip is None:
+        _place_of(ax).bottom = bottom = -_GAP - height
+        strip = ax.inset_axes([0, bottom, 1, height], sharex=ax, label=label)
+        strip.axhline(0, color="0.4", linewidth=0.6)
+        strip.tick_params(axis="y", length=2, pad=2)
+        ax.tick_params(labelbottom=False)
+        ax.xaxis.set_label_coords(**_below(ax, bottom, _height_of_ticks(strip)))
+        if inches_of(ax)[0] < _LOW:  # room for a wide label is at the left
+            ax.xaxis.label.set(x=1, ha="right", multialignment="center")
+    return strip
+
+
+def draw_bars(strip: Any, heights: np.ndarray, edges: np.ndarray, line: Any) -> Any:
+    """Bars in the style of a line; returns their outline."""
+    color, style = line.get_color(), line.get_linestyle()
+    strip.stairs(heights, edges, fill=True, alpha=0.25, color=color)
+    return strip.stairs(heights, edges, linewidth=0.8, color=color, linestyle=style)
+
+
+def name_halves(strip: Any, names: tuple[str, str], sides: Sequence[str]) -> None:
+    """What the bars upwards and downwards are, at the left or at the right."""
+    if strip.texts:
+        return
+    for name, side, y, end in zip(names, sides, (0.95, 0.05), ("top", "bottom"), strict=True):
+        place = {"x": 0.03 if side == "left" else 0.97, "y": y, "ha": side, "va": end}
+        strip.text(s=name, fontsize="x-small", transform=strip.transAxes, **place)
+
+
+def legend_below(ax: Any, handles: list, labels: list, note: str = "") -> Any:
+    """The legend below the label of the axes, with a note as its title."""
+    label, place = ax.xaxis.label, _place_of(ax)
+    points = _height_of_ticks(ax) + _PAD
+    if label.get_text():
+        points += _LINE * label.get_size() * (label.get_text().count("\n") + 1)
+    anchor = _below(ax, place.bottom, points)
+    legend = ax.legend(
+        handles,
+        [wrapped(one, ax) for one in labels],
+        loc="upper center",
+        bbox_to_anchor=(anchor["x"], anchor["y"]),
+        bbox_transform=anchor["transform"],
+        borderaxespad=0,
+        **LEGEND,
+    )
+    legend.set_title(wrapped(note, ax), {"size": "small"})
+    figure = ax.figure
+    if figure.get_layout_engine() is None:
+        needed = points / 72 + legend.get_window_extent().height / figure.dpi
+        there = ax.get_position(original=True).y0 * figure.bbox.height / figure.dpi
+        place.inches = max(needed - there, 0.0)
+    return legend

@@ -1,0 +1,258 @@
+"""Small multiples with one legend below, and the problems of two classes that they show."""
+
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from math import ceil
+from textwrap import fill
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .._inputs.by import check_by
+from .._inputs.predictions import Predictions
+from ._base import (
+    LEGEND,
+    Display,
+    axes_of,
+    inches_of,
+    is_small,
+    legend_below,
+    legend_label,
+    wrapped,
+)
+
+DIAGONAL = "calibrated"
+
+# Name of the curves of models, by which the next model on the same axes finds them.
+CURVE = "curve of a model"
+
+# Panels in a row, and the size of a panel, in inches.
+_MOST_COLUMNS = 4
+_WIDTH, _HEIGHT = 2.3, 3.0
+
+# Width of a letter, in units of the font size.
+_LETTER = 0.55
+
+# Names of panels that are not shown, in the note below.
+_MOST_NAMES = 20
+
+# Labels up to this many letters stay on one line of the legend.
+_SHORT = 22
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Predictions of two classes, and what a figure calls them."""
+
+    predictions: Predictions
+    names: tuple[str, str]  # of what is predicted, and of the rest
+    x_label: str
+    title: str | None = None
+
+
+def problems_of(
+    predictions: Predictions, multi_class: str, by: Any, n_samples: int, sample_weight: Any
+) -> list[Problem]:
+    """One problem, or one for each class or subgroup that has samples."""
+    if by is not None:
+        subgroups = check_by(by, n_samples, sample_weight)
+        if not predictions.is_binary and multi_class != "confidence":
+            raise ValueError(
+                f"by must be None with multi_class={multi_class!r}: the grid shows either "
+                f"subgroups or classes; found {len(subgroups.labels)} subgroups and "
+                f"{len(predictions.classes)} classes. Pass multi_class='confidence', or the "
+                "samples of one subgroup."
+            )
+        parts = zip(subgroups.titles, subgroups.rows(), strict=True)
+        return [_whole(predictions.take(rows), title) for title, rows in parts]
+    if predictions.is_binary or multi_class == "confidence":
+        return [_whole(predictions)]
+    is_top = multi_class == "top-label"
+    of_classes = predictions.top_label() if is_top else predictions.classwise()
+    problems = []
+    for name, (_, problem) in zip(predictions.classes.tolist(), of_classes, strict=True):
+        if problem is not None:
+            names = ("right", "wrong") if is_top else (f"{name}", "others")
+            x_label = "confidence if predicted" if is_top else "predicted probability"
+            problems.append(Problem(problem, names, x_label, f"{name}"))
+    return problems
+
+
+def _whole(predictions: Predictions, title: str | None = None) -> Problem:
+    if predictions.is_binary:
+        other, event = map(str, predictions.classes.tolist())
+        return Problem(predictions, (event, other), f"predicted probability of {event}", title)
+    return Problem(predictions.confidence(), ("right", "wrong"), "confidence", title)
+
+
+def choose_panels(
+    problems: list[Problem], errors: list[float], most: int, *, keep_order: bool
+) -> tuple[list[int], dict[str, float]]:
+    """The problems to show, the largest errors first, and the titles and errors of the others.
+
+    Subgroups that fit keep their own order.
+    """
+    order = np.argsort(-np.array(errors), kind="stable").tolist()
+    if keep_order and len(order) <= most:
+        order.sort()
+    return order[:most], {str(problems[k].title): errors[k] for k in order[most:]}
+
+
+def panels(ax: Any, n: int, size: tuple[float, float], n_columns: int | None = None) -> np.ndarray:
+    """Axes for some panels: those given, in the place of those given, or in a new figure.
+
+    The size is that of a new figure of one panel, or of as many as given columns hold.
+    """
+    if ax is not None and np.iterable(ax):
+        axes = np.array(ax, dtype=object).ravel()
+        if len(axes) != n:
+            raise ValueError(
+                f"ax must be one for each of the {n} panels, or a single one whose place they "
+                f"take; found {len(axes)}. Pass the axes_ of a display with the same panels."
+            )
+        return axes
+    if n == 1:
+        return np.array([axes_of(ax, size)])
+    if n_columns is None:
+        n_columns = min(_MOST_COLUMNS, ceil(n**0.5))
+        size = max(_WIDTH * n_columns, 4.5), _HEIGHT * ceil(n / n_columns) + 0.8
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        figure: Any = plt.figure(figsize=size, layout="constrained")
+    elif ax.get_subplotspec() is None:
+        raise ValueError(
+            "ax must be a subplot, whose place the panels can take; found axes that were added at "
+            "a position of their own. Make it with plt.subplots(), or leave ax out."
+        )
+    else:
+        figure = ax.figure.add_subfigure(ax.get_subplotspec())
+        ax.set_axis_off()
+    axes = figure.subplots(ceil(n / n_columns), n_columns, squeeze=False).ravel()
+    for unused in axes[n:]:
+        unused.remove()
+    return axes[:n]
+
+
+def columns_that_fit(ax: Any, n: int, most: int, least: float) -> int:
+    """Columns of panels of at least this width in inches, as even as may be."""
+    fit = most if ax is None or np.iterable(ax) else max(int(inches_of(ax)[0] / least), 1)
+    return ceil(n / ceil(n / fit))
+
+
+def label_outer(axes: np.ndarray, x: str, y: str) -> None:
+    """Labels at the axes at the left and at the lower end of each column."""
+    for ax in axes:
+        place = ax.get_subplotspec()
+        if place is None or place.is_first_col() or len(axes) == 1:
+            ax.set_ylabel(y)
+        else:  # all panels have the same scale
+            ax.tick_params(labelleft=False)
+        if not any(_is_below(other, ax) for other in axes):
+            ax.set_xlabel(fill(x, 26))
+
+
+def _is_below(other: Any, ax: Any) -> bool:
+    """Whether the other axes are in the same column, further down."""
+    place, found = ax.get_subplotspec(), other.get_subplotspec()
+    if place is None or found is None:
+        return False
+    return found.colspan == place.colspan and found.rowspan.start > place.rowspan.start
+
+
+def legend_of_panels(axes: np.ndarray, handles: list, labels: list, note: str = "") -> Any:
+    """One legend for all panels, with a note: below them where they have a figure, or part of one.
+
+    Panels on the axes of a user have it in the last of them.
+    """
+    ax, figure = axes[-1], axes[-1].figure
+    if len(axes) == 1:
+        return legend_below(ax, handles, labels, note)
+    if len(figure.axes) > len(axes) or figure.get_layout_engine() is None:
+        legend = ax.legend(handles, labels, loc="best", title=wrapped(note, ax), **LEGEND)
+        legend.get_title().set_size("small")
+        return legend
+    for legend in figure.legends:  # of the model before
+        legend.remove()
+    legend = figure.legend(handles, labels, loc="outside lower center", **LEGEND)
+    size = legend.get_texts()[0].get_size()
+    letters = int(figure.bbox.width / figure.dpi * 72 / (_LETTER * size))
+    legend.set_title(fill(note, letters), {"size": size})
+    return legend
+
+
+def legend_entries(ax: Any) -> tuple[list, list]:
+    """Handles and labels: curves before areas, bands and the diagonal."""
+    pairs = list(zip(*ax.get_legend_handles_labels(), strict=True))
+    curves = curves_on(ax)
+    pairs.sort(key=lambda pair: (pair[0] not in curves, pair[1] == DIAGONAL))
+    return [handle for handle, _ in pairs], [label for _, label in pairs]
+
+
+def curves_on(ax: Any) -> list:
+    """The curves of models that are drawn on the axes already."""
+    return [line for line in ax.lines if line.get_gid() == CURVE]
+
+
+def note_of_left_out(left_out: dict[str, float] | None) -> str:
+    """Which panels are not shown."""
+    if not left_out:
+        return ""
+    names = list(left_out)
+    if len(names) > _MOST_NAMES:
+        names = [*names[:_MOST_NAMES], f"and {len(names) - _MOST_NAMES} more"]
+    return f"not shown, with errors up to {max(left_out.values()):.3f}: {', '.join(names)}"
+
+
+def _title_of(ax: Any, curve: Any) -> str:
+    """The title of the curve and its error, beside those of other models on the same axes."""
+    if curve.error is None:
+        return f"{curve.title}"
+    if curves_on(ax):
+        return f"{ax.get_title()}, {curve.error:.3f}"
+    return f"{curve.title}\n{curve.measure} {curve.error:.3f}"
+
+
+@dataclass(eq=False, repr=False)
+class CurvesDisplay(Display):
+    """Base of displays of one curve, or of one for each class or subgroup."""
+
+    curves: list
+    _: KW_ONLY
+    name: str | None = None
+    left_out: dict[str, float] | None = None
+
+    # Size of a figure of one panel, name of a curve, and label of the second axis, also of small
+    # axes; and the measure in the legend, if it is not called as in the titles of panels.
+    _size: ClassVar[tuple[float, float]]
+    _curve: ClassVar[str]
+    _y_label: ClassVar[str]
+    _y_label_if_small: ClassVar[str]
+    _measure: ClassVar[str | None] = None
+
+    # Draws each curve on its axes, and returns the lines.
+    _draw_curves: ClassVar[Callable[..., list]]
+
+    def _draw(self, ax, name, style, **own):
+        is_single = len(self.curves) == 1 and self.curves[0].title is None
+        self.axes_ = axes = panels(ax, len(self.curves), self._size)
+        self.ax_ = axes[0]
+        if is_single:
+            (curve,) = self.curves
+            label = legend_label(name, self._measure or curve.measure, curve.error, self._curve)
+            label = label if len(label) > _SHORT else label.replace("\n", ", ")
+            x_label = wrapped(fill(curve.x_label, 36), self.ax_)
+            y_label = self._y_label_if_small if is_small(self.ax_) else self._y_label
+            self.ax_.set(xlabel=x_label, ylabel=y_label)
+        else:
+            label = name or self._curve
+            for one, curve in zip(axes, self.curves, strict=True):
+                one.set_title(_title_of(one, curve), fontsize="medium")
+            label_outer(axes, self.curves[0].x_label, self._y_label)
+        self.lines_ = self._draw_curves(label, style, **own)
+        self.line_ = self.lines_[0]
+        note = note_of_left_out(self.left_out)
+        self.legend_ = legend_of_panels(axes, *legend_entries(self.ax_), note)
+        engine = self.ax_.figure.get_layout_engine()
+        if engine is not None:  # once now, as it does not foresee the size of square axes
+            engine.execute(self.ax_.get_figure(root=True))
