@@ -6,9 +6,17 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from array_api_compat import (
+    array_namespace,
+    device,
+    is_array_api_strict_namespace,
+    is_cupy_array,
+    is_torch_array,
+)
 from sklearn.utils import check_array
 
-from .._numerics.array_api import to_numpy
+from .._numerics.array_api import Array, at_least_single, stop_gradient, to_numpy
+from .scikit_learn import dispatches_arrays
 
 # So many distinct values of an outcome are more than classes usually have.
 _MANY = 10
@@ -51,6 +59,35 @@ def as_array(values: Any, name: str) -> np.ndarray:
             "values."
         )
     return array
+
+
+def stays(values: Any) -> bool:
+    """Whether an array is computed on where it lives. Everything else is converted to NumPy's.
+
+    Arrays of PyTorch and CuPy stay if scikit-learn's `array_api_dispatch` is set, on devices that
+    know double precision, in which sums are taken.
+    """
+    if not dispatches_arrays():
+        return False
+    is_known = is_torch_array(values) or is_cupy_array(values) or _is_strict(values)
+    return is_known and getattr(device(values), "type", "") != "mps"
+
+
+def _is_strict(values: Any) -> bool:
+    """Whether this is an array of the package that tests for the standard."""
+    if not hasattr(values, "__array_namespace__"):
+        return False
+    return is_array_api_strict_namespace(values.__array_namespace__())
+
+
+def numbers_in_place(values: Any) -> Array | None:
+    """Numbers (n,) or (n, K), K ≥ 2, that stay where they are; None for what does not."""
+    if not stays(values) or values.ndim not in (1, 2) or 0 in values.shape:
+        return None
+    if not array_namespace(values).isdtype(values.dtype, "real floating"):
+        return None
+    (numbers,) = at_least_single(stop_gradient(values))
+    return numbers[:, 0] if numbers.shape[1:] == (1,) else numbers
 
 
 def check_numbers(

@@ -4,17 +4,14 @@ import re
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
+from array_api_compat import array_namespace, device
 
 from .._numerics.array_api import rows_of
 from .._numerics.logits import log_softmax
-from .arrays import check_same_length, column_names, listed
-from .device import DevicePredictions
+from .arrays import as_array, check_same_length, column_names, listed, numbers_of_objects
 from .labels import as_labels, class_array, encode, label_array
-from .logits import check_logits
 from .predictions import Predictions
-from .probabilities import check_not_swapped, check_probabilities
-from .weights import check_sample_weight
+from .probabilities import check_logits, check_not_swapped, check_probabilities
 
 # A sample with a smaller share of the total weight is left out: squared, it would underflow.
 SMALLEST_SHARE = 1e-150
@@ -37,7 +34,7 @@ def check_predictions(
     """Labels, probabilities and weights as `Predictions`; rows of weight 0 are left out.
 
     `names` are the names of the first two arguments in error messages. With `as_logits`, the second
-    holds logits. With `in_place`, arrays that stay where they live become `DevicePredictions`.
+    holds logits. With `in_place`, arrays of other packages stay where they live, if they may.
     """
     if isinstance(y_true, Predictions):  # what a state keeps
         return y_true
@@ -68,17 +65,64 @@ def check_predictions(
         proba = proba[:, positive]
     if positive == 0:
         label, classes = 1 - label, classes[::-1]
-    made = Predictions if isinstance(proba, np.ndarray) else DevicePredictions.of
-    if sample_weight is None:
-        share = np.broadcast_to(1.0 / len(label), len(label))
-        return made(proba, label, share, classes, log_proba=log_proba)
-    weight = check_sample_weight(sample_weight, len(label))
-    share = _shares(weight)
-    used = share > SMALLEST_SHARE
-    if not used.all():
-        proba, label, share = rows_of(proba, used), label[used], _shares(weight[used])
-        log_proba = None if log_proba is None else rows_of(log_proba, used)
-    return made(proba, label, share, classes, log_proba=log_proba)
+    share = np.broadcast_to(1.0 / len(label), len(label))
+    if sample_weight is not None:
+        weight = check_sample_weight(sample_weight, len(label))
+        share = _shares(weight)
+        used = share > SMALLEST_SHARE
+        if not used.all():
+            proba, label, share = rows_of(proba, used), label[used], _shares(weight[used])
+            log_proba = None if log_proba is None else rows_of(log_proba, used)
+    if not isinstance(proba, np.ndarray):  # labels and weights join them where they live
+        xp = array_namespace(proba)
+        label = xp.asarray(label.astype(np.int64), device=device(proba))
+        share = xp.asarray(np.array(share), device=device(proba))
+    return Predictions(proba, label, share, classes, log_proba=log_proba)
+
+
+def check_sample_weight(sample_weight: Any, n: int) -> np.ndarray:
+    """Finite weights of shape (n,), none negative and not all zero."""
+    weight = as_array(sample_weight, "sample_weight")
+    if weight.dtype.kind == "O":
+        weight = numbers_of_objects(weight)
+    if weight.dtype.kind not in "biuf":
+        raise ValueError(
+            f"sample_weight must hold numbers; found type {weight.dtype}. Pass one number for each "
+            "sample."
+        )
+    with np.errstate(over="ignore"):  # long doubles become infinite, which is refused
+        weight = weight.astype(np.float64, copy=False)
+    if weight.ndim != 1:
+        raise ValueError(
+            "sample_weight must be 1-D, one weight for each sample; found shape "
+            f"{weight.shape}. Pass one column."
+        )
+    check_same_length({"the predictions": n, "sample_weight": len(weight)})
+    if not np.isfinite(weight).all():
+        row = int(np.argmin(np.isfinite(weight)))
+        raise ValueError(
+            f"sample_weight must be finite; found {weight[row]} (NaN or infinity) in row {row}. "
+            "Remove the sample, or give it weight 0."
+        )
+    if (weight < 0).any():
+        row = int(np.argmax(weight < 0))
+        raise ValueError(
+            f"sample_weight must not be negative; found {float(weight[row])!r} in row {row}. Give "
+            "a sample that should not count the weight 0."
+        )
+    if not weight.any():
+        raise ValueError(
+            "sample_weight must have a positive, finite sum; found 0.0: all weights are zero. Give "
+            "some sample a positive weight."
+        )
+    with np.errstate(over="ignore"):
+        total = weight.sum()
+    if not np.isfinite(total):
+        raise ValueError(
+            f"sample_weight must have a positive, finite sum; found one that overflows, with "
+            f"weights up to {weight.max():.3g}. Divide the weights by the largest one."
+        )
+    return weight
 
 
 def rows_that_count(sample_weight: Any, n: int) -> np.ndarray | slice:
@@ -153,6 +197,8 @@ def check_column_order(y_proba: Any, classes: np.ndarray, name: str) -> None:
     names may begin alike up to a separator, as "proba_0" and "proba_1" do.
     """
     columns, known = column_names(y_proba), classes.tolist()
+    if not columns:
+        return
     written = [_as_written(name) for name in known]
     as_written = [_as_written(name) for name in columns], written
     shortened = [_as_written(name) for name in _without_prefix(columns)], written

@@ -9,9 +9,8 @@ from sklearn.utils.validation import check_is_fitted
 from .._numerics.array_api import Array
 from .._numerics.logits import log_softmax
 from .checks import check_column_order, check_predictions
-from .logits import check_logits
 from .predictions import Predictions
-from .probabilities import check_probabilities
+from .probabilities import check_logits, check_probabilities
 from .scikit_learn import check_feature_names
 from .warnings import warn
 

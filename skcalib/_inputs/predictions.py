@@ -5,13 +5,18 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from array_api_compat import array_namespace
 
+from .._numerics.array_api import Array, rows_of, to_numpy
 from .._numerics.pooled import Pooled, pooled
 from .._numerics.sorting import pool_sorted, pool_ties, sort_labelled
 from .drawing import draw_labels
 
 # Rows of double precision that sum to 1 miss it by less than this.
 _ROUNDING = 1e-12
+
+# The fields with one entry for each row.
+_PER_ROW = {"proba", "label", "weight", "given", "log_proba", "groups", "square", "count"}
 
 # Numbers in the columns that are copied at once (8 MB).
 _COLUMNS = 2**20
@@ -28,6 +33,10 @@ class Predictions:
     Single precision of K classes stays what it is, as double precision would take twice the memory
     of what may be the largest array there is. Numbers are computed in double precision all the
     same: of `doubles`, `matrix`, `columns`, or of blocks of rows.
+
+    If scikit-learn dispatches arrays, tensors stay where they live: then all arrays but the classes
+    are there, and have what sums need. `on_host` makes NumPy's arrays of them, for what sorts or
+    searches. Probabilities have the precision of the user's, weights are double.
     """
 
     kind: ClassVar[str] = "classes"
@@ -51,14 +60,16 @@ class Predictions:
         return self.proba.ndim == 1
 
     @property
-    def doubles(self) -> np.ndarray:
-        """`proba` in double precision."""
-        return self.proba.astype(np.float64, copy=False)
+    def doubles(self) -> Array:
+        """`proba` in double precision; arrays of other packages in the precision that they have."""
+        return self.proba.astype(np.float64, copy=False) if self.is_on_host else self.proba
 
     @property
-    def matrix(self) -> np.ndarray:
-        """The probabilities of all classes in double precision, (n, K)."""
-        return np.column_stack([1 - self.proba, self.proba]) if self.is_binary else self.doubles
+    def matrix(self) -> Array:
+        """The probabilities of all classes, (n, K), in the precision of `doubles`."""
+        if not self.is_binary:
+            return self.doubles
+        return array_namespace(self.proba).stack([1 - self.proba, self.proba], axis=1)
 
     def columns(self) -> Iterator[np.ndarray]:
         """The probabilities (n,) of one class after another, in double precision."""
@@ -89,31 +100,45 @@ class Predictions:
         """The number of samples, of which a row may stand for several."""
         return self.weight.shape[0] if self.count is None else int(self.count.sum())
 
+    @property
+    def is_on_host(self) -> bool:
+        """Whether the arrays are NumPy's."""
+        return isinstance(self.proba, np.ndarray)
+
     def on_host(self) -> "Predictions":
-        """The same in arrays of NumPy."""
-        return self
+        """These predictions in arrays of NumPy."""
+        if self.is_on_host:
+            return self
+        proba = to_numpy(self.proba)
+        return Predictions(
+            proba.astype(np.float64) if self.is_binary else proba,
+            to_numpy(self.label).astype(np.int32),
+            to_numpy(self.weight),
+            self.classes,
+            log_proba=to_numpy(self.log_proba),
+        )
 
     @property
     def outcome(self) -> np.ndarray:
         """What was observed, and what `redraw` draws anew, (n,)."""
         return self.label
 
-    def take(self, rows: np.ndarray | slice) -> "Predictions":
+    def take(self, rows: Array) -> "Predictions":
         """Some of the samples, possibly repeated; their weights sum to 1 again."""
-        weight = self.weight[rows]
-        total = weight.sum()
-        is_equal = self.weight.strides == (0,)  # no weights were passed: 1/n to the last bit
-        return replace(
-            self,
-            proba=self.proba[rows],
-            label=self.label[rows],
-            weight=np.broadcast_to(1 / len(weight), len(weight)) if is_equal else weight / total,
-            square=None if self.square is None else self.square[rows] / total**2,
-            count=None if self.count is None else self.count[rows],
-            given=None if self.given is None else self.given[rows],
-            log_proba=None if self.log_proba is None else self.log_proba[rows],
-            groups=None if self.groups is None else self.groups[rows],
-        )
+        own = {
+            name: rows_of(value, rows)
+            for name, value in vars(self).items()
+            if name in _PER_ROW and value is not None
+        }
+        weight = own["weight"]
+        total = array_namespace(weight).sum(weight)
+        if self.is_on_host and self.weight.strides == (0,):  # no weights were passed
+            own["weight"] = np.broadcast_to(1 / len(weight), len(weight))  # 1/n to the last bit
+        else:
+            own["weight"] = weight / total
+        if self.square is not None:
+            own["square"] = own["square"] / total**2
+        return replace(self, **own)
 
     def redraw(self, generator: np.random.Generator, size: int) -> np.ndarray:
         """Independent outcomes drawn from the predictions, (size, n)."""
@@ -171,20 +196,24 @@ class Predictions:
         given = {} if self.given is None else {"given": self.given}
         return {"labels": self.classes} | given
 
-    def canonical_order(self) -> np.ndarray:
+    def canonical_order(self) -> Array:
         """Indices (n,) that sort the samples by their values, in whatever order they came.
 
         They are sorted by the largest probability, and where that is tied by everything else.
         """
-        largest = self.proba if self.is_binary else self.proba.max(axis=1)
-        order = np.argsort(largest, kind="stable")
-        same = np.diff(largest[order]) == 0
-        is_tied = np.append(same, False) | np.append(False, same)
+        xp = array_namespace(self.proba)
+        largest = self.proba if self.is_binary else xp.max(self.proba, axis=1)
+        order = xp.argsort(largest, stable=True)
+        same = xp.diff(xp.take(largest, order)) == 0
+        no = xp.zeros_like(same[:1])
+        is_tied = xp.concat([same, no]) | xp.concat([no, same])
         tied = order[is_tied]
-        columns = [*np.atleast_2d(self.proba[tied].T)]
+        columns = [] if self.is_binary else [self.proba[:, k] for k in range(self.proba.shape[1])]
         if self.given is not None:
-            columns += [*np.atleast_2d(self.given[tied].T)]
-        order[is_tied] = tied[np.lexsort((self.weight[tied], *columns, largest[tied]))]
+            columns += [*np.atleast_2d(self.given.T)]
+        for key in (self.weight, *columns, largest):  # the last key counts most
+            tied = xp.take(tied, xp.argsort(xp.take(key, tied), stable=True))
+        order[is_tied] = tied
         return order
 
     def sorted(self) -> "Predictions":
@@ -193,6 +222,8 @@ class Predictions:
         A sum depends on the order by rounding, and so does what almost certain predictions leave
         almost undetermined.
         """
+        if not self.is_on_host:  # sums on a device are not the same to the last bit anyway
+            return self
         known = self.proba if self.log_proba is None else self.log_proba
         first = np.lexsort((self.weight, self.label))
         rows = np.ascontiguousarray(known[first])

@@ -1,4 +1,4 @@
-"""Predicted probabilities."""
+"""Predicted probabilities, and logits: the scores whose softmax are probabilities."""
 
 from typing import Any
 
@@ -12,9 +12,9 @@ from .arrays import (
     is_number,
     look_like_numbers,
     look_like_probabilities,
+    numbers_in_place,
     numbers_of_objects,
 )
-from .device import numbers_in_place
 
 # How far the sum of a row may be from 1, by the number of bytes of a probability; the last is for
 # double precision. A softmax in single precision misses 1 by up to 1.5e-6 for a thousand
@@ -22,6 +22,10 @@ from .device import numbers_in_place
 # tolerance, √ε. Half precision gets ten times the error that rounding each probability can make.
 _TOLERANCES = {2: 5e-3, 4: 3.5e-4}
 SUM_TOLERANCE = 1e-5
+
+
+# Next to larger logits, differences between the other classes would be lost to rounding.
+_LARGEST_LOGIT = 1e6
 
 
 def check_probabilities(
@@ -54,9 +58,7 @@ def check_probabilities(
     # NumPy may hold a tensor of half precision in a wider type
     itemsize = getattr(getattr(y_proba, "dtype", None), "itemsize", 8)
     tolerance = _TOLERANCES.get(min(itemsize, proba.dtype.itemsize), SUM_TOLERANCE)
-    proba = as_predicted(proba, name)
-    if not (keep_single and is_single(proba)):
-        proba = as_doubles(proba)
+    proba = as_predicted(proba, name, keep_single)
     _check_range(proba, name, partner_values)
     return proba if proba.ndim == 1 else _check_row_sums(proba, tolerance, name, partner_values)
 
@@ -81,13 +83,11 @@ def _probabilities_in_place(values: Any) -> Array | None:
     return proba / as_type(xp.where(miss <= SUM_TOLERANCE, 1.0, total), proba.dtype)[:, None]
 
 
-def is_single(proba: np.ndarray) -> bool:
-    """Whether these are probabilities of more than two classes in single precision."""
-    return proba.dtype == np.float32 and proba.ndim == 2 and proba.shape[1] > 2
+def as_predicted(predicted: np.ndarray, name: str, keep_single: bool) -> np.ndarray:
+    """Predictions of at least one sample, (n,) or (n, K) with K ≥ 2, in double precision.
 
-
-def as_predicted(predicted: np.ndarray, name: str) -> np.ndarray:
-    """Predictions of any number of samples but 0 as they are, (n,) or (n, K) with K ≥ 2."""
+    With `keep_single`, those of more than two classes in single precision stay what they are.
+    """
     if predicted.ndim == 2 and predicted.shape[1] == 1:
         predicted = predicted[:, 0]
     if predicted.ndim not in (1, 2):
@@ -102,10 +102,8 @@ def as_predicted(predicted: np.ndarray, name: str) -> np.ndarray:
             f"(shape={predicted.shape}) while a minimum of 1 is required. Check the filter or the "
             "split that produced it."
         )
-    return predicted
-
-
-def as_doubles(predicted: np.ndarray) -> np.ndarray:
+    if keep_single and predicted.dtype == np.float32 and predicted.shape[1:] > (2,):
+        return predicted
     with np.errstate(over="ignore"):  # long doubles become infinite, which is refused
         return predicted.astype(np.float64, copy=False)
 
@@ -173,9 +171,9 @@ def _check_range(proba: np.ndarray, name: str, partner_values: Any) -> None:
     row = np.unravel_index(np.argmin((proba >= 0) & (proba <= 1)), proba.shape)
     raise ValueError(
         f"{name} must lie in [0, 1]; found {float(proba[row])!r} in row {row[0]}. Map logits to "
-        "probabilities with skcalib.recalibration.probabilities_of_logits, or declare them, if the "
-        "estimator has an input_type='logits'; clip rounding errors with np.clip(..., 0, 1)."
-        f"{_remedy_for_numbers(partner_values)}"
+        "probabilities with scipy.special.softmax(logits, axis=1), or expit for one column, or "
+        "declare them, if the estimator has an input_type='logits'; clip rounding errors with "
+        f"np.clip(..., 0, 1).{_remedy_for_numbers(partner_values)}"
     )
 
 
@@ -196,7 +194,7 @@ def _check_row_sums(
     """Rows that sum to 1; rows that miss it by more than 1e-5 are divided by their sums."""
     total = np.empty(len(proba))
     for rows in row_blocks(*proba.shape):
-        total[rows] = as_doubles(proba[rows]).sum(axis=1)
+        total[rows] = proba[rows].sum(axis=1, dtype=np.float64)
     miss = np.abs(total - 1)
     worst = np.argmax(miss)
     if miss[worst] > tolerance:
@@ -212,3 +210,53 @@ def divide_by_sums(proba: np.ndarray, total: np.ndarray) -> np.ndarray:
     """Divide the rows by their sums; those that miss 1 by at most `SUM_TOLERANCE` stay as is."""
     kept = np.abs(total - 1) <= SUM_TOLERANCE
     return proba if kept.all() else proba / np.where(kept, 1.0, total)[:, None]
+
+
+def check_logits(logits: Any, *, name: str, in_place: bool = False) -> Array:
+    """Logits as float64: `(n,)` log-odds of the last of two classes, or `(n, K)` with K ≥ 2.
+
+    Those of more than two classes in single precision stay what they are. With `in_place`, arrays
+    of other packages stay where they are, if they may (see `device`).
+    """
+    kept = _logits_in_place(logits) if in_place else None
+    if kept is not None:
+        return kept
+    scores = as_array(logits, name)
+    if scores.dtype.kind == "O":
+        scores = numbers_of_objects(scores)
+    if scores.dtype.kind not in "iuf" and scores.size > 0:
+        raise ValueError(
+            f"{name} must hold logits as numbers; found type {scores.dtype}. Pass the scores of "
+            "the classifier before its softmax."
+        )
+    scores = as_predicted(scores, name, keep_single=True)
+    check_finite(scores, name)
+    if max(-scores.min(), scores.max()) > _LARGEST_LOGIT:
+        row = np.unravel_index(np.argmax(np.abs(scores)), scores.shape)
+        raise ValueError(
+            f"{name} must hold logits between {-_LARGEST_LOGIT:g} and {_LARGEST_LOGIT:g}; found "
+            f"{float(scores[row])!r} in row {row[0]}. Replace a number that excludes a class by "
+            "-1e4, as with np.clip(..., -1e4, 1e4)."
+        )
+    # rows of logits sum to 1 by chance, but hardly two of them
+    are_sums = scores.ndim == 2 and all(
+        np.allclose(scores[rows].sum(axis=1, dtype=np.float64), 1, rtol=0, atol=SUM_TOLERANCE)
+        for rows in row_blocks(*scores.shape)
+    )
+    if are_sums and len(scores) > 1 and look_like_probabilities(scores):
+        raise ValueError(
+            f"{name} must hold logits, as declared; found rows between 0 and 1 that sum to 1. "
+            "Declare them as probabilities, or pass the scores before the softmax."
+        )
+    return scores
+
+
+def _logits_in_place(values: Any) -> Array | None:
+    """Logits that stay where they are; None for others, and for those that may be refused."""
+    logits = numbers_in_place(values)
+    if logits is None:
+        return None
+    xp = array_namespace(logits)
+    is_in_range = xp.all(xp.abs(logits) <= _LARGEST_LOGIT)
+    may_be_shares = logits.ndim == 2 and xp.all((logits >= 0) & (logits <= 1))
+    return logits if is_in_range and not may_be_shares else None

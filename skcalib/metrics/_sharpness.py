@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._inputs.checks import check_sample_weight
 from .._inputs.scikit_learn import validate_params
-from .._inputs.weights import check_sample_weight
 from ..forecasts import as_forecast
 from ._quantile import known_levels
 

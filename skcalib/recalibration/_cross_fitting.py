@@ -16,10 +16,10 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._inputs.by import check_by
+from .._inputs.checks import check_sample_weight
 from .._inputs.labels import check_labels
 from .._inputs.scikit_learn import HasMethods, StrOptions, check_method_params, safe_split
 from .._inputs.warnings import warn
-from .._inputs.weights import check_sample_weight
 from ..forecasts._concatenate import concatenate
 from ._auto import AutoRecalibrator
 from ._checks import (

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from .._inputs.logits import check_logits
 from .._inputs.predictions import Predictions
+from .._inputs.probabilities import check_logits
 from .._inputs.scikit_learn import StrOptions
 from .._numerics.array_api import Array, doubles
 from .._numerics.logits import clipped, log_probabilities, log_softmax, smallest_probability

@@ -8,11 +8,11 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from .._inputs.arrays import as_array, listed
+from .._inputs.checks import check_sample_weight
 from .._inputs.estimators import check_predict_input
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval
 from .._inputs.warnings import warn
-from .._inputs.weights import check_sample_weight
 from .._numerics.prior_shift import likeliest_shares, moved
 from ._base import Recalibrator
 from ._languages import Language

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skcalib._inputs.weights import check_sample_weight
+from skcalib._inputs.checks import check_sample_weight
 from skcalib.metrics import smooth_calibration_error, squared_kernel_calibration_error
 from skcalib.recalibration import IsotonicRecalibrator
 
