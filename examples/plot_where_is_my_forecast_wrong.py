@@ -19,7 +19,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.neighbors import KNeighborsRegressor
 
-from skcalib.datasets import make_spatial_forecasts
+from skcalib.datasets import make_forecasts
 from skcalib.display import LocalCalibrationDisplay, PITHistogramDisplay
 from skcalib.forecasts import GaussianForecast
 from skcalib.metrics import (
@@ -28,7 +28,9 @@ from skcalib.metrics import (
     quantile_calibration_error,
 )
 
-y, forecast, positions = make_spatial_forecasts(4000, random_state=1)
+y, forecast, positions = make_forecasts(
+    4000, problem="spatial", return_positions=True, random_state=1
+)
 learn, test = slice(0, 3000), slice(3000, None)
 
 # %%

@@ -150,7 +150,7 @@ def _decisions(kind):
 
 def _forecasts(name, **options):
     def draw(width):
-        data = datasets.make_gaussian_forecasts(200, dispersion=0.7, random_state=0)
+        data = datasets.make_forecasts(200, dispersion=0.7, random_state=0)
         options_of_all = {"random_state": 0, "name": "forest"} | options
         ax = _axes(width, _height(width))
         return getattr(display, name).from_predictions(*data, ax=ax, **options_of_all).figure_
@@ -235,7 +235,9 @@ def _simplex(width):
 
 
 def _local(width):
-    y, forecast, positions = datasets.make_spatial_forecasts(200, random_state=0)
+    y, forecast, positions = datasets.make_forecasts(
+        200, problem="spatial", return_positions=True, random_state=0
+    )
     options = {"given": positions, "n_cells": 5, "n_resamples": 9, "random_state": 0}
     ax = _axes(width, _height(width))
     return display.LocalCalibrationDisplay.from_predictions(y, forecast, ax=ax, **options).figure_

@@ -1,160 +1,175 @@
-"""Forecasts by normal distributions, calibrated or wrong in known ways."""
+"""Forecasts of numbers, calibrated or wrong in known ways."""
 
 from numbers import Real
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
+from scipy.stats import nbinom, poisson
 from sklearn.utils import check_random_state
 
 from .._inputs.constraints import IntegerInterval
 from .._inputs.scikit_learn import Interval, StrOptions, validate_params
 from .._inputs.types import RandomState
-from ..forecasts import GaussianForecast, GaussianMixtureForecast
+from ..forecasts import (
+    DistributionForecast,
+    EnsembleForecast,
+    GaussianForecast,
+    GaussianMixtureForecast,
+)
+from ._options import check_options
 
-GENERATOR_CONSTRAINTS: dict = {
-    "n_samples": [IntegerInterval(1)],
-    "random_state": ["random_state"],
+# The options of each problem.
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    "gaussian": ("dispersion", "bias"),
+    "ensemble": ("dispersion", "bias", "n_members"),
+    "zero-inflated": ("dispersion", "bias"),
+    "counts": ("overdispersion", "forecast_overdispersion"),
+    "spatial": ("local_bias", "n_waves", "return_positions"),
+    "ideal": (),
+    "climatological": (),
+    "unfocused": (),
+    "sign-reversed": (),
 }
-DISPERSION_CONSTRAINTS: dict = GENERATOR_CONSTRAINTS | {
-    "dispersion": [Interval(Real, 0, None, closed="neither")],
-    "bias": [Interval(Real, None, None, closed="neither")],
-}
-
-
-def draw_mean_and_std(n_samples, rng):
-    """Means from N(0, 1), and standard deviations between 1/4 and 1, uniform on the log scale."""
-    return rng.standard_normal(n_samples), 4.0 ** -rng.uniform(size=n_samples)
 
 
 @validate_params(
-    DISPERSION_CONSTRAINTS | {"return_true_forecast": ["boolean"]},
+    {
+        "n_samples": [IntegerInterval(1)],
+        "problem": [StrOptions(set(_OPTIONS))],
+        "dispersion": [Interval(Real, 0, None, closed="neither")],
+        "bias": [Interval(Real, None, None, closed="neither")],
+        "n_members": [IntegerInterval(2)],
+        "overdispersion": [Interval(Real, 0, None, closed="left")],
+        "forecast_overdispersion": [Interval(Real, 0, None, closed="left"), None],
+        "local_bias": [Interval(Real, 0, 1, closed="left")],
+        "n_waves": [IntegerInterval(1)],
+        "return_positions": ["boolean"],
+        "return_true_forecast": ["boolean"],
+        "random_state": ["random_state"],
+    },
     prefer_skip_nested_validation=True,
 )
-def make_gaussian_forecasts(
+def make_forecasts(
     n_samples: int = 1000,
     *,
+    problem: str = "gaussian",
     dispersion: float = 1.0,
     bias: float = 0.0,
+    n_members: int = 10,
+    overdispersion: float = 0.0,
+    forecast_overdispersion: float | None = None,
+    local_bias: float = 0.7,
+    n_waves: int = 1,
+    return_positions: bool = False,
     return_true_forecast: bool = False,
     random_state: RandomState = None,
 ) -> tuple[Any, ...]:
-    r"""Normal forecasts of differing width: calibrated, too narrow, too wide or biased.
+    r"""Outcomes and forecasts of them: calibrated, too narrow, biased, or wrong in places.
 
-    Every outcome is normal, some with a large standard deviation and some with a small one. The
-    forecasts know mean and standard deviation, but scale the one and shift the other.
+    Every problem has forecasts of its own kind, and the truth is known. With the defaults all of
+    them are calibrated, but for "unfocused" and "sign-reversed", and for "spatial", which is wrong
+    in each place and right over all of them.
 
     Parameters
     ----------
     n_samples : int, default=1000
         Number of samples.
 
+    problem : {"gaussian", "ensemble", "zero-inflated", "counts", "spatial", "ideal", \
+            "climatological", "unfocused", "sign-reversed"}, default="gaussian"
+        What is forecast, and by whom; see the notes.
+
     dispersion : float, default=1.0
-        Standard deviation of the forecast over the true one. Below 1 the forecasts are too narrow
-        (overconfident), above 1 too wide.
+        Standard deviation of the forecast over the true one, for "gaussian", "ensemble" and
+        "zero-inflated". Below 1 the forecasts are too narrow (overconfident), above 1 too wide.
 
     bias : float, default=0.0
-        Mean of the forecast minus the true one, in true standard deviations.
+        Mean of the forecast minus the true one, in true standard deviations, for the same problems.
+
+    n_members : int, default=10
+        Number of members of each forecast of "ensemble", at least 2.
+
+    overdispersion : float, default=0.0
+        The α by which the variance of a count exceeds its mean m, for "counts": it is :math:`m +
+        \alpha m^2`. 0 draws from Poisson distributions.
+
+    forecast_overdispersion : float or None, default=None
+        The same of the forecasts. By default that of the outcomes, which makes the forecasts
+        calibrated. Poisson forecasts of counts that vary more are the usual case of forecasts that
+        are too narrow.
+
+    local_bias : float in [0, 1), default=0.7
+        Standard deviation of the local biases over the map, for "spatial", in standard deviations
+        of the forecasts. 0 gives forecasts that are calibrated everywhere.
+
+    n_waves : int, default=1
+        How often the biases of "spatial" rise and fall across the map.
+
+    return_positions : bool, default=False
+        Whether to return the positions of "spatial" too.
 
     return_true_forecast : bool, default=False
         Whether to return the true distributions too.
 
     random_state : int, RandomState instance or None, default=None
-        Draws the true means and standard deviations, then the outcomes. An integer gives the same
-        outcomes for every dispersion and bias.
+        Draws what can be known, then the outcomes, then what only the forecasts depend on. An
+        integer gives the same outcomes for every dispersion and bias, and for "ideal",
+        "climatological", "unfocused" and "sign-reversed".
 
     Returns
     -------
     y_true : ndarray of shape (n_samples,)
-        Outcomes.
+        Outcomes, as float.
 
-    y_forecast : GaussianForecast
+    y_forecast : Forecast
         The forecasts, one for each outcome.
 
-    true_forecast : GaussianForecast
+    positions : ndarray of shape (n_samples, 2)
+        Where the outcomes were observed, uniform on the unit square. Only if `return_positions` is
+        True.
+
+    true_forecast : Forecast
         The distributions that the outcomes were drawn from. Only if `return_true_forecast` is True.
 
-    See Also
-    --------
-    make_ensemble_forecasts : Ensembles with the same faults.
-    make_spatial_forecasts : Forecasts that are wrong in places only.
-
     Notes
     -----
-    With dispersion d and bias b,
+    - "gaussian": every outcome is normal, some with a large standard deviation and some with a
+      small one. With dispersion d and bias b,
 
-    .. math:: \mu \sim \mathrm{N}(0, 1), \quad \sigma = 4^{-u}, \; u \sim \mathrm{U}[0, 1], \quad
-        y \sim \mathrm{N}(\mu, \sigma^2), \quad \text{forecast } \mathrm{N}(\mu + b \sigma,
-        (d \sigma)^2).
+      .. math:: \mu \sim \mathrm{N}(0, 1), \quad \sigma = 4^{-u}, \; u \sim \mathrm{U}[0, 1], \quad
+          y \sim \mathrm{N}(\mu, \sigma^2), \quad \text{forecast } \mathrm{N}(\mu + b \sigma,
+          (d \sigma)^2).
 
-    So the standardised errors :math:`z = (y - \text{mean}) / \text{std}` have the distribution
-    :math:`\mathrm{N}(-b/d, 1/d^2)`. Without bias, the quantile calibration error (l1) of the whole
-    distribution is :math:`|1/4 - \arctan(d) / \pi|`, and at most 1/4.
+      So the standardised errors :math:`z = (y - \text{mean}) / \text{std}` have the distribution
+      :math:`\mathrm{N}(-b/d, 1/d^2)`. Without bias, the quantile calibration error (l1) of the
+      whole distribution is :math:`|1/4 - \arctan(d) / \pi|`, and at most 1/4.
+    - "ensemble": the same outcomes; the members of an :class:`~skcalib.forecasts.EnsembleForecast`
+      are drawn independently from the normal forecast. With the defaults, outcome and members are
+      exchangeable, so the outcome is equally likely to have any rank among them. The ensemble as a
+      distribution of its own, with a mass at each member, is too narrow even then.
+    - "zero-inflated": amounts that are often exactly zero, as of rain. Both the outcomes and the
+      forecasts are those of "gaussian", but what is below zero counts as zero. About half of the
+      outcomes are 0.
+    - "counts": Poisson or negative binomial outcomes, and forecasts of the same means, which are 10
+      to the power of a uniform number in [0, 1]. A negative binomial distribution of mean m and
+      variance :math:`m + \alpha m^2` is SciPy's ``nbinom(1 / α, 1 / (1 + α m))``.
+    - "spatial": forecasts on a map that are calibrated on the whole, but biased in each place. They
+      allow for the spread over all places, so that PIT values are uniform, and outcomes follow the
+      forecasts even given the forecast. Only who looks at places sees that they are wrong. With
+      forecasts :math:`\mathrm{N}(\mu, \sigma^2)` as in "gaussian", independent of the position s,
+      with `local_bias` β and w waves,
 
-    Examples
-    --------
-    >>> from skcalib.datasets import make_gaussian_forecasts
-    >>> for dispersion in [1, 0.5]:
-    ...     y_true, forecast = make_gaussian_forecasts(dispersion=dispersion, random_state=0)
-    ...     low, high = forecast.interval(0.8)
-    ...     print(((low <= y_true) & (y_true <= high)).mean().round(2))
-    0.81
-    0.49
-    """
-    rng = check_random_state(random_state)
-    mean, std = draw_mean_and_std(n_samples, rng)
-    y_true = mean + std * rng.standard_normal(n_samples)
-    forecast = GaussianForecast(mean + bias * std, dispersion * std)
-    if return_true_forecast:
-        return y_true, forecast, GaussianForecast(mean, std)
-    return y_true, forecast
+      .. math:: b(s) = \frac{\beta}{\sqrt 2} \left( \Phi^{-1}(t(s_1)) + \Phi^{-1}(t(s_2)) \right),
+          \quad y \sim \mathrm{N}\left(\mu + b(s) \sigma, (1 - \beta^2) \sigma^2 \right),
 
+      where t rises linearly from 0 to 1 and falls again, w times from 0 to 1. As :math:`t(s_k)` is
+      uniform, b(s) has the distribution :math:`\mathrm{N}(0, \beta^2)` over the map, and together
+      with the variance that is left, standardised errors are standard normal.
 
-_FORECASTERS = ("ideal", "climatological", "unfocused", "sign-reversed")
-
-
-@validate_params(
-    GENERATOR_CONSTRAINTS | {"forecaster": [StrOptions(set(_FORECASTERS))]},
-    prefer_skip_nested_validation=True,
-)
-def make_forecaster_family(
-    n_samples: int = 1000, *, forecaster: str = "ideal", random_state: RandomState = None
-) -> tuple[np.ndarray, GaussianForecast | GaussianMixtureForecast]:
-    r"""Four forecasters that tell the kinds of calibration apart.
-
-    All forecast the same outcomes. Two are calibrated in every sense, though one knows nothing; one
-    has uniform PIT values but is wrong given what it says; one agrees with the outcomes on average
-    over all samples, and with nothing else. The problem is that of [1]_, the last forecaster of
-    [2]_.
-
-    Parameters
-    ----------
-    n_samples : int, default=1000
-        Number of samples.
-
-    forecaster : {"ideal", "climatological", "unfocused", "sign-reversed"}, default="ideal"
-        Who forecasts; see the notes.
-
-    random_state : int, RandomState instance or None, default=None
-        Draws what can be known, then the outcomes, then what confuses the unfocused forecaster. An
-        integer gives the same outcomes for every forecaster.
-
-    Returns
-    -------
-    y_true : ndarray of shape (n_samples,)
-        Outcomes.
-
-    y_forecast : GaussianForecast or GaussianMixtureForecast
-        The forecasts, one for each outcome; a mixture for the unfocused forecaster.
-
-    See Also
-    --------
-    make_gaussian_forecasts : Forecasts of the wrong width or mean.
-
-    Notes
-    -----
-    What can be known is :math:`\mu \sim \mathrm{N}(0, 1)`; the outcome is :math:`y \sim
-    \mathrm{N}(\mu, 1)`.
+    The other four tell the kinds of calibration apart. What can be known is :math:`\mu \sim
+    \mathrm{N}(0, 1)`; the outcome is :math:`y \sim \mathrm{N}(\mu, 1)`. The problem is that of
+    [1]_, its last forecaster that of [2]_.
 
     - "ideal" says :math:`\mathrm{N}(\mu, 1)`, which is calibrated in every sense.
     - "climatological" says :math:`\mathrm{N}(0, 2)`, of variance 2, for every outcome. This is
@@ -176,117 +191,139 @@ def make_forecaster_family(
 
     Examples
     --------
-    >>> from skcalib.datasets import make_forecaster_family
-    >>> for forecaster in ["ideal", "climatological", "unfocused", "sign-reversed"]:
-    ...     y_true, forecast = make_forecaster_family(forecaster=forecaster, random_state=0)
+    >>> from skcalib.datasets import make_forecasts
+    >>> for dispersion in [1, 0.5]:
+    ...     y_true, forecast = make_forecasts(dispersion=dispersion, random_state=0)
     ...     low, high = forecast.interval(0.8)
-    ...     print(forecaster, ((low <= y_true) & (y_true <= high)).mean().round(1))
-    ideal 0.8
-    climatological 0.8
-    unfocused 0.8
-    sign-reversed 0.4
-    """
-    rng = check_random_state(random_state)
-    known = rng.standard_normal(n_samples)
-    y_true = known + rng.standard_normal(n_samples)
-    one = np.ones(n_samples)
-    if forecaster == "unfocused":
-        confused = known + rng.choice([-1.0, 1.0], size=n_samples)
-        mean = np.column_stack([known, confused])
-        return y_true, GaussianMixtureForecast(mean, np.ones_like(mean), np.array([0.5, 0.5]))
-    if forecaster == "climatological":
-        return y_true, GaussianForecast(0 * one, np.sqrt(2.0) * one)
-    return y_true, GaussianForecast(known if forecaster == "ideal" else -known, one)
+    ...     print(((low <= y_true) & (y_true <= high)).mean().round(2))
+    0.81
+    0.49
 
+    How often the outcome is below, among and above four members:
 
-@validate_params(
-    GENERATOR_CONSTRAINTS
-    | {
-        "local_bias": [Interval(Real, 0, 1, closed="left")],
-        "n_waves": [IntegerInterval(1)],
-        "return_true_forecast": ["boolean"],
-    },
-    prefer_skip_nested_validation=True,
-)
-def make_spatial_forecasts(
-    n_samples: int = 1000,
-    *,
-    local_bias: float = 0.7,
-    n_waves: int = 1,
-    return_true_forecast: bool = False,
-    random_state: RandomState = None,
-) -> tuple[Any, ...]:
-    r"""Forecasts on a map that are calibrated on the whole, but biased in each place.
+    >>> import numpy as np
+    >>> for dispersion in [1, 0.5]:
+    ...     y_true, ensemble = make_forecasts(
+    ...         problem="ensemble", n_members=4, dispersion=dispersion, random_state=0
+    ...     )
+    ...     rank = (ensemble.members < y_true[:, None]).sum(axis=1)
+    ...     print((np.bincount(rank) / len(y_true)).round(2))
+    [0.2  0.22 0.2  0.2  0.19]
+    [0.32 0.13 0.12 0.14 0.29]
 
-    The forecasts do not know that outcomes are higher in some places and lower in others. They
-    allow for the spread over all places, so that PIT values are uniform, and outcomes follow the
-    forecasts even given the forecast. Only who looks at places sees that they are wrong.
+    Forecasts that are right on the map, and wrong in the middle of it:
 
-    Parameters
-    ----------
-    n_samples : int, default=1000
-        Number of samples.
-
-    local_bias : float in [0, 1), default=0.7
-        Standard deviation of the local biases over the map, in standard deviations of the
-        forecasts. 0 gives forecasts that are calibrated everywhere.
-
-    n_waves : int, default=1
-        How often the biases rise and fall across the map.
-
-    return_true_forecast : bool, default=False
-        Whether to return the true distributions, given the position, too.
-
-    random_state : int, RandomState instance or None, default=None
-        Draws the positions, the forecasts, then the outcomes.
-
-    Returns
-    -------
-    y_true : ndarray of shape (n_samples,)
-        Outcomes.
-
-    y_forecast : GaussianForecast
-        The forecasts, one for each outcome.
-
-    positions : ndarray of shape (n_samples, 2)
-        Where the outcomes were observed, uniform on the unit square.
-
-    true_forecast : GaussianForecast
-        The distributions that the outcomes were drawn from. Only if `return_true_forecast` is True.
-
-    See Also
-    --------
-    make_gaussian_forecasts : Forecasts that are wrong everywhere alike.
-
-    Notes
-    -----
-    With forecasts :math:`\mathrm{N}(\mu, \sigma^2)` as in :func:`make_gaussian_forecasts`,
-    independent of the position s, with `local_bias` β and w waves,
-
-    .. math:: b(s) = \frac{\beta}{\sqrt 2} \left( \Phi^{-1}(t(s_1)) + \Phi^{-1}(t(s_2)) \right),
-        \quad y \sim \mathrm{N}\left(\mu + b(s) \sigma, (1 - \beta^2) \sigma^2 \right),
-
-    where t rises linearly from 0 to 1 and falls again, w times from 0 to 1. As :math:`t(s_k)` is
-    uniform, b(s) has the distribution :math:`\mathrm{N}(0, \beta^2)` over the map, and together
-    with the variance that is left, standardised errors are standard normal.
-
-    Examples
-    --------
-    >>> from skcalib.datasets import make_spatial_forecasts
-    >>> y_true, forecast, positions = make_spatial_forecasts(random_state=0)
+    >>> y_true, forecast, positions = make_forecasts(
+    ...     problem="spatial", return_positions=True, random_state=0
+    ... )
     >>> pit = forecast.pit(y_true)
     >>> middle = abs(positions - 0.5).max(axis=1) < 0.25
     >>> print(pit.mean().round(2), pit[middle].mean().round(2))
     0.48 0.73
     """
+    given = {
+        "dispersion": dispersion,
+        "bias": bias,
+        "n_members": n_members,
+        "overdispersion": overdispersion,
+        "forecast_overdispersion": forecast_overdispersion,
+        "local_bias": local_bias,
+        "n_waves": n_waves,
+        "return_positions": return_positions,
+    }
+    check_options(make_forecasts, problem, _OPTIONS[problem], given)
     rng = check_random_state(random_state)
-    positions = rng.uniform(size=(n_samples, 2))
-    mean, std = draw_mean_and_std(n_samples, rng)
-    phase = (n_waves * positions) % 1.0
-    bias = local_bias / np.sqrt(2.0) * ndtri(1 - np.abs(2 * phase - 1)).sum(axis=1)
-    true_mean, true_std = mean + bias * std, np.sqrt(1 - local_bias**2) * std
-    y_true = true_mean + true_std * rng.standard_normal(n_samples)
-    forecast = GaussianForecast(mean, std)
-    if return_true_forecast:
-        return y_true, forecast, positions, GaussianForecast(true_mean, true_std)
-    return y_true, forecast, positions
+    positions = rng.uniform(size=(n_samples, 2)) if problem == "spatial" else np.empty(0)
+    forecast: Any
+    truth: Any
+    if problem == "counts":
+        mean = 10.0 ** rng.uniform(size=n_samples)
+        own = overdispersion if forecast_overdispersion is None else forecast_overdispersion
+        forecast = DistributionForecast(_counts(mean, own))
+        truth = DistributionForecast(_counts(mean, overdispersion))
+        y_true = truth.dist.rvs(random_state=rng).astype(np.float64)
+    elif problem == "spatial":
+        mean, std = _draw_mean_and_std(n_samples, rng)
+        forecast = GaussianForecast(mean, std)
+        phase = (n_waves * positions) % 1.0
+        local = local_bias / np.sqrt(2.0) * ndtri(1 - np.abs(2 * phase - 1)).sum(axis=1)
+        truth = GaussianForecast(mean + local * std, np.sqrt(1 - local_bias**2) * std)
+        y_true = truth.loc + truth.scale * rng.standard_normal(n_samples)
+    elif _OPTIONS[problem]:
+        mean, std = _draw_mean_and_std(n_samples, rng)
+        truth = GaussianForecast(mean, std)
+        y_true = mean + std * rng.standard_normal(n_samples)
+        forecast = GaussianForecast(mean + bias * std, dispersion * std)
+        if problem == "ensemble":
+            noise = rng.standard_normal((n_samples, n_members))
+            forecast = EnsembleForecast(forecast.loc[:, None] + forecast.scale[:, None] * noise)
+        if problem == "zero-inflated":
+            y_true = np.maximum(y_true, 0.0)
+            forecast, truth = (
+                DistributionForecast(_CensoredNormal(one.loc, one.scale))
+                for one in (forecast, truth)
+            )
+    else:
+        mean, one = rng.standard_normal(n_samples), np.ones(n_samples)
+        truth = GaussianForecast(mean, one)
+        y_true = mean + rng.standard_normal(n_samples)
+        forecast = _of_forecaster(problem, mean, one, rng)
+    extra = [positions] * return_positions + [truth] * return_true_forecast
+    return y_true, forecast, *extra
+
+
+def _draw_mean_and_std(n_samples, rng):
+    """Means from N(0, 1), and standard deviations between 1/4 and 1, uniform on the log scale."""
+    return rng.standard_normal(n_samples), 4.0 ** -rng.uniform(size=n_samples)
+
+
+def _of_forecaster(problem, mean, one, rng):
+    """What a forecaster who knows the means, or less, says of outcomes N(mean, 1)."""
+    if problem == "unfocused":
+        confused = mean + rng.choice([-1.0, 1.0], size=len(mean))
+        both = np.column_stack([mean, confused])
+        return GaussianMixtureForecast(both, np.ones_like(both), np.array([0.5, 0.5]))
+    if problem == "climatological":
+        return GaussianForecast(0 * one, np.sqrt(2.0) * one)
+    return GaussianForecast(mean if problem == "ideal" else -mean, one)
+
+
+def _counts(mean, overdispersion):
+    if overdispersion == 0:
+        return poisson(mean)
+    return nbinom(1 / overdispersion, 1 / (1 + overdispersion * mean))
+
+
+class _CensoredNormal:
+    """Normal distributions of which what is below 0 counts as 0."""
+
+    is_continuous = False
+
+    def __init__(self, loc, scale):
+        self.loc = loc
+        self.scale = scale
+
+    def cdf(self, y):
+        return np.where(y < 0, 0.0, ndtr((y - self.loc) / self.scale))
+
+    def sf(self, y):
+        return np.where(y < 0, 1.0, ndtr((self.loc - y) / self.scale))
+
+    def ppf(self, level):
+        return np.maximum(self.loc + self.scale * ndtri(level), 0.0)
+
+    def mean(self):
+        z = self.loc / self.scale
+        return self.loc * ndtr(z) + self.scale * _density(z)
+
+    def std(self):
+        z = self.loc / self.scale
+        square = (self.loc**2 + self.scale**2) * ndtr(z) + self.loc * self.scale * _density(z)
+        return np.sqrt(square - self.mean() ** 2)
+
+    def support(self):
+        return 0.0, np.inf
+
+
+def _density(z):
+    return np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)

@@ -85,9 +85,11 @@ class LocalCalibrationDisplay(Display):
 
     Examples
     --------
-    >>> from skcalib.datasets import make_spatial_forecasts
+    >>> from skcalib.datasets import make_forecasts
     >>> from skcalib.display import LocalCalibrationDisplay
-    >>> y, forecast, positions = make_spatial_forecasts(random_state=0)
+    >>> y, forecast, positions = make_forecasts(
+    ...     problem="spatial", return_positions=True, random_state=0
+    ... )
     >>> display = LocalCalibrationDisplay.from_predictions(
     ...     y, forecast, given=positions, n_cells=3, n_resamples=19, random_state=0
     ... )

@@ -125,9 +125,9 @@ class PITHistogramDisplay(_PitDisplay):
 
     Examples
     --------
-    >>> from skcalib.datasets import make_gaussian_forecasts
+    >>> from skcalib.datasets import make_forecasts
     >>> from skcalib.display import PITHistogramDisplay
-    >>> y, forecast = make_gaussian_forecasts(dispersion=0.5, random_state=0)  # too narrow
+    >>> y, forecast = make_forecasts(dispersion=0.5, random_state=0)  # too narrow
     >>> display = PITHistogramDisplay.from_predictions(y, forecast, n_bins=5, random_state=0)
     >>> display.density.round(1)
     array([1.8, 0.5, 0.6, 0.5, 1.7])
@@ -316,9 +316,9 @@ class QuantileReliabilityDisplay(_PitDisplay):
 
     Examples
     --------
-    >>> from skcalib.datasets import make_gaussian_forecasts
+    >>> from skcalib.datasets import make_forecasts
     >>> from skcalib.display import QuantileReliabilityDisplay
-    >>> y, forecast = make_gaussian_forecasts(dispersion=0.5, random_state=0)  # too narrow
+    >>> y, forecast = make_forecasts(dispersion=0.5, random_state=0)  # too narrow
     >>> display = QuantileReliabilityDisplay.from_predictions(
     ...     y, forecast, kind="interval", levels=[0.5, 0.8, 0.95], random_state=0
     ... )

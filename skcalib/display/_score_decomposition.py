@@ -100,9 +100,9 @@ class ScoreDecompositionDisplay(Display):
 
     Examples
     --------
-    >>> from skcalib.datasets import make_gaussian_forecasts
+    >>> from skcalib.datasets import make_forecasts
     >>> from skcalib.display import ScoreDecompositionDisplay
-    >>> y, forecast = make_gaussian_forecasts(200, dispersion=0.5, random_state=0)  # too narrow
+    >>> y, forecast = make_forecasts(200, dispersion=0.5, random_state=0)  # too narrow
     >>> display = ScoreDecompositionDisplay.from_predictions(y, forecast, random_state=0)
     >>> parts = display.decomposition
     >>> round(parts.miscalibration, 2), round(parts.expected_miscalibration, 2)

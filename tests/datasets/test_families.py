@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.stats import beta as beta_distribution
 
 from skcalib.datasets import make_covariate_shift, make_dirichlet_family, make_temperature_family
-from skcalib.datasets._temperature import _at_inverse_temperature
+from skcalib.datasets._families import _at_inverse_temperature
 from skcalib.hypothesis_tests import CalibrationTest
 
 

@@ -1,70 +1,62 @@
 """The simulated forecasts have the laws that their documentation says."""
 
 import math
-from functools import partial
 
 import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.stats import kstest, norm
 
-from skcalib.datasets import (
-    make_count_forecasts,
-    make_ensemble_forecasts,
-    make_forecaster_family,
-    make_gaussian_forecasts,
-    make_spatial_forecasts,
-    make_zero_inflated_forecasts,
-)
+from skcalib.datasets import make_forecasts
 
 N = 20_000
 
+FORECASTERS = ("ideal", "climatological", "unfocused", "sign-reversed")
+
 CALIBRATED = {
-    "gaussian": make_gaussian_forecasts,
-    "ideal": make_forecaster_family,
-    "climatological": partial(make_forecaster_family, forecaster="climatological"),
-    "unfocused": partial(make_forecaster_family, forecaster="unfocused"),
-    "spatial": lambda n, random_state: make_spatial_forecasts(n, random_state=random_state)[:2],
-    "two waves": lambda n, random_state: make_spatial_forecasts(
-        n, n_waves=2, local_bias=0.95, random_state=random_state
-    )[:2],
-    "ensemble": make_ensemble_forecasts,
-    "two members": partial(make_ensemble_forecasts, n_members=2),
-    "poisson": make_count_forecasts,
-    "negative binomial": partial(make_count_forecasts, overdispersion=0.5),
-    "zero-inflated": make_zero_inflated_forecasts,
+    "gaussian": {},
+    "ideal": {"problem": "ideal"},
+    "climatological": {"problem": "climatological"},
+    "unfocused": {"problem": "unfocused"},
+    "spatial": {"problem": "spatial"},
+    "two waves": {"problem": "spatial", "n_waves": 2, "local_bias": 0.95},
+    "ensemble": {"problem": "ensemble"},
+    "two members": {"problem": "ensemble", "n_members": 2},
+    "poisson": {"problem": "counts"},
+    "negative binomial": {"problem": "counts", "overdispersion": 0.5},
+    "zero-inflated": {"problem": "zero-inflated"},
 }
 
 MISCALIBRATED = {
-    "too narrow": partial(make_gaussian_forecasts, dispersion=0.8),
-    "too wide": partial(make_gaussian_forecasts, dispersion=1.25),
-    "biased": partial(make_gaussian_forecasts, bias=0.3),
-    "sign-reversed": partial(make_forecaster_family, forecaster="sign-reversed"),
-    "narrow ensemble": partial(make_ensemble_forecasts, dispersion=0.5),
-    "biased ensemble": partial(make_ensemble_forecasts, bias=1),
-    "poisson": partial(make_count_forecasts, overdispersion=0.5, forecast_overdispersion=0),
-    "narrow zero-inflated": partial(make_zero_inflated_forecasts, dispersion=0.7),
-    "biased zero-inflated": partial(make_zero_inflated_forecasts, bias=0.5),
+    "too narrow": {"dispersion": 0.8},
+    "too wide": {"dispersion": 1.25},
+    "biased": {"bias": 0.3},
+    "sign-reversed": {"problem": "sign-reversed"},
+    "narrow ensemble": {"problem": "ensemble", "dispersion": 0.5},
+    "biased ensemble": {"problem": "ensemble", "bias": 1},
+    "too narrow counts": {"problem": "counts", "overdispersion": 0.5, "forecast_overdispersion": 0},
+    "narrow zero-inflated": {"problem": "zero-inflated", "dispersion": 0.7},
+    "biased zero-inflated": {"problem": "zero-inflated", "bias": 0.5},
 }
 
 
-@pytest.mark.parametrize("make", CALIBRATED.values(), ids=CALIBRATED)
-def test_pits_are_uniform_where_promised(make):
-    y, forecast = make(N, random_state=1)
+@pytest.mark.parametrize("options", CALIBRATED.values(), ids=CALIBRATED)
+def test_pits_are_uniform_where_promised(options):
+    y, forecast = make_forecasts(N, **options, random_state=1)
     assert y.shape == forecast.shape == (N,)
     assert y.dtype == np.float64
     assert kstest(forecast.pit(y, random_state=1), "uniform").pvalue > 1e-3
 
 
-@pytest.mark.parametrize("make", MISCALIBRATED.values(), ids=MISCALIBRATED)
-def test_pits_are_not_uniform_elsewhere(make):
-    y, forecast = make(N, random_state=1)
+@pytest.mark.parametrize("options", MISCALIBRATED.values(), ids=MISCALIBRATED)
+def test_pits_are_not_uniform_elsewhere(options):
+    y, forecast = make_forecasts(N, **options, random_state=1)
     assert kstest(forecast.pit(y, random_state=1), "uniform").pvalue < 1e-6
 
 
 @pytest.mark.parametrize(("dispersion", "bias"), [(1, 0), (0.5, 0), (2, -1)])
 def test_standardised_errors(dispersion, bias):
-    y, forecast, truth = make_gaussian_forecasts(
+    y, forecast, truth = make_forecasts(
         N, dispersion=dispersion, bias=bias, return_true_forecast=True, random_state=0
     )
     z = (y - forecast.mean()) / forecast.std()
@@ -85,12 +77,11 @@ def test_quantile_calibration_error_of_the_notes(dispersion):
 
 
 def test_outcomes_do_not_depend_on_what_the_forecasts_do():
-    for make in (make_gaussian_forecasts, make_ensemble_forecasts, make_zero_inflated_forecasts):
-        expected = make(50, random_state=3)[0]
-        found = make(50, dispersion=2, bias=1, random_state=3)[0]
+    for problem in ("gaussian", "ensemble", "zero-inflated"):
+        expected = make_forecasts(50, problem=problem, random_state=3)[0]
+        found = make_forecasts(50, problem=problem, dispersion=2, bias=1, random_state=3)[0]
         np.testing.assert_array_equal(found, expected)
-    names = ("ideal", "climatological", "unfocused", "sign-reversed")
-    first, *others = (make_forecaster_family(50, forecaster=n, random_state=3)[0] for n in names)
+    first, *others = (make_forecasts(50, problem=name, random_state=3)[0] for name in FORECASTERS)
     for other in others:
         np.testing.assert_array_equal(other, first)
 
@@ -105,7 +96,7 @@ def test_outcomes_do_not_depend_on_what_the_forecasts_do():
     ],
 )
 def test_kinds_of_calibration(forecaster, marginal, given):
-    y, forecast = make_forecaster_family(N, forecaster=forecaster, random_state=0)
+    y, forecast = make_forecasts(N, problem=forecaster, random_state=0)
     # mean distribution of the forecasts at some points, against that of the outcomes, N(0, 2)
     points = np.array([-2.0, -1.0, 0.0, 1.0, 2.0])
     mean = forecast.cdf(np.tile(points, (N, 1))).mean(axis=0)
@@ -120,8 +111,14 @@ def test_kinds_of_calibration(forecaster, marginal, given):
 
 def test_places():
     beta = 0.7
-    y, forecast, positions, truth = make_spatial_forecasts(
-        N, local_bias=beta, n_waves=2, return_true_forecast=True, random_state=0
+    y, forecast, positions, truth = make_forecasts(
+        N,
+        problem="spatial",
+        local_bias=beta,
+        n_waves=2,
+        return_positions=True,
+        return_true_forecast=True,
+        random_state=0,
     )
     assert positions.shape == (N, 2)
     for column in positions.T:
@@ -136,12 +133,12 @@ def test_places():
     # uniform given what the forecasts say
     wide = forecast.std() > 0.5
     assert kstest(forecast.pit(y)[wide], "uniform").pvalue > 1e-3
-    assert make_spatial_forecasts(30, local_bias=0, return_true_forecast=True)[1].shape == (30,)
+    assert make_forecasts(30, problem="spatial", local_bias=0)[1].shape == (30,)
 
 
 @pytest.mark.parametrize("n_members", [2, 5])
 def test_ranks_of_exchangeable_outcomes(n_members):
-    y, ensemble = make_ensemble_forecasts(N, n_members=n_members, random_state=0)
+    y, ensemble = make_forecasts(N, problem="ensemble", n_members=n_members, random_state=0)
     assert ensemble.members.shape == (N, n_members)
     rank = (ensemble.members < y[:, None]).sum(axis=1)
     share = np.bincount(rank, minlength=n_members + 1) / N
@@ -151,7 +148,7 @@ def test_ranks_of_exchangeable_outcomes(n_members):
 
 @pytest.mark.parametrize("alpha", [0, 0.5, 2])
 def test_moments_of_counts(alpha):
-    y, forecast = make_count_forecasts(N, overdispersion=alpha, random_state=0)
+    y, forecast = make_forecasts(N, problem="counts", overdispersion=alpha, random_state=0)
     mean = forecast.mean()
     assert kstest(np.log10(mean), "uniform").pvalue > 1e-3
     np.testing.assert_allclose(forecast.std() ** 2, mean + alpha * mean**2, rtol=1e-10)
@@ -162,7 +159,7 @@ def test_moments_of_counts(alpha):
 
 
 def test_point_mass_at_zero():
-    y, forecast = make_zero_inflated_forecasts(200, random_state=0)
+    y, forecast = make_forecasts(200, problem="zero-inflated", random_state=0)
     lower, upper = forecast.pit_bounds(y)
     assert (lower[y == 0] == 0).all()
     np.testing.assert_allclose(upper[y == 0], forecast.cdf(0.0)[y == 0])
@@ -177,26 +174,40 @@ def test_point_mass_at_zero():
     assert np.abs(zero).max() < 5 * 0.5 / math.sqrt(2000)
 
 
-@pytest.mark.parametrize("make", dict.fromkeys([*CALIBRATED.values(), *MISCALIBRATED.values()]))
-def test_seeds(make):
-    y, forecast = make(5, random_state=7)
-    again, same = make(5, random_state=7)
-    other, _ = make(5, random_state=8)
+@pytest.mark.parametrize("options", [*CALIBRATED.values(), *MISCALIBRATED.values()], ids=str)
+def test_seeds(options):
+    y, forecast = make_forecasts(5, **options, random_state=7)
+    again, same = make_forecasts(5, **options, random_state=7)
+    other, _ = make_forecasts(5, **options, random_state=8)
     np.testing.assert_array_equal(y, again)
     np.testing.assert_array_equal(forecast.quantiles([0.3, 0.9]), same.quantiles([0.3, 0.9]))
     assert (y != other).any()
 
 
+@pytest.mark.parametrize("options", CALIBRATED.values(), ids=CALIBRATED)
+def test_true_distributions_are_those_of_the_outcomes(options):
+    y, _, truth = make_forecasts(N, **options, return_true_forecast=True, random_state=2)
+    assert kstest(truth.pit(y, random_state=2), "uniform").pvalue > 1e-3
+
+
 def test_bad_parameters():
-    for make, name, value in (
-        (make_gaussian_forecasts, "dispersion", 0.0),
-        (make_gaussian_forecasts, "bias", np.inf),
-        (make_forecaster_family, "forecaster", "honest"),
-        (make_spatial_forecasts, "local_bias", 1.0),
-        (make_spatial_forecasts, "n_waves", 0),
-        (make_ensemble_forecasts, "n_members", 1),
-        (make_count_forecasts, "overdispersion", -1.0),
-        (make_zero_inflated_forecasts, "n_samples", 0),
+    for problem, name, value in (
+        ("gaussian", "dispersion", 0.0),
+        ("gaussian", "bias", np.inf),
+        ("honest", "problem", "honest"),
+        ("spatial", "local_bias", 1.0),
+        ("spatial", "n_waves", 0),
+        ("ensemble", "n_members", 1),
+        ("counts", "overdispersion", -1.0),
+        ("zero-inflated", "n_samples", 0),
     ):
         with pytest.raises(ValueError, match=f"The '{name}' parameter"):
-            make(**{name: value})
+            make_forecasts(**{"problem": problem, name: value})
+    for problem, name, value in (
+        ("counts", "bias", 1.0),
+        ("gaussian", "n_members", 5),
+        ("ideal", "dispersion", 2.0),
+        ("gaussian", "return_positions", True),
+    ):
+        with pytest.raises(ValueError, match=f"{name} must be left out for problem='{problem}'"):
+            make_forecasts(**{"problem": problem, name: value})

@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 from oracles import set_partitions, upper_distance_by_enumeration
 
-from skcalib.datasets import (
-    make_gaussian_kernel_blind_spot,
-    make_indistinguishable_models,
-    make_interval_error_gap,
-    make_interval_error_jump,
-)
+from skcalib.datasets import make_hard_instance
 from skcalib.metrics import (
     calibration_distance_bounds,
     interval_calibration_error,
@@ -38,8 +33,8 @@ def distance_of_inputs(y_true, y_proba, weight, inputs):
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_lemma_4_5_distances_differ_where_predictions_and_labels_do_not(alpha):
-    near = make_indistinguishable_models(alpha, model="near", return_inputs=True)
-    far = make_indistinguishable_models(alpha, model="far", return_inputs=True)
+    near = make_hard_instance("near", alpha=alpha, return_inputs=True)
+    far = make_hard_instance("far", alpha=alpha, return_inputs=True)
     laws = []
     for y_true, y_proba, weight, _ in (near, far):
         assert weight.sum() == pytest.approx(1, abs=1e-15)
@@ -63,7 +58,7 @@ def test_lemma_4_5_distances_differ_where_predictions_and_labels_do_not(alpha):
 def test_lemma_6_8_interval_error_is_quadratically_larger_than_the_upper_distance(
     alpha, separation
 ):
-    y_true, y_proba, weight = make_interval_error_gap(alpha, separation=separation)
+    y_true, y_proba, weight = make_hard_instance(alpha=alpha, separation=separation)
     assert len(np.unique(y_proba)) == 4
     upper = upper_distance_by_enumeration(y_proba, y_true, weight)
     assert upper <= 2 * alpha * (alpha + separation) / (1 + 2 * alpha) + 1e-15
@@ -73,11 +68,11 @@ def test_lemma_6_8_interval_error_is_quadratically_larger_than_the_upper_distanc
 
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_lemma_6_9_interval_error_is_discontinuous(alpha):
-    limit = make_interval_error_jump(alpha)
+    limit = make_hard_instance(alpha=alpha)
     error = interval_calibration_error(limit[0], limit[1], sample_weight=limit[2])
     assert error == pytest.approx(alpha, abs=1e-15)
     for shift in (1e-3, 1e-9):
-        y_true, y_proba, weight = make_interval_error_jump(alpha, shift=shift)
+        y_true, y_proba, weight = make_hard_instance(alpha=alpha, separation=-shift)
         np.testing.assert_array_equal(y_true, limit[0])
         np.testing.assert_array_equal(weight, limit[2])
         assert np.abs(y_proba - limit[1]).max() == pytest.approx(shift, rel=1e-6)
@@ -95,7 +90,7 @@ def test_lemma_6_9_interval_error_is_discontinuous(alpha):
 
 @pytest.mark.parametrize("scale", [0.1, 0.03, 0.01, 0.005])
 def test_theorem_8_6_the_gaussian_kernel_is_blind(scale):
-    y_true, y_proba, weight = make_gaussian_kernel_blind_spot(scale)
+    y_true, y_proba, weight = make_hard_instance("gaussian-blind-spot", scale=scale)
     assert weight.sum() == pytest.approx(1, abs=1e-12)
     assert weight.min() >= 0
     points = np.unique(y_proba)
@@ -115,20 +110,20 @@ def test_theorem_8_6_the_gaussian_kernel_is_blind(scale):
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("options", "message"),
     [
-        (lambda: make_indistinguishable_models(0.0), "'alpha' parameter"),
-        (lambda: make_indistinguishable_models(0.5), "'alpha' parameter"),
-        (lambda: make_indistinguishable_models(model="middle"), "'model' parameter"),
-        (lambda: make_interval_error_gap(0.4, separation=0.2), r"separation must be at most 0\.1"),
-        (lambda: make_interval_error_gap(separation=0.0), "'separation' parameter"),
-        (lambda: make_interval_error_jump(0.5), "'alpha' parameter"),
-        (lambda: make_interval_error_jump(0.1, shift=0.1), r"shift must be below alpha=0\.1"),
-        (lambda: make_interval_error_jump(0.1, shift=-1e-3), "'shift' parameter"),
-        (lambda: make_gaussian_kernel_blind_spot(0.2), "'scale' parameter"),
-        (lambda: make_gaussian_kernel_blind_spot(0.0), "'scale' parameter"),
+        ({"alpha": 0.0}, "'alpha' parameter"),
+        ({"alpha": 0.5}, "'alpha' parameter"),
+        ({"problem": "middle"}, "'problem' parameter"),
+        ({"alpha": 0.4, "separation": 0.2}, r"separation must be above -0\.4 and at most 0\.1"),
+        ({"separation": -0.1}, r"separation must be above -0\.1"),
+        ({"problem": "gaussian-blind-spot", "scale": 0.2}, "'scale' parameter"),
+        ({"problem": "gaussian-blind-spot", "scale": 0.0}, "'scale' parameter"),
+        ({"problem": "gaussian-blind-spot", "alpha": 0.2}, "alpha must be left out .* are scale;"),
+        ({"problem": "far", "separation": 0.01}, "separation must be left out for problem='far'"),
+        ({"scale": 0.02}, "scale must be left out for problem='near'"),
     ],
 )
-def test_bad_parameters_are_refused(call, message):
+def test_bad_parameters_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
-        call()
+        make_hard_instance(**options)

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss
 from sklearn.naive_bayes import GaussianNB
 
-from skcalib.datasets import make_gaussian_forecasts
+from skcalib.datasets import make_forecasts
 from skcalib.display import ComparisonDisplay
 from skcalib.uncertainty import compare, confidence_interval
 
@@ -99,7 +99,7 @@ def test_from_estimators(ax):
 
 
 def test_measures_of_the_report_by_default():
-    y, forecast = make_gaussian_forecasts(30, random_state=0)
+    y, forecast = make_forecasts(30, random_state=0)
     axes = plt.subplots(1, 2)[1]
     options = {"n_resamples": 3, "random_state": np.random.RandomState(0)}
     display = ComparisonDisplay.from_predictions(y, {"normal": forecast}, ax=axes, **options)

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import BayesianRidge
 
-from skcalib.datasets import make_spatial_forecasts
+from skcalib.datasets import make_forecasts
 from skcalib.display import LocalCalibrationDisplay
 from skcalib.metrics import local_calibration
 
@@ -21,7 +21,9 @@ def close_figures():
 
 
 def draw(n=200, *, local_bias=0.7, **kwargs):
-    y, forecast, positions = make_spatial_forecasts(n, local_bias=local_bias, random_state=0)
+    y, forecast, positions = make_forecasts(
+        n, problem="spatial", return_positions=True, local_bias=local_bias, random_state=0
+    )
     style = {"given": positions, "n_cells": 4, "n_resamples": 19, "random_state": 0} | kwargs
     return y, forecast, positions, LocalCalibrationDisplay.from_predictions(y, forecast, **style)
 
@@ -67,7 +69,9 @@ def test_calibrated_forecasts_are_mostly_grey(monkeypatch):
     options = {"n_cells": 3, "n_resamples": 9, "confidence_level": 0.8}
     grey = []
     for seed in range(30):
-        y, forecast, x = make_spatial_forecasts(60, local_bias=0, random_state=seed)
+        y, forecast, x = make_forecasts(
+            60, problem="spatial", return_positions=True, local_bias=0, random_state=seed
+        )
         display = LocalCalibrationDisplay.from_predictions(
             y, forecast, given=x, random_state=seed, **options
         )

@@ -9,7 +9,7 @@ from figures import several_classes, two_classes
 from sklearn.datasets import load_iris
 from sklearn.naive_bayes import GaussianNB
 
-from skcalib.datasets import make_gaussian_forecasts
+from skcalib.datasets import make_forecasts
 from skcalib.display import NullDistributionDisplay
 from skcalib.hypothesis_tests import CalibrationTest, CoxTest, SpiegelhalterTest
 
@@ -97,7 +97,7 @@ def test_from_estimator_and_forecasts(ax):
     for name, draws in test.component_null_distributions_.items():
         np.testing.assert_array_equal(shown.null_distributions[name], draws)
     assert shown.name == "GaussianNB"
-    y, forecast = make_gaussian_forecasts(20, random_state=0)
+    y, forecast = make_forecasts(20, random_state=0)
     test = CalibrationTest(n_resamples=5, random_state=0)
     shown = NullDistributionDisplay.from_predictions(y, forecast, test=test, ax=plt.gca())
     assert list(shown.statistics.values()) == [test.fit(forecast, y).statistic_]

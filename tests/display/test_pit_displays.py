@@ -1,17 +1,14 @@
 """The displays of PITs show the numbers of the metrics, in bands that calibrated forecasts keep."""
 
+from functools import partial
+
 import matplotlib as mpl
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import BayesianRidge, Ridge
 
-from skcalib.datasets import (
-    make_count_forecasts,
-    make_ensemble_forecasts,
-    make_gaussian_forecasts,
-    make_zero_inflated_forecasts,
-)
+from skcalib.datasets import make_forecasts
 from skcalib.display import PITHistogramDisplay, QuantileReliabilityDisplay
 from skcalib.forecasts import QuantileForecast
 from skcalib.metrics import quantile_calibration_error
@@ -25,15 +22,15 @@ DISPLAYS = [PITHistogramDisplay, QuantileReliabilityDisplay]
 
 
 def make_quantile_forecasts(n, *, random_state, **kwargs):
-    y, forecast = make_gaussian_forecasts(n, random_state=random_state, **kwargs)
+    y, forecast = make_forecasts(n, random_state=random_state, **kwargs)
     return y, QuantileForecast(forecast.quantiles(LEVELS), LEVELS)
 
 
 PROBLEMS = {
-    "gaussian": make_gaussian_forecasts,
-    "ensemble": make_ensemble_forecasts,
-    "counts": make_count_forecasts,
-    "zero-inflated": make_zero_inflated_forecasts,
+    "gaussian": make_forecasts,
+    "ensemble": partial(make_forecasts, problem="ensemble"),
+    "counts": partial(make_forecasts, problem="counts"),
+    "zero-inflated": partial(make_forecasts, problem="zero-inflated"),
     "quantiles": make_quantile_forecasts,
 }
 
@@ -85,17 +82,17 @@ def test_default_bins():
         display = PITHistogramDisplay.from_predictions(*problem, confidence_level=None)
         return display.edges
 
-    np.testing.assert_array_equal(edges(make_gaussian_forecasts(20)), np.arange(11) / 10)
-    ranks = edges(make_ensemble_forecasts(20, n_members=4))
+    np.testing.assert_array_equal(edges(make_forecasts(20)), np.arange(11) / 10)
+    ranks = edges(make_forecasts(20, problem="ensemble", n_members=4))
     np.testing.assert_array_equal(ranks, np.arange(6) / 5)
-    many = edges(make_ensemble_forecasts(20, n_members=50))
+    many = edges(make_forecasts(20, problem="ensemble", n_members=50))
     np.testing.assert_array_equal(many, np.arange(11) / 10)
     grid = edges(make_quantile_forecasts(20, random_state=0))
     np.testing.assert_array_equal(grid, [0, *LEVELS, 1])
 
 
 def test_atoms_may_be_drawn():
-    y, forecast = make_count_forecasts(100, random_state=0)
+    y, forecast = make_forecasts(100, problem="counts", random_state=0)
     display = PITHistogramDisplay.from_predictions(y, forecast, atoms="randomize", random_state=5)
     pit = forecast.pit(y, random_state=5)
     expected = np.histogram(pit, bins=10, range=(0, 1), density=True)[0]
@@ -120,11 +117,11 @@ def test_bands_of_bars_of_different_widths():
 @pytest.mark.parametrize(
     ("display", "make"),
     [
-        (PITHistogramDisplay, make_gaussian_forecasts),
-        (PITHistogramDisplay, make_ensemble_forecasts),
+        (PITHistogramDisplay, make_forecasts),
+        (PITHistogramDisplay, partial(make_forecasts, problem="ensemble")),
         (PITHistogramDisplay, make_quantile_forecasts),
-        (QuantileReliabilityDisplay, make_gaussian_forecasts),
-        (QuantileReliabilityDisplay, make_zero_inflated_forecasts),
+        (QuantileReliabilityDisplay, make_forecasts),
+        (QuantileReliabilityDisplay, partial(make_forecasts, problem="zero-inflated")),
     ],
 )
 def test_bands_hold_calibrated_forecasts(display, make, monkeypatch):
@@ -218,7 +215,7 @@ def test_from_estimator(display):
 def test_models_share_axes(display):
     _, ax = plt.subplots()
     for name, dispersion in (("first", 0.7), ("second", 1.5)):
-        problem = make_gaussian_forecasts(50, dispersion=dispersion, random_state=0)
+        problem = make_forecasts(50, dispersion=dispersion, random_state=0)
         shown = display.from_predictions(*problem, name=name, ax=ax, random_state=0)
     legend = [text.get_text() for text in ax.get_legend().get_texts()]
     assert [text.split("\n")[0] for text in legend] == [
@@ -233,7 +230,7 @@ def test_models_share_axes(display):
 
 
 def test_bad_input():
-    y, forecast = make_gaussian_forecasts(20, random_state=0)
+    y, forecast = make_forecasts(20, random_state=0)
     for display in DISPLAYS:
         with pytest.raises(ValueError, match="confidence_level"):
             display.from_predictions(y, forecast, confidence_level=1.5)

@@ -8,7 +8,7 @@ from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import BayesianRidge
 from sklearn.naive_bayes import GaussianNB
 
-from skcalib.datasets import make_gaussian_forecasts, make_temperature_family
+from skcalib.datasets import make_forecasts, make_temperature_family
 from skcalib.display import ScoreDecompositionDisplay
 from skcalib.metrics import ScoreDecomposition, score_decomposition
 
@@ -29,7 +29,7 @@ def widths(display):
 @pytest.mark.parametrize(
     ("problem", "score", "expected"),
     [
-        (make_gaussian_forecasts(12, dispersion=0.5, random_state=0), "auto", "crps"),
+        (make_forecasts(12, dispersion=0.5, random_state=0), "auto", "crps"),
         (make_temperature_family(12, random_state=0), "auto", "brier"),
         (make_temperature_family(12, random_state=0), "log_loss", "log_loss"),
     ],
@@ -139,7 +139,7 @@ def test_bad_input_of_points():
 
 
 def test_bad_input():
-    y, forecast = make_gaussian_forecasts(20, random_state=0)
+    y, forecast = make_forecasts(20, random_state=0)
     with pytest.raises(ValueError, match="score"):
         ScoreDecompositionDisplay.from_predictions(y, forecast, score="brier")
     with pytest.raises(ValueError, match="n_resamples"):

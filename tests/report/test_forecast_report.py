@@ -15,12 +15,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.model_selection import train_test_split
 
-from skcalib.datasets import (
-    make_count_forecasts,
-    make_ensemble_forecasts,
-    make_forecaster_family,
-    make_gaussian_forecasts,
-)
+from skcalib.datasets import make_forecasts
 from skcalib.display import PITHistogramDisplay
 from skcalib.forecasts import (
     DistributionForecast,
@@ -57,7 +52,7 @@ def forecast_gain(data):
 
 
 def forecast_advice(numbers, ends, found, recalibrated=False):
-    y, forecast = make_gaussian_forecasts(3, random_state=0)
+    y, forecast = make_forecasts(3, random_state=0)
     of = sections(check_forecasts(y, forecast))
     return of.advice({"n_tested": 9} | numbers, ends, found, [], recalibrated=recalibrated)
 
@@ -84,7 +79,7 @@ def few_resamples(monkeypatch):
 
 
 def test_numbers_are_those_of_the_metrics(few_resamples):
-    y, forecast = make_gaussian_forecasts(80, dispersion=0.7, random_state=0)
+    y, forecast = make_forecasts(80, dispersion=0.7, random_state=0)
     weight = np.random.default_rng(0).random(80)
     numbers = calibration_report(y, forecast, sample_weight=weight, random_state=0).numbers
     z = (y - forecast.mean()) / forecast.std()
@@ -119,7 +114,7 @@ def test_numbers_are_those_of_the_metrics(few_resamples):
 
 @pytest.mark.usefixtures("few_resamples")
 def test_text_shows_the_numbers():
-    y, forecast = make_gaussian_forecasts(50, random_state=0)
+    y, forecast = make_forecasts(50, random_state=0)
     numbers = calibration_report(y, forecast, random_state=0).numbers
     text = str(calibration_report(y, (forecast.mean(), forecast.std()), random_state=0))
     *lines, note = text.split("\n\n")[1].split("\n")
@@ -137,43 +132,45 @@ def test_text_shows_the_numbers():
 @pytest.mark.parametrize(
     ("problem", "phrases"),
     [
-        (make_gaussian_forecasts(2000, random_state=1), []),
+        (make_forecasts(2000, random_state=1), []),
         (
-            make_gaussian_forecasts(2000, dispersion=1 / 6.2, random_state=0),
+            make_forecasts(2000, dispersion=1 / 6.2, random_state=0),
             ["standard deviations are too small by a factor 6."],
         ),
         (
-            make_gaussian_forecasts(2000, dispersion=2, random_state=0),
+            make_forecasts(2000, dispersion=2, random_state=0),
             ["standard deviations are too large by a factor 2.0"],
         ),
         (
-            make_gaussian_forecasts(2000, bias=-0.5, random_state=0),
+            make_forecasts(2000, bias=-0.5, random_state=0),
             ["outcomes are higher than forecast, by 0.5"],
         ),
         (
-            make_gaussian_forecasts(2000, bias=1, dispersion=0.5, random_state=0),
+            make_forecasts(2000, bias=1, dispersion=0.5, random_state=0),
             ["too small by a factor 2.0", "lower than forecast, by 2 standard deviations"],
         ),
         (
-            make_ensemble_forecasts(2000, n_members=5, dispersion=0.5, random_state=0),
+            make_forecasts(2000, problem="ensemble", n_members=5, dispersion=0.5, random_state=0),
             # errors of variance σ² + 0.25 σ² / 5, 3/2 of a mean variance of 0.25 σ² · 4/5: 1.87
             ["standard deviations are too small by a factor 1.9"],
         ),
-        (make_ensemble_forecasts(2000, n_members=2, random_state=1), []),
+        (make_forecasts(2000, problem="ensemble", n_members=2, random_state=1), []),
         (
-            make_count_forecasts(2000, overdispersion=1, forecast_overdispersion=0, random_state=0),
+            make_forecasts(
+                2000, problem="counts", overdispersion=1, forecast_overdispersion=0, random_state=0
+            ),
             ["standard deviations are too small by a factor"],
         ),
         (
-            grid_of(make_gaussian_forecasts(2000, dispersion=0.5, random_state=0), [0.1, 0.9]),
+            grid_of(make_forecasts(2000, dispersion=0.5, random_state=0), [0.1, 0.9]),
             ["intervals are too narrow: those of 80 % hold 47"],
         ),
         (
-            grid_of(make_gaussian_forecasts(2000, dispersion=2, random_state=0), [0.1, 0.9]),
+            grid_of(make_forecasts(2000, dispersion=2, random_state=0), [0.1, 0.9]),
             ["intervals are too wide: those of 80 % hold 99"],
         ),
         (
-            make_forecaster_family(2000, forecaster="sign-reversed", random_state=0),
+            make_forecasts(2000, problem="sign-reversed", random_state=0),
             ["standard deviations are too small by a factor 2.18"],  # near √5
         ),
     ],
@@ -190,14 +187,14 @@ def advice(problem):
 
 
 def test_verdict():
-    narrow = advice(make_gaussian_forecasts(50, dispersion=0.3, random_state=0))
+    narrow = advice(make_forecasts(50, dispersion=0.3, random_state=0))
     assert narrow.startswith("Miscalibrated (p = 0.002); standard deviations are too small by a")
     assert "RecalibratedRegressor" in narrow
 
 
 @pytest.mark.usefixtures("few_resamples")
 def test_verdict_on_calibrated_forecasts():
-    calibrated = advice(make_gaussian_forecasts(50, random_state=1))
+    calibrated = advice(make_forecasts(50, random_state=1))
     assert calibrated.startswith("No evidence of miscalibration (p = ")
 
 
@@ -233,7 +230,7 @@ def test_verdict_tells_small_from_large_and_before_from_after():
 
 
 def test_standardised_errors_of_exchangeable_members_have_mean_square_1():
-    y, forecast = make_ensemble_forecasts(20_000, n_members=3, random_state=0)
+    y, forecast = make_forecasts(20_000, problem="ensemble", n_members=3, random_state=0)
     mean, square, noise, noise_of_square = standardized_errors(check_forecasts(y, forecast))
     assert abs(mean) < 4 * noise
     assert abs(square - 1) < 4 * noise_of_square
@@ -244,7 +241,7 @@ def test_standardised_errors_of_exchangeable_members_have_mean_square_1():
 
 @pytest.mark.usefixtures("few_resamples")
 def test_what_forecasts_cannot_know_is_left_out():
-    y, forecast = grid_of(make_gaussian_forecasts(50, random_state=0), [0.05, 0.25, 0.75, 0.95])
+    y, forecast = grid_of(make_forecasts(50, random_state=0), [0.05, 0.25, 0.75, 0.95])
     numbers = measure_forecasts(check_forecasts(y, forecast))
     assert set(numbers) == {
         "n_samples",
@@ -257,7 +254,7 @@ def test_what_forecasts_cannot_know_is_left_out():
     }
     inside = (forecast.values[:, 0] < y) & (y <= forecast.values[:, 3])
     assert numbers["coverage_90"] == pytest.approx(inside.mean())
-    y, forecast = grid_of((y, make_gaussian_forecasts(50, random_state=0)[1]), [0.1, 0.5])
+    y, forecast = grid_of((y, make_forecasts(50, random_state=0)[1]), [0.1, 0.5])
     data = check_forecasts(y, forecast)
     assert not any(key.startswith("coverage") for key in measure_forecasts(data))
     assert diagnose(data) == []
@@ -282,7 +279,7 @@ def test_members_that_agree():
 def test_large_problems_are_tested_on_a_part(monkeypatch):
     monkeypatch.setattr("skcalib.report._forecasts._MOST_TESTED", 20)
     monkeypatch.setattr("skcalib.report._forecasts._MOST_TESTED_QUANTILES", 30)
-    y, forecast = make_gaussian_forecasts(50, random_state=0)
+    y, forecast = make_forecasts(50, random_state=0)
     by = np.repeat(["a", "b", "c"], [3, 7, 40])
     report = calibration_report(y, forecast, by=by, random_state=0)
     assert "(the matching error and its p-value are of 20 samples, chosen" in str(report)
@@ -314,7 +311,7 @@ def test_readme_shows_lines_of_the_report(monkeypatch):
 
 @pytest.mark.usefixtures("few_resamples")
 def test_subgroups_are_those_of_the_metric_and_the_test():
-    y, forecast = make_gaussian_forecasts(120, random_state=0)
+    y, forecast = make_forecasts(120, random_state=0)
     site = np.array(["north", "south", "<west>", "south"] * 30)
     site[0] = "=1+1"
     forecast = GaussianForecast(forecast.mean(), forecast.std() / (1 + 3 * (site == "<west>")))
@@ -348,7 +345,7 @@ def test_subgroups_are_those_of_the_metric_and_the_test():
 
 @pytest.mark.usefixtures("few_resamples")
 def test_subgroups_that_cancel_are_told():
-    y, forecast = make_gaussian_forecasts(400, random_state=0)
+    y, forecast = make_forecasts(400, random_state=0)
     by = np.arange(400) % 2
     shifted = GaussianForecast(forecast.mean() + (by - 0.5) * forecast.std(), forecast.std())
     report = calibration_report(y, shifted, by=by, random_state=0)
@@ -394,7 +391,7 @@ def test_a_deviation_of_few_groups_is_not_clear():
 
 
 def test_gain_is_that_on_unseen_samples():
-    y, forecast = make_gaussian_forecasts(600, dispersion=0.4, random_state=0)
+    y, forecast = make_forecasts(600, dispersion=0.4, random_state=0)
     truth = GaussianForecast(forecast.mean(), forecast.std() / 0.4)
     possible = np.mean(forecast.crps(y) - truth.crps(y))
     data = check_forecasts(y, forecast)
@@ -414,7 +411,7 @@ def test_gain_is_that_on_unseen_samples():
 
 
 def test_gain_is_told_or_left_out(monkeypatch):
-    y, forecast = make_gaussian_forecasts(60, dispersion=0.2, random_state=0)
+    y, forecast = make_forecasts(60, dispersion=0.2, random_state=0)
     monkeypatch.setattr(ForecastSections, "gain", lambda _: (0.12, 0.07, 0.17))
     report = calibration_report(y, forecast, random_state=0)
     assert "lowers the CRPS by 0.12." in report.advice
@@ -429,7 +426,7 @@ def test_gain_is_told_or_left_out(monkeypatch):
 
 @pytest.mark.usefixtures("few_resamples")
 def test_audit_tells_forecasts_apart():
-    y, forecast = make_gaussian_forecasts(30, random_state=0)
+    y, forecast = make_forecasts(30, random_state=0)
     hashes = {
         calibration_report(y, (forecast.mean(), forecast.std() * k), random_state=0).audit[
             "sha256 of outcomes, forecasts and weights"
@@ -446,7 +443,7 @@ def test_one_sample():
 
 
 def test_bad_input():
-    y, forecast = make_gaussian_forecasts(10, random_state=0)
+    y, forecast = make_forecasts(10, random_state=0)
     for name, value in (("pos_label", 1), ("labels", [0, 1])):
         with pytest.raises(ValueError, match=f"{name} must be None for forecasts of a number"):
             calibration_report(y, forecast, **{name: value})
@@ -468,7 +465,7 @@ def test_errors_that_do_not_vary_are_told_without_a_factor(shift):
 
 
 def test_page_shows_the_numbers_and_the_histogram():
-    y, forecast = make_gaussian_forecasts(60, dispersion=0.5, random_state=0)
+    y, forecast = make_forecasts(60, dispersion=0.5, random_state=0)
     report = calibration_report(y, forecast, random_state=0)
     html = report.to_html()
     for line in str(report).split("\n\n")[1].split("\n")[:-1]:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skcalib.datasets import make_ensemble_forecasts, make_gaussian_forecasts
+from skcalib.datasets import make_forecasts
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.report import calibration_report
 from skcalib.report._command_line import _arguments, _parser, main
@@ -48,7 +48,7 @@ def read(path, *options):
 
 @pytest.mark.usefixtures("few_resamples")
 def test_report_of_means_and_standard_deviations(table, capsys):
-    y, forecast = make_gaussian_forecasts(30, dispersion=0.4, random_state=0)
+    y, forecast = make_forecasts(30, dispersion=0.4, random_state=0)
     path = table(pd.DataFrame({"x": "a", "y": y, "m": forecast.mean(), "s": forecast.std()}))
     arguments = ["report", path, "--label", "y", "--mean", "m", "--std", "s", "--seed", "3"]
     status, out, err = run(capsys, *arguments)
@@ -59,7 +59,7 @@ def test_report_of_means_and_standard_deviations(table, capsys):
 
 @pytest.mark.usefixtures("few_resamples")
 def test_report_of_members(table, capsys):
-    y, forecast = make_ensemble_forecasts(20, n_members=3, random_state=0)
+    y, forecast = make_forecasts(20, problem="ensemble", n_members=3, random_state=0)
     frame = pd.DataFrame(forecast.members, columns=["a", "b", "c"]).assign(y=y)
     arguments = ["report", table(frame), "--label", "y", "--members", "a", "b", "c"]
     status, out, _ = run(capsys, *arguments)
@@ -69,7 +69,7 @@ def test_report_of_members(table, capsys):
 
 @pytest.mark.usefixtures("few_resamples")
 def test_report_of_quantiles(table, capsys):
-    y, forecast = make_gaussian_forecasts(20, random_state=0)
+    y, forecast = make_forecasts(20, random_state=0)
     names, levels = ["low", "middle", "high"], [0.05, 0.5, 0.95]
     path = table(pd.DataFrame(forecast.quantiles(levels), columns=names).assign(y=y))
     options = ["--quantiles", *names, "--levels", *map(str, levels)]
@@ -81,7 +81,7 @@ def test_report_of_quantiles(table, capsys):
 
 @pytest.mark.usefixtures("few_resamples")
 def test_subgroups_groups_and_weights(table, capsys):
-    y, forecast = make_gaussian_forecasts(40, random_state=0)
+    y, forecast = make_forecasts(40, random_state=0)
     frame = pd.DataFrame({"y": y, "m": forecast.mean(), "s": forecast.std()})
     frame["site"], frame["patient"] = ["north", "=1+1"] * 20, np.arange(40) // 2
     frame["w"] = np.repeat([1.0, 2.0], 20)
@@ -101,7 +101,7 @@ def test_subgroups_groups_and_weights(table, capsys):
 
 
 def test_values_come_back_to_the_last_digit(table):
-    y, forecast = make_gaussian_forecasts(500, random_state=0)
+    y, forecast = make_forecasts(500, random_state=0)
     quantiles = forecast.quantiles([0.1, 0.9])
     frame = pd.DataFrame({"y": y, "m": forecast.mean(), "s": forecast.std()})
     frame[["q0.9", "q0.1"]] = quantiles[:, ::-1]
@@ -120,7 +120,7 @@ def test_values_come_back_to_the_last_digit(table):
 
 def test_rows_are_read_in_parts(table, monkeypatch):
     monkeypatch.setattr("skcalib.report._tables._ROWS_AT_ONCE", 7)
-    y, forecast = make_gaussian_forecasts(50, random_state=0)
+    y, forecast = make_forecasts(50, random_state=0)
     path = table(pd.DataFrame({"y": y, "m": forecast.mean(), "s": forecast.std()}))
     outcome, found = read(path, "--mean", "m", "--std", "s")
     np.testing.assert_array_equal(outcome, y)

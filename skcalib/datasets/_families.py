@@ -1,0 +1,278 @@
+"""Probabilities of classes, calibrated or wrong in known ways."""
+
+from numbers import Real
+
+import numpy as np
+from scipy.special import expit
+from scipy.stats import truncnorm
+from sklearn.utils import check_random_state
+
+from .._inputs.constraints import IntegerInterval
+from .._inputs.drawing import draw_labels
+from .._inputs.scikit_learn import Interval, StrOptions, validate_params
+from .._inputs.types import RandomState
+
+
+@validate_params(
+    {
+        "n_samples": [IntegerInterval(1)],
+        "location": [Interval(Real, -1, 1, closed="both")],
+        "return_true_proba": ["boolean"],
+        "random_state": ["random_state"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def make_covariate_shift(
+    n_samples: int = 1000,
+    *,
+    location: float = 0.0,
+    return_true_proba: bool = False,
+    random_state: RandomState = None,
+) -> tuple[np.ndarray, ...]:
+    r"""Binary predictions of one overconfident model, for inputs that shift.
+
+    The conditional distributions of outcome and prediction given the input stay the same, while the
+    inputs move: a measure for comparing models should move little. This is the problem of Section
+    5.2 of [1]_.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+        Number of samples.
+
+    location : float in [-1, 1], default=0.0
+        The :math:`\alpha` of [1]_, around which the inputs lie.
+
+    return_true_proba : bool, default=False
+        Whether to return the true probabilities too.
+
+    random_state : int, RandomState instance or None, default=None
+        Draws the inputs, then the outcomes.
+
+    Returns
+    -------
+    y_true : ndarray of shape (n_samples,)
+        Outcomes, 0 or 1.
+
+    y_proba : ndarray of shape (n_samples,)
+        Predicted probabilities of outcome 1.
+
+    true_proba : ndarray of shape (n_samples,)
+        True probabilities of outcome 1. Only if `return_true_proba` is True.
+
+    Notes
+    -----
+    Inputs x are normal with mean `location` and standard deviation 0.25, truncated to [−1, 1];
+    the outcome is 1 with probability :math:`1 / (1 + e^{-x})`, the prediction :math:`1 / (1 +
+    e^{-5x})`.
+
+    References
+    ----------
+    .. [1] P. Moskvichev and D. Sejdinovic (2025). All Models Are Miscalibrated, But Some Less So:
+       Comparing Calibration with Conditional Mean Operators. :arxiv:`2502.11465`
+
+    Examples
+    --------
+    >>> from skcalib.datasets import make_covariate_shift
+    >>> from skcalib.metrics import conditional_kernel_calibration_error as ckce
+    >>> from skcalib.metrics import joint_kernel_calibration_error as jkce
+    >>> for location in [-1, 0, 1]:
+    ...     y_true, y_proba = make_covariate_shift(location=location, random_state=0)
+    ...     print(round(ckce(y_true, y_proba), 2), round(jkce(y_true, y_proba), 2))
+    0.09 0.24
+    0.09 0.03
+    0.11 0.29
+    """
+    rng = check_random_state(random_state)
+    low, high = (-1 - location) / 0.25, (1 - location) / 0.25
+    x = truncnorm.rvs(low, high, loc=location, scale=0.25, size=n_samples, random_state=rng)
+    true_proba = expit(x)
+    y_true = (rng.uniform(size=n_samples) < true_proba).astype(int)
+    y_proba = expit(5 * x)
+    return (y_true, y_proba, true_proba) if return_true_proba else (y_true, y_proba)
+
+
+@validate_params(
+    {
+        "n_samples": [IntegerInterval(1)],
+        "n_classes": [IntegerInterval(2)],
+        "model": [StrOptions({"M1", "M2", "M3"})],
+        "return_true_proba": ["boolean"],
+        "random_state": ["random_state"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def make_dirichlet_family(
+    n_samples: int = 250,
+    *,
+    n_classes: int = 10,
+    model: str = "M1",
+    return_true_proba: bool = False,
+    random_state: RandomState = None,
+) -> tuple[np.ndarray, ...]:
+    r"""Multi-class predictions from a Dirichlet distribution, of three models.
+
+    The predictions of all three are the same, most of them with one or two large probabilities.
+    They differ in the labels: drawn from the predictions (M1, calibrated), from the predictions in
+    half of the cases and otherwise always the first class (M2), or uniformly from all classes, so
+    that the predictions say nothing (M3). These are the models of Section 7 of [1]_.
+
+    Parameters
+    ----------
+    n_samples : int, default=250
+        Number of samples.
+
+    n_classes : int, default=10
+        Number of classes K, at least 2.
+
+    model : {"M1", "M2", "M3"}, default="M1"
+        Which model: the calibrated one, or one of the two that are not.
+
+    return_true_proba : bool, default=False
+        Whether to return the true probabilities too.
+
+    random_state : int, RandomState instance or None, default=None
+        Draws the predictions, then the labels. An integer gives the same predictions for every
+        model.
+
+    Returns
+    -------
+    y_true : ndarray of shape (n_samples,)
+        Labels from 0 to ``n_classes - 1``. In a small sample some may be missing: pass
+        ``labels=range(n_classes)`` to the metrics.
+
+    y_proba : ndarray of shape (n_samples, n_classes)
+        Predicted probabilities.
+
+    true_proba : ndarray of shape (n_samples, n_classes)
+        Probabilities of the labels given the predictions. Only if `return_true_proba` is True.
+
+    Notes
+    -----
+    .. math::
+        p \sim \mathrm{Dir}(0.1, \dots, 0.1), \quad
+        \mathrm{M1}: y \sim \mathrm{Cat}(p), \quad
+        \mathrm{M2}: y \sim \tfrac12 \mathrm{Cat}(p) + \tfrac12 \delta_0, \quad
+        \mathrm{M3}: y \sim \mathrm{Cat}(\tfrac1K, \dots, \tfrac1K).
+
+    The expected calibration error of the whole distribution, in total variation, is 0 for M1,
+    :math:`(1 - 1/K) / 2` for M2, and :math:`(K/2)\, \mathrm{E}|b - 1/K|` with b from the Beta
+    distribution with parameters 0.1 and 0.1 (K − 1) for M3: for ten classes 0, 0.45 and 0.71.
+    Estimates in bins are far above: from 250 samples with ten intervals for each class they are
+    0.44, 0.66 and 0.89 on average.
+
+    References
+    ----------
+    .. [1] D. Widmann, F. Lindsten and D. Zachariah (2019). Calibration tests in multi-class
+       classification: A unifying framework. NeurIPS 2019. :arxiv:`1910.11385`
+
+    Examples
+    --------
+    >>> from skcalib.datasets import make_dirichlet_family
+    >>> from skcalib.metrics import squared_kernel_calibration_error
+    >>> for model in ["M1", "M2", "M3"]:
+    ...     y_true, y_proba = make_dirichlet_family(model=model, random_state=0)
+    ...     print(model, round(squared_kernel_calibration_error(y_true, y_proba), 3))
+    M1 0.0
+    M2 0.086
+    M3 0.016
+    """
+    rng = check_random_state(random_state)
+    y_proba = rng.dirichlet(np.full(n_classes, 0.1), size=n_samples)
+    if model == "M1":
+        true_proba = y_proba
+    elif model == "M2":
+        true_proba = (y_proba + np.eye(n_classes)[0]) / 2
+    else:
+        true_proba = np.full_like(y_proba, 1 / n_classes)
+    y_true = draw_labels(true_proba, 1, rng)[0].astype(int)
+    return (y_true, y_proba, true_proba) if return_true_proba else (y_true, y_proba)
+
+
+@validate_params(
+    {
+        "n_samples": [IntegerInterval(1)],
+        "inverse_temperature": [Interval(Real, 0, None, closed="left")],
+        "return_true_proba": ["boolean"],
+        "random_state": ["random_state"],
+    },
+    prefer_skip_nested_validation=True,
+)
+def make_temperature_family(
+    n_samples: int = 1000,
+    *,
+    inverse_temperature: float = 1.0,
+    return_true_proba: bool = False,
+    random_state: RandomState = None,
+) -> tuple[np.ndarray, ...]:
+    r"""Binary predictions that are a calibrated model's at another temperature.
+
+    The true probability f is uniform on [0, 1]; the prediction is what a model that knows f would
+    say if its logit were multiplied by the inverse temperature. 1 gives a calibrated model, more an
+    overconfident and less an underconfident one; 0 always predicts 1/2, which is calibrated too,
+    since half of the outcomes are 1. This is the family of Section 10.1 of [1]_.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+        Number of samples.
+
+    inverse_temperature : float, default=1.0
+        The :math:`\beta \ge 0` of [1]_, which is 1 / temperature.
+
+    return_true_proba : bool, default=False
+        Whether to return the true probabilities too.
+
+    random_state : int, RandomState instance or None, default=None
+        Draws the true probabilities, then the outcomes. An integer gives the same ones at every
+        inverse temperature, so that only the predictions differ.
+
+    Returns
+    -------
+    y_true : ndarray of shape (n_samples,)
+        Outcomes, 0 or 1.
+
+    y_proba : ndarray of shape (n_samples,)
+        Predicted probabilities of outcome 1.
+
+    true_proba : ndarray of shape (n_samples,)
+        True probabilities of outcome 1. Only if `return_true_proba` is True.
+
+    Notes
+    -----
+    .. math:: f \sim \mathrm{U}[0, 1], \quad y \sim \mathrm{Bernoulli}(f), \quad
+        p = \frac{f^\beta}{f^\beta + (1 - f)^\beta}
+
+    (equation 34 of [1]_). As f can be recovered from p unless :math:`\beta = 0`, the expected
+    calibration error of the whole distribution is :math:`\mathrm{E}|f - p|`: for example
+    :math:`(\ln 2) / 2 - 1/4 \approx 0.097` at :math:`\beta = 2`, and 1/4 in the limit
+    :math:`\beta \to \infty`, where predictions are 0 and 1. As :math:`\beta \to 0` it tends to 1/4
+    too, while the distance to the nearest calibrated predictor tends to 0.
+
+    References
+    ----------
+    .. [1] J. Błasiok, P. Gopalan, L. Hu and P. Nakkiran (2023). A Unifying Theory of Distance from
+       Calibration. STOC 2023. :arxiv:`2211.16886`
+
+    Examples
+    --------
+    >>> from skcalib.datasets import make_temperature_family
+    >>> from skcalib.metrics import smooth_calibration_error
+    >>> y_true, y_proba = make_temperature_family(10_000, random_state=0)
+    >>> smooth_calibration_error(y_true, y_proba)
+    0.00...
+    >>> y_true, y_proba = make_temperature_family(10_000, inverse_temperature=2, random_state=0)
+    >>> smooth_calibration_error(y_true, y_proba)
+    0.04...
+    """
+    rng = check_random_state(random_state)
+    true_proba = rng.uniform(size=n_samples)
+    y_true = (rng.uniform(size=n_samples) < true_proba).astype(int)
+    y_proba = _at_inverse_temperature(true_proba, inverse_temperature)
+    return (y_true, y_proba, true_proba) if return_true_proba else (y_true, y_proba)
+
+
+def _at_inverse_temperature(proba, beta):
+    """p^β / (p^β + (1 − p)^β) through the odds, whose powers may overflow but never are 0/0."""
+    with np.errstate(divide="ignore", over="ignore"):
+        return 1 / (1 + ((1 - proba) / proba) ** beta)
