@@ -24,7 +24,7 @@ def to_table(state: Any) -> Any:
     for label, one in ((None, state), *state.subgroups.items()):
         subgroup = None if one is state else _text(label)
         kept.append(_kept(one) | {"subgroup": subgroup})
-        tallies = one._tallies or {"binary": Tally(1, one._options["decimals"])}
+        tallies = one._tallies or {"binary": one._tally}
         parts += [_columns(subgroup, name, tally) for name, tally in tallies.items()]
     table = pyarrow.table(
         {name: pyarrow.concat_arrays([part[name] for part in parts]) for name in _COLUMNS}
@@ -42,8 +42,7 @@ def from_table(cls: type, table: Any) -> Any:
         state = states[one["subgroup"]] = cls(one["labels"], **one["options"])
         if one["classes"] is not None:
             state._begin(np.array(one["classes"], dtype=one["type"]))
-        state.n_samples, state.total_weight, *extremes = one["numbers"]
-        state._extremes = tuple(extremes)
+        state.n_samples, state.total_weight = one["numbers"]
         for name, known in one["tallies"].items():
             tally, start, stop = state._tallies[name], stop, stop + known["n_rows"]
             problem, proba, event, count, *weight = (values[start:stop] for values in columns)
@@ -80,7 +79,7 @@ def _kept(state: Any) -> dict[str, Any]:
         "options": state._options,
         "classes": state.classes,
         "type": None if state.classes is None else state.classes.dtype.str,
-        "numbers": [state.n_samples, state.total_weight, *state._extremes],
+        "numbers": [state.n_samples, state.total_weight],
         "tallies": {
             name: {
                 "n_rows": len(tally.sums.key),

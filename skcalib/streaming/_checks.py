@@ -1,11 +1,10 @@
 """What a state refuses."""
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from .._inputs.arrays import as_array, check_same_length, listed
+from .._inputs.arrays import check_numbers, listed
 from ._tally import EQUAL
 
 # Sums of larger counts are not exact in double precision.
@@ -17,47 +16,31 @@ _LARGEST_WEIGHT, _SMALLEST_WEIGHT = 1e130, 1e-130
 
 def are_empty(*values: Any) -> bool:
     """Whether a batch holds nothing."""
-    return all(map(_is_empty, values))
-
-
-def _is_empty(values: Any) -> bool:
-    if hasattr(values, "shape"):
-        return values.shape[:1] == (0,)
-    return hasattr(values, "__len__") and len(values) == 0
+    return all(
+        one.shape[:1] == (0,) if hasattr(one, "shape") else hasattr(one, "__len__") and not len(one)
+        for one in values
+    )
 
 
 def check_counts(count: Any, n: int) -> np.ndarray:
     """Numbers of samples of n rows, none negative and not all 0."""
-    counts = as_array(count, "count")
-    check_same_length({"y_true": n, "count": len(counts)})
-    is_whole = counts.ndim == 1 and counts.dtype.kind in "iuf" and np.isfinite(counts).all()
-    if not is_whole or (counts % 1 != 0).any() or (counts < 0).any() or not counts.any():
+    counts = check_numbers(count, "count", ndim=1, length=n, rows="one number for each row")
+    if (counts % 1 != 0).any() or (counts < 0).any() or not counts.any():
         raise ValueError(
             "count must hold the number of samples of each row, whole numbers that are not "
-            "negative and not all 0; found others. Pass sums of weights as weight and "
-            "squared_weight."
+            f"negative and not all 0; found numbers from {counts.min():g} to {counts.max():g}. "
+            "Pass sums of weights as weight and squared_weight."
         )
-    if counts.sum(dtype=np.float64) >= _MOST_SAMPLES:
+    if counts.sum() >= _MOST_SAMPLES:
         raise ValueError(
             f"count must have a sum below 2^53, as larger sums are not exact; found "
-            f"{counts.sum(dtype=np.float64):.3g}. Count less at a time."
+            f"{counts.sum():.3g}. Count less at a time."
         )
-    return counts.astype(np.int64, copy=False)
-
-
-def check_resolution(resolution: Any) -> float:
-    """The step to which probabilities were rounded before."""
-    is_number = isinstance(resolution, Real) and not isinstance(resolution, bool)
-    if not is_number or not 0 <= resolution <= 1:
-        raise ValueError(
-            "resolution must be a number in [0, 1], the step to which the probabilities were "
-            f"rounded; found {resolution!r}. For round(p, 4) it is 1e-4."
-        )
-    return float(resolution)
+    return counts.astype(np.int64)
 
 
 def check_weights_can_be_squared(weight: np.ndarray, name: str) -> None:
-    """A state keeps sums of squared weights."""
+    """Refuse weights whose squares, of which a state keeps sums, overflow or underflow."""
     smallest, largest = weight.min(), weight.max()
     if not _SMALLEST_WEIGHT <= smallest <= largest <= _LARGEST_WEIGHT:
         found = largest if largest > _LARGEST_WEIGHT else smallest
@@ -78,16 +61,9 @@ def check_sums(weight: Any, squared_weight: Any, counts: np.ndarray) -> np.ndarr
             f"weight and squared_weight must be given together; found {given} without {missing}. "
             "In SQL they are sum(w) and sum(w * w)."
         )
-    both = {"weight": as_array(weight, "weight")}
-    both["squared_weight"] = as_array(squared_weight, "squared_weight")
-    check_same_length({"count": len(counts)} | {name: len(one) for name, one in both.items()})
-    for name, values in both.items():
-        if values.ndim != 1 or values.dtype.kind not in "biuf":
-            raise ValueError(
-                f"{name} must hold one number for each row; found type {values.dtype} and shape "
-                f"{values.shape}. Pass a column of sums."
-            )
-    sums = np.stack([values.astype(np.float64) for values in both.values()])
+    rules: dict[str, Any] = {"ndim": 1, "length": len(counts), "rows": "one sum for each row"}
+    both = {"weight": weight, "squared_weight": squared_weight}
+    sums = np.stack([check_numbers(one, name, finite=False, **rules) for name, one in both.items()])
     used = sums[:, counts > 0]
     if not (np.isfinite(used) & (used > 0)).all():
         raise ValueError(
@@ -110,7 +86,7 @@ def check_not_empty(state: Any) -> None:
 
 
 def check_has_classes(state: Any) -> None:
-    """Problems of single classes exist if there are more than two."""
+    """Refuse two classes: only more of them have a problem of two classes for each."""
     check_not_empty(state)
     if state.is_binary:
         raise ValueError(
@@ -120,7 +96,7 @@ def check_has_classes(state: Any) -> None:
 
 
 def check_by_as_before(state: Any, subgroups: Any) -> None:
-    """Subgroups are named by all updates or by none, and are told apart by their labels."""
+    """Refuse subgroups in some updates only, and labels that Python does not tell apart."""
     if subgroups is not None and len(set(subgroups.labels)) < len(subgroups.labels):
         raise ValueError(
             "by must not hold both True and 1, or False and 0, which Python takes for the same "
@@ -135,7 +111,7 @@ def check_by_as_before(state: Any, subgroups: Any) -> None:
 
 
 def check_alike(state: Any, other: Any) -> None:
-    """States can be merged if all arguments, and their classes, agree."""
+    """Refuse to merge states of other arguments, classes, or with and without subgroups."""
     if not isinstance(other, type(state)):
         raise TypeError(
             f"other must be a CalibrationState; found {type(other).__name__}. Use update for data."
@@ -146,19 +122,14 @@ def check_alike(state: Any, other: Any) -> None:
                 f"States that are merged must have the same {name}; found {value!r} and "
                 f"{other._options[name]!r}. Make both with the same arguments."
             )
-    known = [
-        np.asarray(one._labels if one.classes is None else one.classes)
-        for one in (state, other)
-        if one.classes is not None or one._labels is not None
-    ]
-    if len(known) == 2 and not np.array_equal(known[0], known[1]):
+    first, second = (one._labels if one.classes is None else one.classes for one in (state, other))
+    if first is not None and second is not None and not np.array_equal(first, second):
         raise ValueError(
             "States that are merged must have the same classes; found "
-            f"{listed(known[0])} and {listed(known[1])}. Pass labels to both."
+            f"{listed(np.asarray(first))} and {listed(np.asarray(second))}. Pass labels to both."
         )
-    if state.n_samples == 0 or other.n_samples == 0:
-        return
-    if bool(state.subgroups) != bool(other.subgroups):
+    have_samples = state.n_samples > 0 and other.n_samples > 0
+    if have_samples and bool(state.subgroups) != bool(other.subgroups):
         raise ValueError(
             "States that are merged must both have subgroups, or neither; found one with and one "
             "without. Pass by to the updates of both."
@@ -167,17 +138,20 @@ def check_alike(state: Any, other: Any) -> None:
 
 def check_equal_weights(state: Any, what: str) -> None:
     """Refuse unequal weights: a state keeps sums, not the weight of each sample."""
-    smallest, largest = state._extremes
-    if largest > smallest * (1 + EQUAL):
+    sums = state._tallies["binary"].sums
+    weight, square = sums.weights
+    mean = weight / sums.samples
+    is_equal = np.allclose(mean * weight, square, rtol=EQUAL, atol=0)  # at each point
+    if not is_equal or mean.max() > mean.min() * (1 + EQUAL):
         raise ValueError(
-            f"{what} need equal weights, as single weights are not kept; found weights from "
-            f"{smallest:g} to {largest:g}. Update a state without weights, or keep a part of the "
-            "samples themselves."
+            f"{what} need equal weights, as single weights are not kept; found several, with means "
+            f"from {mean.min():g} to {mean.max():g} at single points. Update a state without "
+            "weights, or keep a part of the samples themselves."
         )
 
 
 def check_can_be_tested(state: Any) -> None:
-    """The test draws labels from points of the grid, which must be the predictions themselves."""
+    """Refuse predictions off the grid, from whose points a test draws labels, and more classes."""
     check_not_empty(state)
     if not state.is_binary:
         raise ValueError(
@@ -186,7 +160,7 @@ def check_can_be_tested(state: Any) -> None:
             "state.classwise() and state.top_label()."
         )
     check_equal_weights(state, "Tests of a state")
-    if state._is_off_grid:
+    if state._tally.is_off_grid.any():
         raise ValueError(
             "A test of a state needs predictions on its grid, from which it draws labels; found "
             f"some that are up to {state.largest_move:.2g} away from it. Round the predictions "

@@ -1,7 +1,6 @@
 """What is kept of a stream of predictions: counts on a grid, and sums."""
 
 from collections.abc import Callable
-from copy import deepcopy
 from dataclasses import replace
 from numbers import Real
 from typing import Any, Self
@@ -26,7 +25,6 @@ from ._checks import (
     check_equal_weights,
     check_has_classes,
     check_not_empty,
-    check_resolution,
     check_sums,
     check_weights_can_be_squared,
 )
@@ -173,7 +171,6 @@ class CalibrationState:
         self.n_samples = 0
         self.total_weight = 0.0
         self.subgroups: dict[Any, CalibrationState] = {}
-        self._extremes = np.inf, 0.0  # the smallest and the largest weight of a sample
         self._tallies: dict[str, Tally] = {}
         self._sums: FourierSums | None = None
 
@@ -221,6 +218,9 @@ class CalibrationState:
         return self._take(predictions, Rows(None, weight), subgroups)
 
     @classmethod
+    @validate_params(
+        {"resolution": [Interval(Real, 0, 1, closed="both")]}, prefer_skip_nested_validation=True
+    )
     def from_counts(
         cls,
         y_true: ArrayLike,
@@ -272,7 +272,7 @@ class CalibrationState:
         state : CalibrationState
             The state.
         """
-        state, moved = cls(labels, **options), check_resolution(resolution) / 2
+        state = cls(labels, **options)
         if are_empty(y_true, y_proba, count):
             return state
         n = num_samples(y_true)
@@ -280,7 +280,7 @@ class CalibrationState:
         sums = check_sums(weight, squared_weight, counts)
         predictions = state._checked(y_true, y_proba, counts)
         used = counts > 0
-        rows = Rows(counts[used], None if sums is None else sums[:, used], moved)
+        rows = Rows(counts[used], None if sums is None else sums[:, used], resolution / 2)
         return state._take(predictions, rows, None if by is None else check_by(by, n, counts))
 
     def merge(self, other: "CalibrationState") -> Self:
@@ -300,19 +300,15 @@ class CalibrationState:
         if other.n_samples == 0:
             return self
         if self.n_samples == 0:
-            self.classes = other.classes
-            self._tallies = deepcopy(other._tallies)
-            self._sums = deepcopy(other._sums)
-        else:
-            for name, tally in self._tallies.items():
-                tally.merge(other._tallies[name])
-            if self._sums is not None and other._sums is not None:
-                self._sums.merge(other._sums)
+            self._begin(other.classes)
+        for name, tally in self._tallies.items():
+            tally.merge(other._tallies[name])
+        if self._sums is not None and other._sums is not None:
+            self._sums.merge(other._sums)
         for label, state in other.subgroups.items():
             self.subgroups.setdefault(label, self._new()).merge(state)
         self.n_samples += other.n_samples
         self.total_weight += other.total_weight
-        self._extremes = _united(self._extremes, other._extremes)
         return self
 
     def to_arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -372,8 +368,8 @@ class CalibrationState:
             If the weights differ, as single ones are not kept.
         """
         check_not_empty(self)
-        check_equal_weights(self, "Single samples of a state")
         state = self if self.is_binary else self.confidence()
+        check_equal_weights(state, "Single samples of a state")
         rows, samples = state._rows(), state._tallies["binary"].sums.samples
         n = state.n_samples if n_samples is None else min(n_samples, state.n_samples)
         seed = check_random_state(random_state).randint(2**31 - 1)
@@ -389,23 +385,17 @@ class CalibrationState:
     @property
     def mean_move(self) -> float:
         """Mean distance between the predictions, or confidences, and their points on the grid."""
-        moves = self._of_one_probability.moves.sum()
-        return float(moves / self.total_weight) if self.total_weight else 0.0
+        return float(self._tally.moves.sum() / self.total_weight) if self.total_weight else 0.0
 
     @property
     def largest_move(self) -> float:
         """The largest such distance."""
-        return float(self._of_one_probability.largest_moves.max())
+        return float(self._tally.largest_moves.max())
 
     @property
-    def _is_off_grid(self) -> bool:
-        """Whether any prediction, or confidence, missed its point by more than single precision."""
-        return bool(self._of_one_probability.is_off_grid.any())
-
-    @property
-    def _of_one_probability(self) -> Tally:
-        name = "binary" if "binary" in self._tallies else "top-label"
-        return self._tallies.get(name, Tally(1, self._options["decimals"]))
+    def _tally(self) -> Tally:
+        """The tally of the predictions, or of the confidences."""
+        return next(iter(self._tallies.values()), Tally(1, self._options["decimals"]))
 
     def confidence(self) -> "CalibrationState":
         """The state of the confidences of more than two classes, and whether they were right.
@@ -519,7 +509,6 @@ class CalibrationState:
             self._add_block(proba[block], label[block], rows.take(block))
         self.n_samples += len(label) if rows.count is None else int(rows.count.sum())
         self.total_weight += float(np.broadcast_to(rows.mass, len(label)).sum())
-        self._extremes = _united(self._extremes, rows.extremes())
 
     def _begin(self, classes: np.ndarray) -> None:
         decimals, n_components, *kernel = self._options.values()
@@ -564,7 +553,6 @@ class CalibrationState:
         state._tallies = {"binary": tally}
         state.n_samples = int(tally.sums.samples.sum())
         state.total_weight = float(tally.sums.weights[0].sum())
-        state._extremes = self._extremes
         return state
 
     def _parts(self, name: str) -> "dict[Any, CalibrationState]":
@@ -580,7 +568,3 @@ def _rows_of_confidence(proba: np.ndarray, confidence: np.ndarray, rows: Rows) -
     second = np.partition(proba, -2, axis=1)[:, -2]
     is_unsure = confidence - second <= 2 * rows.moved + _ROUNDING
     return replace(rows, moved=np.where(is_unsure, np.inf, rows.moved))
-
-
-def _united(first: tuple[float, float], second: tuple[float, float]) -> tuple[float, float]:
-    return min(first[0], second[0]), max(first[1], second[1])

@@ -46,15 +46,6 @@ class Rows:
             return self.weight[0]
         return 1.0 if self.count is None else self.count
 
-    def extremes(self) -> tuple[float, float]:
-        """The smallest and the largest weight of a sample; 0 and ∞ if a row has several."""
-        if self.weight is None:
-            return 1.0, 1.0
-        mean = self.weight[0] / (1.0 if self.count is None else self.count)
-        if not np.allclose(mean * self.weight[0], self.weight[1], rtol=EQUAL, atol=0):
-            return 0.0, np.inf
-        return float(mean.min()), float(mean.max())
-
     def take(self, rows: np.ndarray | slice) -> "Rows":
         return Rows(
             None if self.count is None else self.count[rows],

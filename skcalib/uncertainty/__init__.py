@@ -1,9 +1,14 @@
 """Intervals around calibration errors, and the comparison of two models."""
 
 from ._clinical import ClinicalCalibration, clinical_calibration
-from ._compare import Comparison, compare
-from ._confidence_interval import ConfidenceInterval, SubgroupIntervals, confidence_interval
 from ._finite_sample import FiniteSampleRadius, finite_sample_radius
+from ._intervals import (
+    Comparison,
+    ConfidenceInterval,
+    SubgroupIntervals,
+    compare,
+    confidence_interval,
+)
 
 __all__ = [
     "ClinicalCalibration",

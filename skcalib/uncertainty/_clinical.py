@@ -22,7 +22,7 @@ from ..metrics._clinical import (
     check_two_classes,
 )
 from ..metrics._integrated import distances_from_curve
-from ._confidence_interval import ConfidenceInterval
+from ._intervals import ConfidenceInterval
 from ._resampling import Limits, Units, jackknife_deviation, resampled
 
 # Titles of the rows, and the values of calibrated predictions.

@@ -2,15 +2,9 @@
 
 import math
 from numbers import Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from .._inputs.scikit_learn import (
-    Interval,
-    StrOptions,
-    constraints_of,
-    validate_parameter_constraints,
-    validate_params,
-)
+from .._inputs.scikit_learn import Interval, StrOptions, validate_params
 from .._statistics.functions import KERNELS
 from ..metrics._interval import largest_exponent
 from ..metrics._registry import METRICS
@@ -205,14 +199,7 @@ def finite_sample_radius(
     >>> finite_sample_radius("smooth_calibration_error", 10_000)
     FiniteSampleRadius(below=0.042..., above=0.027...)
     """
-    metric_params = metric_params or {}
-    check_has_radius(metric, metric_params)
-    validate_parameter_constraints(
-        constraints_of(METRICS[metric].function), metric_params, caller_name=metric
-    )
-    params = _COMMON | _PARAMETERS[metric] | metric_params
-    n = n_samples
-    check_parameters_have_radius(metric, params)
+    params, n = check_has_radius(metric, metric_params or {}), n_samples
     error = (1 - confidence_level) / (2 if alternative == "two-sided" else 1)
     if metric == "interval_calibration_error" and params["method"] == "surrogate":
         below, above = _surrogate_radius(n, error, params["precision"])
@@ -227,19 +214,15 @@ def finite_sample_radius(
     return FiniteSampleRadius(below, above)
 
 
-# What each metric takes beside the class names, and the defaults.
-_COMMON: dict = {"multi_class": "confidence", "average": "auto", "labels": None, "pos_label": None}
-_PARAMETERS: dict[str, dict] = {
-    "smooth_calibration_error": {},
-    "lower_distance_to_calibration": {"tol": 1e-4},
-    "laplace_kernel_calibration_error": {"bandwidth": 1.0, "method": "exact"},
-    "kernel_calibration_error": {
-        "kernel": "total-variation",
-        "bandwidth": "median",
-        "multi_class": "canonical",
-    },
-    "interval_calibration_error": {"method": "exact", "precision": None, "width": None},
-    "cumulative_calibration_error": {"kind": "max"},
+# The options that a radius depends on, or allows for; others must have their defaults.
+_COMMON = {"multi_class", "average"}
+_OPTIONS: dict[str, set[str]] = {
+    "smooth_calibration_error": set(),
+    "lower_distance_to_calibration": {"tol"},
+    "laplace_kernel_calibration_error": {"bandwidth", "method"},
+    "kernel_calibration_error": {"kernel", "bandwidth"},
+    "interval_calibration_error": {"method", "precision", "width"},
+    "cumulative_calibration_error": {"kind"},
 }
 
 
@@ -279,24 +262,29 @@ def _surrogate_radius(n, error, precision):
     return bias + 2 * math.sqrt(math.log(1 / error) / (2 * n)), above
 
 
-def check_has_radius(metric, metric_params):
-    """The metric, and the names of its arguments, must be among those with a known radius."""
-    if metric not in _PARAMETERS:
+def check_has_radius(metric: str, metric_params: dict[str, Any]) -> dict[str, Any]:
+    """All options of a metric, which must be those with a known radius."""
+    if metric not in _OPTIONS:
         raise ValueError(
-            f"metric must be one with a known radius: {sorted(_PARAMETERS)}; found {metric!r}. "
+            f"metric must be one with a known radius: {sorted(_OPTIONS)}; found {metric!r}. "
             "Choose one of them, or an interval by resampling."
         )
-    known = _COMMON | _PARAMETERS[metric]
-    unknown = sorted(metric_params.keys() - known.keys())
-    if unknown:
+    defaults, known = METRICS[metric].options, _OPTIONS[metric] | _COMMON
+    own = {one: metric_params[one] for one in metric_params.keys() - {"labels", "pos_label"}}
+    changed = {name for name, value in own.items() if value is not defaults.get(name, own)}
+    if changed - known:
         raise ValueError(
             f"metric_params must be among {sorted(known)}, with which {metric} has a known "
-            f"radius; found {unknown}. Leave them out, or choose an interval by resampling."
+            f"radius; found {sorted(changed - known)}. Leave them out, or choose an interval by "
+            "resampling."
         )
+    params = METRICS[metric].judged(own)
+    check_values_have_radius(metric, params)
+    return params
 
 
-def check_parameters_have_radius(metric, params):
-    """The radius must be known for these values of the arguments."""
+def check_values_have_radius(metric: str, params: dict[str, Any]) -> None:
+    """Refuse values of the options for which no radius is known."""
     method = params.get("method")
     if method == "random-grid" and params["width"] is None:
         raise ValueError(
@@ -325,7 +313,7 @@ def check_parameters_have_radius(metric, params):
                 "follows the data. Pass a number that does not."
             )
     is_surrogate = method == "surrogate"
-    allowed = {"confidence", _PARAMETERS[metric].get("multi_class", "confidence")}
+    allowed = {"confidence", METRICS[metric].options["multi_class"]}
     allowed |= set() if is_surrogate else {"classwise"}
     if params["multi_class"] not in allowed:
         raise ValueError(

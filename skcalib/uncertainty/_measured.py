@@ -160,29 +160,19 @@ def measured_models(
     metric_params: dict | None,
     probas: dict[str, Any],
     y_true: Any,
-    *,
-    sample_weight: Any,
-    labels: Any,
-    given: Any,
-    groups: Any,
+    **data: Any,
 ) -> Measured:
-    """The metric of one model or several, whose predictions are given by name and checked."""
+    """The metric of one model or several, whose predictions are given by name and checked.
+
+    `data` holds sample_weight, labels, given and groups.
+    """
     check_same_kind(probas)
     models: list[Any] = []
     for name, y_proba in probas.items():
-        data = check_either(
-            y_true,
-            y_proba,
-            sample_weight=sample_weight,
-            labels=labels,
-            given=given,
-            groups=groups,
-            names=("y_true", name),
-        )
-        labels = data.known.get("labels")  # the classes of the first model hold for the next
-        models.append(data)
+        models.append(check_either(y_true, y_proba, names=("y_true", name), **data))
+        data["labels"] = models[0].known.get("labels")  # hold for the next models, too
     as_matrix = [has_several_columns(y_proba) for y_proba in probas.values()]
-    weighted = sample_weight is not None
+    weighted = data["sample_weight"] is not None
     return Measured.of(metric, metric_params, models, as_matrix=as_matrix, weighted=weighted)
 
 
