@@ -2,18 +2,19 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
+from sklearn.metrics import roc_auc_score
 
 from .._inputs.predictions import Predictions
 from .._numerics.proper import PROPER_LOSSES
 from ..hypothesis_tests import CalibrationTest
 from ..hypothesis_tests._residual_cells import ResidualCells
 from ..hypothesis_tests._residual_sums import LevelAndSpread
-from ..metrics import calibration_distance_bounds
-from ..metrics._registry import METRICS
+from ..metrics._distance import _calibration_distance_bounds
+from ..metrics._registry import METRICS, Metric
 from ..recalibration import AutoRecalibrator
 from ._pictures import class_pictures
 from ._sections import (
@@ -78,33 +79,31 @@ class ClassSections(Sections):
             "n_classes": len(data.classes),
             "accuracy": float(weight @ confident.label),
             "mean_confidence": float(weight @ confident.proba),
-            "brier_score_loss": float(weight @ PROPER_LOSSES["brier"](data.proba, label)),
-            "log_loss": float(
-                log_loss(np.ones(len(label)), of_labels(data), sample_weight=weight, labels=[0, 1])
-            ),
         }
-        values = {}  # of measures of classes, those of all classes
-        for name, metric, part, options in self._measures():
-            values[name] = metric(
-                part.label,
-                part.proba,
-                sample_weight=weight,
-                labels=np.arange(len(part.classes)),
-                average=None,
-                **options,
-            )
+        numbers |= {name: float(weight @ losses) for name, losses in self._scores().items()}
+        values = {  # of measures of classes, those of all classes
+            name: metric.measure(part, average=None, **reduction)
+            for name, metric, part, reduction in self._measures()
+        }
         numbers |= {name: float(np.mean(value)) for name, value in values.items()}
         suffix = "" if data.is_binary else "_confidence"
         binary = data if data.is_binary else data.confidence()
         numbers["distance_lower_bound" + suffix], numbers["distance_upper_bound" + suffix] = (
-            calibration_distance_bounds(
-                binary.label, binary.proba, sample_weight=weight, labels=[0, 1]
-            )
+            _calibration_distance_bounds(binary)
         )
         errors = values.get("smooth_calibration_error_classwise")
         return numbers, [] if errors is None else self._class_rows(errors)
 
-    def _measures(self) -> Iterator[tuple[str, Any, Predictions, dict[str, Any]]]:
+    def _scores(self) -> dict[str, np.ndarray]:
+        """The losses (n,) of the scores; that of a label of probability 0 is finite."""
+        data = self.data
+        of_label = np.maximum(of_labels(data), np.finfo(np.float64).eps)
+        return {
+            "brier_score_loss": PROPER_LOSSES["brier"](data.proba, data.label),
+            "log_loss": -np.log(of_label),
+        }
+
+    def _measures(self) -> Iterator[tuple[str, Metric, Predictions, dict[str, str]]]:
         """Name, metric, predictions and reduction of each measure, for K classes two of each."""
         data = self.data
         reductions = {"": (data, "confidence")}
@@ -116,7 +115,7 @@ class ClassSections(Sections):
         for entry in METRICS.values():
             if entry.in_report:
                 for suffix, (part, reduction) in reductions.items():
-                    yield entry.name + suffix, entry.function, part, {"multi_class": reduction}
+                    yield entry.name + suffix, entry, part, {"multi_class": reduction}
 
     def _class_rows(self, errors: np.ndarray) -> Rows:
         """How each class is calibrated against the rest, the worst ones first."""
@@ -159,19 +158,12 @@ class ClassSections(Sections):
         )
 
     def estimates(self, numbers: Numbers) -> Iterator[Estimate]:
-        # the means of scores are those of events that all occurred, with probabilities to fit
-        data = self.data
-        occurred = np.ones(len(data.label))
-        largest = 1.0 if data.is_binary else 2.0
-        share = np.minimum(PROPER_LOSSES["brier"](data.proba, data.label) / largest, 1.0)
-        options: dict[str, Any] = {"labels": [0, 1]}
-        brier = brier_score_loss, occurred, 1 - np.sqrt(share), options
-        yield "brier_score_loss", *brier, largest
-        yield "log_loss", log_loss, occurred, of_labels(data), options, 1.0
-        for name, metric, part, params in self._measures():
+        weight = self.data.weight
+        for name, losses in self._scores().items():
+            yield Estimate(name, lambda _, losses=losses: weight @ losses, self.data, losses=losses)
+        for name, metric, part, reduction in self._measures():
             if part.proba.size <= MOST_VALUES:
-                options = {"labels": np.arange(len(part.classes)), "metric_params": params}
-                yield name, metric, part.label, part.proba, options, 1.0
+                yield Estimate(name, partial(metric.measure, **reduction), part, metric.rate)
 
     def sizes_for_gain(self) -> tuple[int, int]:
         n_classes = len(self.data.classes)

@@ -102,7 +102,8 @@ class ForecastSections(Sections):
         for entry in FORECAST_METRICS.values():
             takes_seconds = entry.is_mean or data.n_samples <= MOST_VALUES
             if entry.in_report and entry.name in numbers and takes_seconds:
-                yield entry.name, entry.name, data.value, data.forecast, {}, 1.0
+                losses = entry.measure(data, average=None) if entry.is_mean else None
+                yield Estimate(entry.name, entry.measure, data, entry.rate, losses)
 
     def sizes_for_gain(self) -> tuple[int, int]:
         is_slow = isinstance(self.data.forecast, DistributionForecast)
@@ -135,9 +136,7 @@ def measure_forecasts(data: ForecastData) -> dict:
     numbers: dict = {"n_samples": data.n_samples}
     for entry in FORECAST_METRICS.values():
         if entry.in_report:
-            numbers[entry.name] = entry.function(
-                data.value, data.forecast, sample_weight=data.weight
-            )
+            numbers[entry.name] = entry.measure(data)
     sharp = _sharpness(data)
     if sharp is not None:
         coverage = coverage_of_intervals(data, sharp.levels)

@@ -11,7 +11,7 @@ from sklearn.model_selection import GroupKFold, KFold
 from .._inputs.by import Subgroups
 from ..hypothesis_tests import SubgroupCalibrationTest
 from ..metrics._registry import ALL_METRICS
-from ..uncertainty import confidence_interval
+from ..uncertainty._resampling import Units, resampled
 from ._text import title_of
 
 LEVEL = 0.05
@@ -48,8 +48,14 @@ def stage(title: str) -> None:
         tell(title)
 
 
-# Name, metric, outcomes, predictions, options, and a factor that turns the metric into the number.
-Estimate = tuple[str, Any, Any, Any, dict[str, Any], float]
+class Estimate(NamedTuple):
+    """A number that gets an interval."""
+
+    name: str
+    measure: Callable[[Any], float]  # of the data, or of some of its rows
+    data: Any
+    rate: float = 1 / 2  # it falls like n^-rate for calibrated predictions
+    losses: np.ndarray | None = None  # (n,), whose mean it is, if it is a mean
 
 
 class SubgroupProblem(NamedTuple):
@@ -135,21 +141,29 @@ class Sections(ABC):
         found: Ends = {}
         if share_of_one(self.data) > _LARGEST_SHARE:
             return found
-        for name, metric, outcome, predicted, options, scale in self.estimates(numbers):
-            stage(f"finding the interval of the {title_of(name)}")
-            interval = self._interval(self.data, metric, outcome, predicted, **options)
-            found[name] = scale * interval.low, scale * interval.high
+        units = Units(self.data)
+        for estimate in self.estimates(numbers):
+            stage(f"finding the interval of the {title_of(estimate.name)}")
+            found[estimate.name] = self._interval(estimate, units)
         return found
 
-    def _interval(self, data: Any, *arguments: Any, **options: Any) -> Any:
-        return confidence_interval(
-            *arguments,
-            sample_weight=None if np.ptp(data.weight) == 0 else data.weight,
-            groups=data.groups,
-            n_resamples=_N_RESAMPLES,
-            random_state=self.rng,
-            **options,
+    def _interval(self, estimate: Estimate, units: Units) -> tuple[float, float]:
+        """By subsamples and the jackknife, or for a mean by the jackknife alone."""
+        data, losses = estimate.data, estimate.losses
+        values = np.array([estimate.measure(data)])
+
+        def of_rows(rows: np.ndarray | slice) -> list[float]:
+            return [estimate.measure(data.take(rows))]
+
+        if losses is None:
+            n_resamples, jackknife = _N_RESAMPLES, units.without_parts(of_rows, self.rng, None)
+        else:
+            n_resamples, jackknife = 0, units.without_each(values, losses[:, None])
+        found = resampled(
+            of_rows, values, jackknife, units, estimate.rate, n_resamples, self.rng, None
         )
+        low, high = found.limits([1.0]).interval(0.95)
+        return max(low, 0.0), max(high, 0.0)
 
     def subgroups(self, subgroups: Subgroups) -> tuple[Rows, float]:
         """The metric of each subgroup, its interval and p-value, and the p-value of all of them.
@@ -158,17 +172,13 @@ class Sections(ABC):
         an interval of NaN.
         """
         data, metric, statistic, params, most, first = self.subgroup_problem()
+        entry = ALL_METRICS[metric]
         estimates = []
         for members in subgroups.rows():
-            part = data.take(members)
-            outcome, predicted = part.arguments(part.outcome)
-            if share_of_one(part) > _LARGEST_SHARE:
-                function = ALL_METRICS[metric].function
-                value = function(outcome, predicted, sample_weight=part.weight, **part.known)
-                estimates.append((float(value), np.nan, np.nan))
-            else:
-                interval = self._interval(part, metric, outcome, predicted, **part.known)
-                estimates.append((interval.estimate, interval.low, interval.high))
+            part, ends = data.take(members), (np.nan, np.nan)
+            if share_of_one(part) <= _LARGEST_SHARE:
+                ends = self._interval(Estimate("", entry.measure, part, entry.rate), Units(part))
+            estimates.append((float(entry.measure(part)), *ends))
         chosen = even_part(subgroups.code, most, self.rng, first)
         tested = data.take(chosen)
         outcome, predicted = tested.arguments(tested.outcome)
