@@ -103,7 +103,7 @@ class ClassSections(Sections):
             "log_loss": -np.log(of_label),
         }
 
-    def _measures(self) -> Iterator[tuple[str, Metric, Predictions, dict[str, str]]]:
+    def _measures(self) -> Iterator[tuple[str, Metric, Predictions, dict[str, Any]]]:
         """Name, metric, predictions and reduction of each measure, for K classes two of each."""
         data = self.data
         reductions = {"": (data, "confidence")}
@@ -158,12 +158,11 @@ class ClassSections(Sections):
         )
 
     def estimates(self, numbers: Numbers) -> Iterator[Estimate]:
-        weight = self.data.weight
         for name, losses in self._scores().items():
-            yield Estimate(name, lambda _, losses=losses: weight @ losses, self.data, losses=losses)
+            yield Estimate(name, self.data, losses=losses)
         for name, metric, part, reduction in self._measures():
             if part.proba.size <= MOST_VALUES:
-                yield Estimate(name, partial(metric.measure, **reduction), part, metric.rate)
+                yield Estimate(name, part, partial(metric.measure, **reduction), metric.rate)
 
     def sizes_for_gain(self) -> tuple[int, int]:
         n_classes = len(self.data.classes)

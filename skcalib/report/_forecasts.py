@@ -103,7 +103,7 @@ class ForecastSections(Sections):
             takes_seconds = entry.is_mean or data.n_samples <= MOST_VALUES
             if entry.in_report and entry.name in numbers and takes_seconds:
                 losses = entry.measure(data, average=None) if entry.is_mean else None
-                yield Estimate(entry.name, entry.measure, data, entry.rate, losses)
+                yield Estimate(entry.name, data, entry.measure, entry.rate, losses)
 
     def sizes_for_gain(self) -> tuple[int, int]:
         is_slow = isinstance(self.data.forecast, DistributionForecast)

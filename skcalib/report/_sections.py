@@ -52,10 +52,10 @@ class Estimate(NamedTuple):
     """A number that gets an interval."""
 
     name: str
-    measure: Callable[[Any], float]  # of the data, or of some of its rows
     data: Any
+    measure: Callable[[Any], Any] = np.mean  # of the data, or of some of its rows
     rate: float = 1 / 2  # it falls like n^-rate for calibrated predictions
-    losses: np.ndarray | None = None  # (n,), whose mean it is, if it is a mean
+    losses: np.ndarray | None = None  # (n,) if it is their mean; then it needs no measure
 
 
 class SubgroupProblem(NamedTuple):
@@ -149,16 +149,16 @@ class Sections(ABC):
 
     def _interval(self, estimate: Estimate, units: Units) -> tuple[float, float]:
         """By subsamples and the jackknife, or for a mean by the jackknife alone."""
-        data, losses = estimate.data, estimate.losses
-        values = np.array([estimate.measure(data)])
 
         def of_rows(rows: np.ndarray | slice) -> list[float]:
-            return [estimate.measure(data.take(rows))]
+            return [estimate.measure(estimate.data.take(rows))]
 
-        if losses is None:
+        if estimate.losses is None:
+            values = np.array([estimate.measure(estimate.data)])
             n_resamples, jackknife = _N_RESAMPLES, units.without_parts(of_rows, self.rng, None)
         else:
-            n_resamples, jackknife = 0, units.without_each(values, losses[:, None])
+            values = np.array([units.weight @ estimate.losses])
+            n_resamples, jackknife = 0, units.without_each(values, estimate.losses[:, None])
         found = resampled(
             of_rows, values, jackknife, units, estimate.rate, n_resamples, self.rng, None
         )
@@ -177,7 +177,7 @@ class Sections(ABC):
         for members in subgroups.rows():
             part, ends = data.take(members), (np.nan, np.nan)
             if share_of_one(part) <= _LARGEST_SHARE:
-                ends = self._interval(Estimate("", entry.measure, part, entry.rate), Units(part))
+                ends = self._interval(Estimate("", part, entry.measure, entry.rate), Units(part))
             estimates.append((float(entry.measure(part)), *ends))
         chosen = even_part(subgroups.code, most, self.rng, first)
         tested = data.take(chosen)
