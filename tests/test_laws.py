@@ -133,7 +133,6 @@ def test_every_estimator_is_among_the_cases():
         "export_text",
         "find_miscalibrated_subgroups",
         "power_of_test",
-        "probabilities_of_logits",
         "required_sample_size",
     }
     all_names = {*hypothesis_tests.__all__, *recalibration.__all__}

@@ -21,10 +21,10 @@ from pathlib import Path
 
 import numpy as np
 from many_classes import problem
+from scipy.special import softmax
 
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.metrics import squared_kernel_calibration_error
-from skcalib.recalibration import probabilities_of_logits
 from skcalib.report import calibration_report
 
 FOURIER = {"method": "fourier", "n_components": 50}
@@ -34,7 +34,7 @@ def sample(n, n_classes):
     """Calibrated predictions; of a thousand classes, those of a network that is too sure."""
     if n_classes > 10:
         label, logits = problem(n, n_classes, seed=1)
-        return probabilities_of_logits(logits).astype(np.float32), label
+        return softmax(logits, axis=1).astype(np.float32), label
     rng = np.random.default_rng(0)
     proba = rng.dirichlet(np.ones(n_classes), size=n)
     label = (rng.random((n, 1)) > np.cumsum(proba, axis=1)).sum(axis=1)

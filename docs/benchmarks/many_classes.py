@@ -16,6 +16,7 @@ import time
 import warnings
 
 import numpy as np
+from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
@@ -26,7 +27,6 @@ from skcalib.recalibration import (
     MatrixScalingRecalibrator,
     TemperatureRecalibrator,
     VectorScalingRecalibrator,
-    probabilities_of_logits,
 )
 
 warnings.simplefilter("ignore")
@@ -131,7 +131,7 @@ def main(quick=False, only=""):
     n, n_classes = (300, 20) if quick else (50_000, 1000)
     label, logits = problem(n, n_classes, seed=1)
     new_label, new_logits = problem(min(n, 10_000), n_classes, seed=2)
-    proba, new_proba = (probabilities_of_logits(z).astype(np.float32) for z in (logits, new_logits))
+    proba, new_proba = (softmax(z, axis=1).astype(np.float32) for z in (logits, new_logits))
     print("| method | seconds | CPU seconds | log loss, same data | log loss, new data |")
     print("|---|---|---|---|---|")
     for name, fit in METHODS.items():

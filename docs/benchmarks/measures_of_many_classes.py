@@ -23,9 +23,10 @@ from pathlib import Path
 
 import numpy as np
 from many_classes import problem, scikit_learn
+from scipy.special import softmax
 
 from skcalib import metrics
-from skcalib.recalibration import TemperatureRecalibrator, probabilities_of_logits
+from skcalib.recalibration import TemperatureRecalibrator
 
 warnings.simplefilter("ignore")
 
@@ -126,7 +127,7 @@ def write_data(folder, n, n_classes):
     label, logits = problem(n, n_classes, seed=1)
     proba = np.empty(logits.shape, dtype=np.float32)
     for rows in np.array_split(np.arange(n), -(-n // 5000)):
-        proba[rows] = probabilities_of_logits(logits[rows])
+        proba[rows] = softmax(logits[rows], axis=1)
     np.save(Path(folder) / "label.npy", label)
     np.save(Path(folder) / "proba.npy", proba)
 

@@ -10,9 +10,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.checks import check_predictions
+from .._inputs.probabilities import check_logits
 from .._inputs.scikit_learn import Interval, StrOptions, validate_params
 from .._inputs.types import Label, RandomState
-from ..recalibration import probabilities_of_logits
+from .._numerics.logits import log_softmax
 from ._base import SHARED, check_options
 from ._panels import CurvesDisplay, choose_panels, problems_of
 from ._reliability_curve import Options, ReliabilityCurve, error_of, reliability_curve
@@ -171,7 +172,8 @@ class ReliabilityDisplay(CurvesDisplay):
                 "its probabilities to from_predictions."
             )
         check_is_fitted(estimator)
-        proba = probabilities_of_logits(_in_columns(estimator.decision_function(X)))
+        logits = check_logits(_in_columns(estimator.decision_function(X)), name="logits")
+        proba = np.exp(log_softmax(logits))
         return cls._of_response(estimator, y, proba, {"labels": estimator.classes_}, options)
 
     @classmethod

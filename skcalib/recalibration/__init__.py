@@ -10,7 +10,6 @@ from ._forecast_quantile import QuantileRecalibrator
 from ._isotonic import IsotonicRecalibrator
 from ._location_scale import LocationScaleRecalibrator
 from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
-from ._logits import probabilities_of_logits
 from ._pit import PITRecalibrator
 from ._predict_proba import PredictProba
 from ._prior_shift import PriorShiftRecalibrator
@@ -55,5 +54,4 @@ __all__ = [
     "export_sql",
     "export_table",
     "export_text",
-    "probabilities_of_logits",
 ]

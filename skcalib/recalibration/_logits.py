@@ -5,59 +5,17 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
-from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.predictions import Predictions
-from .._inputs.probabilities import check_logits
 from .._inputs.scikit_learn import StrOptions
 from .._numerics.array_api import Array, doubles
-from .._numerics.logits import clipped, log_probabilities, log_softmax, smallest_probability
+from .._numerics.logits import clipped, log_probabilities, smallest_probability
 from .._numerics.softmax import row_blocks
 from ._base import Recalibrator
 from ._languages import Language, logs_of, write_logistic
 from ._modules import scaling_module
-
-
-def probabilities_of_logits(logits: ArrayLike) -> np.ndarray:
-    r"""Probabilities of logits, as everything but the scaling recalibrators needs them.
-
-    Parameters
-    ----------
-    logits : array-like of shape (n_samples,), (n_samples, 1) or (n_samples, n_classes)
-        Scores of a classifier before its softmax, from -1e6 to 1e6; in one column the log-odds of
-        the last of two classes. A tensor of PyTorch may carry gradients and be on any device.
-
-    Returns
-    -------
-    proba : ndarray of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities in double precision; of one column, those of the last class.
-
-    See Also
-    --------
-    TemperatureRecalibrator : Takes logits, too, and returns a map of logits to logits.
-
-    Notes
-    -----
-    The probability of class k is :math:`\exp(z_k) / \sum_l \exp(z_l)`, that of log-odds is
-    :math:`1 / (1 + \exp(-z))`. Above some 37, log-odds become a probability of exactly 1. For two
-    classes, double precision is worth it even where logits are single: a softmax in single
-    precision becomes 1 above 17.
-
-    Examples
-    --------
-    >>> from skcalib.recalibration import probabilities_of_logits
-    >>> probabilities_of_logits([[2.0, 1.0, 0.0], [0.0, 0.0, -3.0]]).round(2)
-    array([[0.67, 0.24, 0.09],
-           [0.49, 0.49, 0.02]])
-    >>> probabilities_of_logits([0.0, 2.0]).round(2)
-    array([0.5 , 0.88])
-    """
-    scores = check_logits(logits, name="logits")
-    proba = log_softmax(scores)
-    np.exp(proba, out=proba)
-    return proba[:, 1] if scores.ndim == 1 else proba
 
 
 class ScoreRecalibrator(Recalibrator):
@@ -197,6 +155,5 @@ def check_is_of_probabilities(recalibrator: Any) -> None:
     if recalibrator.input_type == "logits":
         raise ValueError(
             "recalibrator must be fitted on probabilities, whose formula this is; found "
-            "input_type='logits'. Fit it on probabilities_of_logits(X), and apply the formula to "
-            "these."
+            "input_type='logits'. Fit it on softmax(X, axis=1), and apply the formula to these."
         )

@@ -20,7 +20,6 @@ from skcalib.recalibration import (
     IsotonicRecalibrator,
     TemperatureRecalibrator,
     VectorScalingRecalibrator,
-    probabilities_of_logits,
 )
 
 
@@ -162,12 +161,8 @@ def test_logits_are_converted_in_blocks():
     assert fitted.temperature_ == double.temperature_
     expected = double.predict_proba(logits.astype(np.float64))
     np.testing.assert_array_equal(fitted.predict_proba(logits), expected)
-    np.testing.assert_array_equal(
-        probabilities_of_logits(logits), probabilities_of_logits(logits.astype(np.float64))
-    )
     # the logarithms of the probabilities, and these: two arrays in double precision
     assert most_memory(fitted.fit, logits, label) < 2.5 * expected.nbytes
-    assert most_memory(probabilities_of_logits, logits) < 1.5 * expected.nbytes
 
 
 def test_lenses_look_at_blocks():

@@ -9,7 +9,7 @@ import pytest
 from oracles import labels_of_prior
 from problems import logit_problem
 from scipy.optimize import brentq
-from scipy.special import expit, log_softmax, softmax
+from scipy.special import log_softmax, softmax
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import get_tags
@@ -24,7 +24,6 @@ from skcalib.recalibration import (
     TemperatureRecalibrator,
     VectorScalingRecalibrator,
     _modules,
-    probabilities_of_logits,
 )
 
 CASES = {
@@ -238,9 +237,9 @@ def test_declarations_are_checked():
 
 @pytest.mark.parametrize("refusing", [SigmoidRecalibrator().fit, TemperatureRecalibrator().fit])
 def test_logits_that_nobody_declared(refusing):
-    with pytest.raises(ValueError, match=r"probabilities_of_logits.*input_type='logits'"):
+    with pytest.raises(ValueError, match=r"softmax\(logits, axis=1\).*input_type='logits'"):
         refusing(GOOD, [0, 1, 2])
-    with pytest.raises(ValueError, match="probabilities_of_logits"):
+    with pytest.raises(ValueError, match=r"softmax\(logits, axis=1\)"):
         smooth_calibration_error([0, 1, 1], GOOD[:, 0])
 
 
@@ -252,15 +251,3 @@ def test_what_is_made_of_classifiers_refuses_declared_logits(n_classes):
         RecalibratedClassifier(LogisticRegression(), inner).fit(logits, label)
     with pytest.raises(ValueError, match="as declared; found rows between 0 and 1"):
         AutoRecalibrator([("temperature", inner)]).fit(softmax(logits, axis=1), label)
-
-
-def test_probabilities_of_logits():
-    logits = np.random.default_rng(0).normal(size=(20, 5)) * 30
-    np.testing.assert_allclose(probabilities_of_logits(logits), softmax(logits, axis=1), rtol=1e-13)
-    np.testing.assert_allclose(probabilities_of_logits(logits[:, 0]), expit(logits[:, 0]))
-    np.testing.assert_allclose(probabilities_of_logits(logits[:, :1]), expit(logits[:, 0]))
-    two = probabilities_of_logits(np.array([[0, 20], [1e4, -1e4]], dtype=np.float32))
-    np.testing.assert_allclose(two[:, 0], [np.exp(-20), 1], rtol=1e-8)
-    assert 0 < 1 - two[0, 1] < 3e-9  # single precision would round to 1
-    with pytest.raises(ValueError, match="logits must be finite; found inf"):
-        probabilities_of_logits([np.inf, 0.0])
