@@ -3,12 +3,19 @@
 A penalty is added to a proper loss by :class:`CalibrationRegularizedLoss`.
 """
 
-from .losses.torch import (
+try:
+    import torch as _torch  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        'skcalib.torch needs PyTorch; it is not installed. Run pip install "skcalib[torch]".'
+    ) from error
+
+from .losses._modules import (
     CalibrationPenalty,
     CalibrationRegularizedLoss,
-    DistributionMatchingLoss,
     NegativeLogLikelihoodLoss,
 )
+from .losses._torch_matching import DistributionMatchingLoss
 
 __all__ = [
     "CalibrationPenalty",

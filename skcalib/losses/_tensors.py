@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,8 @@ from torch import Tensor
 from torch.distributions import Distribution, Independent
 from torch.distributions import Normal as TorchNormal
 
+from .._inputs.arrays import check_numbers
+from .._numerics.array_api import to_numpy
 from ._checks import check_batch, check_class_batch
 from ._predictions import Draws, as_distributions
 
@@ -22,7 +25,7 @@ _DROP = "Drop these samples."
 
 
 class Batch(NamedTuple):
-    """Targets (n,) of the samples that count, and what belongs to them."""
+    """Targets (n,) of the samples that count, with what is given for them, and their weights."""
 
     target: Tensor
     given: Tensor | None
@@ -30,15 +33,9 @@ class Batch(NamedTuple):
 
 
 def class_batch(
-    prediction: Tensor,
-    target: Tensor,
-    given: Tensor | None,
-    sample_weight: Tensor | None,
-    *,
-    input_type: str,
-    ignore_index: int,
+    prediction: Tensor, batch: Batch, input_type: str, ignore_index: int
 ) -> tuple[Tensor, Batch]:
-    """Scores (n, K) or (n,), with integer labels."""
+    """Scores (n, K) or (n,), with integer labels, of the samples that count."""
     if not isinstance(prediction, Tensor):
         raise TypeError(
             f"prediction must be a tensor of class scores; found {type(prediction).__name__}. For "
@@ -48,39 +45,35 @@ def class_batch(
     prediction = at_least_single(prediction)
     if prediction.ndim == 2 and prediction.shape[1] == 1:
         prediction = prediction[:, 0]
-    check_batch(target, sample_weight, given, least=2)
-    check_class_batch(prediction, target)
-    is_counted = target != ignore_index
+    check_batch(batch.target, batch.sample_weight, batch.given, least=2)
+    check_class_batch(prediction, batch.target)
+    is_counted = batch.target != ignore_index
     if not bool(is_counted.all()):
-        prediction, target = prediction[is_counted], target[is_counted]
-        given, sample_weight = (
-            None if tensor is None else tensor[is_counted] for tensor in (given, sample_weight)
-        )
-    if len(target) < 2:
+        prediction = prediction[is_counted]
+        batch = Batch(*(None if part is None else part[is_counted] for part in batch))
+    if len(batch.target) < 2:
         raise ValueError(
             f"A batch must have at least 2 samples with a target other than ignore_index="
-            f"{ignore_index}, as samples are compared with each other; found {len(target)}. Leave "
-            "this batch out."
+            f"{ignore_index}, as samples are compared with each other; found {len(batch.target)}. "
+            "Leave this batch out."
         )
     check_finite("prediction", prediction)
     if input_type == "probabilities":
         _check_probabilities(prediction)
     else:
         _check_logits(prediction)
-    _check_labels(target, 2 if prediction.ndim == 1 else prediction.shape[1])
-    _check_sides(given, sample_weight)
-    return prediction, Batch(target.to(torch.int64), given, sample_weight)
+    _check_labels(batch.target, 2 if prediction.ndim == 1 else prediction.shape[1])
+    _check_sides(batch)
+    return prediction, batch._replace(target=batch.target.to(torch.int64))
 
 
-def number_batch(
-    target: Tensor, given: Tensor | None, sample_weight: Tensor | None, dtype: torch.dtype
-) -> Batch:
-    """Outcomes of some type."""
-    target = target.to(dtype)
-    check_batch(target, sample_weight, given, least=2)
-    check_finite("target", target, _DROP)
-    _check_sides(given, sample_weight)
-    return Batch(target, given, sample_weight)
+def number_batch(batch: Batch, dtype: torch.dtype) -> Batch:
+    """The batch with outcomes of some type."""
+    batch = batch._replace(target=batch.target.to(dtype))
+    check_batch(batch.target, batch.sample_weight, batch.given, least=2)
+    check_finite("target", batch.target, _DROP)
+    _check_sides(batch)
+    return batch
 
 
 def normal_parameters(prediction: tuple, n: int) -> tuple[Tensor, Tensor]:
@@ -108,70 +101,18 @@ def normal_parameters(prediction: tuple, n: int) -> tuple[Tensor, Tensor]:
     return mean.reshape(-1).to(dtype), std.reshape(-1).to(dtype).expand(n)
 
 
-def constant(name: str, values: ArrayLike | Tensor | None, ndim: int) -> Tensor | None:
-    """A tensor of finite numbers, with `ndim` axes."""
-    if values is None:
-        return None
-    tensor = torch.as_tensor(values)
-    if not tensor.is_floating_point():
-        tensor = tensor.to(torch.get_default_dtype())
-    if tensor.ndim != ndim or tensor.numel() == 0:
-        raise ValueError(
-            f"{name} must have {ndim} {'axis' if ndim == 1 else 'axes'} and some entries; found "
-            f"shape {tuple(tensor.shape)}."
-        )
-    check_finite(name, tensor, "Replace them by numbers.")
-    if name == "class_weight" and bool((tensor < 0).any()):
-        raise ValueError(
-            f"class_weight must be non-negative; found {tensor.min().item():.3g}. Leave a class "
-            "out by a weight of 0."
-        )
-    return tensor
-
-
-def training_array(name: str, values: ArrayLike | Tensor, n: int | None = None) -> np.ndarray:
+def training_array(
+    name: str, values: ArrayLike | Tensor, n: int | None = None, ndim: int | None = None
+) -> np.ndarray:
     """Finite numbers, (n,) or (n, d), in double precision."""
-    if isinstance(values, Tensor):
-        values = values.detach().cpu().to(torch.float64).numpy()
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except ValueError as error:
+    array = check_numbers(to_numpy(values), name, ndim=ndim)
+    n_rows = array.shape[0] if array.ndim in (1, 2) else 0
+    if n_rows < 2 or n_rows != (n or n_rows):
         raise ValueError(
-            f"{name} must be numbers, in as many columns for each sample; {error}. For classes, "
-            "pass the indices of the labels."
-        ) from error
-    if array.ndim not in (1, 2) or len(array) != (len(array) if n is None else n):
-        raise ValueError(
-            f"{name} must have one row for each of the {n or 'training'} samples; found shape "
-            f"{array.shape}."
+            f"{name} must have one row for each of the {n or 'training'} samples, at least 2; "
+            f"found shape {array.shape}."
         )
-    if len(array) < 2:
-        raise ValueError(f"{name} must have at least 2 training samples; found {len(array)}.")
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite; found NaN or infinity. Drop these samples.")
     return array
-
-
-def check_class_weight(class_weight: Tensor, prediction: Tensor) -> None:
-    n_classes = 2 if prediction.ndim == 1 else prediction.shape[1]
-    if len(class_weight) != n_classes:
-        raise ValueError(
-            f"class_weight must have one entry for each of the {n_classes} classes; found "
-            f"{len(class_weight)}."
-        )
-
-
-def check_moments(target: Tensor, mean: Tensor, mean_square: Tensor) -> None:
-    """The loss is of the order of the fourth power of outcomes."""
-    limit = torch.finfo(target.dtype).max ** 0.25 / 10
-    largest = max(target.abs().max().item(), mean.abs().max().item())
-    largest = max(largest, mean_square.max().item() ** 0.5)
-    if largest > limit:
-        raise ValueError(
-            f"target and prediction must not exceed {limit:.1g} for kernel='moments' in this "
-            f"precision, whose fourth powers overflow; found {largest:.3g}. Standardize the "
-            "outcomes."
-        )
 
 
 def at_least_single(tensor: Tensor) -> Tensor:
@@ -254,12 +195,12 @@ def _check_labels(target: Tensor, n_classes: int) -> None:
         )
 
 
-def _check_sides(given: Tensor | None, sample_weight: Tensor | None) -> None:
-    if given is not None:
-        check_finite("given", given, _DROP)
-    if sample_weight is not None:
-        check_weights(sample_weight)
-        count = int((sample_weight > 0).sum())
+def _check_sides(batch: Batch) -> None:
+    if batch.given is not None:
+        check_finite("given", batch.given, _DROP)
+    if batch.sample_weight is not None:
+        check_weights(batch.sample_weight)
+        count = int((batch.sample_weight > 0).sum())
         if count < 2:
             raise ValueError(
                 "sample_weight must be positive for at least 2 samples, which are compared with "
@@ -300,7 +241,7 @@ def forecast_of(
         check_finite("values of Draws", prediction.values)
         if prediction.parameters is not None:
             check_finite("parameters of Draws", prediction.parameters)
-        cdf = None if prediction.cdf is None else _CheckedCdf(prediction.cdf)
+        cdf = prediction.cdf and partial(_checked_cdf, prediction.cdf)
         return replace(prediction, cdf=cdf)
     if isinstance(prediction, Distribution):
         n_draws = (N_DRAWS if n_draws is None else n_draws) if needs_draws else 0
@@ -340,20 +281,19 @@ def _draws_of(distribution: Distribution, target: Tensor, n_draws: int) -> Draws
     n = len(target)
     if n_draws > 0 and not distribution.has_rsample:
         remedy = "Take one with rsample; for classes, pass logits"
-        if _has_cdf(distribution):
+        if type(distribution).cdf is not Distribution.cdf:
             remedy += ", and for a number choose calibration='quantile', which takes the cdf"
         raise ValueError(
             f"prediction must be a distribution with rsample, through whose draws gradients flow; "
             f"found {type(distribution).__name__}, which has none. {remedy}."
         )
     check_one_number_each(distribution, n)
-    shape = distribution.batch_shape + distribution.event_shape
     if n_draws > 0:
         values = at_least_single(distribution.rsample((n_draws,)).reshape(n_draws, n).T)
         check_finite("draws from prediction", values)
     else:
         values = at_least_single(target)[:, None]  # in the place of draws that are not looked at
-    return Draws(values, _Cdf(distribution, shape), _parameters(distribution, n))
+    return Draws(values, partial(_cdf_at, distribution), _parameters(distribution, n))
 
 
 def _parameters(distribution: Distribution, n: int) -> Tensor | None:
@@ -366,44 +306,29 @@ def _parameters(distribution: Distribution, n: int) -> Tensor | None:
     return parameters if bool(torch.isfinite(parameters).all()) else None
 
 
-class _CheckedCdf:
+def _checked_cdf(cdf: Callable[[Tensor], Tensor], points: Tensor) -> Tensor:
     """Distribution functions of a user."""
-
-    def __init__(self, cdf: Callable[[Tensor], Tensor]) -> None:
-        self.cdf = cdf
-
-    def __call__(self, points: Tensor) -> Tensor:
-        probability = self.cdf(points)
-        check_finite("cdf of Draws", probability)
-        check_between_0_and_1("cdf of Draws", probability, "Pass distribution functions.")
-        return probability
+    probability = cdf(points)
+    check_finite("cdf of Draws", probability)
+    check_between_0_and_1("cdf of Draws", probability, "Pass distribution functions.")
+    return probability
 
 
-class _Cdf:
+def _cdf_at(distribution: Distribution, points: Tensor) -> Tensor:
     """The distribution functions at points (n,), or (1, m) in common."""
-
-    def __init__(self, distribution: Distribution, shape: torch.Size) -> None:
-        self.distribution, self.shape = distribution, shape
-
-    def __call__(self, points: Tensor) -> Tensor:
-        n = self.shape.numel()
-        if points.ndim == 1:
-            return self._cdf(points.reshape(self.shape)).reshape(n)
-        return self._cdf(points.reshape(-1, *[1] * len(self.shape))).reshape(-1, n).T
-
-    def _cdf(self, points: Tensor) -> Tensor:
-        try:
-            return at_least_single(self.distribution.cdf(points))
-        except NotImplementedError as error:
-            remedy = "Take one with cdf; for classes, pass logits"
-            if self.distribution.has_rsample:
-                remedy = "Choose calibration='distribution' or 'marginal', which compare draws"
-            raise ValueError(
-                "prediction must be a distribution with cdf for forms of calibration and kernels "
-                "that compare probabilities; torch has none for "
-                f"{type(self.distribution).__name__}. {remedy}."
-            ) from error
-
-
-def _has_cdf(distribution: Distribution) -> bool:
-    return type(distribution).cdf is not Distribution.cdf
+    shape = distribution.batch_shape + distribution.event_shape
+    shape = shape if points.ndim == 1 else torch.Size((-1, *[1] * len(shape)))
+    try:
+        probability = at_least_single(distribution.cdf(points.reshape(shape)))
+    except NotImplementedError as error:
+        remedy = "Take one with cdf; for classes, pass logits"
+        if distribution.has_rsample:
+            remedy = "Choose calibration='distribution' or 'marginal', which compare draws"
+        raise ValueError(
+            "prediction must be a distribution with cdf for forms of calibration and kernels "
+            "that compare probabilities; torch has none for "
+            f"{type(distribution).__name__}. {remedy}."
+        ) from error
+    if points.ndim == 1:
+        return probability.reshape(-1)
+    return probability.reshape(points.shape[1], -1).T

@@ -1,6 +1,5 @@
-"""Penalties of a batch as modules of torch."""
+"""Distribution matching as a module of torch."""
 
-import inspect
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -10,27 +9,21 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.distributions import Distribution
 
-from .._inputs.scikit_learn import Interval, StrOptions, validate_parameter_constraints
+from .._inputs.scikit_learn import Interval, StrOptions
 from .._statistics.matching_checks import PIT_FORMS
 from .._statistics.matching_given import N_THRESHOLDS, median_of, standardization
 from ._checks import WITH_BANDWIDTH, check_forecast_batch
 from ._matching import MATCHING_LOSS_CONSTRAINTS, Matching
+from ._modules import Penalty
 from ._predictions import Draws, as_distributions, class_predictions
 from ._tensors import (
-    check_class_weight,
-    check_moments,
-    check_tensor,
+    check_finite,
     class_batch,
-    constant,
-    flat,
     forecast_of,
     number_batch,
     parameters_of,
     training_array,
 )
-
-# A column is constant if it varies by less than this share of its largest entry.
-_ROUNDING = 1e-12
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 
@@ -52,67 +45,6 @@ _LEARNED = (
     "outcome_bandwidth",
     *(f"{what}_{part}" for what in ("given", "parameter") for part in _PARTS),
 )
-
-
-class Penalty(torch.nn.Module):
-    """A calibration error of a batch, in at least single precision also under autocast."""
-
-    def __init__(self, constraints: dict, **options: Any) -> None:
-        super().__init__()
-        validate_parameter_constraints(constraints, options, type(self).__name__)
-        for name, value in options.items():
-            setattr(self, name, value)
-
-    def forward(
-        self,
-        prediction: Any,
-        target: Tensor,
-        *,
-        given: Tensor | None = None,
-        sample_weight: Tensor | None = None,
-    ) -> Tensor:
-        """Calibration error of a batch.
-
-        Parameters
-        ----------
-        prediction : tensor of shape (n_samples, n_classes), (n_samples,) or (n_samples, 1)
-            Logits, or probabilities, of all classes or of the second of two. Penalties for
-            forecasts of a number take a tuple of means and standard deviations, a distribution of
-            torch, or :class:`skcalib.losses.Draws`.
-
-        target : tensor of shape (n_samples,) or (n_samples, 1)
-            Labels 0, 1, …, or outcomes.
-
-        given : tensor of shape (n_samples,) or (n_samples, n_features), default=None
-            What is conditioned on, for penalties that can be conditioned.
-
-        sample_weight : tensor of shape (n_samples,), default=None
-            Non-negative weights; only their ratios matter.
-
-        Returns
-        -------
-        loss : tensor of shape ()
-            The error, in single or double precision.
-        """
-        target = flat(target)
-        check_tensor("given", given)
-        check_tensor("sample_weight", sample_weight)
-        with torch.autocast(target.device.type, enabled=False):
-            return self._error(prediction, target, given, sample_weight)
-
-    def _error(self, prediction, target, given, sample_weight):
-        raise NotImplementedError
-
-    def extra_repr(self) -> str:
-        parameters = inspect.signature(type(self)).parameters.items()
-        own = ((name, getattr(self, name), parameter.default) for name, parameter in parameters)
-        return ", ".join(f"{name}={_brief(value)}" for name, value, old in own if value is not old)
-
-
-def _brief(value: Any) -> str:
-    if isinstance(value, Tensor):
-        return f"tensor of shape {tuple(value.shape)}"
-    return repr(value)
 
 
 class DistributionMatchingLoss(Penalty):
@@ -257,9 +189,9 @@ class DistributionMatchingLoss(Penalty):
                 f"class_weight must be None for calibration={calibration!r}, which compares one "
                 "class with the rest; found weights. Choose calibration='canonical'."
             )
-        self.register_buffer("thresholds", constant("thresholds", thresholds, 1))
-        self.register_buffer("loss", constant("loss", loss, 2))
-        self.register_buffer("class_weight", constant("class_weight", class_weight, 1))
+        self.register_buffer("thresholds", _constant("thresholds", thresholds, 1))
+        self.register_buffer("loss", _constant("loss", loss, 2))
+        self.register_buffer("class_weight", _constant("class_weight", class_weight, 1))
         self._learns_thresholds = thresholds is None
         for name in _LEARNED:
             self.register_buffer(name, None)
@@ -291,23 +223,16 @@ class DistributionMatchingLoss(Penalty):
             The loss.
         """
         device = target.device if isinstance(target, Tensor) else None
-        outcome = training_array("target", target)
-        if outcome.ndim == 2 and outcome.shape[1] == 1:
-            outcome = outcome[:, 0]
-        if outcome.ndim == 2:
-            raise ValueError(
-                f"target must have shape (n_samples,); found {outcome.shape}. Drop the other axes."
-            )
-        n, spread = len(outcome), float(outcome.std())
+        outcome = training_array("target", target, ndim=1)
+        n, column = len(outcome), outcome[:, None]
         share = np.full(n, 1 / n)
-        median = median_of(outcome[:, None], share, "laplacian")
-        self.outcome_bandwidth = _buffer(median, device)
+        self.outcome_bandwidth = _buffer(median_of(column, share, "laplacian"), device)
         if self._learns_thresholds:
             levels = (np.arange(N_THRESHOLDS) + 0.5) / N_THRESHOLDS
             self.thresholds = _buffer(np.quantile(outcome, levels), device)
         # means of forecasts are expected to vary as the outcomes do
-        factor = 1 / spread if spread > _ROUNDING * np.abs(outcome).max() else 1.0
-        self._hold("parameter", device, np.array([outcome.mean(), 0.0]), np.array([factor, 1.0]), 1)
+        (centre,), (factor,) = standardization(column, share)
+        self._hold("parameter", device, np.array([centre, 0.0]), np.array([factor or 1.0, 1.0]), 1)
         if prediction is not None:
             self._learn("parameter", parameters_of(prediction, torch.as_tensor(outcome)), device)
         if given is not None and self.calibration in _NEAR_FORMS:
@@ -332,46 +257,37 @@ class DistributionMatchingLoss(Penalty):
                 setattr(self, name, torch.empty_like(value))
         super()._load_from_state_dict(state_dict, prefix, *args)
 
-    def _error(self, prediction, target, given, sample_weight):
+    def _error(self, prediction, batch):
         if isinstance(prediction, tuple | list | Draws | Distribution):
-            return self._error_of_numbers(prediction, target, given, sample_weight)
-        return self._error_of_classes(prediction, target, given, sample_weight)
+            return self._error_of_numbers(prediction, batch)
+        return self._error_of_classes(prediction, batch)
 
-    def _error_of_classes(self, prediction, target, given, sample_weight):
-        prediction, batch = class_batch(
-            prediction,
-            target,
-            given,
-            sample_weight,
-            input_type=self.input_type,
-            ignore_index=self.ignore_index,
-        )
+    def _error_of_classes(self, prediction, batch):
+        prediction, batch = class_batch(prediction, batch, self.input_type, self.ignore_index)
         given, given_bandwidth = self._condition(batch.given, prediction.dtype)
         class_kernel = None
         if self.class_weight is not None:
             class_kernel = torch.diag(self.class_weight)
-            check_class_weight(self.class_weight, prediction)
+            _check_class_weight(self.class_weight, prediction)
         classes = class_predictions(prediction, batch.target, self.input_type)
         if self.n_draws is not None:
             score = classes.log_proba.expand(self.n_draws, *classes.log_proba.shape)
             draws = torch.nn.functional.gumbel_softmax(score, self.gumbel_temperature, hard=True)
             classes = classes._replace(drawn=draws.mean(dim=0))
-        matching = self._matching(
-            given=given,
-            given_bandwidth=given_bandwidth,
-            bandwidth=None if self.bandwidth == "median" else self.bandwidth,
-            thresholds=None if self._learns_thresholds else self.thresholds,
-            class_kernel=class_kernel,
-        )
+        bandwidth = None if self.bandwidth == "median" else self.bandwidth
+        thresholds = None if self._learns_thresholds else self.thresholds
+        matching = self._matching(given, given_bandwidth, bandwidth, thresholds, class_kernel)
         return matching.of_classes(classes, batch.sample_weight)
 
-    def _error_of_numbers(self, prediction, target, given, sample_weight):
+    def _error_of_numbers(self, prediction, batch):
         needs_draws = self.calibration not in PIT_FORMS and self.kernel != "thresholds"
-        forecast = forecast_of(prediction, target, n_draws=self.n_draws, needs_draws=needs_draws)
+        forecast = forecast_of(
+            prediction, batch.target, n_draws=self.n_draws, needs_draws=needs_draws
+        )
         distributions = as_distributions(forecast)
-        batch = number_batch(target, given, sample_weight, distributions.dtype)
+        batch = number_batch(batch, distributions.dtype)
         if self.kernel == "moments":
-            check_moments(batch.target, *distributions.feature_means("moments", None, None))
+            _check_moments(batch.target, *distributions.feature_means("moments", None, None))
         parameters = distributions.parameters if self.calibration == "distribution" else None
         given, given_bandwidth = self._condition(batch.given, distributions.dtype, parameters)
         thresholds = self.thresholds
@@ -379,24 +295,18 @@ class DistributionMatchingLoss(Penalty):
             thresholds = self._learned("thresholds", "thresholds=None", "quantiles")
             thresholds = thresholds.to(batch.target)
         check_forecast_batch(forecast, batch.target, thresholds)
-        matching = self._matching(
-            given=given,
-            given_bandwidth=given_bandwidth,
-            bandwidth=self._bandwidth(),
-            thresholds=thresholds,
-            class_kernel=None,
-        )
+        matching = self._matching(given, given_bandwidth, self._bandwidth(), thresholds)
         return matching.of_forecasts(distributions, batch.target, batch.sample_weight)
 
-    def _matching(self, **own):
+    def _matching(self, given, given_bandwidth, bandwidth, thresholds, class_kernel=None):
+        names = ("calibration", "kernel", "given_kernel", "loss", "detach_given", "estimator")
         return Matching(
-            self.calibration,
-            kernel=self.kernel,
-            given_kernel=self.given_kernel,
-            loss=self.loss,
-            detach_given=self.detach_given,
-            estimator=self.estimator,
-            **own,
+            given=given,
+            given_bandwidth=given_bandwidth,
+            bandwidth=bandwidth,
+            thresholds=thresholds,
+            class_kernel=class_kernel,
+            **{name: getattr(self, name) for name in names},
         )
 
     def _bandwidth(self):
@@ -445,3 +355,46 @@ class DistributionMatchingLoss(Penalty):
 
 def _buffer(values: np.ndarray | float, device: Any) -> Tensor:
     return torch.as_tensor(values, dtype=torch.get_default_dtype(), device=device)
+
+
+def _constant(name: str, values: ArrayLike | Tensor | None, ndim: int) -> Tensor | None:
+    """A tensor of finite numbers, with `ndim` axes."""
+    if values is None:
+        return None
+    tensor = torch.as_tensor(values)
+    if not tensor.is_floating_point():
+        tensor = tensor.to(torch.get_default_dtype())
+    if tensor.ndim != ndim or tensor.numel() == 0:
+        raise ValueError(
+            f"{name} must have {ndim} {'axis' if ndim == 1 else 'axes'} and some entries; found "
+            f"shape {tuple(tensor.shape)}."
+        )
+    check_finite(name, tensor, "Replace them by numbers.")
+    if name == "class_weight" and bool((tensor < 0).any()):
+        raise ValueError(
+            f"class_weight must be non-negative; found {tensor.min().item():.3g}. Leave a class "
+            "out by a weight of 0."
+        )
+    return tensor
+
+
+def _check_class_weight(class_weight: Tensor, prediction: Tensor) -> None:
+    n_classes = 2 if prediction.ndim == 1 else prediction.shape[1]
+    if len(class_weight) != n_classes:
+        raise ValueError(
+            f"class_weight must have one entry for each of the {n_classes} classes; found "
+            f"{len(class_weight)}."
+        )
+
+
+def _check_moments(target: Tensor, mean: Tensor, mean_square: Tensor) -> None:
+    """The loss is of the order of the fourth power of outcomes."""
+    limit = torch.finfo(target.dtype).max ** 0.25 / 10
+    largest = max(target.abs().max().item(), mean.abs().max().item())
+    largest = max(largest, mean_square.max().item() ** 0.5)
+    if largest > limit:
+        raise ValueError(
+            f"target and prediction must not exceed {limit:.1g} for kernel='moments' in this "
+            f"precision, whose fourth powers overflow; found {largest:.3g}. Standardize the "
+            "outcomes."
+        )

@@ -210,10 +210,14 @@ def test_what_is_given():
 @pytest.mark.parametrize(
     ("target", "given", "message"),
     [
-        ([0.0], None, "target must have at least 2 training samples; found 1"),
+        (
+            [0.0],
+            None,
+            "target must have one row for each of .* at least 2; found",
+        ),
         ([0.0, float("nan")], None, "target must be finite"),
-        ([[0.0, 1.0], [0.0, 1.0]], None, r"target must have shape \(n_samples,\)"),
-        (["a", "b"], None, "target must be numbers.*pass the indices of the labels"),
+        ([[0.0, 1.0], [0.0, 1.0]], None, r"target must be 1-D.* found shape \(2, 2\)"),
+        (["a", "b"], None, "target must hold numbers; found type <U1"),
         ([0.0, 1.0], LOGITS, "given must have one row for each of the 2 samples"),
     ],
 )

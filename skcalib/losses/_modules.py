@@ -1,13 +1,14 @@
-"""Losses that train PyTorch networks towards calibration: modules around :mod:`skcalib.losses`.
-
-A penalty is added to a proper loss by :class:`CalibrationRegularizedLoss`.
-"""
+"""Penalties, proper losses and their sums as modules of torch."""
 
 import inspect
 import math
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution
 
 from .._inputs.scikit_learn import (
     Interval,
@@ -22,17 +23,8 @@ from ._errors import (
     smooth_calibration_loss,
     soft_binned_calibration_loss,
 )
-
-try:
-    import torch
-except ImportError as error:
-    raise ImportError(
-        'skcalib.torch needs PyTorch; it is not installed. Run pip install "skcalib[torch]".'
-    ) from error
-from torch import Tensor
-from torch.distributions import Distribution
-
 from ._tensors import (
+    Batch,
     at_least_single,
     check_finite,
     check_one_number_each,
@@ -43,14 +35,6 @@ from ._tensors import (
     normal_parameters,
     unwrapped,
 )
-from ._torch_matching import DistributionMatchingLoss, Penalty
-
-__all__ = [
-    "CalibrationPenalty",
-    "CalibrationRegularizedLoss",
-    "DistributionMatchingLoss",
-    "NegativeLogLikelihoodLoss",
-]
 
 _ERRORS: dict[str, Callable[..., Tensor]] = {
     "kde": kde_calibration_loss,
@@ -58,6 +42,67 @@ _ERRORS: dict[str, Callable[..., Tensor]] = {
     "smooth": smooth_calibration_loss,
     "soft-binned": soft_binned_calibration_loss,
 }
+
+
+class Penalty(torch.nn.Module):
+    """A calibration error of a batch, in at least single precision also under autocast."""
+
+    def __init__(self, constraints: dict, **options: Any) -> None:
+        super().__init__()
+        validate_parameter_constraints(constraints, options, type(self).__name__)
+        for name, value in options.items():
+            setattr(self, name, value)
+
+    def forward(
+        self,
+        prediction: Any,
+        target: Tensor,
+        *,
+        given: Tensor | None = None,
+        sample_weight: Tensor | None = None,
+    ) -> Tensor:
+        """Calibration error of a batch.
+
+        Parameters
+        ----------
+        prediction : tensor of shape (n_samples, n_classes), (n_samples,) or (n_samples, 1)
+            Logits, or probabilities, of all classes or of the second of two. Penalties for
+            forecasts of a number take a tuple of means and standard deviations, a distribution of
+            torch, or :class:`skcalib.losses.Draws`.
+
+        target : tensor of shape (n_samples,) or (n_samples, 1)
+            Labels 0, 1, …, or outcomes.
+
+        given : tensor of shape (n_samples,) or (n_samples, n_features), default=None
+            What is conditioned on, for penalties that can be conditioned.
+
+        sample_weight : tensor of shape (n_samples,), default=None
+            Non-negative weights; only their ratios matter.
+
+        Returns
+        -------
+        loss : tensor of shape ()
+            The error, in single or double precision.
+        """
+        target = flat(target)
+        check_tensor("given", given)
+        check_tensor("sample_weight", sample_weight)
+        with torch.autocast(target.device.type, enabled=False):
+            return self._error(prediction, Batch(target, given, sample_weight))
+
+    def _error(self, prediction: Any, batch: Batch) -> Tensor:
+        raise NotImplementedError
+
+    def extra_repr(self) -> str:
+        parameters = inspect.signature(type(self)).parameters.items()
+        own = ((name, getattr(self, name), parameter.default) for name, parameter in parameters)
+        return ", ".join(f"{name}={_brief(value)}" for name, value, old in own if value is not old)
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return f"tensor of shape {tuple(value.shape)}"
+    return repr(value)
 
 
 class CalibrationPenalty(Penalty):
@@ -125,14 +170,13 @@ class CalibrationPenalty(Penalty):
         options = self._defaults | options | {"input_type": input_type}
         super().__init__(constraints, name=name, ignore_index=ignore_index, **options)
 
-    def _error(self, prediction, target, given, sample_weight):
-        if given is not None:
+    def _error(self, prediction, batch):
+        if batch.given is not None:
             raise ValueError(
                 "given must be None for CalibrationPenalty, which is conditioned on the "
                 "prediction; found a tensor. Take DistributionMatchingLoss."
             )
-        own = {"input_type": self.input_type, "ignore_index": self.ignore_index}
-        prediction, batch = class_batch(prediction, target, None, sample_weight, **own)
+        prediction, batch = class_batch(prediction, batch, self.input_type, self.ignore_index)
         options = {name: getattr(self, name) for name in self._defaults}
         return _ERRORS[self.name](
             prediction, batch.target, sample_weight=batch.sample_weight, **options
