@@ -130,7 +130,6 @@ def test_every_estimator_is_among_the_cases():
     functions = {
         "export_sql",
         "export_table",
-        "export_text",
         "find_miscalibrated_subgroups",
         "power_of_test",
         "required_sample_size",

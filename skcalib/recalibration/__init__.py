@@ -1,13 +1,17 @@
 """Recalibrators as scikit-learn transformers, and what joins them to a classifier or regressor."""
 
 from ._auto import AutoRecalibrator
-from ._binning import IntervalBinningRecalibrator, IntervalCertificate
+from ._binning import (
+    IntervalBinningRecalibrator,
+    IntervalCertificate,
+    ScalingBinningRecalibrator,
+)
 from ._classifier import RecalibratedClassifier
 from ._decision import DecisionRecalibrator
 from ._either import IdentityRecalibrator
-from ._export import export_sql, export_table, export_text
+from ._export import export_sql, export_table
 from ._forecast_quantile import QuantileRecalibrator
-from ._isotonic import IsotonicRecalibrator
+from ._isotonic import IsotonicRecalibrator, VennAbersRecalibrator
 from ._location_scale import LocationScaleRecalibrator
 from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
 from ._pit import PITRecalibrator
@@ -15,13 +19,10 @@ from ._predict_proba import PredictProba
 from ._prior_shift import PriorShiftRecalibrator
 from ._regressor import RecalibratedRegressor
 from ._scaling import DirichletRecalibrator, MatrixScalingRecalibrator, VectorScalingRecalibrator
-from ._scaling_binning import ScalingBinningRecalibrator
 from ._spline import SplineRecalibrator
 from ._subgroups import SubgroupRecalibrator
-from ._temperature import TemperatureRecalibrator
-from ._temperature_ensemble import EnsembleTemperatureRecalibrator
+from ._temperature import EnsembleTemperatureRecalibrator, TemperatureRecalibrator
 from ._updating import ClosedTestRecalibrator, InterceptRecalibrator
-from ._venn_abers import VennAbersRecalibrator
 
 __all__ = [
     "AutoRecalibrator",
@@ -53,5 +54,4 @@ __all__ = [
     "VennAbersRecalibrator",
     "export_sql",
     "export_table",
-    "export_text",
 ]

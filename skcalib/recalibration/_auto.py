@@ -14,10 +14,9 @@ from .._inputs.constraints import IntegerInterval
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import StrOptions
 from ..forecasts._data import ForecastData
-from ._base import Recalibrator, is_smooth, no_formula
+from ._base import Recalibrator, is_smooth
 from ._checks import recalibrator_like
 from ._either import EitherRecalibrator, FitData, IdentityRecalibrator, fit_data
-from ._languages import Language
 from ._registry import candidates_for
 from ._responses import aligned_proba
 
@@ -251,17 +250,6 @@ class AutoRecalibrator(EitherRecalibrator):
             for name, recalibrator in self.recalibrators_.items()
         )
         return np.sum(list(mapped), axis=0)
-
-    def _write(self, language: Language, proba: list[str]) -> list[str]:
-        alone = self._alone
-        if alone is self or not isinstance(alone, Recalibrator):
-            raise no_formula(alone)
-        return alone._write(language, proba)
-
-    @property
-    def _alone(self) -> Any:
-        """The recalibrator that has all the weight; itself, if there are several."""
-        return self.best_recalibrator_ if len(self.weights_) == 1 else self
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         text = super().__repr__(N_CHAR_MAX)

@@ -1,10 +1,11 @@
 """The base classes of recalibrators."""
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from numbers import Real
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from array_api_compat import array_namespace, device
@@ -19,15 +20,25 @@ from .._inputs.estimators import check_fit_input, check_predict_input
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval, fit_context
 from .._inputs.warnings import warn
-from .._numerics.array_api import Array, to_numpy
+from .._numerics.array_api import Array, doubles, to_numpy
+from .._numerics.logits import clipped, log_probabilities
+from .._numerics.softmax import softmax
+from .._numerics.sorting import pool_ties
+from .._numerics.temperature import best_temperature, tempered
 from ..forecasts import Forecast, as_forecast
 from ..forecasts._data import ForecastData, check_forecasts
-from ._languages import Language
 
 _threads = cache(ThreadpoolController)
 
 # For products of smaller matrices than those of this many classes, threads cost time.
 _FEWEST_TO_SHARE = 256
+
+# Prior samples of a temperature, by default and where other maps are drawn to one.
+WEIGHT_OF_TEMPERATURE = 8.0
+
+# Prior samples of maps with parameters for each class, for two classes.
+WEIGHT_OF_CLASSES = 16.0
+
 
 # For recalibrators with a prior, which draws them to the predictions.
 PRIOR_CONSTRAINTS: dict = {"prior_weight": [Interval(Real, 0, None, closed="left")]}
@@ -40,6 +51,9 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
 
     # Whether the map is a smooth function, neither 0 nor 1 anywhere.
     _is_smooth = False
+
+    # Whether tensors stay where they are, at `fit` and afterwards.
+    _fits_in_place = _maps_in_place = False
 
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
@@ -155,10 +169,6 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
     def _map(self, proba: Any) -> Any:
         """Map checked probabilities, (n,) for two classes or (n, K), to calibrated ones."""
 
-    def _write(self, language: Language, proba: list[str]) -> list[str]:
-        """`_map` as formulas, one for two classes or K: of names of the probabilities."""
-        raise no_formula(self)
-
 
 class ForecastRecalibrator(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
     """Maps forecasts to forecasts: input is checked here, subclasses do the mapping."""
@@ -245,62 +255,39 @@ class ForecastRecalibrator(TransformerMixin, BaseEstimator, metaclass=ABCMeta):
 class OneVsRestRecalibrator(Recalibrator):
     """Recalibrates two classes; more are mapped one by one, and the rows divided by their sums.
 
-    `_fit_binary` returns the fitted state of one map, `_map_binary` applies it. A row that maps to
-    zeros keeps its predicted probabilities.
+    `_fit_binary` returns the fitted state of one map, `_map_binary` applies it.
     """
 
     def _fit(self, predictions: Predictions) -> None:
-        self.maps_ = [self._fit_binary(problem) for problem in self._problems(predictions)]
-
-    def _problems(self, predictions: Predictions) -> Iterator[Any]:
-        """What `_fit_binary` gets, for two classes once, else for each class."""
-        if predictions.is_binary:
-            return iter([predictions])
-        return (problem for _, problem in predictions.classwise())
+        classwise = [(1.0, predictions)] if predictions.is_binary else predictions.classwise()
+        self.maps_ = [self._fit_binary(problem) for _, problem in classwise]
 
     def _map(self, proba: np.ndarray) -> np.ndarray:
-        if proba.ndim == 1:
-            return self._map_binary(proba, self.maps_[0])
-        mapped = np.empty(proba.shape)
-        for k, learned in enumerate(self.maps_):
-            mapped[:, k] = self._map_binary(proba[:, k], learned)
-        impossible = ~mapped.any(axis=1)
-        mapped[impossible] = proba[impossible]
-        mapped /= mapped.sum(axis=1, keepdims=True)
-        return mapped
-
-    def _write(self, language: Language, proba: list[str]) -> list[str]:
-        if len(proba) == 1:
-            return [self._write_binary(language.of_class(1), proba[0], self.maps_[0])]
-        mapped = []
-        for k, (name, learned) in enumerate(zip(proba, self.maps_, strict=True)):
-            own = language.of_class(k)
-            mapped.append(own.let("m", self._write_binary(own, name, learned)))
-        total = language.let("total", " + ".join(mapped))
-        rest = " + ".join(proba)
-        return [
-            language.share(part, total, f"{name} / ({rest})")
-            for part, name in zip(mapped, proba, strict=True)
-        ]
+        return one_vs_rest(self._map_binary, self.maps_, proba)
 
     @abstractmethod
-    def _fit_binary(self, problem: Any) -> Any:
-        """The fitted state of the map of one class, by default from its `Predictions`."""
+    def _fit_binary(self, predictions: Predictions) -> Any:
+        """The fitted state of the map of one class."""
 
     @abstractmethod
     def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
         """Apply the map of one class, (n,) to (n,)."""
 
-    def _write_binary(self, language: Language, proba: str, learned: Any) -> str:
-        """`_map_binary` as a formula, of a name."""
-        raise no_formula(self)
 
+def one_vs_rest(mapping: Callable, maps: list[Any], proba: np.ndarray) -> np.ndarray:
+    """Map the probability of one class (n,), or those of all and divide rows by their sums, (n, K).
 
-def no_formula(recalibrator: Any) -> ValueError:
-    return ValueError(
-        "recalibrator must have a map that a formula can express; found "
-        f"{type(recalibrator).__name__}. Call its predict_proba, or choose another recalibrator."
-    )
+    A row that maps to zeros keeps its predicted probabilities.
+    """
+    if proba.ndim == 1:
+        return mapping(proba, maps[0])
+    mapped = np.empty(proba.shape)
+    for k, learned in enumerate(maps):
+        mapped[:, k] = mapping(proba[:, k], learned)
+    impossible = ~mapped.any(axis=1)
+    mapped[impossible] = proba[impossible]
+    mapped /= mapped.sum(axis=1, keepdims=True)
+    return mapped
 
 
 def labels_of(classes: np.ndarray, index: Array) -> Array:
@@ -342,6 +329,76 @@ def share_of_prior(predictions: Predictions, prior_weight: float) -> float:
     """
     prior = float(prior_weight) * predictions.share_of_one_sample
     return prior / (1 + prior)
+
+
+def log_matrix(proba: Array, smallest: float) -> Array:
+    """log p of all classes (n, K), rows contiguous, of probabilities (n,) or (n, K)."""
+    if proba.ndim == 1:
+        proba = array_namespace(proba).stack([1 - proba, proba], axis=1)
+    if isinstance(proba, np.ndarray):
+        proba = np.ascontiguousarray(proba, dtype=np.float64)
+    return log_probabilities(proba, smallest)
+
+
+def prior_of_classes(
+    log_proba: Array, predictions: Predictions, prior_weight: float
+) -> tuple[float, Array]:
+    """The share of the prior in the labels, and the probabilities of its labels (n, K).
+
+    With K classes there are K/2 times as many prior samples, so that each class gets as many. They
+    lend each class what all say together: the best temperature. For two classes that would be
+    hardly less than what is to be fitted, so that their labels are distributed as predicted.
+    """
+    n_classes = log_proba.shape[1]
+    share = share_of_prior(predictions, prior_weight * n_classes / 2)
+    if n_classes == 2 or share == 0:
+        return share, softmax(doubles(log_proba, copy=True))
+    temperature = best_temperature(
+        lambda rows: doubles(log_proba[rows, ...], copy=True),
+        predictions.label,
+        predictions.weight,
+        share_of_prior(predictions, WEIGHT_OF_TEMPERATURE),
+    )
+    expected = tempered(log_proba, temperature)
+    return share, clipped(expected, out=expected)
+
+
+class Outcomes(NamedTuple):
+    """Distinct predictions, the mass of outcomes 0 and 1 at each, and the share of one sample."""
+
+    points: np.ndarray  # (m,), away from 0 and 1
+    mass: np.ndarray  # (2, m)
+    share: float
+
+
+def outcomes_of_classes(
+    predictions: Predictions, prior_weight: float, smallest: float
+) -> Iterator[Outcomes]:
+    """The `Outcomes`, mixed with those of prior samples, of two classes or of each class."""
+    if predictions.is_binary:
+        yield _mixed_outcomes(predictions, smallest, share_of_prior(predictions, prior_weight))
+        return
+    log_proba = log_matrix(predictions.proba, smallest)
+    share, expected = prior_of_classes(log_proba, predictions, prior_weight)
+    for k, (_, problem) in enumerate(predictions.classwise()):
+        yield _mixed_outcomes(problem, smallest, share, expected[:, k])
+
+
+def _mixed_outcomes(
+    predictions: Predictions, smallest: float, share: float, expected: np.ndarray | None = None
+) -> Outcomes:
+    """The labels of two classes, mixed with expected ones (n,), by default those predicted.
+
+    Both masses are positive if there is a prior, and keep every digit.
+    """
+    proba = clipped(predictions.proba, smallest)
+    points, mass, _ = replace(predictions, proba=proba).pooled()
+    if expected is None:
+        drawn = mass.sum(axis=0) * np.stack([1 - points, points])
+    else:
+        drawn = pool_ties(proba, predictions.weight * np.stack([1 - expected, expected]))[1]
+    mass = (1 - share) * mass + share * drawn
+    return Outcomes(points, mass, predictions.share_of_one_sample)
 
 
 def warn_unless_converged(recalibrator: Any, converged: bool) -> None:

@@ -15,7 +15,6 @@ from .._numerics.proper import PROPER_LOSSES
 from ..forecasts import as_forecast
 from ..forecasts._data import ForecastData, check_forecasts, check_no_labels
 from ._base import Recalibrator, clone_for, negative_crps
-from ._languages import Language
 from ._responses import aligned_proba
 
 # What a fit on probabilities knows, and one on forecasts does not.
@@ -200,9 +199,6 @@ class IdentityRecalibrator(EitherRecalibrator):
 
     def _map(self, given: Any) -> Any:
         return given if self._kind == "forecasts" else given.copy()
-
-    def _write(self, language: Language, proba: list[str]) -> list[str]:
-        return proba
 
 
 class FitData(NamedTuple):

@@ -5,12 +5,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._inputs.estimators import check_predict_input
 from .._numerics.isotonic import centred_isotonic_knots, isotonic_knots
-from ._base import Recalibrator
-from ._piecewise import Pieces, PiecewiseRecalibrator
+from .._numerics.venn_abers import venn_abers_bounds, venn_abers_fit
+from ._base import OneVsRestRecalibrator, Recalibrator
 
 
-class IsotonicRecalibrator(PiecewiseRecalibrator):
+class IsotonicRecalibrator(OneVsRestRecalibrator):
     r"""Recalibration by isotonic regression.
 
     The calibrated probability is the increasing function of the predicted one that fits the labels
@@ -105,11 +106,116 @@ class IsotonicRecalibrator(PiecewiseRecalibrator):
         knots, values = learned
         return np.clip(np.interp(proba, knots, values), values[0], values[-1])  # up to rounding
 
-    def _pieces(self, learned: Any) -> Pieces:
-        knots, values = learned
-        with np.errstate(over="ignore"):
-            slope = np.append(np.diff(values) / np.diff(knots), 0.0)
-        slope[~np.isfinite(slope)] = 0.0  # a step, as nothing lies between
-        if knots[0] == 0:
-            return Pieces(knots, values, slope)
-        return Pieces(np.append(0.0, knots), np.append(values[0], values), np.append(0.0, slope))
+
+class VennAbersRecalibrator(OneVsRestRecalibrator):
+    r"""Recalibration by inductive Venn–Abers prediction.
+
+    The label of a query is 0 or 1. For both cases an isotonic regression is fitted to the
+    calibration data with the query among them, so its label gets two probabilities, of which one is
+    perfectly calibrated. :meth:`predict_interval` returns both; they are the further apart the less
+    the data say. :meth:`predict_proba` merges them. More than two classes are recalibrated one
+    against the rest, and the rows divided by their sums.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `X`. By default the sorted labels in `y`.
+        Needed if a class does not occur in the calibration data.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes, in the order of the columns of the result.
+
+    maps_ : list of ((knots, values), (knots, values))
+        The two isotonic fits at a query as step functions: with label 0, the values from a knot on;
+        with label 1, those up to a knot. For two classes one pair, for the last class; else one for
+        each class, before rows are divided by sums.
+
+    n_features_in_ : int
+        Number of columns of `X` at `fit` (1 if one-dimensional).
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the columns of `X`, if they are strings.
+
+    See Also
+    --------
+    IsotonicRecalibrator : One isotonic regression, of the calibration data alone.
+    RecalibratedClassifier : A classifier together with a recalibrator.
+
+    Notes
+    -----
+    Let :math:`p_0` and :math:`p_1` be the isotonic fits at the query if it joins the n calibration
+    data with label 0 or 1 [1]_. Then :math:`p_0 < p_1`, and their merger,
+
+    .. math:: p = \frac{p_1}{1 - p_0 + p_1},
+
+    is the probability whose log loss, whichever the label is, exceeds that of the right one of
+    :math:`p_0` and :math:`p_1` by the least amount [2]_. It lies in (0, 1), so that
+    the log loss stays finite; where the data are separable it is about as far from 0 and 1 as the
+    inverse of their number.
+
+    If calibration data and query are exchangeable, of the two the one that belongs to the true
+    label Y is perfectly calibrated, whatever n and the classifier are: :math:`P(Y = 1 \mid p_Y) =
+    p_Y`. Of their merger, and of rows divided by their sums, that is only nearly true, for large n.
+    Nor is it known to hold with weights: the query has the weight :math:`\sum_i w_i^2` of the
+    weights :math:`w_i`, which sum to 1 (1/n if they are equal).
+
+    Both fits are exact for every query. All of them are found together in :math:`O(K n \log n)`
+    (Algorithms 1 to 4 of [2]_), and each query costs :math:`O(K \log n)`. Ties are pooled, and a
+    query equal to a prediction of the calibration data is pooled with it. Predictions of 0 and 1,
+    constant ones, a single sample and a class without labels need no special treatment.
+
+    In a :class:`RecalibratedClassifier` with `ensemble=True` each fold has its own p, and these are
+    averaged. This is cross Venn–Abers prediction, but for the mean: [2]_ merges the geometric means
+    of :math:`p_1` and of :math:`1 - p_0` over the folds.
+
+    References
+    ----------
+    .. [1] V. Vovk and I. Petej (2014). Venn–Abers Predictors. UAI 2014. :arxiv:`1211.0025`
+    .. [2] V. Vovk, I. Petej and V. Fedorova (2015). Large-Scale Probabilistic Predictors with and
+       without Guarantees of Validity. NeurIPS 2015. :arxiv:`1511.00213`
+
+    Examples
+    --------
+    >>> from skcalib.recalibration import VennAbersRecalibrator
+    >>> recalibrator = VennAbersRecalibrator().fit([0.1, 0.2, 0.3, 0.8], [0, 1, 0, 1])
+    >>> recalibrator.predict_interval([0.25, 0.8])
+    array([[0.33333333, 0.66666667],
+           [0.5       , 1.        ]])
+    >>> recalibrator.predict_proba([0.25, 0.8])
+    array([[0.5       , 0.5       ],
+           [0.33333333, 0.66666667]])
+    """
+
+    def __init__(self, *, labels: ArrayLike | None = None) -> None:
+        self.labels = labels
+
+    def predict_interval(self, X: ArrayLike) -> np.ndarray:
+        """The two probabilities of which one is perfectly calibrated.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Predicted probabilities. For two classes one column, of the last class, and two columns
+            are the same.
+
+        Returns
+        -------
+        interval : ndarray of shape (n_samples, 2) or (n_samples, n_classes, 2)
+            For two classes the fits with label 0 and label 1, for the last class; else those of
+            each class, before rows are divided by sums. The first one is the smaller.
+        """
+        proba = check_predict_input(self, X)
+        if proba.ndim == 1:
+            return venn_abers_bounds(proba, *self.maps_[0])
+        pairs = zip(proba.T, self.maps_, strict=True)
+        return np.stack([venn_abers_bounds(column, *fits) for column, fits in pairs], axis=1)
+
+    def _fit_binary(self, predictions):
+        points, weight, _ = predictions.pooled()
+        return venn_abers_fit(points, weight, predictions.share_of_one_sample)
+
+    def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
+        lower, upper = venn_abers_bounds(proba, *learned).T
+        return upper / (1 - lower + upper)

@@ -1,6 +1,5 @@
 """Logistic regression on features of the predicted probability."""
 
-from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -11,28 +10,33 @@ from scipy.special import expit
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import StrOptions
 from .._numerics.logistic import LogisticFit, logistic_fit
-from .._numerics.logits import clipped, log_odds, log_probabilities
-from ._base import PRIOR_CONSTRAINTS, warn_unless_converged
-from ._languages import Language, logs_of, write_logistic
-from ._prior import WEIGHT_OF_CLASSES, DrawnOneVsRestRecalibrator, Outcomes
+from .._numerics.logits import clipped, log_odds, log_probabilities, smallest_probability
+from ._base import (
+    PRIOR_CONSTRAINTS,
+    WEIGHT_OF_CLASSES,
+    Outcomes,
+    Recalibrator,
+    one_vs_rest,
+    outcomes_of_classes,
+    warn_unless_converged,
+)
 
 # Which of a and b are not held at 0.
 _FACES = [(1, 1), (1, 0), (0, 1), (0, 0)]
 
 
-class LogisticRecalibrator(DrawnOneVsRestRecalibrator):
-    """The calibrated log-odds are linear in features of the prediction, of largest likelihood.
+class LogisticRecalibrator(Recalibrator):
+    """The calibrated log-odds are a function of the prediction of largest likelihood.
 
-    `_fit_outcomes` gets distinct predictions and the mass of their outcomes, and returns a
-    `LogisticFit`; `_log_odds` are those of predictions for its coefficients, the intercept first.
+    By default a polynomial of the logit of degree `_degree`. For more than two classes there is one
+    function for each, and rows are divided by their sums.
     """
 
-    _parameter_constraints: dict = {
-        **DrawnOneVsRestRecalibrator._parameter_constraints,
-        **PRIOR_CONSTRAINTS,
-    }
+    _parameter_constraints: dict = {**Recalibrator._parameter_constraints, **PRIOR_CONSTRAINTS}
 
+    prior_weight: float
     _is_smooth = True
+    _degree = 1
 
     def __init__(
         self, *, prior_weight: float = WEIGHT_OF_CLASSES, labels: ArrayLike | None = None
@@ -41,57 +45,35 @@ class LogisticRecalibrator(DrawnOneVsRestRecalibrator):
         self.labels = labels
 
     def _fit(self, predictions: Predictions) -> None:
-        super()._fit(predictions)
+        smallest = self.smallest_probability_ = smallest_probability(predictions.proba)
+        problems = outcomes_of_classes(predictions, self.prior_weight, smallest)
+        self.maps_ = [self._fit_outcomes(problem) for problem in problems]
+        self._set_parameters()
+
+    def _set_parameters(self) -> None:
+        """Set further fitted attributes from `maps_`."""
         table = np.array(self.maps_)
         self.intercept_, self.coef_ = table[:, 0].copy(), table[:, 1:].copy()
 
-    def _fit_binary(self, problem: Outcomes) -> Any:
-        fit = self._fit_outcomes(problem.points, problem.mass)
+    def _fit_outcomes(self, problem: Outcomes) -> Any:
+        """The map of one class: the coefficients of the log-odds, the intercept first."""
+        design = np.vander(log_odds(problem.points), self._degree + 1, increasing=True)
+        fit = logistic_fit(design, problem.mass, np.eye(self._degree + 1)[1])
         warn_unless_converged(self, fit.converged)
         return fit.coefficients
+
+    def _map(self, proba: np.ndarray) -> np.ndarray:
+        return one_vs_rest(self._map_binary, self.maps_, proba)
 
     def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
         return clipped(expit(self._log_odds(proba, learned)))
 
-    def _write_binary(self, language: Language, proba: str, learned: Any) -> str:
-        return write_logistic(
-            language,
-            proba,
-            self.smallest_probability_,
-            lambda ends: self._map_binary(ends, learned),
-            lambda kept: self._write_log_odds(language, kept, learned),
-        )
-
-    @abstractmethod
-    def _fit_outcomes(self, proba: np.ndarray, mass: np.ndarray) -> LogisticFit:
-        """Fit to distinct predictions (m,) and the mass of either outcome (2, m)."""
-
-    @abstractmethod
-    def _log_odds(self, proba: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
+    def _log_odds(self, proba: np.ndarray, learned: Any) -> np.ndarray:
         """From predictions (n,) to calibrated log-odds (n,)."""
-
-    @abstractmethod
-    def _write_log_odds(self, language: Language, proba: str, coefficients: np.ndarray) -> str:
-        """`_log_odds` as a formula, of the name of a clipped probability."""
+        return polyval(log_odds(proba, self.smallest_probability_), learned)
 
 
-class _PolynomialRecalibrator(LogisticRecalibrator):
-    """Powers of the logit up to `_degree`."""
-
-    def _fit_outcomes(self, proba: np.ndarray, mass: np.ndarray) -> LogisticFit:
-        design = np.vander(log_odds(proba), self._degree + 1, increasing=True)
-        return logistic_fit(design, mass, np.eye(self._degree + 1)[1])
-
-    def _log_odds(self, proba: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        return polyval(log_odds(proba, self.smallest_probability_), coefficients)
-
-    def _write_log_odds(self, language: Language, proba: str, coefficients: np.ndarray) -> str:
-        x = language.let("x", " - ".join(logs_of(language, proba)))
-        powers = [" * ".join([x] * power) for power in range(1, len(coefficients))]
-        return language.linear(coefficients[0], coefficients[1:], powers)
-
-
-class SigmoidRecalibrator(_PolynomialRecalibrator):
+class SigmoidRecalibrator(LogisticRecalibrator):
     r"""Recalibration by a logistic regression on the logit (Platt scaling).
 
     The calibrated log-odds are an intercept plus a slope times the predicted ones. That mends
@@ -186,10 +168,8 @@ class SigmoidRecalibrator(_PolynomialRecalibrator):
     array([0.15..., 0.84...])
     """
 
-    _degree = 1
 
-
-class QuadraticRecalibrator(_PolynomialRecalibrator):
+class QuadraticRecalibrator(LogisticRecalibrator):
     r"""Recalibration by a logistic regression on the logit and its square.
 
     The calibrated log-odds are a quadratic polynomial of the predicted ones, so that low and high
@@ -397,21 +377,23 @@ class BetaRecalibrator(LogisticRecalibrator):
         super().__init__(prior_weight=prior_weight, labels=labels)
         self.parameters = parameters
 
-    def _fit_outcomes(self, proba: np.ndarray, mass: np.ndarray) -> LogisticFit:
+    def _fit_outcomes(self, problem: Outcomes) -> np.ndarray:
         # logs of probabilities relative to the one that c need not move
         offset = np.log(2) if self.parameters == "ab" else 0.0
-        rising = log_probabilities(proba) + offset
-        falling = -log_probabilities(1 - proba) - offset
+        rising = log_probabilities(problem.points) + offset
+        falling = -log_probabilities(1 - problem.points) - offset
         fits = []
         for free in [(1, 1), (0, 0)] if self.parameters == "am" else _FACES:
-            fit = self._fit_face(rising * free[0], falling * free[1], mass)
+            fit = self._fit_face(rising * free[0], falling * free[1], problem.mass)
             a, b = fit.coefficients[1:] * free
             c = fit.coefficients[0] + (a - b) * offset
             if min(a, b) >= 0:
                 fits.append(fit._replace(coefficients=np.array([c, a, b])))
                 if free == (1, 1):
                     break
-        return min(fits, key=lambda fit: fit.loss)
+        best = min(fits, key=lambda fit: fit.loss)
+        warn_unless_converged(self, best.converged)
+        return best.coefficients
 
     def _fit_face(self, rising: np.ndarray, falling: np.ndarray, mass: np.ndarray) -> LogisticFit:
         """The unconstrained fit. In this order of columns, undetermined are a − b, then a + b."""
@@ -426,13 +408,9 @@ class BetaRecalibrator(LogisticRecalibrator):
         c, mean, half = fit.coefficients
         return fit._replace(coefficients=np.array([c, mean + half, mean - half]))
 
-    def _log_odds(self, proba: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
-        c, a, b = coefficients
+    def _log_odds(self, proba: np.ndarray, learned: Any) -> np.ndarray:
+        c, a, b = learned
         smallest = self.smallest_probability_
         return (
             a * log_probabilities(proba, smallest) - b * log_probabilities(1 - proba, smallest) + c
         )
-
-    def _write_log_odds(self, language: Language, proba: str, coefficients: np.ndarray) -> str:
-        c, a, b = coefficients
-        return language.linear(c, [a, -b], logs_of(language, proba))

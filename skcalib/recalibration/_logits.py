@@ -1,44 +1,85 @@
-"""Logits, and the recalibrators that take them: those on the scale of log-probabilities."""
+"""Recalibrators on the scale of log-probabilities: those of predictions, or of logits."""
 
 from abc import abstractmethod
+from functools import cache
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import StrOptions
-from .._numerics.array_api import Array, doubles
-from .._numerics.logits import clipped, log_probabilities, smallest_probability
-from .._numerics.softmax import row_blocks
-from ._base import Recalibrator
-from ._languages import Language, logs_of, write_logistic
-from ._modules import scaling_module
+from .._inputs.warnings import warn
+from .._numerics.array_api import Array, count_like, doubles
+from .._numerics.logits import clipped, smallest_probability
+from .._numerics.scaling import is_large
+from .._numerics.scaling_designs import Affine, ScaledAndShifted
+from .._numerics.softmax import row_blocks, softmax
+from ._base import (
+    PRIOR_CONSTRAINTS,
+    Recalibrator,
+    log_matrix,
+    prior_of_classes,
+    share_of_prior,
+    warn_unless_converged,
+)
+
+# If the last Newton step moves scores by more than this, they grow without limit.
+_SETTLED = 0.1
 
 
-class ScoreRecalibrator(Recalibrator):
-    """A map of log-probabilities: those of predictions, or of logits.
+class LogScaleRecalibrator(Recalibrator):
+    """The softmax of scores that are linear in log-probabilities.
 
-    `_fit_scores` and `_map_scores` get them from here.
+    `_linear_map` returns the factors of the classes (K,), or a matrix (K, K), and the shifts (K,).
+    `_regress` finds them by a softmax regression, from log-probabilities and targets (n, K).
     """
 
     _parameter_constraints: dict = {
         **Recalibrator._parameter_constraints,
+        **PRIOR_CONSTRAINTS,
         "input_type": [StrOptions({"probabilities", "logits"})],
     }
 
-    _is_smooth = True
+    prior_weight: Any
+    input_type: str
 
-    # whether tensors stay where they are, at `fit` and afterwards
-    _fits_in_place = False
-    _maps_in_place = True
+    _is_smooth = True
+    _fits_in_place = _maps_in_place = True
+
+    # Whether prior samples lend each class the best temperature, rather than what is predicted.
+    _draws_to_temperature = False
 
     def _fit(self, predictions: Predictions) -> None:
         is_exact = predictions.log_proba is not None
         self.smallest_probability_ = 0.0 if is_exact else smallest_probability(predictions.proba)
         self._fit_scores(predictions)
+
+    def _fit_scores(self, predictions: Predictions) -> None:
+        """Set the parameters by a softmax regression."""
+        if not is_large(predictions.proba):
+            predictions = predictions.sorted()
+        log_proba = self._log_proba(predictions)
+        # zeros are replaced by small numbers in the predictions that make up the prior, too
+        if self._draws_to_temperature:
+            prior, target = prior_of_classes(log_proba, predictions, self.prior_weight)
+        else:
+            target = softmax(doubles(log_proba, copy=True))
+            prior = share_of_prior(predictions, self.prior_weight)
+        target *= prior
+        _add_to_labels(target, predictions.label, 1 - prior)
+        change = self._regress(log_proba, target, predictions)
+        if change < np.inf:
+            warn_unless_converged(self, change <= _SETTLED)
+        else:
+            warn(
+                f"The fit of {type(self).__name__} has not reached its optimum; the last step is "
+                "kept. Choose a larger prior_weight, or fewer parameters, as those of a "
+                "TemperatureRecalibrator.",
+                ConvergenceWarning,
+            )
 
     def _log_proba(self, predictions: Predictions, rows: slice = slice(None)) -> Array:
         """log p of all classes (b, K), which may be changed."""
@@ -60,26 +101,13 @@ class ScoreRecalibrator(Recalibrator):
             proba = log_matrix(proba, self.smallest_probability_)
         return clipped(self._map_scores(proba))
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = self.input_type == "probabilities"
-        return tags
-
-    @abstractmethod
-    def _fit_scores(self, predictions: Predictions) -> None:
-        """Set the parameters."""
-
-    @abstractmethod
     def _map_scores(self, log_proba: Array) -> Array:
-        """From log-probabilities (n, K) to calibrated probabilities."""
-
-
-class LogScaleRecalibrator(ScoreRecalibrator):
-    """The softmax of scores that are linear in log-probabilities.
-
-    `_linear_map` returns what the scores are: factors of each class (K,), or a matrix (K, K), and
-    shifts (K,).
-    """
+        """From log-probabilities (n, K) to probabilities, each row to the last bit by itself."""
+        factor, shift = self._linear_map()
+        if factor.ndim == 1:
+            parameters = np.stack([factor, shift])
+            return softmax(ScaledAndShifted.scores_of_rows(parameters, log_proba))
+        return softmax(Affine.scores_of_rows(np.vstack([factor.T, shift]), log_proba))
 
     def to_module(self, *, dtype: Any = None) -> Any:
         """The fitted map as a module of PyTorch, to append to a network.
@@ -107,53 +135,91 @@ class LogScaleRecalibrator(ScoreRecalibrator):
         check_is_fitted(self)
         return scaling_module(*self._linear_map(), self.smallest_probability_, dtype)
 
-    def _write(self, language: Language, proba: list[str]) -> list[str]:
-        check_is_of_probabilities(self)
-        smallest = self.smallest_probability_
-        factors, shift = self._linear_map()
-        matrix = np.diag(factors) if factors.ndim == 1 else factors
-        if len(proba) == 1:
-            own = language.of_class(1)
-            slope, constant = (matrix[1] - matrix[0])[::-1], shift[1] - shift[0]
-            return [
-                write_logistic(
-                    own,
-                    proba[0],
-                    smallest,
-                    lambda ends: self._map(ends)[:, 1],
-                    lambda kept: own.linear(constant, slope, logs_of(own, kept)),
-                )
-            ]
-        logs = write_logs(language, proba, smallest)
-        return language.softmax(logs, -np.log(smallest), matrix, shift)
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = self.input_type == "probabilities"
+        return tags
+
+    def _regress(self, log_proba: Array, target: Array, predictions: Predictions) -> float:
+        """Set the parameters; return how much the scores moved at the end.
+
+        Both matrices may be changed.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
         """The factors and the shifts that make scores of log-probabilities."""
 
 
-def log_matrix(proba: Array, smallest: float) -> Array:
-    """log p of all classes (n, K), rows contiguous, of probabilities (n,) or (n, K)."""
-    if proba.ndim == 1:
-        proba = array_namespace(proba).stack([1 - proba, proba], axis=1)
-    if isinstance(proba, np.ndarray):
-        proba = np.ascontiguousarray(proba, dtype=np.float64)
-    return log_probabilities(proba, smallest)
+def _add_to_labels(target: Array, label: Array, share: float) -> None:
+    """Add a number to the entries (n, K) of the labels (n,)."""
+    if isinstance(target, np.ndarray):
+        target[np.arange(len(target)), label] += share
+    else:
+        target += share * doubles(label[:, None] == count_like(target, target.shape[1]))
 
 
-def write_logs(language: Language, proba: list[str], smallest: float) -> list[str]:
-    """The logarithms of clipped probabilities, K names of them."""
-    logs = []
-    for k, name in enumerate(proba):
-        own = language.of_class(k)
-        logs.append(own.let("x", own.log(own.clip(name, smallest, 1 - smallest))))
-    return logs
+def scaling_module(
+    factor: np.ndarray, shift: np.ndarray, smallest_probability: float, dtype: Any
+) -> Any:
+    """A `Scaling` of logits: factors (K,) or (K, K) of their log-probabilities, and shifts (K,)."""
+    return _scaling_class()(factor, shift, smallest_probability, dtype)
 
 
-def check_is_of_probabilities(recalibrator: Any) -> None:
-    """A map of logits has no formula of probabilities."""
-    if recalibrator.input_type == "logits":
-        raise ValueError(
-            "recalibrator must be fitted on probabilities, whose formula this is; found "
-            "input_type='logits'. Fit it on softmax(X, axis=1), and apply the formula to these."
-        )
+def __getattr__(name: str) -> Any:
+    """`Scaling`, where pickle and torch.load look for it."""
+    if name == "Scaling":
+        return _scaling_class()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+@cache
+def _scaling_class() -> Any:
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError(
+            'to_module() needs PyTorch; it is not installed. Run pip install "skcalib[torch]".'
+        ) from error
+
+    class Scaling(torch.nn.Module):
+        """Scores that are linear in the log-probabilities of logits."""
+
+        def __init__(
+            self, factor: np.ndarray, shift: np.ndarray, smallest_probability: float, dtype: Any
+        ) -> None:
+            super().__init__()
+            dtype = torch.get_default_dtype() if dtype is None else dtype
+            with np.errstate(divide="ignore"):
+                low = np.log(smallest_probability)
+            limits = np.array([low, np.log1p(-smallest_probability)])
+            for name, values in (("factor", factor), ("shift", shift), ("limits", limits)):
+                self.register_buffer(name, torch.tensor(values, dtype=dtype))
+
+        def forward(self, logits: torch.Tensor) -> torch.Tensor:
+            is_log_odds = logits.ndim == 1 or (logits.ndim == 2 and logits.shape[1] == 1)
+            scores = logits.to(self.factor.dtype)
+            if is_log_odds:
+                scores = scores.reshape(-1)
+                scores = torch.stack((torch.zeros_like(scores), scores), dim=1)
+            if scores.ndim != 2 or scores.shape[1] != self.shift.shape[0]:
+                raise ValueError(
+                    "logits must have one column for each class seen at fit, or, for two of them, "
+                    "hold the log-odds of the last one."
+                )
+            log_proba = torch.log_softmax(scores, dim=1)
+            log_proba = torch.clamp(log_proba, self.limits[0], self.limits[1])
+            if self.factor.ndim == 1:
+                scores = log_proba * self.factor + self.shift
+            else:
+                scores = torch.nn.functional.linear(log_proba, self.factor, self.shift)
+            if is_log_odds:
+                return (scores[:, 1] - scores[:, 0]).reshape(logits.shape)
+            return scores
+
+        def extra_repr(self) -> str:
+            return f"n_classes={len(self.shift)}"
+
+    Scaling.__qualname__ = "Scaling"
+    return Scaling

@@ -15,7 +15,6 @@ from .._inputs.scikit_learn import Interval
 from .._inputs.warnings import warn
 from .._numerics.prior_shift import likeliest_shares, moved
 from ._base import Recalibrator
-from ._languages import Language
 
 # Prevalences sum to 1 up to this.
 _SUM_TOLERANCE = 1e-6
@@ -274,23 +273,6 @@ class PriorShiftRecalibrator(Recalibrator):
         if np.array_equal(self.prevalence_, self.source_prevalence_):
             return matrix.copy()
         return moved(matrix, self.source_prevalence_, self.prevalence_)
-
-    def _write(self, language: Language, proba: list[str]) -> list[str]:
-        if np.array_equal(self.prevalence_, self.source_prevalence_):
-            return proba
-        is_binary = len(proba) == 1
-        one = language.number(1)
-        names = [language.let("r", f"{one} - {proba[0]}"), *proba] if is_binary else proba
-        parts = []
-        for k, factor in enumerate(self.prevalence_ / self.source_prevalence_):
-            own = language.of_class(k)
-            parts.append(own.let("m", own.linear(0.0, [factor], [names[k]])))
-        total = language.let("total", " + ".join(parts))
-        shares = [
-            language.share(part, total, language.number(new))
-            for part, new in zip(parts, self.prevalence_, strict=True)
-        ]
-        return shares[1:] if is_binary else shares
 
 
 def _matrix(proba):

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 from ..forecasts import EnsembleForecast, Forecast, QuantileForecast, ResidualForecast
 from ..forecasts._data import ForecastData
 from ._base import ForecastRecalibrator, Recalibrator
-from ._binning import IntervalBinningRecalibrator
+from ._binning import IntervalBinningRecalibrator, ScalingBinningRecalibrator
 from ._decision import DecisionRecalibrator
 from ._either import IdentityRecalibrator, fit_data
 from ._forecast_quantile import QuantileRecalibrator, least_samples
-from ._isotonic import IsotonicRecalibrator
+from ._isotonic import IsotonicRecalibrator, VennAbersRecalibrator
 from ._location_scale import LocationScaleRecalibrator
 from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
 from ._pit import PITRecalibrator
@@ -20,12 +20,9 @@ from ._scaling import (
     MatrixScalingRecalibrator,
     VectorScalingRecalibrator,
 )
-from ._scaling_binning import ScalingBinningRecalibrator
 from ._spline import SplineRecalibrator
-from ._temperature import TemperatureRecalibrator
-from ._temperature_ensemble import EnsembleTemperatureRecalibrator
+from ._temperature import EnsembleTemperatureRecalibrator, TemperatureRecalibrator
 from ._updating import ClosedTestRecalibrator, InterceptRecalibrator
-from ._venn_abers import VennAbersRecalibrator
 
 
 class Entry(NamedTuple):

@@ -1,82 +1,27 @@
 """Softmax of log-probabilities scaled by a vector or a matrix."""
 
-from abc import abstractmethod
 from numbers import Real
 
 import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
-from sklearn.exceptions import ConvergenceWarning
 
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval
-from .._inputs.warnings import warn
-from .._numerics.array_api import Array, constant_like, count_like, doubles, to_numpy
-from .._numerics.scaling import is_large, softmax_regression
+from .._numerics.array_api import Array, constant_like, to_numpy
+from .._numerics.scaling import softmax_regression
 from .._numerics.scaling_designs import Affine, AffineAndCommon, ScaledAndShifted
-from .._numerics.softmax import row_blocks, softmax
-from ._base import PRIOR_CONSTRAINTS, share_of_prior, warn_unless_converged
+from .._numerics.softmax import row_blocks
+from ._base import WEIGHT_OF_CLASSES, WEIGHT_OF_TEMPERATURE
 from ._logits import LogScaleRecalibrator
-from ._prior import WEIGHT_OF_CLASSES, WEIGHT_OF_TEMPERATURE, prior_of_classes
 
-# If the last Newton step moves scores by more than this, they grow without limit.
-_SETTLED = 0.1
+_PENALTY = Interval(Real, 0, None, closed="right")
 
 # A column is constant, up to rounding, if its spread is below this fraction of its mean.
 CONSTANT = 1e-13
 
 
-class SoftmaxRegressionRecalibrator(LogScaleRecalibrator):
-    """Softmax of scores that are linear in log-probabilities."""
-
-    _parameter_constraints: dict = {
-        **LogScaleRecalibrator._parameter_constraints,
-        **PRIOR_CONSTRAINTS,
-    }
-
-    def _fit_scores(self, predictions: Predictions) -> None:
-        if not is_large(predictions.proba):
-            predictions = predictions.sorted()
-        log_proba = self._log_proba(predictions)
-        # zeros are replaced by small numbers in the predictions that make up the prior, too
-        prior, target = self._prior(log_proba, predictions)
-        target *= prior
-        _add_to_labels(target, predictions.label, 1 - prior)
-        change = self._regress(log_proba, target, predictions)
-        if change < np.inf:
-            warn_unless_converged(self, change <= _SETTLED)
-        else:
-            warn(
-                f"The fit of {type(self).__name__} has not reached its optimum; the last step is "
-                "kept. Choose a larger prior_weight, or fewer parameters, as those of a "
-                "TemperatureRecalibrator.",
-                ConvergenceWarning,
-            )
-
-    def _prior(self, log_proba: Array, predictions: Predictions) -> tuple[float, Array]:
-        """The share of the prior in the labels, and the probabilities of its labels (n, K)."""
-        proba = softmax(doubles(log_proba, copy=True))
-        return share_of_prior(predictions, self.prior_weight), proba
-
-    def _map_scores(self, log_proba: Array) -> Array:
-        return softmax(self._scores(self._inputs(log_proba)))
-
-    def _inputs(self, log_proba: Array) -> Array:
-        return log_proba
-
-    @abstractmethod
-    def _regress(self, log_proba: Array, target: Array, predictions: Predictions) -> float:
-        """Set the parameters; return how much the scores moved at the end.
-
-        Both matrices may be changed.
-        """
-
-    @abstractmethod
-    def _scores(self, inputs: Array) -> Array:
-        """The scores of rows; those of a row do not depend, to the last bit, on the others."""
-
-
-class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
+class VectorScalingRecalibrator(LogScaleRecalibrator):
     r"""Recalibration by a scale and a shift of the log-probability of each class.
 
     Parameters
@@ -166,6 +111,8 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
     array([[0.74, 0.16, 0.1 ]])
     """
 
+    _draws_to_temperature = True
+
     def __init__(
         self,
         *,
@@ -176,11 +123,6 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
         self.prior_weight = prior_weight
         self.input_type = input_type
         self.labels = labels
-
-    _fits_in_place = True
-
-    def _prior(self, log_proba: Array, predictions: Predictions) -> tuple[float, Array]:
-        return prior_of_classes(log_proba, predictions, self.prior_weight)
 
     def _regress(self, log_proba: Array, target: Array, predictions: Predictions) -> float:
         # standardised columns, so that those of narrow range move as easily as others
@@ -198,32 +140,11 @@ class VectorScalingRecalibrator(SoftmaxRegressionRecalibrator):
         self.shift_ -= self.shift_.mean()
         return change
 
-    def _scores(self, inputs: Array) -> Array:
-        return ScaledAndShifted.scores_of_rows(np.stack([self.scale_, self.shift_]), inputs)
-
     def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
         return self.scale_, self.shift_
 
 
-class AffineRecalibrator(SoftmaxRegressionRecalibrator):
-    """Softmax of W x + b, where x are log-probabilities."""
-
-    _fits_in_place = True
-
-    _parameter_constraints: dict = {
-        **SoftmaxRegressionRecalibrator._parameter_constraints,
-        "off_diagonal_penalty": [Interval(Real, 0, None, closed="right")],
-        "intercept_penalty": [Interval(Real, 0, None, closed="right")],
-    }
-
-    def _scores(self, inputs: Array) -> Array:
-        return Affine.scores_of_rows(np.vstack([self.coef_.T, self.intercept_]), inputs)
-
-    def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
-        return self._inputs(self.coef_), self.intercept_  # W (z - mean z) = (W - its row means) z
-
-
-class MatrixScalingRecalibrator(AffineRecalibrator):
+class MatrixScalingRecalibrator(LogScaleRecalibrator):
     r"""Recalibration by a matrix that is drawn to a temperature.
 
     The structured matrix scaling of [1]_: a temperature for all classes, deviations from it for
@@ -334,8 +255,10 @@ class MatrixScalingRecalibrator(AffineRecalibrator):
     """
 
     _parameter_constraints: dict = {
-        **AffineRecalibrator._parameter_constraints,
+        **LogScaleRecalibrator._parameter_constraints,
         "diagonal_penalty": [Interval(Real, 0, None, closed="both")],
+        "off_diagonal_penalty": [_PENALTY],
+        "intercept_penalty": [_PENALTY],
     }
 
     def __init__(
@@ -355,9 +278,6 @@ class MatrixScalingRecalibrator(AffineRecalibrator):
         self.input_type = input_type
         self.labels = labels
 
-    def _inputs(self, log_proba: Array) -> Array:
-        return log_proba - array_namespace(log_proba).mean(log_proba, axis=1, keepdims=True)
-
     def _regress(self, log_proba: Array, target: Array, predictions: Predictions) -> float:
         n_classes = log_proba.shape[1]
         strength = n_classes * predictions.share_of_one_sample
@@ -370,7 +290,7 @@ class MatrixScalingRecalibrator(AffineRecalibrator):
         start[-1] = 1.0
         parameters, change = softmax_regression(
             AffineAndCommon,
-            self._inputs(log_proba),
+            _centred(log_proba),
             target,
             predictions.weight,
             start,
@@ -380,8 +300,11 @@ class MatrixScalingRecalibrator(AffineRecalibrator):
         self.coef_ = common.mean() * np.eye(n_classes) + np.transpose(factors)
         return change
 
+    def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
+        return _centred(self.coef_), self.intercept_  # W (z - mean z) = (W - its row means) z
 
-class DirichletRecalibrator(AffineRecalibrator):
+
+class DirichletRecalibrator(LogScaleRecalibrator):
     r"""Recalibration by a matrix, as for predictions with Dirichlet distributions.
 
     The Dirichlet calibration of [1]_ with its regularisation of off-diagonal entries and
@@ -484,6 +407,14 @@ class DirichletRecalibrator(AffineRecalibrator):
     array([[0.76, 0.14, 0.09]])
     """
 
+    _parameter_constraints: dict = {
+        **LogScaleRecalibrator._parameter_constraints,
+        "off_diagonal_penalty": [_PENALTY],
+        "intercept_penalty": [_PENALTY],
+    }
+
+    _draws_to_temperature = True
+
     def __init__(
         self,
         *,
@@ -498,9 +429,6 @@ class DirichletRecalibrator(AffineRecalibrator):
         self.prior_weight = prior_weight
         self.input_type = input_type
         self.labels = labels
-
-    def _prior(self, log_proba: Array, predictions: Predictions) -> tuple[float, Array]:
-        return prior_of_classes(log_proba, predictions, self.prior_weight)
 
     def _regress(self, log_proba: Array, target: Array, predictions: Predictions) -> float:
         n_classes = log_proba.shape[1]
@@ -520,6 +448,9 @@ class DirichletRecalibrator(AffineRecalibrator):
         self.coef_, self.intercept_ = parameters[:-1].T.copy(), parameters[-1].copy()
         return change
 
+    def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.coef_, self.intercept_
+
 
 def _centre_and_spread(log_proba: Array, predictions: Predictions) -> tuple[np.ndarray, np.ndarray]:
     """Weighted mean and standard deviation of each column, (K,)."""
@@ -531,9 +462,6 @@ def _centre_and_spread(log_proba: Array, predictions: Predictions) -> tuple[np.n
     return to_numpy(centre), np.sqrt(to_numpy(square))
 
 
-def _add_to_labels(target: Array, label: Array, share: float) -> None:
-    """Add a number to the entries (n, K) of the labels (n,)."""
-    if isinstance(target, np.ndarray):
-        target[np.arange(len(target)), label] += share
-    else:
-        target += share * doubles(label[:, None] == count_like(target, target.shape[1]))
+def _centred(values: Array) -> Array:
+    """Rows less their means."""
+    return values - array_namespace(values).mean(values, axis=1, keepdims=True)

@@ -5,24 +5,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit
 
 from .._inputs.constraints import IntegerInterval
-from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval
-from .._numerics.logits import clipped, log_odds
-from .._numerics.spline import (
-    evaluate_spline,
-    logistic_spline,
-    quantile_knots,
-    spline_pieces,
-)
-from ._base import PRIOR_CONSTRAINTS, warn_unless_converged
-from ._languages import Language, logs_of, write_logistic
-from ._prior import WEIGHT_OF_CLASSES, DrawnOneVsRestRecalibrator, Outcomes
+from .._numerics.logits import log_odds
+from .._numerics.spline import evaluate_spline, logistic_spline, quantile_knots
+from ._base import WEIGHT_OF_CLASSES, Outcomes, warn_unless_converged
+from ._logistic import LogisticRecalibrator
 
 
-class SplineRecalibrator(DrawnOneVsRestRecalibrator):
+class SplineRecalibrator(LogisticRecalibrator):
     r"""Recalibration by a smooth curve on the logit scale.
 
     The calibrated log-odds are a natural cubic spline of the predicted ones, as smooth as the data
@@ -130,13 +122,10 @@ class SplineRecalibrator(DrawnOneVsRestRecalibrator):
     """
 
     _parameter_constraints: dict = {
-        **DrawnOneVsRestRecalibrator._parameter_constraints,
-        **PRIOR_CONSTRAINTS,
+        **LogisticRecalibrator._parameter_constraints,
         "n_knots": [IntegerInterval(2)],
         "smoothing": [Interval(Real, 0, None, closed="left"), None],
     }
-
-    _is_smooth = True
 
     def __init__(
         self,
@@ -146,17 +135,11 @@ class SplineRecalibrator(DrawnOneVsRestRecalibrator):
         prior_weight: float = WEIGHT_OF_CLASSES,
         labels: ArrayLike | None = None,
     ) -> None:
+        super().__init__(prior_weight=prior_weight, labels=labels)
         self.n_knots = n_knots
         self.smoothing = smoothing
-        self.prior_weight = prior_weight
-        self.labels = labels
 
-    def _fit(self, predictions: Predictions) -> None:
-        super()._fit(predictions)
-        self.smoothing_ = np.array([smoothing for _, _, smoothing in self.maps_])
-        self.maps_ = [(knots, values) for knots, values, _ in self.maps_]
-
-    def _fit_binary(self, problem: Outcomes) -> Any:
+    def _fit_outcomes(self, problem: Outcomes) -> Any:
         points = log_odds(problem.points)
         knots = quantile_knots(points, self.n_knots)
         values, smoothing, converged = logistic_spline(
@@ -165,28 +148,10 @@ class SplineRecalibrator(DrawnOneVsRestRecalibrator):
         warn_unless_converged(self, converged)
         return knots, values, smoothing
 
-    def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
-        points = log_odds(proba, self.smallest_probability_)
+    def _set_parameters(self) -> None:
+        self.smoothing_ = np.array([smoothing for _, _, smoothing in self.maps_])
+        self.maps_ = [(knots, values) for knots, values, _ in self.maps_]
+
+    def _log_odds(self, proba: np.ndarray, learned: Any) -> np.ndarray:
         knots, values = learned
-        return clipped(expit(evaluate_spline(knots, values, points)))
-
-    def _write_binary(self, language: Language, proba: str, learned: Any) -> str:
-        return write_logistic(
-            language,
-            proba,
-            self.smallest_probability_,
-            lambda ends: self._map_binary(ends, learned),
-            lambda kept: _write_log_odds(language, kept, *learned),
-        )
-
-
-def _write_log_odds(language: Language, proba: str, knots: np.ndarray, values: np.ndarray) -> str:
-    x = language.let("x", " - ".join(logs_of(language, proba)))
-    pieces = []
-    for origin, coefficients in zip([knots[0], *knots], spline_pieces(knots, values), strict=True):
-        distance = language.from_point(x, origin)
-        piece = language.number(coefficients[-1])
-        for coefficient in coefficients[-2::-1]:
-            piece = f"{language.number(coefficient)} + {distance} * ({piece})"
-        pieces.append(piece)
-    return language.steps(x, knots, pieces)
+        return evaluate_spline(knots, values, log_odds(proba, self.smallest_probability_))

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval
-from .._numerics.array_api import Array, constant_like
+from .._numerics.array_api import Array
 from .._numerics.scaling import softmax_regression
 from .._numerics.scaling_designs import CommonlyScaledAndShifted, Design, ScaledAndShifted
 from .._numerics.updating import (
@@ -17,14 +17,14 @@ from .._numerics.updating import (
     effects_of_weights,
     numbers_of_parameters,
 )
-from ._languages import Language
-from ._scaling import CONSTANT, SoftmaxRegressionRecalibrator
+from ._logits import LogScaleRecalibrator
+from ._scaling import CONSTANT
 
 # The updates that change something, each a special case of the next one.
 _UPDATES = ("intercept", "intercept and slope", "flexible")
 
 
-class InterceptRecalibrator(SoftmaxRegressionRecalibrator):
+class InterceptRecalibrator(LogScaleRecalibrator):
     r"""Recalibration in the large: one intercept is fitted, and the slope stays 1.
 
     For predictions that are too high or too low on the whole, as after a change of the prevalence.
@@ -112,6 +112,8 @@ class InterceptRecalibrator(SoftmaxRegressionRecalibrator):
     array([0.25, 0.75])
     """
 
+    _fits_in_place = False
+
     def __init__(
         self,
         *,
@@ -130,9 +132,6 @@ class InterceptRecalibrator(SoftmaxRegressionRecalibrator):
         self.intercept_ = shift[1:] - shift[:1] if len(shift) == 2 else shift
         return change
 
-    def _scores(self, inputs: Array) -> Array:
-        return inputs + constant_like(inputs, self._linear_map()[1])
-
     def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
         shift = self.intercept_
         if len(shift) == 1:
@@ -140,7 +139,7 @@ class InterceptRecalibrator(SoftmaxRegressionRecalibrator):
         return np.ones(len(shift)), shift
 
 
-class ClosedTestRecalibrator(SoftmaxRegressionRecalibrator):
+class ClosedTestRecalibrator(LogScaleRecalibrator):
     r"""The least update that the data do not reject: none, intercept, slope or a flexible map.
 
     For a model that meets another population, or another time. Each update is a special case of the
@@ -288,9 +287,11 @@ class ClosedTestRecalibrator(SoftmaxRegressionRecalibrator):
     """
 
     _parameter_constraints: dict = {
-        **SoftmaxRegressionRecalibrator._parameter_constraints,
+        **LogScaleRecalibrator._parameter_constraints,
         "level": [Interval(Real, 0, 1, closed="right")],
     }
+
+    _fits_in_place = False
 
     def __init__(
         self,
@@ -346,14 +347,6 @@ class ClosedTestRecalibrator(SoftmaxRegressionRecalibrator):
         if self.chosen_ == "none" and self.input_type == "probabilities":
             return array_namespace(proba).asarray(proba, copy=True)
         return super()._map(proba)
-
-    def _write(self, language: Language, proba: list[str]) -> list[str]:
-        if self.chosen_ == "none" and self.input_type == "probabilities":
-            return proba
-        return super()._write(language, proba)
-
-    def _scores(self, inputs: Array) -> Array:
-        return ScaledAndShifted.scores_of_rows(np.stack([self.scale_, self.shift_]), inputs)
 
     def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
         return self.scale_, self.shift_

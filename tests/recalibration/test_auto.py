@@ -24,8 +24,8 @@ from skcalib.recalibration import (
     RecalibratedClassifier,
     SigmoidRecalibrator,
     TemperatureRecalibrator,
+    export_sql,
     export_table,
-    export_text,
 )
 from skcalib.recalibration._auto import deal_folds, weights_in_average
 
@@ -202,11 +202,11 @@ def test_what_would_take_too_long_is_left_out_and_named(monkeypatch):
 def test_an_average_has_no_formula_and_one_recalibrator_has():
     label, proba = make_temperature_family(200, inverse_temperature=3, random_state=0)
     auto = AutoRecalibrator([*CANDIDATES, ("sigmoid", SigmoidRecalibrator())]).fit(proba, label)
-    for export in (export_text, export_table):
+    for export in (export_sql, export_table):
         with pytest.raises(ValueError, match="found AutoRecalibrator"):
             export(auto)
     auto.set_params(average=False).fit(proba, label)
-    assert export_text(auto) == export_text(auto.best_recalibrator_)
+    assert export_sql(auto) == export_sql(auto.best_recalibrator_)
 
 
 def test_the_best_is_fitted_on_everything():

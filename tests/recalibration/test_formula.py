@@ -29,9 +29,8 @@ from skcalib.recalibration import (
     VennAbersRecalibrator,
     export_sql,
     export_table,
-    export_text,
 )
-from skcalib.recalibration._base import Recalibrator
+from skcalib.recalibration._export import _formulas
 from skcalib.recalibration._registry import RECALIBRATORS
 
 EPS = float(np.finfo(float).eps)
@@ -51,7 +50,7 @@ CASES = {
 
 
 def has_formula(recalibrator):
-    return type(recalibrator)._write is not Recalibrator._write
+    return _formulas.dispatch(type(recalibrator)) is not _formulas.dispatch(object)
 
 
 WRITABLE = {name: case for name, case in CASES.items() if has_formula(case)}
@@ -129,34 +128,16 @@ def test_sql_is_predict_proba(name, n_classes, engine):
     np.testing.assert_allclose(found, recalibrator.predict_proba(query), rtol=1e-9, atol=1e-15)
 
 
-def evaluate_text(recalibrator, query):
-    program = compile(export_text(recalibrator), "formula", "exec")
-    found = []
-    for row in query:
-        names = {f"p_{k}": float(p) for k, p in enumerate(row)}
-        exec(program, {"log": math.log, "exp": math.exp}, names)
-        found.append([names[f"q_{k}"] for k in range(len(row))])
-    return found
-
-
-@pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("name", WRITABLE)
-def test_text_is_predict_proba(name, n_classes):
-    proba, y = problem(n_classes)
-    recalibrator = WRITABLE[name].fit(proba, y)
-    query = queries(proba)
-    expected = recalibrator.predict_proba(query)
-    np.testing.assert_allclose(evaluate_text(recalibrator, query), expected, rtol=1e-9, atol=1e-15)
-
-
-@pytest.mark.parametrize("name", WRITABLE)
-def test_text_is_predict_proba_where_zeros_become_tiny_numbers(name):
+def test_sql_is_predict_proba_where_zeros_become_tiny_numbers(name):
     tiny = 6e-16  # of half of it, the one that replaces 0, 1 − (1 − x) differs by a fifth
     p = np.array([0, 1, tiny, 1 - tiny, 0, 1, 0.3, 0.5, 0.7])
     proba = np.column_stack([1 - p, p])
     recalibrator = WRITABLE[name].fit(proba, [0, 1, 1, 0, 1, 0, 0, 1, 1])
     expected = recalibrator.predict_proba(proba)
-    np.testing.assert_allclose(evaluate_text(recalibrator, proba), expected, rtol=1e-9, atol=1e-15)
+    database = table_of("SQLite", proba.tolist(), ["a", "b"])
+    found = select(database, export_sql(recalibrator, columns=["a", "b"]))
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-15)
 
 
 def test_every_family_with_a_formula_has_one():
@@ -196,7 +177,7 @@ def test_a_prior_shift_that_is_not_known_yet(engine):
     database = table_of(engine, query.tolist(), ["a", "b", "c"])
     found = select(database, export_sql(recalibrator, columns=["a", "b", "c"]))
     np.testing.assert_array_equal(found, query)
-    assert "nan" not in export_text(recalibrator)
+    assert "nan" not in "".join(export_sql(recalibrator))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -345,7 +326,7 @@ def test_auto_has_the_map_of_the_best():
     auto = AutoRecalibrator([("strict", IsotonicRecalibrator(strict=True))], average=False)
     auto.fit(proba, proba > 0.8)
     assert auto.best_name_ == "strict"
-    for export in (export_text, export_sql, export_table):
+    for export in (export_sql, export_table):
         np.testing.assert_equal(export(auto), export(auto.best_recalibrator_))
     search = GridSearchCV(IsotonicRecalibrator(strict=True), {}, cv=2)
     auto = AutoRecalibrator([("search", search)], average=False).fit(proba, proba > 0.8)
@@ -383,7 +364,7 @@ def test_bad_columns(columns, match):
         export_sql(recalibrator, columns=columns)
 
 
-@pytest.mark.parametrize("export", [export_text, export_sql, export_table])
+@pytest.mark.parametrize("export", [export_sql, export_table])
 def test_what_has_no_formula(export):
     proba, y = problem(2)
     with pytest.raises(ValueError, match=r"recalibrator must .*found DecisionRecalibrator\."):
@@ -401,6 +382,12 @@ def test_what_has_no_formula(export):
     export(pipeline[-1])
 
 
+def test_a_map_of_forecasts_has_no_formula():
+    identity = IdentityRecalibrator().fit((np.zeros(3), np.ones(3)), [0.1, 0.2, 0.3])
+    with pytest.raises(TypeError, match="a fitted recalibrator of class probabilities; found Iden"):
+        export_sql(identity)
+
+
 def test_a_smooth_map_has_no_table():
     with pytest.raises(ValueError, match=r"an interval map.*found SigmoidRecalibrator\. Use"):
         export_table(SigmoidRecalibrator().fit(*problem(2)))
@@ -408,6 +395,5 @@ def test_a_smooth_map_has_no_table():
 
 def test_logits_are_refused():
     recalibrator = TemperatureRecalibrator(input_type="logits").fit([-1.0, 2.0, 3.0], [0, 1, 0])
-    for export in (export_text, export_sql):
-        with pytest.raises(ValueError, match=r"found input_type='logits'\. Fit it on proba"):
-            export(recalibrator)
+    with pytest.raises(ValueError, match=r"found input_type='logits'\. Fit it on scipy"):
+        export_sql(recalibrator)

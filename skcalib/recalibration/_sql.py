@@ -1,0 +1,114 @@
+"""Expressions of standard SQL, with `ln` and `exp`; numbers are in double precision.
+
+An expression is a string. A name, a call and whatever is in parentheses can be put anywhere; `let`
+puts a sum in parentheses. "--" starts a comment, so no sign may follow another one.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from .._numerics.logits import clipped, log_odds
+
+LOWEST, HIGHEST = clipped(np.array([0.0, 1.0])).tolist()
+_LARGEST_LOG_ODDS = float(log_odds(np.array(1.0)))
+
+# The exponential of a larger number overflows; some databases raise an error then.
+_LARGEST_EXPONENT = 700.0
+
+
+def let(expression: str) -> str:
+    return f"({expression})"
+
+
+def number(value: float) -> str:
+    """A number with all digits; without an exponent it would be a decimal number."""
+    digits = repr(float(value))
+    return digits if "e" in digits else f"{digits}e0"
+
+
+def linear(constant: float, coef: Sequence[float] | np.ndarray, terms: Sequence[str]) -> str:
+    """A constant plus multiples of terms."""
+    used = [(factor, term) for factor, term in zip(coef, terms, strict=True) if factor != 0]
+    expression = number(constant) if constant != 0 or not used else ""
+    for factor, term in used:
+        expression += f" {'-' if factor < 0 else '+'} {number(abs(factor))} * {term}"
+    return expression.removeprefix(" + ").strip()
+
+
+def from_point(name: str, point: float) -> str:
+    """The distance of a number from a point."""
+    return f"({name} {'+' if point < 0 else '-'} {number(abs(point))})"
+
+
+def steps(name: str, cuts: np.ndarray, pieces: Sequence[str], *, closed: bool = False) -> str:
+    """The first piece whose cut is above the number (closed: or equal), else the last piece."""
+    sign = "<=" if closed else "<"
+    cases = "".join(
+        f"WHEN {name} {sign} {number(cut)} THEN {piece} "
+        for piece, cut in zip(pieces, cuts, strict=False)
+    )
+    return f"(CASE {cases}ELSE {pieces[-1]} END)" if cases else f"({pieces[-1]})"
+
+
+def clip(expression: str, low: float, high: float) -> str:
+    """The expression between two numbers; LEAST and GREATEST would turn a missing one into low."""
+    return steps(expression, np.array([low, high]), [number(low), expression, number(high)])
+
+
+def of_clipped(name: str, smallest: float, mapping: Callable, write: Callable[[str], str]) -> str:
+    """What is written of a probability; its ends are mapped in Python, as they are clipped."""
+    ends = np.array([smallest, 1 - smallest])
+    at_low, at_high = map(number, mapping(ends))
+    return steps(name, ends, [at_low, write(name), at_high])
+
+
+def logs_of(name: str) -> list[str]:
+    """The logarithms of a probability and of the other one."""
+    return [f"ln({name})", f"ln({number(1)} - {name})"]
+
+
+def clipped_logs(names: list[str], smallest: float) -> list[str]:
+    """The logarithms of clipped probabilities."""
+    return [let(f"ln({clip(name, smallest, 1 - smallest)})") for name in names]
+
+
+def expit(expression: str) -> str:
+    """The probability of log-odds, kept away from 0 and 1."""
+    kept = clip(let(expression), -_LARGEST_LOG_ODDS, _LARGEST_LOG_ODDS)
+    return f"{number(1)} / ({number(1)} + exp(-{kept}))"
+
+
+def share(part: str, total: str, otherwise: str) -> str:
+    """A part divided by the total; otherwise, if that is 0."""
+    return f"COALESCE({part} / NULLIF({total}, {number(0)}), {otherwise})"
+
+
+def divided(mapped: list[str], names: list[str]) -> list[str]:
+    """Mapped probabilities divided by their sum; if that is 0, the predicted ones."""
+    total, rest = let(" + ".join(mapped)), " + ".join(names)
+    return [
+        share(part, total, f"{name} / ({rest})") for part, name in zip(mapped, names, strict=True)
+    ]
+
+
+def softmax(
+    logs: Sequence[str], largest: float, coef: np.ndarray, intercept: np.ndarray
+) -> list[str]:
+    """The clipped softmax of W x + b, with x (K,) between -largest and 0.
+
+    It is 1 / Σ_j exp(s_j − s_k), as scores have no names.
+    """
+    shares = []
+    for k in range(len(coef)):
+        terms = [number(1)]
+        for j in range(len(coef)):
+            if j != k:
+                slope, shift = coef[j] - coef[k], intercept[j] - intercept[k]
+                exponent = let(linear(shift, slope, logs))
+                if np.abs(slope).sum() * largest + abs(shift) > _LARGEST_EXPONENT:
+                    exponent = clip(exponent, -_LARGEST_EXPONENT, _LARGEST_EXPONENT)
+                terms.append(f"exp({exponent})")
+        share = let(f"{number(1)} / ({' + '.join(terms)})")
+        shares.append(clip(share, LOWEST, HIGHEST))
+    return shares
