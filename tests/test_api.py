@@ -131,6 +131,7 @@ def test_every_metric_is_registered():
         "calibration_intercept",
         "calibration_slope",
         "decision_calibration",
+        "distance_certificate",
         "distribution_matching_witness",
         "get_scorer",
         "get_scorer_names",

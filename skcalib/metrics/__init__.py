@@ -19,6 +19,7 @@ from ._decisions import DecisionCalibration, decision_calibration, decision_cali
 from ._distance import (
     DistanceCertificate,
     calibration_distance_bounds,
+    distance_certificate,
     lower_distance_to_calibration,
 )
 from ._forecast_scores import (
@@ -56,6 +57,7 @@ __all__ = [
     "cumulative_calibration_error",
     "decision_calibration",
     "decision_calibration_error",
+    "distance_certificate",
     "distribution_matching_error",
     "distribution_matching_witness",
     "expected_calibration_error",

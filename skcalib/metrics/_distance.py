@@ -48,7 +48,7 @@ class DistanceCertificate:
 
     See Also
     --------
-    lower_distance_to_calibration : The function that returns it.
+    distance_certificate : The function that returns it.
 
     Notes
     -----
@@ -65,13 +65,11 @@ class DistanceCertificate:
     Examples
     --------
     >>> import numpy as np
-    >>> from skcalib.metrics import lower_distance_to_calibration
+    >>> from skcalib.metrics import distance_certificate
     >>> y_true, y_proba = np.array([0, 1]), np.array([0.4, 0.6])
-    >>> distance, certificate = lower_distance_to_calibration(
-    ...     y_true, y_proba, return_certificate=True
-    ... )
+    >>> certificate = distance_certificate(y_true, y_proba)
     >>> f0, f1 = (np.interp(y_proba, certificate.nodes, f) for f in certificate.potentials)
-    >>> bool(np.isclose(np.mean(np.where(y_true, f1, f0)), distance))
+    >>> bool(np.isclose(np.mean(np.where(y_true, f1, f0)), certificate.lower))
     True
     """
 
@@ -115,7 +113,7 @@ def _calibration_distance_bounds(predictions: Predictions, tol: float = 1e-4, **
 
 @metric(
     reduced(_lower_distance_to_calibration),
-    _TOLERANCE | {"return_certificate": ["boolean"]},
+    _TOLERANCE,
     cost="n log n",
     of_counts=True,
     change_per_move=1.0,
@@ -128,11 +126,10 @@ def lower_distance_to_calibration(
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
     tol: float = 1e-4,
-    return_certificate: bool = False,
     multi_class: str = "confidence",
     average: str | None = "auto",
     n_jobs: int | None = None,
-) -> float | np.ndarray | tuple:
+) -> float | np.ndarray:
     r"""Lower distance to calibration: the least change of the predictions that calibrates them.
 
     It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
@@ -167,9 +164,6 @@ def lower_distance_to_calibration(
         Largest width of the certified bracket. The lower end of the bracket is returned, so the
         exact number is at most this much larger, and never smaller.
 
-    return_certificate : bool, default=False
-        Whether to return what proves both ends of the bracket too.
-
     multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
         For more than two classes, the binary problems that are measured: the probability of the
         predicted class and whether it was right; the same for each predicted class alone; or each
@@ -192,11 +186,6 @@ def lower_distance_to_calibration(
         Between 0 and 1, in units of probability; 0 is best. An array if `average` is None and there
         are values for several classes.
 
-    certificate : DistanceCertificate or list of length n_classes
-        The bracket, and what proves it. For more than two classes with "top-label" or "classwise",
-        a list of them, one for each class whatever the `average`, with None for a class that is
-        never predicted. Only if `return_certificate` is True.
-
     Warns
     -----
     ConvergenceWarning
@@ -205,6 +194,7 @@ def lower_distance_to_calibration(
     See Also
     --------
     calibration_distance_bounds : This with an upper bound on the distance.
+    distance_certificate : What proves the number.
     smooth_calibration_error : Between half of this distance and twice this distance.
 
     Notes
@@ -239,16 +229,91 @@ def lower_distance_to_calibration(
     0.08
     """
     predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-    if not return_certificate:
-        measure = partial(_lower_distance_to_calibration, tol=tol)
-        return average_over_reductions(measure, predictions, multi_class, average, n_jobs=n_jobs)
-    certificate = over_reductions(
-        partial(_distance_certificate, tol=tol), predictions, multi_class, n_jobs
+    return average_over_reductions(
+        _lower_distance_to_calibration, predictions, multi_class, average, n_jobs=n_jobs, tol=tol
     )
-    found = certificate if isinstance(certificate, list) else [certificate]
-    values = iter([one.lower for one in found if one is not None])
-    value = average_over_reductions(lambda _: next(values), predictions, multi_class, average)
-    return value, certificate
+
+
+@validate_params(METRIC_CONSTRAINTS | _TOLERANCE)
+def distance_certificate(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+    tol: float = 1e-4,
+    multi_class: str = "confidence",
+    n_jobs: int | None = None,
+) -> DistanceCertificate | list[DistanceCertificate | None]:
+    """Certificate of the lower distance to calibration: what proves both ends of its bracket.
+
+    Anyone can check it with a few lines of NumPy, without trusting the solver.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: strings, integers or booleans.
+
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
+        column for each class in the order of `labels`; rows sum to 1.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    pos_label : int, float, bool or str, default=None
+        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        `labels`.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
+        {−1, 1} or {False, True} is supplied.
+
+    tol : float in [1e-6, 1], default=1e-4
+        Largest width of the certified bracket. The lower end of the bracket is returned, so the
+        exact number is at most this much larger, and never smaller.
+
+    multi_class : {"confidence", "top-label", "classwise"}, default="confidence"
+        For more than two classes, the binary problems that are measured: the probability of the
+        predicted class and whether it was right; the same for each predicted class alone; or each
+        class against the rest.
+
+    n_jobs : int, default=None
+        Number of threads among which joblib spreads the classes under "top-label" and "classwise";
+        None means 1 unless in a :obj:`joblib.parallel_backend` context of threads.
+
+    Returns
+    -------
+    certificate : DistanceCertificate
+        The bracket, and what proves it. With "top-label" and "classwise" for more than two classes,
+        a list of them instead, with None for a class that is never predicted.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If rounding prevents a bracket of width `tol`; the warning states the bracket.
+
+    See Also
+    --------
+    lower_distance_to_calibration : The lower end of the bracket.
+
+    Notes
+    -----
+    The formulas are those of :class:`DistanceCertificate`, the cost is that of
+    :func:`lower_distance_to_calibration`.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import distance_certificate
+    >>> certificate = distance_certificate([0, 1], [0.4, 0.6])
+    >>> round(certificate.lower, 4), round(certificate.upper, 4)
+    (0.08, 0.08)
+    """
+    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    measure = partial(_distance_certificate, tol=tol)
+    return over_reductions(measure, predictions, multi_class, n_jobs)
 
 
 @validate_params(METRIC_CONSTRAINTS | _TOLERANCE)

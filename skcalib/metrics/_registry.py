@@ -61,7 +61,7 @@ class Metric:
     @cached_property
     def options(self) -> dict[str, Any]:
         """The options and their defaults, which are those of the function for users."""
-        names = self.parameters.keys() - _DATA - {"return_certificate"}
+        names = self.parameters.keys() - _DATA
         return {name: self.parameters[name].default for name in names} | self.fixed
 
     def measure(self, data: Data, **options: Any) -> Any:

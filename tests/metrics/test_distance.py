@@ -18,6 +18,7 @@ from sklearn.metrics import log_loss
 from skcalib.metrics import (
     _distance,
     calibration_distance_bounds,
+    distance_certificate,
     expected_calibration_error,
     interval_calibration_error,
     lower_distance_to_calibration,
@@ -282,10 +283,8 @@ def test_distance_bounds_are_their_two_measures():
 
 def check_certificate(proba, outcome, weight, tol):
     """Both bounds evaluated on the samples themselves, by other means than the package's."""
-    value, certificate = lower_distance_to_calibration(
-        outcome, proba, sample_weight=weight, labels=[0, 1], tol=tol, return_certificate=True
-    )
-    assert value == certificate.lower
+    certificate = distance_certificate(outcome, proba, sample_weight=weight, labels=[0, 1], tol=tol)
+    value = certificate.lower
     assert value == lower_distance_to_calibration(
         outcome, proba, sample_weight=weight, labels=[0, 1], tol=tol
     )
@@ -330,10 +329,8 @@ def test_certificate_proves_both_bounds(tol):
 def test_certificate_by_hand():
     # ½ ± ε: the part 2ε of the samples moves to ½, and the rest is calibrated where it is
     epsilon = 0.1
-    value, certificate = lower_distance_to_calibration(
-        [0, 1], [0.5 - epsilon, 0.5 + epsilon], return_certificate=True
-    )
-    assert value == pytest.approx(2 * epsilon * (0.5 - epsilon), abs=1e-4)
+    certificate = distance_certificate([0, 1], [0.5 - epsilon, 0.5 + epsilon])
+    assert certificate.lower == pytest.approx(2 * epsilon * (0.5 - epsilon), abs=1e-4)
     near = np.interp([0.39, 0.41, 0.59, 0.61], certificate.nodes, np.cumsum(certificate.law))
     assert near[0] == pytest.approx(0, abs=1e-2)
     assert near[3] == pytest.approx(1, abs=1e-2)
@@ -346,21 +343,15 @@ def test_certificates_of_more_classes():
     proba = rng.dirichlet(np.ones(3), size=40) * [1, 1, 1e-3]
     proba /= proba.sum(axis=1, keepdims=True)
     label = rng.integers(0, 3, size=40)
-    value, certificate = lower_distance_to_calibration(label, proba, return_certificate=True)
-    assert value == certificate.lower == lower_distance_to_calibration(label, proba)
+    certificate = distance_certificate(label, proba)
+    assert certificate.lower == lower_distance_to_calibration(label, proba)
     for multi_class in ("top-label", "classwise"):
-        for average in (None, "macro", "weighted"):
-            options = {"multi_class": multi_class, "average": average}
-            values, certificates = lower_distance_to_calibration(
-                label, proba, return_certificate=True, **options
-            )
-            expected = lower_distance_to_calibration(label, proba, **options)
-            np.testing.assert_array_equal(values, expected)
-            assert [one is None for one in certificates] == [
-                False,
-                False,
-                multi_class == "top-label",  # class 2 is never predicted
-            ]
+        certificates = distance_certificate(label, proba, multi_class=multi_class)
+        assert [one is None for one in certificates] == [
+            False,
+            False,
+            multi_class == "top-label",  # class 2 is never predicted
+        ]
         by_class = [np.nan if one is None else one.lower for one in certificates]
         alone = lower_distance_to_calibration(label, proba, multi_class=multi_class, average=None)
         np.testing.assert_array_equal(by_class, alone)

@@ -9,6 +9,7 @@ import pytest
 from skcalib._inputs.checks import check_predictions
 from skcalib.metrics import (
     calibration_distance_bounds,
+    distance_certificate,
     lower_distance_to_calibration,
     smooth_calibration_error,
     smooth_expected_calibration_error,
@@ -78,8 +79,6 @@ def test_jobs_do_not_change_values(metric, monkeypatch):
 
 def test_certificates_are_found_in_jobs():
     label, proba = problem()
-    options = {"multi_class": "classwise", "return_certificate": True}
-    value, certificates = lower_distance_to_calibration(label, proba, **options)
-    other, of_jobs = lower_distance_to_calibration(label, proba, n_jobs=2, **options)
-    assert other == value
+    certificates = distance_certificate(label, proba, multi_class="classwise")
+    of_jobs = distance_certificate(label, proba, multi_class="classwise", n_jobs=2)
     assert [one.lower for one in of_jobs] == [one.lower for one in certificates]
