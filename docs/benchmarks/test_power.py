@@ -20,9 +20,9 @@ from scipy.stats import norm
 
 from skcalib._inputs.checks import check_predictions
 from skcalib._inputs.drawing import draw_labels
+from skcalib._statistics.omnibus import Omnibus, adjusted_p_values, omnibus
+from skcalib._statistics.residual_sums import ScoreExcess
 from skcalib.hypothesis_tests import CoxTest, HosmerLemeshowTest, SpiegelhalterTest, UCMETest
-from skcalib.hypothesis_tests._omnibus import Omnibus, adjusted_p_values
-from skcalib.hypothesis_tests._residual_sums import ScoreExcess
 from skcalib.metrics import (
     cumulative_calibration_error,
     expected_calibration_error,
@@ -165,9 +165,9 @@ class Statistics:
         data = check_predictions(
             np.zeros(len(p), int), p if n_classes > 2 else p[:, 1], labels=range(n_classes)
         )
-        self.omnibus = Omnibus(data)
+        self.omnibus = omnibus(data)
         names = ("skce", "log_loss")
-        self.two = Omnibus.of_components(data, {key: self.omnibus.components[key] for key in names})
+        self.two = Omnibus(data, {key: self.omnibus.components[key] for key in names}, "exact")
         # confidence and whether the prediction is right, or the probability of the second class
         binary = data if data.is_binary else data.confidence()
         self.hit = 1 if data.is_binary else p.argmax(axis=1)

@@ -18,6 +18,10 @@ _ENOUGH = 2**14
 _SUMS = 4
 
 
+# Values that differ by less than this share are tied, but for rounding.
+TIE = 1e-12
+
+
 class Statistic:
     """A function of the outcomes of given data: what tests, intervals and reports evaluate.
 
@@ -98,6 +102,13 @@ class Statistic:
     def finish(self, sums: Any) -> np.ndarray:
         """The values (n_draws, …)."""
         raise NotImplementedError
+
+    def found(self, value: np.ndarray, values: np.ndarray) -> dict[str, Any]:
+        """What a test sets beside its p-value: attributes by name.
+
+        They follow from the value of the data (1, C), and all that are compared, (B + 1, C).
+        """
+        return {}
 
     def evidence(self, values: np.ndarray) -> np.ndarray:
         """One number for each of the B + 1 values, those of the data and of B draws, (B + 1,)."""

@@ -1,11 +1,10 @@
 """The gaps between realised and expected losses of decisions, as a function of the outcomes."""
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from .._inputs.scikit_learn import StrOptions, validate_parameter_constraints
 from ..forecasts._decisions import DecisionLoss, as_loss, expected_of_classes, least
 from .base import Statistic
 
@@ -26,12 +25,6 @@ class DecisionGaps(Statistic):
 
     laws = frozenset({"asymptotic"})
 
-    parameter_constraints: ClassVar[dict] = {
-        "loss": "no_validation",
-        "given": [StrOptions({"action"}), None],
-        "actions": [StrOptions({"all", "chosen"})],
-    }
-
     def __init__(
         self,
         data: Any,
@@ -40,6 +33,7 @@ class DecisionGaps(Statistic):
         given: str | None = None,
         actions: str = "all",
     ) -> None:
+        check_condition(data, given)
         self.data = data
         self.loss: DecisionLoss = as_loss(loss)
         self.options: dict[str, Any] = {"loss": self.loss, "given": given, "actions": actions}
@@ -58,15 +52,6 @@ class DecisionGaps(Statistic):
         self.code = self.code.reshape(-1)
         self._order = np.argsort(self.code, kind="stable")
         self._starts = np.searchsorted(self.code[self._order], np.arange(len(self.groups)))
-
-    @classmethod
-    def from_options(cls, data, **options):
-        """The gaps with a user's options, which are judged here."""
-        validate_parameter_constraints(
-            cls.parameter_constraints, options, caller_name="CalibrationTest"
-        )
-        check_one_condition(data, options.get("given"))
-        return cls(data, **options)
 
     @property
     def numbers_per_draw(self):
@@ -144,8 +129,13 @@ def _norms(gaps):
     return np.sqrt(np.sum(gaps**2, axis=(1, 2)))
 
 
-def check_one_condition(data, given):
-    """Gaps are given the action, or given what is passed."""
+def check_condition(data, given):
+    """Gaps are given the action, which has a name, or given what is passed."""
+    if given not in (None, "action"):
+        raise ValueError(
+            f"given must be None, 'action', or an array with the group of each sample; found "
+            f"{given!r}. Pass the column itself."
+        )
     if given is not None and data.given is not None:
         raise ValueError(
             "given must be 'action' or an array, not both; found both. To have groups and actions, "

@@ -1,7 +1,6 @@
 """The squared kernel calibration error by random Fourier features, in linear time."""
 
 import math
-from typing import ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -9,7 +8,7 @@ from scipy import sparse
 from sklearn.utils import check_random_state
 
 from .._inputs.constraints import IntegerInterval
-from .._inputs.scikit_learn import StrOptions, validate_parameter_constraints
+from .._inputs.scikit_learn import StrOptions
 from .._numerics.array_api import (
     as_type,
     constant_like,
@@ -26,9 +25,8 @@ from .._numerics.picked import picked
 from .._numerics.softmax import row_blocks
 from .base import Statistic, blocks_of_samples
 from .features import random_frequencies
-from .functions import KERNEL_CONSTRAINTS, KERNELS, resolved_bandwidth
+from .functions import KERNELS, resolved_bandwidth
 from .squared_error import (
-    CLASS_KERNEL_CONSTRAINTS,
     SquaredKernelError,
     check_class_kernel,
     check_enough_for_estimator,
@@ -88,14 +86,6 @@ class FourierKernelError(Statistic):
     takes_signs = True
     adds_up = True
 
-    parameter_constraints: ClassVar[dict] = {
-        **KERNEL_CONSTRAINTS,
-        **CLASS_KERNEL_CONSTRAINTS,
-        **FOURIER_CONSTRAINTS,
-        "kernel": [StrOptions(set(KERNELS))],
-        "estimator": [StrOptions({"unbiased", "biased"})],
-    }
-
     def __init__(
         self,
         predictions,
@@ -137,17 +127,6 @@ class FourierKernelError(Statistic):
         n_columns = max(self.expected.shape)
         for rows in blocks_of_samples(count_like(self.frequencies, len(weight)), n_columns):
             self.expected += self._expected(rows)
-
-    @classmethod
-    def from_options(cls, predictions, **options):
-        """The error with a user's options, which are judged here."""
-        validate_parameter_constraints(
-            cls.parameter_constraints, options, caller_name="CalibrationTest"
-        )
-        options.pop("method", None)
-        seed = check_random_state(options.pop("random_state", None)).randint(2**31 - 1)
-        check_enough_for_estimator(predictions, options.get("estimator", "unbiased"))
-        return cls(predictions, seed=seed, **options)
 
     def waves(self, rows):
         """φ of some samples, times their weights on the scale of 1, (m, 2D) in single precision."""
@@ -261,20 +240,14 @@ class FourierKernelError(Statistic):
         return max(1, _SUMS_ON_DEVICE // (_BLOCK * self.expected.shape[0]))
 
 
-class AnyKernelError:
-    """Makes the exact squared kernel error, or that of random features, as the options say."""
-
-    kind = "classes"
-
-    parameter_constraints: ClassVar[dict] = (
-        SquaredKernelError.parameter_constraints | FOURIER_CONSTRAINTS
-    )
-
-    @staticmethod
-    def from_options(predictions, **options):
-        if options.get("method") == "fourier":
-            check_fourier("fourier", options.get("kernel"), options.get("estimator", "unbiased"))
-            return FourierKernelError.from_options(predictions, **options)
-        for name in FOURIER_CONSTRAINTS:
-            options.pop(name, None)
-        return SquaredKernelError.from_options(predictions, **options)
+def kernel_error(
+    predictions, *, method="exact", n_components=N_COMPONENTS, random_state=None, **options
+) -> Statistic:
+    """The squared kernel error as a function of the labels: exact, or by random features."""
+    estimator, block_size = options["estimator"], options.pop("block_size", None)
+    check_enough_for_estimator(predictions, estimator, block_size)
+    check_fourier(method, options["kernel"], estimator)
+    if method == "exact":
+        return SquaredKernelError(predictions, block_size=block_size, **options)
+    seed = check_random_state(random_state).randint(2**31 - 1)
+    return FourierKernelError(predictions, n_components=n_components, seed=seed, **options)

@@ -5,19 +5,17 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
-from .._inputs.scikit_learn import StrOptions, validate_parameter_constraints
 from ..forecasts import EnsembleForecast
 from .base import Statistic
 from .checks import check_finite_kernel
 from .features import random_frequencies
 from .functions import KERNELS
 from .gram import gram_quadratic_forms
-from .matching_checks import FORMS, MATCHING_CONSTRAINTS, MatchingOptions, check_matching
+from .matching_checks import MatchingOptions, check_matching
 from .matching_features import (
     Features,
     OutcomeWaves,
@@ -64,10 +62,6 @@ class MatchingError(Statistic):
 
     block_size = None
 
-    parameter_constraints: ClassVar[dict] = MATCHING_CONSTRAINTS | {
-        "calibration": [StrOptions(FORMS)],
-    }
-
     def __init__(self, data, **options):
         self.data, self.weight = data, data.weight
         self.pair_weight = pair_weight(data.weight)
@@ -87,15 +81,6 @@ class MatchingError(Statistic):
         if self.has_features and not self.features.is_exact:
             self.resolution = _RESOLUTION * self.scale**2
         self.least_batches = 1 if self.has_features else 16  # batches of pairs are not faster
-
-    @classmethod
-    def from_options(cls, data, **options):
-        """The error with a user's options, which are judged here."""
-        validate_parameter_constraints(
-            cls.parameter_constraints, options, caller_name="CalibrationTest"
-        )
-        random_state = check_random_state(options.pop("random_state", None))
-        return matching_error(data, MatchingOptions(**options), random_state)
 
     @property
     def has_features(self) -> bool:

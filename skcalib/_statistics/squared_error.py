@@ -1,19 +1,17 @@
 """The squared kernel calibration error as a function of the labels."""
 
 import math
-from typing import ClassVar
 
 import numpy as np
 
 from .._inputs.arrays import as_array
 from .._inputs.constraints import IntegerInterval
-from .._inputs.scikit_learn import StrOptions, validate_parameter_constraints
+from .._inputs.scikit_learn import StrOptions
 from .._numerics.array_api import as_type, constant_like, count_like, row_dots, to_numpy
 from .._numerics.laplace import laplace_pair_sum
 from .base import Statistic
 from .checks import check_finite_kernel, check_semidefinite
 from .functions import (
-    KERNEL_CONSTRAINTS,
     KERNELS,
     SMALLEST_BANDWIDTH,
     kernel_function,
@@ -52,12 +50,6 @@ class SquaredKernelError(Statistic):
     has_known_law = True
 
     takes_signs = True
-
-    parameter_constraints: ClassVar[dict] = {
-        **KERNEL_CONSTRAINTS,
-        **CLASS_KERNEL_CONSTRAINTS,
-        **ESTIMATOR_CONSTRAINTS,
-    }
 
     def __init__(
         self,
@@ -105,16 +97,6 @@ class SquaredKernelError(Statistic):
             # the residual vector is (y − p) (−1, 1): |L (−1, 1)|² is a factor of every term
             direction = np.array([-1.0, 1.0])
             self.scale = np.sum((direction if self.root is None else direction @ self.root) ** 2)
-
-    @classmethod
-    def from_options(cls, predictions, **options):
-        """The error with a user's options, which are judged here."""
-        validate_parameter_constraints(
-            cls.parameter_constraints, options, caller_name="CalibrationTest"
-        )
-        options = {"estimator": "unbiased", "block_size": None} | options
-        check_enough_for_estimator(predictions, options["estimator"], options["block_size"])
-        return cls(predictions, **options)
 
     @property
     def largest_term(self) -> float | None:

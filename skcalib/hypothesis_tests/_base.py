@@ -1,23 +1,34 @@
 """What all tests share."""
 
 import sys
+from time import perf_counter
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.parallel import Parallel, delayed
 
+from .._inputs.drawing import seeded_batches
 from .._inputs.estimators import check_fit_input
 from .._inputs.groups import codes_by_appearance
+from .._inputs.limits import announce
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import check_no_forecast, is_forecast
+from .._statistics.base import TIE
 from ..forecasts._data import ForecastData, check_forecasts, check_no_labels, with_given
 
-# Values of the statistic that differ only by rounding count as tied.
-TIE = 1e-12
+# From this many batches of draws on, the first one is timed.
+_MANY_BATCHES = 32
 
 
 class HypothesisTest(BaseEstimator):
     """An estimator of probabilities and labels, or of forecasts and outcomes."""
+
+    @property
+    def _fits_in_place(self) -> bool:
+        """Whether tensors stay on their device."""
+        return False
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -57,12 +68,6 @@ def check_class_input(test, X, y, sample_weight) -> Predictions:
     return check_fit_input(test, X, y, sample_weight)
 
 
-def draw_signs(groups, n_draws, generator):
-    """Random signs (n_draws, n), the same for all samples of a group."""
-    code = codes_by_appearance(groups)
-    return generator.choice([-1.0, 1.0], size=(n_draws, int(code.max()) + 1))[:, code]
-
-
 def as_p_value(probability):
     """A p-value as a float; positive also where it underflows, or where the data are impossible."""
     return max(float(probability), sys.float_info.min)
@@ -98,3 +103,65 @@ def redrawn_p_value(statistic, null, alternative="greater", resolution=0.0):
         monte_carlo_p_value(side * values[-1], side * values[:-1], resolution) for side in sides
     ]
     return min(1.0, len(sides) * min(p_values))
+
+
+def draw_signs(groups, n_draws, generator):
+    """Random signs (n_draws, n), the same for all samples of a group."""
+    code = codes_by_appearance(groups)
+    return generator.choice([-1.0, 1.0], size=(n_draws, int(code.max()) + 1))[:, code]
+
+
+def draws(test, statistic, evaluate, data, order=None, least_batches=None):
+    """The values of all draws of a test, (n_resamples, ...), spread among its jobs.
+
+    `evaluate` is one of the functions below. The data are in canonical order if `order` is None.
+    """
+    batches = seeded_batches(
+        test.n_resamples,
+        statistic.numbers_per_draw,
+        least_batches or statistic.least_batches,
+        check_random_state(test.random_state),
+    )
+    first: list = []
+    if len(batches) >= _MANY_BATCHES:  # the first one tells how long the others take
+        start = perf_counter()
+        first = [evaluate(statistic, data, order, *batches[0])]
+        seconds = (perf_counter() - start) * len(batches) / effective_n_jobs(test.n_jobs)
+        announce(
+            seconds,
+            f"n_resamples={test.n_resamples}",
+            "Choose fewer, raise n_jobs, or pass a random subsample of the rows. For a kernel "
+            "error of more than two classes, metric_params={'method': 'fourier'} is fast.",
+        )
+    null = Parallel(n_jobs=test.n_jobs, verbose=test.verbose)(
+        delayed(evaluate)(statistic, data, order, *batch) for batch in batches[len(first) :]
+    )
+    return np.concatenate([*first, *null])
+
+
+def of_redrawn_outcomes(statistic, data, order, size, seed):
+    """Values for outcomes drawn in the canonical order."""
+    generator = np.random.default_rng(seed)
+    if statistic.adds_up:
+        return statistic.of_redrawn(order, size, generator)
+    if order is None:
+        return statistic(data.redraw(generator, size))
+    drawn = data.take(order).redraw(generator, size)
+    outcomes = np.empty_like(drawn)
+    outcomes[:, order] = drawn
+    return statistic(outcomes)
+
+
+def of_drawn_signs(statistic, data, order, size, seed):
+    """Values for the observed residuals, those of a whole group multiplied by a random sign."""
+    return statistic.of_signs(draw_signs(data.groups, size, np.random.default_rng(seed)))
+
+
+def of_resampled_data(statistic, data, order, size, seed):
+    """Values for predictions drawn from the predictions, and outcomes drawn from these."""
+    generator = np.random.default_rng(seed)
+    values = []
+    for _ in range(size):
+        resample = data.take(order[generator.integers(len(order), size=len(order))])
+        values.append(statistic.on(resample)(resample.redraw(generator, 1))[0])
+    return np.array(values)

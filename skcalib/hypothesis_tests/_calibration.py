@@ -2,43 +2,38 @@
 
 from collections.abc import Callable
 from numbers import Integral
-from time import perf_counter
 from typing import Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
-from sklearn.utils.parallel import Parallel, delayed
 
 from .._inputs.constraints import IntegerInterval
-from .._inputs.drawing import seeded_batches
-from .._inputs.limits import announce
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import StrOptions, fit_context
 from .._inputs.types import RandomState
-from .._statistics.fourier_error import AnyKernelError
-from .._statistics.functions import KERNEL_CONSTRAINTS, KERNELS
-from .._statistics.matching_checks import FEATURE_KERNELS
-from .._statistics.squared_error import ESTIMATOR_CONSTRAINTS
-from ..forecasts._data import ForecastData, with_groups
-from ..metrics._statistic import MetricStatistic
+from ..forecasts._data import with_groups
+from ..metrics._statistic import OF_RESIDUALS, STATISTICS, make_statistic
 from ..streaming import CalibrationState
+from ..streaming._checks import check_can_be_tested
+from ..streaming._evaluate import KNOWN, check_params
 from ._asymptotic import LAWS, check_law
 from ._base import (
     HypothesisTest,
     check_test_input,
-    draw_signs,
+    draws,
     forget,
     monte_carlo_p_value,
+    of_drawn_signs,
+    of_redrawn_outcomes,
+    of_resampled_data,
     redrawn_p_value,
 )
-from ._omnibus import adjusted_p_values
-from ._states import check_takes_counts, counted
-from ._statistics import STATISTICS, check_knows_draws, statistic_of
 
-# From this many batches of draws on, the first one is taken alone.
-_MANY_BATCHES = 32
+# Options of the statistic that are parameters of the test.
+_DEFAULTS = {"kernel": "total-variation", "bandwidth": "median", "estimator": "unbiased"}
+
+# Values of a statistic that differ by less than this share are equal but for rounding.
+_ROUNDING = 1e-9
 
 
 class CalibrationTest(HypothesisTest):
@@ -300,10 +295,10 @@ class CalibrationTest(HypothesisTest):
     null_distribution_: np.ndarray
 
     _parameter_constraints: dict = {
-        **KERNEL_CONSTRAINTS,
-        "kernel": [StrOptions({*KERNELS, "energy", *FEATURE_KERNELS}), callable],
-        "estimator": ESTIMATOR_CONSTRAINTS["estimator"],
         "statistic": [StrOptions(STATISTICS), callable],
+        "kernel": "no_validation",  # the statistic judges its options
+        "bandwidth": "no_validation",
+        "estimator": "no_validation",
         "method": [StrOptions({"conditional", "consistency", *LAWS})],
         "metric_params": [dict, None],
         "alternative": [StrOptions({"two-sided", "less", "greater"})],
@@ -382,7 +377,7 @@ class CalibrationTest(HypothesisTest):
         self : object
             The fitted test.
         """
-        data: Predictions | ForecastData
+        data: Any
         if isinstance(X, CalibrationState):
             data = counted(self, X, y=y, sample_weight=sample_weight, groups=groups, given=given)
         else:
@@ -390,111 +385,102 @@ class CalibrationTest(HypothesisTest):
             if groups is not None and isinstance(data, Predictions):
                 data = data.on_host()
             data = with_groups(data, y, groups, sample_weight)
-        statistic = statistic_of(self, data, weighted=sample_weight is not None)
+        options = self._options()
+        statistic = make_statistic(
+            self._name(data.kind, options),
+            data,
+            options,
+            as_matrix=self.n_features_in_ > 1,
+            weighted=sample_weight is not None,
+            n_resamples=self.n_resamples,
+            random_state=self.random_state,
+        )
         data = statistic.data  # where the statistic needs them
         self._check(statistic, data)
         forget(self, *_DRAWN)
         value = statistic(data.outcome[None, :])
-        if statistic.n_columns > 1:
-            null = self._draw(data, statistic)
-            return self._combine(statistic, statistic_of_data(statistic, data, value), value, null)
-        self.statistic_ = float(check_statistic_values(value)[0])
         if self.method in LAWS:
+            self.statistic_ = float(value[0])
             self.p_value_, null = LAWS[self.method](statistic, self.statistic_, self)
-        else:
-            null = check_statistic_values(self._draw(data, statistic))
-            value = float(statistic_of_data(statistic, data, value)[0])
-            self.p_value_ = self._p_value(statistic, value, null)
-        if null is not None:
-            self.null_distribution_ = null
+            if null is not None:
+                self.null_distribution_ = null
+            return self
+        values = np.concatenate([compared(statistic, value), self._draw(data, statistic)])
+        evidence = statistic.evidence(values)
+        self.statistic_ = float(value[0] if value.ndim == 1 else evidence[0])
+        self.null_distribution_ = evidence[1:]
+        self.p_value_ = self._p_value(statistic, evidence)
+        for name, found in statistic.found(value, values).items():
+            setattr(self, name, found)
         return self
+
+    def _options(self):
+        """The arguments of the statistic: `metric_params`, and what is not the default here."""
+        params = self.metric_params or {}
+        twice = sorted(_DEFAULTS.keys() & params.keys())
+        if twice:
+            raise ValueError(
+                f"metric_params must not hold {', '.join(_DEFAULTS)}, which are parameters of the "
+                f"test; found {', '.join(twice)}. Pass it to the test itself."
+            )
+        own = {name: getattr(self, name) for name in _DEFAULTS}
+        return {name: one for name, one in own.items() if one != _DEFAULTS[name]} | params
+
+    def _name(self, kind, options):
+        """The statistic, with "auto" resolved."""
+        if not isinstance(self.statistic, str) or self.statistic != "auto":
+            return self.statistic
+        is_plain = kind == "classes" and self.method == "conditional" and not options
+        return "omnibus" if is_plain else "skce"
 
     @property
     def _fits_in_place(self):
         """Whether tensors stay where they are: for kernel errors of labels that are drawn."""
-        if self.method != "conditional":
-            return False
-        chosen, known = set(self.metric_params or ()), set(AnyKernelError.parameter_constraints)
-        return self.statistic in ("skce", "squared_kernel_calibration_error") and chosen <= known
+        return (
+            self.method == "conditional"
+            and self.statistic in ("skce", "squared_kernel_calibration_error")
+            and not {"multi_class", "average"} & set(self.metric_params or ())
+        )
 
     def _check(self, statistic, data):
+        if self.method != "conditional" and self.statistic in OF_RESIDUALS:
+            raise ValueError(
+                f"method={self.method!r} is not for statistic={self.statistic!r}, whose law is "
+                "only known by draws. Use method='conditional', which is exact."
+            )
         if self.method in LAWS:
             check_law(self, statistic)
         elif data.groups is None:
-            check_knows_draws(statistic, data, self.statistic)
+            check_knows_draws(self, statistic)
         check_alternative(self, statistic)
-        if isinstance(data, Predictions) and data.count is not None:
+        if data.kind == "classes" and data.count is not None:
             check_takes_counts(self, statistic)
         if data.groups is not None:
             check_takes_groups(self, statistic)
 
-    def _p_value(self, statistic, value, null):
-        if statistic.is_signed:
-            return redrawn_p_value(value, null, self.alternative, statistic.resolution)
-        return monte_carlo_p_value(value, null, statistic.resolution)
-
-    def _combine(self, omnibus, compared, value, null):
-        """What the components find, each by itself and all together."""
-        values = np.concatenate([compared, null])
-        p_values = omnibus.p_values(values)
-        together = omnibus.evidence(values)
-        self.kernel_method_ = omnibus.kernel_method
-        self.statistic_ = float(together[0])
-        self.null_distribution_ = together[1:]
-        self.p_value_ = redrawn_p_value(self.statistic_, self.null_distribution_)
-        for name, values in {
-            "component_p_values_": p_values[0].tolist(),
-            "adjusted_p_values_": adjusted_p_values(p_values).tolist(),
-            "component_statistics_": value[0].tolist(),
-            "component_null_distributions_": np.ascontiguousarray(null.T),
-        }.items():
-            setattr(self, name, dict(zip(omnibus.components, values, strict=True)))
-        return self
+    def _p_value(self, statistic, evidence):
+        """The p-value of the first number among those of all draws."""
+        if statistic.is_signed or statistic.n_columns > 1:
+            side = self.alternative if statistic.is_signed else "greater"
+            return redrawn_p_value(evidence[0], evidence[1:], side, statistic.resolution)
+        return monte_carlo_p_value(evidence[0], evidence[1:], statistic.resolution)
 
     def _draw(self, data, statistic):
         """The statistic of outcomes drawn from the predictions, (n_resamples, ...).
 
         With groups, of residuals whose signs are drawn.
         """
-        evaluate, least_batches = of_redrawn_outcomes, statistic.least_batches
-        if data.groups is not None:
-            evaluate = of_drawn_signs
-        elif self.method == "consistency":
-            evaluate, least_batches = _of_resampled_data, MetricStatistic.least_batches
         order = data.canonical_order()
-        is_redrawn_in_order = self.method == "conditional" and not statistic.depends_on_order
-        if is_redrawn_in_order and (data.groups is not None or not statistic.adds_up):
+        if self.method == "consistency":
+            return draws(self, statistic, of_resampled_data, data, order, least_batches=64)
+        evaluate = of_redrawn_outcomes if data.groups is None else of_drawn_signs
+        if not statistic.depends_on_order and (data.groups is not None or not statistic.adds_up):
             data = data.take(order)
             statistic, order = statistic.on(data), None
-        return in_batches(self, evaluate, statistic, data, order, least_batches)
+        return draws(self, statistic, evaluate, data, order)
 
 
-def in_batches(test, evaluate, statistic, data, order, least_batches):
-    """The values of all draws of a test, (n_resamples, ...), spread among its jobs."""
-    batches = seeded_batches(
-        test.n_resamples,
-        statistic.numbers_per_draw,
-        least_batches,
-        check_random_state(test.random_state),
-    )
-    first: list = []
-    if len(batches) >= _MANY_BATCHES:  # the first one tells how long the others take
-        start = perf_counter()
-        first = [evaluate(statistic, data, order, *batches[0])]
-        seconds = (perf_counter() - start) * len(batches) / effective_n_jobs(test.n_jobs)
-        announce(
-            seconds,
-            f"n_resamples={test.n_resamples}",
-            "Choose fewer, raise n_jobs, or pass a random subsample of the rows. For a kernel "
-            "error of more than two classes, metric_params={'method': 'fourier'} is fast.",
-        )
-    null = Parallel(n_jobs=test.n_jobs, verbose=test.verbose)(
-        delayed(evaluate)(statistic, data, order, *batch) for batch in batches[len(first) :]
-    )
-    return np.concatenate([*first, *null])
-
-
-# What only some statistics and methods set.
+# Attributes that only some statistics and methods set.
 _DRAWN = (
     "null_distribution_",
     "component_p_values_",
@@ -505,11 +491,57 @@ _DRAWN = (
 )
 
 
-def statistic_of_data(statistic, data, value):
-    """What draws are compared with: with groups, the value of unchanged signs."""
-    if data.groups is None:
+def compared(statistic, value):
+    """The value that draws are compared with: with groups, that of signs that are all +1."""
+    if statistic.data.groups is None:
         return value
-    return statistic.of_signs(np.ones((1, len(data.weight))))
+    return statistic.of_signs(np.ones((1, len(statistic.data.weight))))
+
+
+def counted(test: Any, state: CalibrationState, **others: Any) -> Predictions:
+    """The counts of a state, from which numbers of events are drawn."""
+    for name, value in others.items():
+        if value is not None:
+            raise ValueError(
+                f"{name} must be None for a CalibrationState, which holds all that is known of the "
+                f"samples; found {type(value).__name__}. Leave it out."
+            )
+    if test.method != "conditional":
+        raise ValueError(
+            f"method={test.method!r} needs the samples themselves; found a CalibrationState. Use "
+            "method='conditional', which is exact."
+        )
+    check_can_be_tested(state)
+    test.classes_, test.n_features_in_ = state.classes, 1
+    forget(test, "feature_names_in_")
+    return state._counted()
+
+
+def check_takes_counts(test: Any, statistic: Any) -> None:
+    """The statistic must be a function of the number of events at each prediction."""
+    check_params(statistic.options.get("params", {}))
+    if not statistic.takes_counts:
+        raise ValueError(
+            "The statistic of a test of a CalibrationState must be 'omnibus', 'skce' (of all pairs "
+            "of samples, with a kernel that is not Gaussian), 'log_loss', 'brier_score_loss' or "
+            f"one of {KNOWN}; found {test.statistic!r} with kernel={test.kernel!r} and "
+            f"estimator={test.estimator!r}. Choose one of these, or test a part of the rows."
+        )
+
+
+def check_knows_draws(test, statistic):
+    """Draws from quantiles are cells: the statistic must not see where in them outcomes lie."""
+    data = statistic.data
+    if data.kind == "classes" or data.forecast.as_drawn(data.value) is data.value:
+        return
+    value, as_drawn = statistic(np.array([data.value, data.forecast.as_drawn(data.value)]))
+    if abs(value - as_drawn) > max(statistic.resolution, _ROUNDING * abs(value)):
+        raise ValueError(
+            "statistic must depend on nothing but the cells between quantiles in which the "
+            "outcomes lie: a QuantileForecast knows no more of them, so that cells are what is "
+            f"drawn; found {test.statistic!r}, which depends on where in the cells they lie. Use "
+            "'skce' or 'quantile_calibration_error', or forecasts of another kind."
+        )
 
 
 def check_alternative(test, statistic):
@@ -537,40 +569,3 @@ def check_takes_groups(test, statistic):
             f"{test.statistic!r}. Choose one of these, or leave groups out if the samples are "
             "independent given the predictions."
         )
-
-
-def of_redrawn_outcomes(statistic, data, order, size, seed):
-    """Values for outcomes drawn in the canonical order; if `order` is None, the data are in it."""
-    generator = np.random.default_rng(seed)
-    if statistic.adds_up:
-        return statistic.of_redrawn(order, size, generator)
-    if order is None:
-        return statistic(data.redraw(generator, size))
-    drawn = data.take(order).redraw(generator, size)
-    outcomes = np.empty_like(drawn)
-    outcomes[:, order] = drawn
-    return statistic(outcomes)
-
-
-def of_drawn_signs(statistic, data, order, size, seed):
-    """Values for the observed residuals, those of a whole group multiplied by a random sign."""
-    return statistic.of_signs(draw_signs(data.groups, size, np.random.default_rng(seed)))
-
-
-def _of_resampled_data(statistic, data, order, size, seed):
-    generator = np.random.default_rng(seed)
-    values = []
-    for _ in range(size):
-        resample = data.take(order[generator.integers(len(order), size=len(order))])
-        values.append(statistic.on(resample)(resample.redraw(generator, 1))[0])
-    return np.array(values)
-
-
-def check_statistic_values(values):
-    """What a statistic returned for several vectors of outcomes, (R,)."""
-    if values.ndim != 1 or values.dtype.kind not in "biuf":
-        raise ValueError(
-            f"statistic must return one number; found values of shape {values.shape[1:]} and type "
-            f"{values.dtype}. Wrap it in a function that returns a float."
-        )
-    return values.astype(np.float64, copy=False)

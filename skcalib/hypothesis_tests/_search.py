@@ -15,8 +15,8 @@ from .._inputs.checks import rows_that_count
 from .._inputs.constraints import METRIC_CONSTRAINTS, IntegerInterval
 from .._inputs.scikit_learn import StrOptions, validate_params
 from .._inputs.types import RandomState
+from .._statistics.base import TIE
 from ..forecasts._data import ForecastData, check_either
-from ._base import TIE
 from ._search_scores import Candidate, ClassSearch, ForecastSearch
 from ._subgroups import standardised
 

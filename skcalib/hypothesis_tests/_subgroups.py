@@ -11,19 +11,19 @@ from .._inputs.by import check_by
 from .._inputs.constraints import IntegerInterval
 from .._inputs.scikit_learn import StrOptions, fit_context
 from .._inputs.types import RandomState
-from .._statistics.base import Statistic
+from .._statistics.base import TIE, Statistic
+from .._statistics.omnibus import p_values
 from ..forecasts._data import with_groups
-from ._base import TIE, HypothesisTest, check_test_input, redrawn_p_value
-from ._calibration import (
-    check_statistic_values,
-    check_takes_groups,
-    in_batches,
+from ..metrics._statistic import STATISTICS, make_statistic
+from ._base import (
+    HypothesisTest,
+    check_test_input,
+    draws,
     of_drawn_signs,
     of_redrawn_outcomes,
-    statistic_of_data,
+    redrawn_p_value,
 )
-from ._omnibus import p_values
-from ._statistics import STATISTICS, check_knows_draws, statistic_of
+from ._calibration import check_knows_draws, check_takes_groups, compared
 
 
 class SubgroupCalibrationTest(HypothesisTest):
@@ -242,15 +242,26 @@ class SubgroupCalibrationTest(HypothesisTest):
             ],
             parts,
         )
-        observed = statistic_of_data(statistic, data, statistic(data.outcome[None]))
+        observed = compared(statistic, statistic(data.outcome[None]))
         null = self._draw(data, code, statistic)
         self._combine(subgroups, statistic, np.concatenate([observed, null]))
         return self
 
     def _statistic(self, data, title, weighted):
-        """What is measured of one subgroup."""
+        """The statistic of one subgroup."""
+        name: Any = self.statistic
+        if isinstance(name, str) and name == "auto":
+            name = "omnibus" if data.kind == "classes" and not self.metric_params else "skce"
         try:
-            statistic = statistic_of(self, data, weighted=weighted)
+            statistic = make_statistic(
+                name,
+                data,
+                self.metric_params or {},
+                as_matrix=self.n_features_in_ > 1,
+                weighted=weighted,
+                n_resamples=self.n_resamples,
+                random_state=self.random_state,
+            )
         except ValueError as error:
             raise ValueError(
                 f"{error} (In the subgroup {title!r}; metric_params holds options of the statistic)"
@@ -258,7 +269,7 @@ class SubgroupCalibrationTest(HypothesisTest):
         if data.groups is not None:
             check_takes_groups(self, statistic)
         else:
-            check_knows_draws(statistic, data, self.statistic)
+            check_knows_draws(self, statistic)
         return statistic
 
     def _draw(self, data, code, statistic):
@@ -269,7 +280,7 @@ class SubgroupCalibrationTest(HypothesisTest):
             data = data.take(order)
             statistic, order = statistic.on(data), None
         evaluate = of_redrawn_outcomes if data.groups is None else of_drawn_signs
-        return in_batches(self, evaluate, statistic, data, order, statistic.least_batches)
+        return draws(self, statistic, evaluate, data, order)
 
     def _combine(self, subgroups, statistic, values):
         """What is found, from the values (B + 1, C) of the data and of the draws."""
@@ -325,7 +336,7 @@ class BySubgroup(Statistic):
         columns = []
         for one, rows in zip(self.statistics, self.parts, strict=True):
             values = evaluate(one, rows)
-            columns.append(check_statistic_values(values) if one.n_columns == 1 else values)
+            columns.append(values)
         return np.column_stack(columns)
 
     def of_each(self, values):

@@ -130,7 +130,6 @@ def has_classes_reversed(classes, labels):
 def _decision_calibration_error(
     data: Predictions | ForecastData, loss: Any, given: str | None = None, actions: str = "all"
 ) -> float:
-    check_given_name(given)
     gaps = DecisionGaps(data, loss=loss, given=given, actions=actions)
     return float(np.sqrt(np.sum(gaps.gaps() ** 2)))
 
@@ -377,12 +376,3 @@ def standard_error(weight: np.ndarray, values: np.ndarray) -> float:
     if rest <= np.finfo(np.float64).eps:
         return np.nan
     return float(np.sqrt(weight**2 @ (values - weight @ values) ** 2 / rest))
-
-
-def check_given_name(given):
-    """There is one condition that has a name."""
-    if given not in (None, "action"):
-        raise ValueError(
-            f"given must be None, 'action', or an array with the group of each sample; found "
-            f"{given!r}. Pass the column itself."
-        )

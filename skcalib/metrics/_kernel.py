@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
 
 from .._inputs.checks import check_predictions
 from .._inputs.constraints import CANONICAL_CONSTRAINTS
@@ -12,15 +11,13 @@ from .._inputs.types import Label, RandomState
 from .._statistics.fourier_error import (
     FOURIER_CONSTRAINTS,
     N_COMPONENTS,
-    AnyKernelError,
-    FourierKernelError,
     check_fourier,
+    kernel_error,
 )
 from .._statistics.functions import KERNEL_CONSTRAINTS
 from .._statistics.squared_error import (
     CLASS_KERNEL_CONSTRAINTS,
     ESTIMATOR_CONSTRAINTS,
-    SquaredKernelError,
     check_enough_for_estimator,
     pairs_are_lost,
 )
@@ -28,21 +25,19 @@ from ._reductions import Needs, average_over_reductions, reduced
 from ._registry import metric
 
 
-def _squared_error(
-    predictions, *, method="exact", n_components=N_COMPONENTS, random_state=None, **options
-):
+def _squared_error(predictions, **options):
     estimator = options["estimator"]
     if predictions.n_samples < _least_samples(estimator, options["block_size"]):
         return np.nan  # there are no pairs
     if estimator == "unbiased" and pairs_are_lost(predictions):
         return np.nan
-    if method == "fourier":
-        seed = check_random_state(random_state).randint(2**31 - 1)
-        options.pop("block_size")
-        fourier = FourierKernelError(predictions, n_components=n_components, seed=seed, **options)
-        return float(fourier(fourier.data.label[None, :])[0])
-    error = SquaredKernelError(predictions, **options)
+    error = kernel_error(predictions, **options)
     return float(error(error.data.label[None, :])[0])
+
+
+def _kernel_statistic(predictions, *, multi_class, average, **options):
+    """The error of batches of labels, of all classes at once; None for other reductions."""
+    return kernel_error(predictions, **options) if multi_class == "canonical" else None
 
 
 def _least_samples(estimator, block_size):
@@ -73,7 +68,7 @@ _CONSTRAINTS: dict = CANONICAL_CONSTRAINTS | KERNEL_CONSTRAINTS | CLASS_KERNEL_C
     _squared_kernel_calibration_error,
     _CONSTRAINTS | ESTIMATOR_CONSTRAINTS | FOURIER_CONSTRAINTS,
     cost="n²",
-    statistic=AnyKernelError,
+    statistic=_kernel_statistic,
     of_counts=True,
 )
 def squared_kernel_calibration_error(

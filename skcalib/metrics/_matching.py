@@ -61,13 +61,20 @@ def _distribution_matching_error(
     return value / deviation if deviation > 0 else 0.0  # no pairs are compared
 
 
+def _matching_statistic(data, *, standardize, random_state=None, **options):
+    """The error of batches of outcomes of forecasts; None if each is standardised by itself."""
+    if standardize or data.kind == "classes":
+        return None
+    return matching_error(data, MatchingOptions(**options), check_random_state(random_state))
+
+
 @metric(
     _distribution_matching_error,
     MATCHING_CONSTRAINTS
     | {"calibration": [StrOptions(FORMS | CLASS_FORMS)], "standardize": ["boolean"]},
     cost="n²",
     takes=("forecasts", "classes"),
-    statistic=MatchingError,
+    statistic=_matching_statistic,
 )
 def distribution_matching_error(
     y_true: ArrayLike,

@@ -15,6 +15,7 @@ from .._inputs.scikit_learn import (
     validate_parameter_constraints,
     validate_params,
 )
+from .._statistics.base import Statistic
 from ..forecasts._data import ForecastData
 
 Data = Predictions | ForecastData
@@ -35,8 +36,8 @@ class Metric:
     is_mean: bool = False  # whether it is a mean over the samples
     may_be_negative: bool = False  # the value on a whole distribution, not an estimate of it
     rate: float = 1 / 2  # the estimate of a calibrated model falls like n^-rate
-    # what evaluates batches of outcomes
-    statistic: Any = None
+    # evaluates batches of outcomes, if there is such a way for these data and options
+    statistic: Callable[..., Statistic | None] | None = None
     in_report: bool = False
     # whether it sees no more than sums of weights, and squared weights, by prediction and label
     of_counts: bool = False

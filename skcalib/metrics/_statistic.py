@@ -1,13 +1,178 @@
-"""A metric of given predictions as a function of what is observed."""
+"""What tests measure, by name: a metric of given predictions as a function of what is observed."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from numbers import Integral
+from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
+from .._inputs.types import RandomState
 from .._statistics.base import Statistic
-from ._registry import ALL_METRICS, Metric, entry_of, requires, takes, with_known
+from .._statistics.omnibus import omnibus
+from .._statistics.residual_sums import ScoreExcess
+from ._registry import (
+    ALL_METRICS,
+    Data,
+    Metric,
+    entry_of,
+    metric_of,
+    refuse_data,
+    requires,
+    takes,
+    with_known,
+)
+
+# Proper scores minus what the predictions expect of them.
+_SCORES = ("log_loss", "brier_score_loss")
+
+# Statistics of residuals, whose law is known by draws alone.
+OF_RESIDUALS = ("omnibus", *_SCORES)
+
+STATISTICS = {"auto", "skce", *OF_RESIDUALS, *ALL_METRICS}
+
+# The metric that "skce" stands for.
+_KERNEL_ERRORS = {
+    "classes": "squared_kernel_calibration_error",
+    "forecasts": "distribution_matching_error",
+}
+
+# Options of the omnibus, which are those of its kernel error.
+_OF_OMNIBUS = ("kernel", "bandwidth", "class_kernel", "estimator")
+
+
+def make_statistic(
+    name: str | Callable,
+    data: Any,
+    options: Mapping[str, Any],
+    *,
+    as_matrix: bool,
+    weighted: bool,
+    n_resamples: int,
+    random_state: RandomState,
+) -> Statistic:
+    """The statistic of this name, or of a metric that is a function, with a user's options.
+
+    Options are judged here. A foreign function gets two columns of probabilities for two classes,
+    and weights, if that is said.
+    """
+    seed = partial(_seed_apart, random_state)  # drawn only where it is needed
+    if isinstance(name, str) and name in OF_RESIDUALS:
+        check_is_of_classes(name, data)
+        if name == "omnibus":
+            return omnibus(data, n_resamples=n_resamples, seed=seed, **omnibus_options(options))
+        check_no_options(name, options)
+        return ScoreExcess(data, name)
+    if isinstance(name, str) and name == "skce":
+        name = _KERNEL_ERRORS[data.kind]
+    if "pos_label" in options:
+        refuse_data("pos_label")
+    metric, judged = metric_of(name, options, as_matrix=as_matrix, weighted=weighted)
+    check_takes(metric, data, "statistic")
+    is_random = data.kind == "forecasts" or judged.get("method") == "fourier"
+    if is_random and "random_state" in metric.parameters and "random_state" not in options:
+        judged["random_state"] = seed()
+    batched = None
+    if isinstance(name, str) and metric.statistic is not None:
+        batched = metric.statistic(data, **judged)
+    return Measured(data, metric, judged) if batched is None else batched
+
+
+class Measured(Statistic):
+    """Any metric, measured for one vector of outcomes at a time."""
+
+    # enough batches for jobs to share, and for progress to be shown
+    least_batches = 64
+    depends_on_order = True  # unless known otherwise
+
+    def __init__(self, data: Data, metric: Metric, params: dict[str, Any]) -> None:
+        self.data, self.options = data, {"metric": metric, "params": params}
+        self.metric, self.params = metric, params
+        self.takes_counts = metric.of_counts
+
+    @property
+    def numbers_per_draw(self) -> int:
+        data = self.data
+        return math.prod(data.proba.shape) if data.kind == "classes" else len(data.weight)
+
+    def __call__(self, outcomes: np.ndarray) -> np.ndarray:
+        """One value for each vector of outcomes (R, n)."""
+        outcomes = outcomes.view()
+        outcomes.flags.writeable = False  # they may be those of the data
+        values = np.array(
+            [self.metric.measure(self.data.with_outcome(row), **self.params) for row in outcomes]
+        )
+        if values.ndim != 1 or values.dtype.kind not in "biuf":
+            raise ValueError(
+                f"statistic must return one number; found values of shape {values.shape[1:]} and "
+                f"type {values.dtype}. Wrap it in a function that returns a float."
+            )
+        return values.astype(np.float64, copy=False)
+
+
+def _seed_apart(random_state):
+    """A seed of what is random in the statistic, whose numbers are not those of the draws."""
+    if isinstance(random_state, Integral):
+        random_state = np.random.RandomState([int(random_state), 1])
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def omnibus_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of the omnibus are those of its kernel error, which sums over all pairs."""
+    unknown = sorted(options.keys() - set(_OF_OMNIBUS))
+    if unknown:
+        raise TypeError(
+            f"The options of statistic='omnibus' must be among {', '.join(_OF_OMNIBUS)}; found "
+            f"{', '.join(unknown)}. Leave them out, or choose the statistic that takes them."
+        )
+    judged = ALL_METRICS[_KERNEL_ERRORS["classes"]].judged(options)
+    if judged["estimator"] in ("linear", "block"):
+        raise ValueError(
+            "estimator must be 'unbiased' or 'biased' for statistic='omnibus', whose other "
+            f"components do not depend on the order of the samples; found "
+            f"{judged['estimator']!r}. Use statistic='skce'."
+        )
+    return {name: judged[name] for name in _OF_OMNIBUS}
+
+
+def check_is_of_classes(name: str, data: Data) -> None:
+    """Residuals are of labels, and given nothing but the predictions."""
+    if data.kind != "classes":
+        raise ValueError(
+            f"statistic={name!r} is for probabilities of classes; found a forecast. Use 'skce', or "
+            "the name of a metric of forecasts."
+        )
+    if data.given is not None:
+        raise ValueError(
+            "given must be None unless the statistic has an argument of this name; found one, "
+            f"while {name!r} has none. Leave it out, or choose another statistic."
+        )
+
+
+def check_no_options(name: str, options: Mapping[str, Any]) -> None:
+    if options:
+        raise ValueError(
+            f"statistic={name!r} has no options; found {', '.join(map(repr, options))}. Leave them "
+            "out, or use 'skce'."
+        )
+
+
+def check_takes(metric: Metric, data: Data, name: str) -> None:
+    """The metric must be of these data; nothing that is given may be ignored or be missing."""
+    check_takes_kind(metric, data.kind, name)
+    given = metric.parameters.get("given")
+    if data.given is not None and given is None:
+        raise ValueError(
+            f"given must be None unless the metric has an argument of this name; found one, while "
+            f"{metric.name} has none. Leave it out, or choose another metric."
+        )
+    if data.given is None and given is not None and given.default is given.empty:
+        raise ValueError(
+            f"given must hold what {metric.name} conditions on; found None. Pass the features of "
+            "the samples, given=X."
+        )
 
 
 class MetricStatistic(Statistic):

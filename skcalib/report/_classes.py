@@ -10,9 +10,9 @@ from sklearn.metrics import roc_auc_score
 
 from .._inputs.predictions import Predictions
 from .._numerics.proper import PROPER_LOSSES
+from .._statistics.residual_cells import ResidualCells
+from .._statistics.residual_sums import LevelAndSpread
 from ..hypothesis_tests import CalibrationTest
-from ..hypothesis_tests._residual_cells import ResidualCells
-from ..hypothesis_tests._residual_sums import LevelAndSpread
 from ..metrics._distance import _calibration_distance_bounds
 from ..metrics._registry import METRICS, Metric
 from ..recalibration import AutoRecalibrator

@@ -67,7 +67,7 @@ def test_null_distribution_consists_of_statistics_of_labels():
 @pytest.mark.parametrize("kernel", ["total-variation", "rbf"])
 def test_batches_equal_single_evaluations(n_classes, kernel, monkeypatch):
     label, proba = random_problem(np.random.default_rng(0), 40, n_classes)
-    monkeypatch.setattr("skcalib.metrics._statistic.MetricStatistic.least_batches", 1)
+    monkeypatch.setattr("skcalib.metrics._statistic.Measured.least_batches", 1)
     metric = partial(squared_kernel_calibration_error, kernel=kernel, labels=range(n_classes))
     options = {"n_resamples": 50, "random_state": 0}
     batched = CalibrationTest("skce", kernel=kernel, **options).fit(proba, label)
@@ -294,7 +294,7 @@ def test_names_of_metrics_and_partial_callables_agree():
         ("expected_calibration_error", {"strategy": "foo"}, "'strategy' parameter"),
         ("expected_calibration_error", {"n_bins": 0}, "'n_bins' parameter"),
         ("interval_calibration_error", {"precision": -1}, "'precision' parameter"),
-        ("laplace_kernel_calibration_error", {"bandwidth": 0}, "'bandwidth' parameter"),
+        ("laplace_kernel_calibration_error", {"bandwidth": 0}, "must not hold kernel, bandwidth"),
         ("skce", {"class_kernel": 3}, "'class_kernel' parameter"),
         ("smooth_calibration_error", {"pos_label": 0}, "metric_params must not hold"),
         (smooth_calibration_error, {"sample_weight": [1] * 20}, "metric_params must not hold"),

@@ -27,8 +27,8 @@ from skcalib.hypothesis_tests import (
     SpiegelhalterTest,
     UCMETest,
 )
-from skcalib.hypothesis_tests._statistics import statistic_of
 from skcalib.metrics import continuous_ranked_probability_loss, smooth_calibration_error
+from skcalib.metrics._statistic import make_statistic
 from skcalib.report import calibration_report
 from skcalib.uncertainty import confidence_interval
 
@@ -135,8 +135,15 @@ ALL_STATISTICS = STATISTICS | GIVEN_STATISTICS
 def evaluator(options, forecast, y, given=None):
     """The statistic that a test of these data uses, on vectors of outcomes."""
     test = CalibrationTest(**options)
-    test.n_features_in_ = 1
-    return statistic_of(test, check_forecasts(y, forecast, given=given), weighted=False)
+    return make_statistic(
+        test.statistic,
+        check_forecasts(y, forecast, given=given),
+        test._options(),
+        as_matrix=False,
+        weighted=False,
+        n_resamples=99,
+        random_state=None,
+    )
 
 
 # The draws

@@ -8,12 +8,12 @@ from scipy.stats import chi2, norm
 
 from skcalib._inputs.checks import check_predictions
 from skcalib._inputs.drawing import draw_labels
+from skcalib._statistics.omnibus import adjusted_p_values, omnibus
+from skcalib._statistics.residual_cells import LocalGaps, PooledKernelError
+from skcalib._statistics.residual_sums import LevelAndSpread, ScoreExcess
 from skcalib._statistics.squared_error import SquaredKernelError
 from skcalib.forecasts import GaussianForecast
 from skcalib.hypothesis_tests import CalibrationTest
-from skcalib.hypothesis_tests._omnibus import Omnibus, adjusted_p_values
-from skcalib.hypothesis_tests._residual_cells import LocalGaps, PooledKernelError
-from skcalib.hypothesis_tests._residual_sums import LevelAndSpread, ScoreExcess
 
 
 def problem(rng, n, n_classes, *, weighted=False, levels=None):
@@ -79,7 +79,7 @@ TWINS = [(LevelAndSpread, level_and_spread_by_loops), (LocalGaps, local_gaps_by_
 @pytest.mark.parametrize("certain", [0.9, 0.0])  # the sums of surprises alone
 @pytest.mark.parametrize(("component", "twin"), TWINS)
 def test_components_equal_loops(component, twin, n_classes, weighted, levels, certain, monkeypatch):
-    monkeypatch.setattr("skcalib.hypothesis_tests._residual_sums._MOSTLY_CERTAIN", certain)
+    monkeypatch.setattr("skcalib._statistics.residual_sums._MOSTLY_CERTAIN", certain)
     rng = np.random.default_rng(n_classes)
     data = problem(rng, 50, n_classes, weighted=weighted, levels=levels)
     statistic = component(data)
@@ -164,11 +164,11 @@ def test_pooled_kernel_error_is_the_exact_one_of_pooled_predictions():
 def test_pooling_of_many_samples_hardly_changes_the_kernel_component():
     rng = np.random.default_rng(0)
     data = problem(rng, 6000, 2)
-    omnibus = Omnibus(data)
-    assert isinstance(omnibus.components["skce"], PooledKernelError)
+    test = omnibus(data)
+    assert isinstance(test.components["skce"], PooledKernelError)
     exact = SquaredKernelError(data, estimator="biased")
     labels = draw_labels(data.proba, 200, rng)
-    pooled, error = omnibus.components["skce"](labels), exact(labels)
+    pooled, error = test.components["skce"](labels), exact(labels)
     np.testing.assert_allclose(pooled, error, rtol=4e-3)
 
 
@@ -212,12 +212,12 @@ def test_p_values_are_exactly_uniform_under_exchangeability():
     # every one of the B + 1 vectors in turn as the data
     rng = np.random.default_rng(0)
     values = rng.normal(size=(20, 4))
-    omnibus = Omnibus(problem(rng, 10, 3))
+    test = omnibus(problem(rng, 10, 3))
     p_values, adjusted = [], []
     for k in range(20):
         order = np.roll(np.arange(20), -k)
-        ranks = omnibus.p_values(values[order])
-        together = omnibus.evidence(values[order])
+        ranks = test.p_values(values[order])
+        together = test.evidence(values[order])
         p_values.append(np.mean(together >= together[0]))
         adjusted.append(min(adjusted_p_values(ranks)))
     for level in (0.05, 0.1, 0.5):
@@ -260,7 +260,7 @@ def test_auto_is_the_omnibus_of_classes_only():
         assert test.statistic_ == kernel.statistic_
         assert not hasattr(test, "component_p_values_")
     test = CalibrationTest(n_resamples=9).fit(data.proba, data.label)
-    assert set(test.component_p_values_) == set(Omnibus(data).components)
+    assert set(test.component_p_values_) == set(omnibus(data).components)
     test.fit(GaussianForecast(np.zeros(20), np.ones(20)), rng.normal(size=20))
     assert not hasattr(test, "component_p_values_")
 
@@ -314,7 +314,9 @@ def test_order_of_samples_does_not_matter():
         ({"statistic": "log_loss", "kernel": "rbf"}, "'log_loss' has no options; found 'kernel'"),
         ({"statistic": "omnibus", "estimator": "linear"}, "must be 'unbiased' or 'biased'"),
         ({"statistic": "omnibus", "kernel": "energy"}, "'kernel' parameter"),
-        ({"statistic": "omnibus", "metric_params": {"bandwidth": -1.0}}, "'bandwidth' parameter"),
+        ({"statistic": "omnibus", "bandwidth": -1.0}, "'bandwidth' parameter"),
+        ({"metric_params": {"bandwidth": 1.0}}, "must not hold kernel, .*found bandwidth"),
+        ({"statistic": "skce", "estimator": "fair"}, "'estimator' parameter"),
         ({"alternative": "less"}, "needs a statistic with a sign"),
         ({"statistic": "skce", "alternative": "greater"}, "needs a statistic with a sign"),
         ({"alternative": "both"}, "'alternative' parameter"),
@@ -328,11 +330,13 @@ def test_bad_options(options, message):
 def test_options_of_many_samples_are_judged_too():
     rng = np.random.default_rng(0)
     proba = rng.random(5000)
-    test = CalibrationTest("omnibus", metric_params={"bandwidth": -1.0})
+    test = CalibrationTest("omnibus", bandwidth=-1.0)
     with pytest.raises(ValueError, match="'bandwidth' parameter"):
         test.fit(proba, rng.random(5000) < proba)
     with pytest.raises(TypeError, match=r"must be among kernel, bandwidth.*found n_bins"):
-        test.set_params(metric_params={"n_bins": 3}).fit(proba, rng.random(5000) < proba)
+        test.set_params(bandwidth="median", metric_params={"n_bins": 3}).fit(
+            proba, rng.random(5000) < proba
+        )
 
 
 def test_omnibus_of_a_forecast_is_refused():

@@ -107,7 +107,7 @@ def test_test_by_random_features():
 @pytest.mark.parametrize("statistic", ["skce", "log_loss", "brier_score_loss", "omnibus"])
 @pytest.mark.parametrize("concentration", [1.0, 0.05])  # certain predictions are summed otherwise
 def test_sums_over_blocks_of_samples(statistic, concentration, monkeypatch):
-    monkeypatch.setattr("skcalib.hypothesis_tests._omnibus._MULTIPLICATIONS", 0)
+    monkeypatch.setattr("skcalib._statistics.omnibus._MULTIPLICATIONS", 0)
     rng = np.random.default_rng(0)
     proba = rng.dirichlet(np.full(4, concentration), size=60).astype(np.float32)
     label = draw_labels(proba, 1, rng)[0]
@@ -142,7 +142,7 @@ def test_omnibus_takes_random_features_where_pairs_would_take_long(monkeypatch):
     test = CalibrationTest(n_resamples=19, random_state=0).fit(proba, label)
     assert test.kernel_method_ == "exact"
     exact = test.component_statistics_["skce"]
-    monkeypatch.setattr("skcalib.hypothesis_tests._omnibus._MULTIPLICATIONS", 1e4)
+    monkeypatch.setattr("skcalib._statistics.omnibus._MULTIPLICATIONS", 1e4)
     test.fit(proba, label)
     assert test.kernel_method_ == "fourier"
     assert test.component_statistics_["skce"] == pytest.approx(exact, abs=3e-3)
@@ -162,4 +162,9 @@ def test_bad_options(options, message):
     with pytest.raises(ValueError, match=message):
         squared_kernel_calibration_error(label, proba, method="fourier", **options)
     with pytest.raises(ValueError, match=message):
-        CalibrationTest("skce", metric_params={"method": "fourier"} | options).fit(proba, label)
+        _fourier_test(**options).fit(proba, label)
+
+
+def _fourier_test(n_components=200, **options):
+    params = {"method": "fourier", "n_components": n_components}
+    return CalibrationTest("skce", metric_params=params, **options)

@@ -18,6 +18,7 @@ from skcalib.forecasts import (
 from skcalib.forecasts._data import check_forecasts
 from skcalib.metrics import distribution_matching_error
 from skcalib.metrics._matching import null_deviation
+from skcalib.metrics._registry import ALL_METRICS
 
 N = 30
 RNG = np.random.default_rng(0)
@@ -49,6 +50,12 @@ def data_of(kind, form="distribution"):
     return check_forecasts(Y, FORECASTS[kind], sample_weight=WEIGHT, given=given)
 
 
+def matching_error(data, **options):
+    """The statistic of the test of calibration."""
+    metric = ALL_METRICS["distribution_matching_error"]
+    return metric.statistic(data, **metric.judged(options))
+
+
 def calibration(form):
     return "individual" if form == "median" else form
 
@@ -59,7 +66,7 @@ def test_batches_equal_the_metric_of_each_draw(kind, kernel):
     for form in FORMS if kernel == "rbf" else ("distribution", "quantile"):
         data = data_of(kind, form)
         for estimator in ("unbiased", "biased"):
-            error = MatchingError.from_options(
+            error = matching_error(
                 data, calibration=calibration(form), kernel=kernel, estimator=estimator
             )
             drawn = data.redraw(np.random.default_rng(0), 2)

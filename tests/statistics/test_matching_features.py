@@ -28,6 +28,7 @@ from skcalib.metrics import (
     distribution_matching_witness,
 )
 from skcalib.metrics._matching import null_deviation
+from skcalib.metrics._registry import ALL_METRICS
 
 N = 5
 RNG = np.random.default_rng(3)
@@ -247,7 +248,9 @@ def test_steps_of_other_distributions_equal_quadrature(scale):
 
 def error_of(kind, case, **options):
     data = check_forecasts(Y, FORECASTS[kind], sample_weight=WEIGHT)
-    return MatchingError.from_options(data, **{"calibration": "marginal"} | CASES[case] | options)
+    metric = ALL_METRICS["distribution_matching_error"]
+    params = {"calibration": "marginal"} | CASES[case] | options
+    return metric.statistic(data, **metric.judged(params))
 
 
 @all_cases

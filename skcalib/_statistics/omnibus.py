@@ -1,18 +1,16 @@
 """The omnibus statistic: several statistics, each for another kind of miscalibration."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import validate_parameter_constraints
-from .._statistics.base import Statistic
-from .._statistics.fourier_error import AnyKernelError, FourierKernelError
-from .._statistics.functions import KERNELS
-from .._statistics.squared_error import SquaredKernelError
-from ._base import TIE
-from ._residual_cells import MOST_CELLS, LocalGaps, PooledKernelError
-from ._residual_sums import LevelAndSpread, ScoreExcess
+from .base import TIE, Statistic
+from .fourier_error import kernel_error
+from .functions import KERNELS
+from .residual_cells import MOST_CELLS, LocalGaps, PooledKernelError
+from .residual_sums import LevelAndSpread, ScoreExcess
 
 # Multiplications of the exact kernel error that take about ten seconds.
 _MULTIPLICATIONS = 2e11
@@ -24,37 +22,15 @@ _N_COMPONENTS = 32
 class Omnibus(Statistic):
     """The values of all components, (R, C)."""
 
+    kind = "classes"
+
     takes_signs = True
 
-    def __init__(
-        self, data: Predictions, *, n_resamples: int = 999, seed: Callable[[], int] = int, **options
-    ) -> None:
-        check_kernel_options(options)
-        components = {
-            "skce": _kernel_error(data, n_resamples, seed, options),
-            "log_loss": ScoreExcess(data, "log_loss"),
-            "level_and_spread": LevelAndSpread(data),
-            "local": LocalGaps(data),
-        }
-        self._set(data, components)
-
-    @classmethod
-    def of_components(cls, data: Predictions, components: dict) -> "Omnibus":
-        omnibus = cls.__new__(cls)
-        omnibus._set(data, components)
-        return omnibus
-
-    def _set(self, data, components):
-        self.data, self.components = data, components
+    def __init__(self, data: Predictions, components: dict, kernel_method: str) -> None:
+        self.data, self.components, self.kernel_method = data, components, kernel_method
         self.n_columns = len(components)
         self.takes_counts = components["skce"].takes_counts
         self.adds_up = all(one.adds_up for one in components.values())
-
-    @property
-    def kernel_method(self) -> str:
-        """How the kernel error is computed: of all pairs, of cells, or by random features."""
-        kinds = {PooledKernelError: "pooled", FourierKernelError: "fourier"}
-        return kinds.get(type(self.components["skce"]), "exact")
 
     @property
     def numbers_per_draw(self) -> int:
@@ -62,7 +38,7 @@ class Omnibus(Statistic):
 
     def on(self, data: Predictions) -> "Omnibus":
         components = {name: one.on(data) for name, one in self.components.items()}
-        return Omnibus.of_components(data, components)
+        return Omnibus(data, components, self.kernel_method)
 
     def __call__(self, labels):
         return np.column_stack([one(labels) for one in self.components.values()])
@@ -81,10 +57,6 @@ class Omnibus(Statistic):
     def of_signs(self, signs):
         return np.column_stack([one.of_signs(signs) for one in self.components.values()])
 
-    def p_values(self, values: np.ndarray) -> np.ndarray:
-        """Of each component and each of the B + 1 values (B + 1, C)."""
-        return self._by_component(p_values, values)
-
     def evidence(self, values: np.ndarray) -> np.ndarray:
         """What all components say together of each of the B + 1 rows of values, (B + 1,).
 
@@ -94,6 +66,24 @@ class Omnibus(Statistic):
         """
         reciprocal = (1 + self._by_component(distances, values)) / self.p_values(values)
         return reciprocal.mean(axis=1)
+
+    def p_values(self, values: np.ndarray) -> np.ndarray:
+        """P-values of all components, for the data and for each of the B draws, (B + 1, C)."""
+        return self._by_component(p_values, values)
+
+    def found(self, value, values):
+        p_of_each = self.p_values(values)
+        numbers = {
+            "component_p_values_": p_of_each[0].tolist(),
+            "adjusted_p_values_": adjusted_p_values(p_of_each).tolist(),
+            "component_statistics_": value[0].tolist(),
+            "component_null_distributions_": np.ascontiguousarray(values[1:].T),
+        }
+        by_name = {
+            name: dict(zip(self.components, of_each, strict=True))
+            for name, of_each in numbers.items()
+        }
+        return {"kernel_method_": self.kernel_method} | by_name
 
     def _by_component(self, function, values):
         columns = zip(values.T, self.components.values(), strict=True)
@@ -144,40 +134,44 @@ def adjusted_p_values(p_values: np.ndarray) -> np.ndarray:
     return np.searchsorted(smallest, p_values[0], side="right") / len(smallest)
 
 
-def check_kernel_options(options):
-    """The options of the omnibus are those of its kernel error, which sums over all pairs."""
-    known = ("kernel", "bandwidth", "class_kernel", "estimator")
-    unknown = sorted(options.keys() - set(known))
-    if unknown:
-        raise TypeError(
-            f"The options of statistic='omnibus' must be among {', '.join(known)}; found "
-            f"{', '.join(unknown)}. Leave them out, or choose the statistic that takes them."
-        )
-    constraints = {name: SquaredKernelError.parameter_constraints[name] for name in options}
-    validate_parameter_constraints(constraints, options, caller_name="CalibrationTest")
-    if options.get("estimator") in ("linear", "block"):
-        raise ValueError(
-            "estimator must be 'unbiased' or 'biased' for statistic='omnibus', whose other "
-            f"components do not depend on the order of the samples; found "
-            f"{options['estimator']!r}. Use statistic='skce'."
-        )
+def omnibus(
+    data: Predictions,
+    *,
+    n_resamples: int = 999,
+    seed: Callable[[], int] = int,
+    kernel: Any = "total-variation",
+    bandwidth: Any = "median",
+    estimator: str = "unbiased",
+    class_kernel: Any = None,
+) -> Omnibus:
+    """The omnibus statistic, with a user's options of its kernel error.
 
-
-def _kernel_error(data, n_resamples, seed, options):
-    """The exact squared kernel error, or what takes its place where that would take long.
-
-    That is the error of pooled predictions for two classes, else that of random features.
+    That is the exact squared kernel error. Where it would take long, the error of pooled
+    predictions takes its place for two classes, and else that of random features.
     """
-    kernel = options.get("kernel", "total-variation")
-    is_plain = not options.keys() - {"kernel", "bandwidth"} and not callable(kernel)
-    n = len(data.weight)
-    if is_plain and data.is_binary and not KERNELS[kernel].is_gaussian:
-        if n > MOST_CELLS:
-            bandwidth = options.get("bandwidth", "median")
-            return PooledKernelError(data, kernel=kernel, bandwidth=bandwidth)
-    elif is_plain and n**2 * len(data.classes) * n_resamples > _MULTIPLICATIONS:
-        fourier = {"method": "fourier", "n_components": _N_COMPONENTS, "random_state": seed()}
-        options = options | fourier
-    if n == 1:
-        options = options | {"estimator": "biased"}
-    return AnyKernelError.from_options(data, **options)
+    error: Statistic
+    n, method = len(data.weight), "exact"
+    is_plain = class_kernel is None and estimator == "unbiased" and not callable(kernel)
+    is_fast = is_plain and data.is_binary and not KERNELS[kernel].is_gaussian
+    if is_fast and n > MOST_CELLS:
+        error, method = PooledKernelError(data, kernel=kernel, bandwidth=bandwidth), "pooled"
+    else:
+        fourier: dict[str, Any] = {}
+        if is_plain and not is_fast and n**2 * len(data.classes) * n_resamples > _MULTIPLICATIONS:
+            method = "fourier"
+            fourier = {"method": method, "n_components": _N_COMPONENTS, "random_state": seed()}
+        error = kernel_error(
+            data,
+            kernel=kernel,
+            bandwidth=bandwidth,
+            estimator="biased" if n == 1 else estimator,
+            class_kernel=class_kernel,
+            **fourier,
+        )
+    components = {
+        "skce": error,
+        "log_loss": ScoreExcess(data, "log_loss"),
+        "level_and_spread": LevelAndSpread(data),
+        "local": LocalGaps(data),
+    }
+    return Omnibus(data, components, method)

@@ -14,7 +14,7 @@ from .._inputs.predictions import Predictions
 from .._numerics.logits import log_odds
 from .._numerics.picked import picked
 from .._numerics.softmax import row_blocks
-from .._statistics.base import Statistic
+from .base import Statistic
 
 # If the mean confidence is larger, few labels are a surprise: they are added up alone, as the
 # rounding of sums over all labels would break ties.
