@@ -532,9 +532,9 @@ def check_takes_counts(test: Any, statistic: Any) -> None:
 def check_knows_draws(test, statistic):
     """Draws from quantiles are cells: the statistic must not see where in them outcomes lie."""
     data = statistic.data
-    if data.kind == "classes" or data.forecast.as_drawn(data.value) is data.value:
+    if data.kind == "classes" or data.forecast._as_drawn(data.value) is data.value:
         return
-    value, as_drawn = statistic(np.array([data.value, data.forecast.as_drawn(data.value)]))
+    value, as_drawn = statistic(np.array([data.value, data.forecast._as_drawn(data.value)]))
     if abs(value - as_drawn) > max(statistic.resolution, _ROUNDING * abs(value)):
         raise ValueError(
             "statistic must depend on nothing but the cells between quantiles in which the "

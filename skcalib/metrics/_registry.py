@@ -232,31 +232,6 @@ def requires(metric, name) -> bool:
     return parameter is not None and parameter.default is parameter.empty
 
 
-def with_known(metric, known):
-    """The metric with those arguments fixed that it takes of what the data know, such as `labels`:
-    a part of the data may lack a class.
-    """
-    parameters = _parameters(metric)
-    taken = {name: value for name, value in known.items() if name in parameters}
-    return partial(metric, **taken) if taken else metric
-
-
-def with_params(metric, params, own=()):
-    """The metric with a user's `metric_params` fixed.
-
-    Those that it does not take are refused, and so are those that the caller fills in: its `own`.
-    """
-    parameters = _parameters(metric)
-    takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
-    name = getattr(metric, "__name__", "the metric")
-    for param, value in params.items():
-        if param in own and not (param == "given" and isinstance(value, str)):  # not data
-            refuse_data(param)
-        if param not in parameters and not takes_any:
-            refuse_unknown(param, name, parameters)
-    return partial(metric, **params)
-
-
 def is_data(name: str, value: Any) -> bool:
     """Whether an argument is data. The name of what is conditioned on is an option."""
     return name in _DATA and not (name == "given" and isinstance(value, str))

@@ -17,7 +17,7 @@ from .._inputs.scikit_learn import Interval, StrOptions
 from .._inputs.types import RandomState
 from ..forecasts._data import ForecastData, check_either
 from ..metrics._registry import ALL_METRICS, Metric, metric_of, unwrapped
-from ..metrics._statistic import check_takes_given, check_takes_kind
+from ..metrics._statistic import check_takes
 from ._resampling import Resamples, Units, checked_values, resampled
 
 # The mean of the losses may miss the metric by this share, for it is summed in another order.
@@ -71,8 +71,7 @@ class Measured:
             metric_of(metric, metric_params, as_matrix=m, weighted=weighted) for m in as_matrix
         ]
         first, options = found[0]
-        check_takes_kind(first, models[0].kind, "metric")
-        check_takes_given(partial(first.function, **options), models[0])
+        check_takes(first, models[0], "metric")
         return cls(tuple(entry for entry, _ in found), options, tuple(models))
 
     @property
