@@ -436,7 +436,7 @@ def test_standardized_errors_are_in_standard_deviations(forecast, options):
     if not params:  # the standard deviation is that for the bandwidth found
         params["bandwidth"] = np.median(np.abs(Y[:, None] - Y)[np.triu_indices(N, 1)])
     null = (
-        CalibrationTest(metric_params=params or None, n_resamples=1000, random_state=0)
+        CalibrationTest(metric_params=params or None, n_resamples=499, random_state=0)
         .fit(forecast, Y, sample_weight=options.get("sample_weight"))
         .null_distribution_
     )
