@@ -26,6 +26,8 @@ from skcalib.uncertainty import compare, confidence_interval
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
 
+pytestmark = pytest.mark.integration
+
 
 def table(n, seed=0):
     """Rows off the grid: rare events, two regions, and 0 and 1 among the predictions."""

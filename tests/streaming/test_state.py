@@ -313,10 +313,10 @@ def test_a_state_does_not_grow():
 
 def test_single_rows_do_not_pile_up():
     state = CalibrationState([0, 1])
-    for _ in range(1000):
+    for _ in range(600):
         state.update([1], [0.25])
     assert len(pickle.dumps(state)) < 4e4
-    assert_array_equal(state.to_arrays()[2], [1000])
+    assert_array_equal(state.to_arrays()[2], [600])
 
 
 # More than two classes

@@ -64,7 +64,7 @@ def test_comparison_of_losses_is_a_paired_t_test(forecast):
 
 @pytest.mark.parametrize("name", FORECAST_METRICS)
 def test_every_metric_has_an_interval_and_a_comparison(name):
-    forecast, y, X = problem(30)
+    forecast, y, X = problem(20)
     metric = FORECAST_METRICS[name].function
     given = X if name == "local_calibration_error" else None
     options = {} if given is None else {"given": X}

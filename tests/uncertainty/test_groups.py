@@ -103,19 +103,19 @@ def test_interval_equals_loops_over_whole_groups(n_groups, weighted, alternative
 
 def test_groups_of_one_sample_are_no_groups_and_names_do_not_matter():
     rng = np.random.default_rng(0)
-    label, proba = random_problem(rng, 60)
+    label, proba = random_problem(rng, 30)
     plain = confidence_interval(SMOOTH, label, proba, **FAST)
-    for singles in (np.arange(60), -np.arange(60.0)):
+    for singles in (np.arange(30), -np.arange(30.0)):
         grouped = confidence_interval(SMOOTH, label, proba, groups=singles, **FAST)
         assert ends(grouped) == pytest.approx(ends(plain), abs=1e-12)
-    group = rng.integers(20, size=60)
-    names = rng.permutation(20).astype(str)
+    group = rng.integers(15, size=30)
+    names = rng.permutation(15).astype(str)
     one = compare(SMOOTH, label, proba, proba**2, groups=group, **FAST)
     assert one == compare(SMOOTH, label, proba, proba**2, groups=names[group], **FAST)
     assert one != compare(SMOOTH, label, proba, proba**2, **FAST)
 
 
-@pytest.mark.parametrize(("metric", "n"), [(SMOOTH, 40), (log_loss, 40), (log_loss, 130)])
+@pytest.mark.parametrize(("metric", "n"), [(SMOOTH, 25), (log_loss, 40), (log_loss, 130)])
 def test_repeated_samples_as_groups_are_single_samples(metric, n):
     label, proba = random_problem(np.random.default_rng(0), n)
     one = compare(metric, label, proba, proba**2, **FAST)

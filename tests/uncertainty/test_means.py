@@ -122,7 +122,7 @@ def test_groups_of_a_mean():
 
 
 def test_a_sum_is_no_mean_and_a_mean_may_be_resampled():
-    label, proba = random_problem(np.random.default_rng(0), 30)
+    label, proba = random_problem(np.random.default_rng(0), 16)
     narrow = confidence_interval(log_loss, label, proba)
     for metric, params in (
         (partial(log_loss, normalize=False), {}),

@@ -11,7 +11,7 @@ from skcalib.uncertainty import confidence_interval
 OPTIONS = {"n_resamples": 19, "random_state": 0}
 
 
-def problem(n=120, n_classes=2):
+def problem(n=70, n_classes=2):
     rng = np.random.default_rng(0)
     proba = rng.dirichlet(np.ones(n_classes), size=n)
     y = (rng.random(n)[:, None] > np.cumsum(proba, axis=1)).sum(axis=1)
@@ -19,11 +19,13 @@ def problem(n=120, n_classes=2):
     return y, proba[:, 1] if n_classes == 2 else proba, by, rng
 
 
-@pytest.mark.parametrize("metric", ["smooth_calibration_error", "squared_kernel_calibration_error"])
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(
+    ("metric", "n_classes"),
+    [("smooth_calibration_error", 2), ("squared_kernel_calibration_error", 3)],
+)
 def test_intervals_are_those_of_the_samples_of_each_subgroup(metric, n_classes):
     y, proba, by, rng = problem(n_classes=n_classes)
-    weight = rng.random(120)
+    weight = rng.random(70)
     options = OPTIONS | {"labels": range(n_classes), "confidence_level": 0.8}
     result = confidence_interval(metric, y, proba, by=by, sample_weight=weight, **options)
     whole = confidence_interval(metric, y, proba, sample_weight=weight, **options)
@@ -64,7 +66,7 @@ def test_subgroups_that_are_too_small_have_an_estimate_and_a_note():
 
 def test_groups_are_those_of_each_subgroup():
     y, proba, by, rng = problem()
-    groups = rng.integers(40, size=120) + 40 * (by == "b")
+    groups = rng.integers(40, size=70) + 40 * (by == "b")
     options = OPTIONS | {"metric_params": {"n_bins": 3}}
     metric = "expected_calibration_error"
     result = confidence_interval(metric, y, proba, by=by, groups=groups, **options)
@@ -88,7 +90,7 @@ def test_forecasts_and_one_sided_intervals():
 
 def test_table():
     y, proba, by, _ = problem()
-    columns = {"site": by, "adult": np.arange(120) % 2 == 0}
+    columns = {"site": by, "adult": np.arange(70) % 2 == 0}
     result = confidence_interval(
         "smooth_calibration_error", y, proba, by=pl.DataFrame(columns), **OPTIONS
     )
@@ -98,7 +100,7 @@ def test_table():
     frame = result.to_frame()
     assert frame.index.names == ["site", "adult"]
     assert frame.loc[("b", True), "low"] == result["b", True].low
-    assert frame["n_samples"].sum() == 120
+    assert frame["n_samples"].sum() == 70
     lines = repr(result).splitlines()
     assert lines[0].split() == ["site,", "adult", "samples", "share", "estimate", "low", "high"]
     assert [line[: lines[0].index("  ")].strip() for line in lines[1:]] == [
@@ -118,11 +120,11 @@ def test_table():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"by": ["a", "b"]}, r"\(the predictions: 120, by: 2\)"),
+        ({"by": ["a", "b"]}, r"\(the predictions: 70, by: 2\)"),
         ({"by": "site"}, "by must hold the subgroup"),
         ({"metric": "nothing"}, "'metric' parameter"),
         ({"metric": lambda y, p: np.nan}, "metric must be finite"),
-        ({"method": "finite-sample", "sample_weight": np.ones(120)}, "sample_weight=None"),
+        ({"method": "finite-sample", "sample_weight": np.ones(70)}, "sample_weight=None"),
     ],
 )
 def test_bad_input(arguments, message):
