@@ -124,10 +124,19 @@ class Forecast(ABC):
         )
 
     def _take(self, rows: np.ndarray) -> Self:
-        taken = object.__new__(type(self))
-        state = {k: v for k, v in vars(self).items() if not k.startswith("_cached")}
-        taken.__dict__.update(state | {name: state[name][rows] for name in self._by_row})
-        return taken
+        return self._with_state(
+            self._state() | {name: getattr(self, name)[rows] for name in self._by_row}
+        )
+
+    def _state(self) -> dict[str, Any]:
+        """All attributes but those that can be computed again."""
+        return {k: v for k, v in vars(self).items() if not k.startswith("_cached")}
+
+    def _with_state(self, state: dict[str, Any]) -> Self:
+        """A forecast of the same kind with these attributes, which are not checked again."""
+        made = object.__new__(type(self))
+        made.__dict__.update(state)
+        return made
 
     def cdf(self, y: ArrayLike) -> np.ndarray:
         """The probability of at most y.

@@ -20,7 +20,7 @@ from .._inputs.checks import check_sample_weight
 from .._inputs.labels import check_labels
 from .._inputs.scikit_learn import HasMethods, StrOptions, check_method_params, safe_split
 from .._inputs.warnings import warn
-from ..forecasts._concatenate import concatenate
+from ..forecasts._transformed import concatenate
 from ._auto import AutoRecalibrator
 from ._checks import (
     check_cv_is_no_word,

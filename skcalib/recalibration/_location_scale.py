@@ -9,7 +9,7 @@ from .._numerics.crps import level_weights
 from .._numerics.location_scale import LocationScaleProblem, fit_location_scale, ratio_of_spread
 from ..forecasts import Forecast, QuantileForecast
 from ..forecasts._data import ForecastData
-from ..forecasts._moved import affine, centre_and_spread
+from ..forecasts._transformed import affine, centre_and_spread
 from ._base import ForecastRecalibrator, check_enough_outcomes, warn_unless_inside
 
 # Step of the derivative of a log density, in standard deviations.

@@ -9,7 +9,7 @@ from .._numerics.pit_maps import fit_beta, fit_beta_to_intervals, fit_conformal
 from ..forecasts import EnsembleForecast, Forecast, QuantileForecast, ResidualForecast
 from ..forecasts._data import ForecastData
 from ..forecasts._derived import AffineForecast
-from ..forecasts._moved import remap
+from ..forecasts._transformed import remap
 from ._base import ForecastRecalibrator, check_enough_outcomes, warn_unless_inside
 
 # The log-odds of the least positive number.

@@ -19,8 +19,8 @@ from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval, StrOptions, fit_context
 from .._numerics.proper import PROPER_LOSSES
 from ..forecasts import as_forecast
-from ..forecasts._concatenate import concatenate
 from ..forecasts._data import ForecastData
+from ..forecasts._transformed import concatenate
 from ._auto import AutoRecalibrator, deal_folds
 from ._base import Recalibrator, negative_crps
 from ._checks import check_recalibrator

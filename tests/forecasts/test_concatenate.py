@@ -12,8 +12,8 @@ from skcalib.forecasts import (
     QuantileForecast,
     ResidualForecast,
 )
-from skcalib.forecasts._concatenate import ConcatenatedForecast, concatenate
 from skcalib.forecasts._derived import at_log_odds
+from skcalib.forecasts._transformed import ConcatenatedForecast, concatenate
 
 rng = np.random.default_rng(0)
 Y = rng.normal(size=5)

@@ -19,7 +19,7 @@ from skcalib.forecasts import (
     QuantileForecast,
     ResidualForecast,
 )
-from skcalib.forecasts._moved import centre_and_spread
+from skcalib.forecasts._transformed import centre_and_spread
 from skcalib.recalibration import LocationScaleRecalibrator, PITRecalibrator
 
 rng = np.random.default_rng(0)

@@ -16,8 +16,8 @@ from skcalib.forecasts import (
     QuantileForecast,
     ResidualForecast,
 )
-from skcalib.forecasts._concatenate import concatenate
 from skcalib.forecasts._derived import at_log_odds, log_odds_at
+from skcalib.forecasts._transformed import concatenate
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.recalibration import LocationScaleRecalibrator, PITRecalibrator
 

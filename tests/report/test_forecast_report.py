@@ -23,8 +23,8 @@ from skcalib.forecasts import (
     GaussianForecast,
     QuantileForecast,
 )
-from skcalib.forecasts._concatenate import concatenate
 from skcalib.forecasts._data import ForecastData, check_forecasts, with_groups
+from skcalib.forecasts._transformed import concatenate
 from skcalib.hypothesis_tests import CalibrationTest, SubgroupCalibrationTest
 from skcalib.metrics import (
     continuous_ranked_probability_loss,

@@ -19,8 +19,8 @@ from skcalib.forecasts import (
     QuantileForecast,
     ResidualForecast,
 )
-from skcalib.forecasts._concatenate import ConcatenatedForecast
 from skcalib.forecasts._data import check_forecasts
+from skcalib.forecasts._transformed import ConcatenatedForecast
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.metrics import (
     decision_calibration_error,

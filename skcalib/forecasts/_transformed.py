@@ -1,0 +1,224 @@
+"""Forecasts made of others: moved, at other levels, or side by side, each kind in its way."""
+
+import itertools
+from collections.abc import Sequence
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from ._base import Components, Forecast
+from ._derived import AffineForecast, RecalibratedForecast, at_log_odds, remapped_weights
+from ._ensemble import EnsembleForecast, ResidualForecast
+from ._gaussian import GaussianForecast, GaussianMixtureForecast
+from ._quantile import QuantileForecast
+
+
+@singledispatch
+def affine(forecast: Forecast, centre: np.ndarray, new: np.ndarray, factor: np.ndarray) -> Forecast:
+    """The forecasts of new + factor (Y − centre), of the same kind if there is one."""
+    return AffineForecast(forecast, new - factor * centre, factor)
+
+
+@affine.register
+def _(forecast: GaussianForecast, centre: Any, new: Any, factor: Any) -> Forecast:
+    return GaussianForecast(new + factor * (forecast.loc - centre), factor * forecast.scale)
+
+
+@affine.register
+def _(forecast: GaussianMixtureForecast, centre: Any, new: Any, factor: Any) -> Forecast:
+    location = new[:, None] + factor[:, None] * (forecast.loc - centre[:, None])
+    return GaussianMixtureForecast(location, factor[:, None] * forecast.scale, forecast.weights)
+
+
+@affine.register
+def _(forecast: EnsembleForecast, centre: Any, new: Any, factor: Any) -> Forecast:
+    members = forecast.members - centre[:, None]
+    return forecast._with_members(new[:, None] + factor[:, None] * members)
+
+
+@affine.register
+def _(forecast: ResidualForecast, centre: Any, new: Any, factor: Any) -> Forecast:
+    # the spread of all rows is the same, and so is its factor
+    location = new + factor[0] * (forecast.location - centre)
+    return ResidualForecast(location, factor[0] * forecast.residuals, forecast.weights)
+
+
+@affine.register
+def _(forecast: QuantileForecast, centre: Any, new: Any, factor: Any) -> Forecast:
+    values = new[:, None] + factor[:, None] * (forecast.values - centre[:, None])
+    return QuantileForecast(np.maximum.accumulate(values, axis=1), forecast.levels)
+
+
+@singledispatch
+def centre_and_spread(forecast: Forecast) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation; median and spread of the quartiles where these are infinite."""
+    mean, std = forecast.mean(), forecast.std()
+    known = np.isfinite(mean) & np.isfinite(std)
+    if known.all():
+        return mean, std
+    low, median, high = forecast.quantiles([0.25, 0.5, 0.75]).T
+    spread = (high - low) / (ndtri(0.75) - ndtri(0.25))
+    return np.where(known, mean, median), np.where(known, std, spread)
+
+
+@centre_and_spread.register
+def _(forecast: QuantileForecast) -> tuple[np.ndarray, np.ndarray]:
+    levels, values = forecast.levels, forecast.values
+    centre = forecast.quantiles([np.clip(0.5, levels[0], levels[-1])])[:, 0]
+    width = ndtri(levels[-1]) - ndtri(levels[0])
+    return centre, (values[:, -1] - values[:, 0]) / (width or 1.0)
+
+
+@singledispatch
+def remap(forecast: Forecast, level_map: Any) -> Forecast:
+    """The forecasts R∘F; members of ensembles stay where they are, and get other weights."""
+    return RecalibratedForecast(forecast, level_map)
+
+
+@remap.register
+def _(forecast: EnsembleForecast, level_map: Any) -> Forecast:
+    members, weights = forecast._cached_order
+    return EnsembleForecast(members, remapped_weights(weights, level_map))
+
+
+@remap.register
+def _(forecast: ResidualForecast, level_map: Any) -> Forecast:
+    weights = remapped_weights(forecast.weights[None], level_map)[0]
+    return ResidualForecast(forecast.location, forecast.residuals, weights)
+
+
+def concatenate(forecasts: Sequence[Forecast]) -> Forecast:
+    """One forecast with the rows of all, in this order.
+
+    Forecasts of one kind stay of that kind if they hold arrays and share all that is not by row.
+    With weights, they may have different numbers of members. Others are kept side by side.
+    """
+    first = forecasts[0]
+    if len(forecasts) == 1:
+        return first
+    is_one_kind = len({type(forecast) for forecast in forecasts}) == 1
+    joined = _joined(forecasts) if is_one_kind and type(first) in _OF_ARRAYS else None
+    return ConcatenatedForecast(forecasts) if joined is None else joined
+
+
+_OF_ARRAYS = (
+    GaussianForecast,
+    GaussianMixtureForecast,
+    EnsembleForecast,
+    QuantileForecast,
+    ResidualForecast,
+)
+
+
+def _joined(forecasts: Sequence[Forecast]) -> Forecast | None:
+    """Forecasts of one kind as one, if they share all that is not by row."""
+    first = forecasts[0]
+    states = [forecast._state() for forecast in forecasts]
+    columns = {name: [state.pop(name) for state in states] for name in first._by_row}
+    if not all(np.array_equal(s[name], states[0][name]) for s in states for name in s):
+        return None
+    if len({array.shape[1:] for array in columns[first._by_row[0]]}) > 1:
+        if "weights" not in columns or first.is_exchangeable:
+            return None
+        columns = {name: _padded(arrays, name) for name, arrays in columns.items()}
+    return first._with_state(states[0] | {name: np.concatenate(a) for name, a in columns.items()})
+
+
+def _padded(arrays: Sequence[np.ndarray], name: str) -> list[np.ndarray]:
+    """Arrays (n, s) of one width: the last member is repeated, with the weight 0."""
+    width = max(array.shape[1] for array in arrays)
+    mode: Any = "constant" if name == "weights" else "edge"
+    return [np.pad(a, ((0, 0), (0, width - a.shape[1])), mode=mode) for a in arrays]
+
+
+def _asked(name: str, *, by_row: bool = True) -> Any:
+    """A method that asks each part for its rows; arguments are split by rows, or all the same."""
+
+    def method(self: "ConcatenatedForecast", *arguments: Any) -> Any:
+        answers = [
+            getattr(part, name)(*(value[place] if by_row else value for value in arguments))
+            for part, place in zip(self.parts, self.places, strict=True)
+            if len(place)
+        ]
+        return self._in_order(answers)
+
+    return method
+
+
+class ConcatenatedForecast(Forecast):
+    """Forecasts of any kinds side by side; each row asks the forecast that it came from."""
+
+    def __init__(
+        self, parts: Sequence[Forecast], places: Sequence[np.ndarray] | None = None
+    ) -> None:
+        if places is None:
+            ends = np.cumsum([0, *(len(part) for part in parts)])
+            places = [np.arange(*pair) for pair in itertools.pairwise(ends)]
+        self.parts = tuple(parts)
+        self.places = tuple(places)  # for each part the rows that it holds here
+
+    @property
+    def is_continuous(self) -> bool:  # type: ignore[override]
+        return all(part.is_continuous for part in self.parts)
+
+    @property
+    def _n_rows(self) -> int:
+        return sum(len(part) for part in self.parts)
+
+    def _take(self, rows: np.ndarray) -> "ConcatenatedForecast":
+        owner = np.empty(len(self), dtype=np.intp)
+        row_there = np.empty(len(self), dtype=np.intp)
+        for number, place in enumerate(self.places):
+            owner[place] = number
+            row_there[place] = np.arange(len(place))
+        parts, places = [], []
+        for number, part in enumerate(self.parts):
+            place = np.flatnonzero(owner[rows] == number)
+            parts.append(part[row_there[rows[place]]])
+            places.append(place)
+        return ConcatenatedForecast(parts, places)
+
+    def _in_order(self, answers: list[Any]) -> Any:
+        """The answers of the parts that have rows, as one answer in the order of the rows."""
+        if any(answer is None for answer in answers):
+            return None
+        if isinstance(answers[0], tuple):
+            joined = [self._in_order(list(arrays)) for arrays in zip(*answers, strict=True)]
+            return Components(*joined) if isinstance(answers[0], Components) else tuple(joined)
+        if answers[0].ndim == 2:  # components that a part lacks have the weight 0
+            answers = _padded(answers, "weights")
+        return np.concatenate(answers)[np.argsort(np.concatenate(self.places), kind="stable")]
+
+    def _check_outcomes(self, y: np.ndarray, name: str) -> None:
+        for part, place in zip(self.parts, self.places, strict=True):
+            part._check_outcomes(y[place], name)
+
+    _cdf = _asked("_cdf")
+    _sf = _asked("_sf")
+    _logcdf = _asked("_logcdf")
+    _logsf = _asked("_logsf")
+    _logpdf = _asked("_logpdf")
+    _ppf = _asked("_ppf")
+    _pit_bounds = _asked("_pit_bounds")
+    _crps = _asked("_crps")
+    _match_scale = _asked("_match_scale")
+    mean = _asked("mean")
+    std = _asked("std")
+    entropy = _asked("entropy")
+    quantiles = _asked("quantiles", by_row=False)
+    interval = _asked("interval", by_row=False)
+    components = _asked("components", by_row=False)
+    _atoms = _asked("_atoms", by_row=False)
+    _sample = _asked("_sample", by_row=False)
+
+
+@at_log_odds.register
+def _(forecast: ConcatenatedForecast, z: np.ndarray) -> np.ndarray:
+    answers = [
+        at_log_odds(part, z[place])
+        for part, place in zip(forecast.parts, forecast.places, strict=True)
+        if len(place)
+    ]
+    return forecast._in_order(answers)
