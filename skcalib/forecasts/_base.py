@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from .._inputs.arrays import check_numbers, is_number
 from .._inputs.types import RandomState
-from .._numerics.crps import crps_nodes, quantile_nodes, split_nodes
+from .._numerics.crps import crps_ensemble, crps_nodes, quantile_nodes, split_nodes
 
 # Standard deviations below this share of their root mean square have the logarithm of that share.
 _LEAST_SPREAD = 1e-6
@@ -44,6 +44,13 @@ class Components(NamedTuple):
     location: np.ndarray
     variance: np.ndarray
     weight: np.ndarray
+
+    def _mean(self) -> np.ndarray:
+        return np.einsum("nc,nc->n", self.weight, self.location)
+
+    def _std(self) -> np.ndarray:
+        centred = self.location - self._mean()[:, None]
+        return np.sqrt(np.einsum("nc,nc->n", self.weight, centred**2 + self.variance))
 
 
 class Forecast(ABC):
@@ -91,17 +98,12 @@ class Forecast(ABC):
     _by_row: ClassVar[tuple[str, ...]] = ()
 
     @property
-    @abstractmethod
-    def _n_rows(self) -> int:
-        """Number of samples."""
-
-    @property
     def shape(self) -> tuple[int]:
         """``(n_samples,)``: with scikit-learn, forecasts behave like a one-dimensional array."""
-        return (self._n_rows,)
+        return (len(self),)
 
     def __len__(self) -> int:
-        return self._n_rows
+        return len(getattr(self, self._by_row[0]))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(n_samples={len(self)})"
@@ -131,6 +133,12 @@ class Forecast(ABC):
     def _state(self) -> dict[str, Any]:
         """All attributes but those that can be computed again."""
         return {k: v for k, v in vars(self).items() if not k.startswith("_cached")}
+
+    @property
+    def _holds_arrays(self) -> bool:
+        """Whether the rows are those of arrays, and of nothing else."""
+        rows = [getattr(self, name) for name in self._by_row]
+        return bool(rows) and all(isinstance(values, np.ndarray) for values in rows)
 
     def _with_state(self, state: dict[str, Any]) -> Self:
         """A forecast of the same kind with these attributes, which are not checked again."""
@@ -259,7 +267,9 @@ class Forecast(ABC):
         mean : ndarray of shape (n_samples,)
             One for each row.
         """
-        self._refuse("mean", "tells quantiles only", "Use ppf(0.5).")
+        if self._is_grid:
+            self._refuse("mean", "has quantiles only, and no tails", "Use ppf(0.5).")
+        return self.components()._mean()
 
     def std(self) -> np.ndarray:
         """Standard deviations, in the units of the outcome.
@@ -269,7 +279,9 @@ class Forecast(ABC):
         std : ndarray of shape (n_samples,)
             One for each row.
         """
-        self._refuse("std", "tells quantiles only", "Use interval.")
+        if self._is_grid:
+            self._refuse("std", "has quantiles only, and no tails", "Use interval.")
+        return self.components()._std()
 
     def entropy(self) -> np.ndarray:
         """Differential entropy: minus the mean of the log density, in nats.
@@ -418,6 +430,9 @@ class Forecast(ABC):
             Arrays `location`, `variance` and `weight` of shape (n_samples, n_components).
         """
         check_count(n_nodes, "n_nodes")
+        atoms = self._atoms()
+        if atoms is not None:
+            return atoms
         level, weight = quantile_nodes(n_nodes)
         # not `quantiles`, which may be those of ranks, and infinite
         location = self._ppf(np.broadcast_to(level, (len(self), len(level))))
@@ -452,6 +467,8 @@ class Forecast(ABC):
 
     def _sort_keys(self) -> list[np.ndarray]:
         """Columns (n,) that tell the forecasts apart, by which rows can be sorted."""
+        if self._holds_arrays:
+            return list(np.column_stack([getattr(self, name) for name in self._by_row]).T)
         quantiles = self.quantiles([0.1, 0.5, 0.9])
         if self.is_continuous:
             return list(quantiles.T)
@@ -515,6 +532,9 @@ class Forecast(ABC):
         return upper, upper
 
     def _crps(self, y: np.ndarray) -> np.ndarray:
+        atoms = self._atoms()
+        if atoms is not None:
+            return crps_ensemble(y, atoms.location, atoms.weight)
         level, weight = split_nodes(self._cdf(y[:, None])[:, 0])
         return crps_nodes(y, self._ppf(level), level, weight)
 

@@ -1,19 +1,17 @@
 """Losses of actions, the best action for each prediction, and the loss to expect of it."""
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._inputs.arrays import as_array, listed, numbers_of_objects
+from .._inputs.arrays import as_array, check_numbers, is_number, listed, numbers_of_objects
 from .._inputs.labels import as_labels
 from .._inputs.probabilities import check_probabilities, is_forecast
 from .._inputs.scikit_learn import validate_params
 from .._numerics.crps import quantile_nodes
 from ._as_forecast import as_forecast
 from ._base import Forecast
-from ._quantile import QuantileForecast
 
 # Quadrature nodes for each piece between two breakpoints.
 _NODES = 64
@@ -78,22 +76,11 @@ class DecisionLoss:
         *,
         breakpoints: ArrayLike | None = None,
     ) -> None:
-        is_named = isinstance(loss, str)
-        is_known = is_named or callable(loss) or _is_real(loss)
-        self.loss: Any = loss if is_known else check_matrix(loss)
-        if is_named and loss != "zero-one":
-            raise ValueError(
-                f"loss must be 'zero-one', a matrix, a number or a callable; found {loss!r}. Pass "
-                "the losses as an array (n_actions, n_classes)."
-            )
-        if _is_real(loss) and not np.isfinite(loss):
-            raise ValueError(
-                f"loss must be a finite number (a threshold); found {loss!r}. Pass the threshold."
-            )
-        self.actions = None if actions is None else self._check_actions(actions)
-        self.breakpoints = np.empty(0)
-        if breakpoints is not None:
-            self.breakpoints = check_breakpoints(breakpoints)
+        self.loss: Any = check_loss(loss)
+        self.actions = None if actions is None else check_actions(actions)
+        if is_number(loss) or isinstance(self.loss, np.ndarray):
+            self._check_number_of_actions(2 if is_number(loss) else len(self.loss))
+        self.breakpoints = check_breakpoints([] if breakpoints is None else breakpoints)
 
     def __repr__(self) -> str:
         name = getattr(self.loss, "__name__", repr(self.loss))
@@ -102,25 +89,14 @@ class DecisionLoss:
     @property
     def is_of_classes(self) -> bool:
         """Whether it cannot be a loss of forecasts of a number."""
-        return not callable(self.loss) and not _is_real(self.loss)
+        return not callable(self.loss) and not is_number(self.loss)
 
-    def _check_actions(self, actions):
-        names = as_labels(actions, "actions")
-        known = names.tolist()
-        if names.ndim != 1 or not known or len(set(known)) < len(known):
+    def _check_number_of_actions(self, n_losses):
+        if self.actions is not None and len(self.actions) != n_losses:
             raise ValueError(
-                f"actions must list each action once; found {listed(np.ravel(names))}. Pass one "
-                "name for each action."
+                f"actions must name one action for each of the {n_losses} that have losses; found "
+                f"{len(self.actions)} actions. Name the others, or leave actions out."
             )
-        if isinstance(self.loss, np.ndarray) or _is_real(self.loss):
-            n_losses = 2 if _is_real(self.loss) else len(self.loss)
-            if len(known) != n_losses:
-                raise ValueError(
-                    f"actions must name one action for each of the {n_losses} that have losses; "
-                    f"found {len(known)} actions. Add the losses that are missing, one row for "
-                    "each action, or leave actions out."
-                )
-        return names
 
     def of_classes(self, classes: np.ndarray | None, n_classes: int) -> np.ndarray:
         """Losses of all actions for each class.
@@ -141,31 +117,24 @@ class DecisionLoss:
         if isinstance(self.loss, str):
             losses = 1 - np.eye(n_classes)
         elif isinstance(self.loss, np.ndarray):
-            losses = self._matrix_of(n_classes)
+            if self.loss.shape[1] != n_classes:
+                raise ValueError(
+                    "loss must be a finite matrix with one row for each action and one column for "
+                    f"each of the {n_classes} classes; found shape {self.loss.shape}. Use "
+                    "np.array([[...], [...]])."
+                )
+            losses = self.loss.T
         elif classes is None:
             raise ValueError(
                 "labels must be given for a loss that is a number or a callable, which need the "
                 "classes; found None. Pass the classes in the order of the columns."
             )
-        elif _is_real(self.loss):
+        elif is_number(self.loss):
             losses = _exceeding(_number_classes(classes, self.loss), self.loss)
         else:
             losses = self._called(classes)
-        if self.actions is not None and len(self.actions) != losses.shape[1]:
-            raise ValueError(
-                f"actions must name one action for each of the {losses.shape[1]} that have losses; "
-                f"found {len(self.actions)} actions. Name the others, or leave actions out."
-            )
+        self._check_number_of_actions(losses.shape[1])
         return losses
-
-    def _matrix_of(self, n_classes):
-        if self.loss.shape[1] != n_classes:
-            raise ValueError(
-                "loss must be a finite matrix with one row for each action and one column for each "
-                f"of the {n_classes} classes; found shape {self.loss.shape}. Use "
-                "np.array([[...], [...]])."
-            )
-        return self.loss.T
 
     def at_outcomes(self, y: np.ndarray) -> np.ndarray:
         """Losses of all actions for each outcome.
@@ -181,7 +150,7 @@ class DecisionLoss:
             One row for each outcome.
         """
         self.check_is_of_numbers()
-        return _exceeding(y, self.loss) if _is_real(self.loss) else self._called(y)
+        return _exceeding(y, self.loss) if is_number(self.loss) else self._called(y)
 
     def expected_of(self, forecast: Forecast) -> np.ndarray:
         """Expected losses of all actions for each forecast.
@@ -197,9 +166,9 @@ class DecisionLoss:
             One row for each forecast.
         """
         self.check_is_of_numbers()
-        if _is_real(self.loss):
+        if is_number(self.loss):
             return np.column_stack([forecast.at_threshold(self.loss), forecast.cdf(self.loss)])
-        if isinstance(forecast, QuantileForecast):
+        if forecast._is_grid:
             raise ValueError(
                 "loss must be a number (a threshold) for a QuantileForecast, which knows no "
                 "expected losses; found a callable. Pass a threshold, or an EnsembleForecast."
@@ -233,7 +202,7 @@ class DecisionLoss:
         action : ndarray of shape (n_samples,)
             From 0 to n_actions − 1; the first of several that are equally good.
         """
-        if _is_real(self.loss) and isinstance(forecast, QuantileForecast):
+        if is_number(self.loss) and forecast._is_grid:
             return (forecast.ppf(0.5) > self.loss).astype(np.intp)  # known without tails
         return least(self.expected_of(forecast))
 
@@ -332,10 +301,6 @@ class DecisionLoss:
             )
 
 
-def _is_real(loss):
-    return isinstance(loss, Real) and not isinstance(loss, bool | np.bool_)
-
-
 def _exceeding(y, threshold):
     """Losses of the actions 0 and 1 if 1 is right above the threshold, (m, 2)."""
     is_above = y > threshold
@@ -383,34 +348,53 @@ def as_loss(loss: Any) -> DecisionLoss:
     return loss if isinstance(loss, DecisionLoss) else DecisionLoss(loss)
 
 
-def check_matrix(loss: Any) -> np.ndarray:
-    """Finite losses (n_actions, n_classes)."""
+def check_loss(loss: Any) -> Any:
+    """A callable, "zero-one", a finite threshold, or finite losses (n_actions, n_classes)."""
+    if callable(loss) or isinstance(loss, str):
+        if isinstance(loss, str) and loss != "zero-one":
+            raise ValueError(
+                f"loss must be 'zero-one', a matrix, a number or a callable; found {loss!r}. Pass "
+                "the losses as an array (n_actions, n_classes)."
+            )
+        return loss
+    if is_number(loss):
+        if not np.isfinite(loss):
+            raise ValueError(
+                f"loss must be a finite number (a threshold); found {loss!r}. Pass the threshold."
+            )
+        return loss
     is_array = loss is not None and not isinstance(loss, bool)
     values = numbers_of_objects(as_array(loss, "loss") if is_array else np.empty(0))
-    if values.ndim != 2 or values.size == 0 or values.dtype.kind not in "biuf":
+    found = f"{loss!r:.80}"
+    if values.ndim == 2 and values.size > 0 and values.dtype.kind in "biuf":
+        is_finite = np.isfinite(values).all(axis=1)
+        if is_finite.all():
+            return values.astype(np.float64)
+        found = f"NaN or infinity for action {int(np.argmin(is_finite))}"
+    raise ValueError(
+        "loss must be a finite matrix with one row for each action and one column for each class, "
+        "a finite number (a threshold), or a callable that returns the losses of all actions; "
+        f"found {found}. Use np.array([[...], [...]]), with large numbers for what must not happen."
+    )
+
+
+def check_actions(actions: Any) -> np.ndarray:
+    """Names of actions, each of them once."""
+    names = as_labels(actions, "actions")
+    known = names.tolist()
+    if names.ndim != 1 or not known or len(set(known)) < len(known):
         raise ValueError(
-            "loss must be a finite matrix with one row for each action and one column for each "
-            "class, a finite number (a threshold), or a callable that returns the losses of all "
-            f"actions; found {loss!r:.80}. Use np.array([[...], [...]])."
+            f"actions must list each action once; found {listed(np.ravel(names))}. Pass one name "
+            "for each action."
         )
-    if not np.isfinite(values).all():
-        action = int(np.argmin(np.isfinite(values).all(axis=1)))
-        raise ValueError(
-            f"loss must be a finite matrix; found NaN or infinity for action {action}. Use a large "
-            "number for what must not happen."
-        )
-    return values.astype(np.float64)
+    return names
 
 
 def check_breakpoints(breakpoints: Any) -> np.ndarray:
-    """Sorted finite numbers."""
-    values = numbers_of_objects(as_array(breakpoints, "breakpoints"))
-    if values.ndim != 1 or values.dtype.kind not in "iuf" or not np.isfinite(values).all():
-        raise ValueError(
-            "breakpoints must be a list of finite numbers, in the units of the outcome; found "
-            f"{breakpoints!r:.80}. Leave it out for a smooth loss."
-        )
-    return np.unique(values.astype(np.float64))
+    """Finite numbers in increasing order, each of them once."""
+    if np.size(breakpoints) == 0:
+        return np.empty(0)
+    return np.unique(check_numbers(breakpoints, "breakpoints", ndim=1, rows="outcomes in a list"))
 
 
 def expected_of_classes(matrix: np.ndarray, losses: np.ndarray) -> np.ndarray:

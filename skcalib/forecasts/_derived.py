@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, logit, ndtri_exp
 
-from .._numerics.crps import crps_ensemble, crps_nodes
+from .._numerics.crps import crps_nodes
 from ._base import Components, Forecast, check_common_levels
 from ._gaussian import GaussianForecast
 
@@ -39,10 +39,6 @@ class AffineForecast(Forecast):
     @property
     def is_continuous(self) -> bool:  # type: ignore[override]
         return self.base.is_continuous
-
-    @property
-    def _n_rows(self) -> int:
-        return len(self.base)
 
     def _back(self, y: np.ndarray) -> np.ndarray:
         shape = (-1,) + (1,) * (y.ndim - 1)
@@ -140,10 +136,6 @@ class RecalibratedForecast(Forecast):
     def is_continuous(self) -> bool:  # type: ignore[override]
         return self.base.is_continuous
 
-    @property
-    def _n_rows(self) -> int:
-        return len(self.base)
-
     def _logcdf(self, y: np.ndarray) -> np.ndarray:
         return self.level_map.log_cdf(self.base._log_odds(y))
 
@@ -221,9 +213,6 @@ class RecalibratedForecast(Forecast):
             [summary(self[rows]._at_points(z), level, weight, rows) for rows in blocks]
         )
 
-    def components(self, n_nodes: int = 64) -> Components:
-        return self._atoms() or super().components(n_nodes)
-
     def _atoms(self) -> Components | None:
         atoms = self.base._atoms()
         if atoms is None:
@@ -231,16 +220,13 @@ class RecalibratedForecast(Forecast):
         return atoms._replace(weight=remapped_weights(atoms.weight, self.level_map))
 
     def mean(self) -> np.ndarray:
-        atoms = self._atoms()
-        if atoms is not None:
-            return np.einsum("nc,nc->n", atoms.weight, atoms.location)
+        if self._atoms() is not None:
+            return super().mean()
         return self._integrated(lambda values, level, weight, rows: values @ weight)
 
     def std(self) -> np.ndarray:
-        atoms = self._atoms()
-        if atoms is not None:
-            centred = atoms.location - self.mean()[:, None]
-            return np.sqrt(np.einsum("nc,nc->n", atoms.weight, centred**2))
+        if self._atoms() is not None:
+            return super().std()
         return self._integrated(
             lambda values, level, weight, rows: np.sqrt(
                 (values - (values @ weight)[:, None]) ** 2 @ weight
@@ -248,10 +234,7 @@ class RecalibratedForecast(Forecast):
         )
 
     def _crps(self, y: np.ndarray) -> np.ndarray:
-        atoms = self._atoms()
-        if atoms is not None:
-            return crps_ensemble(y, atoms.location, atoms.weight)
-        if self.level_map.has_density:
+        if self.level_map.has_density or self._atoms() is not None:
             return super()._crps(y)
         return self._integrated(
             lambda values, level, weight, rows: crps_nodes(

@@ -5,7 +5,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._inputs.arrays import as_array
-from .._numerics.crps import crps_ensemble
 from ._base import Components, Forecast
 from ._foreign import wrap
 
@@ -73,10 +72,6 @@ class DistributionForecast(Forecast):
         """The distributions."""
         return self._wrapped.dist
 
-    @property
-    def _n_rows(self) -> int:
-        return self._wrapped.n_rows
-
     def _call(self, name: str, *values: np.ndarray) -> np.ndarray:
         kind = type(self.dist).__name__
         if not self._wrapped.has(name):
@@ -133,19 +128,10 @@ class DistributionForecast(Forecast):
         return self._call("ppf", level)
 
     def mean(self) -> np.ndarray:
-        return self._moment("mean")
+        return self._wrapped.moment("mean") if self._wrapped.has("mean") else super().mean()
 
     def std(self) -> np.ndarray:
-        return self._moment("std")
-
-    def _moment(self, name: str) -> np.ndarray:
-        if self._wrapped.has(name):
-            return self._wrapped.moment(name)
-        location, _, weight = self.components()
-        mean = np.einsum("nc,nc->n", weight, location)
-        if name == "mean":
-            return mean
-        return np.sqrt(np.einsum("nc,nc->n", weight, (location - mean[:, None]) ** 2))
+        return self._wrapped.moment("std") if self._wrapped.has("std") else super().std()
 
     def entropy(self) -> np.ndarray:
         if self.is_continuous and self._wrapped.has("entropy"):
@@ -157,15 +143,6 @@ class DistributionForecast(Forecast):
         if self.is_continuous:
             return upper, upper
         return self._cdf(np.nextafter(y, -np.inf)[:, None])[:, 0], upper
-
-    def _crps(self, y: np.ndarray) -> np.ndarray:
-        atoms = self._atoms()
-        if atoms is None:
-            return super()._crps(y)
-        return crps_ensemble(y, atoms.location, atoms.weight)
-
-    def components(self, n_nodes: int = 64) -> Components:
-        return self._atoms() or super().components(n_nodes)
 
     def _atoms(self) -> Components | None:
         """All likely values of a discrete distribution of whole numbers, if they are few."""

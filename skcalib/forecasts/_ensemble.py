@@ -77,10 +77,6 @@ class EnsembleForecast(Forecast):
         self.weights = check_weights(weights, self.members.shape)
         self.is_exchangeable = weights is None
 
-    @property
-    def _n_rows(self) -> int:
-        return len(self.members)
-
     @cached_property
     def _cached_order(self) -> tuple[np.ndarray, np.ndarray]:
         """Sorted members and their weights, which are sorted where members are equal."""
@@ -101,13 +97,6 @@ class EnsembleForecast(Forecast):
 
     def _ppf(self, level: np.ndarray) -> np.ndarray:
         return ensemble_quantiles(level, *self._cached_order)
-
-    def mean(self) -> np.ndarray:
-        return np.einsum("ns,ns->n", self.weights, self.members)
-
-    def std(self) -> np.ndarray:
-        centred = self.members - self.mean()[:, None]
-        return np.sqrt(np.einsum("ns,ns->n", self.weights, centred**2))
 
     def _pit_bounds(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if not self.is_exchangeable:
@@ -202,10 +191,6 @@ class ResidualForecast(Forecast):
         self.weights = check_weights(weights, (1, len(residuals)))[0][order]
 
     @property
-    def _n_rows(self) -> int:
-        return len(self.location)
-
-    @property
     def _cumulative(self) -> np.ndarray:
         """Probability of less than each residual, then 1, (m + 1,)."""
         return cumulative_weights(self.weights[None])[0]
@@ -256,6 +241,3 @@ class ResidualForecast(Forecast):
         location = self.location[:, None] + self.residuals
         weight = np.broadcast_to(self.weights, location.shape)
         return Components(location, np.zeros_like(location), weight)
-
-    def _sort_keys(self) -> list[np.ndarray]:
-        return [self.location]

@@ -35,8 +35,7 @@ class Foreign:
         self.rows = np.arange(n_rows) if rows is None else rows
         self.is_continuous = self._is_continuous()
 
-    @property
-    def n_rows(self) -> int:
+    def __len__(self) -> int:
         return len(self.rows)
 
     def __getitem__(self, rows: np.ndarray) -> "Foreign":

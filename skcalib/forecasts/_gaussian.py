@@ -58,10 +58,6 @@ class GaussianForecast(Forecast):
         self.loc = check_numbers(mean, "mean", ndim=1)
         self.scale = check_deviations(std, self.loc.shape)
 
-    @property
-    def _n_rows(self) -> int:
-        return len(self.loc)
-
     def _standardized(self, y: np.ndarray) -> np.ndarray:
         return (y - self.loc[:, None]) / self.scale[:, None]
 
@@ -104,9 +100,6 @@ class GaussianForecast(Forecast):
     def components(self, n_nodes: int = 64) -> Components:
         location = self.loc[:, None]
         return Components(location, self.scale[:, None] ** 2, np.ones_like(location))
-
-    def _sort_keys(self) -> list[np.ndarray]:
-        return [self.loc, self.scale]
 
 
 class GaussianMixtureForecast(Forecast):
@@ -159,10 +152,6 @@ class GaussianMixtureForecast(Forecast):
         self.scale = check_deviations(std, self.loc.shape)
         self.weights = check_weights(weights, self.loc.shape)
 
-    @property
-    def _n_rows(self) -> int:
-        return len(self.loc)
-
     def _mix(self, log_values, y: np.ndarray) -> np.ndarray:
         """log Σ_k w_k exp(log_values(z_k)) with z_k = (y − μ_k)/σ_k, column by column."""
         with np.errstate(divide="ignore"):
@@ -199,13 +188,6 @@ class GaussianMixtureForecast(Forecast):
     def _ppf(self, level: np.ndarray) -> np.ndarray:
         return mixture_quantiles(level, self.loc, self.scale, self.weights)
 
-    def mean(self) -> np.ndarray:
-        return np.einsum("nc,nc->n", self.weights, self.loc)
-
-    def std(self) -> np.ndarray:
-        centred = self.loc - self.mean()[:, None]
-        return np.sqrt(np.einsum("nc,nc->n", self.weights, centred**2 + self.scale**2))
-
     def _sample(self, generator: np.random.Generator, size: int) -> np.ndarray:
         cumulative = np.cumsum(self.weights, axis=1)
         uniform = generator.random((len(self), size)) * cumulative[:, -1:]
@@ -221,9 +203,6 @@ class GaussianMixtureForecast(Forecast):
 
     def components(self, n_nodes: int = 64) -> Components:
         return Components(self.loc, self.scale**2, self.weights)
-
-    def _sort_keys(self) -> list[np.ndarray]:
-        return [*self.loc.T, *self.scale.T, *self.weights.T]
 
 
 def check_deviations(std: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:

@@ -73,10 +73,6 @@ class QuantileForecast(Forecast):
         check_order(self.values, self.levels)
 
     @property
-    def _n_rows(self) -> int:
-        return len(self.values)
-
-    @property
     def _bounds(self) -> np.ndarray:
         """The levels with 0 and 1, (K + 2,)."""
         return np.concatenate([[0.0], self.levels, [1.0]])
@@ -174,9 +170,6 @@ class QuantileForecast(Forecast):
         between = (self.values[:, 1:] + self.values[:, :-1]) / 2
         first, last = self.values[:, 0] - outer, self.values[:, -1] + outer
         return np.column_stack([first, between, last])
-
-    def _sort_keys(self) -> list[np.ndarray]:
-        return [*self.values.T]
 
 
 def check_grid(levels: ArrayLike, n_columns: int) -> np.ndarray:

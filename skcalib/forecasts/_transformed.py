@@ -99,17 +99,8 @@ def concatenate(forecasts: Sequence[Forecast]) -> Forecast:
     if len(forecasts) == 1:
         return first
     is_one_kind = len({type(forecast) for forecast in forecasts}) == 1
-    joined = _joined(forecasts) if is_one_kind and type(first) in _OF_ARRAYS else None
+    joined = _joined(forecasts) if is_one_kind and first._holds_arrays else None
     return ConcatenatedForecast(forecasts) if joined is None else joined
-
-
-_OF_ARRAYS = (
-    GaussianForecast,
-    GaussianMixtureForecast,
-    EnsembleForecast,
-    QuantileForecast,
-    ResidualForecast,
-)
 
 
 def _joined(forecasts: Sequence[Forecast]) -> Forecast | None:
@@ -163,8 +154,7 @@ class ConcatenatedForecast(Forecast):
     def is_continuous(self) -> bool:  # type: ignore[override]
         return all(part.is_continuous for part in self.parts)
 
-    @property
-    def _n_rows(self) -> int:
+    def __len__(self) -> int:
         return sum(len(part) for part in self.parts)
 
     def _take(self, rows: np.ndarray) -> "ConcatenatedForecast":

@@ -205,7 +205,7 @@ def test_bad_actions():
         expected_loss(PROBA, loss=LOSS, action=[0, 1])
     with pytest.raises(ValueError, match="of one action, of shape"):
         bayes_action((MEAN, STD), loss=DecisionLoss(lambda a, y: squares(y), actions=[1, 2]))
-    with pytest.raises(ValueError, match="breakpoints must be a list of finite numbers"):
+    with pytest.raises(ValueError, match="breakpoints must be finite"):
         DecisionLoss(squares, breakpoints=[np.nan])
 
 
