@@ -12,8 +12,14 @@ from scipy.spatial.distance import pdist, squareform
 
 from ._inputs.limits import check_memory
 from ._inputs.scikit_learn import Interval, StrOptions, validate_parameter_constraints
-from ._statistics.checks import check_finite_kernel, check_kernel, check_semidefinite
-from ._statistics.functions import KERNELS, kernel_values, median_bandwidth
+from ._statistics.kernels import (
+    KERNELS,
+    check_finite_kernel,
+    check_kernel,
+    check_semidefinite,
+    kernel_values,
+    median_bandwidth,
+)
 
 __all__ = [
     "Bounded",

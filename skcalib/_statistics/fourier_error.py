@@ -24,8 +24,8 @@ from .._numerics.array_api import (
 from .._numerics.picked import picked
 from .._numerics.softmax import row_blocks
 from .base import Statistic, blocks_of_samples
-from .features import random_frequencies
-from .functions import KERNELS, resolved_bandwidth
+from .gram import random_frequencies
+from .kernels import KERNELS, resolved_bandwidth
 from .squared_error import (
     SquaredKernelError,
     check_class_kernel,

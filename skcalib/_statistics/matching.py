@@ -11,10 +11,8 @@ import numpy as np
 
 from ..forecasts import EnsembleForecast
 from .base import Statistic
-from .checks import check_finite_kernel
-from .features import random_frequencies
-from .functions import KERNELS
-from .gram import gram_quadratic_forms
+from .gram import gram_quadratic_forms, random_frequencies
+from .kernels import KERNELS, check_finite_kernel
 from .matching_checks import MatchingOptions, check_matching
 from .matching_features import (
     Features,

@@ -10,8 +10,7 @@ from .._inputs.constraints import IntegerInterval
 from .._inputs.scikit_learn import Interval, StrOptions
 from ..forecasts import QuantileForecast
 from ..forecasts._decisions import DecisionLoss, as_loss
-from .checks import check_kernel
-from .functions import KERNELS
+from .kernels import KERNELS, check_kernel
 from .squared_error import check_enough_for_estimator
 
 # Forms that compare PITs with the uniform distribution.

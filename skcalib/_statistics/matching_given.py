@@ -17,10 +17,8 @@ from .._numerics.matching import distance_pair_sum
 from .._numerics.median_distance import median_distance
 from ..forecasts import EnsembleForecast, Forecast, GaussianForecast, QuantileForecast
 from ..forecasts._decisions import expected_of_classes, least
-from .checks import check_kernel
-from .features import pivoted_cholesky, random_frequencies
-from .functions import KERNELS, Kernel, kernel_values
-from .gram import gram_diagonal, gram_pair_sum
+from .gram import gram_diagonal, gram_pair_sum, pivoted_cholesky, random_frequencies
+from .kernels import KERNELS, Kernel, check_kernel, kernel_values
 from .matching_checks import MatchingOptions
 
 # A kernel matrix is replaced by the products of at most this many features per sample, if the

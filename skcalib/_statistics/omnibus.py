@@ -8,7 +8,7 @@ import numpy as np
 from .._inputs.predictions import Predictions
 from .base import TIE, Statistic
 from .fourier_error import kernel_error
-from .functions import KERNELS
+from .kernels import KERNELS
 from .residual_cells import MOST_CELLS, LocalGaps, PooledKernelError
 from .residual_sums import LevelAndSpread, ScoreExcess
 

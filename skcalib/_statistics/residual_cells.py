@@ -9,7 +9,7 @@ from scipy.stats import chi2
 from .._inputs.predictions import Predictions
 from .._numerics.bins import quantile_bins
 from .._numerics.laplace import laplace_pair_sum
-from .functions import KERNELS, SMALLEST_BANDWIDTH, resolved_bandwidth
+from .kernels import KERNELS, SMALLEST_BANDWIDTH, resolved_bandwidth
 from .residual_sums import Flips, ResidualStatistic
 
 # The most groups of similar predictions that are looked at.

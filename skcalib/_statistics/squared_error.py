@@ -10,14 +10,15 @@ from .._inputs.scikit_learn import StrOptions
 from .._numerics.array_api import as_type, constant_like, count_like, row_dots, to_numpy
 from .._numerics.laplace import laplace_pair_sum
 from .base import Statistic
-from .checks import check_finite_kernel, check_semidefinite
-from .functions import (
+from .gram import gram_block_sums, gram_diagonal, gram_pair_sum
+from .kernels import (
     KERNELS,
     SMALLEST_BANDWIDTH,
+    check_finite_kernel,
+    check_semidefinite,
     kernel_function,
     resolved_bandwidth,
 )
-from .gram import gram_block_sums, gram_diagonal, gram_pair_sum
 
 # Kernel values in single precision are wrong by less than this share.
 _ROUNDING = 1e-6

@@ -15,8 +15,7 @@ from .._inputs.labels import check_labels
 from .._inputs.probabilities import check_probabilities
 from .._inputs.scikit_learn import fit_context
 from .._inputs.types import RandomState
-from .._statistics.checks import check_finite_kernel
-from .._statistics.functions import KERNEL_CONSTRAINTS, kernel_function
+from .._statistics.kernels import KERNEL_CONSTRAINTS, check_finite_kernel, kernel_function
 from ._base import check_class_input
 from ._classical import DRAWN_CONSTRAINTS, ClassicalTest
 

@@ -11,7 +11,7 @@ from array_api_compat import array_namespace
 from .._inputs.scikit_learn import Interval, StrOptions, validate_params
 from .._numerics.array_api import Array, count_like, special_functions
 from .._numerics.smooth_expected import SMALLEST_BANDWIDTH, smoothed_mass
-from .._statistics.functions import KERNELS, kernel_values
+from .._statistics.kernels import KERNELS, kernel_values
 from ._checks import CLASS_CONSTRAINTS, check_arrays, check_batch, check_class_batch
 from ._matching import pair_average, weights_of
 from ._predictions import (

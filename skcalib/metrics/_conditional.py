@@ -24,16 +24,16 @@ from .._inputs.types import Label, RandomState
 from .._inputs.warnings import warn
 from .._numerics.array_api import constant_like, count_like, doubles
 from .._numerics.conditional import ridge_norm, ridge_norm_of_features
-from .._statistics.checks import check_finite_kernel, check_semidefinite
-from .._statistics.features import fourier_features, pivoted_cholesky
-from .._statistics.functions import (
+from .._statistics.gram import fourier_features, gram_matrix, pivoted_cholesky
+from .._statistics.kernels import (
     KERNEL_CONSTRAINTS,
     KERNELS,
     SMALLEST_BANDWIDTH,
+    check_finite_kernel,
+    check_semidefinite,
     kernel_function,
     resolved_bandwidth,
 )
-from .._statistics.gram import gram_matrix
 from .._statistics.squared_error import SquaredKernelError
 from ._reductions import Needs, average_over_reductions
 from ._registry import metric

@@ -14,7 +14,7 @@ from .._statistics.fourier_error import (
     check_fourier,
     kernel_error,
 )
-from .._statistics.functions import KERNEL_CONSTRAINTS
+from .._statistics.kernels import KERNEL_CONSTRAINTS
 from .._statistics.squared_error import (
     CLASS_KERNEL_CONSTRAINTS,
     ESTIMATOR_CONSTRAINTS,

@@ -14,7 +14,7 @@ from .._inputs.scikit_learn import Interval, StrOptions
 from .._inputs.types import Label, RandomState
 from .._numerics.laplace import laplace_pair_sum
 from .._numerics.sorting import first_of_ties
-from .._statistics.functions import SMALLEST_BANDWIDTH
+from .._statistics.kernels import SMALLEST_BANDWIDTH
 from ._reductions import average_over_reductions
 from ._registry import metric
 

@@ -23,7 +23,7 @@ from .._numerics.pit import (
     pit_laws,
 )
 from .._numerics.sorting import first_of_ties
-from .._statistics.functions import (
+from .._statistics.kernels import (
     KERNEL_CONSTRAINTS,
     KERNELS,
     Kernel,

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import brier_score_loss
 
 from .._inputs.predictions import Predictions
-from .._statistics.functions import KERNELS, KernelFamily
+from .._statistics.kernels import KERNELS, KernelFamily
 from .._statistics.squared_error import check_enough_for_estimator, pairs_are_lost
 from ..metrics._reductions import average_over_reductions
 from ..metrics._registry import METRICS, Metric, entry_of

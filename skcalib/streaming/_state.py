@@ -15,7 +15,7 @@ from .._inputs.constraints import IntegerInterval
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval, StrOptions, num_samples, validate_params
 from .._inputs.types import RandomState
-from .._statistics.functions import KERNELS
+from .._statistics.kernels import KERNELS
 from ._arrow import from_table, to_table
 from ._checks import (
     are_empty,

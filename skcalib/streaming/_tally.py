@@ -7,8 +7,8 @@ import numpy as np
 
 from .._inputs.predictions import Predictions
 from .._numerics.grid import grid, nearest_on_grid
-from .._statistics.features import fourier_features, random_frequencies
-from .._statistics.functions import KERNELS
+from .._statistics.gram import fourier_features, random_frequencies
+from .._statistics.kernels import KERNELS
 
 # A decimal in single precision misses itself by at most this share.
 _SINGLE = 2.0**-24

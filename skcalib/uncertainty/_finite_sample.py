@@ -5,7 +5,7 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 from .._inputs.scikit_learn import Interval, StrOptions, validate_params
-from .._statistics.functions import KERNELS
+from .._statistics.kernels import KERNELS
 from ..metrics._interval import largest_exponent
 from ..metrics._registry import METRICS
 

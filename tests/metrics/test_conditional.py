@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import RBF
 
 from skcalib._numerics import conditional
 from skcalib._numerics.conditional import ridge_norm, ridge_norm_of_features
-from skcalib._statistics.features import fourier_features, pivoted_cholesky
+from skcalib._statistics.gram import fourier_features, pivoted_cholesky
 from skcalib.datasets import make_covariate_shift
 from skcalib.metrics import (
     conditional_kernel_calibration_error,

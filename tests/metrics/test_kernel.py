@@ -18,7 +18,7 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from skcalib._inputs.checks import check_predictions
-from skcalib._statistics.functions import resolved_bandwidth
+from skcalib._statistics.kernels import resolved_bandwidth
 from skcalib.metrics import (
     conditional_kernel_calibration_error,
     expected_calibration_error,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.gaussian_process.kernels import DotProduct, WhiteKernel
 
-from skcalib._statistics.checks import check_kernel, check_semidefinite
+from skcalib._statistics.kernels import check_kernel, check_semidefinite
 from skcalib._statistics.squared_error import check_class_kernel
 
 

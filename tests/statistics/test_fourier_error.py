@@ -7,9 +7,9 @@ from problems import random_problem
 
 from skcalib._inputs.checks import check_predictions
 from skcalib._inputs.drawing import draw_labels
-from skcalib._statistics.features import random_frequencies
 from skcalib._statistics.fourier_error import FourierKernelError
-from skcalib._statistics.functions import KERNELS
+from skcalib._statistics.gram import random_frequencies
+from skcalib._statistics.kernels import KERNELS
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.metrics import squared_kernel_calibration_error
 

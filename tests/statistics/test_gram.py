@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from oracles import kernel_value
 
-from skcalib._statistics import functions, gram
+from skcalib._statistics import gram
+from skcalib._statistics import kernels as functions
 
 
 @pytest.mark.parametrize("name", functions.KERNELS)

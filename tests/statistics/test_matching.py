@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skcalib._statistics import matching, matching_given, matching_pairs
-from skcalib._statistics.functions import KERNELS, kernel_values
+from skcalib._statistics.kernels import KERNELS, kernel_values
 from skcalib._statistics.matching import MatchingError
 from skcalib.forecasts import (
     EnsembleForecast,
