@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,6 @@ from ._sections import (
     Numbers,
     Rows,
     Sections,
-    SubgroupProblem,
-    Words,
     error_name,
 )
 
@@ -59,16 +57,21 @@ _MOST_DIGITS = 6
 class ClassSections(Sections):
     """The sections of a report on `Predictions`."""
 
-    words = Words(
-        model="model",
-        error="smooth calibration error",
-        loss="log loss",
-        separator=":",
-        unknown="several small differences add up",
-        remedy="Recalibrate on data that the classifier was not fitted on, for instance with "
-        "RecalibratedClassifier.",
+    model = "model"
+    error = "smooth calibration error"
+    loss = "log loss"
+    separator = ":"
+    unknown = "several small differences add up"
+    remedy = (
+        "Recalibrate on data that the classifier was not fitted on, for instance with "
+        "RecalibratedClassifier."
     )
     data: Predictions
+
+    @cached_property
+    def _binary(self) -> Predictions:
+        """The predictions, or for more than two classes those of the predicted class."""
+        return self.data if self.data.is_binary else self.data.confidence()
 
     def measure(self) -> tuple[Numbers, Rows]:
         data = self.data
@@ -87,9 +90,8 @@ class ClassSections(Sections):
         }
         numbers |= {name: float(np.mean(value)) for name, value in values.items()}
         suffix = "" if data.is_binary else "_confidence"
-        binary = data if data.is_binary else data.confidence()
         numbers["distance_lower_bound" + suffix], numbers["distance_upper_bound" + suffix] = (
-            _calibration_distance_bounds(binary)
+            _calibration_distance_bounds(self._binary)
         )
         errors = values.get("smooth_calibration_error_classwise")
         return numbers, [] if errors is None else self._class_rows(errors)
@@ -105,17 +107,12 @@ class ClassSections(Sections):
 
     def _measures(self) -> Iterator[tuple[str, Metric, Predictions, dict[str, Any]]]:
         """Name, metric, predictions and reduction of each measure, for K classes two of each."""
-        data = self.data
-        reductions = {"": (data, "confidence")}
-        if not data.is_binary:
-            reductions = {
-                "_confidence": (data.confidence(), "confidence"),
-                "_classwise": (data, "classwise"),
-            }
+        kinds = ["confidence"] if self.data.is_binary else ["confidence", "classwise"]
         for entry in METRICS.values():
-            if entry.in_report:
-                for suffix, (part, reduction) in reductions.items():
-                    yield entry.name + suffix, entry, part, {"multi_class": reduction}
+            for kind in kinds if entry.in_report else ():
+                part = self._binary if kind == "confidence" else self.data
+                name = entry.name if self.data.is_binary else f"{entry.name}_{kind}"
+                yield name, entry, part, {"multi_class": kind}
 
     def _class_rows(self, errors: np.ndarray) -> Rows:
         """How each class is calibrated against the rest, the worst ones first."""
@@ -150,12 +147,8 @@ class ClassSections(Sections):
         numbers["n_tested"] = n_tested
         return numbers, certainties(self.data) + findings(test, data)
 
-    def subgroup_problem(self) -> SubgroupProblem:
-        data = replace(self.data, classes=np.arange(len(self.data.classes)))
-        most = most_tested(data) // 2  # beside the test of all samples
-        return SubgroupProblem(
-            data, "smooth_calibration_error", "auto", None, most, impossible(data)
-        )
+    def subgroup_test(self) -> tuple[str, dict[str, Any] | None, int, np.ndarray | None]:
+        return "auto", None, most_tested(self.data) // 2, impossible(self.data)
 
     def estimates(self, numbers: Numbers) -> Iterator[Estimate]:
         for name, losses in self._scores().items():
@@ -178,8 +171,7 @@ class ClassSections(Sections):
         return PROPER_LOSSES["log_loss"](moved[:, 1] if test.is_binary else moved, test.label)
 
     def is_small(self, numbers: Numbers) -> bool:
-        binary = self.data if self.data.is_binary else self.data.confidence()
-        share = float(binary.weight @ binary.label)
+        share = float(self._binary.weight @ self._binary.label)
         return numbers[error_name(numbers)] < min(SMALL, _SMALL_PART * min(share, 1 - share))
 
     def is_certain(self) -> bool:
@@ -278,11 +270,9 @@ def _worst_class(predictions: Predictions) -> str:
 
 def _worst_range(predictions: Predictions) -> str:
     """Describe the range of confidence whose gap is the most standard deviations."""
-    if predictions.is_binary:
-        what, proba, hit = "probabilities", predictions.proba, predictions.label
-    else:
-        confidence = predictions.confidence()
-        what, proba, hit = "confidences", confidence.proba, confidence.label
+    binary = predictions if predictions.is_binary else predictions.confidence()
+    what = "probabilities" if predictions.is_binary else "confidences"
+    proba, hit = binary.proba, binary.label
     cells = ResidualCells(proba, predictions.weight, predictions.squares, hit, _N_RANGES)
     gaps = cells.of_hits(hit[None])[0]
     deviation = np.sqrt(cells.variance)

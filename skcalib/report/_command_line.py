@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
+from .._inputs.arrays import listed
 from ..forecasts import EnsembleForecast, GaussianForecast, QuantileForecast
 from ..forecasts._base import Forecast
 from . import _demo
@@ -26,7 +28,6 @@ from ._tables import (
     Table,
     canonical,
     classes_of_columns,
-    in_order,
     probabilities,
     quantiles,
     read_table,
@@ -38,6 +39,27 @@ _CLOSED_PIPE = 141
 
 # Options that are of no use without another one.
 _COMPANIONS = {"mean": "std", "std": "mean", "levels": "quantiles", "pos_label": "proba"}
+
+
+# 0.05 in "q0.05", and nothing in "q97.5".
+_LEVEL = re.compile(r"(?<![0-9])0?\.[0-9]+$")
+
+# Options that name one column, or several, and their help.
+_COLUMN = {
+    "label": "column of true labels, or of outcomes",
+    "mean": "means of normal forecasts, with --std",
+    "std": "standard deviations of normal forecasts, with --mean",
+    "weight": "column of weights of the rows",
+    "groups": "column that names rows which are not independent, such as those of one patient",
+}
+_COLUMNS = {
+    "proba": "one column of probabilities of the positive class, or one for each class, named like "
+    "the class, possibly after a common prefix (proba_cat proba_dog, or p0 p1)",
+    "quantiles": "quantiles, in columns whose names end in their levels (q0.05 q0.5 q0.95), with "
+    "--levels if they do not",
+    "members": "members of ensembles, one column for each",
+    "by": "columns whose values are subgroups, which are reported apart; several make crossings",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -92,67 +114,23 @@ def _parser() -> argparse.ArgumentParser:
         "COLUMN --std COLUMN | --quantiles COLUMN [COLUMN ...] | --members COLUMN [COLUMN ...]) "
         "[options]",
     )
-    report.add_argument(
-        "file",
-        metavar="FILE",
-        help="separated values with a header (CSV), Parquet or Arrow; - is the standard input",
-    )
-    report.add_argument(
-        "--label", required=True, metavar="COLUMN", help="column of true labels, or of outcomes"
-    )
+    text = "separated values with a header (CSV), Parquet or Arrow; - is the standard input"
+    report.add_argument("file", metavar="FILE", help=text)
     predictions = report.add_mutually_exclusive_group(required=True)
-    predictions.add_argument(
-        "--proba",
-        nargs="+",
-        metavar="COLUMN",
-        help="one column of probabilities of the positive class, or one for each class, named "
-        "like the class, possibly after a common prefix (proba_cat proba_dog, or p0 p1)",
-    )
-    predictions.add_argument(
-        "--mean", metavar="COLUMN", help="means of normal forecasts, with --std"
-    )
-    predictions.add_argument(
-        "--quantiles",
-        nargs="+",
-        metavar="COLUMN",
-        help="quantiles, in columns whose names end in their levels (q0.05 q0.5 q0.95, or p05), "
-        "with --levels if they do not",
-    )
-    predictions.add_argument(
-        "--members", nargs="+", metavar="COLUMN", help="members of ensembles, one column for each"
-    )
-    report.add_argument(
-        "--std", metavar="COLUMN", help="standard deviations of normal forecasts, with --mean"
-    )
-    report.add_argument(
-        "--levels", nargs="+", type=float, metavar="LEVEL", help="levels of --quantiles"
-    )
-    report.add_argument(
-        "--pos-label",
-        metavar="LABEL",
-        help="the class of a single column of --proba (default: the larger)",
-    )
-    report.add_argument("--weight", metavar="COLUMN", help="column of weights of the rows")
-    report.add_argument(
-        "--by",
-        nargs="+",
-        default=[],
-        metavar="COLUMN",
-        help="columns whose values are subgroups, which are reported apart; several make crossings",
-    )
-    report.add_argument(
-        "--groups",
-        metavar="COLUMN",
-        help="column that names rows which are not independent, such as those of one patient",
-    )
-    report.add_argument(
-        "--recalibrated",
-        action="store_true",
-        help="the predictions have been recalibrated: the report does not advise that",
-    )
-    report.add_argument(
-        "--sep", metavar="CHARACTER", help="what separates the values (default: the likely one)"
-    )
+    for name, text in _COLUMN.items():
+        group = predictions if name == "mean" else report
+        group.add_argument(f"--{name}", metavar="COLUMN", help=text, required=name == "label")
+    for name, text in _COLUMNS.items():
+        group = report if name == "by" else predictions
+        group.add_argument(f"--{name}", nargs="+", metavar="COLUMN", help=text)
+    text = "levels of --quantiles"
+    report.add_argument("--levels", nargs="+", type=float, metavar="LEVEL", help=text)
+    text = "the class of a single column of --proba (default: the larger)"
+    report.add_argument("--pos-label", metavar="LABEL", help=text)
+    text = "the predictions have been recalibrated: the report does not advise that"
+    report.add_argument("--recalibrated", action="store_true", help=text)
+    text = "what separates the values (default: the likely one)"
+    report.add_argument("--sep", metavar="CHARACTER", help=text)
     report.add_argument(
         "--html", metavar="OUT", help="also write the report as a page to this file"
     )
@@ -204,8 +182,8 @@ def _arguments(options: argparse.Namespace) -> dict[str, Any]:
     wanted = [(options.label, label_rule), *predictions]
     if options.weight is not None:
         wanted.append((options.weight, WEIGHT))
-    wanted += [(name, None) for name in options.by]
-    if options.groups is not None and options.groups not in options.by:
+    wanted += [(name, None) for name in options.by or ()]
+    if options.groups is not None and options.groups not in (options.by or ()):
         wanted.append((options.groups, None))
     table = read_table(options.file, wanted, _separator(options.sep))
     found = _outcomes(table, [name for name, _ in predictions], options)
@@ -231,14 +209,45 @@ def _predictions(options: argparse.Namespace) -> tuple[Rule | None, list[tuple[s
     if options.mean is not None:
         return NUMBER, [(options.mean, NUMBER), (options.std, POSITIVE)]
     if options.quantiles is not None:
-        names, options.levels = in_order(options.quantiles, options.levels)
+        names, options.levels = _in_order(options.quantiles, options.levels)
         return NUMBER, [(name, NUMBER) for name in names]
     if len(options.members) < 2:
         raise ValueError(
-            f"--members must name at least two columns; found {options.members}. One number for "
-            "each row is a prediction without a distribution."
+            f"--members must name at least two columns; found {listed(options.members)}. One "
+            "number for each row is a prediction without a distribution."
         )
     return NUMBER, [(name, NUMBER) for name in options.members]
+
+
+def _in_order(
+    columns: Sequence[str], levels: Sequence[float] | None
+) -> tuple[list[str], list[float]]:
+    """The columns of quantiles and their levels, sorted by level.
+
+    The levels are those given, or the decimal fractions at the ends of the names: 0.05 of "q0.05".
+    """
+    if levels is None:
+        found = [(name, _LEVEL.search(name)) for name in columns]
+        unknown = next((name for name, level in found if level is None), None)
+        if unknown is not None:
+            raise ValueError(
+                "The name of a column of quantiles must end in its level, such as q0.05; found "
+                f"{unknown!r}. Rename it, or pass all levels with --levels."
+            )
+        levels = [float(level[0]) for _, level in found if level]
+    if len(levels) != len(columns):
+        raise ValueError(
+            f"--levels must give one level for each column of --quantiles; found {len(levels)} for "
+            f"{len(columns)} columns. Pass them in the same order."
+        )
+    pairs = sorted(zip(levels, columns, strict=True))
+    levels = [level for level, _ in pairs]
+    if not all(0 < level < 1 for level in levels) or len(set(levels)) < len(levels):
+        raise ValueError(
+            "The levels of the quantiles must be different numbers between 0 and 1; found "
+            f"{listed(levels)}. Pass the right ones with --levels."
+        )
+    return [name for _, name in pairs], levels
 
 
 def _outcomes(table: Table, names: list[str], options: argparse.Namespace) -> dict[str, Any]:

@@ -21,8 +21,6 @@ from ._sections import (
     Numbers,
     Rows,
     Sections,
-    SubgroupProblem,
-    Words,
     share_of_one,
 )
 
@@ -44,15 +42,17 @@ _ROUNDING = 1e-12
 class ForecastSections(Sections):
     """The sections of a report on `ForecastData`."""
 
-    words = Words(
-        model="forecast",
-        error="quantile calibration error",
-        loss="CRPS",
-        separator=";",
-        unknown="though spread and level agree with the outcomes on average, so the shape of the "
-        "distributions is wrong, or they are wrong for a part of the samples",
-        remedy="Recalibrate on data that the regressor was not fitted on, for instance with "
-        "RecalibratedRegressor.",
+    model = "forecast"
+    error = "quantile calibration error"
+    loss = "CRPS"
+    separator = ";"
+    unknown = (
+        "though spread and level agree with the outcomes on average, so the shape of the "
+        "distributions is wrong, or they are wrong for a part of the samples"
+    )
+    remedy = (
+        "Recalibrate on data that the regressor was not fitted on, for instance with "
+        "RecalibratedRegressor."
     )
     data: ForecastData
 
@@ -89,13 +89,11 @@ class ForecastSections(Sections):
             numbers |= {"quantile_p_value": test.p_value_, "quantile_n_tested": tested.n_samples}
         return numbers, diagnose(data)
 
-    def subgroup_problem(self) -> SubgroupProblem:
-        error = "quantile_calibration_error"
+    def subgroup_test(self) -> tuple[str, dict[str, Any] | None, int, np.ndarray | None]:
         if self.data.groups is None:
-            return SubgroupProblem(self.data, error, error, None, _MOST_TESTED_QUANTILES, None)
+            return "quantile_calibration_error", None, _MOST_TESTED_QUANTILES, None
         # the signs of groups leave the terms of single samples as they are
-        params = {"estimator": "biased"}
-        return SubgroupProblem(self.data, error, "skce", params, _MOST_TESTED, None)
+        return "skce", {"estimator": "biased"}, _MOST_TESTED, None
 
     def estimates(self, numbers: Numbers) -> Iterator[Estimate]:
         data = self.data

@@ -1,6 +1,7 @@
 """The page of a report: one file without anything from a network."""
 
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ._text import (
@@ -15,40 +16,7 @@ from ._text import (
 if TYPE_CHECKING:
     from ._report import CalibrationReport
 
-_STYLE = """
-.skcalib { --text: #1b1b1b; --soft: #5c5c5c; --line: #d0d0d0; --faint: #eaeaea; --back: #ffffff;
-  --mark: #0b5cad;
-  color: var(--text); background: var(--back); font: 16px/1.5 system-ui, sans-serif;
-  max-width: 60rem; margin: 0 auto; padding: 1rem; }
-@media (prefers-color-scheme: dark) {
-  .skcalib { --text: #ececec; --soft: #a8a8a8; --line: #4c4c4c; --faint: #2f2f2f; --back: #161616;
-    --mark: #7fb8f0; }
-}
-.skcalib h1 { font-size: 1.5rem; margin: 0 0 .5rem; }
-.skcalib h2 { font-size: 1.15rem; margin: 1.5rem 0 .5rem; }
-.skcalib .verdict { border-left: .3rem solid var(--mark); padding: .25rem 0 .25rem .75rem; }
-.skcalib .wide { overflow-x: auto; }
-.skcalib table { border-collapse: collapse; width: 100%; background: none; }
-.skcalib th, .skcalib td { text-align: left; padding: .25rem .75rem .25rem 0;
-  border-bottom: 1px solid var(--line); font-weight: normal; vertical-align: top; }
-.skcalib thead th { color: var(--soft); }
-.skcalib tbody th { white-space: pre-wrap; overflow-wrap: anywhere; min-width: 7rem; }
-.skcalib .number { text-align: right; font-variant-numeric: tabular-nums; }
-.skcalib td.number { white-space: nowrap; }
-.skcalib .pictures { display: grid; gap: 1rem; margin-top: 1.5rem;
-  grid-template-columns: repeat(auto-fit, minmax(min(20rem, 100%), 1fr)); }
-.skcalib figure { margin: 0; padding: .5rem; }
-.skcalib figure svg { display: block; width: 100%; max-width: 34rem; height: auto; margin: auto; }
-.skcalib .audit { color: var(--soft); font-size: .875rem; overflow-wrap: anywhere; }
-@media (max-width: 36rem) { .skcalib table { font-size: .75rem; }
-  .skcalib th, .skcalib td { padding-right: .4rem; } .skcalib tbody th { min-width: 4rem; }
-  .skcalib thead th:first-child { overflow-wrap: anywhere; }
-  .skcalib td.number { white-space: normal; } }
-@media print { .skcalib { --text: #000; --soft: #333; --line: #bbb; --faint: #e2e2e2; --back: #fff;
-  --mark: #0b5cad; max-width: none; }
-  .skcalib figure, .skcalib tr { break-inside: avoid; } .skcalib h2 { break-after: avoid; }
-  .skcalib .wide { overflow: visible; } }
-"""
+_STYLE = "\n" + Path(__file__).with_name("style.css").read_text(encoding="utf-8")
 
 
 def fragment(report: "CalibrationReport") -> str:

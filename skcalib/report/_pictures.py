@@ -2,6 +2,7 @@
 
 import io
 import re
+from collections.abc import Callable
 from html import escape
 from typing import Any
 
@@ -40,70 +41,72 @@ _OF_THE_PAGE = {
 
 def class_pictures(predictions: Predictions) -> dict[str, str]:
     """SVG by what it shows; nothing without matplotlib. Each says in words what is to be seen."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        return {}
-    n = len(predictions.label)
     what = "probability" if predictions.is_binary else "confidence"
-    drawn, part = predictions, ""
-    if n > _MOST_DRAWN:
-        drawn = predictions.take(np.random.default_rng(0).permutation(n)[:_MOST_DRAWN])
-        part = f" (of {_MOST_DRAWN} samples, chosen at random)"
-    with _colours_of_the_page():
-        figures = [Figure(figsize=_SIZE, layout="constrained") for _ in range(2)]
-        reliability = _reliability(drawn, what, figures[0])
-        witness = _witness(predictions, what, figures[1])
-    return {
-        f"How often each {what} came true{part}": reliability,
-        "Where, and in which direction, the model errs": witness,
+    titles = {
+        f"How often each {what} came true{{}}": _reliability,
+        "Where, and in which direction, the model errs": _witness,
     }
+    return _pictures(predictions, titles, what)
 
 
 def forecast_pictures(data: ForecastData) -> dict[str, str]:
-    """The same for forecasts."""
+    """SVG of the histogram of the PITs, likewise."""
+    return _pictures(data, {"Where the outcomes lie in their forecasts{}": _histogram}, "outcome")
+
+
+def _pictures(data: Any, titles: dict[str, Callable], what: str) -> dict[str, str]:
+    """The picture of each title; those whose title has a place for a note may be of a part."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         return {}
-    part = ""
+    drawn, note = data, ""
     if data.n_samples > _MOST_DRAWN:
-        data = data.take(np.random.default_rng(0).permutation(data.n_samples)[:_MOST_DRAWN])
-        part = f" (of {_MOST_DRAWN} samples, chosen at random)"
+        drawn = data.take(np.random.default_rng(0).permutation(data.n_samples)[:_MOST_DRAWN])
+        note = f" (of {_MOST_DRAWN} samples, chosen at random)"
     with _colours_of_the_page():
-        figure = Figure(figsize=_SIZE, layout="constrained")
-        display = PITHistogramDisplay.from_predictions(
-            data.value,
-            data.forecast,
-            sample_weight=data.weight,
-            random_state=0,
-            ax=figure.subplots(),
-        )
-    heights = ", ".join(f"{height:.2g}" for height in display.density)
-    words = (
-        f"The {len(display.density)} bars, from outcomes that are lower than forecast to outcomes "
-        f"that are higher, have the heights {heights}; those of a calibrated forecast are 1 "
-        "but for chance."
-    )
-    return {f"Where the outcomes lie in their forecasts{part}": _svg(figure, "pit", words)}
+        return {
+            title.format(note): draw(
+                drawn if "{}" in title else data, what, Figure(figsize=_SIZE, layout="constrained")
+            )
+            for title, draw in titles.items()
+        }
 
 
-def _binary(predictions: Predictions) -> Predictions:
-    return predictions if predictions.is_binary else predictions.confidence()
-
-
-def _reliability(predictions: Predictions, what: str, figure: Any) -> str:
-    names = _names(predictions)
-    display = ReliabilityDisplay.from_predictions(
-        names[predictions.label],
-        predictions.proba if predictions.is_binary else predictions.simplex,
-        sample_weight=predictions.weight,
-        labels=names,
+def _histogram(data: ForecastData, what: str, figure: Any) -> str:
+    display = PITHistogramDisplay.from_predictions(
+        data.value,
+        data.forecast,
+        sample_weight=data.weight,
         random_state=0,
         ax=figure.subplots(),
     )
+    heights = ", ".join(f"{height:.2g}" for height in display.density)
+    words = (
+        f"The {len(display.density)} bars, from {what}s that are lower than forecast to {what}s "
+        f"that are higher, have the heights {heights}; those of a calibrated forecast are 1 "
+        "but for chance."
+    )
+    return _svg(figure, "pit", words)
+
+
+def _shown(predictions: Predictions) -> dict[str, Any]:
+    """The predictions as arguments of a display."""
+    names = _names(predictions)
+    return {
+        "y_true": names[predictions.label],
+        "y_proba": predictions.proba if predictions.is_binary else predictions.simplex,
+        "sample_weight": predictions.weight,
+        "labels": names,
+    }
+
+
+def _reliability(predictions: Predictions, what: str, figure: Any) -> str:
+    display = ReliabilityDisplay.from_predictions(
+        **_shown(predictions), random_state=0, ax=figure.subplots()
+    )
     (curve,) = display.curves
-    places = _quantiles(_binary(predictions))
+    places = _quantiles(predictions if predictions.is_binary else predictions.confidence())
     seen = np.interp(places, curve.predicted, curve.observed)
     pairs = [
         f"{place:.3g} came true {100 * share:.3g} % of the time"
@@ -122,14 +125,7 @@ def _reliability(predictions: Predictions, what: str, figure: Any) -> str:
 
 
 def _witness(predictions: Predictions, what: str, figure: Any) -> str:
-    names = _names(predictions)
-    display = WitnessDisplay.from_predictions(
-        names[predictions.label],
-        predictions.proba if predictions.is_binary else predictions.simplex,
-        sample_weight=predictions.weight,
-        labels=names,
-        ax=figure.subplots(),
-    )
+    display = WitnessDisplay.from_predictions(**_shown(predictions), ax=figure.subplots())
     bottom, top = display.ax_.get_ylim()
     if top - bottom < _LEAST_RANGE:
         bottom = max((bottom + top - _LEAST_RANGE) / 2, -1.05)

@@ -129,7 +129,7 @@ class CalibrationReport:
         text : str
             A JSON object.
         """
-        return json.dumps(_finite(self.to_dict()), indent=2, ensure_ascii=False)
+        return json.dumps(_plain(self.to_dict(), finite=True), indent=2, ensure_ascii=False)
 
     def to_html(self, path: str | PathLike | None = None) -> str:
         """The report as one self-contained page, which needs no network.
@@ -150,21 +150,14 @@ class CalibrationReport:
         return html
 
 
-def _plain(value: Any) -> Any:
-    """Containers anew, with Python's numbers in place of NumPy's."""
+def _plain(value: Any, *, finite: bool = False) -> Any:
+    """Containers anew, with Python's numbers in place of NumPy's; None for NaN if `finite`."""
     if isinstance(value, dict):
-        return {str(name): _plain(one) for name, one in value.items()}
+        return {str(name): _plain(one, finite=finite) for name, one in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _finite(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [_finite(one) for one in value]
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+        return [_plain(one, finite=finite) for one in value]
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if finite and isinstance(value, float) and not np.isfinite(value) else value
 
 
 @validate_params(

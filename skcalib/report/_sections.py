@@ -58,32 +58,16 @@ class Estimate(NamedTuple):
     losses: np.ndarray | None = None  # (n,) if it is their mean; then it needs no measure
 
 
-class SubgroupProblem(NamedTuple):
-    """What is measured and tested in subgroups."""
-
-    data: Any
-    metric: str
-    statistic: str
-    metric_params: dict[str, Any] | None
-    most_tested: int
-    first: np.ndarray | None  # (n,), which samples are tested first
-
-
-class Words(NamedTuple):
-    """How the verdict speaks of predictions of one kind."""
-
-    model: str
-    error: str
-    loss: str
-    separator: str
-    unknown: str
-    remedy: str
-
-
 class Sections(ABC):
     """The sections of a report on some data; the heirs are for classes and for forecasts."""
 
-    words: ClassVar[Words]
+    # how the verdict speaks of such predictions
+    model: ClassVar[str]
+    error: ClassVar[str]
+    loss: ClassVar[str]
+    separator: ClassVar[str]
+    unknown: ClassVar[str]
+    remedy: ClassVar[str]
 
     def __init__(self, data: Any, rng: np.random.RandomState) -> None:
         self.data, self.rng = data, rng
@@ -97,8 +81,8 @@ class Sections(ABC):
         """The numbers of the tests, of a random part of many samples; and what was found."""
 
     @abstractmethod
-    def subgroup_problem(self) -> SubgroupProblem:
-        """What is measured and tested in subgroups."""
+    def subgroup_test(self) -> tuple[str, dict[str, Any] | None, int, np.ndarray | None]:
+        """Statistic and its parameters, the most samples, and a mask of those tested first."""
 
     @abstractmethod
     def estimates(self, numbers: Numbers) -> Iterator[Estimate]:
@@ -171,7 +155,7 @@ class Sections(ABC):
         Of many samples an even part of each subgroup is tested. Subgroups of too few samples have
         an interval of NaN.
         """
-        data, metric, statistic, params, most, first = self.subgroup_problem()
+        data, metric = self.data, self.error.replace(" ", "_")
         entry = ALL_METRICS[metric]
         estimates = []
         for members in subgroups.rows():
@@ -179,6 +163,7 @@ class Sections(ABC):
             if share_of_one(part) <= _LARGEST_SHARE:
                 ends = self._interval(Estimate("", part, entry.measure, entry.rate), Units(part))
             estimates.append((float(entry.measure(part)), *ends))
+        statistic, params, most, first = self.subgroup_test()
         chosen = even_part(subgroups.code, most, self.rng, first)
         tested = data.take(chosen)
         outcome, predicted = tested.arguments(tested.outcome)
@@ -194,28 +179,20 @@ class Sections(ABC):
             by=np.array([f"{k:09d}" for k in range(len(subgroups.labels))])[subgroups.code[chosen]],
             groups=tested.groups,
         )
-        rows = [
-            {
-                "by": subgroups.title,
-                "subgroup": title,
-                "n_samples": n_samples,
-                "measure": metric,
-                "estimate": estimate,
-                "low": low,
-                "high": high,
-                "p_value": p_value,
-                "n_tested": n_tested,
-            }
-            for title, n_samples, (estimate, low, high), p_value, n_tested in zip(
-                subgroups.titles,
-                np.bincount(subgroups.code).tolist(),
-                estimates,
-                test.subgroup_p_values_.values(),
-                test.subgroup_sizes_.values(),
-                strict=True,
-            )
-        ]
-        return rows, test.p_value_
+        estimate, low, high = zip(*estimates, strict=True)
+        columns = {
+            "by": [subgroups.title] * len(estimates),
+            "subgroup": subgroups.titles,
+            "n_samples": np.bincount(subgroups.code).tolist(),
+            "measure": [metric] * len(estimates),
+            "estimate": estimate,
+            "low": low,
+            "high": high,
+            "p_value": test.subgroup_p_values_.values(),
+            "n_tested": test.subgroup_sizes_.values(),
+        }
+        rows = zip(*columns.values(), strict=True)
+        return [dict(zip(columns, row, strict=True)) for row in rows], test.p_value_
 
     def gain(self) -> tuple[float, float, float] | None:
         """The mean loss that recalibration gains on samples it has not seen, and an interval.
@@ -257,37 +234,37 @@ class Sections(ABC):
         mistake = self.mistake()
         if mistake is not None:
             return mistake
-        words, p_value = self.words, joint_p_value(numbers)
+        p_value = joint_p_value(numbers)
         error = error_name(numbers)
         if p_value >= LEVEL and not self.is_certain():
             if error in ends:
-                limit = f"The {words.error} may be up to {ends[error][1]:.2g}, by its interval."
+                limit = f"The {self.error} may be up to {ends[error][1]:.2g}, by its interval."
             elif numbers["n_samples"] > _MANY:
                 limit = (
-                    f"The {words.error} of all {numbers['n_samples']} samples is "
+                    f"The {self.error} of all {numbers['n_samples']} samples is "
                     f"{numbers[error]:.2g}."
                 )
             else:
                 limit = "Few samples cannot show more."
             return (
-                f"No evidence of miscalibration (p = {p_value:.3g}): a calibrated {words.model} "
+                f"No evidence of miscalibration (p = {p_value:.3g}): a calibrated {self.model} "
                 f"often deviates as much. {limit}{self._advice_on_subgroups(rows)}"
             )
         verdict = "Still miscalibrated" if recalibrated else "Miscalibrated"
         if p_value < LEVEL:  # otherwise the data rule out calibration without the test
             verdict += f" (p = {p_value:.3g})"
-        what = "; ".join(found) or words.unknown
-        remedy = f"{words.remedy}{self._gain_in_words(numbers, ends)}"
+        what = "; ".join(found) or self.unknown
+        remedy = f"{self.remedy}{self._gain_in_words(numbers, ends)}"
         if recalibrated:
             remedy = "More data to recalibrate on would leave less."
         if not self.is_certain() and self.is_small(numbers):
             n_tested = numbers.get("quantile_n_tested", numbers["n_tested"])
             what += (
-                f". That is little, and may not matter: {n_tested} samples can see a {words.error} "
+                f". That is little, and may not matter: {n_tested} samples can see a {self.error} "
                 f"of {numbers[error]:.2g}"
             )
             remedy = "" if recalibrated else f"If it matters, {remedy[0].lower()}{remedy[1:]}"
-        return f"{verdict}{words.separator} {what}. {remedy}".rstrip()
+        return f"{verdict}{self.separator} {what}. {remedy}".rstrip()
 
     def _gain_in_words(self, numbers: Numbers, ends: Ends) -> str:
         """What recalibration did to samples that it had not seen."""
@@ -295,8 +272,8 @@ class Sections(ABC):
             return ""
         if ends["gain"][0] > 0:
             by = f"{numbers['gain']:.2g}"
-            return f" In cross-validation that lowers the {self.words.loss} by {by}."
-        return f" In cross-validation it is not clear that this lowers the {self.words.loss}."
+            return f" In cross-validation that lowers the {self.loss} by {by}."
+        return f" In cross-validation it is not clear that this lowers the {self.loss}."
 
     def _advice_on_subgroups(self, rows: Rows) -> str:
         """What the test of subgroups found where that of all samples found nothing."""

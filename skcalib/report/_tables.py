@@ -26,9 +26,6 @@ _BINARY = b"PAR1", b"ARROW1"
 
 _MISSING = {"", "na", "n/a", "nan", "null", "<na>", "#n/a"}
 
-# 0.05 in "q0.05", and nothing in "q97.5".
-_LEVEL = re.compile(r"(?<![0-9])0?\.[0-9]+$")
-
 # A larger miss is refused. Rounding can cause one if there are many classes and few digits, but
 # dividing by the sum would not bring back what was rounded away.
 _LARGEST_MISS = 0.05
@@ -322,37 +319,6 @@ def _ends_a_prefix(prefix: str, columns: Sequence[str]) -> bool:
     return not prefix[-1:].isalnum() or (
         prefix[-1].isalpha() and all(rest[:1].isdigit() for rest in rests)
     )
-
-
-def in_order(
-    columns: Sequence[str], levels: Sequence[float] | None
-) -> tuple[list[str], list[float]]:
-    """The columns of quantiles and their levels, sorted by level.
-
-    The levels are those given, or the decimal fractions at the ends of the names: 0.05 of "q0.05".
-    """
-    if levels is None:
-        found = [(name, _LEVEL.search(name)) for name in columns]
-        unknown = next((name for name, level in found if level is None), None)
-        if unknown is not None:
-            raise ValueError(
-                "The name of a column of quantiles must end in its level, such as q0.05; found "
-                f"{unknown!r}. Rename it, or pass all levels with --levels."
-            )
-        levels = [float(level[0]) for _, level in found if level]
-    if len(levels) != len(columns):
-        raise ValueError(
-            f"--levels must give one level for each column of --quantiles; found {len(levels)} for "
-            f"{len(columns)} columns. Pass them in the same order."
-        )
-    pairs = sorted(zip(levels, columns, strict=True))
-    levels = [level for level, _ in pairs]
-    if not all(0 < level < 1 for level in levels) or len(set(levels)) < len(levels):
-        raise ValueError(
-            "The levels of the quantiles must be different numbers between 0 and 1; found "
-            f"{listed(levels)}. Pass the right ones with --levels."
-        )
-    return [name for _, name in pairs], levels
 
 
 def quantiles(table: Table, names: Sequence[str]) -> np.ndarray:
