@@ -191,9 +191,9 @@ def _sequential(width):
     ax = _axes(width, 2.5 if width > 3 else 4)
     for name, drift in {"site A": 1.0, "site B, updated": 1.6}.items():
         test = SequentialCalibrationTest(labels=[0, 1])
-        for week in range(12):
+        for week in range(6):
             label, proba = datasets.make_temperature_family(
-                200, inverse_temperature=1.0 if week < 6 else drift, random_state=week
+                100, inverse_temperature=1.0 if week < 3 else drift, random_state=week
             )
             test.partial_fit(proba, label)
         drawn = display.SequentialTestDisplay.from_test(test, name=name, ax=ax)
@@ -205,7 +205,7 @@ def _comparison(**options):
         label, _ = two_classes(n=60)
         sharpness = {"logistic": 1.0, "forest": 2.0, "naive Bayes": 4.0}
         models = {name: two_classes(60, value)[1] for name, value in sharpness.items()}
-        measures = ["smooth_calibration_error", "conditional_kernel_calibration_error"]
+        measures = ["smooth_calibration_error", "smooth_expected_calibration_error"]
         ax = _axes(width, 2.5 if width > 3 else 4)
         made = display.ComparisonDisplay.from_predictions(
             label, models, metrics=measures, n_resamples=9, random_state=0, ax=ax, **options

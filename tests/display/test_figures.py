@@ -7,12 +7,20 @@ from figures import FIGURES, WIDTHS, assert_legends_hide_no_curve, assert_texts_
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 
-QUICK = {
-    ("reliability_classes", 4.0),
-    ("reliability_subgroups", 4.0),
-    ("pit_histogram", 3.2),
-    ("local_calibration", 3.2),
-}
+# One figure of each display, as narrow as can be, where most goes wrong.
+QUICK = (
+    "comparison",
+    "decisions",
+    "local_calibration",
+    "null_distribution",
+    "pit_histogram",
+    "quantile_reliability",
+    "reliability",
+    "score_plane",
+    "sequential_test",
+    "simplex",
+    "witness",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -21,13 +29,12 @@ def close_figures():
     plt.close("all")
 
 
-# The narrow ones find most; of the grids, which have one panel then, a wider one, too. Two of half
-# the width of a page show where labels need more lines.
+# Other figures and sizes have a leg of their own, beside the site, which checks those of examples.
 CASES = [
     pytest.param(
         name,
         width,
-        marks=[] if width == min(WIDTHS) or (name, width) in QUICK else pytest.mark.slow,
+        marks=[] if name in QUICK and width == min(WIDTHS) else pytest.mark.integration,
     )
     for name in FIGURES
     for width in WIDTHS
