@@ -36,8 +36,6 @@ def check_predictions(
     `names` are the names of the first two arguments in error messages. With `as_logits`, the second
     holds logits. With `in_place`, arrays of other packages stay where they live, if they may.
     """
-    if isinstance(y_true, Predictions):  # what a state keeps
-        return y_true
     check_not_swapped(y_true, names)
     values = label_array(y_true, name=names[0], partner=names[1])
     log_proba = None

@@ -165,30 +165,9 @@ class Predictions:
             count=np.rint(self.count[row] * part).astype(np.int64),
         )
 
-    def arguments(
-        self, outcome: np.ndarray, proba: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """What a metric gets for one vector of outcomes (n,): labels and probabilities.
-
-        These are `proba`, or those of the predictions, if they were made ready by `shown`.
-        """
-        if self.count is not None:
-            rows = self.with_outcome(outcome)
-            return rows, rows.proba  # type: ignore[return-value]
-        return self.classes[outcome], self.proba if proba is None else proba
-
-    def shown(self, *, as_matrix: bool, as_simplex: bool) -> tuple[np.ndarray]:
-        """The probabilities for `arguments`, in one column or several, that none may change.
-
-        Rows that sum to 1 in double precision are for functions that are not ours.
-        """
-        if as_simplex:
-            proba = self.simplex if as_matrix else self.doubles
-        else:
-            proba = self.matrix if as_matrix and self.is_binary else self.proba
-        proba = proba.view()
-        proba.flags.writeable = False  # it may be the caller's
-        return (proba,)
+    def arguments(self, outcome: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The labels and probabilities that stand for outcomes (n,), as users pass them."""
+        return self.classes[outcome], self.proba
 
     @property
     def known(self) -> dict[str, Any]:

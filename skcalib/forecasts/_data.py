@@ -102,10 +102,6 @@ class ForecastData:
         value, forecast = self.arguments(outcome)
         return replace(self, value=value, forecast=forecast)
 
-    def shown(self, **options: Any) -> tuple:
-        """Nothing: metrics get forecasts as they are, however they came."""
-        return ()
-
     @property
     def known(self) -> dict[str, Any]:
         """Further arguments of metrics, by their names."""

@@ -16,6 +16,7 @@ from skcalib.metrics import (
     expected_calibration_error,
     smooth_calibration_error,
 )
+from skcalib.metrics._registry import metric_of
 from skcalib.recalibration import (
     IsotonicRecalibrator,
     TemperatureRecalibrator,
@@ -72,12 +73,12 @@ def test_what_is_computed_with_is_double():
 def test_only_functions_of_others_are_shown_double_precision():
     label, proba = problem(50, 4)
     data = checked(label, proba)
-    (own,) = data.shown(as_matrix=True, as_simplex=False)
-    assert np.shares_memory(own, proba)
-    (other,) = data.shown(as_matrix=True, as_simplex=True)
-    np.testing.assert_array_equal(other, data.simplex)
-    assert not own.flags.writeable
-    assert not other.flags.writeable
+    assert np.shares_memory(data.proba, proba)
+    shown = []
+    metric, _ = metric_of(lambda y, p: shown.append(p))
+    metric.measure(data)
+    np.testing.assert_array_equal(shown[0], data.simplex)
+    assert not shown[0].flags.writeable
 
 
 def test_columns_that_do_not_fit_into_a_block(monkeypatch):

@@ -54,7 +54,7 @@ def test_p_value_is_that_of_all_numbers_of_events():
         ("smooth_calibration_error", None),
         ("expected_calibration_error", {"debias": True, "norm": "l2"}),
         ("kernel_calibration_error", None),
-        ("squared_kernel_calibration_error", {"bandwidth": 0.3}),
+        ("squared_kernel_calibration_error", {"class_kernel": [[2, 0], [0, 1]]}),
     ],
 )
 def test_statistics_are_those_of_the_rows(statistic, metric_params):
