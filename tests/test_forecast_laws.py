@@ -72,7 +72,7 @@ CASES = {
 @pytest.fixture(autouse=True)
 def few_thresholds(monkeypatch):
     """The laws hold for any number of thresholds, and its own tests try many."""
-    monkeypatch.setattr("skcalib.metrics._threshold_scores._CELLS", (64,))
+    monkeypatch.setattr("skcalib.metrics._proper._CELLS", (64,))
 
 
 # A row of weight 2 makes no pair with itself, two equal rows do; debiased errors subtract it.

@@ -7,10 +7,12 @@ from ._binned import expected_calibration_error
 from ._quantile import quantile_calibration_error
 
 # isort: on
+from ._binned import level_set_calibration_error
 from ._clinical import (
     calibration_in_the_large,
     calibration_intercept,
     calibration_slope,
+    integrated_calibration_index,
     observed_expected_ratio,
 )
 from ._conditional import conditional_kernel_calibration_error, joint_kernel_calibration_error
@@ -27,17 +29,15 @@ from ._forecast_scores import (
     interval_loss,
     log_density_loss,
 )
-from ._integrated import integrated_calibration_index
 from ._interval import interval_calibration_error
 from ._kernel import kernel_calibration_error, squared_kernel_calibration_error
 from ._laplace import laplace_kernel_calibration_error
-from ._level_set import level_set_calibration_error
 from ._local import LocalCalibration, local_calibration, local_calibration_error
 from ._matching import distribution_matching_error
 from ._matching_witness import MatchingWitness, distribution_matching_witness
 from ._proper import ScoreDecomposition, score_decomposition
+from ._quantile import Sharpness, sharpness
 from ._scorers import get_scorer, get_scorer_names, make_scorer
-from ._sharpness import Sharpness, sharpness
 from ._smooth_expected import smooth_expected_calibration_error
 from ._weighted import weighted_calibration_error
 

@@ -20,8 +20,8 @@ from ..metrics._clinical import (
     _calibration_slope,
     _observed_expected_ratio,
     check_two_classes,
+    distances_from_curve,
 )
-from ..metrics._integrated import distances_from_curve
 from ._intervals import ConfidenceInterval
 from ._resampling import Limits, Units, jackknife_deviation, resampled
 

@@ -6,7 +6,7 @@ from problems import random_problem
 
 from skcalib._numerics.loess import loess
 from skcalib.metrics import integrated_calibration_index
-from skcalib.metrics._integrated import _weighted_quantile
+from skcalib.metrics._clinical import _weighted_quantile
 
 
 def test_equal_predictions():

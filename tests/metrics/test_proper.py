@@ -21,7 +21,7 @@ from skcalib.metrics import (
     continuous_ranked_probability_loss,
     score_decomposition,
 )
-from skcalib.metrics._threshold_scores import crps_parts
+from skcalib.metrics._proper import crps_parts
 
 LOSS = {
     "brier": lambda y, p: (y - p) ** 2,
@@ -412,7 +412,7 @@ def test_the_error_of_few_cells_is_taken_off(monkeypatch):
     y = mean + std * rng.normal(size=500)
     fine = score_decomposition(y, (mean, std), score="crps")
     monkeypatch.setattr("skcalib._numerics.thresholds._MOST_EDGES", 10)
-    monkeypatch.setattr("skcalib.metrics._threshold_scores._CELLS", (64,))
+    monkeypatch.setattr("skcalib.metrics._proper._CELLS", (64,))
     coarse = score_decomposition(y, (mean, std), score="crps")
     # the error itself is 1e-3 of the score
     assert coarse.miscalibration == pytest.approx(fine.miscalibration, abs=4e-4 * fine.score)
