@@ -13,7 +13,7 @@ from ._inputs.checks import check_predictions
 from ._inputs.constraints import IntegerInterval
 from ._inputs.labels import check_labels
 from ._inputs.scikit_learn import validate_params
-from ._numerics.softmax import row_blocks
+from ._numerics.logits import row_blocks
 
 __all__ = ["class_groups", "top_k"]
 

@@ -13,10 +13,10 @@ from array_api_compat import (
     is_cupy_array,
     is_torch_array,
 )
+from sklearn import get_config
 from sklearn.utils import check_array
 
 from .._numerics.array_api import Array, at_least_single, stop_gradient, to_numpy
-from .scikit_learn import dispatches_arrays
 
 # So many distinct values of an outcome are more than classes usually have.
 _MANY = 10
@@ -67,7 +67,7 @@ def stays(values: Any) -> bool:
     Arrays of PyTorch and CuPy stay if scikit-learn's `array_api_dispatch` is set, on devices that
     know double precision, in which sums are taken.
     """
-    if not dispatches_arrays():
+    if not get_config()["array_api_dispatch"]:
         return False
     is_known = is_torch_array(values) or is_cupy_array(values) or _is_strict(values)
     return is_known and getattr(device(values), "type", "") != "mps"

@@ -8,8 +8,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from .._numerics.array_api import Array, rows_of, to_numpy
-from .._numerics.pooled import Pooled, pooled
-from .._numerics.sorting import pool_sorted, pool_ties, sort_labelled
+from .._numerics.sorting import Pooled, pool_sorted, pool_ties, pooled, sort_labelled
 from .drawing import draw_labels
 
 # Rows of double precision that sum to 1 miss it by less than this.

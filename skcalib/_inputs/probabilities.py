@@ -6,7 +6,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from .._numerics.array_api import Array, as_type
-from .._numerics.softmax import row_blocks
+from .._numerics.logits import row_blocks
 from .arrays import (
     as_array,
     is_number,

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from sklearn import get_config
 from sklearn.base import _fit_context
 from sklearn.metrics._scorer import _Scorer as Scorer
 from sklearn.utils import _safe_indexing
@@ -32,7 +31,6 @@ __all__ = [
     "check_matplotlib_support",
     "check_method_params",
     "constraints_of",
-    "dispatches_arrays",
     "fit_context",
     "num_samples",
     "safe_split",
@@ -75,8 +73,3 @@ def safe_split(
 def constraints_of(function: Any) -> dict:
     """The constraints of the parameters of a function that `validate_params` decorates."""
     return function._skl_parameter_constraints
-
-
-def dispatches_arrays() -> bool:
-    """Whether scikit-learn computes on arrays of other packages, instead of converting them."""
-    return get_config()["array_api_dispatch"]

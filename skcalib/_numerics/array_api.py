@@ -249,3 +249,11 @@ def column_dots(a: Array, b: Array) -> Array:
     if isinstance(a, np.ndarray):
         return np.einsum("nk,nk->k", a, b)
     return array_namespace(a, b).sum(a * b, axis=0)
+
+
+def picked(values: Array, labels: Array) -> Array:
+    """values[i, labels[i, r]] for values (n, K) in C order and labels (n, R), as (n, R)."""
+    if not isinstance(values, np.ndarray):
+        return array_namespace(values).take_along_axis(values, labels, axis=1)
+    n, n_columns = values.shape
+    return np.take(values.reshape(-1), labels + np.arange(0, n * n_columns, n_columns)[:, None])

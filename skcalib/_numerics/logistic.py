@@ -175,7 +175,7 @@ def _moments(
     loss = float(bent @ bent) / 2
     gradient = bent @ penalty
     square = 0.0
-    root = _triangular(np.zeros((d, d)), penalty)
+    root = np.linalg.qr(np.vstack([np.zeros((d, d)), penalty]), mode="r")
     n_rows = min(_BLOCK, _BLOCK_WORK // d**2 + d)
     for first in range(0, len(basis), n_rows):
         rows = slice(first, first + n_rows)
@@ -188,14 +188,10 @@ def _moments(
         loss += float(weight @ np.log1p(other) + miss @ lean)
         other /= 1 + other
         spread = np.sqrt(weight * other * (1 - other))
-        root = _triangular(root, spread[:, None] * basis[rows])
+        # R with RᵀR = Σ AᵀA over the roots A
+        root = np.linalg.qr(np.vstack([root, spread[:, None] * basis[rows]]), mode="r")
         other *= weight
         pull = np.where(log_odds > 0, miss - other, other - miss)
         gradient += pull @ basis[rows]
         square += float(pull @ (pull / weight))
-    return Moments(loss, gradient, root, _LOST_SLOPE * np.sqrt(square))
-
-
-def _triangular(*roots: np.ndarray) -> np.ndarray:
-    """R with RᵀR = Σ AᵀA over the roots A."""
-    return np.asarray(np.linalg.qr(np.vstack(roots), mode="r"))
+    return Moments(loss, gradient, np.asarray(root), _LOST_SLOPE * np.sqrt(square))

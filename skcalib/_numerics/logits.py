@@ -1,14 +1,43 @@
-"""Logarithms of probabilities, the only place where these are kept away from 0 and 1."""
+"""The softmax of scores, and logarithms of probabilities, which are kept away from 0 and 1 here."""
+
+from collections.abc import Iterator
 
 import numpy as np
 from array_api_compat import array_namespace
 from scipy.special import logit
 
 from .array_api import Array, contiguous, doubles, written
-from .softmax import row_blocks
 
 # The machine epsilon of double precision, as in scikit-learn's log loss.
 _CLIP = float(np.finfo(np.float64).eps)
+
+# Numbers in a block of rows; a few such blocks fit into the cache. A GPU needs more to do at once.
+_BLOCK, _BLOCK_ON_DEVICE = 2**15, 2**24
+
+# Rows in the subsample that gives a first guess, or approximate second derivatives.
+SAMPLE = 4096
+
+
+def row_blocks(
+    n: int, n_classes: int, every: int = 1, fewest: int = 1, on: Array = None
+) -> Iterator[slice]:
+    """Slices that go through n rows of probabilities in blocks, one row in `every`.
+
+    Products with matrices are slow if a block has fewer rows than they have columns. `on` is an
+    array of the package that computes, None for NumPy.
+    """
+    block = _BLOCK if on is None or isinstance(on, np.ndarray) else _BLOCK_ON_DEVICE
+    step = max(block // n_classes, fewest) * every
+    return (slice(i, min(i + step, n), every) for i in range(0, n, step))
+
+
+def softmax(scores: Array) -> Array:
+    """exp s_k / Σ_l exp s_l of each row (n, K), in place."""
+    xp = array_namespace(scores)
+    scores -= xp.max(scores, axis=1, keepdims=True)
+    written("exp", scores, out=scores)
+    scores /= xp.sum(scores, axis=1, keepdims=True)
+    return scores
 
 
 def smallest_probability(proba: Array) -> float:
@@ -22,9 +51,9 @@ def smallest_probability(proba: Array) -> float:
     parts = [proba]
     if proba.ndim == 1:
         # 1 − (1 − p) is 0 for p so small that 1 − p is 1: so both classes are treated alike
-        rest = 1 - doubles(proba)
+        rest = 1 - (proba if isinstance(proba, np.ndarray) else doubles(proba))
         parts = [1 - rest, rest]
-    if not any(xp.any(part == 0) for part in parts):
+    if not (xp.any(parts[0] == 0) or xp.any(parts[-1] == 0)):
         return _CLIP
     least = min(float(xp.min(xp.where(part > 0, part, 1.0))) for part in parts)
     if least == 1:

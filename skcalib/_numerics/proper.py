@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from .logits import log_probabilities
-from .softmax import row_blocks
+from .logits import log_probabilities, row_blocks
 
 
 def _brier_losses(proba: np.ndarray, label: np.ndarray) -> np.ndarray:

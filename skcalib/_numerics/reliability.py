@@ -4,8 +4,8 @@ import numpy as np
 from scipy.special import betaincinv
 
 from .bins import binned_sums, quantile_bins, uniform_bins
-from .pooled import Pooled
 from .smooth_expected import smoothed_mass_at
+from .sorting import Pooled
 
 # Cells that stand for the predictions where only the number of samples behind a mean is counted.
 _CELLS = 1024

@@ -23,8 +23,8 @@ from .array_api import (
     to_numpy,
     written,
 )
+from .logits import SAMPLE, row_blocks
 from .scaling_designs import Design, Solve
-from .softmax import SAMPLE, row_blocks
 
 # Convergence is quadratic: what is left after a Newton step that promises to lower the loss by no
 # more than this is below rounding.

@@ -5,9 +5,8 @@ from collections.abc import Callable
 import numpy as np
 from array_api_compat import array_namespace
 
-from .array_api import Array, doubles, row_dots, written
-from .picked import picked
-from .softmax import SAMPLE, row_blocks, softmax
+from .array_api import Array, doubles, picked, row_dots, written
+from .logits import SAMPLE, row_blocks, softmax
 
 # The search ends after a relative step below this: convergence is cubic, so that the error left is
 # below rounding.

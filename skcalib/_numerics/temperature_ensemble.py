@@ -7,7 +7,7 @@ import numpy as np
 from scipy.optimize import brentq, nnls
 
 from .array_api import Array
-from .softmax import SAMPLE, row_blocks, softmax
+from .logits import SAMPLE, row_blocks, softmax
 from .temperature import tempered
 
 # Temperatures are searched up to this power of 2 away from the start, on either side.

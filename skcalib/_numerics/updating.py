@@ -3,8 +3,7 @@
 import numpy as np
 from scipy.stats import chi2
 
-from .logits import log_softmax
-from .softmax import row_blocks, softmax
+from .logits import log_softmax, row_blocks, softmax
 
 # Columns are constant, or multiples of each other, up to this fraction of the largest number.
 _ROUNDING = 1e-12

@@ -15,14 +15,14 @@ from .._numerics.array_api import (
     count_like,
     doubles,
     empty_on,
+    picked,
     row_dots,
     rows_of,
     to_numpy,
     written,
     zeros_on,
 )
-from .._numerics.picked import picked
-from .._numerics.softmax import row_blocks
+from .._numerics.logits import row_blocks
 from .base import Statistic, blocks_of_samples
 from .gram import random_frequencies
 from .kernels import KERNELS, resolved_bandwidth

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from .._inputs.predictions import Predictions
-from .._numerics.logits import log_odds
-from .._numerics.picked import picked
-from .._numerics.softmax import row_blocks
+from .._numerics.array_api import picked
+from .._numerics.logits import log_odds, row_blocks
 from .base import Statistic
 
 # If the mean confidence is larger, few labels are a surprise: they are added up alone, as the

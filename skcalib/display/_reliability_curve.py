@@ -9,7 +9,6 @@ from scipy.special import expit, logit
 
 from .._inputs.predictions import Predictions
 from .._numerics.isotonic import isotonic_knots
-from .._numerics.pooled import Pooled
 from .._numerics.reliability import (
     binned_means,
     bins_of,
@@ -19,6 +18,7 @@ from .._numerics.reliability import (
     smoothed_rates,
 )
 from .._numerics.smooth_expected import smoothed_mass_at
+from .._numerics.sorting import Pooled
 from ..metrics._registry import ALL_METRICS
 from ._panels import Problem
 

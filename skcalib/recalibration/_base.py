@@ -2,7 +2,6 @@
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cache
 from numbers import Real
 from typing import Any, NamedTuple, Self
@@ -21,9 +20,8 @@ from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval, fit_context
 from .._inputs.warnings import warn
 from .._numerics.array_api import Array, doubles, to_numpy
-from .._numerics.logits import clipped, log_probabilities
-from .._numerics.softmax import softmax
-from .._numerics.sorting import pool_ties
+from .._numerics.logits import clipped, log_probabilities, softmax
+from .._numerics.sorting import pool_ties, pooled
 from .._numerics.temperature import best_temperature, tempered
 from ..forecasts import Forecast, as_forecast
 from ..forecasts._data import ForecastData, check_forecasts
@@ -78,7 +76,8 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         self : object
             The fitted recalibrator.
         """
-        predictions = self._check(X, y, sample_weight)
+        predictions = check_fit_input(self, X, y, sample_weight)
+        self.classes_ = predictions.classes
         limit = None if len(self.classes_) >= _FEWEST_TO_SHARE else 1
         with _threads().limit(limits=limit, user_api="blas"):
             self._fit(predictions)
@@ -154,12 +153,6 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = True
         return tags
-
-    def _check(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        """`Predictions` from the arguments of `fit`; sets what is known of the classes and of X."""
-        predictions = check_fit_input(self, X, y, sample_weight)
-        self.classes_ = predictions.classes
-        return predictions
 
     @abstractmethod
     def _fit(self, predictions: Any) -> Any:
@@ -374,31 +367,26 @@ class Outcomes(NamedTuple):
 def outcomes_of_classes(
     predictions: Predictions, prior_weight: float, smallest: float
 ) -> Iterator[Outcomes]:
-    """The `Outcomes`, mixed with those of prior samples, of two classes or of each class."""
-    if predictions.is_binary:
-        yield _mixed_outcomes(predictions, smallest, share_of_prior(predictions, prior_weight))
-        return
-    log_proba = log_matrix(predictions.proba, smallest)
-    share, expected = prior_of_classes(log_proba, predictions, prior_weight)
-    for k, (_, problem) in enumerate(predictions.classwise()):
-        yield _mixed_outcomes(problem, smallest, share, expected[:, k])
+    """The labels of two classes, or of each class, mixed with those of prior samples.
 
-
-def _mixed_outcomes(
-    predictions: Predictions, smallest: float, share: float, expected: np.ndarray | None = None
-) -> Outcomes:
-    """The labels of two classes, mixed with expected ones (n,), by default those predicted.
-
-    Both masses are positive if there is a prior, and keep every digit.
+    The labels of prior samples are distributed as predicted, or as `prior_of_classes` says. Both
+    masses are positive if there is a prior, and keep every digit.
     """
-    proba = clipped(predictions.proba, smallest)
-    points, mass, _ = replace(predictions, proba=proba).pooled()
-    if expected is None:
-        drawn = mass.sum(axis=0) * np.stack([1 - points, points])
+    if predictions.is_binary:
+        share, problems = share_of_prior(predictions, prior_weight), iter([(1.0, predictions)])
     else:
-        drawn = pool_ties(proba, predictions.weight * np.stack([1 - expected, expected]))[1]
-    mass = (1 - share) * mass + share * drawn
-    return Outcomes(points, mass, predictions.share_of_one_sample)
+        log_proba = log_matrix(predictions.proba, smallest)
+        share, expected = prior_of_classes(log_proba, predictions, prior_weight)
+        problems = predictions.classwise()
+    for k, (_, problem) in enumerate(problems):
+        proba = clipped(problem.proba, smallest)
+        points, mass, _ = pooled(proba, problem.label, problem.weight, problem.square)
+        if predictions.is_binary:
+            drawn = mass.sum(axis=0) * np.stack([1 - points, points])
+        else:
+            own = np.stack([1 - expected[:, k], expected[:, k]])
+            drawn = pool_ties(proba, problem.weight * own)[1]
+        yield Outcomes(points, (1 - share) * mass + share * drawn, problem.share_of_one_sample)
 
 
 def warn_unless_converged(recalibrator: Any, converged: bool) -> None:

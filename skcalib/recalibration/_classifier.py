@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import listed
 from .._inputs.scikit_learn import HasMethods, StrOptions, fit_context
-from .._numerics.logits import log_probabilities
-from .._numerics.softmax import softmax
+from .._numerics.logits import log_probabilities, softmax
 from ._base import clone_for, is_smooth
 from ._checks import of_rows, recalibrator_like, without_method
 from ._cross_fitting import OfClassifier, adopt_features, check_partition

@@ -8,6 +8,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from .._inputs.estimators import check_fit_input
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import fit_context
@@ -68,11 +69,14 @@ class EitherRecalibrator(Recalibrator):
         return self
 
     def _check(self, X: Any, y: Any, sample_weight: Any) -> Predictions | ForecastData:
+        """Checked data from the arguments of `fit`; sets what is known of the classes and of X."""
         # two columns in a tuple are the mean and the standard deviation
         is_pair = isinstance(X, tuple) and len(X) == 2 and np.shape(y) != (2,)
         if not (is_pair or is_forecast(X)):
             self._kind = "classes"
-            return super()._check(X, y, sample_weight)
+            predictions = check_fit_input(self, X, y, sample_weight)
+            self.classes_ = predictions.classes
+            return predictions
         check_no_labels(self.labels)
         data = check_forecasts(y, X, sample_weight=sample_weight, names=("y", "X"))
         for name in _OF_CLASSES:

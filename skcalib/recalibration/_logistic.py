@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.polynomial.polynomial import polyval
 from numpy.typing import ArrayLike
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import StrOptions
@@ -28,8 +28,8 @@ _FACES = [(1, 1), (1, 0), (0, 1), (0, 0)]
 class LogisticRecalibrator(Recalibrator):
     """The calibrated log-odds are a function of the prediction of largest likelihood.
 
-    By default a polynomial of the logit of degree `_degree`. For more than two classes there is one
-    function for each, and rows are divided by their sums.
+    By default a polynomial of the logit of degree `_degree`; a map without coefficients has degree
+    0. For more than two classes there is one function for each, and rows are divided by their sums.
     """
 
     _parameter_constraints: dict = {**Recalibrator._parameter_constraints, **PRIOR_CONSTRAINTS}
@@ -47,17 +47,14 @@ class LogisticRecalibrator(Recalibrator):
     def _fit(self, predictions: Predictions) -> None:
         smallest = self.smallest_probability_ = smallest_probability(predictions.proba)
         problems = outcomes_of_classes(predictions, self.prior_weight, smallest)
-        self.maps_ = [self._fit_outcomes(problem) for problem in problems]
-        self._set_parameters()
-
-    def _set_parameters(self) -> None:
-        """Set further fitted attributes from `maps_`."""
-        table = np.array(self.maps_)
-        self.intercept_, self.coef_ = table[:, 0].copy(), table[:, 1:].copy()
+        self.maps_ = list(map(self._fit_outcomes, problems))
+        if self._degree:
+            table = np.array(self.maps_)
+            self.intercept_, self.coef_ = table[:, 0].copy(), table[:, 1:].copy()
 
     def _fit_outcomes(self, problem: Outcomes) -> Any:
         """The map of one class: the coefficients of the log-odds, the intercept first."""
-        design = np.vander(log_odds(problem.points), self._degree + 1, increasing=True)
+        design = np.vander(logit(problem.points), self._degree + 1, increasing=True)
         fit = logistic_fit(design, problem.mass, np.eye(self._degree + 1)[1])
         warn_unless_converged(self, fit.converged)
         return fit.coefficients

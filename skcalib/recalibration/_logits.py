@@ -13,10 +13,9 @@ from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import StrOptions
 from .._inputs.warnings import warn
 from .._numerics.array_api import Array, count_like, doubles
-from .._numerics.logits import clipped, smallest_probability
+from .._numerics.logits import clipped, row_blocks, smallest_probability, softmax
 from .._numerics.scaling import is_large
 from .._numerics.scaling_designs import Affine, ScaledAndShifted
-from .._numerics.softmax import row_blocks, softmax
 from ._base import (
     PRIOR_CONSTRAINTS,
     Recalibrator,

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval
 from .._numerics.array_api import Array, constant_like, to_numpy
+from .._numerics.logits import row_blocks
 from .._numerics.scaling import softmax_regression
 from .._numerics.scaling_designs import Affine, AffineAndCommon, ScaledAndShifted
-from .._numerics.softmax import row_blocks
 from ._base import WEIGHT_OF_CLASSES, WEIGHT_OF_TEMPERATURE
 from ._logits import LogScaleRecalibrator
 

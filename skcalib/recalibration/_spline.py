@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.constraints import IntegerInterval
+from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval
 from .._numerics.logits import log_odds
 from .._numerics.spline import evaluate_spline, logistic_spline, quantile_knots
@@ -127,6 +128,8 @@ class SplineRecalibrator(LogisticRecalibrator):
         "smoothing": [Interval(Real, 0, None, closed="left"), None],
     }
 
+    _degree = 0
+
     def __init__(
         self,
         n_knots: int = 10,
@@ -148,7 +151,8 @@ class SplineRecalibrator(LogisticRecalibrator):
         warn_unless_converged(self, converged)
         return knots, values, smoothing
 
-    def _set_parameters(self) -> None:
+    def _fit(self, predictions: Predictions) -> None:
+        super()._fit(predictions)
         self.smoothing_ = np.array([smoothing for _, _, smoothing in self.maps_])
         self.maps_ = [(knots, values) for knots, values, _ in self.maps_]
 

@@ -1,5 +1,7 @@
 """Softmax of log-probabilities divided by a temperature, and its mixtures."""
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -108,17 +110,14 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
         self.labels = labels
 
     def _fit_scores(self, predictions: Predictions) -> None:
-        self.temperature_ = self._best_temperature(predictions, self.prior_weight or 0.0)
-        if self.prior_weight is None and self.temperature_ == 0:
-            self.temperature_ = self._best_temperature(predictions, 1.0)
-
-    def _best_temperature(self, predictions: Predictions, prior_weight: float) -> float:
-        return best_temperature(
-            lambda rows: self._log_proba(predictions, rows),
-            predictions.label,
-            predictions.weight,
-            share_of_prior(predictions, prior_weight),
-        )
+        log_proba = partial(self._log_proba, predictions)
+        for prior_weight in (0.0, 1.0) if self.prior_weight is None else (self.prior_weight,):
+            prior = share_of_prior(predictions, prior_weight)
+            self.temperature_ = best_temperature(
+                log_proba, predictions.label, predictions.weight, prior
+            )
+            if self.temperature_ > 0:
+                break
 
     def _map_scores(self, log_proba: Array) -> Array:
         return tempered(log_proba, self.temperature_)
@@ -238,10 +237,7 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
 
     def _fit_scores(self, predictions: Predictions) -> None:
         predictions = predictions.sorted()
-
-        def log_proba(rows: slice) -> np.ndarray:
-            return self._log_proba(predictions, rows)
-
+        log_proba = partial(self._log_proba, predictions)
         data = predictions.label, predictions.weight
         prior = share_of_prior(predictions, self.prior_weight)
         start = best_temperature(log_proba, *data, prior)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from problems import small_case
 
-from skcalib._numerics.pooled import pooled
+from skcalib._numerics.sorting import pooled
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.stats import beta, norm
 
-from skcalib._numerics.pooled import pooled
 from skcalib._numerics.reliability import (
     bins_of,
     increasing_rate_bounds,
@@ -13,6 +12,7 @@ from skcalib._numerics.reliability import (
     smoothed_rates,
 )
 from skcalib._numerics.smooth_expected import smoothed_absolute_mass, smoothed_mass_at
+from skcalib._numerics.sorting import pooled
 
 
 def reflected_kernel(places, points, bandwidth):

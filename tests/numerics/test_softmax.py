@@ -5,9 +5,9 @@ import pytest
 import scipy.special
 from scipy.optimize import brentq, minimize
 
+from skcalib._numerics.logits import row_blocks, softmax
 from skcalib._numerics.scaling import Problem, conjugate_gradients, softmax_regression
 from skcalib._numerics.scaling_designs import Affine, AffineAndCommon, ScaledAndShifted
-from skcalib._numerics.softmax import row_blocks, softmax
 from skcalib._numerics.temperature import best_temperature, tempered
 
 DESIGNS = {"vector": ScaledAndShifted, "affine": Affine}
