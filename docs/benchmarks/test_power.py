@@ -20,7 +20,7 @@ from scipy.stats import norm
 
 from skcalib._inputs.checks import check_predictions
 from skcalib._inputs.drawing import draw_labels
-from skcalib._statistics.omnibus import Omnibus, adjusted_p_values, omnibus
+from skcalib._statistics.omnibus import Omnibus, omnibus
 from skcalib._statistics.residual_sums import ScoreExcess
 from skcalib.hypothesis_tests import CoxTest, HosmerLemeshowTest, SpiegelhalterTest, UCMETest
 from skcalib.metrics import (
@@ -211,12 +211,13 @@ class Statistics:
     def combined(self, row, null):
         """The omnibus, its components, and other combinations of these."""
         values = np.concatenate([row[None], null])
-        p_values = self.omnibus.p_values(values)
+        together, found = self.omnibus.combined(values[:1], values)
+        two, _ = self.two.combined(values[:1, :2], values[:, :2])
         return {
-            "omnibus": share_above(self.omnibus.evidence(values)),
-            **dict(zip(self.omnibus.components, p_values[0], strict=True)),
-            "smallest of four": adjusted_p_values(p_values).min(),
-            "skce and log_loss": share_above(self.two.evidence(values[:, :2])),
+            "omnibus": share_above(together),
+            **found["component_p_values_"],
+            "smallest of four": min(found["adjusted_p_values_"].values()),
+            "skce and log_loss": share_above(two),
         }
 
 

@@ -103,16 +103,12 @@ class Statistic:
         """The values (n_draws, …)."""
         raise NotImplementedError
 
-    def found(self, value: np.ndarray, values: np.ndarray) -> dict[str, Any]:
-        """What a test sets beside its p-value: attributes by name.
+    def combined(self, value: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, dict[str, Any]]:
+        """One number for each of the B + 1 values that are compared, (B + 1,), and findings.
 
-        They follow from the value of the data (1, C), and all that are compared, (B + 1, C).
+        Findings are attributes of a test by name; `value` is that of the data, (1, …).
         """
-        return {}
-
-    def evidence(self, values: np.ndarray) -> np.ndarray:
-        """One number for each of the B + 1 values, those of the data and of B draws, (B + 1,)."""
-        return values
+        return values, {}
 
 
 def blocks_of_samples(order: Array, n_draws: int) -> Iterator[Array]:

@@ -60,7 +60,7 @@ FOURIER_CONSTRAINTS: dict = {
 
 def check_fourier(method, kernel, estimator):
     """Random features are known for named kernels, and replace sums over all pairs."""
-    if method != "fourier":
+    if method == "exact":
         return
     if callable(kernel):
         raise ValueError(
@@ -246,8 +246,8 @@ def kernel_error(
     """The squared kernel error as a function of the labels: exact, or by random features."""
     estimator, block_size = options["estimator"], options.pop("block_size", None)
     check_enough_for_estimator(predictions, estimator, block_size)
-    check_fourier(method, options["kernel"], estimator)
     if method == "exact":
         return SquaredKernelError(predictions, block_size=block_size, **options)
+    check_fourier(method, options["kernel"], estimator)
     seed = check_random_state(random_state).randint(2**31 - 1)
     return FourierKernelError(predictions, n_components=n_components, seed=seed, **options)

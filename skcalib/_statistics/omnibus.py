@@ -57,72 +57,46 @@ class Omnibus(Statistic):
     def of_signs(self, signs):
         return np.column_stack([one.of_signs(signs) for one in self.components.values()])
 
-    def evidence(self, values: np.ndarray) -> np.ndarray:
-        """What all components say together of each of the B + 1 rows of values, (B + 1,).
+    def combined(self, value, values):
+        """What all components say together of each row of values (B + 1, C).
 
         The mean of the reciprocal p-values is about that of the smallest one, but larger if several
         are small. No p-value is below 1/(B + 1), however large the value is: so the reciprocal is
         multiplied by one plus the distance to the next value, in standard deviations.
         """
-        reciprocal = (1 + self._by_component(distances, values)) / self.p_values(values)
-        return reciprocal.mean(axis=1)
-
-    def p_values(self, values: np.ndarray) -> np.ndarray:
-        """P-values of all components, for the data and for each of the B draws, (B + 1, C)."""
-        return self._by_component(p_values, values)
-
-    def found(self, value, values):
-        p_of_each = self.p_values(values)
-        numbers = {
-            "component_p_values_": p_of_each[0].tolist(),
-            "adjusted_p_values_": adjusted_p_values(p_of_each).tolist(),
-            "component_statistics_": value[0].tolist(),
-            "component_null_distributions_": np.ascontiguousarray(values[1:].T),
+        p_values, distance = np.empty((2, *values.shape))
+        for c, one in enumerate(self.components.values()):
+            p_values[:, c], distance[:, c] = ranks(values[:, c], one.is_signed, one.resolution)
+        adjusted, null = adjusted_p_values(p_values), np.ascontiguousarray(values[1:].T)
+        return np.mean((1 + distance) / p_values, axis=1), {
+            "kernel_method_": self.kernel_method,
+            "component_p_values_": self._by_name(p_values[0].tolist()),
+            "adjusted_p_values_": self._by_name(adjusted.tolist()),
+            "component_statistics_": self._by_name(value[0].tolist()),
+            "component_null_distributions_": self._by_name(null),
         }
-        by_name = {
-            name: dict(zip(self.components, of_each, strict=True))
-            for name, of_each in numbers.items()
-        }
-        return {"kernel_method_": self.kernel_method} | by_name
 
-    def _by_component(self, function, values):
-        columns = zip(values.T, self.components.values(), strict=True)
-        return np.column_stack(
-            [
-                function(column, is_signed=one.is_signed, resolution=one.resolution)
-                for column, one in columns
-            ]
-        )
+    def _by_name(self, numbers):
+        return dict(zip(self.components, numbers, strict=True))
 
 
-def p_values(values, *, is_signed, resolution=0.0):
-    """The share of values that are at least as large as each; twice the smaller one of both sides
-    for what has a sign.
+def ranks(values, is_signed, resolution=0.0):
+    """P-values of all values (B + 1,) among themselves, and how far each lies beyond all others.
+
+    A p-value is the share of values that are at least as large, or twice the smaller share of both
+    sides for what has a sign. The distance is that to the next value in standard deviations; it is
+    0 except for the largest value and, for what has a sign, the smallest.
     """
-    slack, ordered = _slack(values, resolution), np.sort(values)
-    above = len(values) - np.searchsorted(ordered, values - slack, side="left")
-    if not is_signed:
-        return above / len(values)
-    below = np.searchsorted(ordered, values + slack, side="right")
-    return np.minimum(2 * np.minimum(above, below) / len(values), 1.0)
-
-
-def distances(values, *, is_signed, resolution=0.0):
-    """How far the largest value lies above all others, in standard deviations; 0 for the others.
-
-    For what has a sign, also how far the smallest one lies below.
-    """
-    slack, ordered = _slack(values, resolution), np.sort(values)
+    is_finite, ordered, n = np.isfinite(values), np.sort(values), len(values)
+    slack = max(TIE * np.abs(values).max(where=is_finite, initial=0.0), resolution)
+    p_values = (n - np.searchsorted(ordered, values - slack, side="left")) / n
     distance = values - ordered[-2]
     if is_signed:
+        below = np.searchsorted(ordered, values + slack, side="right") / n
+        p_values = np.minimum(2 * np.minimum(p_values, below), 1.0)
         distance = np.maximum(distance, ordered[1] - values)
-    deviation = np.std(values, where=np.isfinite(values))
-    return np.where(distance > slack, distance, 0.0) / max(deviation, np.finfo(np.float64).tiny)
-
-
-def _slack(values, resolution):
-    """Values that differ by less are equal but for rounding."""
-    return max(TIE * np.abs(values).max(where=np.isfinite(values), initial=0.0), resolution)
+    deviation = max(np.std(values, where=is_finite), np.finfo(np.float64).tiny)
+    return p_values, np.where(distance > slack, distance, 0.0) / deviation
 
 
 def adjusted_p_values(p_values: np.ndarray) -> np.ndarray:

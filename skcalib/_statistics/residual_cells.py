@@ -10,7 +10,7 @@ from .._inputs.predictions import Predictions
 from .._numerics.bins import quantile_bins
 from .._numerics.laplace import laplace_pair_sum
 from .kernels import KERNELS, SMALLEST_BANDWIDTH, resolved_bandwidth
-from .residual_sums import Flips, ResidualStatistic
+from .residual_sums import ResidualStatistic, likelier_labels
 
 # The most groups of similar predictions that are looked at.
 _MOST_GROUPS = 1024
@@ -31,7 +31,7 @@ class ResidualCells:
         self.occupied = cell[self.start]
         self.proba, self.weight, self.hit = proba, weight, hit[self.order]
         self.has_equal_weights = (weight == weight[0]).all()
-        self.likely = Flips(proba).likely
+        self.likely = likelier_labels(proba)
         self.likely_counts = np.add.reduceat(self.likely, self.start)
         self.expected, self.mass, self.base = self._sums(
             np.stack([weight * proba, weight, weight * (self.likely - proba)])

@@ -33,6 +33,8 @@ class ResidualStatistic(Statistic):
     def __init__(self, data: Predictions, **options: Any) -> None:
         self.data, self.options = data, options
         self.adds_up = not data.is_binary
+        if data.is_binary:
+            self.likely = likelier_labels(data.proba)
 
     def __call__(self, labels: np.ndarray) -> np.ndarray:
         return super().__call__(labels) if self.adds_up else self.of_two_classes(labels)
@@ -40,6 +42,15 @@ class ResidualStatistic(Statistic):
     def of_two_classes(self, labels: np.ndarray) -> np.ndarray:
         """Values (R,) for labels (R, n)."""
         raise NotImplementedError
+
+    def flips(self, labels: np.ndarray) -> np.ndarray:
+        """Where labels (R, n) of two classes are not the likelier ones; for shares, which part.
+
+        Sums of residuals of almost certain predictions are tiny. They would be lost in the rounding
+        of sums over all labels, and draws that are tied would differ: so changes are added up.
+        """
+        is_share = labels.dtype.kind == "f"
+        return np.abs(labels - self.likely) if is_share else labels != self.likely
 
 
 class ScoreExcess(ResidualStatistic):
@@ -52,8 +63,8 @@ class ScoreExcess(ResidualStatistic):
         super().__init__(data, score=score)
         self.score = score
         if data.is_binary:
-            self.flips = Flips(data.proba)
-            likely, unlikely = self.flips.split(self._excess(slice(None)))
+            excess, rows = self._excess(slice(None)), np.arange(len(data.proba))
+            likely, unlikely = excess[rows, self.likely], excess[rows, 1 - self.likely]
             self.base = float(likely.sum())
             self.certain = np.flatnonzero(np.isinf(unlikely))
             self.change = np.where(np.isinf(unlikely), 0.0, unlikely - likely)
@@ -75,7 +86,7 @@ class ScoreExcess(ResidualStatistic):
         return excess
 
     def of_two_classes(self, labels):
-        flips = self.flips.of(labels)
+        flips = self.flips(labels)
         value = flips @ self.change + self.base
         value[flips[:, self.certain].any(axis=1)] = np.inf
         return value
@@ -124,13 +135,13 @@ class LevelAndSpread(ResidualStatistic):
             spread = log_odds(proba) - self.centre
             information = data.squares[rows][:, None] * proba * (1 - proba)
             spread_variance += np.sum(information * spread**2, axis=0)
-            gap = self._likeliest(proba) - proba
+            is_top = proba.argmax(axis=1)[:, None] == np.arange(self.n_columns)
+            gap = (proba > 0.5 if data.is_binary else is_top) - proba
             for sums, values in ((self.expected, proba), (self.base, gap)):
                 sums += [np.sum(weight * values, axis=0), np.sum(weight * spread * values, axis=0)]
             certainty += float(np.sum(data.weight[rows] * proba.max(axis=1)))
         if data.is_binary:
-            self.flips = Flips(data.proba)
-            weight = data.weight * self.flips.sign
+            weight = data.weight * (1.0 - 2.0 * self.likely)
             spread = log_odds(data.proba) - self.centre[0]
             self.columns = np.column_stack([weight, weight * spread])
         self.is_mostly_certain = certainty > _MOSTLY_CERTAIN
@@ -145,15 +156,10 @@ class LevelAndSpread(ResidualStatistic):
             proba = self.data.proba[rows].reshape(-1, self.n_columns)
             yield rows, proba.astype(np.float64, copy=False), self.data.weight[rows, None]
 
-    def _likeliest(self, proba):
-        if self.data.is_binary:
-            return proba > 0.5
-        return proba.argmax(axis=1)[:, None] == np.arange(self.n_columns)
-
     def by_class(self, labels: np.ndarray) -> np.ndarray:
         """Sums of residuals, and of residuals times log-odds, (2, R, C) for labels (R, n)."""
         if self.data.is_binary:
-            return (self.flips.of(labels) @ self.columns).T[:, :, None] + self.base[:, None]
+            return (self.flips(labels) @ self.columns).T[:, :, None] + self.base[:, None]
         sums = self.start(len(labels))
         self.add(sums, np.arange(labels.shape[1]), np.ascontiguousarray(labels.T))
         return self._of_classes(sums)
@@ -218,26 +224,9 @@ class LevelAndSpread(ResidualStatistic):
         return squares.max(axis=1)
 
 
-class Flips:
-    """Labels of two classes as differences from the likelier ones.
-
-    Sums of residuals of almost certain predictions are tiny: they would be lost in the rounding of
-    sums over all labels, and draws that are tied would differ.
-    """
-
-    def __init__(self, proba):
-        self.likely = (proba > 0.5).astype(np.int32)
-        self.sign = 1.0 - 2.0 * self.likely  # of the change of a label
-
-    def of(self, labels):
-        """Where labels (R, n) are not the likelier ones; of shares of labels, what part of them."""
-        is_share = labels.dtype.kind == "f"
-        return np.abs(labels - self.likely) if is_share else labels != self.likely
-
-    def split(self, values):
-        """The columns (n, 2) of the likelier and of the other labels, each (n,)."""
-        rows = np.arange(len(values))
-        return values[rows, self.likely], values[rows, 1 - self.likely]
+def likelier_labels(proba: np.ndarray) -> np.ndarray:
+    """The likelier of two classes, (n,); the first one at a probability of 1/2."""
+    return (proba > 0.5).astype(np.int32)
 
 
 def matrix_of(data: Predictions, rows: np.ndarray | slice) -> np.ndarray:

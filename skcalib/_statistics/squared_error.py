@@ -1,6 +1,8 @@
 """The squared kernel calibration error as a function of the labels."""
 
 import math
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -67,7 +69,8 @@ class SquaredKernelError(Statistic):
         self.data = predictions
         self.estimator = estimator
         weight = to_numpy(predictions.weight)
-        self.block_size = _block_size(estimator, block_size, len(weight))
+        most = block_size or max(2, math.isqrt(len(weight)))
+        self.block_size: Any = {"linear": 2, "block": most}.get(estimator)  # None: all pairs
         if self.block_size is not None:
             n_blocks = len(weight) // self.block_size
             weight = weight[: n_blocks * self.block_size].reshape(n_blocks, self.block_size)
@@ -83,7 +86,6 @@ class SquaredKernelError(Statistic):
             "estimator": estimator,
             "block_size": block_size,
         }
-        self.kernel = kernel_function(predictions, kernel, bandwidth)
         self.is_on_a_line = (
             predictions.is_binary and not callable(kernel) and not KERNELS[kernel].is_gaussian
         )
@@ -98,6 +100,11 @@ class SquaredKernelError(Statistic):
             # the residual vector is (y − p) (−1, 1): |L (−1, 1)|² is a factor of every term
             direction = np.array([-1.0, 1.0])
             self.scale = np.sum((direction if self.root is None else direction @ self.root) ** 2)
+
+    @cached_property
+    def kernel(self):
+        """The kernel as a function of rows of probabilities."""
+        return kernel_function(self.data, self.options["kernel"], self.options["bandwidth"])
 
     @property
     def largest_term(self) -> float | None:
@@ -205,13 +212,6 @@ def largest_term(class_kernel, n_classes):
     matrix = check_class_kernel(class_kernel, n_classes)
     diagonal = np.diagonal(matrix)
     return float(np.max(diagonal[:, None] + diagonal - 2 * matrix))
-
-
-def _block_size(estimator, block_size, n):
-    """Samples in a block; None if the estimator has no blocks."""
-    if estimator == "block":
-        return max(2, math.isqrt(n)) if block_size is None else block_size
-    return 2 if estimator == "linear" else None
 
 
 def pair_weight(weight, square=None):

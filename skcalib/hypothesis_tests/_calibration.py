@@ -385,9 +385,9 @@ class CalibrationTest(HypothesisTest):
             if groups is not None and isinstance(data, Predictions):
                 data = data.on_host()
             data = with_groups(data, y, groups, sample_weight)
-        options = self._options()
+        name, options = self._chosen(data.kind)
         statistic = make_statistic(
-            self._name(data.kind, options),
+            name,
             data,
             options,
             as_matrix=self.n_features_in_ > 1,
@@ -406,32 +406,33 @@ class CalibrationTest(HypothesisTest):
                 self.null_distribution_ = null
             return self
         values = np.concatenate([compared(statistic, value), self._draw(data, statistic)])
-        evidence = statistic.evidence(values)
+        evidence, findings = statistic.combined(value, values)
         self.statistic_ = float(value[0] if value.ndim == 1 else evidence[0])
         self.null_distribution_ = evidence[1:]
         self.p_value_ = self._p_value(statistic, evidence)
-        for name, found in statistic.found(value, values).items():
+        for name, found in findings.items():
             setattr(self, name, found)
         return self
 
-    def _options(self):
-        """The arguments of the statistic: `metric_params`, and what is not the default here."""
-        params = self.metric_params or {}
-        twice = sorted(_DEFAULTS.keys() & params.keys())
+    def _chosen(self, kind):
+        """The statistic of this kind of predictions, and its arguments.
+
+        These are `metric_params`, and the parameters of the test that are not the default.
+        """
+        options = dict(self.metric_params or {})
+        twice = sorted(_DEFAULTS.keys() & options)
         if twice:
             raise ValueError(
                 f"metric_params must not hold {', '.join(_DEFAULTS)}, which are parameters of the "
                 f"test; found {', '.join(twice)}. Pass it to the test itself."
             )
-        own = {name: getattr(self, name) for name in _DEFAULTS}
-        return {name: one for name, one in own.items() if one != _DEFAULTS[name]} | params
-
-    def _name(self, kind, options):
-        """The statistic, with "auto" resolved."""
+        for name, default in _DEFAULTS.items():
+            if (value := getattr(self, name)) != default:
+                options[name] = value
         if not isinstance(self.statistic, str) or self.statistic != "auto":
-            return self.statistic
+            return self.statistic, options
         is_plain = kind == "classes" and self.method == "conditional" and not options
-        return "omnibus" if is_plain else "skce"
+        return ("omnibus" if is_plain else "skce"), options
 
     @property
     def _fits_in_place(self):
@@ -450,7 +451,7 @@ class CalibrationTest(HypothesisTest):
             )
         if self.method in LAWS:
             check_law(self, statistic)
-        elif data.groups is None:
+        elif data.groups is None and data.kind == "forecasts":
             check_knows_draws(self, statistic)
         check_alternative(self, statistic)
         if data.kind == "classes" and data.count is not None:
@@ -532,7 +533,7 @@ def check_takes_counts(test: Any, statistic: Any) -> None:
 def check_knows_draws(test, statistic):
     """Draws from quantiles are cells: the statistic must not see where in them outcomes lie."""
     data = statistic.data
-    if data.kind == "classes" or data.forecast._as_drawn(data.value) is data.value:
+    if data.forecast._as_drawn(data.value) is data.value:
         return
     value, as_drawn = statistic(np.array([data.value, data.forecast._as_drawn(data.value)]))
     if abs(value - as_drawn) > max(statistic.resolution, _ROUNDING * abs(value)):

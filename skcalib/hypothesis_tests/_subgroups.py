@@ -12,7 +12,7 @@ from .._inputs.constraints import IntegerInterval
 from .._inputs.scikit_learn import StrOptions, fit_context
 from .._inputs.types import RandomState
 from .._statistics.base import TIE, Statistic
-from .._statistics.omnibus import p_values
+from .._statistics.omnibus import ranks
 from ..forecasts._data import with_groups
 from ..metrics._statistic import STATISTICS, make_statistic
 from ._base import (
@@ -268,7 +268,7 @@ class SubgroupCalibrationTest(HypothesisTest):
             ) from error
         if data.groups is not None:
             check_takes_groups(self, statistic)
-        else:
+        elif data.kind == "forecasts":
             check_knows_draws(self, statistic)
         return statistic
 
@@ -344,7 +344,8 @@ class BySubgroup(Statistic):
         columns, first = [], 0
         for one in self.statistics:
             own = values[:, first : first + one.n_columns]
-            columns.append(one.evidence(own if one.n_columns > 1 else own[:, 0]))
+            own = own if one.n_columns > 1 else own[:, 0]
+            columns.append(one.combined(own[:1], own)[0])
             first += one.n_columns
         return columns
 
@@ -359,7 +360,7 @@ def standardised(values, *, is_signed=False, resolution=0.0):
     bound = 1 + 2 * np.abs(values).max(where=np.isfinite(values), initial=0.0)
     values = np.clip(values, -bound, bound)
     n = len(values)
-    rank = np.rint(n * p_values(values, is_signed=is_signed, resolution=resolution))
+    rank = np.rint(n * ranks(values, is_signed, resolution)[0])
     distance = values - np.mean(values)
     if is_signed:
         distance = np.abs(distance)

@@ -135,10 +135,11 @@ ALL_STATISTICS = STATISTICS | GIVEN_STATISTICS
 def evaluator(options, forecast, y, given=None):
     """The statistic that a test of these data uses, on vectors of outcomes."""
     test = CalibrationTest(**options)
+    name, params = test._chosen("forecasts")
     return make_statistic(
-        test.statistic,
+        name,
         check_forecasts(y, forecast, given=given),
-        test._options(),
+        params,
         as_matrix=False,
         weighted=False,
         n_resamples=99,
