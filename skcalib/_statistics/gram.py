@@ -143,14 +143,19 @@ def random_frequencies(
 
 
 def pivoted_cholesky(
-    kernel: Kernel, points: np.ndarray, weight: np.ndarray, most: int, tolerance: float
+    kernel: Kernel,
+    points: np.ndarray,
+    diagonal: np.ndarray,
+    weight: np.ndarray,
+    most: int,
+    tolerance: float,
 ) -> tuple[np.ndarray, float]:
     """Features (n, d) whose inner products approximate the kernel from below, and the error left.
 
     Points are added, the one with the largest weighted error first, until the error Σ_i w_i (k_ii −
     ⟨φ_i, φ_i⟩) is at most the tolerance, or there are `most`. Cost O(n d²), memory O(n d).
     """
-    rest = gram_diagonal(kernel, points).astype(np.float64)
+    rest = diagonal.astype(np.float64)
     features = np.zeros((len(points), min(most, len(points))))
     for d in range(features.shape[1]):
         pivot = int(np.argmax(weight * rest))

@@ -69,21 +69,19 @@ class MatchingError(Statistic):
         self.options = dict(vars(self.chosen))
         self.estimator = self.chosen.estimator
         self.has_known_law = self.chosen.method == "exact"
-        self.forecast: Any = None
+        self.forecast: Any = data.forecast if data.kind == "forecasts" else None
         self.scale = 1.0
-        if data.kind == "forecasts":
-            self.forecast, self.scale = _held_fixed(data)
+        if self.forecast is not None and self.forecast.is_exchangeable:
+            pooled = data.pooled()
+            size = pooled.shape[1] - 1
+            self.forecast, self.scale = EnsembleForecast(pooled, np.ones(size + 1)), 1 + 1 / size
         self.given = given_of(data, self.forecast, self.chosen)
         self.features: Any = self._features()
+        self.has_features = self.features is not None
         self.n_features = self.features.size if self.has_features else 1
         if self.has_features and not self.features.is_exact:
             self.resolution = _RESOLUTION * self.scale**2
         self.least_batches = 1 if self.has_features else 16  # batches of pairs are not faster
-
-    @property
-    def has_features(self) -> bool:
-        """Whether terms come from features, not from pairs one by one."""
-        return self.features is not None
 
     @property
     def largest_term(self) -> float | None:
@@ -264,6 +262,7 @@ class MatchingError(Statistic):
             part.chosen = replace(part.chosen, bandwidth=bandwidth)
         part.forecast = self.forecast[rows]
         part.features = part._features()
+        part.has_features = part.features is not None
         return part
 
     def term_matrices(self, outcomes: np.ndarray) -> np.ndarray:
@@ -276,15 +275,6 @@ class MatchingError(Statistic):
         index = np.arange(len(self.weight))
         terms = np.array([self._terms(value)(index, index) for value in values])
         return near * np.outer(self.weight, self.weight) * terms
-
-
-def _held_fixed(data):
-    """The forecast that does not change with the outcome, and the factor of the residuals."""
-    if not data.forecast.is_exchangeable:
-        return data.forecast, 1.0
-    pooled = data.pooled()
-    size = pooled.shape[1] - 1
-    return EnsembleForecast(pooled, np.ones(size + 1)), (size + 1) / size
 
 
 class ClassKernelErrors(Statistic):

@@ -151,7 +151,14 @@ def _check_of_forecasts(data, options):
     _check_given(options, data.given)
     _check_loss(options)
     if not options.is_of_pits:
-        _check_size_of_outcomes(data.value, kernel)
+        is_squared = not callable(kernel) and kernel == "moments"
+        most = _LARGEST_OF_MOMENTS if is_squared else _LARGEST_OUTCOME
+        largest = data.value[np.abs(data.value).argmax()]
+        if abs(largest) > most:
+            raise ValueError(
+                f"y_true must be at most {most:g} in absolute value, so that distances can be "
+                f"squared; found {largest:g}. Measure outcomes and forecasts in a larger unit."
+            )
     if options.estimator == "unbiased" and len(data.weight) < 2:
         raise ValueError(
             "estimator='unbiased' needs at least 2 samples of positive weight; found 1. Use "
@@ -211,18 +218,6 @@ def _check_loss(options):
     losses = loss if isinstance(loss, list | tuple) else [loss]
     if is_needed and not losses:
         raise ValueError("loss must hold at least one loss; found an empty list. Pass a number.")
-
-
-def _check_size_of_outcomes(value, kernel):
-    most = (
-        _LARGEST_OF_MOMENTS if isinstance(kernel, str) and kernel == "moments" else _LARGEST_OUTCOME
-    )
-    largest = value[np.abs(value).argmax()]
-    if abs(largest) > most:
-        raise ValueError(
-            f"y_true must be at most {most:g} in absolute value, so that distances can be squared; "
-            f"found {largest:g}. Measure outcomes and forecasts in a larger unit."
-        )
 
 
 def _check_bandwidth_of_kernel(kernel, bandwidth):

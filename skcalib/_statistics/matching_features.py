@@ -97,15 +97,15 @@ class OutcomeWaves(Features):
         step, count = wave_grid(high - low, largest, smallest, is_rough=self.is_rough)
         return (low + high) / 2, step, count
 
-    def _common_grid(self, values, bandwidth):
-        return self._grid(values.min(), values.max(), bandwidth.max(), bandwidth.min())
-
     def counts(self, values, bandwidth):
-        count = self._grid(values.min(axis=1), values.max(axis=1), bandwidth, bandwidth)[2]
-        return 2 * count + 1, int(2 * self._common_grid(values, bandwidth)[2] + 1)
+        low, high = values.min(axis=1), values.max(axis=1)
+        each = self._grid(low, high, bandwidth, bandwidth)[2]
+        count = self._grid(low.min(), high.max(), bandwidth.max(), bandwidth.min())[2]
+        return 2 * each + 1, int(2 * count + 1)
 
     def prepare(self, values, bandwidth):
-        origin, step, count = self._common_grid(values, bandwidth)
+        ends = values.min(), values.max(), bandwidth.max(), bandwidth.min()
+        origin, step, count = self._grid(*ends)
         root = self.scale * np.sqrt(wave_weights(step, count, bandwidth))[..., None]  # (R, C, 1)
 
         def rows_of(rows):

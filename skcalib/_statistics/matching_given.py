@@ -174,7 +174,7 @@ def raw_points(data, forecast: Forecast, given_kernel) -> np.ndarray:
 
 def nothing(n: int) -> Given:
     """k = 1."""
-    return Given(np.zeros((n, 1)), _ones, np.ones(n), lambda rows: np.ones((n, 1))[rows])
+    return Given(np.zeros((n, 1)), _ones, np.ones(n), np.ones((n, 1)).__getitem__)
 
 
 def _ones(s: np.ndarray, t: np.ndarray) -> np.ndarray:
@@ -190,7 +190,7 @@ def same_group(codes: np.ndarray) -> Given:
     features = csr_array(
         (value, columns.ravel(), np.arange(0, columns.size + 1, n_columns)), shape=(n, size.sum())
     )
-    return Given(codes.astype(np.float64), _agreement, np.ones(n), lambda rows: features[rows])
+    return Given(codes.astype(np.float64), _agreement, np.ones(n), features.__getitem__)
 
 
 def _agreement(s: np.ndarray, t: np.ndarray) -> np.ndarray:
@@ -219,11 +219,11 @@ def near_points(points: np.ndarray, weight: np.ndarray, kernel, bandwidth: float
     has_few = family.is_gaussian and points.shape[1] <= _FEW_DIMENSIONS
     if not has_few or len(points) * most > _HELD:
         return given
-    features, error = pivoted_cholesky(function, points, weight, most, _TOLERANCE)
+    features, error = pivoted_cholesky(function, points, given.diagonal, weight, most, _TOLERANCE)
     if error > _TOLERANCE:
         return given
     diagonal = np.einsum("nd,nd->n", features, features)
-    return given._replace(features=lambda rows: features[rows], diagonal=diagonal)
+    return given._replace(features=features.__getitem__, diagonal=diagonal)
 
 
 def near_on_average(

@@ -24,7 +24,7 @@ from .._inputs.types import Label, RandomState
 from .._inputs.warnings import warn
 from .._numerics.array_api import constant_like, count_like, doubles
 from .._numerics.conditional import ridge_norm, ridge_norm_of_features
-from .._statistics.gram import fourier_features, gram_matrix, pivoted_cholesky
+from .._statistics.gram import fourier_features, gram_diagonal, gram_matrix, pivoted_cholesky
 from .._statistics.kernels import (
     KERNEL_CONSTRAINTS,
     KERNELS,
@@ -131,9 +131,9 @@ def _nystroem(kernel, points, vectors, weight, regularization, most):
     """
     squares = float(np.sum(weight * np.sum(vectors(slice(None)) ** 2, axis=1)))
     factor = 3 * squares / regularization**2
-    tolerance = 1e-3
+    diagonal, tolerance = gram_diagonal(kernel, points), 1e-3
     while True:
-        features, error = pivoted_cholesky(kernel, points, weight, most, tolerance)
+        features, error = pivoted_cholesky(kernel, points, diagonal, weight, most, tolerance)
         check_finite_kernel(features)
         value = ridge_norm_of_features(features.__getitem__, vectors, weight, regularization)
         if factor * error <= _RELATIVE_ERROR * value:

@@ -150,7 +150,7 @@ def test_pivoted_cholesky_leaves_the_error_that_it_says():
     weight = normalised(rng.random(40), 40)
     gram = RBF(0.4)(proba)
     for most in (1, 5, 40):
-        features, error = pivoted_cholesky(RBF(0.4), proba, weight, most, 1e-12)
+        features, error = pivoted_cholesky(RBF(0.4), proba, np.ones(40), weight, most, 1e-12)
         rest = gram - features @ features.T
         assert error == pytest.approx(weight @ np.diagonal(rest), abs=1e-10)
         assert np.linalg.eigvalsh(rest).min() > -1e-10  # from below

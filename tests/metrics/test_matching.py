@@ -435,8 +435,9 @@ def test_standardized_errors_are_in_standard_deviations(forecast, options):
     params = {name: value for name, value in options.items() if name != "sample_weight"}
     if not params:  # the standard deviation is that for the bandwidth found
         params["bandwidth"] = np.median(np.abs(Y[:, None] - Y)[np.triu_indices(N, 1)])
+    own = {name: params.pop(name) for name in ("kernel", "bandwidth") if name in params}
     null = (
-        CalibrationTest(metric_params=params or None, n_resamples=499, random_state=0)
+        CalibrationTest(metric_params=params or None, n_resamples=499, random_state=0, **own)
         .fit(forecast, Y, sample_weight=options.get("sample_weight"))
         .null_distribution_
     )
