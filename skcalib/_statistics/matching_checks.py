@@ -8,7 +8,6 @@ import numpy as np
 
 from .._inputs.constraints import IntegerInterval
 from .._inputs.scikit_learn import Interval, StrOptions
-from ..forecasts import QuantileForecast
 from ..forecasts._decisions import DecisionLoss, as_loss
 from .kernels import KERNELS, check_kernel
 from .squared_error import check_enough_for_estimator
@@ -244,7 +243,7 @@ def _check_decision_kernel(data, options):
             f"calibration={options.calibration!r}, which compares PITs. Use "
             "kernel='rbf', or another form such as 'marginal'."
         )
-    if kernel != "thresholds" and isinstance(data.forecast, QuantileForecast):
+    if kernel != "thresholds" and data.forecast._is_grid:
         raise ValueError(
             f"kernel={kernel!r} is not known for this forecast: a QuantileForecast tells the "
             "probabilities of its cells, and no expected values. Use kernel='thresholds', or an "

@@ -20,7 +20,7 @@ from .._numerics.matching import (
     waves,
 )
 from .._numerics.median_distance import median_distance
-from ..forecasts import Forecast, QuantileForecast, ResidualForecast
+from ..forecasts import Forecast, ResidualForecast
 from ..forecasts._decisions import DecisionLoss
 from .matching_checks import (
     MatchingOptions,
@@ -275,7 +275,7 @@ def decision_features(
 def _pooled_probabilities(forecast):
     """64 quantiles t of all forecasts pooled, and F_i(t)/8, (64, n)."""
     shape = len(forecast), N_THRESHOLDS
-    if isinstance(forecast, QuantileForecast):
+    if forecast._is_grid:
         # on the scale of levels, where all forecasts are alike: the upper ends of cells
         level = (np.arange(N_THRESHOLDS) + 0.5) / N_THRESHOLDS
         ends = np.append(forecast.levels, 1.0)

@@ -12,10 +12,9 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
-from .._numerics.crps import gauss_legendre, level_weights
 from .._numerics.matching import distance_pair_sum
 from .._numerics.median_distance import median_distance
-from ..forecasts import EnsembleForecast, Forecast, GaussianForecast, QuantileForecast
+from ..forecasts import Forecast
 from ..forecasts._decisions import expected_of_classes, least
 from .gram import gram_diagonal, gram_pair_sum, pivoted_cholesky, random_frequencies
 from .kernels import KERNELS, Kernel, check_kernel, kernel_values
@@ -168,7 +167,7 @@ def raw_points(data, forecast: Forecast, given_kernel) -> np.ndarray:
     if data.given is not None:
         return data.given.reshape(len(data.weight), -1)
     if given_kernel == "wasserstein":
-        return wasserstein_points(forecast)
+        return forecast._wasserstein_points()
     return forecast._parameters()
 
 
@@ -280,25 +279,9 @@ def median_of(points: np.ndarray, weight: np.ndarray, kernel: str) -> float:
     return family.scale * median_distance(shifted, weight, family.metric) or 1.0
 
 
-def wasserstein_points(forecast: Forecast) -> np.ndarray:
-    """Points (n, d) whose Euclidean distances are Wasserstein distances of order 2.
-
-    Exact for normal forecasts, and for ensembles of equal weights; otherwise by quantiles.
-    """
-    if isinstance(forecast, GaussianForecast):
-        return np.column_stack([forecast.loc, forecast.scale])
-    if isinstance(forecast, EnsembleForecast) and np.ptp(forecast.weights) == 0:
-        return np.sort(forecast.members, axis=1) / np.sqrt(forecast.members.shape[1])
-    if isinstance(forecast, QuantileForecast):
-        weight = level_weights(forecast.levels)
-        return forecast.values * np.sqrt(weight / weight.sum())
-    node, share = gauss_legendre(N_THRESHOLDS)
-    return forecast.quantiles(node) * np.sqrt(share)
-
-
 def pooled_thresholds(forecast: Forecast) -> np.ndarray:
     """64 quantiles of all forecasts pooled, (64,)."""
-    if isinstance(forecast, QuantileForecast):
+    if forecast._is_grid:
         pooled = forecast.values
     else:
         n_levels = int(np.clip(_POOLED // len(forecast), 4, N_THRESHOLDS))
@@ -310,7 +293,7 @@ def pooled_thresholds(forecast: Forecast) -> np.ndarray:
 def threshold_probabilities(forecast: Forecast) -> np.ndarray:
     """F_i(t) at these thresholds t, (n, 64)."""
     thresholds = pooled_thresholds(forecast)
-    if isinstance(forecast, QuantileForecast):  # nothing is known within cells and beyond them
+    if forecast._is_grid:  # nothing is known within cells and beyond them
         n = len(forecast)
         return np.column_stack([forecast._match_scale(np.full(n, t)) for t in thresholds])
     return forecast.cdf(np.broadcast_to(thresholds, (len(forecast), N_THRESHOLDS)))

@@ -10,10 +10,13 @@ from sklearn.utils import check_random_state
 
 from .._inputs.arrays import check_numbers, is_number
 from .._inputs.types import RandomState
-from .._numerics.crps import crps_ensemble, crps_nodes, quantile_nodes, split_nodes
+from .._numerics.crps import crps_ensemble, crps_nodes, gauss_legendre, quantile_nodes, split_nodes
 
 # Standard deviations below this share of their root mean square have the logarithm of that share.
 _LEAST_SPREAD = 1e-6
+
+# Quantiles that stand for a forecast where its Wasserstein distances have no closed form.
+_WASSERSTEIN_NODES = 64
 
 
 class Components(NamedTuple):
@@ -91,8 +94,10 @@ class Forecast(ABC):
     # Whether outcomes are taken to be exchangeable with the members, rather than drawn from them.
     is_exchangeable: bool = False
 
-    # Whether only quantiles at some levels are known, and so no mean, density or draws.
+    # Whether only quantiles are known, `values` at some `levels`, and so no mean, density or draws.
     _is_grid: ClassVar[bool] = False
+    levels: np.ndarray
+    values: np.ndarray
 
     # Names of the attributes that hold something for each row, which rows are taken from.
     _by_row: ClassVar[tuple[str, ...]] = ()
@@ -462,6 +467,11 @@ class Forecast(ABC):
         """The draws (n,) that stand for these outcomes; the outcomes themselves if all can be."""
         return y
 
+    def _wasserstein_points(self) -> np.ndarray:
+        """Points (n, d) whose Euclidean distances are Wasserstein distances of order 2."""
+        node, share = gauss_legendre(_WASSERSTEIN_NODES)
+        return self.quantiles(node) * np.sqrt(share)
+
     def _check_outcomes(self, y: np.ndarray, name: str) -> None:  # noqa: B027
         """Refuse outcomes (n,) that the forecasts hold to be impossible."""
 
@@ -598,28 +608,6 @@ def check_levels(levels: ArrayLike, name: str) -> np.ndarray:
             "0.05 for 5 %."
         )
     return array
-
-
-def check_weights(weights: Any, shape: tuple[int, int]) -> np.ndarray:
-    """Weights (n, s) whose rows sum to 1; equal ones by default, the same row for all from (s,)."""
-    if weights is None:
-        return np.full(shape, 1 / shape[1])
-    array = check_numbers(weights, "weights")
-    if array.shape not in (shape, shape[1:]):
-        raise ValueError(
-            f"weights must have shape {shape[1:]} or {shape}, one weight for each column; found "
-            f"shape {array.shape}. Pass the same weights for all rows, or a row for each."
-        )
-    array = np.broadcast_to(array, shape)
-    total = array.sum(axis=1, keepdims=True)
-    if (array < 0).any() or not (total > 0).all():
-        row = int(np.argmax((array < 0).any(axis=1) | (total[:, 0] <= 0)))
-        raise ValueError(
-            "weights must not be negative, and not all be 0 in a row; found "
-            f"{array[row].min():.6g} as the least and {total[row, 0]:.6g} as the sum in row {row}. "
-            "Repair the weights."
-        )
-    return array / total
 
 
 def check_count(count: Any, name: str) -> None:

@@ -135,7 +135,11 @@ def check_forecasts(
     check_not_swapped(y_true, names)
     forecast = as_forecast(y_forecast, name=names[1])
     value = check_outcomes(y_true, len(forecast), names[0])
-    check_not_empty(value, names[0])
+    if len(value) == 0:
+        raise ValueError(
+            f"{names[0]} must hold at least one outcome; found none (0 sample(s)). Check which "
+            "rows were taken."
+        )
     forecast._check_outcomes(value, names[0])
     given = None if given is None else check_given(given, len(value))
     n = len(value)
@@ -149,14 +153,6 @@ def check_forecasts(
         given = None if given is None else given[used]
         share = weight[used] / weight[used].sum()
     return ForecastData(forecast, value, share, given)
-
-
-def check_not_empty(value: np.ndarray, name: str) -> None:
-    if len(value) == 0:
-        raise ValueError(
-            f"{name} must hold at least one outcome; found none (0 sample(s)). Check which rows "
-            "were taken."
-        )
 
 
 def check_given(given: Any, n: int) -> np.ndarray:

@@ -95,17 +95,14 @@ class DistributionForecast(Forecast):
         return self._call("sf", y) if self._wrapped.has("sf") else np.exp(self._logsf(y))
 
     def _logcdf(self, y: np.ndarray) -> np.ndarray:
-        if self._wrapped.has("logcdf"):
-            return self._call("logcdf", y)
-        with np.errstate(divide="ignore"):
-            return np.log(self._cdf(y))
+        return self._call("logcdf", y) if self._wrapped.has("logcdf") else super()._logcdf(y)
 
     def _logsf(self, y: np.ndarray) -> np.ndarray:
         if self._wrapped.has("logsf"):
             return self._call("logsf", y)
+        if self._wrapped.has("sf"):
+            return super()._logsf(y)
         with np.errstate(divide="ignore"):
-            if self._wrapped.has("sf"):
-                return np.log(self._call("sf", y))
             return np.log1p(-self._cdf(y))
 
     def log_odds(self, y: Any) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Forecasts by members: ensembles, and a location with a shared sample of residuals."""
 
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from .._inputs.arrays import check_numbers
 from .._numerics.crps import crps_ensemble
 from .._numerics.ensemble import cumulative_weights, ensemble_cdf, ensemble_quantiles
-from ._base import Components, Forecast, check_weights
+from ._base import Components, Forecast
 
 # A location plus a residual misses their sum by less than this share.
 _ROUNDING = 4e-16
@@ -114,6 +114,11 @@ class EnsembleForecast(Forecast):
         if not self.is_exchangeable:
             self._refuse("estimator='fair'", "has weights", "Use estimator='ecdf'.")
         return crps_ensemble(y, *self._cached_order, fair=True)
+
+    def _wasserstein_points(self) -> np.ndarray:
+        if np.ptp(self.weights) > 0:
+            return super()._wasserstein_points()
+        return np.sort(self.members, axis=1) / np.sqrt(self.members.shape[1])
 
     def components(self, n_nodes: int = 64) -> Components:
         return Components(self.members, np.zeros_like(self.members), self.weights)
@@ -241,3 +246,25 @@ class ResidualForecast(Forecast):
         location = self.location[:, None] + self.residuals
         weight = np.broadcast_to(self.weights, location.shape)
         return Components(location, np.zeros_like(location), weight)
+
+
+def check_weights(weights: Any, shape: tuple[int, int]) -> np.ndarray:
+    """Weights (n, s) whose rows sum to 1; equal ones by default, the same row for all from (s,)."""
+    if weights is None:
+        return np.full(shape, 1 / shape[1])
+    array = check_numbers(weights, "weights")
+    if array.shape not in (shape, shape[1:]):
+        raise ValueError(
+            f"weights must have shape {shape[1:]} or {shape}, one weight for each column; found "
+            f"shape {array.shape}. Pass the same weights for all rows, or a row for each."
+        )
+    array = np.broadcast_to(array, shape)
+    total = array.sum(axis=1, keepdims=True)
+    if (array < 0).any() or not (total > 0).all():
+        row = int(np.argmax((array < 0).any(axis=1) | (total[:, 0] <= 0)))
+        raise ValueError(
+            "weights must not be negative, and not all be 0 in a row; found "
+            f"{array[row].min():.6g} as the least and {total[row, 0]:.6g} as the sum in row {row}. "
+            "Repair the weights."
+        )
+    return array / total

@@ -57,7 +57,8 @@ class Foreign:
         """The method for values (n, m) of the rows."""
         n_values = values.shape[1]
         copy = _number_of_repetition(self.rows)
-        filled = np.full((n_values * (copy.max(initial=0) + 1), self.n_all), _fill(values))
+        fill = float(values.flat[0]) if values.size else 0.5  # for places that nobody asks for
+        filled = np.full((n_values * (copy.max(initial=0) + 1), self.n_all), fill)
         places = copy[:, None] * n_values + np.arange(n_values)
         filled[places, self.rows[:, None]] = values
         return self._array(self._method(name)(self._argument(filled)))[places, self.rows[:, None]]
@@ -149,9 +150,6 @@ class Torch(Foreign):
     def _is_continuous(self) -> bool:
         return not self.dist.support.is_discrete
 
-    def support(self) -> tuple[Any, Any]:
-        return -np.inf, np.inf
-
     def has(self, name: str) -> bool:
         # torch declares methods for all distributions that only some of them define
         if name in ("cdf", "ppf"):
@@ -165,11 +163,6 @@ class Torch(Foreign):
 
     def _array(self, values: Any) -> np.ndarray:
         return np.asarray(values.detach().cpu().numpy(), dtype=np.float64)
-
-
-def _fill(values: np.ndarray) -> float:
-    """A value that the method takes, for places that nobody asks for."""
-    return float(values.flat[0]) if values.size else 0.5
 
 
 def _number_of_repetition(rows: np.ndarray) -> np.ndarray:

@@ -9,7 +9,8 @@ from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 from .._inputs.arrays import check_numbers
 from .._numerics.crps import crps_gaussian, crps_mixture
 from .._numerics.mixture import mixture_quantiles
-from ._base import Components, Forecast, check_weights
+from ._base import Components, Forecast
+from ._ensemble import check_weights
 
 _LOG_SQRT_2_PI = 0.5 * np.log(2 * np.pi)
 
@@ -96,6 +97,9 @@ class GaussianForecast(Forecast):
 
     def _crps(self, y: np.ndarray) -> np.ndarray:
         return crps_gaussian(y, self.loc, self.scale)
+
+    def _wasserstein_points(self) -> np.ndarray:
+        return np.column_stack([self.loc, self.scale])
 
     def components(self, n_nodes: int = 64) -> Components:
         location = self.loc[:, None]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.arrays import check_numbers, listed
-from .._numerics.crps import crps_quantiles
+from .._numerics.crps import crps_quantiles, level_weights
 from ._base import Components, Forecast
 
 
@@ -141,6 +141,10 @@ class QuantileForecast(Forecast):
 
     def _crps(self, y: np.ndarray) -> np.ndarray:
         return crps_quantiles(y, self.values, self.levels)
+
+    def _wasserstein_points(self) -> np.ndarray:
+        weight = level_weights(self.levels)
+        return self.values * np.sqrt(weight / weight.sum())
 
     def components(self, n_nodes: int = 64) -> Components:
         bounds = self._bounds

@@ -17,7 +17,6 @@ from .._statistics.matching_checks import (
     check_matching,
 )
 from .._statistics.matching_given import raw_points, standardization
-from ..forecasts import QuantileForecast
 from ..forecasts._data import check_forecasts
 
 # Points of the grids if none are passed.
@@ -212,7 +211,7 @@ def _values(error, grid, places):
 
 
 def _outcomes(error):
-    if error.chosen.is_of_pits or isinstance(error.forecast, QuantileForecast):
+    if error.chosen.is_of_pits or error.forecast._is_grid:
         return np.linspace(0.0, 1.0, _OUTCOMES)
     return np.linspace(error.data.value.min(), error.data.value.max(), _OUTCOMES)
 

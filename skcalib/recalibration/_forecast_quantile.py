@@ -128,7 +128,7 @@ class QuantileRecalibrator(ForecastRecalibrator):
     def _check_levels(self, forecast: Forecast) -> np.ndarray:
         if self.levels is not None:
             return check_grid(self.levels, np.size(self.levels))
-        if not isinstance(forecast, QuantileForecast):
+        if not forecast._is_grid:
             raise ValueError(
                 f"levels must be given for forecasts that are no grid of quantiles; found None, "
                 f"and {type(forecast).__name__} as X. Pass levels=[0.05, 0.5, 0.95]."
@@ -138,7 +138,7 @@ class QuantileRecalibrator(ForecastRecalibrator):
 
 def _quantiles(forecast: Forecast, levels: np.ndarray) -> np.ndarray:
     """(n, K); those of a grid are not interpolated at its own levels, not even to the same."""
-    if isinstance(forecast, QuantileForecast) and np.array_equal(forecast.levels, levels):
+    if forecast._is_grid and np.array_equal(forecast.levels, levels):
         return forecast.values
     return forecast.quantiles(levels)
 

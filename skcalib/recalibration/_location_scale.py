@@ -7,7 +7,7 @@ import numpy as np
 from .._inputs.scikit_learn import StrOptions
 from .._numerics.crps import level_weights
 from .._numerics.location_scale import LocationScaleProblem, fit_location_scale, ratio_of_spread
-from ..forecasts import Forecast, QuantileForecast
+from ..forecasts import Forecast
 from ..forecasts._data import ForecastData
 from ..forecasts._transformed import affine, centre_and_spread
 from ._base import ForecastRecalibrator, check_enough_outcomes, warn_unless_inside
@@ -119,7 +119,7 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
 
 def _crps(forecast: Forecast) -> Any:
     """The score of each forecast, and its derivative 2F(y) − 1 in the outcome."""
-    if isinstance(forecast, QuantileForecast):
+    if forecast._is_grid:
         weight = level_weights(forecast.levels)
 
         def slope(y):

@@ -6,7 +6,7 @@ import numpy as np
 
 from .._inputs.scikit_learn import StrOptions
 from .._numerics.pit_maps import fit_beta, fit_beta_to_intervals, fit_conformal
-from ..forecasts import EnsembleForecast, Forecast, QuantileForecast, ResidualForecast
+from ..forecasts import EnsembleForecast, Forecast, ResidualForecast
 from ..forecasts._data import ForecastData
 from ..forecasts._derived import AffineForecast
 from ..forecasts._transformed import remap
@@ -97,7 +97,7 @@ class PITRecalibrator(ForecastRecalibrator):
 
     def _fit(self, data: ForecastData) -> None:
         forecast, weight = data.forecast, data.weight
-        if isinstance(forecast, QuantileForecast):
+        if forecast._is_grid:
             raise ValueError(
                 "X must be a forecast with a cdf; found QuantileForecast, which has levels only. "
                 "Use QuantileRecalibrator."
@@ -114,7 +114,7 @@ class PITRecalibrator(ForecastRecalibrator):
         warn_unless_inside(self, is_inside, "the transforms are too few or too much alike")
 
     def _map(self, forecast: Forecast) -> Forecast:
-        if isinstance(forecast, QuantileForecast):
+        if forecast._is_grid:
             raise ValueError(
                 "X must be a forecast with a cdf, as at fit; found QuantileForecast. Use "
                 "QuantileRecalibrator."

@@ -102,7 +102,7 @@ def forecast_candidates(forecast: Forecast, n: int, scoring: str) -> dict[str, A
         candidates["location and scale"] = location_scale
     levels: Any = PITRecalibrator("beta")
     enough = _FEWEST_TO_MOVE
-    if isinstance(forecast, QuantileForecast):
+    if forecast._is_grid:
         levels = QuantileRecalibrator()
         enough = max(enough, least_samples(forecast.levels, "levels"))
     if n >= enough:

@@ -292,7 +292,7 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
         forecast = self.predict_forecast(X)
         if return_std:
             return forecast.mean(), forecast.std()
-        return forecast.ppf(0.5) if isinstance(forecast, QuantileForecast) else forecast.mean()
+        return forecast.ppf(0.5) if forecast._is_grid else forecast.mean()
 
     def predict_quantiles(self, X: ArrayLike, levels: ArrayLike) -> np.ndarray:
         """Quantiles of the forecasts.
