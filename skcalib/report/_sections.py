@@ -11,7 +11,7 @@ from sklearn.model_selection import GroupKFold, KFold
 from .._inputs.by import Subgroups
 from ..hypothesis_tests import SubgroupCalibrationTest
 from ..metrics._registry import ALL_METRICS
-from ..uncertainty._resampling import Units, resampled
+from ..uncertainty._resampling import Units, resample
 from ._text import title_of
 
 LEVEL = 0.05
@@ -133,18 +133,16 @@ class Sections(ABC):
 
     def _interval(self, estimate: Estimate, units: Units) -> tuple[float, float]:
         """By subsamples and the jackknife, or for a mean by the jackknife alone."""
-
-        def of_rows(rows: np.ndarray | slice) -> list[float]:
-            return [estimate.measure(estimate.data.take(rows))]
-
-        if estimate.losses is None:
-            values = np.array([estimate.measure(estimate.data)])
-            n_resamples, jackknife = _N_RESAMPLES, units.without_parts(of_rows, self.rng, None)
-        else:
-            values = np.array([units.weight @ estimate.losses])
-            n_resamples, jackknife = 0, units.without_each(values, estimate.losses[:, None])
-        found = resampled(
-            of_rows, values, jackknife, units, estimate.rate, n_resamples, self.rng, None
+        data, losses = estimate.data, estimate.losses
+        found = resample(
+            lambda part: [estimate.measure(part)],
+            data,
+            units,
+            np.array([estimate.measure(data) if losses is None else units.weight @ losses]),
+            n_resamples=_N_RESAMPLES if losses is None else 0,
+            rng=self.rng,
+            rate=estimate.rate,
+            losses=None if losses is None else losses[:, None],
         )
         low, high = found.limits([1.0]).interval(0.95)
         return max(low, 0.0), max(high, 0.0)

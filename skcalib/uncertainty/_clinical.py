@@ -1,7 +1,6 @@
 """What a clinical validation reports on calibration, with intervals."""
 
 from dataclasses import dataclass, fields
-from functools import partial
 from numbers import Integral, Real
 
 import numpy as np
@@ -23,7 +22,7 @@ from ..metrics._clinical import (
     distances_from_curve,
 )
 from ._intervals import ConfidenceInterval
-from ._resampling import Limits, Units, jackknife_deviation, resampled
+from ._resampling import Limits, Units, jackknife_deviation, resample
 
 # Titles of the rows, and the values of calibrated predictions.
 _ROWS = {
@@ -35,9 +34,6 @@ _ROWS = {
     "e50": ("E50", 0),
     "e90": ("E90", 0),
 }
-
-# ICI, E50 and E90 of a calibrated model fall like n^-`_RATE`.
-_RATE = 1 / 2
 
 
 @dataclass(frozen=True, repr=False)
@@ -233,10 +229,10 @@ def clinical_calibration(
     check_both_outcomes(predictions)
     rng = check_random_state(random_state)
     limits = _smooth_limits(predictions, units, rng, n_jobs)
-    distances = partial(_distances, predictions)
-    values = np.array(distances(slice(None)))
-    jackknife = units.without_parts(distances, rng, n_jobs)
-    resamples = resampled(distances, values, jackknife, units, _RATE, n_resamples, rng, n_jobs)
+    values = np.array(_distances(predictions))
+    resamples = resample(
+        _distances, predictions, units, values, n_resamples=n_resamples, rng=rng, n_jobs=n_jobs
+    )
     limits += [resamples.limits(one) for one in np.eye(len(values)).tolist()]
     rows = [(one.estimate, *_ends(one, confidence_level)) for one in limits]
     rows[1] = np.exp(rows[1]).tolist()
@@ -246,37 +242,32 @@ def clinical_calibration(
     )
 
 
-def _distances(predictions: Predictions, rows: np.ndarray | slice) -> list[float]:
+def _distances(predictions: Predictions) -> list[float]:
     """ICI, E50 and E90, from one curve."""
-    return distances_from_curve(predictions.take(rows), [None, 0.5, 0.9])
+    return distances_from_curve(predictions, [None, 0.5, 0.9])
 
 
-def _smooth_measures(predictions: Predictions, rows: np.ndarray | slice) -> list[float]:
+def _smooth_measures(predictions: Predictions) -> list[float]:
     """The measures without absolute values, the ratio as its logarithm."""
-    part = predictions.take(rows)
     with np.errstate(divide="ignore"):  # no events
-        log_ratio = float(np.log(_observed_expected_ratio(part)))
-    return [
-        _calibration_in_the_large(part),
-        log_ratio,
-        _calibration_intercept(part),
-        _calibration_slope(part),
-    ]
+        log_ratio = float(np.log(_observed_expected_ratio(predictions)))
+    others = (_calibration_in_the_large, _calibration_intercept, _calibration_slope)
+    in_the_large, *line = (measure(predictions) for measure in others)
+    return [in_the_large, log_ratio, *line]
 
 
 def _smooth_limits(
     predictions: Predictions, units: Units, rng: np.random.RandomState, n_jobs: int | None
 ) -> list[Limits]:
     """Jackknife limits; infinite ones if a part of the samples has no finite value."""
-    smooth = partial(_smooth_measures, predictions)
-    without, degrees = units.without_parts(smooth, rng, n_jobs)
+    without, degrees = units.without_parts(_smooth_measures, predictions, rng, n_jobs)
     values = np.array(without)  # (G, 4)
     deviation = np.full(values.shape[1], np.inf)
     is_finite = np.isfinite(values).all(axis=0)
     deviation[is_finite] = jackknife_deviation(values[:, is_finite])
     return [
         Limits(estimate, float(one), degrees, np.empty(0))
-        for estimate, one in zip(smooth(slice(None)), deviation, strict=True)
+        for estimate, one in zip(_smooth_measures(predictions), deviation, strict=True)
     ]
 
 

@@ -18,7 +18,7 @@ from .._inputs.types import RandomState
 from ..forecasts._data import ForecastData, check_either
 from ..metrics._registry import ALL_METRICS, Metric, metric_of, unwrapped
 from ..metrics._statistic import check_takes
-from ._resampling import Resamples, Units, checked_values, resampled
+from ._resampling import Resamples, Units, checked_values, resample
 
 # The mean of the losses may miss the metric by this share, for it is summed in another order.
 _SHARE = 1e-9
@@ -99,10 +99,6 @@ class Measured:
         pairs = zip(self.metrics, self.models, strict=True)
         return [metric.measure(data, **self.options) for metric, data in pairs]
 
-    def of_rows(self, rows: np.ndarray | slice) -> list[float]:
-        """The values (C,) of the models for these samples."""
-        return self.take(rows).values()
-
     def resample(
         self,
         *,
@@ -116,17 +112,20 @@ class Measured:
 
         `name` is that of the outcomes in messages.
         """
-        units = Units(self.models[0], name)
-        values, rng = checked_values([self.values()])[0], check_random_state(random_state)
+        units, rng = Units(self.models[0], name), check_random_state(random_state)
+        values = checked_values([self.values()])[0]
         needs_none = method == "jackknife" or (method == "auto" and self.is_mean)
-        losses = self._losses(values) if self.is_mean and needs_none else None
-        if losses is not None:
-            jackknife = units.without_each(values, losses)
-        else:
-            jackknife = units.without_parts(self.of_rows, rng, n_jobs)
-        n_resamples = 0 if needs_none else n_resamples
-        rate = self.metrics[0].rate
-        return resampled(self.of_rows, values, jackknife, units, rate, n_resamples, rng, n_jobs)
+        return resample(
+            Measured.values,
+            self,
+            units,
+            values,
+            n_resamples=0 if needs_none else n_resamples,
+            rng=rng,
+            n_jobs=n_jobs,
+            rate=self.metrics[0].rate,
+            losses=self._losses(values) if self.is_mean and needs_none else None,
+        )
 
     def _losses(self, values: np.ndarray) -> np.ndarray | None:
         """The losses (n, C) whose means the values are; None if they are not known.

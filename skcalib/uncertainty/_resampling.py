@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -30,8 +31,8 @@ _BATCHES = 64
 # Fewer samples say nothing about how the estimate varies.
 _FEWEST = 10
 
-# The values (C,) of some of the samples.
-Measure = Callable[[np.ndarray | slice], list[float]]
+# Values (C,) of data, which can be taken by rows.
+Measure = Callable[[Any], list[float]]
 
 
 @dataclass(frozen=True)
@@ -136,19 +137,24 @@ class Units:
         return (values - np.column_stack(total)) / (1 - share[:, None]), _degrees(share)
 
     def without_parts(
-        self, measure: Measure, rng: np.random.RandomState, n_jobs: int | None
+        self, measure: Measure, data: Any, rng: np.random.RandomState, n_jobs: int | None
     ) -> tuple[np.ndarray, float]:
         """The values (G, C) without each of random parts of the units, and the degrees."""
         n_parts = min(self.number, _PARTS)
         part = (rng.permutation(self.number) % n_parts)[self.of_sample]
-        tasks = (delayed(measure)(np.flatnonzero(part != k)) for k in range(n_parts))
-        return Parallel(n_jobs=n_jobs)(tasks), _degrees(np.bincount(part, self.weight))
+        rows = (np.flatnonzero(part != k) for k in range(n_parts))
+        values = Parallel(n_jobs=n_jobs)(delayed(_of_rows)(measure, data, one) for one in rows)
+        return values, _degrees(np.bincount(part, self.weight))
 
-    def subsamples(self, measure: Measure, size: int, seed: int) -> list[list[float]]:
+    def subsamples(self, measure: Measure, data: Any, size: int, seed: int) -> list[list[float]]:
         """The values (C,) of random units, and behind them their effective number."""
         rng = np.random.default_rng(seed)
         drawn = (self.draw(rng) for _ in range(size))
-        return [[*measure(rows), self.effective_size_of(rows)] for rows in drawn]
+        return [[*_of_rows(measure, data, rows), self.effective_size_of(rows)] for rows in drawn]
+
+
+def _of_rows(measure: Measure, data: Any, rows: np.ndarray) -> list[float]:
+    return measure(data.take(rows))
 
 
 def _degrees(share: np.ndarray) -> float:
@@ -156,22 +162,31 @@ def _degrees(share: np.ndarray) -> float:
     return float(1 / (share @ share)) - 1
 
 
-def resampled(
+def resample(
     measure: Measure,
-    values: np.ndarray,
-    jackknife: tuple[np.ndarray, float],
+    data: Any,
     units: Units,
-    rate: float,
+    values: np.ndarray,
+    *,
     n_resamples: int,
     rng: np.random.RandomState,
-    n_jobs: int | None,
+    n_jobs: int | None = None,
+    rate: float = 1 / 2,
+    losses: np.ndarray | None = None,
 ) -> Resamples:
-    """The values (C,) of a measure of all samples, and those of subsamples and of the jackknife."""
-    without, degrees = jackknife
+    """The values (C,) of all data, and those of subsamples and of the jackknife.
+
+    Estimates for a calibrated model fall like n^-rate. If losses (n, C) are given, whose means the
+    values are, the jackknife leaves out single units.
+    """
+    if losses is None:
+        without, degrees = units.without_parts(measure, data, rng, n_jobs)
+    else:
+        without, degrees = units.without_each(values, losses)
     subsamples = np.empty((0, len(values) + 1))
     if n_resamples:
         batches = seeded_batches(n_resamples, 1, _BATCHES, rng)
-        tasks = (delayed(units.subsamples)(measure, *batch) for batch in batches)
+        tasks = (delayed(units.subsamples)(measure, data, *batch) for batch in batches)
         rows = [row for batch in Parallel(n_jobs=n_jobs)(tasks) for row in batch]
         subsamples = checked_values(rows)
     shrinkage = np.minimum(subsamples[:, -1] / units.effective_size, _LARGEST_RATIO) ** rate
