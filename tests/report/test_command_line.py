@@ -43,7 +43,7 @@ def table(tmp_path):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr("skcalib.report._sections._N_RESAMPLES", 9)
+    monkeypatch.setattr("skcalib.report._sections._N_RESAMPLES", 2)
     monkeypatch.setattr("skcalib.report._sections.Sections.gain", lambda _: None)
 
 
@@ -61,7 +61,7 @@ def read_predictions(path, label, columns, *options):
 
 
 def test_report_of_one_column(table, capsys):
-    label, proba = random_problem(np.random.default_rng(0), 100)
+    label, proba = random_problem(np.random.default_rng(0), 60)
     path = table(pd.DataFrame({"x": 0, "outcome": label, "p": proba}))
     status, out, _ = run(capsys, "report", path, "--label", "outcome", "--proba", "p")
     assert status == 0
@@ -77,7 +77,7 @@ def test_recalibrated_predictions(table, capsys):
 
 
 def test_report_of_the_other_class(table, capsys):
-    label, proba = random_problem(np.random.default_rng(0), 100)
+    label, proba = random_problem(np.random.default_rng(0), 60)
     names = np.array(["yes", "no"])
     path = table(pd.DataFrame({"y": names[label], "p": proba}))
     arguments = ["report", path, "--label", "y", "--proba", "p", "--pos-label", "no", "--seed", "3"]
@@ -87,17 +87,26 @@ def test_report_of_the_other_class(table, capsys):
 
 
 @pytest.mark.parametrize("prefix", ["", "proba_", "P of "])
-def test_columns_are_matched_with_labels_by_name(prefix, table, capsys):
-    label, proba = random_problem(np.random.default_rng(0), 100, 3)
+def test_columns_are_matched_with_labels_by_name(prefix, table):
+    label, proba = random_problem(np.random.default_rng(0), 60, 3)
     names = ["setosa", "virginica", "versicolor"]
     frame = pd.DataFrame(proba, columns=[prefix + name for name in names])
     frame["species"] = np.array(names)[label]
     columns = [prefix + name for name in (names[1], names[0], names[2])]
-    path = table(frame)
-    status, out, _ = run(capsys, "report", path, "--label", "species", "--proba", *columns)
+    found, probabilities, classes = read_predictions(table(frame), "species", columns)
+    assert found.tolist() == frame["species"].tolist()
+    np.testing.assert_array_equal(probabilities, frame[columns])
+    assert classes == [names[1], names[0], names[2]]
+
+
+def test_report_of_several_columns(table, capsys):
+    label, proba = random_problem(np.random.default_rng(0), 60, 3)
+    frame = pd.DataFrame(proba, columns=["c", "a", "b"]).assign(y=np.array(list("cab"))[label])
+    options = ["--label", "y", "--proba", "c", "a", "b", "--seed", "3"]
+    status, out, _ = run(capsys, "report", table(frame), *options)
     assert status == 0
     expected = calibration_report(
-        frame["species"], frame[columns], labels=[names[1], names[0], names[2]], random_state=0
+        frame["y"], frame[["c", "a", "b"]], labels=["c", "a", "b"], random_state=3
     )
     assert out == f"{expected}\n"
 
@@ -214,6 +223,7 @@ def test_unreadable_files(tmp_path, capsys):
     assert run(capsys, "report", str(path), "--label", "y", "--proba", "p")[0] == 2
 
 
+@pytest.mark.integration
 def test_command_line_without_arguments_shows_usage():
     done = subprocess.run([sys.executable, "-m", "skcalib"], capture_output=True, text=True)
     assert done.returncode == 2
@@ -339,6 +349,7 @@ def test_control_characters_do_not_reach_the_terminal(table, capsys):
     assert (status, "\x1b" in err, "/\\x1b[31mred.csv cannot be read" in err) == (2, False, True)
 
 
+@pytest.mark.integration
 def test_a_closed_pipe_ends_the_program_quietly(table):
     path = table("y,p\n1,0.5\n0,0.4\n")
     command = [sys.executable, "-m", "skcalib", "report", path, "--label", "y", "--proba", "p"]
@@ -458,8 +469,8 @@ def test_the_standard_input(table, capsys, monkeypatch):
     assert "found 'x' in line 2" in err
 
 
-@pytest.fixture
-def rich(table):
+@pytest.fixture(scope="module")
+def rich(tmp_path_factory):
     """A table with weights, subgroups and groups, and what the report takes of them."""
     rng = np.random.default_rng(0)
     label, proba = random_problem(rng, 120)
@@ -479,7 +490,13 @@ def rich(table):
         "by": {"<script>": site, "age": frame["age"]},
         "groups": frame["who"],
     }
-    return table(frame), calibration_report(label.astype(str), proba, **known, random_state=0)
+    path = tmp_path_factory.mktemp("rich") / "table.csv"
+    frame.to_csv(path, index=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("skcalib.report._sections._N_RESAMPLES", 2)
+        patch.setattr("skcalib.report._sections.Sections.gain", lambda _: None)
+        report = calibration_report(label.astype(str), proba, **known, random_state=0)
+    return str(path), report
 
 
 OPTIONS = ["--label", "y", "--proba", "p", "--weight", "w", "--groups", "who", "--by", "<script>"]

@@ -292,6 +292,7 @@ def test_large_problems_are_tested_on_a_part(monkeypatch):
     assert note in report.to_html()
 
 
+@pytest.mark.integration
 @pytest.mark.skipif(
     tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 9),
     reason="the Gaussian process of scikit-learn 1.6 predicts other numbers",
@@ -400,12 +401,12 @@ def test_gain_is_that_on_unseen_samples():
     assert low < possible < high
     error = np.std(forecast.crps(y) - truth.crps(y)) / np.sqrt(600)
     assert high - gain == pytest.approx(1.96 * error, rel=0.1)
-    half = check_forecasts(y[:300], forecast[:300])
+    half = check_forecasts(y[:100], forecast[:100])
     gain, low, _ = forecast_gain(half)
     twice = ForecastData(
-        concatenate([half.forecast] * 2), np.tile(half.value, 2), np.full(600, 1 / 600)
+        concatenate([half.forecast] * 2), np.tile(half.value, 2), np.full(200, 1 / 200)
     )
-    grouped = with_groups(twice, twice.value, np.tile(np.arange(300), 2), None)
+    grouped = with_groups(twice, twice.value, np.tile(np.arange(100), 2), None)
     again, low_again, _ = forecast_gain(grouped)
     assert again - low_again == pytest.approx(gain - low, rel=0.1)
 

@@ -31,7 +31,8 @@ def table(tmp_path):
 def few_resamples(monkeypatch):
     test = partial(CalibrationTest, n_resamples=99)
     monkeypatch.setattr("skcalib.report._forecasts.CalibrationTest", test)
-    monkeypatch.setattr("skcalib.report._sections._N_RESAMPLES", 9)
+    monkeypatch.setattr("skcalib.report._sections._N_RESAMPLES", 2)
+    monkeypatch.setattr("skcalib.report._sections.Sections.gain", lambda _: None)
 
 
 def run(capsys, *arguments):

@@ -33,10 +33,26 @@ from skcalib.report._sections import Sections, even_part
 GAIN = 0.12, 0.07, 0.17
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    monkeypatch.setattr("skcalib.report._sections._N_RESAMPLES", 19)
-    monkeypatch.setattr(ClassSections, "gain", lambda _: GAIN)
+@pytest.fixture(autouse=True, scope="module")
+def quick():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("skcalib.report._sections._N_RESAMPLES", 4)
+        patch.setattr(ClassSections, "gain", lambda _: GAIN)
+        yield
+
+
+@pytest.fixture(scope="module")
+def binary():
+    """Labels and probabilities of two classes, and their report."""
+    label, proba = random_problem(np.random.default_rng(0), 103)
+    return label, proba, calibration_report(label, proba, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def three():
+    """A report on three classes with subgroups."""
+    label, proba = random_problem(np.random.default_rng(0), 100, 3)
+    return calibration_report(label, proba, by=["a", "b"] * 50, random_state=0)
 
 
 @pytest.fixture
@@ -88,7 +104,7 @@ def test_numbers_are_those_of_the_metrics_for_two_classes():
 
 
 def test_numbers_are_those_of_the_metrics_for_many_classes():
-    label, proba = random_problem(np.random.default_rng(0), 200, 4)
+    label, proba = random_problem(np.random.default_rng(0), 60, 4)
     numbers = calibration_report(label, proba, random_state=0).numbers
     for metric in (smooth_calibration_error, expected_calibration_error):
         for kind in ("confidence", "classwise"):
@@ -100,9 +116,8 @@ def test_numbers_are_those_of_the_metrics_for_many_classes():
     assert numbers["brier_score_loss"] == pytest.approx(brier_score(label, proba), abs=1e-12)
 
 
-def test_text_shows_the_numbers():
-    label, proba = random_problem(np.random.default_rng(0), 200, 3)
-    report = calibration_report(label, proba, random_state=0)
+def test_text_shows_the_numbers(three):
+    report = three
     text = str(report)
     for key, value in report.numbers.items():
         if isinstance(value, float):
@@ -132,8 +147,8 @@ def test_advice(power, phrase):
 
 def test_advice_where_errors_cancel():
     # 0.6 and 0.9 are both 0.75 in truth: wrong everywhere, right on average
-    proba = np.repeat([0.6, 0.9], 2000)
-    label = np.tile([1, 1, 1, 0], 1000)
+    proba = np.repeat([0.6, 0.9], 400)
+    label = np.tile([1, 1, 1, 0], 200)
     report = words(calibration_report(label, proba, random_state=0))
     assert "probabilities of class 1 are spread too far" in report
     assert "probabilities of about 0.9, where 0.9 is predicted and 0.75 observed" in report
@@ -181,10 +196,9 @@ def test_numbers_that_differ_look_different():
     assert told_apart(0.25, 0.25, 2) == ["0.25", "0.25"]
     rng = np.random.default_rng(0)
     proba = np.full(40_000, 0.5)
-    report = calibration_report(rng.random(40_000) < 0.509, proba, random_state=0)
-    found = [
-        re.findall(r"where ([\d.]+) is predicted and ([\d.]+)", one) for one in report.findings
-    ]
+    label = (rng.random(40_000) < 0.509).astype(int)
+    _, findings = ClassSections(problem_of(proba, label), np.random.RandomState(0)).test()
+    found = [re.findall(r"where ([\d.]+) is predicted and ([\d.]+)", one) for one in findings]
     (pair,) = [pairs[0] for pairs in found if pairs]
     assert pair[0] != pair[1]
 
@@ -200,7 +214,7 @@ def test_a_gain_that_is_not_clear_is_not_promised():
 def test_columns_in_another_order_are_recognised():
     rng = np.random.default_rng(0)
     names = np.array(["ant", "bee", "cat", "dog"])
-    label, proba = random_problem(rng, 300, 4)
+    label, proba = random_problem(rng, 150, 4)
     moved = [0, 2, 3, 1]  # the columns of bee, cat and dog in a circle
     right, wrong = (
         calibration_report(names[label], columns, labels=names, random_state=0)
@@ -248,7 +262,7 @@ def test_worst_classes_come_first(monkeypatch):
 
 
 def test_what_cannot_be_ruled_out_is_said():
-    label, proba = random_problem(np.random.default_rng(0), 200, calibrated=True)
+    label, proba = random_problem(np.random.default_rng(0), 60, calibrated=True)
     report = calibration_report(label, proba, random_state=0)
     high = report.intervals["smooth_calibration_error"][1]
     assert f"may be up to {high:.2g}, by its interval" in report.advice
@@ -303,22 +317,22 @@ def test_an_impossible_label_is_among_the_samples_tested(monkeypatch):
 
 def test_large_problems_are_tested_on_a_part(monkeypatch):
     monkeypatch.setattr("skcalib.report._classes.most_tested", lambda _: 50)
-    label, proba = random_problem(np.random.default_rng(0), 200, 3)
+    label, proba = random_problem(np.random.default_rng(0), 60, 3)
     report = calibration_report(label, proba, random_state=0)
     assert report.numbers["n_tested"] == 50
     assert "(the p-values are of 50 samples, chosen at random)" in str(report)
 
 
-def test_strings_and_bad_input():
-    label, proba = random_problem(np.random.default_rng(0), 50)
+def test_strings_and_bad_input(binary):
+    label, proba, expected = binary
     names = np.array(["no", "yes"])[label]
-    expected = calibration_report(label, proba, random_state=0)
     shown = calibration_report(names, proba, random_state=0)
     assert words(shown).replace("class yes", "class 1") == words(expected)
     with pytest.raises(ValueError, match=r"y_proba must lie in \[0, 1\]"):
         calibration_report(label, proba * 2)
 
 
+@pytest.mark.integration
 @pytest.mark.usefixtures("slow_and_true")
 def test_readme_shows_the_report():
     X, y = load_breast_cancer(return_X_y=True)
@@ -333,13 +347,11 @@ def test_one_sample():
     assert calibration_report([1], [0.9]).numbers["p_value"] > 0.5
 
 
-def test_dictionary_and_json_hold_everything():
-    label, proba = random_problem(np.random.default_rng(0), 200, 3)
-    report = calibration_report(label, proba, by=["a", "b"] * 100, random_state=0)
-    content = report.to_dict()
-    assert content["subgroups"] == report.subgroups
-    assert content["p_value"] == report.numbers["p_value"]
-    assert json.loads(report.to_json()) == content
+def test_dictionary_and_json_hold_everything(three):
+    content = three.to_dict()
+    assert content["subgroups"] == three.subgroups
+    assert content["p_value"] == three.numbers["p_value"]
+    assert json.loads(three.to_json()) == content
     impossible = calibration_report([1, 0, 0, 1] * 5, [0.0, 0.1, 0.2, 0.9] * 5, random_state=0)
     json.loads(impossible.to_json(), parse_constant=pytest.fail)
 
@@ -398,8 +410,8 @@ def test_subgroups_of_many_samples_are_tested_on_even_parts(monkeypatch):
 
 def test_of_many_subgroups_the_most_conspicuous_are_shown():
     rng = np.random.default_rng(0)
-    proba, by = rng.uniform(0.1, 0.9, 600), np.arange(600) % 25
-    label = np.where(by == 17, 0, rng.random(600) < proba)
+    proba, by = rng.uniform(0.1, 0.9, 300), np.arange(300) % 25
+    label = np.where(by == 17, 0, rng.random(300) < proba)
     report = calibration_report(label, proba, by={"site": by.astype(str)}, random_state=0)
     assert len(report.subgroups) == 25
     (lines,) = [part.split("\n") for part in str(report).split("\n\n") if "site" in part]
@@ -439,8 +451,8 @@ def test_even_parts():
 
 def test_miscalibrated_subgroups_contradict_no_evidence():
     rng = np.random.default_rng(0)
-    proba, by = rng.uniform(0.2, 0.8, 4000), np.arange(4000) % 2
-    label = rng.random(4000) < proba + np.where(by == 1, 0.15, -0.15)
+    proba, by = rng.uniform(0.2, 0.8, 1000), np.arange(1000) % 2
+    label = rng.random(1000) < proba + np.where(by == 1, 0.15, -0.15)
     report = calibration_report(label, proba, by={"sex": by}, random_state=0)
     assert report.advice.startswith("No evidence of miscalibration")
     found = "But the test of subgroups finds miscalibration in 2 of 2: 0; 1. SubgroupRecalibrator"
@@ -454,14 +466,14 @@ def test_miscalibrated_subgroups_contradict_no_evidence():
 
 
 def test_recalibrated_predictions_are_not_to_be_recalibrated_again():
-    label, proba = random_problem(np.random.default_rng(0), 200)
+    label, proba = random_problem(np.random.default_rng(0), 100)
     report = calibration_report(label, proba, recalibrated=True, random_state=0)
     assert report.advice.startswith("Still miscalibrated (p = 0.001)")
     assert "RecalibratedClassifier" not in report.advice
 
 
-@pytest.mark.usefixtures("slow_and_true")
-def test_gain_is_that_on_unseen_samples():
+def test_gain_is_that_on_unseen_samples(monkeypatch):
+    monkeypatch.setattr(ClassSections, "gain", Sections.gain)
     rng = np.random.default_rng(0)
     proba = rng.random(1000)
     truth = 1 / (1 + ((1 - proba) / proba) ** 0.4)
@@ -512,9 +524,9 @@ class Elements(HTMLParser):
 
 def test_page_is_self_contained_and_safe(tmp_path):
     rng = np.random.default_rng(0)
-    label, proba = random_problem(rng, 300)
+    label, proba = random_problem(rng, 60)
     names = np.array(["<script>alert(1)</script>", '"&=1+1'])
-    by = {"<script>site": np.where(rng.random(300) < 0.5, "<b>", "'><img src=x>")}
+    by = {"<script>site": np.where(rng.random(60) < 0.5, "<b>", "'><img src=x>")}
     report = calibration_report(names[label], proba, labels=names, by=by, random_state=0)
     html = report.to_html(tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == html
@@ -532,12 +544,18 @@ def test_page_is_self_contained_and_safe(tmp_path):
     assert len(set(page.ids)) == len(page.ids)
 
 
-def test_pictures_take_the_colours_of_the_page():
-    label, proba = random_problem(np.random.default_rng(0), 100)
-    forecast = proba + 0.3, np.full(100, 1.0)
+@pytest.fixture(scope="module")
+def page(binary):
+    """The page of the report on two classes, drawn beside dark figures."""
     with plt.style.context("dark_background"):
-        html = calibration_report(label, proba, random_state=0).to_html()
-        html += calibration_report(label, forecast, random_state=0).to_html()
+        return binary[2].to_html()
+
+
+def test_pictures_take_the_colours_of_the_page(page):
+    label, proba = random_problem(np.random.default_rng(0), 20)
+    with plt.style.context("dark_background"):
+        forecast = calibration_report(label, (proba + 0.3, np.full(20, 1.0)), random_state=0)
+        html = page + forecast.to_html()
     pictures = re.findall(r"<svg.*?</svg>", html, re.DOTALL)
     assert len(pictures) == 3
     used = set()
@@ -556,11 +574,11 @@ def test_pictures_take_the_colours_of_the_page():
         assert html.count(f"--{name}: ") == 2 * 3  # light, dark and print of two pages
 
 
-def test_words_say_what_the_pictures_show():
-    label, proba = random_problem(np.random.default_rng(0), 303)
-    page = Elements()
-    page.feed(calibration_report(label, proba, random_state=0).to_html())
-    curve, witness = page.labels
+def test_words_say_what_the_pictures_show(binary, page):
+    label, proba, _ = binary
+    elements = Elements()
+    elements.feed(page)
+    curve, witness = elements.labels
     for place in np.quantile(proba, [0.1, 0.5, 0.9], method="inverted_cdf"):
         model = IsotonicRecalibrator(strict=False).fit(proba, label)
         seen = model.predict_proba([place])[0, 1]
@@ -578,7 +596,7 @@ def test_words_say_what_the_pictures_show():
         )
         for k in range(10)
     ]
-    most = max(parts) / 303
+    most = max(parts) / 103
     assert f"Of the smooth calibration error of {error:.3g}, {most:.2g} is from" in witness
 
 
