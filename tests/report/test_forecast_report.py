@@ -187,7 +187,7 @@ def advice(problem):
 
 
 def test_verdict():
-    narrow = advice(make_forecasts(50, dispersion=0.3, random_state=0))
+    narrow = advice(make_forecasts(30, dispersion=0.3, random_state=0))
     assert narrow.startswith("Miscalibrated (p = 0.002); standard deviations are too small by a")
     assert "RecalibratedRegressor" in narrow
 
@@ -391,6 +391,7 @@ def test_a_deviation_of_few_groups_is_not_clear():
         assert len(diagnose(replace(together, forecast=grid))) == n_found
 
 
+# five folds of an average of recalibrators, three times: a second
 def test_gain_is_that_on_unseen_samples():
     y, forecast = make_forecasts(600, dispersion=0.4, random_state=0)
     truth = GaussianForecast(forecast.mean(), forecast.std() / 0.4)
@@ -401,16 +402,17 @@ def test_gain_is_that_on_unseen_samples():
     assert low < possible < high
     error = np.std(forecast.crps(y) - truth.crps(y)) / np.sqrt(600)
     assert high - gain == pytest.approx(1.96 * error, rel=0.1)
-    half = check_forecasts(y[:100], forecast[:100])
+    half = check_forecasts(y[:200], forecast[:200])
     gain, low, _ = forecast_gain(half)
     twice = ForecastData(
-        concatenate([half.forecast] * 2), np.tile(half.value, 2), np.full(200, 1 / 200)
+        concatenate([half.forecast] * 2), np.tile(half.value, 2), np.full(400, 1 / 400)
     )
-    grouped = with_groups(twice, twice.value, np.tile(np.arange(100), 2), None)
+    grouped = with_groups(twice, twice.value, np.tile(np.arange(200), 2), None)
     again, low_again, _ = forecast_gain(grouped)
     assert again - low_again == pytest.approx(gain - low, rel=0.1)
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_gain_is_told_or_left_out(monkeypatch):
     y, forecast = make_forecasts(60, dispersion=0.2, random_state=0)
     monkeypatch.setattr(ForecastSections, "gain", lambda _: (0.12, 0.07, 0.17))
@@ -465,6 +467,7 @@ def test_errors_that_do_not_vary_are_told_without_a_factor(shift):
     assert first == "standard deviations are too large: the errors do not vary at all"
 
 
+@pytest.mark.usefixtures("few_resamples")
 def test_page_shows_the_numbers_and_the_histogram():
     y, forecast = make_forecasts(60, dispersion=0.5, random_state=0)
     report = calibration_report(y, forecast, random_state=0)
