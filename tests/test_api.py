@@ -147,6 +147,7 @@ def test_every_metric_is_registered():
     assert metrics.get_scorer_names() == sorted(f"neg_{name}" for name in ALL_METRICS)
 
 
+@pytest.mark.integration
 def test_submodules_are_loaded_when_used():
     code = "import skcalib; print(skcalib.metrics.smooth_calibration_error([0, 1], [0.0, 1.0]))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

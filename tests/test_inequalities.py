@@ -49,7 +49,7 @@ def value(measure, data, **options):
     return measure(outcome, proba, sample_weight=weight, labels=[0, 1], **options)
 
 
-@many(200)
+@many(60)
 @given(
     data_sets(40), st.integers(1, 20), st.sampled_from(["uniform", "quantile"]), st.floats(0, 0.2)
 )
@@ -101,7 +101,7 @@ def test_measures_bound_each_other(data, n_bins, strategy, step):
     assert abs(smooth - smooth_other) <= 2 * change + ROUNDING
 
 
-@many(200)
+@many(60)
 @given(data_sets(6), st.integers(1, 12), st.sampled_from(["uniform", "quantile"]))
 def test_the_distance_lies_between_its_bounds(data, n_bins, strategy):
     # equation 6 and Theorem 6.2
@@ -122,6 +122,7 @@ def test_the_distance_lies_between_its_bounds(data, n_bins, strategy):
     assert of_functions <= np.abs(alone).sum() + ROUNDING  # the error of every prediction alone
 
 
+@many(30)
 @given(st.floats(1e-6, 0.5))
 @example(0.5)
 @example(1 / 6)

@@ -112,6 +112,7 @@ def test_drawn_labels():
     np.testing.assert_array_equal(single, double)
 
 
+@pytest.mark.integration
 @pytest.mark.parametrize(
     "measure",
     [

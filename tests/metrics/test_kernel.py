@@ -273,7 +273,7 @@ def test_unbiased_needs_two_samples():
 def test_unbiased_mean_is_zero_for_a_calibrated_model(n_classes):
     rng = np.random.default_rng(0)
     values = []
-    for _ in range(2000):
+    for _ in range(500):
         label, proba = random_problem(rng, 10, n_classes, calibrated=True)
         values.append(
             squared_kernel_calibration_error(label, proba, labels=range(n_classes), bandwidth=0.5)

@@ -418,7 +418,8 @@ def test_the_error_of_few_cells_is_taken_off(monkeypatch):
     assert coarse.miscalibration == pytest.approx(fine.miscalibration, abs=4e-4 * fine.score)
 
 
-def test_the_null_mean_of_the_miscalibration():
+def test_the_null_mean_of_the_miscalibration(monkeypatch):
+    monkeypatch.setattr("skcalib.metrics._proper._CELLS", (64,))
     y, forecast, _ = normal_case(1, n=20)
     options = {"score": "crps", "random_state": 0}
     parts = score_decomposition(y, forecast, n_resamples=10, **options)

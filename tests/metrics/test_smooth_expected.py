@@ -51,7 +51,7 @@ def masses(outcome, proba, weight):
 
 
 @pytest.mark.parametrize("bandwidth", [0.02, 0.1, 0.4, 1.5])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_equals_quadrature_at_given_bandwidths(seed, bandwidth):
     outcome, proba, weight = few_samples(seed)
     expected = smooth_error_by_quadrature(proba, masses(outcome, proba, weight), bandwidth)
@@ -61,7 +61,7 @@ def test_equals_quadrature_at_given_bandwidths(seed, bandwidth):
     assert actual == pytest.approx(expected, abs=1e-7)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_equals_the_fixed_point_of_quadrature(seed):
     outcome, proba, weight = few_samples(seed)
     mass = masses(outcome, proba, weight)
@@ -72,6 +72,7 @@ def test_equals_the_fixed_point_of_quadrature(seed):
     assert actual == pytest.approx(expected, abs=2e-6)
 
 
+@pytest.mark.slow
 def test_equals_adaptive_quadrature():
     proba, outcome = np.array([0.0, 0.35, 1.0]), np.array([1, 0, 1])
     mass = (outcome - proba) / 3
@@ -91,11 +92,11 @@ def test_wide_kernels_are_not_cut_off():
     error = smooth_expected_calibration_error(outcome, proba)
     assert error == pytest.approx(np.mean(proba - outcome), abs=1e-12)
     # reversed predictions, whose residuals have both signs
-    proba = (np.arange(100) + 0.5) / 100
+    proba = (np.arange(20) + 0.5) / 20
     outcome = (proba < 0.5).astype(int)
     error = smooth_expected_calibration_error(outcome, proba)
     assert error > 0.35
-    mass = masses(outcome, proba, np.ones(100))
+    mass = masses(outcome, proba, np.ones(20))
     assert error == pytest.approx(smooth_error_by_quadrature(proba, mass, error), abs=1e-7)
 
 
@@ -141,7 +142,7 @@ def test_limits_of_the_bandwidth():
     proba = np.array([0.1, 0.1, 0.4, 0.8, 0.8])
     outcome = np.array([1, 0, 1, 0, 1])
     residual = (outcome - proba) / 5
-    narrow = smooth_expected_calibration_error(outcome, proba, bandwidth=1e-5)
+    narrow = smooth_expected_calibration_error(outcome, proba, bandwidth=1e-4)
     by_value = abs(residual[:2].sum()) + abs(residual[2]) + abs(residual[3:].sum())
     assert narrow == pytest.approx(by_value, abs=1e-10)
     wide = smooth_expected_calibration_error(outcome, proba, bandwidth=100)
@@ -160,7 +161,7 @@ def test_does_not_increase_with_the_bandwidth(seed):
     assert np.diff(values).max() < 1e-8
 
 
-@pytest.mark.parametrize("n", [1, 10, 1000, 100_000])
+@pytest.mark.parametrize("n", [1, 10, 1000, 10_000])
 def test_error_at_its_own_bandwidth_is_the_error(n):
     rng = np.random.default_rng(n)
     for width in (1, 0.001):
@@ -176,7 +177,7 @@ def test_consistent_with_the_smooth_calibration_error():
     # max(1, √(2/π)/σ)·smCE; a 1-Lipschitz function moves by at most √(2/π)·σ when smoothed, so smCE
     # is at most smECE_σ + √(2/π)·σ.
     c = math.sqrt(2 / math.pi)
-    for seed in range(300):
+    for seed in range(60):
         outcome, proba, weight = few_samples(seed)
         data = {"sample_weight": weight, "labels": [0, 1]}
         smooth = smooth_calibration_error(outcome, proba, **data)
