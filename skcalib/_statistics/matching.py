@@ -11,7 +11,7 @@ import numpy as np
 
 from ..forecasts import EnsembleForecast
 from .base import Statistic
-from .gram import gram_quadratic_forms, random_frequencies
+from .gram import gram_quadratic_forms, pair_weight, random_frequencies
 from .kernels import KERNELS, check_finite_kernel
 from .matching_checks import MatchingOptions, check_matching
 from .matching_features import (
@@ -26,7 +26,7 @@ from .matching_features import (
 )
 from .matching_given import all_rows, given_of
 from .matching_pairs import OutcomePairs, UniformPairs
-from .squared_error import SquaredKernelError, check_not_negative, pair_weight
+from .squared_error import SquaredKernelError, check_not_negative
 
 # The bandwidth for PITs: exp(−d²/0.1) in the parametrisation of Marx et al. (2023).
 PIT_BANDWIDTH = math.sqrt(0.05)
@@ -96,7 +96,7 @@ class MatchingError(Statistic):
     def numbers_per_draw(self) -> int:
         return len(self.weight) * self.n_features
 
-    # What is matched
+    # Features of outcomes, or terms of pairs
 
     def _features(self) -> Any:
         """Features, or None where terms of pairs are faster or all that is known."""
@@ -207,7 +207,7 @@ class MatchingError(Statistic):
         return sums
 
     def _sums_of_pairs(self, values):
-        """The same, from the terms of pairs."""
+        """Both sums from the terms of pairs."""
         if self.has_own_bandwidths:
             return np.transpose([self._sums_of(self._terms(value)) for value in values])
         points = self.pairs.points(values)

@@ -24,7 +24,7 @@ TAKES_GIVEN = NEEDS_GIVEN | {"distribution"}
 # Kernels of decisions, which have finitely many features; see `matching_features`.
 FEATURE_KERNELS = {"moments", "thresholds", "tanh", "loss"}
 
-# Those of them that take what the decision is about.
+# Kernels that need `loss`: the losses, or the thresholds of the decisions.
 _NEED_LOSS = {"tanh", "loss"}
 
 _WITHOUT_BANDWIDTH = {"energy", "moments", "thresholds", "loss"}

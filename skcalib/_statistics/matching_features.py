@@ -1,4 +1,4 @@
-"""What is matched, by features: vectors ρ_i = a(y_i) − E a(Y_i) of all samples.
+"""Features of outcomes and forecasts: vectors ρ_i = a(y_i) − E a(Y_i) of all samples.
 
 Their inner products are the terms ℓ(y_i, y_j) − e_i(y_j) − e_j(y_i) + c_ij of pairs, which
 `matching_pairs` has for kernels without features.
@@ -223,7 +223,7 @@ class FeatureMap(Features):
         return self.scale * (residual.T @ self.at(grid))
 
     def at_rows(self, rows: np.ndarray, weight: np.ndarray) -> "FeatureMap":
-        """The same features of some samples."""
+        """The map, with the means of some samples."""
         return FeatureMap(self.at, self.mean[:, rows], weight, self.scale, self.largest_term)
 
 

@@ -1,4 +1,4 @@
-"""What a calibration is conditioned on: points for all samples, a kernel on them, and sums.
+"""The condition of a form of calibration: points of all samples, a kernel on them, and sums.
 
 `rows_of(rows)` are the weighted residuals w_i ρ_i of some rows, (R, C, b) for R vectors of outcomes
 and C features. All sums are Σ_{i≠j} w_i w_j h_ij and Σ_i w_i² h_ii.

@@ -12,7 +12,7 @@ from .._inputs.scikit_learn import StrOptions
 from .._numerics.array_api import as_type, constant_like, count_like, row_dots, to_numpy
 from .._numerics.laplace import laplace_pair_sum
 from .base import Statistic
-from .gram import gram_block_sums, gram_diagonal, gram_pair_sum
+from .gram import gram_block_sums, gram_diagonal, gram_pair_sum, pair_weight
 from .kernels import (
     KERNELS,
     SMALLEST_BANDWIDTH,
@@ -212,20 +212,6 @@ def largest_term(class_kernel, n_classes):
     matrix = check_class_kernel(class_kernel, n_classes)
     diagonal = np.diagonal(matrix)
     return float(np.max(diagonal[:, None] + diagonal - 2 * matrix))
-
-
-def pair_weight(weight, square=None):
-    """Σ_{i≠j} w_i w_j along the last axis; 1 − Σ w² if rows stand for several samples.
-
-    Of single samples it avoids the cancellation in (Σ w_i)² − Σ w_i² where one weight is almost
-    everything.
-    """
-    if square is not None:
-        return 1 - square.sum()
-    none = np.zeros_like(weight[..., :1])
-    before = np.concatenate([none, np.cumsum(weight[..., :-1], axis=-1)], axis=-1)
-    after = np.concatenate([none, np.cumsum(weight[..., :0:-1], axis=-1)], axis=-1)[..., ::-1]
-    return np.einsum("...i,...i->...", weight, before + after)
 
 
 def _root(class_kernel, predictions):

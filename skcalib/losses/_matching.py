@@ -285,7 +285,7 @@ class Matching:
         pairs = smoothed_kernel(kernel, outcome[:, None] - outcome, None, bandwidth)
         return pairs - means - means.T + of_forecasts
 
-    # What is conditioned on
+    # The kernel on what is conditioned on
 
     def _near_forecasts(self, forecast, thresholds):
         """The kernel on what is conditioned on, (n, n); None if nothing is."""

@@ -318,7 +318,7 @@ class DistributionMatchingLoss(Penalty):
         return float(median)
 
     def _condition(self, given, dtype, parameters=None):
-        """What is conditioned on, and the bandwidth of the kernel on it."""
+        """The points that the error is conditioned on, and the bandwidth of the kernel on them."""
         if self.calibration not in _NEAR_FORMS:
             return given, None if self.given_bandwidth == "median" else self.given_bandwidth
         what, points = ("given", given) if given is not None else ("parameter", parameters)

@@ -217,7 +217,7 @@ def _outcomes(error):
 
 
 def _places(error, given_grid):
-    """What is shown of the places, and the places as the kernel takes them."""
+    """The places as the user sees them, and as the kernel takes them."""
     chosen = error.chosen
     form = chosen.calibration
     if form in ("quantile", "marginal", "group", "decision"):
