@@ -72,7 +72,7 @@ def _columns(subgroup: str | None, name: str, tally: Tally) -> dict[str, Any]:
 
 
 def _kept(state: Any) -> dict[str, Any]:
-    """What a state holds besides the rows of its table, for the metadata."""
+    """All that a state holds besides the rows of its table, for the metadata."""
     sums = state._sums
     return {
         "labels": None if state._labels is None else np.asarray(state._labels),

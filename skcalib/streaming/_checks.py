@@ -1,4 +1,4 @@
-"""What a state refuses."""
+"""Checks of counts, of weights, and of states before they are read."""
 
 from typing import Any
 

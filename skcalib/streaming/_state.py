@@ -1,4 +1,4 @@
-"""What is kept of a stream of predictions: counts on a grid, and sums."""
+"""The state of a stream of predictions: counts on a grid, and sums."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -41,7 +41,7 @@ _YES_OR_NO = np.array([False, True])
 
 
 class CalibrationState:
-    r"""What is kept of any number of predictions, in constant memory.
+    r"""Counts of any number of predictions, in constant memory.
 
     Predictions are counted on a grid of probabilities, apart for each label. So measures of
     calibration can be computed of a stream, of chunks of files, or of the partial states of several
@@ -479,7 +479,7 @@ class CalibrationState:
         """
         return from_table(cls, table)
 
-    # What is kept
+    # Adding samples
 
     def _checked(self, y_true: Any, y_proba: Any, sample_weight: Any) -> Predictions:
         known = self._labels if self.classes is None else self.classes
@@ -502,13 +502,17 @@ class CalibrationState:
     def _add(self, predictions: Predictions, rows: Rows) -> None:
         if self.classes is None:
             self._begin(predictions.classes)
-        proba, label = predictions.proba, predictions.label
-        at_once = max(1, _BLOCK * len(label) // proba.size)
-        for start in range(0, len(label), at_once):
+        n, n_numbers = len(predictions.label), predictions.proba.size
+        at_once = max(1, _BLOCK * n // n_numbers)
+        for start in range(0, n, at_once):
             block = slice(start, start + at_once)
-            self._add_block(proba[block], label[block], rows.take(block))
-        self.n_samples += len(label) if rows.count is None else int(rows.count.sum())
-        self.total_weight += float(np.broadcast_to(rows.mass, len(label)).sum())
+            own = predictions.proba[block], predictions.label[block], rows.take(block)
+            if self.is_binary:
+                self._tallies["binary"].add(0, *own)
+            else:
+                self._add_classes(*own)
+        self.n_samples += n if rows.count is None else int(rows.count.sum())
+        self.total_weight += float(np.broadcast_to(rows.mass, n).sum())
 
     def _begin(self, classes: np.ndarray) -> None:
         decimals, n_components, *kernel = self._options.values()
@@ -520,23 +524,18 @@ class CalibrationState:
         if n_components:
             self._sums = FourierSums(len(classes), n_components, *kernel)
 
-    def _add_block(self, proba: np.ndarray, label: np.ndarray, rows: Rows) -> None:
-        if self.is_binary:
-            self._tallies["binary"].add(0, proba, label, rows)
-            return
-        n, n_classes = proba.shape
+    def _add_classes(self, proba: np.ndarray, label: np.ndarray, rows: Rows) -> None:
         top = np.argmax(proba, axis=1)
-        confidence = proba[np.arange(n), top].astype(np.float64, copy=False)
-        self._tallies["top-label"].add(
-            top, confidence, label == top, _rows_of_confidence(proba, confidence, rows)
-        )
-        for k in range(n_classes):
+        confidence = proba.max(axis=1).astype(np.float64, copy=False)
+        unsure = _rows_of_confidence(proba, confidence, rows)
+        self._tallies["top-label"].add(top, confidence, label == top, unsure)
+        for k in range(proba.shape[1]):
             column = proba[:, k].astype(np.float64)
             self._tallies["classwise"].add(k, column, label == k, rows)
         if self._sums is not None:
             self._sums.add(proba, label, rows)
 
-    # What is read
+    # Reading
 
     def _rows(self) -> Predictions:
         """Two classes, one row for each point of the grid and label."""

@@ -1,4 +1,4 @@
-"""What a state adds up: counts on the grid of probabilities, and sums of random features."""
+"""Sums that states keep: counts on the grid of probabilities, and of random features."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

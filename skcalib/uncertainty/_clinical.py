@@ -1,4 +1,4 @@
-"""What a clinical validation reports on calibration, with intervals."""
+"""The calibration measures of a clinical validation, with intervals."""
 
 from dataclasses import dataclass, fields
 from numbers import Integral, Real

@@ -1,4 +1,4 @@
-"""How far an estimate may be from the truth at any number of samples, with explicit constants."""
+"""Bounds on the error of an estimate at any number of samples, with explicit constants."""
 
 import math
 from numbers import Real

@@ -37,7 +37,7 @@ Measure = Callable[[Any], list[float]]
 
 @dataclass(frozen=True)
 class Limits:
-    """What resampling says about the true value, by Student's t and by subsamples if there are any.
+    """Limits of the true value, by Student's t, and by subsamples if there are any.
 
     The interval is the hull of both, and a p-value the larger one of both. So a value lies outside
     of the interval if and only if its p-value is small.
@@ -102,7 +102,7 @@ def jackknife_deviation(jackknife: np.ndarray) -> np.ndarray:
 
 
 class Units:
-    """What is drawn and left out: whole groups of samples, or samples if there are no groups."""
+    """The units that are drawn and left out: groups of samples, or samples if there are none."""
 
     def __init__(self, data: Predictions | ForecastData, name: str = "y_true") -> None:
         self.weight, self.groups = data.weight, data.groups
