@@ -52,3 +52,73 @@ def centred_isotonic_knots(
     if centre[-1] < 1:
         centre, value = np.append(centre, 1.0), np.append(value, (1 + value[-1]) / 2)
     return centre, value
+
+
+# A step function: sorted knots (r,), and values (r,).
+Steps = tuple[np.ndarray, np.ndarray]
+
+
+def venn_abers_fit(points: np.ndarray, weight: np.ndarray, extra: float) -> tuple[Steps, Steps]:
+    """Isotonic fits at a query that joins the data with weight `extra`, once with label 0, then 1.
+
+    Takes sorted distinct points (m,) and the weight of each label (2, m). A further 0 behind a
+    point is pooled with that point, and a further 1 before a point with that one. So the fit with
+    label 0 is a step function of the query, continuous from the right: a value holds from its knot
+    on. The fit with label 1 is continuous from the left: a value holds up to its knot.
+    """
+    lower = 1 - _fit_with_a_positive(weight[::-1, ::-1], extra)[::-1]
+    upper = _fit_with_a_positive(weight, extra)
+    is_start = first_of_ties(lower)
+    is_end = last_of_ties(upper)
+    return (points[is_start], lower[is_start]), (points[is_end], upper[is_end])
+
+
+def venn_abers_bounds(query: np.ndarray, lower: Steps, upper: Steps) -> np.ndarray:
+    """The two fits at each query, (n, 2).
+
+    A query with label 0 before all points stands alone, with the fit 0; so does one with label 1
+    behind them, with the fit 1.
+    """
+    below = np.searchsorted(lower[0], query, side="right")
+    above = np.searchsorted(upper[0], query, side="left")
+    return np.column_stack(
+        [np.concatenate([[0.0], lower[1]])[below], np.append(upper[1], 1.0)[above]]
+    )
+
+
+def _fit_with_a_positive(weight: np.ndarray, extra: float) -> np.ndarray:
+    """The isotonic fit at each of m points if a further 1 of weight `extra` is there, (m,).
+
+    In the diagram of cumulated weight and cumulated positives, P_0, …, P_m, the sample moves P_j,
+    …, P_m by (extra, extra). Equivalently, it moves P_0, …, P_{j−1} by as much the other way, to
+    Q_0, …, Q_{j−1}. The fit is the slope of the line that supports both parts from below. As j
+    grows, its ends only move to the right: the left one to a Q below the line, the right one along
+    the corners of the convex minorant of Q_0, P_1, …, P_m. O(m), as Algorithms 1 and 2 of Vovk,
+    Petej and Fedorova (2015).
+    """
+    total = weight.sum(axis=0)
+    rate = np.append(1.0, weight[1] / total)
+    pooled = isotonic_regression(rate, weights=np.append(extra, total)).x
+    corners = np.flatnonzero(last_of_ties(pooled))[::-1].tolist()  # the leftmost is last
+    x, y = (np.append(0.0, np.cumsum(part)).tolist() for part in (total, weight[1]))
+
+    def slope_to(corner: int) -> float:
+        return (y[corner] - left_y) / (x[corner] - left_x)
+
+    left_x = left_y = -extra
+    right = corners.pop()
+    slope = slope_to(right)
+    fit = np.empty(len(total))
+    for j in range(1, len(x)):
+        fit[j - 1] = slope
+        q_x, q_y = x[j] - extra, y[j] - extra
+        if j < right and q_y >= left_y + slope * (q_x - left_x):
+            continue
+        left_x, left_y = q_x, q_y
+        if j == right and corners:
+            right = corners.pop()
+        slope = slope_to(right)
+        while corners and slope_to(corners[-1]) <= slope:
+            right = corners.pop()
+            slope = slope_to(right)
+    return np.maximum.accumulate(np.clip(fit, 0.0, 1.0))  # rounding must not exchange two

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import minimize
+from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
@@ -15,7 +17,6 @@ from .._inputs.drawing import draw_labels
 from .._inputs.probabilities import check_probabilities
 from .._inputs.scikit_learn import HasMethods, Interval, validate_params
 from .._inputs.types import RandomState
-from .._numerics.power_curve import PowerCurve, fitted_power_curve
 from ._calibration import CalibrationTest
 from ._equivalence import EquivalenceTest
 
@@ -287,6 +288,63 @@ def required_sample_size(
     )
 
 
+class PowerCurve(NamedTuple):
+    """power(n) = Φ(z + slope (√(n / middle) − 1)), where z is the quantile of the wanted power."""
+
+    middle: float  # where the wanted power is reached
+    slope: float
+    error: float  # standard error of log(middle)
+    wanted: float  # z
+
+    def at(self, n: float) -> float:
+        return float(norm.cdf(self.wanted + self.slope * (np.sqrt(n / self.middle) - 1)))
+
+    @property
+    def standard_error(self) -> float:
+        """That of the power at the middle."""
+        return float(norm.pdf(self.wanted) * self.slope / 2 * self.error)
+
+
+def fitted_power_curve(
+    n: np.ndarray,
+    rejected: np.ndarray,
+    simulated: np.ndarray,
+    *,
+    power: float,
+    level: float,
+    guess: float,
+) -> PowerCurve:
+    """The likeliest curve for the numbers of rejections at numbers of samples near `guess`.
+
+    For the mean of n normal variables, tested on one side, the curve is exact, and the slope is the
+    sum of the normal quantiles of the power and of 1 − level. Other slopes must be spoken for by
+    the rejections.
+    """
+    wanted, usual = norm.ppf(power), np.log(norm.ppf(power) + norm.isf(level))
+    is_near = (n <= _WINDOW * guess) & (n >= guess / _WINDOW)
+    n, rejected, simulated = n[is_near], rejected[is_near], simulated[is_near]
+
+    def probits(parameters: np.ndarray) -> np.ndarray:
+        ratio = np.sqrt(n / guess) * np.exp(-parameters[0] / 2)
+        return wanted + np.exp(parameters[1]) * (ratio - 1)
+
+    def surprise(parameters: np.ndarray) -> float:
+        probit = probits(parameters)
+        likelihood = rejected * norm.logcdf(probit) + (simulated - rejected) * norm.logsf(probit)
+        prior = ((parameters[1] - usual) / _SPREAD_OF_SLOPES) ** 2 / 2
+        return prior + parameters[0] ** 2 / 8 - likelihood.sum()  # middle within e^±2 of guess
+
+    best = minimize(surprise, [0.0, usual], method="Nelder-Mead").x
+    middle, slope = guess * np.exp(best[0]), np.exp(best[1])
+    probit, ratio = probits(best), np.sqrt(n / middle)
+    gradient = np.stack([-slope * ratio / 2, slope * (ratio - 1)])
+    weight = simulated * np.exp(2 * norm.logpdf(probit) - norm.logcdf(probit) - norm.logsf(probit))
+    information = weight * gradient @ gradient.T
+    information += np.diag([0.25, 1 / _SPREAD_OF_SLOPES**2])
+    error = np.sqrt(np.linalg.inv(information)[0, 0])
+    return PowerCurve(float(middle), float(slope), float(error), float(wanted))
+
+
 class Trials:
     """Simulated samples that are tested, and the number of those that were rejected."""
 
@@ -402,3 +460,10 @@ def check_can_be_found(trials):
             "Pass what would be true if the model were miscalibrated; for showing that it is not, "
             "EquivalenceTest."
         )
+
+
+# Of the logarithm of the slope, around that of a mean compared with a known value.
+_SPREAD_OF_SLOPES = 0.5
+
+# Numbers of samples that differ by more than this factor say nothing about the curve here.
+_WINDOW = 4.0

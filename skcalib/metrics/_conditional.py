@@ -8,22 +8,18 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
-from scipy.linalg import LinAlgError
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import (
-    CANONICAL_CONSTRAINTS,
-    IntegerInterval,
-)
+from .._inputs.constraints import CANONICAL_CONSTRAINTS, IntegerInterval
 from .._inputs.limits import announce, check_memory
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval, StrOptions
 from .._inputs.types import Label, RandomState
 from .._inputs.warnings import warn
-from .._numerics.array_api import constant_like, count_like, doubles
-from .._numerics.conditional import ridge_norm, ridge_norm_of_features
+from .._numerics.array_api import Array, constant_like, count_like, doubles
 from .._statistics.gram import fourier_features, gram_diagonal, gram_matrix, pivoted_cholesky
 from .._statistics.kernels import (
     KERNEL_CONSTRAINTS,
@@ -476,3 +472,47 @@ def check_two_samples(predictions):
             "y_true must hold at least 2 samples of positive weight, as pairs of different samples "
             "are averaged; found 1. Collect more, or use the conditional error."
         )
+
+
+# Rows of features that are held at once.
+_ROWS = 4096
+
+
+def ridge_norm(gram: Array, vectors: Array, weight: Array, regularization: float) -> float:
+    """‖M‖² from the Gram matrix (n, n), which is overwritten, and vectors (n, C). Cost O(n³)."""
+    xp = array_namespace(gram)
+    root = xp.sqrt(weight)[:, None]
+    gram *= root
+    gram *= root.T
+    target = root * vectors
+    solution = _solution(gram.T, regularization, target)  # transposed, in the order of LAPACK
+    return max(float(xp.sum(solution * (target - regularization * solution))), 0.0)
+
+
+def ridge_norm_of_features(
+    features: Callable[[slice], Array],
+    vectors: Callable[[slice], Array],
+    weight: Array,
+    regularization: float,
+) -> float:
+    """‖M‖² from features (b, d) and vectors (b, C) of any rows. Cost O(n d² + d³), memory O(d²)."""
+    second = cross = 0.0
+    for i in range(0, weight.shape[0], _ROWS):
+        rows = slice(i, min(i + _ROWS, weight.shape[0]))
+        block = features(rows)
+        weighted = weight[rows, None] * block
+        second = second + block.T @ weighted
+        cross = cross + weighted.T @ vectors(rows)
+    solution = _solution(second, regularization, cross)
+    return float(array_namespace(solution).sum(solution**2))
+
+
+def _solution(matrix: Array, ridge: float, right: Array) -> Array:
+    """(matrix + ridge I)⁻¹ right of a semi-definite matrix, which is overwritten."""
+    if isinstance(matrix, np.ndarray):
+        np.einsum("ii->i", matrix)[:] += ridge
+        factor = cho_factor(matrix, overwrite_a=True, check_finite=False)
+        return cho_solve(factor, right)
+    xp = array_namespace(matrix)
+    index = count_like(matrix, matrix.shape[0])
+    return xp.linalg.solve(xp.where(index[:, None] == index, matrix + ridge, matrix), right)

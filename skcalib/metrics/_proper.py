@@ -16,7 +16,7 @@ from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import StrOptions, validate_params
 from .._inputs.types import Label, RandomState
 from .._numerics.isotonic import isotonic_fit
-from .._numerics.proper import PROPER_LOSSES
+from .._numerics.logits import PROPER_LOSSES
 from .._numerics.sorting import pool_ties
 from .._numerics.thresholds import mean_half_distance, recalibrated_brier, threshold_cells
 from ..forecasts._data import ForecastData, check_forecasts

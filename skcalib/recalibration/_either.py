@@ -12,7 +12,7 @@ from .._inputs.estimators import check_fit_input
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import fit_context
-from .._numerics.proper import PROPER_LOSSES
+from .._numerics.logits import PROPER_LOSSES
 from ..forecasts import as_forecast
 from ..forecasts._data import ForecastData, check_forecasts, check_no_labels
 from ._base import Recalibrator, clone_for, negative_crps

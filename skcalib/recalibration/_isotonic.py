@@ -6,8 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.estimators import check_predict_input
-from .._numerics.isotonic import centred_isotonic_knots, isotonic_knots
-from .._numerics.venn_abers import venn_abers_bounds, venn_abers_fit
+from .._numerics.isotonic import (
+    centred_isotonic_knots,
+    isotonic_knots,
+    venn_abers_bounds,
+    venn_abers_fit,
+)
 from ._base import OneVsRestRecalibrator, Recalibrator
 
 

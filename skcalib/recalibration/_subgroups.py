@@ -17,7 +17,7 @@ from .._inputs.constraints import IntegerInterval
 from .._inputs.estimators import check_predict_input
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval, StrOptions, fit_context
-from .._numerics.proper import PROPER_LOSSES
+from .._numerics.logits import PROPER_LOSSES
 from ..forecasts import as_forecast
 from ..forecasts._data import ForecastData
 from ..forecasts._transformed import concatenate

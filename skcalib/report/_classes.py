@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from .._inputs.predictions import Predictions
-from .._numerics.proper import PROPER_LOSSES
+from .._numerics.logits import PROPER_LOSSES
 from .._statistics.residual_cells import ResidualCells
 from .._statistics.residual_sums import LevelAndSpread
 from ..hypothesis_tests import CalibrationTest

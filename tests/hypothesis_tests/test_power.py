@@ -7,7 +7,6 @@ from scipy.optimize import brentq
 from scipy.special import expit, logit
 from scipy.stats import norm
 
-from skcalib._numerics.power_curve import fitted_power_curve
 from skcalib.hypothesis_tests import (
     CalibrationInTheLargeTest,
     CalibrationTest,
@@ -16,6 +15,7 @@ from skcalib.hypothesis_tests import (
     power_of_test,
     required_sample_size,
 )
+from skcalib.hypothesis_tests._power import fitted_power_curve
 from skcalib.recalibration import TemperatureRecalibrator
 
 PROBA = np.linspace(0.3, 0.7, 50)

@@ -8,8 +8,8 @@ import pytest
 
 from skcalib._inputs.checks import check_predictions
 from skcalib._inputs.drawing import draw_labels
+from skcalib._numerics.logits import PROPER_LOSSES
 from skcalib._numerics.median_distance import MOST_POINTS, median_distance
-from skcalib._numerics.proper import PROPER_LOSSES
 from skcalib.lenses import class_groups, top_k
 from skcalib.metrics import (
     conditional_kernel_calibration_error,

@@ -10,7 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
 from skcalib._numerics import conditional
-from skcalib._numerics.conditional import ridge_norm, ridge_norm_of_features
 from skcalib._statistics.gram import fourier_features, pivoted_cholesky
 from skcalib.datasets import make_covariate_shift
 from skcalib.metrics import (
@@ -19,6 +18,7 @@ from skcalib.metrics import (
     joint_kernel_calibration_error,
     squared_kernel_calibration_error,
 )
+from skcalib.metrics._conditional import ridge_norm, ridge_norm_of_features
 
 
 def kernel_by_loops(name, proba, gamma):

@@ -1,12 +1,15 @@
 """Sorting and pooling equal NumPy's stable sort and loops over ties."""
 
 import numpy as np
+import pytest
+from problems import small_case
 
 from skcalib._numerics.sorting import (
     first_of_ties,
     last_of_runs,
     last_of_ties,
     pool_ties,
+    pooled,
     sort_labelled,
 )
 
@@ -42,3 +45,17 @@ def test_ends_of_ties_and_of_runs():
     np.testing.assert_array_equal(last_of_ties(ordered[:1]), [True])
     np.testing.assert_array_equal(last_of_runs(np.array([0, 2, 3]), 6), [1, 2, 5])
     np.testing.assert_array_equal(last_of_runs(np.array([0]), 6), [5])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_pooled_by_loops(seed):
+    proba, outcome, weight = small_case(seed)
+    weight = np.full(len(proba), 0.25) if weight is None else weight
+    table = pooled(proba, outcome, weight)
+    assert table.points.tolist() == sorted(set(proba))
+    for k, point in enumerate(table.points):
+        for label in (0, 1):
+            here = weight[(proba == point) & (outcome == label)]
+            assert table.weight[label, k] == pytest.approx(sum(here), abs=1e-15)
+            assert table.square[label, k] == pytest.approx(sum(here**2), abs=1e-15)
+    np.testing.assert_array_equal(table.total, table.weight[0] + table.weight[1])
