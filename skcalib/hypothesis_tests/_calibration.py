@@ -48,20 +48,29 @@ class CalibrationTest(HypothesisTest):
     Parameters
     ----------
     statistic : str or callable, default="auto"
-        What measures miscalibration; large values speak against the hypothesis. "omnibus", for
-        classes only, combines four statistics, each of which finds another kind of error (see the
-        notes). "skce" is :func:`skcalib.metrics.squared_kernel_calibration_error` for classes, and
-        :func:`skcalib.metrics.distribution_matching_error` for forecasts. "log_loss" and
-        "brier_score_loss", for classes only, are scikit-learn's losses minus what the predictions
-        expect of them: positive if the predictions are too sure, negative if they are not sure
-        enough. "auto" stands for "omnibus" for classes, but for "skce" with another `method`, or if
-        a kernel, bandwidth, estimator or `metric_params` is chosen; for forecasts it is "skce".
-        Otherwise the name of a metric of :mod:`skcalib.metrics`, or a callable ``statistic(y_true,
-        y_proba) -> float``. A callable gets resampled labels of the same type, and the
-        probabilities in one column or in several as `fit` got them. Not every class need occur
-        among the labels: if the callable has an argument `labels`, it gets the classes. For
-        forecasts it gets resampled outcomes and the forecasts. If `fit` gets weights, so does the
-        callable, as `sample_weight`.
+        What measures miscalibration; large values speak against the hypothesis.
+
+        ==================  ==========================================================
+        statistic           what it is
+        ==================  ==========================================================
+        "auto"              "omnibus" for classes; "skce" for forecasts, with another
+                            `method`, or if an option of the statistic is chosen
+        "omnibus"           four statistics together, each of which finds another kind
+                            of error (see the notes); for classes
+        "skce"              the squared kernel error of classes, or the distribution
+                            matching error of forecasts
+        "log_loss"          scikit-learn's loss minus its expectation: positive if the
+                            predictions are too sure, negative if they are not sure
+                            enough; for classes
+        "brier_score_loss"  the same with this loss
+        name of a metric    a metric of :mod:`skcalib.metrics`
+        callable            ``statistic(y_true, y_proba) -> float``
+        ==================  ==========================================================
+
+        A callable gets resampled labels of the same type, and the probabilities in one column or in
+        several as `fit` got them; of forecasts, resampled outcomes and the forecasts. Not every
+        class need occur among the labels: if the callable has an argument `labels`, it gets the
+        classes. If `fit` gets weights, so does the callable, as `sample_weight`.
 
     method : {"conditional", "asymptotic", "distribution-free", "consistency"}, \
             default="conditional"
@@ -89,10 +98,10 @@ class CalibrationTest(HypothesisTest):
         result depends on the order of the samples.
 
     metric_params : dict, default=None
-        Further arguments of the statistic, as the metric of that name takes them: `block_size`,
-        `class_kernel`, and ``"method": "fourier"`` with `n_components` of "skce", `n_bins` of
-        "expected_calibration_error", `calibration` of "skce" for forecasts. A callable gets them as
-        keyword arguments.
+        Further arguments of the statistic, beside these three, as the metric of that name takes
+        them: `block_size`, `class_kernel`, and ``"method": "fourier"`` with `n_components` of
+        "skce", `n_bins` of "expected_calibration_error", `calibration` of "skce" for forecasts. A
+        callable gets them as keyword arguments.
 
     alternative : {"two-sided", "less", "greater"}, default="two-sided"
         Which values of "log_loss" and "brier_score_loss" speak against the hypothesis: "greater"

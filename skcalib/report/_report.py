@@ -302,7 +302,6 @@ def calibration_report(
     >>> calibration_report(y, forecast, random_state=0).advice
     'Miscalibrated (p = 0.002); standard deviations are too small by a factor 2...'
     """
-    n_rows = num_samples(y_true)
     rng = check_random_state(random_state)
     sections: Sections
     if is_forecast(y_proba):
@@ -319,6 +318,7 @@ def calibration_report(
         )
         predictions = with_groups(predictions, y_true, groups, sample_weight)
         sections = ClassSections(predictions, rng)
+    n_rows = num_samples(y_true)
     subgroups = None if by is None else check_by(by, n_rows, sample_weight)
     stage("measuring")
     numbers, classes = sections.measure()

@@ -445,7 +445,7 @@ def test_statistics_serve_the_exact_test(test):
     def statistic(y_true, y_proba):
         return abs(test(labels=[0, 1]).fit(y_proba, y_true).statistic_)
 
-    exact = CalibrationTest(statistic, random_state=0, n_resamples=399).fit(
+    exact = CalibrationTest(statistic, random_state=0, n_resamples=199).fit(
         two_columns(proba), label
     )
     asymptotic = test().fit(proba, label).p_value_
@@ -552,9 +552,9 @@ def test_power_against_underconfidence(test):
 
 @all_tests
 def test_size_and_power_at_a_glance(test):
-    calibrated = p_values(test(), 200, range(200))
-    assert np.mean(calibrated <= 0.05) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 200)
-    power = partial(p_values, test(), 1000, range(20))
+    calibrated = p_values(test(), 200, range(80))
+    assert np.mean(calibrated <= 0.05) < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 80)
+    power = partial(p_values, test(), 1000, range(10))
     assert np.mean(power(truth=underconfident) <= 0.05) > 0.5
     assert np.mean(power(truth=lambda p: 0.2 + 0.6 * p) <= 0.05) == 1
 

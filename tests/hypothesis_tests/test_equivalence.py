@@ -34,7 +34,7 @@ def test_p_value_by_loops():
         values.append(smooth_calibration_error(y_true, y_proba, labels=[0, 1]))
         return values[-1]
 
-    for margin in (0.05, 0.08, 0.12, 0.3):
+    for margin in (0.08, 0.12):
         test = EquivalenceTest(metric, margin=margin, **FAST).fit(p, y)
         value, jackknife, subsamples = values[0], np.array(values[1:101]), values[101:]
         assert len(subsamples) == 39
@@ -48,26 +48,25 @@ def test_p_value_by_loops():
 
 
 @pytest.mark.parametrize(
-    ("weighted", "grouped"), [(False, False), (True, False), (False, True), (True, True)]
+    ("weighted", "grouped", "level"), [(False, False, 0.8), (True, True, 0.95)]
 )
-def test_limit_is_that_of_the_interval_and_agrees_with_the_p_value(weighted, grouped):
+def test_limit_is_that_of_the_interval_and_agrees_with_the_p_value(weighted, grouped, level):
     y, p = in_order(60, 2)
     data = {
         "sample_weight": np.random.default_rng(0).uniform(0.5, 1, size=60) if weighted else None,
         "groups": np.arange(60) // 3 if grouped else None,
     }
-    for level in (0.8, 0.95):
-        interval = confidence_interval(
-            "smooth_calibration_error", y, p, alternative="less", confidence_level=level,
-            **data, **FAST
-        )  # fmt: skip
-        assert interval.low == 0
-        for margin in (0.05, interval.high - 1e-5, interval.high + 1e-5):
-            test = EquivalenceTest(margin=margin, confidence_level=level, **FAST)
-            test.fit(p, y, **data)
-            assert test.upper_limit_ == pytest.approx(interval.high, abs=1e-12)
-            assert test.statistic_ == pytest.approx(interval.estimate, abs=1e-12)
-            assert (test.upper_limit_ <= margin) == (test.p_value_ <= 1 - level + 1e-9)
+    interval = confidence_interval(
+        "smooth_calibration_error", y, p, alternative="less", confidence_level=level,
+        **data, **FAST
+    )  # fmt: skip
+    assert interval.low == 0
+    for margin in (interval.high - 1e-5, interval.high + 1e-5):
+        test = EquivalenceTest(margin=margin, confidence_level=level, **FAST)
+        test.fit(p, y, **data)
+        assert test.upper_limit_ == pytest.approx(interval.high, abs=1e-12)
+        assert test.statistic_ == pytest.approx(interval.estimate, abs=1e-12)
+        assert (test.upper_limit_ <= margin) == (test.p_value_ <= 1 - level + 1e-9)
 
 
 def test_only_small_miscalibration_is_equivalent():

@@ -667,7 +667,7 @@ def within(rate, level, n_repetitions):
 @pytest.mark.parametrize("kind", ["normal", "2 members"])
 def test_size_and_power_at_a_glance(kind):
     options = STATISTICS["skce"]
-    assert within(rejections(kind, 10, options, 60, 0.2), 0.2, 60)
+    assert within(rejections(kind, 10, options, 40, 0.2), 0.2, 40)
     assert rejections(kind, 20, options, 5, 0.05, lambda y: y + 3) == 1
 
 

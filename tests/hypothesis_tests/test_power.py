@@ -31,7 +31,9 @@ def power_of_z(n, gap, level=0.05):
     return norm.cdf((gap * np.sqrt(n) - norm.isf(level) * deviations[0]) / deviations[1])
 
 
-@pytest.mark.parametrize(("gap", "level"), [(0.1, 0.05), (0.15, 0.01)])
+@pytest.mark.parametrize(
+    ("gap", "level"), [pytest.param(0.1, 0.05, marks=pytest.mark.slow), (0.15, 0.01)]
+)
 def test_power_is_that_of_the_normal_test(gap, level):
     # a binomial standard deviation is at most 0.02, and the sum of 150 labels moves in steps of 1
     options = {"test": TEST, "level": level, "n_simulations": 400, "random_state": 0}
@@ -39,7 +41,7 @@ def test_power_is_that_of_the_normal_test(gap, level):
     assert abs(found - power_of_z(150, gap, level)) < 4 * 0.02 + 0.01
 
 
-@pytest.mark.parametrize("power", [0.5, 0.9])
+@pytest.mark.parametrize("power", [pytest.param(0.5, marks=pytest.mark.slow), 0.9])
 def test_size_is_that_of_the_normal_test(power):
     exact = brentq(lambda n: power_of_z(n, 0.1) - power, 10, 1000)
     options = {"test": TEST, "power": power, "n_simulations": 250, "random_state": 0}

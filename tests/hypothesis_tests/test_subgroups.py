@@ -182,6 +182,7 @@ def test_order_containers_jobs_and_weights_of_0_do_not_matter():
     assert other.subgroup_p_values_ == expected
     weight = np.append(np.ones(60), 0.0)
     by = np.vstack([frame.to_numpy(dtype=object), [True, "more"]])
+    other = clone(test)
     other.fit(np.append(proba, 0.5), np.append(y, 1), weight, by=by)
     assert other.subgroup_p_values_ == expected
 
