@@ -68,10 +68,7 @@ def check_batch(
 ) -> None:
     """One entry for each sample, and enough samples."""
     if target.ndim != 1:
-        raise ValueError(
-            f"target must have shape (n_samples,); found {tuple(target.shape)}. Drop the other "
-            "axes."
-        )
+        raise _wrong_shape("target", target, "shape (n_samples,)", "Drop the other axes.")
     n = target.shape[0]
     if n < least:
         what = "sample" if least == 1 else "samples, as pairs of them are compared"
@@ -82,10 +79,12 @@ def check_batch(
     for name, array, axes in (("sample_weight", sample_weight, (1,)), ("given", given, (1, 2))):
         if array is not None and (array.ndim not in axes or array.shape[0] != n):
             shape = "(n_samples,)" if axes == (1,) else "(n_samples,) or (n_samples, n_features)"
-            raise ValueError(
-                f"{name} must have shape {shape} for the {n} samples of target; found "
-                f"{tuple(array.shape)}."
-            )
+            rule = f"shape {shape} for the {n} samples of target"
+            raise _wrong_shape(name, array, rule, "Pass one entry for each sample.")
+
+
+def _wrong_shape(name: str, array: Array, rule: str, remedy: str) -> ValueError:
+    return ValueError(f"{name} must have {rule}; found {tuple(array.shape)}. {remedy}")
 
 
 def check_class_batch(prediction: Array, target: Array) -> None:
@@ -120,24 +119,20 @@ def check_forecast_batch(prediction: Any, target: Array, thresholds: Array | Non
     """A mean and a standard deviation, or draws, for each sample."""
     n = target.shape[0]
     if isinstance(prediction, Draws):
+        rule = f"two axes, the first of them for the {n} samples of target"
         for name, array in (("values", prediction.values), ("parameters", prediction.parameters)):
             if array is not None and (array.ndim != 2 or array.shape[0] != n or 0 in array.shape):
-                raise ValueError(
-                    f"{name} of Draws must have two axes, the first of them for the {n} samples of "
-                    f"target; found shape {tuple(array.shape)}. Put the draws on the second axis."
-                )
+                remedy = "Put the draws on the second axis."
+                raise _wrong_shape(f"{name} of Draws", array, rule, remedy)
     else:
+        rule = f"shape (n_samples,) for the {n} samples of target"
         for name, array in zip(("mean", "std"), prediction, strict=True):
             if tuple(array.shape) != (n,):
-                raise ValueError(
-                    f"{name} must have shape (n_samples,) for the {n} samples of target; found "
-                    f"{tuple(array.shape)}. Drop the other axes, with squeeze or by an index."
-                )
+                remedy = "Drop the other axes, with squeeze or by an index."
+                raise _wrong_shape(name, array, rule, remedy)
     if thresholds is not None and (thresholds.ndim != 1 or 0 in thresholds.shape):
-        raise ValueError(
-            "thresholds must have shape (n_thresholds,), with at least one; found "
-            f"{tuple(thresholds.shape)}."
-        )
+        rule = "shape (n_thresholds,), with at least one"
+        raise _wrong_shape("thresholds", thresholds, rule, "Pass a vector.")
 
 
 def check_class_form(matching: Any, n_classes: int) -> None:
@@ -159,10 +154,8 @@ def check_class_form(matching: Any, n_classes: int) -> None:
             f"{'None' if loss is None else 'an array'}. Pass an array (n_actions, n_classes)."
         )
     if loss is not None and (loss.ndim != 2 or loss.shape[1] != n_classes or 0 in loss.shape):
-        raise ValueError(
-            f"loss must have shape (n_actions, n_classes) with {n_classes} classes; found "
-            f"{tuple(loss.shape)}. Its rows are actions."
-        )
+        rule = f"shape (n_actions, n_classes) with {n_classes} classes"
+        raise _wrong_shape("loss", loss, rule, "Its rows are actions.")
     if class_kernel is None:
         return
     if form in ("top-label", "marginal"):
@@ -171,10 +164,8 @@ def check_class_form(matching: Any, n_classes: int) -> None:
             "class with the rest; found a matrix. Choose calibration='canonical'."
         )
     if tuple(class_kernel.shape) != (n_classes, n_classes):
-        raise ValueError(
-            f"class_kernel must have shape (n_classes, n_classes) with {n_classes} classes; found "
-            f"{tuple(class_kernel.shape)}. Weights of classes are its diagonal."
-        )
+        rule = f"shape (n_classes, n_classes) with {n_classes} classes"
+        raise _wrong_shape("class_kernel", class_kernel, rule, "Put weights on its diagonal.")
 
 
 def check_forecast_form(matching: Any, forecast: Distributions) -> None:
