@@ -394,13 +394,18 @@ class CalibrationTest(HypothesisTest):
             if groups is not None and isinstance(data, Predictions):
                 data = data.on_host()
             data = with_groups(data, y, groups, sample_weight)
+        as_matrix, weighted = self.n_features_in_ > 1, sample_weight is not None
+        return self._fit(data, as_matrix=as_matrix, weighted=weighted)
+
+    def _fit(self, data: Any, *, as_matrix: bool = False, weighted: bool = True) -> Self:
+        """Fit to checked data; the options say what a metric that is not ours gets."""
         name, options = self._chosen(data.kind)
         statistic = make_statistic(
             name,
             data,
             options,
-            as_matrix=self.n_features_in_ > 1,
-            weighted=sample_weight is not None,
+            as_matrix=as_matrix,
+            weighted=weighted,
             n_resamples=self.n_resamples,
             random_state=self.random_state,
         )

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._inputs.by import check_by
+from .._inputs.by import Subgroups, check_by
 from .._inputs.constraints import IntegerInterval
 from .._inputs.scikit_learn import StrOptions, fit_context
 from .._inputs.types import RandomState
@@ -231,13 +231,21 @@ class SubgroupCalibrationTest(HypothesisTest):
         data = check_test_input(self, X, y, sample_weight, given=None)
         data = with_groups(data, y, groups, sample_weight)
         subgroups = check_by(by, np.shape(y)[0], sample_weight)
+        as_matrix, weighted = self.n_features_in_ > 1, sample_weight is not None
+        return self._fit(data, subgroups, as_matrix=as_matrix, weighted=weighted)
+
+    def _fit(
+        self, data: Any, subgroups: Subgroups, *, as_matrix: bool = False, weighted: bool = True
+    ) -> Self:
+        """Fit to checked data; the options say what a metric that is not ours gets."""
+        shown = {"as_matrix": as_matrix, "weighted": weighted}
         order = np.argsort(subgroups.code, kind="stable")
         data, code = data.take(order), subgroups.code[order]
         parts = [slice(*np.searchsorted(code, [k, k + 1])) for k in range(len(subgroups.labels))]
         statistic = BySubgroup(
             data,
             [
-                self._statistic(data.take(rows), title, sample_weight is not None)
+                self._statistic(data.take(rows), title, shown)
                 for rows, title in zip(parts, subgroups.titles, strict=True)
             ],
             parts,
@@ -247,7 +255,7 @@ class SubgroupCalibrationTest(HypothesisTest):
         self._combine(subgroups, statistic, np.concatenate([observed, null]))
         return self
 
-    def _statistic(self, data, title, weighted):
+    def _statistic(self, data, title, shown):
         """The statistic of one subgroup."""
         name: Any = self.statistic
         if isinstance(name, str) and name == "auto":
@@ -257,8 +265,7 @@ class SubgroupCalibrationTest(HypothesisTest):
                 name,
                 data,
                 self.metric_params or {},
-                as_matrix=self.n_features_in_ > 1,
-                weighted=weighted,
+                **shown,
                 n_resamples=self.n_resamples,
                 random_state=self.random_state,
             )

@@ -26,6 +26,7 @@ from ._sections import (
     Rows,
     Sections,
     error_name,
+    part_of,
 )
 
 # Seconds that a test may take, and those for each drawn label: of one, or of the sign of a sample
@@ -139,9 +140,8 @@ class ClassSections(Sections):
         if n_tested < n:
             rows = self.rng.permutation(n)
             last = ~impossible(data)[rows]
-            data = data.take(rows[np.argsort(last, kind="stable")][:n_tested])
-        test = CalibrationTest(labels=np.arange(len(data.classes)), random_state=self.rng)
-        test.fit(data.proba, data.label, sample_weight=data.weight, groups=data.groups)
+            data = part_of(data, rows[np.argsort(last, kind="stable")][:n_tested])
+        test = CalibrationTest(random_state=self.rng)._fit(data)
         numbers = {"p_value": test.p_value_}
         numbers |= {f"p_value_{name}": p for name, p in test.adjusted_p_values_.items()}
         numbers["n_tested"] = n_tested

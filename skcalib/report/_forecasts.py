@@ -21,6 +21,7 @@ from ._sections import (
     Numbers,
     Rows,
     Sections,
+    part_of,
     share_of_one,
 )
 
@@ -68,14 +69,13 @@ class ForecastSections(Sections):
         """
         data, n = self.data, self.data.n_samples
         order = self.rng.permutation(n) if n > _MOST_TESTED else np.arange(n)
-        tested = data.take(order[:_MOST_TESTED]) if n > _MOST_TESTED else data
+        tested = part_of(data, order[:_MOST_TESTED]) if n > _MOST_TESTED else data
         numbers: Numbers = {"n_tested": tested.n_samples}
         if have_parameters(tested):
             test = CalibrationTest(
                 estimator="biased" if n == 1 else "unbiased", random_state=self.rng
             )
-            weight, groups = tested.weight, tested.groups
-            test.fit(tested.forecast, tested.value, sample_weight=weight, groups=groups)
+            test._fit(tested)
             numbers["distribution_matching_error"] = test.statistic_
             if data.groups is None:  # otherwise draws are known up to a constant
                 chance = float(test.null_distribution_.std())
@@ -85,7 +85,7 @@ class ForecastSections(Sections):
         if data.groups is None:
             tested = data.take(order[:_MOST_TESTED_QUANTILES]) if n > _MOST_TESTED else data
             test = CalibrationTest("quantile_calibration_error", random_state=self.rng)
-            test.fit(tested.forecast, tested.value, sample_weight=tested.weight)
+            test._fit(tested)
             numbers |= {"quantile_p_value": test.p_value_, "quantile_n_tested": tested.n_samples}
         return numbers, diagnose(data)
 

@@ -3,12 +3,14 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import GroupKFold, KFold
 
 from .._inputs.by import Subgroups
+from .._inputs.groups import codes_by_appearance
 from ..hypothesis_tests import SubgroupCalibrationTest
 from ..metrics._registry import ALL_METRICS
 from ..uncertainty._resampling import Units, resample
@@ -163,20 +165,8 @@ class Sections(ABC):
             estimates.append((float(entry.measure(part)), *ends))
         statistic, params, most, first = self.subgroup_test()
         chosen = even_part(subgroups.code, most, self.rng, first)
-        tested = data.take(chosen)
-        outcome, predicted = tested.arguments(tested.outcome)
-        test = SubgroupCalibrationTest(
-            statistic,
-            metric_params=params,
-            labels=data.known.get("labels"),
-            random_state=self.rng,
-        ).fit(
-            predicted,
-            outcome,
-            sample_weight=None if np.ptp(data.weight) == 0 else tested.weight,
-            by=np.array([f"{k:09d}" for k in range(len(subgroups.labels))])[subgroups.code[chosen]],
-            groups=tested.groups,
-        )
+        test = SubgroupCalibrationTest(statistic, metric_params=params, random_state=self.rng)
+        test._fit(part_of(data, chosen), subgroups.take(chosen))
         estimate, low, high = zip(*estimates, strict=True)
         columns = {
             "by": [subgroups.title] * len(estimates),
@@ -291,6 +281,12 @@ def share_of_one(data: Any) -> float:
     if data.groups is None:
         return data.share_of_one_sample
     return float(np.sum(np.bincount(data.groups, data.weight) ** 2))
+
+
+def part_of(data: Any, rows: np.ndarray) -> Any:
+    """Some of the samples, and codes for the groups that they are in."""
+    part = data.take(rows)
+    return part if part.groups is None else replace(part, groups=codes_by_appearance(part.groups))
 
 
 def joint_p_value(numbers: Numbers) -> float:
