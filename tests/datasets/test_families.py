@@ -49,7 +49,7 @@ def test_predictions_by_hand_and_at_the_extremes(f, beta, expected):
 
 @pytest.mark.parametrize("beta", [0.3, 1, 2, 20])
 def test_moments(beta):
-    n = 100_000
+    n = 20_000
     y, proba, truth = make_temperature_family(
         n, inverse_temperature=beta, return_true_proba=True, random_state=1
     )
@@ -68,7 +68,7 @@ def test_moments(beta):
 
 def test_expected_calibration_error_by_hand():
     # E|f − p| = (ln 2)/2 − 1/4 at β = 2; its standard deviation is below 0.06
-    n = 100_000
+    n = 20_000
     _, proba, truth = make_temperature_family(
         n, inverse_temperature=2, return_true_proba=True, random_state=2
     )
@@ -139,7 +139,7 @@ def test_bad_parameters_are_named(parameters):
 MODELS = ["M1", "M2", "M3"]
 
 
-def dirichlet_case(model, n_classes, seed=0, n_samples=50_000):
+def dirichlet_case(model, n_classes, seed=0, n_samples=10_000):
     return make_dirichlet_family(
         n_samples, n_classes=n_classes, model=model, return_true_proba=True, random_state=seed
     )
@@ -161,7 +161,7 @@ def test_true_probabilities_are_those_of_the_paper(model, n_classes):
 
 @pytest.mark.parametrize("n_classes", [2, 10])
 def test_predictions_have_the_moments_of_the_dirichlet_distribution(n_classes):
-    n = 50_000
+    n = 10_000
     _, proba, _ = dirichlet_case("M1", n_classes)
     marginal = beta_distribution(0.1, 0.1 * (n_classes - 1))
     for k in range(n_classes):
@@ -180,7 +180,7 @@ def test_predictions_have_the_moments_of_the_dirichlet_distribution(n_classes):
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("n_classes", [2, 10])
 def test_labels_follow_the_true_probabilities(model, n_classes):
-    n = 50_000
+    n = 10_000
     y, proba, truth = dirichlet_case(model, n_classes)
     for k in range(n_classes):
         for weight in (np.ones(n), proba[:, 0], proba[:, k]):
@@ -190,7 +190,7 @@ def test_labels_follow_the_true_probabilities(model, n_classes):
 
 @pytest.mark.parametrize("n_classes", [2, 10])
 def test_expected_calibration_errors_of_the_notes(n_classes):
-    n = 50_000
+    n = 10_000
     marginal = beta_distribution(0.1, 0.1 * (n_classes - 1))
     low, high = (
         quad(marginal.cdf, 0, 1 / n_classes)[0],
@@ -252,7 +252,7 @@ def test_bad_parameters_of_the_dirichlet_family_are_named(parameters):
 
 @pytest.mark.parametrize("location", [-1.0, 0.0, 0.3])
 def test_covariate_shift_by_quadrature(location):
-    n = 200_000
+    n = 20_000
     y_true, y_proba, true_proba = make_covariate_shift(
         n, location=location, return_true_proba=True, random_state=0
     )

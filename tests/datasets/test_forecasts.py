@@ -9,7 +9,7 @@ from scipy.stats import kstest, norm
 
 from skcalib.datasets import make_forecasts
 
-N = 20_000
+N = 5_000
 
 FORECASTERS = ("ideal", "climatological", "unfocused", "sign-reversed")
 
