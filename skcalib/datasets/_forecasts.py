@@ -278,7 +278,7 @@ def _draw_mean_and_std(n_samples, rng):
 
 
 def _of_forecaster(problem, mean, one, rng):
-    """What a forecaster who knows the means, or less, says of outcomes N(mean, 1)."""
+    """Forecasts of outcomes N(mean, 1) by one who knows the means, or less."""
     if problem == "unfocused":
         confused = mean + rng.choice([-1.0, 1.0], size=len(mean))
         both = np.column_stack([mean, confused])

@@ -340,7 +340,7 @@ class Forecast(ABC):
         lower, upper = self.pit_bounds(y)
         if self.is_continuous:
             return upper
-        # another stream than that of a generator which may have drawn the outcomes from this seed
+        # the same seed may have drawn the outcomes, so another stream is used here
         seed = check_random_state(random_state).randint(2**31 - 1)
         uniform = np.random.default_rng(seed).random(len(self))
         return lower + uniform * (upper - lower)
@@ -446,7 +446,7 @@ class Forecast(ABC):
         )
 
     def _parameters(self) -> np.ndarray:
-        """What calibration given the forecast conditions on: mean and log deviation, (n, 2)."""
+        """Return the mean and the log deviation, on which calibration conditions, (n, 2)."""
         mean, std = self.mean(), self.std()
         if not (np.isfinite(mean).all() and np.isfinite(std).all()):
             self._refuse(
@@ -456,19 +456,19 @@ class Forecast(ABC):
         return np.column_stack([mean, np.log(np.maximum(std, least))])
 
     def _match_scale(self, y: np.ndarray) -> np.ndarray:
-        """Outcomes (n,) on the scale of `components`: as they are, but for quantile forecasts."""
+        """Put outcomes (n,) on the scale of `components`; only quantile forecasts change them."""
         return y
 
     def _redraw(self, generator: np.random.Generator, size: int) -> np.ndarray:
-        """Independent draws from the forecasts, as tests need them, (size, n)."""
+        """Draw independent outcomes from the forecasts, (size, n)."""
         return np.ascontiguousarray(self._sample(generator, size).T)
 
     def _as_drawn(self, y: np.ndarray) -> np.ndarray:
-        """The draws (n,) that stand for these outcomes; the outcomes themselves if all can be."""
+        """Return the draws (n,) that outcomes count as; only quantile forecasts change them."""
         return y
 
     def _wasserstein_points(self) -> np.ndarray:
-        """Points (n, d) whose Euclidean distances are Wasserstein distances of order 2."""
+        """Return points (n, d) whose Euclidean distances are Wasserstein distances of order 2."""
         node, share = gauss_legendre(_WASSERSTEIN_NODES)
         return self.quantiles(node) * np.sqrt(share)
 
@@ -476,7 +476,7 @@ class Forecast(ABC):
         """Refuse outcomes (n,) that the forecasts hold to be impossible."""
 
     def _sort_keys(self) -> list[np.ndarray]:
-        """Columns (n,) that tell the forecasts apart, by which rows can be sorted."""
+        """Return columns (n,) that tell the forecasts apart, to sort rows by."""
         if self._holds_arrays:
             return list(np.column_stack([getattr(self, name) for name in self._by_row]).T)
         quantiles = self.quantiles([0.1, 0.5, 0.9])

@@ -20,7 +20,7 @@ Data = TypeVar("Data", bound="Predictions | ForecastData")
 
 @dataclass(frozen=True)
 class ForecastData:
-    """Checked forecasts, outcomes and weights: what `Predictions` is for classes."""
+    """Checked forecasts, outcomes and weights. For classes there are `Predictions`."""
 
     kind: ClassVar[str] = "forecasts"
 
@@ -41,10 +41,10 @@ class ForecastData:
 
     @property
     def outcome(self) -> np.ndarray:
-        """What was observed, and what `redraw` draws anew, (n,).
+        """The observed outcomes (n,), which `redraw` draws anew.
 
-        For an ensemble without weights it is the position of the outcome among the outcome and the
-        members, which is 0.
+        An ensemble without weights has positions instead: the outcome itself has the position 0,
+        the sorted members have those from 1.
         """
         if self.forecast.is_exchangeable:
             return np.zeros(len(self.value), dtype=np.intp)
@@ -85,7 +85,7 @@ class ForecastData:
         return np.take_along_axis(self.pooled(), outcomes.T, axis=1).T
 
     def arguments(self, outcome: np.ndarray) -> tuple[np.ndarray, Forecast]:
-        """What a metric gets for one vector of outcomes (n,): values and forecasts.
+        """Return values and forecasts for one vector of outcomes (n,).
 
         A member that changes places with the outcome changes the forecast as well.
         """
@@ -226,7 +226,7 @@ def holds_forecasts(y_true: Any, y_proba: Any) -> bool:
 def with_given(
     predictions: Predictions, y_true: Any, given: Any, sample_weight: Any
 ) -> Predictions:
-    """The predictions with what they are conditioned on; rows of weight 0 are left out."""
+    """Add the features to condition on; rows of weight 0 are left out."""
     if given is None:
         return predictions
     given = check_given(given, len(y_true))
@@ -234,7 +234,7 @@ def with_given(
 
 
 def with_groups(data: Data, y_true: Any, groups: Any, sample_weight: Any) -> Data:
-    """The data with codes of their groups; rows of weight 0, and their groups, are left out."""
+    """Add codes of the groups; rows of weight 0, and their groups, are left out."""
     if groups is None:
         return data
     code = check_groups(groups, len(y_true))
@@ -244,7 +244,7 @@ def with_groups(data: Data, y_true: Any, groups: Any, sample_weight: Any) -> Dat
 
 
 def check_no_labels(labels: Any, pos_label: Any = None) -> None:
-    """Forecasts of a number have no classes."""
+    """Refuse labels of classes for forecasts of a number."""
     for name, value in (("pos_label", pos_label), ("labels", labels)):
         if value is not None:
             raise ValueError(

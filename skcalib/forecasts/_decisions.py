@@ -207,7 +207,7 @@ class DecisionLoss:
         return least(self.expected_of(forecast))
 
     def with_classes_reversed(self) -> "DecisionLoss":
-        """The same losses with the two classes in the other order.
+        """Losses with the two classes in the other order.
 
         Returns
         -------
@@ -270,7 +270,7 @@ class DecisionLoss:
         return np.broadcast_to(numbers, (n_samples,))
 
     def _called(self, y):
-        """Losses (m, n_actions) of a callable, which are judged here."""
+        """Call the user's function for outcomes (m,), and judge its losses (m, n_actions)."""
         if self.actions is None:
             values = np.asarray(self.loss(y), dtype=np.float64)
             is_right = values.ndim == 2 and len(values) == len(y) and values.shape[1] > 0
@@ -308,7 +308,7 @@ def _exceeding(y, threshold):
 
 
 def _number_classes(classes, threshold):
-    """Classes that are numbers on both sides of the threshold."""
+    """Return classes as numbers; refuse those that lie on one side of the threshold."""
     values = numbers_of_objects(classes)
     if values.dtype.kind not in "iuf" or not values.min() <= threshold < values.max():
         raise ValueError(

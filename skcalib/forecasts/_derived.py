@@ -45,7 +45,7 @@ class AffineForecast(Forecast):
         return (y - self.shift.reshape(shape)) / self.factor.reshape(shape)
 
     def _slack(self, y: np.ndarray) -> np.ndarray:
-        """What `_back` may miss by rounding, at most."""
+        """Return the largest rounding error of `_back`."""
         shape = (-1,) + (1,) * (y.ndim - 1)
         missed = _ROUNDING * (np.abs(y) + np.abs(self.shift).reshape(shape))
         return np.where(np.isfinite(y), missed / self.factor.reshape(shape), 0.0)
@@ -204,8 +204,11 @@ class RecalibratedForecast(Forecast):
         return at_log_odds(self.base, np.broadcast_to(z, (len(self), len(z))))
 
     def _integrated(self, summary: Callable) -> np.ndarray:
-        """What `summary` makes of the quantiles (b, m) at nodes, of their levels and weights (m,),
-        and of the slice of the rows, in blocks of rows, (n,)."""
+        """Call `summary` for blocks of rows, and join its answers, (n,).
+
+        It gets the quantiles (b, m) at nodes, their levels and weights (m,), and the rows as a
+        slice.
+        """
         z, level, weight = self.level_map.nodes()
         size = max(1, _BLOCK // len(z))
         blocks = [slice(start, start + size) for start in range(0, len(self), size)]

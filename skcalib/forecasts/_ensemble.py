@@ -127,7 +127,7 @@ class EnsembleForecast(Forecast):
         return [*members.T] if self.is_exchangeable else [*members.T, *weights.T]
 
     def _with_members(self, members: np.ndarray) -> "EnsembleForecast":
-        """The same forecasts with other members (n, s), of the same weights."""
+        """Put other members (n, s), of the same weights, in the place of these."""
         return EnsembleForecast(members, None if self.is_exchangeable else self.weights)
 
 

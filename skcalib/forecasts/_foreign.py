@@ -1,4 +1,4 @@
-"""How distributions of other packages are called, without importing these packages."""
+"""Calls of other packages' distributions, without importing these packages."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from .._inputs.arrays import check_numbers
 
-# What a method is called, in order of preference.
+# Names of each method in other packages, in order of preference.
 _NAMES = {
     "cdf": ("cdf",),
     "ppf": ("ppf", "icdf", "quantile"),
@@ -166,7 +166,7 @@ class Torch(Foreign):
 
 
 def _number_of_repetition(rows: np.ndarray) -> np.ndarray:
-    """How often each entry has occurred before, (n,)."""
+    """Count for each entry (n,) how often it has occurred before."""
     order = np.argsort(rows, kind="stable")
     in_order = rows[order]
     starts = np.flatnonzero(np.concatenate([[True], in_order[1:] != in_order[:-1]]))
@@ -200,7 +200,7 @@ def unwrapped(dist: Any) -> Any:
 
 
 def wrap(dist: Any) -> Foreign:
-    """A distribution with the calls that all of them share."""
+    """Wrap a distribution, so that all can be called alike."""
     dist = unwrapped(dist)
     if not is_distribution(dist):
         raise TypeError(

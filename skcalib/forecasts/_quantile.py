@@ -93,7 +93,7 @@ class QuantileForecast(Forecast):
         return self._between(y, 1 - self.levels)
 
     def _between(self, y: np.ndarray, heights: np.ndarray) -> np.ndarray:
-        """Linear interpolation of what belongs to the levels (K,), at y (n, m)."""
+        """Interpolate heights (K,), one for each level, linearly at y (n, m)."""
         value = np.empty(y.shape)
         rows = np.arange(len(self))
         for j, column in enumerate(y.T):
@@ -198,7 +198,7 @@ def check_grid(levels: ArrayLike, n_columns: int) -> np.ndarray:
 
 
 def check_order(values: np.ndarray, levels: np.ndarray) -> None:
-    """Quantiles must not cross."""
+    """Refuse quantiles that cross."""
     crossing = np.diff(values, axis=1) < 0
     if crossing.any():
         row, column = np.argwhere(crossing)[0]
