@@ -150,8 +150,8 @@ def test_bounds_are_reached_but_not_exceeded(metric, params, share):
 @pytest.mark.parametrize("seed", range(3))
 def test_bounds_hold_off_the_grid(seed):
     rng = np.random.default_rng(seed)
-    proba = rng.random(400) ** rng.integers(1, 6)
-    label = (rng.random(400) < proba**0.7).astype(int)
+    proba = rng.random(150) ** rng.integers(1, 6)
+    label = (rng.random(150) < proba**0.7).astype(int)
     state = CalibrationState(decimals=3).update(label, proba)
     for name, params in MEASURES:
         value, bound = state.evaluate(name, **params)

@@ -251,8 +251,8 @@ def test_comparison_equals_loops():
 
 @pytest.mark.parametrize("seed", range(6))
 def test_p_value_agrees_with_the_interval(seed):
-    y, a = make_temperature_family(200, inverse_temperature=5, random_state=seed)
-    b = make_temperature_family(200, inverse_temperature=1, random_state=seed)[1]
+    y, a = make_temperature_family(80, inverse_temperature=8, random_state=seed)
+    b = make_temperature_family(80, inverse_temperature=1, random_state=seed)[1]
     p_value = compare(mean_square, y, a, b, **FAST).p_value
     for level in (0.5, 0.8, 0.9, 0.95):
         result = compare(mean_square, y, a, b, confidence_level=level, **FAST)
