@@ -1,9 +1,11 @@
 """The best temperature of log-probabilities."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
+from scipy.optimize import brentq, nnls
 
 from .array_api import Array, doubles, picked, row_dots, written
 from .logits import SAMPLE, row_blocks, softmax
@@ -119,3 +121,179 @@ def _best_inverse_temperature(
         if new in (low, high):
             return new
         beta = new
+
+
+# Temperatures are searched up to this power of 2 away from the start, on either side.
+_OCTAVES = 5
+
+# Keeps quotients and logarithms finite; results are clipped far above it.
+_TINY = 1e-100
+
+# Shares are found if a step promises to lower the loss by no more than this: convergence is
+# quadratic.
+_SMALL_DECREASE = 1e-15
+
+# Steps and halvings of one; a few are enough.
+_MOST_STEPS = 50
+
+# Losses that differ in later digits are equal.
+_DIGITS = 12
+
+# Curvatures of mixtures below this fraction of the largest are rounding errors.
+_FLAT = 1e-13
+
+# A derivative of the loss below the first number is a rounding error. The second one is the
+# precision of T, relative to it.
+_LEVEL, _PRECISION = 1e-14, 1e-10
+
+
+class _Fit(NamedTuple):
+    """The best shares of the parts, the loss, and its derivative by log 1/T."""
+
+    inverse: float  # 1/T
+    shares: np.ndarray  # (3,)
+    loss: float
+    slope: float
+
+
+def mixed(log_proba: Array, temperature: float, shares: np.ndarray) -> Array:
+    """The mixture of softmax(log p / T), p and 1/K, row by row (n, K)."""
+    of_tempered, of_given, of_uniform = shares.tolist()
+    mixture = of_tempered * tempered(log_proba, temperature)
+    mixture += of_given * tempered(log_proba, 1.0)
+    mixture += of_uniform / log_proba.shape[1]
+    return mixture
+
+
+def best_mixture(
+    log_proba: Callable[[slice], np.ndarray],
+    label: np.ndarray,
+    weight: np.ndarray,
+    prior: float,
+    start: float,
+) -> tuple[float, np.ndarray]:
+    """T and shares of tempered, given and uniform predictions with the least loss.
+
+    `log_proba` returns the rows of a slice, (b, K). The targets are mixtures: the labels (n,) with
+    the share 1 − prior, and the predictions p with the share prior.
+
+    For given T the loss is convex in the shares, and their optimum exact. In T it need not be
+    convex. So a sample of rows is tried at T = start · 2^j first; from the best one, the full data
+    go down in such steps, until the derivative changes its sign, and the root of it is found.
+    """
+    n = len(label)
+    coarse = _Profile(log_proba, label, weight, prior, max(n // SAMPLE, 1))
+    fine = coarse if n < 2 * SAMPLE else _Profile(log_proba, label, weight, prior, 1)
+    octaves = sorted(range(-_OCTAVES, _OCTAVES + 1), key=abs)
+    octave = min(octaves, key=lambda j: round(coarse.at(2.0**j / start).loss, _DIGITS))
+    inverse = _descend(fine, start, octave)
+    found = [fine.at(one) for one in (inverse, 2.0**octave / start, 1 / start)]
+    best = int(np.argmin([round(fit.loss, _DIGITS) for fit in found]))
+    return 1 / found[best].inverse, found[best].shares
+
+
+def _descend(profile: "_Profile", start: float, octave: int) -> float:
+    """1/T where the derivative is 0, downhill from start · 2^octave, or the last one allowed."""
+    slope = profile.at(2.0**octave / start).slope
+    if abs(slope) <= _LEVEL:
+        return 2.0**octave / start
+    toward = -int(np.sign(slope))
+
+    def rise(steps: float) -> float:
+        fit = profile.at(2.0 ** (octave + toward * steps) / start)
+        # where tempered predictions have no share, T has no effect
+        return toward * fit.slope if fit.shares[0] > 0 else 1.0
+
+    end = 0
+    while rise(end) < 0 and abs(octave + toward * (end + 1)) <= _OCTAVES:
+        end += 1
+    steps = brentq(rise, end - 1, end, xtol=_PRECISION) if rise(end) > 0 else end
+    return 2.0 ** (octave + toward * steps) / start
+
+
+class _Profile:
+    """The least loss for each 1/T of one row in `every`."""
+
+    def __init__(
+        self,
+        log_proba: Callable[[slice], np.ndarray],
+        label: np.ndarray,
+        weight: np.ndarray,
+        prior: float,
+        every: int,
+    ) -> None:
+        self.log_proba, self.label, self.weight = log_proba, label, weight
+        self.prior, self.every = prior, every
+        self.n_classes = log_proba(slice(0, 1)).shape[1]
+        self.shares = np.full(3, 1 / 3)
+        self.known: dict[float, _Fit] = {}
+
+    def at(self, inverse: float) -> _Fit:
+        """Newton's method for Σ shares − Σ target log mixture, whose optimum sums to Σ target.
+
+        This leaves the restriction to shares of at least 0, and each step is a least-squares
+        problem with that.
+        """
+        if inverse in self.known:
+            return self.known[inverse]
+        shares = self.shares
+        loss, slope, gradient, curvature = self._derivatives(inverse, shares)
+        for _ in range(_MOST_STEPS):
+            step = _nonnegative_step(shares, gradient, curvature)
+            promise = -float(gradient @ step)
+            scale = 1.0
+            while True:
+                moved = shares + scale * step
+                new = self._derivatives(inverse, moved)
+                if new[0] <= loss - 1e-4 * scale * promise or scale * promise <= _SMALL_DECREASE:
+                    break
+                scale /= 2
+            is_last = promise <= _SMALL_DECREASE
+            if is_last or new[0] < loss:
+                shares, (loss, slope, gradient, curvature) = moved, new
+            if is_last or scale * promise <= _SMALL_DECREASE:
+                break
+        shares = shares / shares.sum()
+        self.shares = 0.999 * shares + 0.001 / 3  # a start from which every share can grow
+        self.known[inverse] = _Fit(inverse, shares, loss, slope)
+        return self.known[inverse]
+
+    def _derivatives(
+        self, inverse: float, shares: np.ndarray
+    ) -> tuple[float, float, np.ndarray, np.ndarray]:
+        """The loss, its derivative by log 1/T, and gradient and Hessian in the shares."""
+        loss, slope, total = 0.0, 0.0, 0.0
+        gradient, curvature = np.zeros(3), np.zeros((3, 3))
+        uniform = 1 / self.n_classes
+        for rows in row_blocks(len(self.label), self.n_classes, self.every):
+            value = self.log_proba(rows)
+            plain = softmax(value.copy())
+            value -= value.max(axis=1, keepdims=True)
+            value *= inverse
+            part = np.exp(value)
+            part /= part.sum(axis=1, keepdims=True)
+            target = self.prior * plain
+            target[np.arange(len(target)), self.label[rows]] += 1 - self.prior
+            target *= self.weight[rows, None]
+            total += target.sum()
+            mixture = shares[0] * part + shares[1] * plain + (shares[2] * uniform + _TINY)
+            loss -= float(np.vdot(target, np.log(mixture)))
+            target /= mixture
+            value -= np.einsum("nk,nk->n", part, value)[:, None]
+            value *= part
+            slope -= shares[0] * float(np.vdot(target, value))
+            parts = np.stack([part.ravel(), plain.ravel(), np.full(part.size, uniform)])
+            gradient -= parts @ target.ravel()
+            target /= mixture
+            curvature += (parts * target.ravel()) @ parts.T
+        return loss + total * float(shares.sum()), slope, gradient + total, curvature
+
+
+def _nonnegative_step(
+    shares: np.ndarray, gradient: np.ndarray, curvature: np.ndarray
+) -> np.ndarray:
+    """To the least value of the quadratic approximation among shares of at least 0."""
+    size, axes = np.linalg.eigh(curvature)
+    root = np.sqrt(np.maximum(size, _FLAT * size[-1]))
+    goal = root * (axes.T @ shares) - (axes.T @ gradient) / root
+    return nnls(root[:, None] * axes.T, goal)[0] - shares

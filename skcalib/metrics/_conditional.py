@@ -479,7 +479,15 @@ _ROWS = 4096
 
 
 def ridge_norm(gram: Array, vectors: Array, weight: Array, regularization: float) -> float:
-    """‖M‖² from the Gram matrix (n, n), which is overwritten, and vectors (n, C). Cost O(n³)."""
+    """‖M‖² of a kernel ridge regression, from its Gram matrix (n, n) and vectors (n, C) in O(n³).
+
+    With weights w that sum to 1, vectors r_i and features φ with k(p, q) = ⟨φ(p), φ(q)⟩, the
+    operator M minimises Σ_i w_i ‖r_i − M φ(p_i)‖² + λ‖M‖², and has the Hilbert-Schmidt norm ‖M‖.
+    If the features have coordinates, M = C (S + λI)⁻¹ with C = Σ w r φᵀ and S = Σ w φ φᵀ. If only
+    their Gram matrix K is known, ‖M‖² = Σ aᵀ (D^½ r − λ a) with D = diag(w) and
+    a = (D^½ K D^½ + λI)⁻¹ D^½ r. For equal weights that is tr(W R W K) with W = (K + λ n I)⁻¹ and
+    R_ij = ⟨r_i, r_j⟩. The Gram matrix is overwritten.
+    """
     xp = array_namespace(gram)
     root = xp.sqrt(weight)[:, None]
     gram *= root

@@ -9,7 +9,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import listed
 from .._inputs.probabilities import SUM_TOLERANCE
-from .._numerics.spline import spline_pieces
 from ._auto import AutoRecalibrator
 from ._base import OneVsRestRecalibrator, Recalibrator
 from ._binning import IntervalBinningRecalibrator, ScalingBinningRecalibrator
@@ -18,7 +17,7 @@ from ._isotonic import IsotonicRecalibrator, VennAbersRecalibrator
 from ._logistic import BetaRecalibrator, LogisticRecalibrator
 from ._logits import LogScaleRecalibrator
 from ._prior_shift import PriorShiftRecalibrator
-from ._spline import SplineRecalibrator
+from ._spline import SplineRecalibrator, spline_pieces
 from ._sql import (
     HIGHEST,
     LOWEST,

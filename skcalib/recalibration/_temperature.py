@@ -7,8 +7,7 @@ from numpy.typing import ArrayLike
 
 from .._inputs.predictions import Predictions
 from .._numerics.array_api import Array
-from .._numerics.temperature import best_temperature, tempered
-from .._numerics.temperature_ensemble import best_mixture, mixed
+from .._numerics.temperature import best_mixture, best_temperature, mixed, tempered
 from ._base import PRIOR_CONSTRAINTS, WEIGHT_OF_TEMPERATURE, share_of_prior
 from ._logits import LogScaleRecalibrator
 

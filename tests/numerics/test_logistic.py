@@ -8,7 +8,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skcalib._numerics import logistic
 from skcalib._numerics.logistic import logistic_fit, newton, orthonormal_basis
-from skcalib._numerics.spline import evaluate_spline, logistic_spline, quantile_knots
+from skcalib.recalibration._spline import evaluate_spline, logistic_spline, quantile_knots
 
 
 def logistic_problem(seed, n=50, d=3):

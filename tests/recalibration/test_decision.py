@@ -5,10 +5,10 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
-from skcalib._numerics.decisions import best_shift, loss_directions, onto_simplex
 from skcalib.decisions import bayes_action
 from skcalib.metrics import decision_calibration
 from skcalib.recalibration import DecisionRecalibrator
+from skcalib.recalibration._decision import best_shift, loss_directions, onto_simplex
 
 RNG = np.random.default_rng(0)
 

@@ -10,7 +10,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from skcalib._numerics.location_scale import LocationScaleProblem
 from skcalib.forecasts import (
     DistributionForecast,
     EnsembleForecast,
@@ -21,6 +20,7 @@ from skcalib.forecasts import (
 )
 from skcalib.forecasts._transformed import centre_and_spread
 from skcalib.recalibration import LocationScaleRecalibrator, PITRecalibrator
+from skcalib.recalibration._location_scale import LocationScaleProblem
 
 rng = np.random.default_rng(0)
 N = 80

@@ -10,8 +10,8 @@ from scipy.special import expit, log_softmax, logit, softmax
 from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
 
-from skcalib._numerics.updating import effects_of_weights, numbers_of_parameters
 from skcalib.recalibration import ClosedTestRecalibrator, InterceptRecalibrator
+from skcalib.recalibration._updating import effects_of_weights, numbers_of_parameters
 
 NAMES = ["none", "intercept", "intercept and slope", "flexible"]
 

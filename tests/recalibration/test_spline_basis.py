@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from skcalib._numerics.spline import (
+from skcalib.recalibration._spline import (
     evaluate_spline,
     logistic_spline,
     natural_spline,
