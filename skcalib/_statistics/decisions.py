@@ -89,7 +89,7 @@ class DecisionGaps(Statistic):
 
     @property
     def _changes_forecasts(self):
-        """Whether outcomes are positions among the members, with which they change places."""
+        """True for ensembles without weights: outcomes are positions among the members."""
         return self.data.kind == "forecasts" and self.data.forecast.is_exchangeable
 
     def _exchanged(self, place):

@@ -74,7 +74,7 @@ def check_fourier(method, kernel, estimator):
 
 
 class FourierKernelError(Statistic):
-    """What `SquaredKernelError` is, with ⟨φ(p_i), φ(p_j)⟩ in place of the kernel.
+    """The error of `SquaredKernelError` with ⟨φ(p_i), φ(p_j)⟩ in place of the kernel.
 
     φ holds the cosines and sines of D random frequencies, so that the inner products have the
     kernel as their mean. A vector of labels enters by the sums of the rows φ(p_i) of each class:
@@ -156,7 +156,7 @@ class FourierKernelError(Statistic):
         return doubles(proba)
 
     def _expected(self, rows):
-        """What the sums by class are expected to be, (K, 2D)."""
+        """Expected sums of features by class, (K, 2D)."""
         waves, total = self.waves(rows), self._zeros(self.expected.shape)
         for part in self._blocks(rows.shape[0]):
             total += self._matrix(rows[part]).T @ doubles(waves[part, :])

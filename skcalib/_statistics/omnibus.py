@@ -58,7 +58,7 @@ class Omnibus(Statistic):
         return np.column_stack([one.of_signs(signs) for one in self.components.values()])
 
     def combined(self, value, values):
-        """What all components say together of each row of values (B + 1, C).
+        """The evidence of all components together, for each row of values (B + 1, C).
 
         The mean of the reciprocal p-values is about that of the smallest one, but larger if several
         are small. No p-value is below 1/(B + 1), however large the value is: so the reciprocal is

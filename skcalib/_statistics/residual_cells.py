@@ -62,7 +62,7 @@ class ResidualCells:
 
 
 class SumsOfCells:
-    """What `ResidualCells.of_hits` finds, added up over blocks of samples in any order."""
+    """The sums of `ResidualCells.of_hits`, added up over blocks of samples in any order."""
 
     def __init__(self, cells):
         self.cells = cells

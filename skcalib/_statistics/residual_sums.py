@@ -44,7 +44,7 @@ class ResidualStatistic(Statistic):
         raise NotImplementedError
 
     def flips(self, labels: np.ndarray) -> np.ndarray:
-        """Where labels (R, n) of two classes are not the likelier ones; for shares, which part.
+        """Mark labels (R, n) of two classes that are not the likelier ones; for shares, their part.
 
         Sums of residuals of almost certain predictions are tiny. They would be lost in the rounding
         of sums over all labels, and draws that are tied would differ: so changes are added up.
@@ -110,7 +110,7 @@ class ScoreExcess(ResidualStatistic):
 
 
 class LevelAndSpread(ResidualStatistic):
-    """Whether a class is predicted too often, or too surely: the largest value of all classes.
+    """Finds a class that is predicted too often, or too surely: the largest value of all.
 
     These are the scores of intercept and slope of a logistic regression of the class on its own
     log-odds, squared and divided by their variances. Of a class that is hardly ever expected a
@@ -183,7 +183,7 @@ class LevelAndSpread(ResidualStatistic):
         yield sums[1], cell, (weight * self._spread(rows, labels)).ravel()
 
     def _surprises(self, rows, labels, sums):
-        """The same for the change by labels that are not the likeliest."""
+        """Cells and numbers for the change by labels that are not the likeliest."""
         top = self.data.proba[rows].argmax(axis=1).astype(np.int32)
         row, draw = np.nonzero(labels != top[:, None])
         weight = self.data.weight[rows][row]

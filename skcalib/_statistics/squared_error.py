@@ -278,5 +278,5 @@ def check_enough_for_estimator(predictions, estimator, block_size=None):
 
 
 def pairs_are_lost(predictions):
-    """Whether the weight of all pairs is lost in the rounding of sums of weights and squares."""
+    """True if the weight of all pairs is lost in the rounding of sums of weights and squares."""
     return predictions.square is not None and predictions.share_of_one_sample > 1 - _LOST

@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""The base of all tests: their input, their draws and their p-values."""
 
 import sys
 from time import perf_counter
@@ -27,7 +27,7 @@ class HypothesisTest(BaseEstimator):
 
     @property
     def _fits_in_place(self) -> bool:
-        """Whether tensors stay on their device."""
+        """True if tensors stay on their device."""
         return False
 
     def __sklearn_tags__(self) -> Tags:

@@ -450,7 +450,7 @@ class CalibrationTest(HypothesisTest):
 
     @property
     def _fits_in_place(self):
-        """Whether tensors stay where they are: for kernel errors of labels that are drawn."""
+        """True if tensors stay on their device: for kernel errors of labels that are drawn."""
         return (
             self.method == "conditional"
             and self.statistic in ("skce", "squared_kernel_calibration_error")

@@ -1,4 +1,4 @@
-"""How likely a test finds a miscalibration, and how many labels it needs for that."""
+"""The power of a test against a miscalibration, and the number of labels that it needs."""
 
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -20,11 +20,11 @@ from .._inputs.types import RandomState
 from ._calibration import CalibrationTest
 from ._equivalence import EquivalenceTest
 
-# Where the search begins, and how many simulations it makes there and at each doubling.
+# The search begins with this many samples, and simulates this often at each doubling.
 _FEWEST = 16
 _N_GLANCES = 25
 
-# How often the curve is fitted anew.
+# The curve is fitted this many times.
 _N_ROUNDS = 5
 
 _CONSTRAINTS: dict = {
@@ -301,7 +301,7 @@ class PowerCurve(NamedTuple):
 
     @property
     def standard_error(self) -> float:
-        """That of the power at the middle."""
+        """The standard error of the power at the middle."""
         return float(norm.pdf(self.wanted) * self.slope / 2 * self.error)
 
 
@@ -408,7 +408,7 @@ def _too_few(power, max_samples, found):
 
 
 def check_truth(y_proba, true_proba):
-    """What is predicted and what is true, (n,) or (n, K)."""
+    """Predicted and true probabilities, (n,) or (n, K)."""
     proba = _one_column(check_probabilities(y_proba, partner="true_proba"))
     if hasattr(true_proba, "predict_proba"):
         true_proba = true_proba.predict_proba(y_proba)
@@ -462,7 +462,7 @@ def check_can_be_found(trials):
         )
 
 
-# Of the logarithm of the slope, around that of a mean compared with a known value.
+# Prior of the logarithm of the slope, around that of a mean compared with a known value.
 _SPREAD_OF_SLOPES = 0.5
 
 # Numbers of samples that differ by more than this factor say nothing about the curve here.

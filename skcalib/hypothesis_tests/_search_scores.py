@@ -1,4 +1,4 @@
-"""How conspicuous the candidates of a search are: score statistics, of data and of draws."""
+"""Score statistics of the candidates of a search, for the data and for draws."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -22,7 +22,7 @@ from ..recalibration import VectorScalingRecalibrator
 from ..recalibration._either import fit_data
 from ._base import draw_signs
 
-# What is left of a variance by less than this share is rounding.
+# A remainder of less than this share of a variance is rounding.
 _ROUNDING = 1e-9
 
 # Level of the central intervals whose coverage is shown.
@@ -118,7 +118,7 @@ class ClassSearch:
         return np.hstack([one(rows) for one, rows in zip(self.scores, residuals, strict=True)])
 
     def numbers(self) -> dict[str, Any]:
-        """What is shown of each candidate, (C,)."""
+        """Predicted and observed numbers of each candidate, (C,)."""
         means = [
             _means(self.candidates, problem.weight, problem.proba, problem.label)
             for problem in self.shown
@@ -203,7 +203,7 @@ class ForecastSearch:
         return self(legendre(generator.permuted(np.broadcast_to(self.transform, shape), axis=1)))
 
     def numbers(self) -> dict[str, Any]:
-        """What is shown of each candidate, (C,)."""
+        """Predicted and observed numbers of each candidate, (C,)."""
         data = self.data
         try:
             mean = data.forecast.mean()

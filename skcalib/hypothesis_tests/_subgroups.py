@@ -290,7 +290,7 @@ class SubgroupCalibrationTest(HypothesisTest):
         return draws(self, statistic, evaluate, data, order)
 
     def _combine(self, subgroups, statistic, values):
-        """What is found, from the values (B + 1, C) of the data and of the draws."""
+        """Set the fitted attributes, from the values (B + 1, C) of the data and of the draws."""
         of_each = statistic.of_each(values)
         standard = np.column_stack(
             [

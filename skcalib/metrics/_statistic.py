@@ -1,4 +1,4 @@
-"""What tests measure, by name: a metric of given predictions as a function of what is observed."""
+"""Statistics by name: their options are judged here, and metrics become functions of outcomes."""
 
 import math
 from collections.abc import Callable, Mapping
