@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from array_api_compat import array_namespace
@@ -164,15 +164,10 @@ class Predictions:
             count=np.rint(self.count[row] * part).astype(np.int64),
         )
 
-    def arguments(self, outcome: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The labels and probabilities that stand for outcomes (n,), as users pass them."""
-        return self.classes[outcome], self.proba
-
     @property
-    def known(self) -> dict[str, Any]:
-        """Further arguments of metrics, by their names."""
-        given = {} if self.given is None else {"given": self.given}
-        return {"labels": self.classes} | given
+    def labels(self) -> np.ndarray:
+        """The argument `labels` of functions for users."""
+        return self.classes
 
     def canonical_order(self) -> Array:
         """Indices (n,) that sort the samples by their values, in whatever order they came.

@@ -1,6 +1,5 @@
 """The gaps between realised and expected losses of decisions, as a function of the outcomes."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -93,8 +92,7 @@ class DecisionGaps(Statistic):
         return self.data.kind == "forecasts" and self.data.forecast.is_exchangeable
 
     def _exchanged(self, place):
-        value, forecast = self.data.arguments(place)
-        return self.on(replace(self.data, forecast=forecast, value=value))
+        return self.on(self.data.with_outcome(place))
 
     def _expected(self):
         if self.data.kind == "classes":

@@ -488,8 +488,8 @@ def drawn_distributions(
     if not is_uniform:
         drawn = []
         for _ in range(n_resamples):
-            value, forecast = data.arguments(data.redraw(generator, 1)[0])
-            law = pit_laws(*forecast.pit_bounds(value), folded=folded)
+            redrawn = data.with_outcome(data.redraw(generator, 1)[0])
+            law = pit_laws(*redrawn.forecast.pit_bounds(redrawn.value), folded=folded)
             drawn.append(pit_distribution(law, data.weight, levels))
         return np.array(drawn)
     weight, n = data.weight, data.n_samples

@@ -84,28 +84,22 @@ class ForecastData:
             return outcomes
         return np.take_along_axis(self.pooled(), outcomes.T, axis=1).T
 
-    def arguments(self, outcome: np.ndarray) -> tuple[np.ndarray, Forecast]:
-        """Return values and forecasts for one vector of outcomes (n,).
+    def with_outcome(self, outcome: np.ndarray) -> "ForecastData":
+        """The data with other outcomes (n,), such as one row of `redraw`.
 
         A member that changes places with the outcome changes the forecast as well.
         """
         if not self.forecast.is_exchangeable:
-            return outcome, self.forecast
+            return replace(self, value=outcome)
         places = self.pooled()
         rows = np.arange(len(places))
         value = places[rows, outcome]
         places[rows, outcome] = self.value
-        return value, EnsembleForecast(places[:, 1:])
-
-    def with_outcome(self, outcome: np.ndarray) -> "ForecastData":
-        """The data with other outcomes (n,), such as one row of `redraw`."""
-        value, forecast = self.arguments(outcome)
-        return replace(self, value=value, forecast=forecast)
+        return replace(self, value=value, forecast=EnsembleForecast(places[:, 1:]))
 
     @property
-    def known(self) -> dict[str, Any]:
-        """Further arguments of metrics, by their names."""
-        return {} if self.given is None else {"given": self.given}
+    def labels(self) -> None:
+        """The argument `labels` of functions for users: forecasts have no classes."""
 
     def canonical_order(self) -> np.ndarray:
         """Indices (n,) that sort the samples by their forecasts, in whatever order they came.

@@ -434,8 +434,8 @@ def _drawn_laws(data, n_resamples, random_state):
     seed = check_random_state(random_state).randint(2**31 - 1)
     laws = []
     for outcome in data.redraw(np.random.default_rng(seed), n_resamples):
-        value, forecast = data.arguments(outcome)
-        laws.append(pit_laws(*forecast.pit_bounds(value)))
+        drawn = data.with_outcome(outcome)
+        laws.append(pit_laws(*drawn.forecast.pit_bounds(drawn.value)))
     return laws
 
 

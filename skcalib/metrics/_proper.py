@@ -1,7 +1,7 @@
 """Proper scores and what they are made of."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -156,21 +156,13 @@ def _score_decomposition(predictions: Predictions, score: str) -> np.ndarray:
     return np.array([*gain, constant, original])
 
 
-def _with_null_mean(data, parts: Callable, parts_of_draw: Callable, n_resamples: int, seed: int):
+def _with_null_mean(data, n_resamples: int, seed: int, parts: Callable, **options_of_draw):
     """The parts of the data, and the mean miscalibration of redrawn outcomes, (4,) or (5,)."""
     if n_resamples == 0:
         return parts(data)
     drawn = data.redraw(np.random.default_rng(seed), n_resamples)
-    return np.append(parts(data), np.mean([parts_of_draw(data, row)[0] for row in drawn]))
-
-
-def _label_parts(predictions: Predictions, label: np.ndarray, score: str) -> np.ndarray:
-    return _score_decomposition(replace(predictions, label=label), score)
-
-
-def _outcome_parts(data: ForecastData, outcome: np.ndarray) -> np.ndarray:
-    value, forecast = data.arguments(outcome)
-    return crps_parts(replace(data, value=value, forecast=forecast), DRAW_TOLERANCE)
+    null = [parts(data.with_outcome(row), **options_of_draw)[0] for row in drawn]
+    return np.append(parts(data), np.mean(null))
 
 
 @validate_params(
@@ -327,18 +319,19 @@ def score_decomposition(
             y_true, y_proba, sample_weight=sample_weight, names=("y_true", "y_proba")
         )
         check_thresholds_known(data)
-        values = _with_null_mean(data, crps_parts, _outcome_parts, n_resamples, seed)
+        values = _with_null_mean(data, n_resamples, seed, crps_parts, tolerance=DRAW_TOLERANCE)
         return ScoreDecomposition(*values.tolist())
     check_probabilities_given(y_proba, score)
     predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-    measure = partial(
+    values = average_over_reductions(  # ([K,] 4 or 5)
         _with_null_mean,
-        parts=partial(_score_decomposition, score=score),
-        parts_of_draw=partial(_label_parts, score=score),
+        predictions,
+        multi_class,
+        average,
         n_resamples=n_resamples,
         seed=seed,
+        parts=partial(_score_decomposition, score=score),
     )
-    values = average_over_reductions(measure, predictions, multi_class, average)  # ([K,] 4 or 5)
     return ScoreDecomposition(*(values.tolist() if values.ndim == 1 else values.T))
 
 

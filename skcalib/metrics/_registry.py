@@ -59,6 +59,12 @@ class Metric:
         """The arguments of the function for users."""
         return _parameters(self.function)
 
+    @property
+    def requires_given(self) -> bool:
+        """Whether the data must hold what the metric is conditioned on."""
+        given = self.parameters.get("given")
+        return given is not None and given.default is given.empty
+
     @cached_property
     def options(self) -> dict[str, Any]:
         """The options and their defaults, which are those of the function for users."""
@@ -219,17 +225,6 @@ def unwrapped(metric):
     while isinstance(metric, partial):
         metric = metric.func
     return metric
-
-
-def takes(metric, name) -> bool:
-    """Whether a function has an argument of this name that is not fixed yet."""
-    return name in _parameters(metric)
-
-
-def requires(metric, name) -> bool:
-    """The same, if the argument has no default."""
-    parameter = _parameters(metric).get(name)
-    return parameter is not None and parameter.default is parameter.empty
 
 
 def is_data(name: str, value: Any) -> bool:

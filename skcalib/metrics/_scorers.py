@@ -5,7 +5,7 @@ from typing import Any
 
 from .._inputs.scikit_learn import Scorer, cache_of
 from ..forecasts import forecast_of
-from ._registry import ALL_METRICS, entry_of, requires, takes
+from ._registry import ALL_METRICS, Metric, entry_of, metric_of
 
 # The methods that may hold a forecast, as scikit-learn wants to be told them.
 _OF_FORECASTS = ("predict_forecast", "predict_proba", "predict")
@@ -14,10 +14,14 @@ _OF_FORECASTS = ("predict_forecast", "predict_proba", "predict")
 class _ClassAwareScorer(Scorer):
     """scikit-learn's scorer, which also tells the metric the classes of the estimator."""
 
+    @property
+    def _metric(self) -> Metric:
+        return metric_of(self._score_func)[0]
+
     def _score(self, method_caller, estimator, X, y_true, **kwargs):
         given = self._kwargs.keys() | kwargs.keys()
         if (
-            takes(self._score_func, "labels")
+            "labels" in self._metric.parameters
             and not given & {"labels", "pos_label"}
             and hasattr(estimator, "classes_")
         ):
@@ -36,7 +40,7 @@ class _ForecastScorer(_ClassAwareScorer):
         cache = cache_of(method_caller)
         if "forecast" not in cache:
             cache["forecast"] = forecast_of(estimator, X)
-        features = {"given": X} if requires(self._score_func, "given") else {}
+        features = {"given": X} if self._metric.requires_given else {}
         arguments = features | self._kwargs | kwargs
         return self._sign * self._score_func(y_true, cache["forecast"], **arguments)
 

@@ -158,13 +158,12 @@ def check_no_options(name: str, options: Mapping[str, Any]) -> None:
 def check_takes(metric: Metric, data: Data, name: str) -> None:
     """The metric must be of these data; nothing that is given may be ignored or be missing."""
     check_takes_kind(metric, data.kind, name)
-    given = metric.parameters.get("given")
-    if data.given is not None and given is None:
+    if data.given is not None and "given" not in metric.parameters:
         raise ValueError(
             f"given must be None unless the metric has an argument of this name; found one, while "
             f"{metric.name} has none. Leave it out, or choose another metric."
         )
-    if data.given is None and given is not None and given.default is given.empty:
+    if data.given is None and metric.requires_given:
         raise ValueError(
             f"given must hold what {metric.name} conditions on; found None. Pass the features of "
             "the samples, given=X."

@@ -168,7 +168,7 @@ def measured_models(
     models: list[Any] = []
     for name, y_proba in probas.items():
         models.append(check_either(y_true, y_proba, names=("y_true", name), **data))
-        data["labels"] = models[0].known.get("labels")  # hold for the next models, too
+        data["labels"] = models[0].labels  # hold for the next models, too
     as_matrix = [has_several_columns(y_proba) for y_proba in probas.values()]
     weighted = data["sample_weight"] is not None
     return Measured.of(metric, metric_params, models, as_matrix=as_matrix, weighted=weighted)

@@ -239,7 +239,8 @@ def test_an_exchanged_outcome_changes_the_forecast():
     members = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     data = check_forecasts([10.0, 20.0, 30.0], EnsembleForecast(members))
     assert data.outcome.tolist() == [0, 0, 0]
-    y, forecast = data.arguments(np.array([0, 1, 2]))
+    drawn_data = data.with_outcome(np.array([0, 1, 2]))
+    y, forecast = drawn_data.value, drawn_data.forecast
     assert y.tolist() == [10.0, 3.0, 6.0]
     assert forecast.members.tolist() == [[1, 2], [20, 4], [5, 30]]
     assert data.values_of(np.array([[0, 1, 2], [2, 0, 0]])).tolist() == [[10, 3, 6], [2, 20, 30]]

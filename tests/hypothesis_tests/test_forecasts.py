@@ -303,8 +303,8 @@ def test_batches_equal_the_metric_of_each_draw(kind, estimator):
     draws = data.redraw(rng, 6)
     statistic = evaluator({"statistic": "skce", "estimator": estimator}, forecast, y)
     one_by_one = [
-        metrics.distribution_matching_error(*data.arguments(row), estimator=estimator)
-        for row in draws
+        metrics.distribution_matching_error(one.value, one.forecast, estimator=estimator)
+        for one in map(data.with_outcome, draws)
     ]
     np.testing.assert_allclose(statistic(draws), one_by_one, rtol=1e-9, atol=1e-12)
 

@@ -72,7 +72,8 @@ def test_batches_equal_the_metric_of_each_draw(kind, kernel):
             drawn = data.redraw(np.random.default_rng(0), 2)
             expected = []
             for row in drawn:
-                y, forecast = data.arguments(row)
+                drawn_data = data.with_outcome(row)
+                y, forecast = drawn_data.value, drawn_data.forecast
                 expected.append(
                     distribution_matching_error(
                         y,

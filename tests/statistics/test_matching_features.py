@@ -261,7 +261,8 @@ def test_batches_equal_the_metric_of_each_draw(kind, case):
     drawn = error.data.redraw(np.random.default_rng(0), 4)
     expected = []
     for row in drawn:
-        y, forecast = error.data.arguments(row)
+        drawn_data = error.data.with_outcome(row)
+        y, forecast = drawn_data.value, drawn_data.forecast
         expected.append(
             distribution_matching_error(y, forecast, sample_weight=WEIGHT, **CASES[case])
         )
