@@ -29,8 +29,8 @@ from ._sections import (
     part_of,
 )
 
-# Seconds that a test may take, and those for each drawn label: of one, or of the sign of a sample
-# in a group, and of each class.
+# Seconds that a test may take. Drawing a label takes the first, or the sign of a sample in a group
+# the second, and a little more for each class.
 _SECONDS = 20.0
 _SECONDS_PER_LABEL, _SECONDS_PER_SIGN = 2e-8, 3e-8
 _SECONDS_PER_CLASS = 1.5e-10
@@ -297,7 +297,7 @@ def told_apart(one: float, other: float, digits: int) -> list[str]:
 
 
 def _backwards(predictions: Predictions) -> str | None:
-    """Whether, of two classes, the one predicted to be less likely clearly happens more often."""
+    """A message if, of two classes, the one predicted to be less likely happens more often."""
     weight, label = predictions.weight, predictions.label
     if label.min() == label.max():
         return None
@@ -314,7 +314,7 @@ def _backwards(predictions: Predictions) -> str | None:
 
 
 def _out_of_order(predictions: Predictions) -> str | None:
-    """Whether some columns clearly belong to each other's classes.
+    """A message if some columns clearly belong to each other's classes.
 
     The samples of each of these classes have their highest probability in the column of another
     one of them more often than in their own.

@@ -34,14 +34,14 @@ from ._tables import (
     two_classes,
 )
 
-# What a shell reports of a program that a closed pipe ended, as in ``| head -1``: 128 + SIGPIPE.
+# Exit status of a program that a closed pipe ended, as in ``| head -1``: 128 + SIGPIPE.
 _CLOSED_PIPE = 141
 
 # Options that are of no use without another one.
 _COMPANIONS = {"mean": "std", "std": "mean", "levels": "quantiles", "pos_label": "proba"}
 
 
-# 0.05 in "q0.05", and nothing in "q97.5".
+# Finds 0.05 in "q0.05", and nothing in "q97.5".
 _LEVEL = re.compile(r"(?<![0-9])0?\.[0-9]+$")
 
 # Options that name one column, or several, and their help.
@@ -87,7 +87,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _program() -> str:
-    """How the program was called."""
+    """The name that the program was called by."""
     called = Path(sys.argv[0]).name
     return "python -m skcalib" if called == "__main__.py" else "skcalib"
 

@@ -26,8 +26,8 @@ _LEAST_RANGE = 0.5
 
 _SIZE = (4.2, 4.7)
 
-# Colours of figures, and the colours of the page that take their place, be it light or dark: those
-# of its text and of its mark, and for the greys of guide lines and bands its softer ones.
+# Colours that figures are drawn in, and the colours of the page, be it light or dark, that replace
+# them: for text, for marks, and softer ones for the greys of guide lines and bands.
 _TEXT, _MARK = "#010203", "#040506"
 _OF_THE_PAGE = {
     _TEXT: "currentColor",

@@ -108,14 +108,14 @@ class Sections(ABC):
 
     @abstractmethod
     def audited(self) -> tuple[str, list[np.ndarray], dict[str, Any]]:
-        """What is hashed, the arrays of it, and settings for the audit trail."""
+        """Name of the hashed data, their arrays, and settings for the audit trail."""
 
     @abstractmethod
     def pictures(self) -> dict[str, str]:
         """SVG by what it shows."""
 
     def mistake(self) -> str | None:
-        """What must be wrong with the arguments, if anything."""
+        """A message on arguments that must be mistaken, if any are."""
         return None
 
     def is_certain(self) -> bool:
@@ -255,7 +255,7 @@ class Sections(ABC):
         return f"{verdict}{self.separator} {what}. {remedy}".rstrip()
 
     def _gain_in_words(self, numbers: Numbers, ends: Ends) -> str:
-        """What recalibration did to samples that it had not seen."""
+        """A sentence on the gain, if it is known."""
         if "gain" not in numbers:
             return ""
         if ends["gain"][0] > 0:
@@ -264,7 +264,7 @@ class Sections(ABC):
         return f" In cross-validation it is not clear that this lowers the {self.loss}."
 
     def _advice_on_subgroups(self, rows: Rows) -> str:
-        """What the test of subgroups found where that of all samples found nothing."""
+        """A sentence on miscalibrated subgroups where the test of all samples found nothing."""
         wrong = [one["subgroup"] for one in rows if one["p_value"] < LEVEL]
         if not wrong:
             return ""

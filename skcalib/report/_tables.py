@@ -21,7 +21,7 @@ from ._sections import stage
 # Rows whose texts are in memory at once: a few megabytes.
 _ROWS_AT_ONCE = 2**16
 
-# How files of Parquet and Arrow begin.
+# The first bytes of Parquet and Arrow files.
 _BINARY = b"PAR1", b"ARROW1"
 
 _MISSING = {"", "na", "n/a", "nan", "null", "<na>", "#n/a"}
