@@ -69,9 +69,10 @@ def gain_by_loops(label, proba, weight, scoring, n_folds):
     return losses @ weight, gain @ weight, error
 
 
-@pytest.mark.parametrize("scoring", ["log_loss", "brier"])
-@pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("scoring", "n_classes", "weighted"),
+    [("log_loss", 2, False), ("log_loss", 3, True), ("brier", 2, True), ("brier", 3, False)],
+)
 def test_results_equal_loops(scoring, n_classes, weighted):
     rng = np.random.default_rng(n_classes)
     label, proba = random_problem(rng, 40, n_classes)
@@ -364,6 +365,7 @@ def test_one_sample_says_nothing():
         AutoRecalibrator(labels=[0, 1]).fit([0.2, 0.3], [0, 1], sample_weight=[1, 0])
 
 
+@pytest.mark.integration
 def test_jobs_do_not_change_the_result():
     label, proba = random_problem(np.random.default_rng(0), 60, 3)
     one, two = (AutoRecalibrator(CANDIDATES, n_jobs=n_jobs).fit(proba, label) for n_jobs in (1, 2))

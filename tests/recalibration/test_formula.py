@@ -95,6 +95,9 @@ def duckdb():
 
 
 ENGINES = {"SQLite": sqlite, "DuckDB": duckdb}
+all_engines = pytest.mark.parametrize(
+    "engine", ["SQLite", pytest.param("DuckDB", marks=pytest.mark.integration)]
+)
 
 
 def table_of(engine, values, columns, kind="DOUBLE"):
@@ -115,7 +118,7 @@ def select(database, expressions):
     return np.array(rows, dtype=float)  # NULL becomes NaN
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@all_engines
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("name", WRITABLE)
 def test_sql_is_predict_proba(name, n_classes, engine):
@@ -158,7 +161,7 @@ def test_every_family_with_a_formula_has_one():
     assert "DecisionRecalibrator" in without
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@all_engines
 def test_a_temperature_by_hand(engine):
     # T = 2 makes odds of 9 odds of 3
     recalibrator = TemperatureRecalibrator(prior_weight=0)
@@ -168,7 +171,7 @@ def test_a_temperature_by_hand(engine):
     np.testing.assert_allclose(select(database, expressions), [[0.25, 0.75]], rtol=1e-14)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@all_engines
 def test_a_prior_shift_that_is_not_known_yet(engine):
     # a class without labels had no prevalence in the old population either
     recalibrator = PriorShiftRecalibrator(labels=[0, 1, 2])
@@ -180,7 +183,7 @@ def test_a_prior_shift_that_is_not_known_yet(engine):
     assert "nan" not in "".join(export_sql(recalibrator))
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@all_engines
 def test_what_predict_proba_refuses_is_null(engine):
     proba, y = problem(2)
     for recalibrator in (SigmoidRecalibrator(), IsotonicRecalibrator(), VennAbersRecalibrator()):
@@ -196,7 +199,7 @@ def test_what_predict_proba_refuses_is_null(engine):
         assert np.isnan(select(database, expressions)).all(axis=1).tolist() == [True] * 4 + [False]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@all_engines
 def test_names_of_columns_cannot_break_out(engine):
     proba, y = problem(3)
     recalibrator = SigmoidRecalibrator().fit(proba, y)
@@ -210,7 +213,7 @@ def test_names_of_columns_cannot_break_out(engine):
 
 
 @pytest.mark.parametrize("kind", ["DECIMAL(4, 2)", "FLOAT", "INTEGER"])
-@pytest.mark.parametrize("engine", ENGINES)
+@all_engines
 def test_columns_of_any_type_of_number(engine, kind):
     proba, y = problem(3)
     query = np.eye(3) if kind == "INTEGER" else np.array([[0.25, 0.5, 0.25], [1, 0, 0]])
@@ -221,7 +224,7 @@ def test_columns_of_any_type_of_number(engine, kind):
         np.testing.assert_allclose(found, recalibrator.predict_proba(query), rtol=1e-9, atol=1e-15)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@all_engines
 def test_rows_of_zeros_keep_their_probabilities(engine):
     # no sample with a probability in one of these bins had that label
     proba = [[0.4, 0.4, 0.2], [0.2, 0.2, 0.6], [0.1, 0.5, 0.4]]
@@ -232,7 +235,7 @@ def test_rows_of_zeros_keep_their_probabilities(engine):
     np.testing.assert_allclose(found, [[0.4, 0.2, 0.4]], rtol=1e-14)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@all_engines
 @pytest.mark.parametrize(
     "recalibrator",
     [

@@ -217,7 +217,7 @@ def test_one_regressor_for_each_level(regressor, name):
 
 
 def test_quantiles_that_cross_are_sorted():
-    tree = GradientBoostingRegressor(loss="quantile", n_estimators=50, random_state=0)
+    tree = GradientBoostingRegressor(loss="quantile", n_estimators=20, random_state=0)
     plan = {"level_parameter": "alpha", "levels": [0.4, 0.45, 0.5, 0.55], "cv": 2}
     model = RecalibratedRegressor(tree, NONE, **plan).fit(X, y)
     values = np.column_stack([one.predict(X) for one in model.estimator_.estimators_])

@@ -42,8 +42,15 @@ def objective(log_proba, label, weight, prior_weight, temperature, shares):
 
 # SciPy before 1.14 warns of its own steps beyond the bounds
 @pytest.mark.filterwarnings("ignore:Values in x were outside bounds:RuntimeWarning")
-@pytest.mark.parametrize("prior_weight", [0.0, 8.0])
-@both_kinds
+@pytest.mark.parametrize(
+    ("n_classes", "prior_weight"),
+    [
+        pytest.param(2, 0.0, marks=pytest.mark.slow),
+        pytest.param(4, 0.0, marks=pytest.mark.slow),
+        pytest.param(4, 8.0, marks=pytest.mark.slow),
+        (2, 8.0),
+    ],
+)
 def test_a_general_optimiser_finds_nothing_better(n_classes, prior_weight):
     label, logits, weight = noisy_problem(n_classes)
     recalibrator = EnsembleTemperatureRecalibrator(prior_weight=prior_weight, input_type="logits")
@@ -111,6 +118,7 @@ def test_it_is_never_worse_than_its_parts(n_classes, seed):
     assert loss <= np.log(n_classes) + 1e-12
 
 
+# takes longer: the search on a sample starts at 8192 samples
 def test_a_sample_shows_where_to_search():
     label, logits, _ = noisy_problem(3, n=9000)
     fitted = EnsembleTemperatureRecalibrator(input_type="logits").fit(logits, label)
