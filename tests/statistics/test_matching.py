@@ -20,7 +20,7 @@ from skcalib.metrics import distribution_matching_error
 from skcalib.metrics._matching import null_deviation
 from skcalib.metrics._registry import ALL_METRICS
 
-N = 30
+N = 20
 RNG = np.random.default_rng(0)
 MEAN, STD, X = RNG.normal(size=N), RNG.uniform(0.5, 2, size=N), RNG.normal(size=(N, 2))
 Y, WEIGHT = MEAN + STD * RNG.normal(size=N), RNG.random(N)
@@ -213,7 +213,7 @@ def test_the_standard_deviation_of_two_samples():
 
 def test_the_standard_deviation_from_a_part_of_the_samples(monkeypatch):
     n = 400
-    data = check_forecasts(np.tile(Y, 14)[:n], (np.tile(MEAN, 14)[:n], np.tile(STD, 14)[:n]),
+    data = check_forecasts(np.tile(Y, 20), (np.tile(MEAN, 20), np.tile(STD, 20)),
                            sample_weight=RNG.uniform(1, 2, size=n))  # fmt: skip
     error = MatchingError(data)
     whole = null_deviation(error, np.random.default_rng(0))

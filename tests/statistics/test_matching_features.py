@@ -114,7 +114,7 @@ def points_of(kind, breaks):
     """Points (s,) and weights for means under each forecast: its atoms, or nodes of quadrature."""
     if kind not in ("normal", "mixture"):
         return list(zip(*atoms(kind), strict=True))
-    node, share = np.polynomial.legendre.leggauss(12)
+    node, share = np.polynomial.legendre.leggauss(9)
     out = []
     for m, s in zip(MEAN, STD, strict=True):
         parts = [(1.0, m, s)] if kind == "normal" else [(0.4, m, s), (0.6, m + 1, 2 * s)]
