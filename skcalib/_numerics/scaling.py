@@ -169,7 +169,7 @@ class Point:
         )
 
     def newton_step(self, precondition: Solve, tolerance: float) -> tuple[Array, float]:
-        """Where the loss is least, to second order, up to a relative residual.
+        """The step to the least loss, to second order, up to a relative residual.
 
         Also how much this moves scores of one row against each other, at most.
         """

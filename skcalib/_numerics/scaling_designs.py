@@ -71,7 +71,7 @@ class ScaledAndShifted:
 
     @staticmethod
     def scores_of_rows(parameters: np.ndarray, inputs: Array) -> Array:
-        """The same, of parameters of NumPy."""
+        """`scores` for parameters in an array of NumPy."""
         return ScaledAndShifted.scores(constant_like(inputs, parameters), inputs)
 
     @staticmethod
@@ -117,7 +117,7 @@ class Affine:
 
     @staticmethod
     def scores_of_rows(parameters: np.ndarray, inputs: Array) -> Array:
-        """The same, of parameters of NumPy.
+        """`scores` for parameters in an array of NumPy.
 
         With NumPy the scores of a row do not depend, to the last bit, on the other rows.
         """
@@ -159,7 +159,7 @@ class AffineAndCommon:
 
     @staticmethod
     def preconditioner(spread: Array, inputs: Array, penalty: Array) -> Solve:
-        """That of `Affine`, bordered by β.
+        """The preconditioner of `Affine`, bordered by β.
 
         To move β is to move the diagonal of W without its penalty λ. If S_k is the curvature of
         the loss along W_kk, the other parameters of class k following, that of β is Σ_k λ S_k/(λ +

@@ -53,7 +53,7 @@ def pool_ties(points: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 class Pooled(NamedTuple):
-    """What measures of one probability need to know of the samples.
+    """The weights of both labels at each distinct prediction.
 
     The squares say how many samples stand behind a weight. Tables of different samples are merged
     by summing their rows at equal points.

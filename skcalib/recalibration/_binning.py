@@ -292,7 +292,7 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         return clipped(proba, self.smallest_probability_)
 
     def _cuts(self, points: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Where the second and each further interval begins."""
+        """The points at which the second and each further interval begins."""
         if self.strategy == "uniform":
             if not self.random_shift:
                 return np.arange(1, self.n_bins) / self.n_bins

@@ -115,7 +115,7 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
     def _fit_out_of_fold(
         self, fit: Any, estimator: Any, X: Any, y: Any, routed: Any, **words: str
     ) -> Any:
-        """What `fit` makes of all samples, and the responses of fits that have not seen a sample.
+        """The fit to all samples, and for each sample the response of a fit that has not seen it.
 
         `fit` gets an estimator, data and parameters. What it returns has a method `response` and
         the options `like`, by which other fits respond in the same form.

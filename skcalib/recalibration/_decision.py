@@ -172,7 +172,7 @@ class DecisionRecalibrator(Recalibrator):
         return least(expected_of_classes(matrix, self.losses_))
 
     def _shifts(self, predictions, matrix, action, directions):
-        """What to add for each action, (A, K); 0 where that is not significant."""
+        """The shift of the samples with each action, (A, K); 0 if it is not significant."""
         shifts = np.zeros(self.losses_.T.shape)
         if directions.shape[1] == 0:  # all classes cost the same
             return shifts
@@ -209,7 +209,7 @@ _RANK_TOLERANCE = 1e-10
 
 
 class Shift(NamedTuple):
-    """What is added to the probabilities of the samples with one action."""
+    """The vector to add to the probabilities of the samples with one action."""
 
     vector: np.ndarray  # (K,), sums to 0
     p_value: float  # of the hypothesis that nothing need be added

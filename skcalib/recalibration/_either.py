@@ -18,7 +18,7 @@ from ..forecasts._data import ForecastData, check_forecasts, check_no_labels
 from ._base import Recalibrator, clone_for, negative_crps
 from ._responses import aligned_proba
 
-# What a fit on probabilities knows, and one on forecasts does not.
+# Attributes that a fit on probabilities sets, and one on forecasts does not.
 _OF_CLASSES = ("classes_", "n_features_in_", "feature_names_in_")
 
 

@@ -157,7 +157,7 @@ def _log_score(forecast: Forecast, std: np.ndarray) -> Any:
 # The least d, relative to that of the start: a smaller one would be a forecast without spread.
 _LEAST_FACTOR = 1e-4
 
-# Of outcomes t (n,) the loss of each forecast, and its derivative in t.
+# Maps outcomes t (n,) to the loss of each forecast, and to its derivative in t.
 Score = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 

@@ -79,7 +79,7 @@ def slow_candidates(n_samples: int, n_classes: int) -> list[str]:
 
 
 def candidates_for(data: Any, n_train: int, scoring: str) -> tuple[dict[str, Any], list[str]]:
-    """What an `AutoRecalibrator` tries by default, by name, and the names that it leaves out."""
+    """The default candidates of an `AutoRecalibrator` by name, and the names it leaves out."""
     if data.kind == "forecasts":
         return forecast_candidates(data.forecast, n_train, scoring), []
     left_out = slow_candidates(len(data.label), len(data.classes))
@@ -92,7 +92,7 @@ _FEWEST_TO_MOVE = 8
 
 
 def forecast_candidates(forecast: Forecast, n: int, scoring: str) -> dict[str, Any]:
-    """What an `AutoRecalibrator` tries by default for forecasts, fitted on n samples, by name."""
+    """The default candidates for forecasts by name, if they are fitted on n samples."""
     has_members = isinstance(forecast, EnsembleForecast | ResidualForecast | QuantileForecast)
     if not forecast.is_continuous and not has_members:  # counts stay whole numbers
         return {"levels": PITRecalibrator("beta")} if n >= _FEWEST_TO_MOVE else {}

@@ -240,7 +240,7 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
         return self._fitted.residuals
 
     def _regressor(self) -> Any:
-        """What is cloned and fitted: the regressor, or those of all levels together."""
+        """The estimator to clone and fit: the regressor, or those of all levels together."""
         if self.level_parameter is None:
             return self.estimator
         check_level_parameter(self.estimator, self.level_parameter)

@@ -57,7 +57,7 @@ def clip(expression: str, low: float, high: float) -> str:
 
 
 def of_clipped(name: str, smallest: float, mapping: Callable, write: Callable[[str], str]) -> str:
-    """What is written of a probability; its ends are mapped in Python, as they are clipped."""
+    """A formula of a clipped probability; the results at both ends are computed in Python."""
     ends = np.array([smallest, 1 - smallest])
     at_low, at_high = map(number, mapping(ends))
     return steps(name, ends, [at_low, write(name), at_high])

@@ -221,7 +221,7 @@ class SubgroupRecalibrator(EitherRecalibrator):
         return self
 
     def _fit(self, data: Any, subgroups: Any = None) -> Any:
-        """What each subgroup has of its own, or None."""
+        """The recalibrator of each subgroup, or None if it has the common one."""
         chooses = self.prior_weight == "auto"
         if self._kind == "forecasts":
             fewest = self.min_samples or _FEWEST_FORECASTS
