@@ -1,4 +1,4 @@
-"""What the array API lacks: special functions, distances between points, and safe quotients.
+"""Functions that the array API lacks: special ones, distances between points, and safe quotients.
 
 A formula that is written on the namespace of its arguments is the same for NumPy, torch and JAX
 arrays, and differentiable with the latter two. Such formulas change nothing in place, and choose
@@ -245,7 +245,7 @@ def row_dots(a: Array, b: Array) -> Array:
 
 
 def column_dots(a: Array, b: Array) -> Array:
-    """The same of columns (n, K), (K,)."""
+    """⟨a_k, b_k⟩ of columns (n, K), (K,)."""
     if isinstance(a, np.ndarray):
         return np.einsum("nk,nk->k", a, b)
     return array_namespace(a, b).sum(a * b, axis=0)

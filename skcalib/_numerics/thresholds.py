@@ -11,7 +11,7 @@ _MOST_EDGES = 2048
 # which differ by much less, and matter.
 _ROUNDING = 1e-6
 
-# Those near 1 are rounded to doubles.
+# Probabilities near 1 are rounded to doubles.
 _LEAST_REST = 1e-9
 
 

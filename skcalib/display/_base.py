@@ -1,4 +1,4 @@
-"""What all displays share: judged options, the way from an estimator, and axes with a legend."""
+"""Base of all displays: judged options, the way from an estimator, and axes with a legend."""
 
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
@@ -283,7 +283,7 @@ def draw_bars(strip: Any, heights: np.ndarray, edges: np.ndarray, line: Any) -> 
 
 
 def name_halves(strip: Any, names: tuple[str, str], sides: Sequence[str]) -> None:
-    """What the bars upwards and downwards are, at the left or at the right."""
+    """Write what the bars upwards and downwards show, at the left or at the right."""
     if strip.texts:
         return
     for name, side, y, end in zip(names, sides, (0.95, 0.05), ("top", "bottom"), strict=True):

@@ -15,9 +15,11 @@ from .._inputs.scikit_learn import Interval, StrOptions, validate_params
 from .._inputs.types import RandomState
 from .._numerics.pit import PitLaw, pit_curve, pit_laws
 from ..forecasts._data import ForecastData, check_forecasts
-from ..metrics import quantile_calibration_error
 from ..metrics._quantile import known_levels
+from ..metrics._registry import ALL_METRICS
 from ._base import SHARED, Display, axes_of, check_options, draw_legend, legend_label, wrapped
+
+_ERROR = ALL_METRICS["quantile_calibration_error"]
 
 _LINE = "calibrated"
 
@@ -235,7 +237,7 @@ class PITHistogramDisplay(_PitDisplay):
                 confidence_level,
                 same_everywhere=is_uniform and has_equal_bins,
             )
-        error = quantile_calibration_error(data.value, data.forecast, sample_weight=data.weight)
+        error = _ERROR.measure(data)
         return cls(edges, density, band=band, error=error, name=name).plot(ax, **kwargs)
 
     def _method(self):
@@ -404,9 +406,7 @@ class QuantileReliabilityDisplay(_PitDisplay):
         """
         check_options(cls.from_predictions, kwargs)
         data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight)
-        error = quantile_calibration_error(
-            data.value, data.forecast, sample_weight=data.weight, kind=kind, levels=levels
-        )
+        error = _ERROR.measure(data, kind=kind, levels=levels)
         shown = known_levels(data.forecast, kind, levels)
         shown = _GRID if shown is None else np.unique(shown)
         folded = kind == "interval"

@@ -36,7 +36,7 @@ _CHANCE = "miscalibration of a calibrated model"
 # Names of artists, by which the next model on the same axes finds them.
 _POINT, _ISOLINE = "model", "uncertainty "
 
-# About as many lines of equal score, on axes that are large or small.
+# Number of lines of equal score, roughly, on axes that are large and on small ones.
 _LINES_IF_LARGE, _LINES_IF_SMALL = 8, 5
 
 # Free room around the points, in units of their extents.
@@ -45,7 +45,7 @@ _MARGIN = 0.2
 
 @dataclass(eq=False, repr=False)
 class ScoreDecompositionDisplay(Display):
-    """What a proper score is made of: miscalibration, discrimination and uncertainty.
+    """Parts of a proper score: miscalibration, discrimination and uncertainty.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to create one. The score is the
     miscalibration minus the discrimination plus the uncertainty. The miscalibration is what
