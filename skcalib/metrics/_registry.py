@@ -125,13 +125,20 @@ class ForeignMetric(Metric):
     def _arguments(self, data: Data) -> tuple[Any, Any]:
         if isinstance(data, ForecastData):
             return data.value, data.forecast
+        kept = vars(self).get("kept")  # of predictions whose outcomes are drawn many times
+        if kept is None or kept[0] is not data.proba:
+            kept = vars(self)["kept"] = data.proba, self._shown(data)
+        return data.classes[data.label], kept[1]
+
+    def _shown(self, data: Predictions) -> np.ndarray:
+        """The probabilities as the function takes them; it may not change them."""
         proba = data.simplex if self.as_matrix else data.doubles
         order = self._order(data)
         if order is not None:
             proba = proba[:, order] if proba.ndim == 2 else (proba if order[-1] == 1 else 1 - proba)
         proba = proba.view()
         proba.flags.writeable = False  # it may be the caller's
-        return data.classes[data.label], proba
+        return proba
 
     def _known(self, data: Data) -> dict[str, Any]:
         """Further arguments, of those that the function has."""
