@@ -1,1 +1,1 @@
-"""What users pass, judged once, before any work."""
+"""Checks of all that users pass: judged once, before any work."""

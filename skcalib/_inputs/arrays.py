@@ -18,7 +18,7 @@ from sklearn.utils import check_array
 
 from .._numerics.array_api import Array, at_least_single, stop_gradient, to_numpy
 
-# So many distinct values of an outcome are more than classes usually have.
+# Outcomes with this many distinct values are taken for numbers, not classes.
 _MANY = 10
 
 

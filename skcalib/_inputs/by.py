@@ -18,7 +18,7 @@ _MOST_NUMBERS = 100
 
 @dataclass(frozen=True)
 class Subgroups:
-    """Which subgroup each sample belongs to.
+    """The subgroup of each sample.
 
     A label is the value of the column, or a tuple of one value for each of several columns; None
     stands for a missing value.
@@ -30,7 +30,7 @@ class Subgroups:
 
     @property
     def title(self) -> str:
-        """What the subgroups are subgroups of: "sex, age"."""
+        """Names of the columns that define the subgroups: "sex, age"."""
         return ", ".join(map(str, self.names))
 
     @property
@@ -133,7 +133,7 @@ def _are_columns(values: Any, n: int) -> bool:
 
 
 def _argument(name: Any, columns: dict) -> str:
-    """How messages call a column."""
+    """Name of a column in messages."""
     return "by" if len(columns) == 1 else f"by[{name!r}]"
 
 
@@ -224,7 +224,7 @@ def _by_category(categories: list[Any]) -> Callable[[Any], Any]:
 
 
 def _by_nature(label: Any) -> Any:
-    """What labels are sorted by: their type, and numbers within strings by their size."""
+    """Sort key of a label: its type, and numbers within strings by their size."""
     if isinstance(label, bool):
         return 0, "", label
     if is_number(label):

@@ -98,7 +98,7 @@ def draw_by_sample(
 def _draw_on_device(
     proba: Array, n_draws: int, generator: np.random.Generator | np.random.RandomState
 ) -> Array:
-    """The same labels where the probabilities (n, K) live; NumPy draws the uniform numbers."""
+    """Draw labels where the probabilities (n, K) live; NumPy draws the uniform numbers."""
     xp = array_namespace(proba)
     bounds = xp.cumulative_sum(doubles(proba), axis=1)
     bounds /= bounds[:, -1:]
@@ -110,7 +110,7 @@ def _draw_on_device(
 
 
 def _count_below(bounds: np.ndarray, uniform: np.ndarray) -> np.ndarray:
-    """How many of its bounds (m, C) each number (m, R) reaches; C must be less than 256."""
+    """Number of bounds (m, C) that each number (m, R) reaches; C must be less than 256."""
     count = np.zeros(uniform.shape, dtype=np.uint8)
     reached = np.empty(uniform.shape, dtype=bool)
     for bound in bounds.T:

@@ -72,11 +72,11 @@ def _refuse_missing(value: Any, row: int | np.intp) -> None:
 
 
 def check_several_groups(code: np.ndarray) -> None:
-    """Of a single group nothing is independent."""
+    """Refuse a single group: it is one observation."""
     n_groups = int(code.max(initial=-1)) + 1
     if n_groups < 2:
         raise ValueError(
             "groups must name at least two groups of samples with positive weight; found "
-            f"{n_groups}. What belongs to one group is one observation: leave groups out if the "
+            f"{n_groups}. One group is one observation: leave groups out if the "
             "samples are independent, or divide a series into blocks."
         )

@@ -1,4 +1,4 @@
-"""What a computation takes, said before it starts."""
+"""Memory and time that a computation takes, said before it starts."""
 
 import os
 from collections.abc import Iterator
@@ -63,7 +63,7 @@ def _free_of_machine() -> Iterator[float]:
 
 
 def _free_of_containers() -> Iterator[float]:
-    """What is left below the limit of each control group (version 1 or 2) around this process."""
+    """Bytes left below the limit of each control group (version 1 or 2) around this process."""
     for line in _text(_PROC / "self" / "cgroup").splitlines():
         controllers, _, path = line.partition(":")[2].partition(":")
         if controllers == "":

@@ -119,7 +119,7 @@ class Predictions:
 
     @property
     def outcome(self) -> np.ndarray:
-        """What was observed, and what `redraw` draws anew, (n,)."""
+        """The observed labels (n,), which `redraw` draws anew."""
         return self.label
 
     def take(self, rows: Array) -> "Predictions":
@@ -146,7 +146,7 @@ class Predictions:
         return draw_labels(self.proba, size, generator)
 
     def with_outcome(self, outcome: np.ndarray) -> "Predictions":
-        """The same predictions with other outcomes (n,).
+        """These predictions with other outcomes (n,).
 
         Rows that stand for several samples are split into those without and with the event.
         """
@@ -190,7 +190,7 @@ class Predictions:
         return order
 
     def sorted(self) -> "Predictions":
-        """The same samples in an order of their own, in whatever order they came.
+        """These samples in a fixed order, in whatever order they came.
 
         A sum depends on the order by rounding, and so does what almost certain predictions leave
         almost undetermined.

@@ -16,7 +16,7 @@ from .arrays import (
     numbers_of_objects,
 )
 
-# How far the sum of a row may be from 1, by the number of bytes of a probability; the last is for
+# Largest distance of the sum of a row from 1, by the bytes of a probability; the last is for
 # double precision. A softmax in single precision misses 1 by up to 1.5e-6 for a thousand
 # classes, and may come converted to double precision. Single precision gets scikit-learn's
 # tolerance, √ε. Half precision gets ten times the error that rounding each probability can make.
@@ -154,7 +154,7 @@ def _refuse_type(proba: np.ndarray, name: str, partner: str, partner_values: Any
 
 
 def _remedy_for_numbers(partner_values: Any) -> str:
-    """What to pass if the outcomes look like numbers, which have no probabilities of classes."""
+    """Remedy if the outcomes look like numbers, which have no probabilities of classes."""
     if not look_like_numbers(partner_values):
         return ""
     return (

@@ -56,7 +56,7 @@ def validate_params(
 
 
 def cache_of(method_caller: Callable) -> dict:
-    """What the scorers of one evaluation share, of what scikit-learn hands to each of them."""
+    """Cache that the scorers of one evaluation share, from what scikit-learn hands to them."""
     cache = next(iter(getattr(method_caller, "args", ())), None)
     return {} if cache is None else cache
 

@@ -328,7 +328,7 @@ def expected_calibration_error(
 
 
 def check_binned_options(norm, debias, add_bin_width):
-    """The bias is known for squared gaps, the bound on a distance for mean absolute gaps."""
+    """Refuse `debias` but for squared gaps, and `add_bin_width` but for mean absolute gaps."""
     if debias and norm != "l2":
         raise ValueError(
             "debias=True needs norm='l2': only the bias of squared gaps is known; found "
@@ -343,7 +343,7 @@ def check_binned_options(norm, debias, add_bin_width):
 
 
 def check_simplex_options(strategy, debias, add_bin_width):
-    """Some options need ordered predictions, or corrections that are known for two classes only."""
+    """Refuse options for all classes at once that need ordered predictions or two classes."""
     if strategy == "quantile":
         raise ValueError(
             "strategy='quantile' needs predictions that have an order; found "
@@ -361,7 +361,7 @@ def check_simplex_options(strategy, debias, add_bin_width):
 
 
 def check_debiased(error):
-    """The bias is estimated from bins of several samples; without any the error is NaN."""
+    """Refuse a debiased error that is NaN: no bin had two samples."""
     if np.ndim(error) == 0 and np.isnan(error):
         raise ValueError(
             f"debias=True needs {_DEBIASED.least}; found none. Choose fewer bins, or debias=False."

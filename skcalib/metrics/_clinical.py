@@ -1,4 +1,4 @@
-"""What clinical validations report: signed measures, and the distance from a smooth curve."""
+"""Measures of clinical validations: signed ones, and the distance from a smooth curve."""
 
 from collections.abc import Sequence
 from numbers import Real
@@ -80,7 +80,7 @@ def logistic_line(predictions: Predictions) -> tuple[float, float]:
 
 
 def check_two_classes(predictions: Predictions) -> None:
-    """A direction is that of the probability of one class."""
+    """Refuse more than two classes: a sign needs the probability of one class."""
     if not predictions.is_binary:
         raise ValueError(
             f"y_proba must be about two classes; found {len(predictions.classes)} columns. For one "

@@ -439,7 +439,7 @@ def joint_kernel_calibration_error(
 
 
 def check_fourier_kernel(kernel, method):
-    """Random Fourier features exist for the Gaussian kernel; the linear one needs none."""
+    """Refuse "fourier" but for the Gaussian kernel and the linear one, which needs no features."""
     if method == "fourier" and (callable(kernel) or kernel not in ("linear-rbf", "linear", "rbf")):
         raise ValueError(
             "method='fourier' needs kernel='linear-rbf', 'rbf' or 'linear'; found "
@@ -448,7 +448,7 @@ def check_fourier_kernel(kernel, method):
 
 
 def check_matrix(points):
-    """The exact error takes a matrix of all pairs of samples (n, n), and solves with it."""
+    """Refuse, or announce, a matrix of all pairs (n, n) that is too large to solve with."""
     n, what = points.shape[0], "method='exact'"
     remedy = "Pass method='fourier' or 'nystroem', or a random subsample of the rows."
     if isinstance(points, np.ndarray):
@@ -457,7 +457,7 @@ def check_matrix(points):
 
 
 def check_features(points, n_components):
-    """With "nystroem" the features of all samples are held."""
+    """Refuse features of all samples that do not fit into memory."""
     check_memory(
         8.0 * len(points) * min(n_components, len(points)),
         f"method='nystroem' with n_components={n_components}",
@@ -466,7 +466,7 @@ def check_features(points, n_components):
 
 
 def check_two_samples(predictions):
-    """The joint error averages over pairs of different samples."""
+    """Refuse a single sample: the joint error averages over pairs."""
     if len(predictions.weight) < 2:
         raise ValueError(
             "y_true must hold at least 2 samples of positive weight, as pairs of different samples "

@@ -371,7 +371,7 @@ def decision_table(measure: DecisionGaps) -> DecisionCalibration:
 
 
 def standard_error(weight: np.ndarray, values: np.ndarray) -> float:
-    """Of a weighted mean; the weights sum to 1."""
+    """Standard error of a weighted mean; the weights sum to 1."""
     rest = 1 - weight @ weight
     if rest <= np.finfo(np.float64).eps:
         return np.nan

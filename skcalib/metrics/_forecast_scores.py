@@ -172,7 +172,7 @@ def continuous_ranked_probability_loss(
 
 
 def check_thresholds(thresholds):
-    """Two numbers, the smaller one first."""
+    """Return the two thresholds; refuse all but two numbers, the smaller one first."""
     is_pair = len(thresholds) == 2 and all(is_number(value) for value in thresholds)
     if not is_pair or not thresholds[0] < thresholds[1]:
         raise ValueError(
@@ -183,7 +183,7 @@ def check_thresholds(thresholds):
 
 
 def check_estimator(forecast, value, estimator):
-    """Forecasts refuse an estimator that they do not know."""
+    """Let the forecast refuse an estimator that it does not know."""
     if estimator != "ecdf":
         forecast[:1].crps(value[:1], estimator=estimator)
 
@@ -384,7 +384,7 @@ def log_density_loss(
 
 
 def check_density(loss):
-    """A single outcome of infinite density would outweigh all others."""
+    """Refuse infinite densities: one such outcome would outweigh all others."""
     if (loss == -np.inf).any():
         row = int(np.argmax(loss == -np.inf))
         raise ValueError(

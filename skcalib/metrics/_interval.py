@@ -270,7 +270,7 @@ def interval_calibration_error(
 
 
 def check_grid(method, precision, width, n_draws):
-    """Each method has options of its own."""
+    """Refuse options of another method."""
     if method == "random-grid" and width is None:
         raise ValueError(
             "width must be given for method='random-grid'; found None. Pass the width of the "

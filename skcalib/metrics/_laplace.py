@@ -240,7 +240,7 @@ def laplace_kernel_calibration_error(
 
 
 def check_draws(method, n_draws):
-    """Nothing is drawn for an exact value."""
+    """Refuse a number of draws for the exact value, which draws nothing."""
     if method == "exact" and n_draws is not None:
         raise ValueError(
             f"n_draws needs a random method; found method='exact' and n_draws={n_draws}. Leave it "

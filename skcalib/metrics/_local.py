@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from .._inputs.arrays import as_array, numbers_of_objects
+from .._inputs.arrays import as_array, check_numbers
 from .._inputs.constraints import IntegerInterval
 from .._inputs.limits import announce
 from .._inputs.scikit_learn import StrOptions, validate_params
@@ -474,22 +474,9 @@ def _places(data, query, kernel, bandwidth):
 
 
 def _features(values, name):
-    """Finite numbers (m, d)."""
-    if values.dtype.kind == "O":
-        values = numbers_of_objects(values)
-    if values.dtype.kind not in "biuf":
-        raise ValueError(
-            f"{name} must hold numbers, the features in which samples are similar; found type "
-            f"{values.dtype}. Encode categories, or measure each group alone."
-        )
-    values = values.astype(np.float64).reshape(len(values), -1)
-    if not np.isfinite(values).all():
-        row = int(np.argmin(np.isfinite(values).all(axis=1)))
-        raise ValueError(
-            f"{name} must be finite; found NaN or infinity in row {row}. Remove the row, or impute "
-            "the value."
-        )
-    return values
+    """Finite numbers (m, d); truth values count as 0 and 1."""
+    values = values.astype(np.int8) if values.dtype.kind == "b" else values
+    return check_numbers(values, name).reshape(len(values), -1)
 
 
 def _judged(kernel, query, points):

@@ -26,7 +26,7 @@ from ._reductions import average_over_reductions
 # Integrals over cells of thresholds may miss by this share of the score.
 _TOLERANCE = 1e-4
 
-# The same where a mean over many draws is wanted.
+# The tolerance for each draw, where a mean over many draws is wanted.
 DRAW_TOLERANCE = 5e-3
 
 # Up to this many values of discrete forecasts are looked at for steps.
@@ -73,7 +73,7 @@ def _steps(forecast):
 
 
 def check_thresholds_known(data):
-    """Quantiles at some levels say nothing about other thresholds."""
+    """Refuse quantiles at some levels, which say nothing about other thresholds."""
     levels = getattr(data.forecast, "levels", None)
     if levels is not None:
         raise ValueError(
@@ -336,7 +336,7 @@ def score_decomposition(
 
 
 def check_no_classes(pos_label, labels):
-    """Outcomes that are numbers have no classes."""
+    """Refuse classes for outcomes that are numbers."""
     name = "pos_label" if pos_label is not None else "labels" if labels is not None else None
     if name:
         raise ValueError(
@@ -346,7 +346,7 @@ def check_no_classes(pos_label, labels):
 
 
 def check_probabilities_given(y_proba, score):
-    """Forecasts have another score."""
+    """Refuse forecasts for scores of probabilities."""
     if is_forecast(y_proba):
         raise ValueError(
             f"score={score!r} is for probabilities of classes; found a forecast of a number. Pass "

@@ -206,7 +206,7 @@ def quantile_calibration_error(
 
 
 def check_gap_options(norm, debias, squared):
-    """The bias is known for squared gaps only."""
+    """Refuse `debias` and `squared` but for squared gaps."""
     name = "debias" if debias else "squared"
     if norm != "l2" and (debias or squared):
         raise ValueError(
@@ -216,7 +216,7 @@ def check_gap_options(norm, debias, squared):
 
 
 def check_debiasable(data):
-    """One sample tells nothing of its own noise."""
+    """Refuse to debias a single sample, which tells nothing of its noise."""
     if data.n_samples == 1:
         raise ValueError(
             "debias=True needs at least 2 samples; found 1 that carries weight. Collect more "

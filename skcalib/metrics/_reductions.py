@@ -1,4 +1,4 @@
-"""How a binary measure is applied to more than two classes."""
+"""Binary measures applied to more than two classes."""
 
 from functools import partial
 from typing import NamedTuple
@@ -37,7 +37,7 @@ def over_reductions(function, predictions, multi_class, n_jobs=1):
 
 
 class Needs(NamedTuple):
-    """What a measure needs of the samples of a class, and what helps if that is missing."""
+    """Least samples of a class that a measure needs, and the remedy if they are missing."""
 
     least: str
     remedy: str
@@ -95,7 +95,7 @@ def average_over_reductions(
 
 
 def check_any_measured(is_measured, exists, multi_class, needs):
-    """At least one class must have samples that suffice."""
+    """Refuse data in which no class has enough samples."""
     if not is_measured.any():
         raise ValueError(
             f"multi_class={multi_class!r} needs a class with {needs.least}; found none among the "

@@ -1,4 +1,4 @@
-"""What is known of each metric: one entry each, from which all other lists derive."""
+"""The entries of all metrics, from which all other lists derive."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -240,7 +240,7 @@ def is_data(name: str, value: Any) -> bool:
 
 
 def refuse_data(name):
-    """Data are arguments of the function or of fit."""
+    """Refuse data among the options of a metric."""
     raise ValueError(
         f"metric_params must not hold data, which come from elsewhere; found {name!r}. Pass it to "
         "the function or to fit instead, if that takes it."

@@ -219,7 +219,7 @@ def weighted_calibration_error(
 
 
 def check_constraints(constraints, function_class):
-    """A user's class of functions must return a list of constraints."""
+    """Refuse constraints of a user's class that are no list."""
     if not isinstance(constraints, list | tuple):
         raise TypeError(
             f"function_class must return a list of constraints; found {constraints!r} from "
@@ -229,7 +229,7 @@ def check_constraints(constraints, function_class):
 
 
 def check_function_class(function_class):
-    """The type has the method `constraints`, too, but only an instance has parameters."""
+    """Refuse the type in place of an instance: only that has parameters."""
     if isinstance(function_class, type):
         name = function_class.__name__
         raise TypeError(
