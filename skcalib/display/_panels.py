@@ -128,7 +128,10 @@ def panels(ax: Any, n: int, size: tuple[float, float], n_columns: int | None = N
     else:
         figure = ax.figure.add_subfigure(ax.get_subplotspec())
         ax.set_axis_off()
-    axes = figure.subplots(ceil(n / n_columns), n_columns, squeeze=False).ravel()
+    has_engine = figure.get_layout_engine() is not None
+    room = None if has_engine else {"bottom": 0.3, "hspace": 0.5}  # for the legend and for titles
+    shape = ceil(n / n_columns), n_columns
+    axes = figure.subplots(*shape, squeeze=False, gridspec_kw=room).ravel()
     for unused in axes[n:]:
         unused.remove()
     return axes[:n]
@@ -168,7 +171,7 @@ def legend_of_panels(axes: np.ndarray, handles: list, labels: list, note: str = 
     ax, figure = axes[-1], axes[-1].figure
     if len(axes) == 1:
         return legend_below(ax, handles, labels, note)
-    if len(figure.axes) > len(axes) or figure.get_layout_engine() is None:
+    if len(figure.axes) > len(axes):
         legend = ax.legend(handles, labels, loc="best", title=wrapped(note, ax), **LEGEND)
         legend.get_title().set_size("small")
         return legend
