@@ -10,8 +10,8 @@ import numpy as np
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import pdist, squareform
 
-from ._inputs.limits import check_memory
 from ._inputs.scikit_learn import Interval, StrOptions, validate_parameter_constraints
+from ._inputs.warnings import check_memory
 from ._statistics.kernels import (
     KERNELS,
     check_finite_kernel,

@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike
 
 from ._inputs.arrays import listed
 from ._inputs.checks import check_predictions
-from ._inputs.constraints import IntegerInterval
 from ._inputs.labels import check_labels
-from ._inputs.scikit_learn import validate_params
+from ._inputs.scikit_learn import IntegerInterval, validate_params
 from ._numerics.logits import row_blocks
 
 __all__ = ["class_groups", "top_k"]

@@ -1,8 +1,10 @@
-"""The only importer of private scikit-learn names."""
+"""Parameters as scikit-learn judges them; the only importer of its private names."""
 
+import numbers
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
 from sklearn.base import _fit_context
 from sklearn.metrics._scorer import _Scorer as Scorer
 from sklearn.utils import _safe_indexing
@@ -21,9 +23,15 @@ from sklearn.utils.validation import _check_method_params as check_method_params
 from sklearn.utils.validation import _num_samples as num_samples
 
 __all__ = [
+    "CANONICAL_CONSTRAINTS",
+    "METRIC_CONSTRAINTS",
+    "REDUCTION_CONSTRAINTS",
     "HasMethods",
+    "IntegerInterval",
     "Interval",
     "InvalidParameterError",
+    "Label",
+    "RandomState",
     "Scorer",
     "StrOptions",
     "cache_of",
@@ -38,7 +46,42 @@ __all__ = [
     "validate_params",
 ]
 
+# A class label, and a seed or a generator, in annotations.
+Label = bool | int | float | str | bytes
+RandomState = int | np.random.RandomState | None
+
 Function = TypeVar("Function", bound=Callable)
+
+
+class IntegerInterval(Interval):
+    """An interval of integers. True and False do not count as integers, unlike in Python."""
+
+    def __init__(self, left: int, right: int | None = None, *, closed: str = "left") -> None:
+        super().__init__(numbers.Integral, left, right, closed=closed)
+
+    def is_satisfied_by(self, value: object) -> bool:
+        return not isinstance(value, bool) and super().is_satisfied_by(value)
+
+
+# The further arguments of binary measures, which reduce more classes to problems of two.
+REDUCTION_CONSTRAINTS: dict = {
+    "multi_class": [StrOptions({"confidence", "top-label", "classwise"})],
+    "average": [StrOptions({"auto", "macro", "weighted"}), None],
+}
+
+# The arguments that metrics share, where a metric has them; the data are judged by
+# `check_predictions`.
+METRIC_CONSTRAINTS: dict = REDUCTION_CONSTRAINTS | {
+    "sample_weight": "no_validation",
+    "pos_label": [numbers.Real, str, bytes, "boolean", None],
+    "labels": ["array-like", None],
+    "n_jobs": [numbers.Integral, None],
+}
+
+# Measures that can also see all classes at once.
+CANONICAL_CONSTRAINTS: dict = {
+    "multi_class": [StrOptions({"canonical", "confidence", "top-label", "classwise"})],
+}
 
 
 def fit_context(*, prefer_skip_nested_validation: bool) -> Callable[[Function], Function]:

@@ -1,12 +1,20 @@
-"""Warnings that point at the user's own line."""
+"""Warnings that point at the user's own line; limits of memory and time."""
 
 import os
 import sys
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 import joblib
 import sklearn
+from sklearn.exceptions import EfficiencyWarning
+
+# No computation takes more than this share of the machine's memory.
+SHARE = 0.75
+
+# Computations that take more seconds than this are announced.
+LONG = 600.0
 
 _OWN_CODE = tuple(
     f"{folder}{os.sep}"
@@ -24,3 +32,32 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN_CODE):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+def announce(seconds: float, argument: str, remedy: str) -> None:
+    """Warn before something that takes more than `LONG` seconds."""
+    if seconds > LONG:
+        time = f"{seconds / 3600:.1f} hours" if seconds > 5400 else f"{seconds / 60:.0f} minutes"
+        warn(f"{argument} will take some {time}. {remedy}", EfficiencyWarning)
+
+
+def check_memory(needed: float, argument: str, remedy: str) -> None:
+    """Refuse what needs more bytes than `SHARE` of those that the machine has.
+
+    The message begins with the argument that leads there, and ends with what to do instead.
+    """
+    total = memory_of_machine()
+    if needed > SHARE * total:
+        raise MemoryError(
+            f"{argument} needs {needed / 1e9:,.1f} GB of memory; found {total / 1e9:,.1f} GB in "
+            f"this machine, of which it may take {SHARE:.0%}. {remedy}"
+        )
+
+
+def memory_of_machine() -> float:
+    """All bytes of memory; infinite where the system does not tell."""
+    with suppress(AttributeError, OSError, ValueError):
+        total = float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
+        if total > 0:  # -1 stands for a number that is not known
+            return total
+    return float("inf")

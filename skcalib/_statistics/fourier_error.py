@@ -7,8 +7,7 @@ from array_api_compat import array_namespace
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from .._inputs.constraints import IntegerInterval
-from .._inputs.scikit_learn import StrOptions
+from .._inputs.scikit_learn import IntegerInterval, StrOptions
 from .._numerics.array_api import (
     as_type,
     constant_like,

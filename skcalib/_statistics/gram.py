@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from .._inputs.limits import announce
+from .._inputs.warnings import announce
 from .._numerics.array_api import Array, column_dots, count_like, doubles, to_numpy
 from .kernels import SMALLEST_BANDWIDTH, Kernel, KernelFamily
 

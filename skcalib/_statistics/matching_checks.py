@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._inputs.constraints import IntegerInterval
-from .._inputs.scikit_learn import Interval, StrOptions
+from .._inputs.scikit_learn import IntegerInterval, Interval, StrOptions
 from ..forecasts._decisions import DecisionLoss, as_loss
 from .kernels import KERNELS, check_kernel
 from .squared_error import check_enough_for_estimator

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._inputs.arrays import as_array
-from .._inputs.constraints import IntegerInterval
-from .._inputs.scikit_learn import StrOptions
+from .._inputs.scikit_learn import IntegerInterval, StrOptions
 from .._numerics.array_api import as_type, constant_like, count_like, row_dots, to_numpy
 from .._numerics.laplace import laplace_pair_sum
 from .base import Statistic

@@ -7,10 +7,14 @@ from scipy.special import expit
 from scipy.stats import truncnorm
 from sklearn.utils import check_random_state
 
-from .._inputs.constraints import IntegerInterval
 from .._inputs.drawing import draw_labels
-from .._inputs.scikit_learn import Interval, StrOptions, validate_params
-from .._inputs.types import RandomState
+from .._inputs.scikit_learn import (
+    IntegerInterval,
+    Interval,
+    RandomState,
+    StrOptions,
+    validate_params,
+)
 
 
 @validate_params(

@@ -8,9 +8,13 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import nbinom, poisson
 from sklearn.utils import check_random_state
 
-from .._inputs.constraints import IntegerInterval
-from .._inputs.scikit_learn import Interval, StrOptions, validate_params
-from .._inputs.types import RandomState
+from .._inputs.scikit_learn import (
+    IntegerInterval,
+    Interval,
+    RandomState,
+    StrOptions,
+    validate_params,
+)
 from ..forecasts import (
     DistributionForecast,
     EnsembleForecast,

@@ -11,8 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from .._inputs.constraints import METRIC_CONSTRAINTS, REDUCTION_CONSTRAINTS, IntegerInterval
-from .._inputs.scikit_learn import Interval, check_matplotlib_support
+from .._inputs.scikit_learn import (
+    METRIC_CONSTRAINTS,
+    REDUCTION_CONSTRAINTS,
+    IntegerInterval,
+    Interval,
+    check_matplotlib_support,
+)
 from ..forecasts import forecast_of
 from ..forecasts._as_forecast import has_forecast
 

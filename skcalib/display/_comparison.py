@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._inputs.probabilities import is_forecast
-from .._inputs.types import RandomState
+from .._inputs.scikit_learn import RandomState
 from ..metrics._registry import ALL_METRICS
 from ..uncertainty import compare, confidence_interval
 from ._base import Display, check_options, inches_of, response_of

@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import norm
 
 from .._inputs.arrays import numbers_of_objects
-from .._inputs.scikit_learn import StrOptions, validate_params
-from .._inputs.types import Label
+from .._inputs.scikit_learn import Label, StrOptions, validate_params
 from .._statistics.decisions import DecisionGaps
 from ..forecasts._data import ForecastData
 from ..forecasts._decisions import DecisionLoss

@@ -9,9 +9,13 @@ from numpy.typing import ArrayLike
 from scipy.spatial import KDTree
 
 from .._inputs.arrays import as_array, column_names
-from .._inputs.constraints import IntegerInterval
-from .._inputs.scikit_learn import Interval, StrOptions, validate_params
-from .._inputs.types import RandomState
+from .._inputs.scikit_learn import (
+    IntegerInterval,
+    Interval,
+    RandomState,
+    StrOptions,
+    validate_params,
+)
 from ..forecasts._data import check_forecasts
 from ..metrics import local_calibration
 from ._base import SHARED, Display, axes_of, check_options, is_small, wrapped

@@ -10,9 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from .._inputs.constraints import IntegerInterval
-from .._inputs.scikit_learn import Interval, StrOptions, validate_params
-from .._inputs.types import RandomState
+from .._inputs.scikit_learn import (
+    IntegerInterval,
+    Interval,
+    RandomState,
+    StrOptions,
+    validate_params,
+)
 from .._numerics.pit import PitLaw, pit_curve, pit_laws
 from ..forecasts._data import ForecastData, check_forecasts
 from ..metrics._quantile import known_levels

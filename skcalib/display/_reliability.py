@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.checks import check_predictions
 from .._inputs.probabilities import check_logits
-from .._inputs.scikit_learn import Interval, StrOptions, validate_params
-from .._inputs.types import Label, RandomState
+from .._inputs.scikit_learn import Interval, Label, RandomState, StrOptions, validate_params
 from .._numerics.logits import log_softmax
 from ._base import SHARED, check_options
 from ._panels import CurvesDisplay, choose_panels, problems_of

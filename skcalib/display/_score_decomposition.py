@@ -6,10 +6,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._inputs.constraints import IntegerInterval
 from .._inputs.probabilities import is_forecast
-from .._inputs.scikit_learn import StrOptions, validate_params
-from .._inputs.types import Label, RandomState
+from .._inputs.scikit_learn import IntegerInterval, Label, RandomState, StrOptions, validate_params
 from ..metrics import ScoreDecomposition, score_decomposition
 from ._base import (
     MARKERS,

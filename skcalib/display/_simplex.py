@@ -9,8 +9,7 @@ from sklearn.utils import check_random_state
 
 from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import check_matplotlib_support, validate_params
-from .._inputs.types import RandomState
+from .._inputs.scikit_learn import RandomState, check_matplotlib_support, validate_params
 from .._numerics.bins import product_bins
 from ._base import SHARED, Display, axes_of, legend_below, legend_label
 

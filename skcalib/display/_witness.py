@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike
 
 from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import validate_params
-from .._inputs.types import Label
+from .._inputs.scikit_learn import Label, validate_params
 from .._numerics.smooth import lipschitz_maximiser
 from ._base import LINES, SHARED, check_options, draw_bars, name_halves, strip_below
 from ._panels import CURVE, CurvesDisplay, choose_panels, curves_on, problems_of

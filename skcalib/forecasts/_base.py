@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._inputs.arrays import check_numbers, is_number
-from .._inputs.types import RandomState
+from .._inputs.scikit_learn import RandomState
 from .._numerics.crps import crps_ensemble, crps_nodes, gauss_legendre, quantile_nodes, split_nodes
 
 # Standard deviations below this share of their root mean square have the logarithm of that share.

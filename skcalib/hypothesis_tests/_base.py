@@ -12,9 +12,9 @@ from sklearn.utils.parallel import Parallel, delayed
 from .._inputs.drawing import seeded_batches
 from .._inputs.estimators import check_fit_input
 from .._inputs.groups import codes_by_appearance
-from .._inputs.limits import announce
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import check_no_forecast, is_forecast
+from .._inputs.warnings import announce
 from .._statistics.base import TIE
 from ..forecasts._data import ForecastData, check_forecasts, check_no_labels, with_given
 

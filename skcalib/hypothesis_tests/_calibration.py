@@ -7,10 +7,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._inputs.constraints import IntegerInterval
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import StrOptions, fit_context
-from .._inputs.types import RandomState
+from .._inputs.scikit_learn import IntegerInterval, RandomState, StrOptions, fit_context
 from ..forecasts._data import with_groups
 from ..metrics._statistic import OF_RESIDUALS, STATISTICS, make_statistic
 from ..streaming import CalibrationState

@@ -9,10 +9,8 @@ from scipy.special import expit
 from scipy.stats import chi2, norm
 from sklearn.utils import check_random_state
 
-from .._inputs.constraints import IntegerInterval
 from .._inputs.drawing import seeded_batches
-from .._inputs.scikit_learn import StrOptions, fit_context
-from .._inputs.types import RandomState
+from .._inputs.scikit_learn import IntegerInterval, RandomState, StrOptions, fit_context
 from .._numerics.bins import quantile_bins
 from .._numerics.logistic_batch import likelihood_gains, slope_scores
 from .._numerics.logits import log_odds

@@ -8,9 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._inputs.constraints import IntegerInterval
-from .._inputs.scikit_learn import Interval, StrOptions, fit_context
-from .._inputs.types import RandomState
+from .._inputs.scikit_learn import IntegerInterval, Interval, RandomState, StrOptions, fit_context
 from ..forecasts._data import with_groups
 from ..metrics import (
     calibration_in_the_large,

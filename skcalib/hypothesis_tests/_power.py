@@ -12,11 +12,15 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._inputs.constraints import IntegerInterval
 from .._inputs.drawing import draw_labels
 from .._inputs.probabilities import check_probabilities
-from .._inputs.scikit_learn import HasMethods, Interval, validate_params
-from .._inputs.types import RandomState
+from .._inputs.scikit_learn import (
+    HasMethods,
+    IntegerInterval,
+    Interval,
+    RandomState,
+    validate_params,
+)
 from ._calibration import CalibrationTest
 from ._equivalence import EquivalenceTest
 

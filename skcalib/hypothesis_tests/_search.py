@@ -12,9 +12,13 @@ from sklearn.utils import check_random_state
 from .._inputs.arrays import as_array, check_same_length, column_names, is_number
 from .._inputs.by import encode_column, title_of
 from .._inputs.checks import rows_that_count
-from .._inputs.constraints import METRIC_CONSTRAINTS, IntegerInterval
-from .._inputs.scikit_learn import StrOptions, validate_params
-from .._inputs.types import RandomState
+from .._inputs.scikit_learn import (
+    METRIC_CONSTRAINTS,
+    IntegerInterval,
+    RandomState,
+    StrOptions,
+    validate_params,
+)
 from .._statistics.base import TIE
 from ..forecasts._data import ForecastData, check_either
 from ._search_scores import Candidate, ClassSearch, ForecastSearch

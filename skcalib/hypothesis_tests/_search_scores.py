@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from .._inputs.drawing import draw_labels, seeded_batches
 from .._inputs.predictions import Predictions
-from .._inputs.types import RandomState
+from .._inputs.scikit_learn import RandomState
 from .._numerics.logits import log_odds
 from .._numerics.pit import laws_at, pit_laws
 from ..forecasts._data import ForecastData

@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.by import Subgroups, check_by
-from .._inputs.constraints import IntegerInterval
-from .._inputs.scikit_learn import StrOptions, fit_context
-from .._inputs.types import RandomState
+from .._inputs.scikit_learn import IntegerInterval, RandomState, StrOptions, fit_context
 from .._statistics.base import TIE, Statistic
 from .._statistics.omnibus import ranks
 from ..forecasts._data import with_groups

@@ -10,11 +10,9 @@ from sklearn.utils import check_random_state
 
 from .._inputs.arrays import check_same_length
 from .._inputs.checks import recode
-from .._inputs.constraints import IntegerInterval
 from .._inputs.labels import check_labels
 from .._inputs.probabilities import check_probabilities
-from .._inputs.scikit_learn import fit_context
-from .._inputs.types import RandomState
+from .._inputs.scikit_learn import IntegerInterval, RandomState, fit_context
 from .._statistics.kernels import KERNEL_CONSTRAINTS, check_finite_kernel, kernel_function
 from ._base import check_class_input
 from ._classical import DRAWN_CONSTRAINTS, ClassicalTest

@@ -6,13 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import (
-    CANONICAL_CONSTRAINTS,
-    IntegerInterval,
-)
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import StrOptions
-from .._inputs.types import Label
+from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, IntegerInterval, Label, StrOptions
 from .._numerics.bins import (
     bin_extents,
     binned_sums,

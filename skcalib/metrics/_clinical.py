@@ -9,8 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import Interval
-from .._inputs.types import Label
+from .._inputs.scikit_learn import Interval, Label
 from .._inputs.warnings import warn
 from .._numerics.loess import loess
 from .._numerics.logistic import logistic_fit

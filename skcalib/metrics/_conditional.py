@@ -13,12 +13,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import CANONICAL_CONSTRAINTS, IntegerInterval
-from .._inputs.limits import announce, check_memory
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import Interval, StrOptions
-from .._inputs.types import Label, RandomState
-from .._inputs.warnings import warn
+from .._inputs.scikit_learn import (
+    CANONICAL_CONSTRAINTS,
+    IntegerInterval,
+    Interval,
+    Label,
+    RandomState,
+    StrOptions,
+)
+from .._inputs.warnings import announce, check_memory, warn
 from .._numerics.array_api import Array, constant_like, count_like, doubles
 from .._statistics.gram import fourier_features, gram_diagonal, gram_matrix, pivoted_cholesky
 from .._statistics.kernels import (

@@ -5,8 +5,7 @@ from numpy.typing import ArrayLike
 
 from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import StrOptions
-from .._inputs.types import Label
+from .._inputs.scikit_learn import Label, StrOptions
 from ._reductions import average_over_reductions, reduced
 from ._registry import metric
 

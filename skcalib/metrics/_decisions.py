@@ -7,11 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import METRIC_CONSTRAINTS
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast
-from .._inputs.scikit_learn import StrOptions, validate_params
-from .._inputs.types import Label
+from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Label, StrOptions, validate_params
 from .._statistics.decisions import DecisionGaps
 from ..forecasts._data import (
     ForecastData,

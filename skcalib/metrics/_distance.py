@@ -9,10 +9,8 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import METRIC_CONSTRAINTS
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import Interval, validate_params
-from .._inputs.types import Label
+from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Interval, Label, validate_params
 from .._inputs.warnings import warn
 from .._numerics.distance import certified_transport, least_calibrating_transport
 from ._interval import _interval_calibration_error

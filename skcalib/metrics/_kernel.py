@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import CANONICAL_CONSTRAINTS
-from .._inputs.types import Label, RandomState
+from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, Label, RandomState
 from .._statistics.fourier_error import (
     FOURIER_CONSTRAINTS,
     N_COMPONENTS,

@@ -8,10 +8,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import IntegerInterval
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import Interval, StrOptions
-from .._inputs.types import Label, RandomState
+from .._inputs.scikit_learn import IntegerInterval, Interval, Label, RandomState, StrOptions
 from .._numerics.laplace import laplace_pair_sum
 from .._numerics.sorting import first_of_ties
 from .._statistics.kernels import SMALLEST_BANDWIDTH

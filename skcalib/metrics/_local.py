@@ -10,10 +10,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._inputs.arrays import as_array, check_numbers
-from .._inputs.constraints import IntegerInterval
-from .._inputs.limits import announce
-from .._inputs.scikit_learn import StrOptions, validate_params
-from .._inputs.types import RandomState
+from .._inputs.scikit_learn import IntegerInterval, RandomState, StrOptions, validate_params
+from .._inputs.warnings import announce
 from .._numerics.pit import (
     PitLaw,
     gap_square_integral,

@@ -9,8 +9,7 @@ from sklearn.utils import check_random_state
 
 from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import StrOptions
-from .._inputs.types import Label, RandomState
+from .._inputs.scikit_learn import Label, RandomState, StrOptions
 from .._statistics.gram import pair_weight
 from .._statistics.matching import ClassKernelErrors, MatchingError, matching_error
 from .._statistics.matching_checks import (

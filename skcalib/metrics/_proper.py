@@ -10,11 +10,16 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import METRIC_CONSTRAINTS, IntegerInterval
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast
-from .._inputs.scikit_learn import StrOptions, validate_params
-from .._inputs.types import Label, RandomState
+from .._inputs.scikit_learn import (
+    METRIC_CONSTRAINTS,
+    IntegerInterval,
+    Label,
+    RandomState,
+    StrOptions,
+    validate_params,
+)
 from .._numerics.isotonic import isotonic_fit
 from .._numerics.logits import PROPER_LOSSES
 from .._numerics.sorting import pool_ties

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .._inputs.constraints import METRIC_CONSTRAINTS
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import (
+    METRIC_CONSTRAINTS,
     constraints_of,
     validate_parameter_constraints,
     validate_params,

@@ -4,10 +4,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import METRIC_CONSTRAINTS
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import validate_params
-from .._inputs.types import Label
+from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Label, validate_params
 from .._numerics.smooth import lipschitz_maximiser, lipschitz_maximum
 from ._reductions import average_over_reductions, over_reductions, reduced
 from ._registry import metric

@@ -7,8 +7,7 @@ from numpy.typing import ArrayLike
 
 from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import Interval
-from .._inputs.types import Label
+from .._inputs.scikit_learn import Interval, Label
 from .._numerics.smooth_expected import (
     SMALLEST_BANDWIDTH,
     smoothed_absolute_mass,

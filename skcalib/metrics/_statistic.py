@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._inputs.types import RandomState
+from .._inputs.scikit_learn import RandomState
 from .._statistics.base import Statistic
 from .._statistics.omnibus import omnibus
 from .._statistics.residual_sums import ScoreExcess

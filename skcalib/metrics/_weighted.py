@@ -6,9 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import CANONICAL_CONSTRAINTS
-from .._inputs.scikit_learn import HasMethods
-from .._inputs.types import Label
+from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, HasMethods, Label
 from ..function_classes import Bounded, FunctionClass, Lipschitz, _programs, _resolved
 from ._reductions import average_over_reductions, reduced
 from ._registry import metric

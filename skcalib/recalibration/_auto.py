@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._inputs.constraints import IntegerInterval
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import StrOptions
+from .._inputs.scikit_learn import IntegerInterval, StrOptions
 from ..forecasts._data import ForecastData
 from ._base import Recalibrator, is_smooth
 from ._checks import recalibrator_like

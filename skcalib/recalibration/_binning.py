@@ -9,10 +9,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._inputs.arrays import listed
-from .._inputs.constraints import IntegerInterval
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import HasMethods, Interval, StrOptions
-from .._inputs.types import RandomState
+from .._inputs.scikit_learn import HasMethods, IntegerInterval, Interval, RandomState, StrOptions
 from .._numerics.bins import cuts_before, quantile_bins
 from .._numerics.interval import optimal_partition, partition_errors
 from .._numerics.logits import clipped, smallest_probability

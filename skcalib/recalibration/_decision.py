@@ -8,9 +8,8 @@ from numpy.typing import ArrayLike
 from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
 
-from .._inputs.constraints import IntegerInterval
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import Interval
+from .._inputs.scikit_learn import IntegerInterval, Interval
 from .._inputs.warnings import warn
 from .._numerics.logits import clipped
 from ..forecasts._decisions import as_loss, expected_of_classes, least

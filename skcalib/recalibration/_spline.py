@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 
-from .._inputs.constraints import IntegerInterval
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import Interval
+from .._inputs.scikit_learn import IntegerInterval, Interval
 from .._numerics.logistic import newton, orthonormal_basis
 from .._numerics.logits import log_odds
 from ._base import WEIGHT_OF_CLASSES, Outcomes, warn_unless_converged

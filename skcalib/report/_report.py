@@ -18,10 +18,14 @@ from sklearn.utils import check_random_state
 
 from .._inputs.by import check_by
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import METRIC_CONSTRAINTS
 from .._inputs.probabilities import is_forecast
-from .._inputs.scikit_learn import num_samples, validate_params
-from .._inputs.types import Label, RandomState
+from .._inputs.scikit_learn import (
+    METRIC_CONSTRAINTS,
+    Label,
+    RandomState,
+    num_samples,
+    validate_params,
+)
 from ..forecasts._data import check_forecasts, check_no_labels, with_groups
 from ._classes import ClassSections
 from ._forecasts import ForecastSections, check_groups_can_be_tested

@@ -11,10 +11,15 @@ from sklearn.utils import check_random_state
 
 from .._inputs.by import Subgroups, check_by
 from .._inputs.checks import check_predictions, check_sample_weight, rows_that_count
-from .._inputs.constraints import IntegerInterval
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import Interval, StrOptions, num_samples, validate_params
-from .._inputs.types import RandomState
+from .._inputs.scikit_learn import (
+    IntegerInterval,
+    Interval,
+    RandomState,
+    StrOptions,
+    num_samples,
+    validate_params,
+)
 from .._statistics.kernels import KERNELS
 from ._arrow import from_table, to_table
 from ._checks import (

@@ -8,10 +8,15 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._inputs.checks import check_predictions
-from .._inputs.constraints import METRIC_CONSTRAINTS, IntegerInterval
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import Interval, validate_params
-from .._inputs.types import Label, RandomState
+from .._inputs.scikit_learn import (
+    METRIC_CONSTRAINTS,
+    IntegerInterval,
+    Interval,
+    Label,
+    RandomState,
+    validate_params,
+)
 from ..forecasts._data import with_groups
 from ..metrics._clinical import (
     _calibration_in_the_large,

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.by import check_by, title_of
-from .._inputs.scikit_learn import StrOptions, validate_params
-from .._inputs.types import RandomState
+from .._inputs.scikit_learn import RandomState, StrOptions, validate_params
 from ..metrics._registry import entry_of
 from ._finite_sample import finite_sample_radius
 from ._measured import RESAMPLING_CONSTRAINTS, Measured, Result, measured_models

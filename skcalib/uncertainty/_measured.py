@@ -10,11 +10,15 @@ import numpy as np
 from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.utils import check_random_state
 
-from .._inputs.constraints import METRIC_CONSTRAINTS, IntegerInterval
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast
-from .._inputs.scikit_learn import Interval, StrOptions
-from .._inputs.types import RandomState
+from .._inputs.scikit_learn import (
+    METRIC_CONSTRAINTS,
+    IntegerInterval,
+    Interval,
+    RandomState,
+    StrOptions,
+)
 from ..forecasts._data import ForecastData, check_either
 from ..metrics._registry import ALL_METRICS, Metric, metric_of, unwrapped
 from ..metrics._statistic import check_takes

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.exceptions import EfficiencyWarning
 
-from skcalib._inputs import limits
-from skcalib._inputs.limits import announce, available_memory, check_memory
+from skcalib._inputs import warnings as own_warnings
+from skcalib._inputs.warnings import announce, check_memory, memory_of_machine
 from skcalib.function_classes import Bounded, Lipschitz, RKHSBall
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.metrics import (
@@ -21,88 +21,31 @@ def problem(n, n_classes=3):
     return np.arange(n) % n_classes, rng.dirichlet(np.ones(n_classes), size=n)
 
 
-@pytest.fixture
-def system(tmp_path, monkeypatch):
-    """Writes the files in which Linux tells of its memory."""
-    monkeypatch.setattr(limits, "_PROC", tmp_path / "proc")
-    monkeypatch.setattr(limits, "_CGROUPS", tmp_path / "cgroup")
-
-    def write(path, text):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(text, encoding="utf-8")
-
-    return write
-
-
-def test_memory_of_a_system_without_such_files(system, monkeypatch):
-    known = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1000}
+@pytest.mark.parametrize(("n_pages", "expected"), [(1000, 4096 * 1000), (-1, np.inf)])
+def test_memory_of_the_machine(n_pages, expected, monkeypatch):
+    known = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": n_pages}  # -1 stands for an unknown number
     monkeypatch.setattr("os.sysconf", known.__getitem__, raising=False)
-    assert available_memory() == 4096 * 1000
+    assert memory_of_machine() == expected
 
 
-def test_memory_of_an_unknown_system_has_no_limit(system, monkeypatch):
+def test_memory_of_an_unknown_system_has_no_limit(monkeypatch):
     monkeypatch.delattr("os.sysconf", raising=False)
-    assert available_memory() == np.inf
+    assert memory_of_machine() == np.inf
     check_memory(1e30, "method='exact'", "Take less.")
 
 
-def test_numbers_that_the_system_does_not_know_are_no_limit(system, monkeypatch):
-    monkeypatch.setattr(
-        "os.sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": -1}.get, raising=False
-    )
-    system("proc/self/cgroup", "not a control group\n")
-    assert available_memory() == np.inf
-
-
-def test_memory_of_the_machine(system):
-    system("proc/meminfo", "MemTotal: 900 kB\nMemFree: 1 kB\nMemAvailable:   300 kB\n")
-    assert available_memory() == 300 * 1024
-
-
-@pytest.mark.parametrize(
-    ("line", "folder", "limit", "used", "cached"),
-    [
-        ("0::/a/b", "", "memory.max", "memory.current", "inactive_file"),
-        (
-            "4:cpu,memory:/a/b",
-            "memory/",
-            "memory.limit_in_bytes",
-            "memory.usage_in_bytes",
-            "total_inactive_file",
-        ),
-    ],
-    ids=["version 2", "version 1"],
-)
-def test_memory_of_a_container(system, line, folder, limit, used, cached):
-    system("proc/meminfo", "MemAvailable: 300 kB\n")
-    system("proc/self/cgroup", f"7:cpuset:/a/b\n{line}\n")
-    inner, outer = f"cgroup/{folder}a/b/", f"cgroup/{folder}a/"
-    system(inner + limit, "max\n")
-    system(inner + used, "1000\n")
-    assert available_memory() == 300 * 1024
-    system(outer + limit, "9000\n")  # that of the whole group
-    system(outer + used, "5000\n")
-    assert available_memory() == 4000
-    system(outer + "memory.stat", f"anon 1\n{cached} 2000\n")  # given back if it is needed
-    assert available_memory() == 6000
-    system(inner + limit, "3000\n")
-    assert available_memory() == 2000
-    system(inner + used, "3001\n")
-    assert available_memory() == 0
-
-
-def test_what_this_system_has():
-    assert available_memory() > 1e7
+def test_memory_of_this_machine():
+    assert memory_of_machine() > 1e7
 
 
 def test_message_of_memory(monkeypatch):
-    monkeypatch.setattr(limits, "available_memory", lambda: 4e9)
+    monkeypatch.setattr(own_warnings, "memory_of_machine", lambda: 4e9)
     check_memory(3e9, "method='exact'", "Take less.")
     with pytest.raises(MemoryError) as error:
         check_memory(3.01e12, "method='exact'", "Take less.")
     assert str(error.value) == (
-        "method='exact' needs 3,010.0 GB of memory; found 4.0 GB available, of which it may take "
-        "75%. Take less."
+        "method='exact' needs 3,010.0 GB of memory; found 4.0 GB in this machine, of which it may "
+        "take 75%. Take less."
     )
 
 
@@ -118,9 +61,9 @@ def test_short_times_are_not_announced():
 
 def test_exact_conditional_error_needs_memory(monkeypatch):
     label, proba = problem(100)
-    monkeypatch.setattr(limits, "available_memory", lambda: 1.9 * 8 * 100**2)
+    monkeypatch.setattr(own_warnings, "memory_of_machine", lambda: 1.9 * 8 * 100**2)
     conditional_kernel_calibration_error(label, proba)
-    monkeypatch.setattr(limits, "available_memory", lambda: 1.1 * 8 * 100**2)
+    monkeypatch.setattr(own_warnings, "memory_of_machine", lambda: 1.1 * 8 * 100**2)
     with pytest.raises(MemoryError, match=r"method='exact' .* Pass method='fourier' or 'nystroem'"):
         conditional_kernel_calibration_error(label, proba)
     conditional_kernel_calibration_error(label, proba, method="fourier", random_state=0)
@@ -129,7 +72,7 @@ def test_exact_conditional_error_needs_memory(monkeypatch):
 
 def test_many_components_need_memory(monkeypatch):
     label, proba = problem(100)
-    monkeypatch.setattr(limits, "available_memory", lambda: 1.4 * 8 * 100 * 20)
+    monkeypatch.setattr(own_warnings, "memory_of_machine", lambda: 1.4 * 8 * 100 * 20)
     options = {"method": "nystroem", "kernel": "rbf", "bandwidth": 1.0, "regularization": 1.0}
     conditional_kernel_calibration_error(label, proba, n_components=20, **options)
     with pytest.raises(MemoryError, match=r"n_components=30 needs .* Choose fewer components"):
@@ -144,16 +87,16 @@ def test_many_components_need_memory(monkeypatch):
 def test_programs_of_all_pairs_need_memory(function_class, n_matrices, monkeypatch):
     pytest.importorskip("cvxpy")
     label, proba = problem(70)
-    least = n_matrices * 8 * 70**2 / limits.SHARE
-    monkeypatch.setattr(limits, "available_memory", lambda: 1.01 * least)
+    least = n_matrices * 8 * 70**2 / own_warnings.SHARE
+    monkeypatch.setattr(own_warnings, "memory_of_machine", lambda: 1.01 * least)
     weighted_calibration_error(label, proba, function_class=function_class)
-    monkeypatch.setattr(limits, "available_memory", lambda: 0.99 * least)
+    monkeypatch.setattr(own_warnings, "memory_of_machine", lambda: 0.99 * least)
     with pytest.raises(MemoryError, match=r"at 70 distinct predictions needs .* subsample"):
         weighted_calibration_error(label, proba, function_class=function_class)
 
 
 def test_exact_conditional_error_announces_its_time(monkeypatch):
-    monkeypatch.setattr(limits, "LONG", 0)
+    monkeypatch.setattr(own_warnings, "LONG", 0)
     with pytest.warns(EfficiencyWarning, match=r"method='exact' will take .*method='fourier'"):
         conditional_kernel_calibration_error(*problem(100))
 
@@ -161,7 +104,7 @@ def test_exact_conditional_error_announces_its_time(monkeypatch):
 def test_sums_over_pairs_announce_their_time(monkeypatch):
     label, proba = problem(600)  # three rows of tiles
     squared_kernel_calibration_error(label, proba)
-    monkeypatch.setattr(limits, "LONG", 0)
+    monkeypatch.setattr(own_warnings, "LONG", 0)
     with pytest.warns(EfficiencyWarning, match=r"all pairs of 600 samples .*method='fourier'"):
         squared_kernel_calibration_error(label, proba)
 
@@ -171,7 +114,7 @@ def test_draws_of_a_test_announce_their_time(monkeypatch):
     monkeypatch.setattr("skcalib._inputs.drawing._BATCH", 2 * 50)  # two draws
     test = CalibrationTest("skce", n_resamples=99, random_state=0)
     expected = test.fit(proba, label).p_value_
-    monkeypatch.setattr(limits, "LONG", 1e-9)
+    monkeypatch.setattr(own_warnings, "LONG", 1e-9)
     with pytest.warns(EfficiencyWarning, match=r"n_resamples=99 will take .* 'fourier'"):
         assert test.fit(proba, label).p_value_ == expected
 
@@ -181,6 +124,6 @@ def test_local_error_announces_its_time(monkeypatch):
     feature = rng.normal(size=300)
     forecast = feature, np.ones(300)
     monkeypatch.setattr("skcalib.metrics._local._BLOCK", 30_000)  # several blocks
-    monkeypatch.setattr(limits, "LONG", 0)
+    monkeypatch.setattr(own_warnings, "LONG", 0)
     with pytest.warns(EfficiencyWarning, match=r"300 query points .* query"):
         local_calibration_error(rng.normal(size=300), forecast, given=feature)
