@@ -6,11 +6,9 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from .. import __version__
 from .._inputs.arrays import listed
@@ -20,13 +18,15 @@ from . import _demo
 from ._report import calibration_report
 from ._sections import LISTENER
 from ._tables import (
+    ANYTHING,
+    GROUP,
+    LABEL,
     NUMBER,
     POSITIVE,
     PROBABILITY,
     WEIGHT,
     Rule,
     Table,
-    canonical,
     classes_of_columns,
     probabilities,
     quantiles,
@@ -39,7 +39,6 @@ _CLOSED_PIPE = 141
 
 # Options that are of no use without another one.
 _COMPANIONS = {"mean": "std", "std": "mean", "levels": "quantiles", "pos_label": "proba"}
-
 
 # Finds 0.05 in "q0.05", and nothing in "q97.5".
 _LEVEL = re.compile(r"(?<![0-9])0?\.[0-9]+$")
@@ -66,34 +65,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status."""
     try:
         try:
-            return _run(arguments)
+            options = _parser().parse_args(arguments)
+            options.command(options)
         finally:
             sys.stdout.flush()  # or Python would report a closed pipe with a traceback
     except BrokenPipeError:
-        _discard_output()
+        with contextlib.suppress(OSError, ValueError):  # a standard output that is no file
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _CLOSED_PIPE
-
-
-def _run(arguments: Sequence[str] | None) -> int:
-    options = _parser().parse_args(arguments)
-    try:
-        options.command(options)
-    except BrokenPipeError:
-        raise
     except (ValueError, OSError, ImportError) as error:
         print(f"skcalib: error: {_escaped(str(error))}", file=sys.stderr)
         return 2
     return 0
 
 
-def _program() -> str:
-    """The name that the program was called by."""
-    called = Path(sys.argv[0]).name
-    return "python -m skcalib" if called == "__main__.py" else "skcalib"
-
-
 def _parser() -> argparse.ArgumentParser:
-    program = _program()
+    called = Path(sys.argv[0]).name
+    program = "python -m skcalib" if called == "__main__.py" else "skcalib"
     parser = argparse.ArgumentParser(
         prog=program,
         description="Is a model calibrated, how far from it is it, and how to fix it.",
@@ -160,9 +148,9 @@ def _report(options: argparse.Namespace) -> None:
         if options.html is not None:
             report.to_html(options.html)
     if options.json:
-        print(_escaped_json(report.to_json()))
+        print(_escaped(report.to_json(), "\n", json.dumps))
     else:
-        print("\n".join(map(_escaped, str(report).split("\n"))))
+        print(_escaped(str(report), "\n"))
 
 
 def _separator(text: str | None) -> str | None:
@@ -178,115 +166,108 @@ def _separator(text: str | None) -> str | None:
 
 def _arguments(options: argparse.Namespace) -> dict[str, Any]:
     """The columns of the file as arguments of the report."""
-    label_rule, predictions = _predictions(options)
-    wanted = [(options.label, label_rule), *predictions]
-    if options.weight is not None:
-        wanted.append((options.weight, WEIGHT))
-    wanted += [(name, None) for name in options.by or ()]
-    if options.groups is not None and options.groups not in (options.by or ()):
-        wanted.append((options.groups, None))
-    table = read_table(options.file, wanted, _separator(options.sep))
-    found = _outcomes(table, [name for name, _ in predictions], options)
-    if options.weight is not None:
-        found["sample_weight"] = table.columns[options.weight]
-    if options.by:
+    weight = [] if options.weight is None else [(options.weight, WEIGHT)]
+    by = [(name, ANYTHING) for name in options.by or ()]
+    groups = [] if options.groups is None else [(options.groups, GROUP)]
+
+    def read(outcome: Rule, predictions: list[tuple[str, Rule]]) -> Table:
+        columns = [(options.label, outcome), *predictions, *weight, *by]
+        names = [name for name, _ in columns]
+        if len(set(names)) < len(names):
+            raise ValueError(f"Each column must be named once; found {listed(names)}.")
+        return read_table(options.file, columns + groups, _separator(options.sep))
+
+    make = _probabilities if options.proba is not None else _forecasts
+    table, found = make(options, read)
+    if weight:
+        found["sample_weight"] = table.columns[weight[0]]
+    if by:
         found["by"] = {name: table.subgroups(name) for name in options.by}
-    if options.groups is not None:
-        remedy = "Give such rows groups of their own."
-        found["groups"] = table.texts(options.groups, "name a group", remedy)
+    if groups:
+        found["groups"] = table.columns[groups[0]]
     return found
 
 
-def _predictions(options: argparse.Namespace) -> tuple[Rule | None, list[tuple[str, Rule | None]]]:
-    """The rule for the outcomes, and the columns of the predictions with their rules."""
-    if options.proba is not None:
-        if len(options.proba) > 1 and options.pos_label is not None:
-            raise ValueError(
-                f"--pos-label is for a single column of probabilities; found {len(options.proba)} "
-                "columns. Leave it out."
-            )
-        return None, [(name, PROBABILITY) for name in options.proba]
+def _probabilities(
+    options: argparse.Namespace, read: Callable[..., Table]
+) -> tuple[Table, dict[str, Any]]:
+    """Labels, probabilities and classes."""
+    names = options.proba
+    if len(names) > 1 and options.pos_label is not None:
+        raise ValueError(
+            f"--pos-label is for a single column of probabilities; found {len(names)} columns. "
+            "Leave it out."
+        )
+    columns = [(name, PROBABILITY) for name in names]
+    table = read(LABEL, columns)
+    labels = table.columns[options.label, LABEL]
+    if len(names) == 1:
+        classes = two_classes(labels, options.pos_label)
+    else:
+        classes = classes_of_columns(labels, names)
+    return table, {"y_true": labels, "y_proba": probabilities(table, columns), "labels": classes}
+
+
+def _forecasts(
+    options: argparse.Namespace, read: Callable[..., Table]
+) -> tuple[Table, dict[str, Any]]:
+    """Outcomes and forecasts."""
+    forecast: Forecast
     if options.mean is not None:
-        return NUMBER, [(options.mean, NUMBER), (options.std, POSITIVE)]
-    if options.quantiles is not None:
-        names, options.levels = _in_order(options.quantiles, options.levels)
-        return NUMBER, [(name, NUMBER) for name in names]
-    if len(options.members) < 2:
+        columns = [(options.mean, NUMBER), (options.std, POSITIVE)]
+        table = read(NUMBER, columns)
+        forecast = GaussianForecast(*table.matrix(columns).T)
+    elif options.quantiles is not None:
+        names, levels = _in_order(options.quantiles, options.levels)
+        columns = [(name, NUMBER) for name in names]
+        table = read(NUMBER, columns)
+        forecast = QuantileForecast(quantiles(table, columns), levels)
+    elif len(options.members) < 2:
         raise ValueError(
             f"--members must name at least two columns; found {listed(options.members)}. One "
             "number for each row is a prediction without a distribution."
         )
-    return NUMBER, [(name, NUMBER) for name in options.members]
+    else:
+        columns = [(name, NUMBER) for name in options.members]
+        table = read(NUMBER, columns)
+        forecast = EnsembleForecast(table.matrix(columns))
+    return table, {"y_true": table.columns[options.label, NUMBER], "y_proba": forecast}
 
 
 def _in_order(
     columns: Sequence[str], levels: Sequence[float] | None
-) -> tuple[list[str], list[float]]:
+) -> tuple[Sequence[str], Sequence[float]]:
     """The columns of quantiles and their levels, sorted by level.
 
     The levels are those given, or the decimal fractions at the ends of the names: 0.05 of "q0.05".
     """
     if levels is None:
-        found = [(name, _LEVEL.search(name)) for name in columns]
-        unknown = next((name for name, level in found if level is None), None)
-        if unknown is not None:
-            raise ValueError(
-                "The name of a column of quantiles must end in its level, such as q0.05; found "
-                f"{unknown!r}. Rename it, or pass all levels with --levels."
-            )
-        levels = [float(level[0]) for _, level in found if level]
+        levels = []
+        for name in columns:
+            level = _LEVEL.search(name)
+            if level is None:
+                raise ValueError(
+                    "The name of a column of quantiles must end in its level, such as q0.05; found "
+                    f"{name!r}. Rename it, or pass all levels with --levels."
+                )
+            levels.append(float(level[0]))
     if len(levels) != len(columns):
         raise ValueError(
             f"--levels must give one level for each column of --quantiles; found {len(levels)} for "
             f"{len(columns)} columns. Pass them in the same order."
         )
-    pairs = sorted(zip(levels, columns, strict=True))
-    levels = [level for level, _ in pairs]
+    levels, columns = zip(*sorted(zip(levels, columns, strict=True)), strict=True)
     if not all(0 < level < 1 for level in levels) or len(set(levels)) < len(levels):
         raise ValueError(
             "The levels of the quantiles must be different numbers between 0 and 1; found "
             f"{listed(levels)}. Pass the right ones with --levels."
         )
-    return [name for _, name in pairs], levels
+    return columns, levels
 
 
-def _outcomes(table: Table, names: list[str], options: argparse.Namespace) -> dict[str, Any]:
-    """Labels, probabilities and classes; or outcomes and forecasts."""
-    if options.proba is not None:
-        remedy = "Remove the rows without a label."
-        labels = list(map(canonical, table.texts(options.label, "hold a label", remedy)))
-        if len(names) == 1:
-            classes = two_classes(labels, options.pos_label)
-        else:
-            classes = classes_of_columns(labels, names)
-        proba = probabilities(table, names)
-        return {"y_true": np.array(labels, object), "y_proba": proba, "labels": classes}
-    forecast: Forecast
-    if options.mean is not None:
-        forecast = GaussianForecast(*table.matrix(names).T)
-    elif options.quantiles is not None:
-        forecast = QuantileForecast(quantiles(table, names), options.levels)
-    else:
-        forecast = EnsembleForecast(table.matrix(names))
-    return {"y_true": table.columns[options.label], "y_proba": forecast}
-
-
-def _escaped(text: str) -> str:
-    r"""One line of text with control characters such as escape written out: "\x1b"."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-
-
-def _escaped_json(text: str) -> str:
-    r"""Lines of JSON with control characters written as JSON does: "\u001b"."""
-    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
-
-
-def _discard_output() -> None:
-    """Send what is still to be printed nowhere, so that Python does not fail at its exit."""
-    with contextlib.suppress(OSError, ValueError):  # a standard output that is no file
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+def _escaped(text: str, kept: str = "", written: Callable[[str], str] = repr) -> str:
+    r"""Text with control characters such as escape written out, as "\x1b" or as JSON does."""
+    return "".join(c if c.isprintable() or c in kept else written(c)[1:-1] for c in text)
 
 
 @contextlib.contextmanager

@@ -4,13 +4,14 @@ import codecs
 import contextlib
 import csv
 import io
+import math
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain, islice
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from operator import itemgetter
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -18,8 +19,8 @@ from .._inputs.arrays import listed
 from .._inputs.probabilities import SUM_TOLERANCE, divide_by_sums
 from ._sections import stage
 
-# Rows whose texts are in memory at once: a few megabytes.
-_ROWS_AT_ONCE = 2**16
+# A terminal shows how many rows are read each time that this many more are.
+_ROWS_BETWEEN_NEWS = 2**16
 
 # The first bytes of Parquet and Arrow files.
 _BINARY = b"PAR1", b"ARROW1"
@@ -31,109 +32,116 @@ _MISSING = {"", "na", "n/a", "nan", "null", "<na>", "#n/a"}
 _LARGEST_MISS = 0.05
 
 
-@dataclass(frozen=True)
-class Rule:
-    """Which numbers a column may hold, in words and as a function."""
+class Rule(NamedTuple):
+    """What every row of a column must hold, and what is refused."""
 
     words: str
-    is_allowed: Callable[[np.ndarray], np.ndarray]
+    remedy: str
+    value: Callable[[str], Any]  # of the text of a row; None is refused
+    is_number: bool = False
 
-    def numbers(self, name: str, texts: Sequence[str], rows: Sequence[str]) -> np.ndarray:
-        """The numbers of a column; `rows` are the names of the rows."""
-        with contextlib.suppress(ValueError):
-            numbers = np.array(list(map(float, texts)))
-            if self.is_allowed(numbers).all() and "_" not in "".join(texts):
-                return numbers
-        row = next(row for row, text in enumerate(texts) if not self._holds(text))
-        found = repr(texts[row]) if texts[row].strip() else "nothing"
-        raise ValueError(
-            f"Column {name!r} must hold {self.words} in every row; found {found} in {rows[row]}. "
-            "Remove or repair the row."
-        )
 
-    def _holds(self, text: str) -> bool:
+def _number(words: str, is_allowed: Callable[[float], bool]) -> Rule:
+    def value(text: str) -> float | None:
         try:
-            return bool(self.is_allowed(np.array(float(text)))) and "_" not in text  # as in 0.1_5
+            number = float(text)
         except ValueError:
-            return False
+            return None
+        return number if is_allowed(number) and "_" not in text else None  # not 0.1_5
+
+    return Rule(f"hold {words}", "Remove or repair the row.", value, is_number=True)
 
 
-PROBABILITY = Rule("a probability in [0, 1]", lambda p: (p >= 0) & (p <= 1))
-WEIGHT = Rule("a weight, 0 or larger,", lambda w: np.isfinite(w) & (w >= 0))
-NUMBER = Rule("a number", np.isfinite)
-POSITIVE = Rule("a positive standard deviation", lambda s: np.isfinite(s) & (s > 0))
+def canonical(label: str) -> str:
+    """The shortest text of a whole number: "1" for "01", "+1" and "1.0"; other texts as they are.
 
-
-@dataclass(frozen=True)
-class Table:
-    """Columns of a file, numbers or texts, and the name of each row: its line, or its number."""
-
-    columns: dict[str, Any]
-    rows: list[str]
-
-    def matrix(self, names: Sequence[str]) -> np.ndarray:
-        """Columns of numbers, (n, m)."""
-        return np.column_stack([self.columns[name] for name in names])
-
-    def texts(self, name: str, what: str, remedy: str) -> list[str]:
-        """A column in which no text may be missing, without spaces around the texts."""
-        for row, text in enumerate(self.columns[name]):
-            if _is_missing(text):
-                raise ValueError(
-                    f"Column {name!r} must {what} in every row; found {text!r} in "
-                    f"{self.rows[row]}. {remedy}"
-                )
-        return [text.strip() for text in self.columns[name]]
-
-    def subgroups(self, name: str) -> np.ndarray:
-        """Numbers, NaN where missing, if all are numbers; otherwise texts, None where missing."""
-        texts = self.columns[name]
-        try:
-            return np.array([np.nan if _is_missing(text) else float(text) for text in texts])
-        except ValueError:
-            return np.array([None if _is_missing(text) else text.strip() for text in texts], object)
+    So whole numbers are the same labels however they are written.
+    """
+    number = re.fullmatch(r"([+-]?)0*([0-9]+)(\.0*)?", label.strip())
+    if number is None:
+        return label.strip()
+    sign, digits, _ = number.groups()
+    return f"-{digits}" if sign == "-" and digits != "0" else digits
 
 
 def _is_missing(text: str) -> bool:
     return text.strip().lower() in _MISSING
 
 
-def read_table(
-    path: str, wanted: Sequence[tuple[str, Rule | None]], separator: str | None = None
-) -> Table:
-    """The wanted columns: numbers where there is a rule, otherwise texts.
+PROBABILITY = _number("a probability in [0, 1]", lambda p: 0 <= p <= 1)
+WEIGHT = _number("a weight, 0 or larger,", lambda w: 0 <= w < np.inf)
+NUMBER = _number("a number", math.isfinite)
+POSITIVE = _number("a positive standard deviation", lambda s: 0 < s < np.inf)
+LABEL = Rule(
+    "hold a label",
+    "Remove the rows without a label.",
+    lambda text: None if _is_missing(text) else canonical(text),
+)
+GROUP = Rule(
+    "name a group",
+    "Give such rows groups of their own.",
+    lambda text: None if _is_missing(text) else text.strip(),
+)
+ANYTHING = Rule("hold a text", "", str)
+
+Column = tuple[str, Rule]
+
+
+class Table(NamedTuple):
+    """Columns of a file, of numbers or of texts, and the name of each row: its line or number."""
+
+    columns: dict[Column, np.ndarray]
+    rows: list[str]
+
+    def matrix(self, columns: Sequence[Column]) -> np.ndarray:
+        """Columns of numbers, (n, m)."""
+        return np.column_stack([self.columns[column] for column in columns])
+
+    def subgroups(self, name: str) -> np.ndarray:
+        """Numbers, NaN where missing, if all are numbers; otherwise texts, None where missing."""
+        texts = self.columns[name, ANYTHING]
+        try:
+            return np.array([np.nan if _is_missing(text) else float(text) for text in texts])
+        except ValueError:
+            return np.array([None if _is_missing(text) else text.strip() for text in texts], object)
+
+
+def read_table(path: str, wanted: Sequence[Column], separator: str | None = None) -> Table:
+    """The wanted columns, whose rows are judged as they are read.
 
     Python's csv module reads texts, pandas reads Parquet and Arrow. The path "-" is the standard
     input.
     """
-    names = [name for name, _ in wanted]
-    if len(set(names)) < len(names):
-        raise ValueError(f"Each column must be named once; found {listed(names)}.")
     source = "standard input" if path == "-" else path
     found: list[str] = []
-    parts: list[list[Any]] = [[] for _ in wanted]
+    columns: list[Any] = [array("d") if rule.is_number else [] for _, rule in wanted]
     given = contextlib.nullcontext[Any](sys.stdin.buffer)
     try:
         with given if path == "-" else open(path, "rb") as file:
-            is_text = not file.peek(8).startswith(_BINARY)
-            rows = (_text_rows if is_text else _binary_rows)(file, source, names, separator)
-            while some := list(islice(rows, _ROWS_AT_ONCE)):
-                where, *columns = zip(*some, strict=True)
-                found += where
-                stage(f"reading {source}: {len(found)} rows")
-                for part, (name, rule), texts in zip(parts, wanted, columns, strict=True):
-                    part.append(texts if rule is None else rule.numbers(name, texts, where))
+            read = _binary_rows if file.peek(8).startswith(_BINARY) else _text_rows
+            for where, *texts in read(file, source, [name for name, _ in wanted], separator):
+                for (name, rule), column, text in zip(wanted, columns, texts, strict=True):
+                    value = rule.value(text)
+                    if value is None:
+                        raise ValueError(
+                            f"Column {name!r} must {rule.words} in every row; found "
+                            f"{repr(text) if text.strip() else 'nothing'} in {where}. {rule.remedy}"
+                        )
+                    column.append(value)
+                found.append(where)
+                if len(found) % _ROWS_BETWEEN_NEWS == 0:
+                    stage(f"reading {source}: {len(found)} rows")
     except (UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{source} is not a text file of separated values: {error}.") from error
     except OSError as error:
         raise ValueError(f"{source} cannot be read: {error.strerror or error}.") from error
     if not found:
         raise ValueError(f"{source} must hold at least one row below the header; found none.")
-    joined = [
-        list(chain(*part)) if rule is None else np.concatenate(part)
-        for part, (_, rule) in zip(parts, wanted, strict=True)
+    arrays = [
+        np.asarray(column, np.float64 if rule.is_number else object)
+        for column, (_, rule) in zip(columns, wanted, strict=True)
     ]
-    return Table(dict(zip(names, joined, strict=True)), found)
+    return Table(dict(zip(wanted, arrays, strict=True)), found)
 
 
 def _text_rows(
@@ -148,22 +156,18 @@ def _text_rows(
             break
     separator = separator or max(",;\t|", key="".join(head).count)
     rows = csv.reader(chain(head, text), delimiter=separator)
-    header = [name.strip() for name in next((row for row in rows if not _is_blank(row)), [])]
+    filled = (row for row in rows if len(row) > 1 or "".join(row).strip())
+    header = [name.strip() for name in next(filled, [])]
     hint = f" Values are taken to be separated by {separator!r}; --sep names another."
     _check_header(header, source, wanted, hint)
     pick = itemgetter(*map(header.index, wanted))
-    for row in rows:
-        if len(row) == len(header):
-            yield f"line {rows.line_num}", *pick(row)
-        elif not _is_blank(row):
+    for row in filled:
+        if len(row) != len(header):
             raise ValueError(
                 f"Every row must have the {len(header)} columns of the header; found {len(row)} "
                 f"in line {rows.line_num} of {source}."
             )
-
-
-def _is_blank(row: list[str]) -> bool:
-    return len(row) < 2 and not "".join(row).strip()
+        yield f"line {rows.line_num}", *pick(row)
 
 
 def _binary_rows(
@@ -199,40 +203,26 @@ def _binary_rows(
 def _check_header(header: list[str], source: str, wanted: Sequence[str], hint: str = "") -> None:
     if not header:
         raise ValueError(f"{source} is empty; its first line must name the columns.")
-    missing = [name for name in wanted if name not in header]
-    if missing:
-        raise ValueError(
-            f"{source} has no column {', '.join(map(repr, missing))}; its columns are "
-            f"{listed(header)}.{hint}"
-        )
-    twice = next((name for name in wanted if header.count(name) > 1), None)
-    if twice is not None:
-        raise ValueError(
-            f"{source} must have one column of each name; found {header.count(twice)} named "
-            f"{twice!r}. Rename them."
-        )
+    for name in wanted:
+        if name not in header:
+            raise ValueError(
+                f"{source} has no column {name!r}; its columns are {listed(header)}.{hint}"
+            )
+        if header.count(name) > 1:
+            raise ValueError(
+                f"{source} must have one column of each name; found {header.count(name)} named "
+                f"{name!r}. Rename them."
+            )
 
 
-def canonical(label: str) -> str:
-    """The shortest text of a whole number: "1" for "01", "+1" and "1.0"; other texts as they are.
-
-    So whole numbers are the same labels however they are written.
-    """
-    number = re.fullmatch(r"([+-]?)0*([0-9]+)(\.0*)?", label.strip())
-    if number is None:
-        return label.strip()
-    sign, digits, _ = number.groups()
-    return f"-{digits}" if sign == "-" and digits != "0" else digits
-
-
-def probabilities(table: Table, names: Sequence[str]) -> np.ndarray:
+def probabilities(table: Table, columns: Sequence[Column]) -> np.ndarray:
     """One column as (n,), several as (n, K).
 
     The sum of a row may miss 1 by what rounding to the digits of the file makes; it is then divided
     by its sum.
     """
-    proba = table.matrix(names)
-    if len(names) == 1:
+    proba = table.matrix(columns)
+    if len(columns) == 1:
         return proba[:, 0]
     total = proba.sum(axis=1)
     miss = np.abs(total - 1)
@@ -267,69 +257,63 @@ def _rounding(proba: np.ndarray) -> np.ndarray:
     return 0.5 * 10.0 ** np.maximum(-decimals, magnitude - significant)
 
 
-def two_classes(labels: Sequence[str], pos_label: str | None) -> list[str]:
+def two_classes(labels: Iterable[str], pos_label: str | None) -> list[str]:
     """The class that a single column of probabilities is not of, and the one that it is of."""
     observed = sorted(set(labels))
     with contextlib.suppress(ValueError):  # words stay in the order of the alphabet
         observed = sorted(observed, key=float)
     if pos_label is None:
-        if len(observed) == 2:
-            return observed
-        if set(observed) <= {"0", "1"}:
-            return ["0", "1"]
-        raise ValueError(
-            f"One column of probabilities is for two labels; found {len(observed)}: "
-            f"{listed(observed)}. Pass one column for each class, or name the class of the column "
-            "with --pos-label."
-        )
+        classes = ["0", "1"] if set(observed) <= {"0", "1"} else observed
+        if len(classes) != 2:
+            raise ValueError(
+                f"One column of probabilities is for two labels; found {len(observed)}: "
+                f"{listed(observed)}. Pass one column for each class, or name the class of the "
+                "column with --pos-label."
+            )
+        return classes
     pos_label = canonical(pos_label)
-    others = [label for label in observed if label != pos_label]
+    others = [label for label in observed if label != pos_label] or [f"not {pos_label}"]
     if len(observed) > 2 or len(others) > 1:
         raise ValueError(
             f"--pos-label {pos_label!r} must be one of two labels; found {listed(observed)}."
         )
-    return [*(others or [f"not {pos_label}"]), pos_label]
+    return [*others, pos_label]
 
 
-def classes_of_columns(labels: Sequence[str], columns: Sequence[str]) -> list[str]:
+def classes_of_columns(labels: Iterable[str], columns: Sequence[str]) -> list[str]:
     """The names of the columns without a common prefix, such that every label is among them.
 
     A prefix ends in a separator or before a number: "proba_cat", "proba_dog"; "p0", "p1".
     """
-    observed = sorted(set(labels))
-    prefixes = [columns[0][:end] for end in range(len(columns[0]), -1, -1)]
-    candidates = [
-        [canonical(name.removeprefix(prefix)) for name in columns]
-        for prefix in prefixes
-        if all(name.startswith(prefix) for name in columns) and _ends_a_prefix(prefix, columns)
-    ]
+    ends = [end for end in range(len(columns[0]), -1, -1) if _is_prefix(columns, end)]
+    candidates = [[canonical(name[end:]) for name in columns] for end in ends]
     for classes in candidates:
-        if set(observed) <= set(classes):
+        if set(labels) <= set(classes):
             return classes
-    unknown = [label for label in observed if label not in candidates[0]]
+    unknown = sorted(set(labels) - set(candidates[0]))
     raise ValueError(
         f"Every label must match a column of probabilities; found {listed(unknown)}, and columns "
         f"for {listed(candidates[0])}. Name each column like its label, or proba_ and the label."
     )
 
 
-def _ends_a_prefix(prefix: str, columns: Sequence[str]) -> bool:
-    """Whether names of classes may begin behind it: "p_" of "p_cat", and "p" of "p0", "p1"."""
-    rests = [name[len(prefix) :] for name in columns]
-    return not prefix[-1:].isalnum() or (
-        prefix[-1].isalpha() and all(rest[:1].isdigit() for rest in rests)
-    )
+def _is_prefix(columns: Sequence[str], end: int) -> bool:
+    """Whether names of classes may begin at `end`: behind "p_" of "p_cat", and "p" of "p0"."""
+    prefix, last = columns[0][:end], columns[0][:end][-1:]
+    is_before_numbers = last.isalpha() and all(name[end : end + 1].isdigit() for name in columns)
+    is_common = all(name.startswith(prefix) for name in columns)
+    return is_common and (is_before_numbers or not last.isalnum())
 
 
-def quantiles(table: Table, names: Sequence[str]) -> np.ndarray:
+def quantiles(table: Table, columns: Sequence[Column]) -> np.ndarray:
     """Quantiles in the order of their levels, (n, m), which must not cross."""
-    values = table.matrix(names)
+    values = table.matrix(columns)
     falls = np.argwhere(np.diff(values, axis=1) < 0)
     if len(falls):
         row, k = falls[0].tolist()
         raise ValueError(
             f"The quantiles of a row must not cross; found {values[row, k]:.6g} in column "
-            f"{names[k]!r} and {values[row, k + 1]:.6g} in column {names[k + 1]!r}, in "
-            f"{table.rows[row]}. Sort the quantiles of each row."
+            f"{columns[k][0]!r} and {values[row, k + 1]:.6g} in column {columns[k + 1][0]!r}, "
+            f"in {table.rows[row]}. Sort the quantiles of each row."
         )
     return values

@@ -22,7 +22,7 @@ from sklearn.ensemble import RandomForestClassifier
 import skcalib
 from skcalib._inputs.probabilities import check_probabilities
 from skcalib.report import calibration_report
-from skcalib.report._command_line import _arguments, _escaped_json, _parser, main
+from skcalib.report._command_line import _arguments, _escaped, _parser, main
 from skcalib.report._demo import Stage, _summary
 
 
@@ -171,7 +171,7 @@ MISTAKES = {
     "label NA": ("y,p\n1,0.5\nNA,0.3\n", ["p"], "found 'NA' in line 3"),
     "two columns of a name": ("y,p,p\n1,0.5,0.5\n", ["p"], "one column of each name; found 2"),
     "text": ("y,p\n1,0.5\n0,high\n", ["p"], "found 'high' in line 3"),
-    "missing label": ("y,p\n1,0.5\n,0.3\n", ["p"], "found '' in line 3"),
+    "missing label": ("y,p\n1,0.5\n,0.3\n", ["p"], "found nothing in line 3"),
     "out of range": ("y,p\n1,0.5\n0,1.5\n", ["p"], "in [0, 1] in every row; found '1.5' in line 3"),
     "rows": ("y,p_0,p_1\n1,0.3,0.7\n0,0.5,0.2\n", ["p_0", "p_1"], "sum of 0.7 in line 3"),
     "label without column": (
@@ -409,14 +409,7 @@ def test_ties_of_single_precision_survive_a_file(table):
     np.testing.assert_array_equal(found, single)
 
 
-def test_rows_are_read_in_parts(table, monkeypatch):
-    label, proba = random_problem(np.random.default_rng(0), 100, 3)
-    path, names = write_rows(table, "", label, proba)
-    expected = read_predictions(path, "y", names)
-    monkeypatch.setattr("skcalib.report._tables._ROWS_AT_ONCE", 7)
-    for found, one in zip(read_predictions(path, "y", names), expected, strict=True):
-        np.testing.assert_array_equal(found, one)
-    monkeypatch.setattr("skcalib.report._tables._ROWS_AT_ONCE", 2)
+def test_rows_are_named_by_their_lines(table):
     broken = table("y,p\n1,0.5\n0,0.5\n\n1,0.5\n0,x\n")
     with pytest.raises(ValueError, match="found 'x' in line 6"):
         read_predictions(broken, "y", ["p"])
@@ -524,7 +517,7 @@ def test_json_and_page(rich, tmp_path, capsys, monkeypatch):
 
 def test_json_has_no_control_characters():
     text = json.dumps({"a\x9b[31m": ["\x1b", "é", "\U000e0001"]}, indent=2, ensure_ascii=False)
-    shown = _escaped_json(text)
+    shown = _escaped(text, "\n", json.dumps)
     assert all(line.isprintable() for line in shown.split("\n"))
     assert "é" in shown
     assert json.loads(shown) == json.loads(text)
@@ -564,6 +557,7 @@ class Terminal(io.StringIO):
 def test_progress_on_a_terminal(table, capsys, monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr("skcalib.report._tables._ROWS_BETWEEN_NEWS", 20)
     path = table("y,p\n" + "1,0.9\n0,0.4\n" * 20)
     assert run(capsys, "report", path, "--label", "y", "--proba", "p")[0] == 0
     shown = terminal.getvalue().split("\r\x1b[K")

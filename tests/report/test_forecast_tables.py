@@ -119,15 +119,6 @@ def test_values_come_back_to_the_last_digit(table):
     assert found.is_exchangeable
 
 
-def test_rows_are_read_in_parts(table, monkeypatch):
-    monkeypatch.setattr("skcalib.report._tables._ROWS_AT_ONCE", 7)
-    y, forecast = make_forecasts(50, random_state=0)
-    path = table(pd.DataFrame({"y": y, "m": forecast.mean(), "s": forecast.std()}))
-    outcome, found = read(path, "--mean", "m", "--std", "s")
-    np.testing.assert_array_equal(outcome, y)
-    np.testing.assert_array_equal(found.std(), forecast.std())
-
-
 @pytest.mark.parametrize(
     ("name", "level"),
     [
