@@ -9,10 +9,10 @@ from problems import random_problem, two_columns
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
-from skcalib._numerics import conditional
 from skcalib._statistics.gram import fourier_features, pivoted_cholesky
 from skcalib.datasets import make_covariate_shift
 from skcalib.metrics import (
+    _conditional,
     conditional_kernel_calibration_error,
     expected_calibration_error,
     joint_kernel_calibration_error,
@@ -91,7 +91,7 @@ def test_fourier_form_is_that_of_its_features(monkeypatch):
     features = np.hstack([proba, fourier_features(proba, frequencies)])
     expected = trace_formula(features @ features.T, proba, label, 0.2)
     assert actual == pytest.approx(expected, rel=1e-9)
-    monkeypatch.setattr(conditional, "_ROWS", 13)  # in blocks
+    monkeypatch.setattr(_conditional, "_ROWS", 13)  # in blocks
     blocks = conditional_kernel_calibration_error(label, proba, random_state=3, **options)
     assert blocks == pytest.approx(actual, rel=1e-12)
 

@@ -23,7 +23,7 @@ from skcalib.recalibration import (
     SigmoidRecalibrator,
     TemperatureRecalibrator,
     VectorScalingRecalibrator,
-    _modules,
+    _logits,
 )
 
 CASES = {
@@ -181,11 +181,11 @@ def test_the_linear_map_of_logits_gives_the_probabilities(recalibrator, n_classe
 def test_modules_need_pytorch(monkeypatch):
     fitted = TemperatureRecalibrator().fit([0.9, 0.9, 0.9, 0.1], [1, 1, 0, 0])
     monkeypatch.setitem(sys.modules, "torch", None)
-    _modules._scaling_class.cache_clear()
+    _logits._scaling_class.cache_clear()
     with pytest.raises(ImportError, match=r'pip install "skcalib\[torch\]"'):
         fitted.to_module()
     with pytest.raises(AttributeError, match="no attribute 'Other'"):
-        _ = _modules.Other
+        _ = _logits.Other
 
 
 def test_only_probabilities_are_positive():

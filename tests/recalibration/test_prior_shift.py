@@ -11,13 +11,13 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from skcalib._numerics import prior_shift
 from skcalib.hypothesis_tests import CalibrationTest, CoxTest
 from skcalib.recalibration import (
     InterceptRecalibrator,
     PredictProba,
     PriorShiftRecalibrator,
     RecalibratedClassifier,
+    _prior_shift,
 )
 
 THREE = np.array([[0.5, 0.3, 0.2], [0.1, 0.1, 0.8], [0.0, 0.5, 0.5], [1.0, 0.0, 0.0]])
@@ -246,7 +246,7 @@ def test_what_the_data_do_not_determine_stays():
 
 def test_a_fit_that_is_cut_short_warns(monkeypatch):
     proba, old, _ = shifted_problem(4, 50, 0)
-    monkeypatch.setattr(prior_shift, "_MOST_STEPS", 1)
+    monkeypatch.setattr(_prior_shift, "_MOST_STEPS", 1)
     recalibrator = fitted(4, source_prevalence=old)
     with pytest.warns(ConvergenceWarning, match="has not reached its optimum"):
         recalibrator.adapt(proba)
@@ -259,7 +259,7 @@ def test_a_step_of_em_where_newton_fails():
     uphill = np.array([0.1, -0.1])
     slope = (weight * (density / (x @ density))).sum(axis=1) - 1
     sign = np.sign(slope @ uphill)
-    further = prior_shift._further
+    further = _prior_shift._further
     promise = float(abs(slope @ uphill))
     good = further(density, weight, x, sign * uphill, promise, otherwise)
     np.testing.assert_allclose(good, x + sign * uphill)
