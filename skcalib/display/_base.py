@@ -17,12 +17,13 @@ from .._inputs.scikit_learn import (
     IntegerInterval,
     Interval,
     check_matplotlib_support,
+    validate_params,
 )
 from ..forecasts import forecast_of
 from ..forecasts._as_forecast import has_forecast
 
 # Constraints of the options that several displays have.
-SHARED: dict[str, Any] = METRIC_CONSTRAINTS | {
+_SHARED: dict[str, Any] = METRIC_CONSTRAINTS | {
     "multi_class": REDUCTION_CONSTRAINTS["multi_class"],
     "n_bins": [IntegerInterval(1)],
     "confidence_level": [Interval(Real, 0, 1, closed="neither")],
@@ -54,12 +55,20 @@ _PAD, _LINE = 4.0, 1.2
 _GAP = 0.07
 
 
+def judged(**own: list) -> Callable:
+    """A decorator that judges options: those of one display, and those that several have."""
+    return validate_params(_SHARED | own)
+
+
 class Display:
     """Base of all displays, which have `name`, `from_predictions` and `_draw`."""
 
     name: str | None = None
     ax_: Any
     _takes_classes: ClassVar[bool] = True
+
+    # The method of matplotlib's axes that takes the further options.
+    _method: ClassVar[str] = "plot"
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: ArrayLike, y: ArrayLike, **options: Any) -> Self:
@@ -119,12 +128,8 @@ class Display:
         display : object
             This object, with its artists.
         """
-        check_options(self.plot, kwargs, self._method())
+        check_options(self.plot, kwargs, self._method)
         return self._drawn(ax, name, kwargs)
-
-    def _method(self) -> str:
-        """The method of matplotlib's axes that takes the further options."""
-        return "plot"
 
     def _drawn(self, ax, name, style, **own):
         self._draw(ax, self.name if name is None else name, style, **own)

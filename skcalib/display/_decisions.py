@@ -8,12 +8,12 @@ from numpy.typing import ArrayLike
 from scipy.stats import norm
 
 from .._inputs.arrays import numbers_of_objects
-from .._inputs.scikit_learn import Label, StrOptions, validate_params
+from .._inputs.scikit_learn import Label, StrOptions
 from .._statistics.decisions import DecisionGaps
 from ..forecasts._data import ForecastData
 from ..forecasts._decisions import DecisionLoss
 from ..metrics._decisions import check_decision_data, decision_table, standard_error
-from ._base import SHARED, Display, axes_of, check_options, draw_legend, wrapped
+from ._base import Display, axes_of, check_options, draw_legend, judged, wrapped
 
 _DIAGONAL = "as announced"
 
@@ -107,14 +107,7 @@ class DecisionDisplay(Display):
     name: str | None = None
 
     @classmethod
-    @validate_params(
-        SHARED
-        | {
-            "kind": [StrOptions({"actions", "loss", "net-benefit"})],
-            "thresholds": ["array-like", None],
-        },
-        prefer_skip_nested_validation=True,
-    )
+    @judged(kind=[StrOptions({"actions", "loss", "net-benefit"})], thresholds=["array-like", None])
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -228,20 +221,10 @@ class DecisionDisplay(Display):
             start = np.nanmean(self.announced)
             style = {"color": "0.5", "linewidth": 1, "linestyle": ":"}
             ax.axline((start, start), slope=1, label=_DIAGONAL, **style)
-        style = {"label": name or "actions", "marker": "o", "linestyle": ""} | kwargs
-        (self.line_,) = ax.plot(self.announced, self.realised, **style)
+        style = {"label": name or "actions", "marker": "o", "linestyle": "", "capsize": 3}
+        points = ax.errorbar(self.announced, self.realised, self.margin, **(style | kwargs))
+        self.line_ = points[0]
         color = self.line_.get_color()
-        if self.margin is not None:
-            known = np.isfinite(self.margin)
-            ax.errorbar(
-                self.announced[known],
-                self.realised[known],
-                self.margin[known],
-                fmt="none",
-                ecolor=color,
-                elinewidth=1.2,
-                capsize=3,
-            )
         for k in np.flatnonzero(np.isfinite(self.announced)):
             share = "" if self.share is None else f" ({self.share[k]:.0%})"
             ax.annotate(

@@ -1,6 +1,6 @@
 """Maps of calibration over two features."""
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -9,16 +9,10 @@ from numpy.typing import ArrayLike
 from scipy.spatial import KDTree
 
 from .._inputs.arrays import as_array, column_names
-from .._inputs.scikit_learn import (
-    IntegerInterval,
-    Interval,
-    RandomState,
-    StrOptions,
-    validate_params,
-)
+from .._inputs.scikit_learn import IntegerInterval, Interval, RandomState, StrOptions
 from ..forecasts._data import check_forecasts
-from ..metrics import local_calibration
-from ._base import SHARED, Display, axes_of, check_options, is_small, wrapped
+from ..metrics._local import calibration_around
+from ._base import Display, axes_of, check_options, is_small, judged, wrapped
 
 _LABELS = {
     "bias": "mean PIT − 1/2\nabove 0: outcomes higher than forecast",
@@ -113,6 +107,7 @@ class LocalCalibrationDisplay(Display):
     name: str | None = None
 
     _takes_classes: ClassVar = False
+    _method: ClassVar = "pcolormesh"
 
     @classmethod
     def from_estimator(
@@ -153,14 +148,10 @@ class LocalCalibrationDisplay(Display):
         return super().from_estimator(estimator, X, y, given=given, **options)
 
     @classmethod
-    @validate_params(
-        SHARED
-        | {
-            "kind": [StrOptions({"bias", "spread", "error"})],
-            "bandwidth": [Interval(Real, 0, None, closed="neither")],
-            "n_cells": [IntegerInterval(1)],
-        },
-        prefer_skip_nested_validation=True,
+    @judged(
+        kind=[StrOptions({"bias", "spread", "error"})],
+        bandwidth=[Interval(Real, 0, None, closed="neither")],
+        n_cells=[IntegerInterval(1)],
     )
     def from_predictions(
         cls,
@@ -239,15 +230,8 @@ class LocalCalibrationDisplay(Display):
         scaled = (positions - low) / span
         centre = (np.arange(n_cells) + 0.5) / n_cells
         query = np.column_stack([c.ravel() for c in np.meshgrid(centre, centre)])
-        around = local_calibration(
-            data.value,
-            data.forecast,
-            sample_weight=data.weight,
-            given=scaled,
-            query=query,
-            bandwidth=bandwidth,
-            n_resamples=n_resamples,
-            random_state=random_state,
+        around = calibration_around(
+            replace(data, given=scaled), query, "rbf", bandwidth, n_resamples, random_state
         )
         value = np.sqrt(np.maximum(around.squared_error, 0.0))
         if kind != "error":
@@ -266,9 +250,6 @@ class LocalCalibrationDisplay(Display):
             name=name,
         )
         return display.plot(ax, **kwargs)
-
-    def _method(self):
-        return "pcolormesh"
 
     def _draw(self, ax, name, style):
         from matplotlib.colors import ListedColormap

@@ -10,18 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from .._inputs.scikit_learn import (
-    IntegerInterval,
-    Interval,
-    RandomState,
-    StrOptions,
-    validate_params,
-)
+from .._inputs.scikit_learn import IntegerInterval, Interval, RandomState, StrOptions
 from .._numerics.pit import PitLaw, pit_curve, pit_laws
 from ..forecasts._data import ForecastData, check_forecasts
 from ..metrics._quantile import known_levels
 from ..metrics._registry import ALL_METRICS
-from ._base import SHARED, Display, axes_of, check_options, draw_legend, legend_label, wrapped
+from ._base import Display, axes_of, check_options, draw_legend, judged, legend_label, wrapped
 
 _ERROR = ALL_METRICS["quantile_calibration_error"]
 
@@ -41,7 +35,7 @@ _LABELS = {
     "interval": ("level of the central interval", "share of outcomes in it"),
 }
 
-_SHARED = SHARED | {"confidence_level": [Interval(Real, 0, 1, closed="neither"), None]}
+_LEVEL = [Interval(Real, 0, 1, closed="neither"), None]
 
 
 class Band(NamedTuple):
@@ -147,15 +141,13 @@ class PITHistogramDisplay(_PitDisplay):
     name: str | None = None
 
     _size: ClassVar = (5, 4)
+    _method: ClassVar = "stairs"
 
     @classmethod
-    @validate_params(
-        _SHARED
-        | {
-            "n_bins": [IntegerInterval(1), None],
-            "atoms": [StrOptions({"average", "randomize"})],
-        },
-        prefer_skip_nested_validation=True,
+    @judged(
+        confidence_level=_LEVEL,
+        n_bins=[IntegerInterval(1), None],
+        atoms=[StrOptions({"average", "randomize"})],
     )
     def from_predictions(
         cls,
@@ -243,9 +235,6 @@ class PITHistogramDisplay(_PitDisplay):
             )
         error = _ERROR.measure(data)
         return cls(edges, density, band=band, error=error, name=name).plot(ax, **kwargs)
-
-    def _method(self):
-        return "stairs"
 
     def _draw_expected(self, ax, style):
         if self.band is not None:
@@ -343,10 +332,7 @@ class QuantileReliabilityDisplay(_PitDisplay):
     _size: ClassVar = (4.5, 4.5)
 
     @classmethod
-    @validate_params(
-        _SHARED | {"kind": [StrOptions({"quantile", "interval"})], "levels": ["array-like", None]},
-        prefer_skip_nested_validation=True,
-    )
+    @judged(confidence_level=_LEVEL, kind=[StrOptions(set(_LABELS))], levels=["array-like", None])
     def from_predictions(
         cls,
         y_true: ArrayLike,

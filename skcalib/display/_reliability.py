@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.checks import check_predictions
 from .._inputs.probabilities import check_logits
-from .._inputs.scikit_learn import Interval, Label, RandomState, StrOptions, validate_params
+from .._inputs.scikit_learn import Interval, Label, RandomState, StrOptions
 from .._numerics.logits import log_softmax
-from ._base import SHARED, check_options
+from ._base import check_options, judged
 from ._panels import CurvesDisplay, choose_panels, problems_of
 from ._reliability_curve import Options, ReliabilityCurve, error_of, reliability_curve
 from ._reliability_panel import check_same_scale, draw_curve, draw_strip, set_axes
@@ -176,17 +176,13 @@ class ReliabilityDisplay(CurvesDisplay):
         return cls._of_response(estimator, y, proba, {"labels": estimator.classes_}, options)
 
     @classmethod
-    @validate_params(
-        SHARED
-        | {
-            "method": [StrOptions({"isotonic", "smooth", "binned"})],
-            "strategy": [StrOptions({"uniform", "quantile"})],
-            "bandwidth": [Interval(Real, 1e-3, None, closed="left"), None],
-            "band": [StrOptions({"consistency", "confidence"}), None],
-            "scale": [StrOptions({"linear", "logit"})],
-            "shade": ["boolean"],
-        },
-        prefer_skip_nested_validation=True,
+    @judged(
+        method=[StrOptions({"isotonic", "smooth", "binned"})],
+        strategy=[StrOptions({"uniform", "quantile"})],
+        bandwidth=[Interval(Real, 1e-3, None, closed="left"), None],
+        band=[StrOptions({"consistency", "confidence"}), None],
+        scale=[StrOptions({"linear", "logit"})],
+        shade=["boolean"],
     )
     def from_predictions(
         cls,

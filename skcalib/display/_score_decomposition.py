@@ -7,15 +7,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.probabilities import is_forecast
-from .._inputs.scikit_learn import IntegerInterval, Label, RandomState, StrOptions, validate_params
-from ..metrics import ScoreDecomposition, score_decomposition
+from .._inputs.scikit_learn import IntegerInterval, Label, RandomState, StrOptions
+from ..metrics._proper import ScoreDecomposition, check_scored, decompose
 from ._base import (
     MARKERS,
-    SHARED,
     Display,
     axes_of,
     check_options,
     is_small,
+    judged,
     legend_below,
     legend_label,
     wrapped,
@@ -114,14 +114,10 @@ class ScoreDecompositionDisplay(Display):
     kind: str = "bars"
 
     @classmethod
-    @validate_params(
-        SHARED
-        | {
-            "score": [StrOptions({"auto", *_TITLES})],
-            "kind": [StrOptions({"bars", "points"})],
-            "n_resamples": [IntegerInterval(0)],
-        },
-        prefer_skip_nested_validation=True,
+    @judged(
+        score=[StrOptions({"auto", *_TITLES})],
+        kind=[StrOptions(set(_METHODS))],
+        n_resamples=[IntegerInterval(0)],
     )
     def from_predictions(
         cls,
@@ -189,19 +185,12 @@ class ScoreDecompositionDisplay(Display):
         check_options(cls.from_predictions, kwargs, _METHODS[kind])
         if score == "auto":
             score = "crps" if is_forecast(y_proba) else "brier"
-        decomposition = score_decomposition(
-            y_true,
-            y_proba,
-            sample_weight=sample_weight,
-            pos_label=pos_label,
-            labels=labels,
-            score=score,
-            n_resamples=n_resamples,
-            random_state=random_state,
-        )
+        data = check_scored(y_true, y_proba, score, sample_weight, pos_label, labels)
+        decomposition = decompose(data, score, n_resamples, random_state)
         return cls(decomposition, score=score, name=name, kind=kind).plot(ax, **kwargs)
 
-    def _method(self):
+    @property
+    def _method(self) -> str:  # type: ignore[override]
         return _METHODS[self.kind]
 
     def _draw(self, ax, name, style):

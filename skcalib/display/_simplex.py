@@ -1,7 +1,7 @@
 """Three classes at once: arrows from predictions to observed frequencies."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,9 +9,9 @@ from sklearn.utils import check_random_state
 
 from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import RandomState, check_matplotlib_support, validate_params
+from .._inputs.scikit_learn import RandomState, check_matplotlib_support
 from .._numerics.bins import product_bins
-from ._base import SHARED, Display, axes_of, legend_below, legend_label
+from ._base import Display, axes_of, judged, legend_below, legend_label
 
 # The corners of the triangle, one for each class.
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 3**0.5 / 2]])
@@ -123,13 +123,15 @@ class SimplexDisplay(Display):
     confidence_level: float = 0.9
     name: str | None = None
 
+    _method: ClassVar = "quiver"
+
     @property
     def error(self) -> float:
         """The canonical expected calibration error."""
         return float(self.share @ _distance(self.observed - self.predicted))
 
     @classmethod
-    @validate_params(SHARED, prefer_skip_nested_validation=True)
+    @judged()
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -218,9 +220,6 @@ class SimplexDisplay(Display):
             confidence_level=confidence_level,
             name=name,
         ).plot(ax, color=color)
-
-    def _method(self):
-        return "quiver"
 
     def _draw(self, ax, name, style):
         from matplotlib.colors import to_rgba

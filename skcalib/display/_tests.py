@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from .._inputs.scikit_learn import Interval, validate_params
+from .._inputs.scikit_learn import Interval
 from ..hypothesis_tests import CalibrationTest
-from ._base import SHARED, Display, axes_of, check_options, draw_legend, wrapped
+from ._base import Display, axes_of, check_options, draw_legend, judged, wrapped
 from ._panels import columns_that_fit, label_outer, legend_of_panels, panels
 
 # Least width and usual height of a panel, in inches.
@@ -139,7 +139,7 @@ class NullDistributionDisplay(Display):
         return cls(*found, p_value=test.p_value_, name=name).plot(ax, **kwargs)
 
     @classmethod
-    @validate_params(SHARED, prefer_skip_nested_validation=True)
+    @judged()
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -315,10 +315,7 @@ class SequentialTestDisplay(Display):
         return int(self.n_seen[rejected[0]]) if len(rejected) else None
 
     @classmethod
-    @validate_params(
-        {"alpha": [Interval(Real, 0, 1, closed="neither")], "name": [str, None]},
-        prefer_skip_nested_validation=True,
-    )
+    @judged(alpha=[Interval(Real, 0, 1, closed="neither")])
     def from_test(
         cls,
         test: Any,

@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 
 from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import Label, validate_params
+from .._inputs.scikit_learn import Label
 from .._numerics.smooth import lipschitz_maximiser
-from ._base import LINES, SHARED, check_options, draw_bars, name_halves, strip_below
+from ._base import LINES, check_options, draw_bars, judged, name_halves, strip_below
 from ._panels import CURVE, CurvesDisplay, choose_panels, curves_on, problems_of
 
 # Height of the strip, in units of the height of the axes.
@@ -147,7 +147,7 @@ class WitnessDisplay(CurvesDisplay):
     _measure: ClassVar = "smooth calibration error"
 
     @classmethod
-    @validate_params(SHARED, prefer_skip_nested_validation=True)
+    @judged()
     def from_predictions(
         cls,
         y_true: ArrayLike,

@@ -279,8 +279,25 @@ def local_calibration(
     [True, False]
     """
     data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight, given=given)
-    places = _places(data, _all_rows(query, given, sample_weight), kernel, bandwidth)
-    drawn = _drawn_laws(data, n_resamples, random_state)
+    query = _all_rows(query, given, sample_weight)
+    return calibration_around(data, query, kernel, bandwidth, n_resamples, random_state)
+
+
+def calibration_around(
+    data: ForecastData,
+    query: Any,
+    kernel: str | Kernel,
+    bandwidth: float | str,
+    n_resamples: int,
+    random_state: RandomState,
+) -> LocalCalibration:
+    """`local_calibration` of checked data that hold the features."""
+    places = _places(data, query, kernel, bandwidth)
+    seed = check_random_state(random_state).randint(2**31 - 1)
+    drawn = []  # the laws of the PITs of outcomes drawn from the forecasts
+    for outcome in data.redraw(np.random.default_rng(seed), n_resamples):
+        other = data.with_outcome(outcome)
+        drawn.append(pit_laws(*other.forecast.pit_bounds(other.value)))
     error, squared, bias, spread, size, p_value = _local_calibration(data, places, drawn)
     p_values = p_value if n_resamples else None
     return LocalCalibration(places.raw, error, squared, bias, spread, size, p_values)
@@ -425,16 +442,6 @@ def _average(square, share, average):
     if average == "mean":
         return float(share @ np.sqrt(np.maximum(square, 0.0)))
     return float(np.sqrt(max(share @ square, 0.0)))
-
-
-def _drawn_laws(data, n_resamples, random_state):
-    """The laws of the PITs of outcomes drawn from the forecasts."""
-    seed = check_random_state(random_state).randint(2**31 - 1)
-    laws = []
-    for outcome in data.redraw(np.random.default_rng(seed), n_resamples):
-        drawn = data.with_outcome(outcome)
-        laws.append(pit_laws(*drawn.forecast.pit_bounds(drawn.value)))
-    return laws
 
 
 def _all_rows(query, given, sample_weight):

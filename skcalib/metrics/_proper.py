@@ -24,7 +24,7 @@ from .._numerics.isotonic import isotonic_fit
 from .._numerics.logits import PROPER_LOSSES
 from .._numerics.sorting import pool_ties
 from .._numerics.thresholds import mean_half_distance, recalibrated_brier, threshold_cells
-from ..forecasts._data import ForecastData, check_forecasts
+from ..forecasts._data import ForecastData, check_forecasts, check_no_labels
 from ._forecast_scores import losses_between
 from ._reductions import average_over_reductions
 
@@ -317,20 +317,40 @@ def score_decomposition(
     >>> parts.discrimination, parts.uncertainty
     (0.0, 0.5)
     """
+    data = check_scored(y_true, y_proba, score, sample_weight, pos_label, labels)
+    return decompose(data, score, n_resamples, random_state, multi_class, average)
+
+
+def check_scored(
+    y_true: Any, y_proba: Any, score: str, sample_weight: Any, pos_label: Any, labels: Any
+) -> Predictions | ForecastData:
+    """Checked data of the kind that the score is for."""
+    if score != "crps":
+        check_probabilities_given(y_proba, score)
+        return check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    check_no_labels(labels, pos_label)
+    names = ("y_true", "y_proba")
+    data = check_forecasts(y_true, y_proba, sample_weight=sample_weight, names=names)
+    check_thresholds_known(data)
+    return data
+
+
+def decompose(
+    data: Any,
+    score: str,
+    n_resamples: int,
+    random_state: RandomState,
+    multi_class: str = "confidence",
+    average: str | None = "auto",
+) -> ScoreDecomposition:
+    """`score_decomposition` of checked data."""
     seed = check_random_state(random_state).randint(2**31 - 1)
     if score == "crps":
-        check_no_classes(pos_label, labels)
-        data = check_forecasts(
-            y_true, y_proba, sample_weight=sample_weight, names=("y_true", "y_proba")
-        )
-        check_thresholds_known(data)
         values = _with_null_mean(data, n_resamples, seed, crps_parts, tolerance=DRAW_TOLERANCE)
         return ScoreDecomposition(*values.tolist())
-    check_probabilities_given(y_proba, score)
-    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
     values = average_over_reductions(  # ([K,] 4 or 5)
         _with_null_mean,
-        predictions,
+        data,
         multi_class,
         average,
         n_resamples=n_resamples,
@@ -338,16 +358,6 @@ def score_decomposition(
         parts=partial(_score_decomposition, score=score),
     )
     return ScoreDecomposition(*(values.tolist() if values.ndim == 1 else values.T))
-
-
-def check_no_classes(pos_label, labels):
-    """Refuse classes for outcomes that are numbers."""
-    name = "pos_label" if pos_label is not None else "labels" if labels is not None else None
-    if name:
-        raise ValueError(
-            f"{name} is for classes; found score='crps', which is for outcomes that are numbers. "
-            "Leave it out."
-        )
 
 
 def check_probabilities_given(y_proba, score):

@@ -465,7 +465,7 @@ def test_forecasts_and_probabilities_have_their_own_scores():
         score_decomposition([0.0, 1.0], GaussianForecast([0.0, 0.0], 1.0))
     with pytest.raises(TypeError, match="y_proba must be a forecast"):
         score_decomposition([0, 1], [0.2, 0.8], score="crps")
-    with pytest.raises(ValueError, match="labels is for classes; found score='crps'"):
+    with pytest.raises(ValueError, match="labels must be None for forecasts of a number"):
         score_decomposition([0.0], ([0.0], [1.0]), labels=[0, 1], score="crps")
     grid = QuantileForecast([[0.0, 1.0]], [0.2, 0.8])
     with pytest.raises(ValueError, match="found quantiles at 2 levels"):
