@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, IntegerInterval, Label, StrOptions
 from .._numerics.bins import (
@@ -17,8 +16,7 @@ from .._numerics.bins import (
     quantile_bins,
     uniform_bins,
 )
-from ._reductions import Needs, average_over_reductions, reduced
-from ._registry import metric
+from ._reductions import Needs, average_over_reductions, probability_metric, reduced
 
 _DEBIASED = Needs(
     "a bin in which at least 2 samples carry weight", "choose fewer bins, or debias=False"
@@ -93,7 +91,7 @@ def _expected_calibration_error(predictions: Predictions, **options: Any) -> flo
     return error
 
 
-@metric(
+@probability_metric(
     _expected_calibration_error,
     CANONICAL_CONSTRAINTS
     | {
@@ -308,18 +306,6 @@ def expected_calibration_error(
     >>> expected_calibration_error(y_true, y_proba, multi_class="canonical")
     0.166...
     """
-    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-    return _expected_calibration_error(
-        predictions,
-        n_bins=n_bins,
-        strategy=strategy,
-        min_bin_size=min_bin_size,
-        norm=norm,
-        debias=debias,
-        add_bin_width=add_bin_width,
-        multi_class=multi_class,
-        average=average,
-    )
 
 
 def check_binned_options(norm, debias, add_bin_width):
@@ -375,7 +361,7 @@ def _level_set_calibration_error(predictions: Predictions) -> float:
     )
 
 
-@metric(
+@probability_metric(
     reduced(_level_set_calibration_error),
     CANONICAL_CONSTRAINTS,
     cost="n log n",
@@ -475,5 +461,3 @@ def level_set_calibration_error(
     >>> level_set_calibration_error([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.9])
     0.15
     """
-    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-    return average_over_reductions(_level_set_calibration_error, predictions, multi_class, average)

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval, Label
 from .._inputs.warnings import warn
@@ -15,8 +14,7 @@ from .._numerics.loess import loess
 from .._numerics.logistic import logistic_fit
 from .._numerics.logistic_batch import intercepts
 from .._numerics.logits import log_odds
-from ._reductions import average_over_reductions, reduced
-from ._registry import metric
+from ._reductions import probability_metric, reduced
 
 _MOST_STEPS = 200
 
@@ -87,7 +85,7 @@ def check_two_classes(predictions: Predictions) -> None:
         )
 
 
-@metric(_calibration_in_the_large, cost="n", may_be_negative=True, is_named=False)
+@probability_metric(_calibration_in_the_large, cost="n", may_be_negative=True, is_named=False)
 def calibration_in_the_large(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -151,11 +149,9 @@ def calibration_in_the_large(
     >>> calibration_in_the_large([0, 1, 1, 0], [0.25, 0.5, 0.5, 0.25])
     0.125
     """
-    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-    return _calibration_in_the_large(predictions)
 
 
-@metric(_observed_expected_ratio, cost="n", may_be_negative=True, is_named=False)
+@probability_metric(_observed_expected_ratio, cost="n", may_be_negative=True, is_named=False)
 def observed_expected_ratio(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -219,11 +215,9 @@ def observed_expected_ratio(
     >>> round(observed_expected_ratio([0, 1, 1, 0], [0.25, 0.5, 0.5, 0.25]), 3)
     1.333
     """
-    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-    return _observed_expected_ratio(predictions)
 
 
-@metric(_calibration_intercept, cost="n", may_be_negative=True, is_named=False)
+@probability_metric(_calibration_intercept, cost="n", may_be_negative=True, is_named=False)
 def calibration_intercept(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -293,11 +287,9 @@ def calibration_intercept(
     >>> round(calibration_intercept([0, 1, 1, 1], [0.5, 0.5, 0.5, 0.5]), 3)  # log(3) − log(1)
     1.099
     """
-    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-    return _calibration_intercept(predictions)
 
 
-@metric(_calibration_slope, cost="n", may_be_negative=True, is_named=False)
+@probability_metric(_calibration_slope, cost="n", may_be_negative=True, is_named=False)
 def calibration_slope(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -367,8 +359,6 @@ def calibration_slope(
     >>> round(calibration_slope(y_true, y_proba), 3)
     0.438
     """
-    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-    return _calibration_slope(predictions)
 
 
 def distances_from_curve(
@@ -396,7 +386,7 @@ def _weighted_quantile(values, weight, level):
     return np.interp(centre[0] + level * (centre[-1] - centre[0]), centre, values[order])
 
 
-@metric(
+@probability_metric(
     reduced(_integrated_calibration_index),
     {"quantile": [Interval(Real, 0, 1, closed="both"), None]},
     cost="n log n",
@@ -516,7 +506,3 @@ def integrated_calibration_index(
     >>> round(integrated_calibration_index(y_true, y_proba, quantile=0.9), 3)
     0.16
     """
-    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-    return average_over_reductions(
-        _integrated_calibration_index, predictions, multi_class, average, quantile=quantile
-    )

@@ -12,7 +12,6 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import (
     CANONICAL_CONSTRAINTS,
@@ -35,8 +34,7 @@ from .._statistics.kernels import (
     resolved_bandwidth,
 )
 from .._statistics.squared_error import SquaredKernelError
-from ._reductions import Needs, average_over_reductions
-from ._registry import metric
+from ._reductions import Needs, average_over_reductions, probability_metric
 
 _CONSTRAINTS: dict = (
     CANONICAL_CONSTRAINTS
@@ -167,7 +165,7 @@ def _joint_kernel_calibration_error(predictions: Predictions, **options: Any) ->
     return average_over_reductions(_joint_error, predictions, needs=needs, **options)
 
 
-@metric(
+@probability_metric(
     _conditional_kernel_calibration_error,
     _CONSTRAINTS
     | {
@@ -177,6 +175,7 @@ def _joint_kernel_calibration_error(predictions: Predictions, **options: Any) ->
         "random_state": ["random_state"],
     },
     cost="n³",
+    in_place=True,
 )
 def conditional_kernel_calibration_error(
     y_true: ArrayLike,
@@ -319,23 +318,9 @@ def conditional_kernel_calibration_error(
     2 0.022
     4 0.051
     """
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight, pos_label, labels, in_place=True
-    )
-    return _conditional_kernel_calibration_error(
-        predictions,
-        kernel=kernel,
-        bandwidth=bandwidth,
-        regularization=regularization,
-        method=method,
-        n_components=n_components,
-        random_state=random_state,
-        multi_class=multi_class,
-        average=average,
-    )
 
 
-@metric(_joint_kernel_calibration_error, _CONSTRAINTS, cost="n²")
+@probability_metric(_joint_kernel_calibration_error, _CONSTRAINTS, cost="n²")
 def joint_kernel_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -436,10 +421,6 @@ def joint_kernel_calibration_error(
     >>> joint_kernel_calibration_error(y_true, y_proba)
     0.047...
     """
-    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-    return _joint_kernel_calibration_error(
-        predictions, kernel=kernel, bandwidth=bandwidth, multi_class=multi_class, average=average
-    )
 
 
 def check_fourier_kernel(kernel, method):

@@ -3,11 +3,9 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Label, StrOptions
-from ._reductions import average_over_reductions, reduced
-from ._registry import metric
+from ._reductions import probability_metric, reduced
 
 
 def _cumulative_calibration_error(predictions: Predictions, kind: str) -> float:
@@ -17,7 +15,7 @@ def _cumulative_calibration_error(predictions: Predictions, kind: str) -> float:
     return float(max(highest, -lowest) if kind == "max" else highest - lowest)
 
 
-@metric(
+@probability_metric(
     reduced(_cumulative_calibration_error),
     {"kind": [StrOptions({"max", "range"})]},
     cost="n log n",
@@ -126,7 +124,3 @@ def cumulative_calibration_error(
     >>> cumulative_calibration_error([0, 1, 1, 0], [0.25, 0.5, 0.5, 1.0], kind="range")
     0.25
     """
-    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-    return average_over_reductions(
-        _cumulative_calibration_error, predictions, multi_class, average, kind=kind
-    )

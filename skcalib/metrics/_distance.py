@@ -14,8 +14,7 @@ from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Interval, Label, validate
 from .._inputs.warnings import warn
 from .._numerics.distance import certified_transport, least_calibrating_transport
 from ._interval import _interval_calibration_error
-from ._reductions import average_over_reductions, over_reductions, reduced
-from ._registry import metric
+from ._reductions import average_over_reductions, over_reductions, probability_metric, reduced
 
 _TOLERANCE: dict = {"tol": [Interval(Real, 1e-6, 1, closed="both")]}
 
@@ -109,7 +108,7 @@ def _calibration_distance_bounds(predictions: Predictions, tol: float = 1e-4, **
     return tuple(bounds.T if bounds.ndim == 2 else bounds.tolist())
 
 
-@metric(
+@probability_metric(
     reduced(_lower_distance_to_calibration),
     _TOLERANCE,
     cost="n log n",
@@ -226,10 +225,6 @@ def lower_distance_to_calibration(
     >>> round(lower_distance_to_calibration([0, 1], [0.4, 0.6]), 4)
     0.08
     """
-    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-    return average_over_reductions(
-        _lower_distance_to_calibration, predictions, multi_class, average, n_jobs=n_jobs, tol=tol
-    )
 
 
 @validate_params(METRIC_CONSTRAINTS | _TOLERANCE)

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import IntegerInterval, Interval, Label, RandomState, StrOptions
 from .._numerics.interval import (
@@ -19,8 +18,7 @@ from .._numerics.interval import (
     partition_errors,
     shifted_partition_sum,
 )
-from ._reductions import average_over_reductions
-from ._registry import metric
+from ._reductions import average_over_reductions, probability_metric
 
 # Narrower intervals of a random grid lose digits to rounding.
 _SMALLEST_WIDTH = 1e-6
@@ -104,7 +102,7 @@ def _interval_calibration_error(
     return average_over_reductions(measure, predictions, **options, **reduction)
 
 
-@metric(
+@probability_metric(
     _interval_calibration_error,
     {
         "method": [StrOptions({"exact", "surrogate", "random-grid"})],
@@ -254,17 +252,6 @@ def interval_calibration_error(
     >>> interval_calibration_error([0, 1], [0.1, 0.9], method="random-grid", width=0.5)
     0.09...
     """
-    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-    return _interval_calibration_error(
-        predictions,
-        method=method,
-        precision=precision,
-        width=width,
-        n_draws=n_draws,
-        random_state=random_state,
-        multi_class=multi_class,
-        average=average,
-    )
 
 
 def check_grid(method, precision, width, n_draws):

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._inputs.checks import check_predictions
 from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, Label, RandomState
 from .._statistics.fourier_error import (
     FOURIER_CONSTRAINTS,
@@ -20,8 +19,7 @@ from .._statistics.squared_error import (
     check_enough_for_estimator,
     pairs_are_lost,
 )
-from ._reductions import Needs, average_over_reductions, reduced
-from ._registry import metric
+from ._reductions import Needs, average_over_reductions, probability_metric, reduced
 
 
 def _squared_error(predictions, **options):
@@ -63,12 +61,13 @@ def _kernel_calibration_error(predictions, **options):
 _CONSTRAINTS: dict = CANONICAL_CONSTRAINTS | KERNEL_CONSTRAINTS | CLASS_KERNEL_CONSTRAINTS
 
 
-@metric(
+@probability_metric(
     _squared_kernel_calibration_error,
     _CONSTRAINTS | ESTIMATOR_CONSTRAINTS | FOURIER_CONSTRAINTS,
     cost="n²",
     statistic=_kernel_statistic,
     of_counts=True,
+    in_place=True,
 )
 def squared_kernel_calibration_error(
     y_true: ArrayLike,
@@ -253,25 +252,11 @@ def squared_kernel_calibration_error(
     >>> squared_kernel_calibration_error(y_true, y_proba, estimator="biased")
     0.115...
     """
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight, pos_label, labels, in_place=True
-    )
-    return _squared_kernel_calibration_error(
-        predictions,
-        kernel=kernel,
-        bandwidth=bandwidth,
-        estimator=estimator,
-        block_size=block_size,
-        class_kernel=class_kernel,
-        method=method,
-        n_components=n_components,
-        random_state=random_state,
-        multi_class=multi_class,
-        average=average,
-    )
 
 
-@metric(reduced(_kernel_calibration_error), _CONSTRAINTS, cost="n²", of_counts=True)
+@probability_metric(
+    reduced(_kernel_calibration_error), _CONSTRAINTS, cost="n²", of_counts=True, in_place=True
+)
 def kernel_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -368,10 +353,3 @@ def kernel_calibration_error(
     >>> kernel_calibration_error([0, 1, 1, 0], [0.1, 0.4, 0.6, 0.9])
     0.34...
     """
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight, pos_label, labels, in_place=True
-    )
-    options = {"kernel": kernel, "bandwidth": bandwidth, "class_kernel": class_kernel}
-    return average_over_reductions(
-        _kernel_calibration_error, predictions, multi_class, average, **options
-    )

@@ -7,14 +7,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import IntegerInterval, Interval, Label, RandomState, StrOptions
 from .._numerics.laplace import laplace_pair_sum
 from .._numerics.sorting import first_of_ties
 from .._statistics.kernels import SMALLEST_BANDWIDTH
-from ._reductions import average_over_reductions
-from ._registry import metric
+from ._reductions import average_over_reductions, probability_metric
 
 # Pairs of samples that are drawn at once; an array of them takes 8 MB.
 _BATCH = 2**20
@@ -91,7 +89,7 @@ def _laplace_kernel_calibration_error(
     return average_over_reductions(_of_two_classes, predictions, rng=rng, **options)
 
 
-@metric(
+@probability_metric(
     _laplace_kernel_calibration_error,
     {
         "bandwidth": [Interval(Real, 0, None, closed="neither")],
@@ -224,17 +222,6 @@ def laplace_kernel_calibration_error(
     >>> laplace_kernel_calibration_error([0, 1], [0.4, 0.6], method="fourier", random_state=0)
     0.1...
     """
-    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-    return _laplace_kernel_calibration_error(
-        predictions,
-        bandwidth=bandwidth,
-        method=method,
-        n_draws=n_draws,
-        squared=squared,
-        random_state=random_state,
-        multi_class=multi_class,
-        average=average,
-    )
 
 
 def check_draws(method, n_draws):

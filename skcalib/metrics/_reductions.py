@@ -1,13 +1,16 @@
-"""Binary measures applied to more than two classes."""
+"""Metrics of probabilities: binary measures, applied to more than two classes."""
 
-from functools import partial
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial, update_wrapper
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.parallel import Parallel, delayed
 
+from .._inputs.checks import check_predictions
 from .._inputs.warnings import warn
+from ._registry import Function, metric, options_of
 
 
 def of_each(function, problems, n_jobs):
@@ -107,3 +110,29 @@ def check_any_measured(is_measured, exists, multi_class, needs):
 def reduced(measure):
     """A measure of two classes as one of any number of them: `average_over_reductions` of it."""
     return partial(average_over_reductions, measure)
+
+
+def probability_metric(
+    compute: Callable, constraints: dict | None = None, *, in_place: bool = False, **facts: Any
+) -> Callable[[Function], Function]:
+    """Declare a metric of probabilities by its signature and docstring; its body is here.
+
+    `compute` gets `Predictions` and all options. With `in_place`, arrays of other packages stay
+    where they live. The other arguments are those of `metric`.
+    """
+
+    def declare(function: Function) -> Function:
+        defaults = options_of(function)
+
+        def measured(
+            y_true, y_proba, *, sample_weight=None, pos_label=None, labels=None, **options
+        ):
+            predictions = check_predictions(
+                y_true, y_proba, sample_weight, pos_label, labels, in_place=in_place
+            )
+            return compute(predictions, **(defaults | options))
+
+        shown: Any = update_wrapper(measured, function)
+        return metric(compute, constraints, **facts)(shown)
+
+    return declare

@@ -68,8 +68,7 @@ class Metric:
     @cached_property
     def options(self) -> dict[str, Any]:
         """The options and their defaults, which are those of the function for users."""
-        names = self.parameters.keys() - _DATA
-        return {name: self.parameters[name].default for name in names} | self.fixed
+        return options_of(self.function) | self.fixed
 
     def measure(self, data: Data, **options: Any) -> Any:
         """The metric of checked data; options that are left out have their defaults."""
@@ -253,6 +252,11 @@ def refuse_unknown(param, name, parameters):
         f"takes {', '.join(parameters)}. Leave it out (a CalibrationTest also hands on a "
         "kernel, bandwidth or estimator that is not the default)."
     )
+
+
+def options_of(metric: Callable) -> dict[str, Any]:
+    """The arguments of a metric that are no data, and their defaults."""
+    return {name: one.default for name, one in _parameters(metric).items() if name not in _DATA}
 
 
 def _parameters(metric):

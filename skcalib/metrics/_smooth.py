@@ -7,8 +7,7 @@ from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Label, validate_params
 from .._numerics.smooth import lipschitz_maximiser, lipschitz_maximum
-from ._reductions import average_over_reductions, over_reductions, reduced
-from ._registry import metric
+from ._reductions import over_reductions, probability_metric, reduced
 
 
 def _smooth_calibration_error(predictions: Predictions) -> float:
@@ -20,7 +19,7 @@ def _smooth_calibration_witness(predictions: Predictions) -> tuple[np.ndarray, n
     return points, lipschitz_maximiser(points, mass)
 
 
-@metric(
+@probability_metric(
     reduced(_smooth_calibration_error),
     cost="n log n",
     in_report=True,
@@ -123,10 +122,6 @@ def smooth_calibration_error(
     >>> smooth_calibration_error(["no", "yes", "yes"], [0.25, 0.5, 0.75])
     0.1875
     """
-    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-    return average_over_reductions(
-        _smooth_calibration_error, predictions, multi_class, average, n_jobs=n_jobs
-    )
 
 
 @validate_params(METRIC_CONSTRAINTS)

@@ -5,7 +5,6 @@ from numbers import Real
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval, Label
 from .._numerics.smooth_expected import (
@@ -13,8 +12,7 @@ from .._numerics.smooth_expected import (
     smoothed_absolute_mass,
     smoothed_absolute_mass_fixed_point,
 )
-from ._reductions import average_over_reductions, reduced
-from ._registry import metric
+from ._reductions import probability_metric, reduced
 
 
 def _smooth_expected_calibration_error(predictions: Predictions, bandwidth: float | None) -> float:
@@ -24,7 +22,7 @@ def _smooth_expected_calibration_error(predictions: Predictions, bandwidth: floa
     return smoothed_absolute_mass(proba, mass, float(bandwidth))
 
 
-@metric(
+@probability_metric(
     reduced(_smooth_expected_calibration_error),
     {"bandwidth": [Interval(Real, SMALLEST_BANDWIDTH, None, closed="left"), None]},
     cost="n",
@@ -138,12 +136,3 @@ def smooth_expected_calibration_error(
     >>> smooth_expected_calibration_error([0, 1], [0.4, 0.6], bandwidth=0.05)
     0.38...
     """
-    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-    return average_over_reductions(
-        _smooth_expected_calibration_error,
-        predictions,
-        multi_class,
-        average,
-        n_jobs=n_jobs,
-        bandwidth=bandwidth,
-    )

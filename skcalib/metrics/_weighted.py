@@ -5,11 +5,9 @@ import warnings
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._inputs.checks import check_predictions
 from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, HasMethods, Label
 from ..function_classes import Bounded, FunctionClass, Lipschitz, _programs, _resolved
-from ._reductions import average_over_reductions, reduced
-from ._registry import metric
+from ._reductions import probability_metric, reduced
 
 SMOOTH = Lipschitz() & Bounded()
 
@@ -86,7 +84,7 @@ def _solve(problem, function_class):
     )
 
 
-@metric(
+@probability_metric(
     reduced(_weighted_calibration_error),
     CANONICAL_CONSTRAINTS | {"function_class": [HasMethods("constraints")]},
     cost="minutes for more than two classes and some hundred samples",
@@ -206,14 +204,6 @@ def weighted_calibration_error(
     >>> round(weighted_calibration_error(y_true, y_proba, function_class=monotone), 9)
     0.1
     """
-    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-    return average_over_reductions(
-        _weighted_calibration_error,
-        predictions,
-        multi_class,
-        average,
-        function_class=function_class,
-    )
 
 
 def check_constraints(constraints, function_class):
