@@ -42,7 +42,7 @@ def from_table(cls: type, table: Any) -> Any:
         state = states[one["subgroup"]] = cls(one["labels"], **one["options"])
         if one["classes"] is not None:
             state._begin(np.array(one["classes"], dtype=one["type"]))
-        state.n_samples, state.total_weight = one["numbers"]
+        state.n_samples, state.total_weight, *state._weights = one["numbers"]
         for name, known in one["tallies"].items():
             tally, start, stop = state._tallies[name], stop, stop + known["n_rows"]
             problem, proba, event, count, *weight = (values[start:stop] for values in columns)
@@ -79,7 +79,7 @@ def _kept(state: Any) -> dict[str, Any]:
         "options": state._options,
         "classes": state.classes,
         "type": None if state.classes is None else state.classes.dtype.str,
-        "numbers": [state.n_samples, state.total_weight],
+        "numbers": [state.n_samples, state.total_weight, *state._weights],
         "tallies": {
             name: {
                 "n_rows": len(tally.sums.key),

@@ -138,14 +138,11 @@ def check_alike(state: Any, other: Any) -> None:
 
 def check_equal_weights(state: Any, what: str) -> None:
     """Refuse unequal weights: a state keeps sums, not the weight of each sample."""
-    sums = state._tallies["binary"].sums
-    weight, square = sums.weights
-    mean = weight / sums.samples
-    is_equal = np.allclose(mean * weight, square, rtol=EQUAL, atol=0)  # at each point
-    if not is_equal or mean.max() > mean.min() * (1 + EQUAL):
+    least, largest = state._weights
+    if largest > least * (1 + EQUAL):
         raise ValueError(
-            f"{what} need equal weights, as single weights are not kept; found several, with means "
-            f"from {mean.min():g} to {mean.max():g} at single points. Update a state without "
+            f"{what} need equal weights in all updates, as single weights are not kept; found some "
+            f"of {least:.10g} or less and some of {largest:.10g} or more. Update a state without "
             "weights, or keep a part of the samples themselves."
         )
 

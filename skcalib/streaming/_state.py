@@ -175,6 +175,7 @@ class CalibrationState:
         self.classes: Any = None  # an array, once there are samples
         self.n_samples = 0
         self.total_weight = 0.0
+        self._weights = [np.inf, -np.inf]  # one sample's is no larger, one's no smaller
         self.subgroups: dict[Any, CalibrationState] = {}
         self._tallies: dict[str, Tally] = {}
         self._sums: FourierSums | None = None
@@ -314,6 +315,7 @@ class CalibrationState:
             self.subgroups.setdefault(label, self._new()).merge(state)
         self.n_samples += other.n_samples
         self.total_weight += other.total_weight
+        self._widen(*other._weights)
         return self
 
     def to_arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -518,6 +520,10 @@ class CalibrationState:
                 self._add_classes(*own)
         self.n_samples += n if rows.count is None else int(rows.count.sum())
         self.total_weight += float(np.broadcast_to(rows.mass, n).sum())
+        self._widen(*rows.weights)
+
+    def _widen(self, least: float, largest: float) -> None:
+        self._weights = [min(self._weights[0], least), max(self._weights[1], largest)]
 
     def _begin(self, classes: np.ndarray) -> None:
         decimals, n_components, *kernel = self._options.values()
@@ -557,6 +563,7 @@ class CalibrationState:
         state._tallies = {"binary": tally}
         state.n_samples = int(tally.sums.samples.sum())
         state.total_weight = float(tally.sums.weights[0].sum())
+        state._weights = self._weights
         return state
 
     def _parts(self, name: str) -> "dict[Any, CalibrationState]":

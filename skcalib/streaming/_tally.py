@@ -7,28 +7,23 @@ from typing import NamedTuple
 import numpy as np
 
 from .._inputs.predictions import Predictions
+from .._numerics.logits import row_blocks
+from .._numerics.sorting import first_of_ties
 from .._statistics.gram import fourier_features, random_frequencies
 from .._statistics.kernels import KERNELS
 
 # A decimal in single precision misses itself by at most this share.
 _SINGLE = 2.0**-24
 
-# Sums of equal weights agree up to this.
+# Weights are equal up to this, as sums of them are rounded.
 EQUAL = 1e-9
 
-# New tables wait until they hold more keys than this, and more than the sorted table.
-_WAITING = 2**16
-
-# Small ones wait until there are more of them than this, and more than one for every 16 sorted
-# keys. Each takes some hundred bytes.
-_TABLES = 2**8
-_SORTED_AGAIN = 2**4
+# New tables wait until their keys are more than those of the sorted table, and more than this. Each
+# table counts for some keys more, for the memory that it takes itself.
+_WAITING, _KEYS_OF_A_TABLE = 2**16, 2**8
 
 # Keys are counted in a table of all possible keys if it has at most this many for each sample.
 _SPARSE = 4
-
-# Features of a block of rows (2 MB).
-_FEATURES = 2**18
 
 
 @dataclass(frozen=True)
@@ -45,6 +40,22 @@ class Rows:
         if self.weight is not None:
             return self.weight[0]
         return 1.0 if self.count is None else self.count
+
+    @property
+    def weights(self) -> tuple[float, float]:
+        """Two weights, such that one sample's is no larger and one's no smaller.
+
+        They are the least and the largest, as far as sums tell.
+        """
+        if self.weight is None:
+            return 1.0, 1.0
+        mean, apart = self.weight[0], 0.0
+        if self.count is not None:
+            mean, square = self.weight / self.count
+            variance = square - mean**2
+            deviation = np.sqrt(np.where(variance > EQUAL * mean**2, variance, 0.0))
+            apart = deviation / np.sqrt(np.maximum(self.count - 1, 1))
+        return float(np.min(mean - apart)), float(np.max(mean + apart))
 
     def take(self, rows: np.ndarray | slice) -> "Rows":
         return Rows(
@@ -85,9 +96,8 @@ class Tally:
         self.moves = np.zeros(n_problems)  # Σ w |p − point|
         self.largest_moves = np.zeros(n_problems)
         self.is_off_grid = np.zeros(n_problems, dtype=bool)
-        self._sorted = _NONE
-        self._new: list[Sums] = []
-        self._n_new = 0
+        self._tables = [_NONE]  # the sorted one, and those that wait
+        self._n_waiting = 0
 
     @property
     def points(self) -> np.ndarray:
@@ -95,13 +105,13 @@ class Tally:
 
     @property
     def sums(self) -> Sums:
-        if self._new:
-            self.sums = merged([self._sorted, *self._new])
-        return self._sorted
+        if len(self._tables) > 1:
+            self.sums = merged(self._tables)
+        return self._tables[0]
 
     @sums.setter
     def sums(self, sums: Sums) -> None:
-        self._sorted, self._new, self._n_new = sums, [], 0
+        self._tables, self._n_waiting = [sums], 0
 
     def add(
         self, problem: np.ndarray | int, proba: np.ndarray, event: np.ndarray, rows: Rows
@@ -117,14 +127,13 @@ class Tally:
             self.moves[problem] += np.sum(move * rows.mass)
             self.largest_moves[problem] = max(self.largest_moves[problem], move.max())
             self.is_off_grid[problem] |= is_off_grid.any()
-            sums = sums_of(key, n_keys, rows.count, rows.weight)
+            sums = sums_of(key, n_keys, rows)
             self._join(sums._replace(key=sums.key + n_keys * problem))
         else:
             np.add.at(self.moves, problem, move * rows.mass)
             np.maximum.at(self.largest_moves, problem, move)
             self.is_off_grid[problem[is_off_grid]] = True
-            key = key + n_keys * problem.astype(np.int64)
-            self._join(sums_of(key, n_keys * len(self.moves), rows.count, rows.weight))
+            self._join(sums_of(key + n_keys * problem, n_keys * len(self.moves), rows))
 
     def merge(self, other: "Tally") -> None:
         self._join(other.sums)
@@ -133,12 +142,10 @@ class Tally:
         self.is_off_grid = self.is_off_grid | other.is_off_grid
 
     def _join(self, sums: Sums) -> None:
-        self._new.append(sums)
-        self._n_new += len(sums.key)
-        n_sorted = len(self._sorted.key)
-        has_many = len(self._new) > max(_TABLES, n_sorted // _SORTED_AGAIN)
-        if has_many or self._n_new > max(_WAITING, n_sorted):
-            self.sums = merged([self._sorted, *self._new])
+        self._tables.append(sums)
+        self._n_waiting += len(sums.key) + _KEYS_OF_A_TABLE
+        if self._n_waiting > max(_WAITING, len(self._tables[0].key)):
+            self.sums = merged(self._tables)
 
     def part(self, k: int) -> "Tally":
         """One of the problems alone."""
@@ -150,12 +157,11 @@ class Tally:
 
     def united(self) -> "Tally":
         """All problems as one."""
-        n_keys = 2 * len(self.points)
-        key, samples, weight = self.sums
-        return self._single(sums_of(key % n_keys, n_keys, samples, weight), slice(None))
+        sums = self.sums._replace(key=self.sums.key % (2 * len(self.points)))
+        return self._single(merged([sums]), slice(None))
 
     def _single(self, sums: Sums, parts: slice) -> "Tally":
-        """A single problem with these sums, and the moves of some of the problems."""
+        """A single problem with these sums, and what is known of some of the problems."""
         tally = Tally(1, self.decimals)
         tally.sums = sums
         tally.moves[0] = self.moves[parts].sum()
@@ -198,42 +204,31 @@ class Tally:
         )
 
 
-def sums_of(
-    key: np.ndarray, n_keys: int, count: np.ndarray | None, weight: np.ndarray | None
-) -> Sums:
-    """The sums of rows with keys (n,) of 0, …, n_keys − 1.
-
-    A row is one sample if `count` (n,) is None; `weight` holds weights and squared weights (2, n),
-    None if all are 1.
-    """
-    if n_keys <= _SPARSE * len(key):
-        place, occurs = key, None
-    else:
-        occurs, place = np.unique(key, return_inverse=True)
-        n_keys = len(occurs)
-    counts = np.bincount(place, count, n_keys).astype(np.int64, copy=False)  # exact below 2^53
-    sums = None
+def sums_of(key: np.ndarray, n_keys: int, rows: Rows) -> Sums:
+    """The sums of rows with keys (n,) of 0, …, n_keys − 1."""
+    if n_keys > _SPARSE * len(key):
+        samples = np.ones(len(key), dtype=np.int64) if rows.count is None else rows.count
+        return merged([Sums(key, samples, rows.weight)])
+    samples = np.bincount(key, rows.count, n_keys).astype(np.int64, copy=False)  # below 2^53
+    occurs = np.flatnonzero(samples)
+    weight = rows.weight
     if weight is not None:
-        sums = np.stack([np.bincount(place, part, n_keys) for part in weight])
-    if occurs is None:
-        occurs = np.flatnonzero(counts)
-        counts, sums = counts[occurs], None if sums is None else sums[:, occurs]
-    return Sums(occurs.astype(np.int64, copy=False), counts, sums)
+        weight = np.stack([np.bincount(key, part, n_keys)[occurs] for part in weight])
+    return Sums(occurs, samples[occurs], weight)
 
 
-def merged(parts: list[Sums]) -> Sums:
-    """The sums of several tables."""
-    key = np.concatenate([part.key for part in parts])
-    if len(key) == 0:
-        return _NONE
-    order = np.argsort(key, kind="stable")
-    start = np.flatnonzero(np.diff(key[order], prepend=-1))
-    count = np.concatenate([part.samples for part in parts])
+def merged(tables: list[Sums]) -> Sums:
+    """The sums of all rows of the tables, which may repeat keys in any order."""
+    key = np.concatenate([table.key for table in tables])
+    order = np.argsort(key)
+    key = key[order]
+    start = np.flatnonzero(first_of_ties(key))
+    samples = np.concatenate([table.samples for table in tables])
     weight = None
-    if any(part.weight is not None for part in parts):
-        weight = np.concatenate([part.weights for part in parts], axis=1)
+    if any(table.weight is not None for table in tables):
+        weight = np.concatenate([table.weights for table in tables], axis=1)
         weight = np.add.reduceat(weight[:, order], start, axis=1)
-    return Sums(key[order][start], np.add.reduceat(count[order], start), weight)
+    return Sums(key[start], np.add.reduceat(samples[order], start), weight)
 
 
 class FourierSums:
@@ -253,9 +248,7 @@ class FourierSums:
         """Add rows of probabilities (n, K), and labels (n,)."""
         mass = np.broadcast_to(rows.mass, len(label)).astype(np.float64)
         square = mass if rows.weight is None else rows.weight[1]
-        at_once = max(1, _FEATURES // self.gap.shape[1])
-        for start in range(0, len(label), at_once):
-            block = slice(start, start + at_once)
+        for block in row_blocks(len(label), self.gap.shape[1], fewest=len(self.gap)):
             residual = -proba[block].astype(np.float64)
             residual[np.arange(len(residual)), label[block]] += 1
             self.total[2] += square[block] @ np.einsum("nk,nk->n", residual, residual)

@@ -45,22 +45,27 @@ def test_p_value_is_that_of_all_numbers_of_events():
 
 
 @pytest.mark.parametrize(
-    ("statistic", "metric_params"),
+    ("statistic", "options"),
     [
-        ("omnibus", None),
-        ("skce", None),
-        ("log_loss", None),
-        ("brier_score_loss", None),
-        ("smooth_calibration_error", None),
-        ("expected_calibration_error", {"debias": True, "norm": "l2"}),
-        ("kernel_calibration_error", None),
-        ("squared_kernel_calibration_error", {"class_kernel": [[2, 0], [0, 1]]}),
+        ("omnibus", {}),
+        ("skce", {}),
+        ("skce", {"bandwidth": 0.3, "kernel": "exponential", "estimator": "biased"}),
+        ("log_loss", {}),
+        ("brier_score_loss", {}),
+        ("smooth_calibration_error", {}),
+        ("expected_calibration_error", {"metric_params": {"debias": True, "norm": "l2"}}),
+        ("kernel_calibration_error", {}),
+        ("kernel_calibration_error", {"bandwidth": 0.3}),
+        (
+            "squared_kernel_calibration_error",
+            {"metric_params": {"class_kernel": [[2, 0], [0, 1]]}},
+        ),
     ],
 )
-def test_statistics_are_those_of_the_rows(statistic, metric_params):
+def test_statistics_are_those_of_the_rows(statistic, options):
     label, proba = on_grid(400)
     proba = np.clip(proba, 1e-7, 1 - 1e-7)
-    options = {"n_resamples": 19, "random_state": 0, "metric_params": metric_params}
+    options = {"n_resamples": 19, "random_state": 0, **options}
     state = CalibrationState([0, 1]).update(label, proba)
     of_state = CalibrationTest(statistic, **options).fit(state)
     of_rows = CalibrationTest(statistic, **options).fit(proba, label)
@@ -122,3 +127,9 @@ def test_equal_weights_are_tested():
     plain = CalibrationTest(**options).fit(CalibrationState().update(label, proba))
     tripled = CalibrationState().update(label, proba, np.full(100, 3.0))
     assert_allclose(CalibrationTest(**options).fit(tripled).p_value_, plain.p_value_)
+    count = np.full(100, 10)
+    sums = {"weight": count * 0.1, "squared_weight": np.full(100, sum([0.1**2] * 10))}  # rounded
+    counted = CalibrationState.from_counts(label, proba, count, **sums)
+    repeated = CalibrationState.from_counts(label, proba, count)
+    first, second = (CalibrationTest(**options).fit(one).p_value_ for one in (counted, repeated))
+    assert_allclose(first, second)

@@ -156,20 +156,39 @@ def test_tables_of_another_version_are_refused(monkeypatch):
         (CalibrationState().update([0, 1], [0.12345, 0.3]), {}, "on its grid.*numpy.round"),
         (CalibrationState().update([0, 1], [1.004e-5, 0.3]), {}, "on its grid.*up to 4e-08"),
         (CalibrationState().update([0, 1], [1e-30, 0.3]), {}, "on its grid.*up to 1e-13"),
-        (CalibrationState().update([0, 1], [0.1, 0.3], [1, 2]), {}, "need equal weights"),
+        (CalibrationState().update([0, 1], [0.1, 0.3], [1, 2]), {}, "some of 1 or less.*2 or more"),
+        (  # at one point, and hardly apart
+            CalibrationState().update([0, 1, 1], [0.1, 0.3, 0.3], [1, 1, 1 + 2e-9]),
+            {},
+            r"some of 1 or less and some of 1\.000000002 or more",
+        ),
+        (
+            CalibrationState.from_arrow(
+                CalibrationState().update([0, 1], [0.1, 0.1], [2, 7]).to_arrow()
+            ),
+            {},
+            "some of 2 or less and some of 7 or more",
+        ),
         (
             CalibrationState()
             .update(**GOOD)
             .merge(CalibrationState().update(**GOOD, sample_weight=[2, 2, 2])),
             {},
-            "need equal weights.*found several, with means from 1.5 to 1.5",
+            "need equal weights.*found some of 1 or less and some of 2 or more",
         ),
         (
             CalibrationState.from_counts(
                 **GOOD, count=[2] * 3, weight=[3] * 3, squared_weight=[5] * 3
             ),
             {},
-            "need equal weights",
+            "found some of 1 or less and some of 2 or more",
+        ),
+        (  # weights of 1, 1 and 4: their sums tell that one is at most 1, and one at least 3
+            CalibrationState.from_counts(
+                **GOOD, count=[3] * 3, weight=[6] * 3, squared_weight=[18] * 3
+            ),
+            {},
+            "found some of 1 or less and some of 3 or more",
         ),
         (
             CalibrationState().update(*classes_on_grid(20), np.arange(1, 21)).confidence(),
