@@ -4,6 +4,8 @@ If the weight can be halved between two neighbouring distances, the median is th
 continuous in the points.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.spatial.distance import pdist
 
@@ -48,19 +50,14 @@ def median_distance(
     if len(distance) == 0:
         return 0.0
     if at_zero == 0 and (weight == weight[0]).all():
-        return max(_median(distance), _FLOOR * float(np.sqrt(np.mean(distance**2))))
+        middle = len(distance) // 2  # one partition is several times faster than np.median
+        part = np.partition(distance, middle)
+        below = part[middle] if len(part) % 2 else part[:middle].max()
+        return float(max((below + part[middle]) / 2, _FLOOR * np.sqrt(np.mean(distance**2))))
     first, second = np.triu_indices(len(points), 1)  # the pairs of pdist, in its order
     pairs = weight[first] * weight[second]
     spread = np.sqrt(pairs @ distance**2 / (pairs.sum() + at_zero))
     return max(_weighted_median(distance, pairs, at_zero), _FLOOR * float(spread))
-
-
-def _median(values: np.ndarray) -> float:
-    """The median, several times faster than NumPy's because it looks for no NaN."""
-    middle = len(values) // 2
-    values = np.partition(values, middle)
-    below = values[middle] if len(values) % 2 else values[:middle].max()
-    return float((below + values[middle]) / 2)
 
 
 def _weighted_median(distance: np.ndarray, pairs: np.ndarray, at_zero: float) -> float:
@@ -78,6 +75,13 @@ def _weighted_median(distance: np.ndarray, pairs: np.ndarray, at_zero: float) ->
 
 
 def _on_a_line(points: np.ndarray, weight: np.ndarray, square: np.ndarray | None) -> float:
+    """The median distance of points (n,) with weights (n,), but at least the floor.
+
+    A distance t is described by what each of the sorted distinct points (m,) reaches: the index
+    after the last point that is at most t to the right of it, (m,). The weight of the pairs within
+    t follows from cumulative sums. They leave out the heaviest point, next to which the others
+    could be too light to be seen.
+    """
     total = _pair_weight(weight)
     if square is not None:  # pairs of the samples that one row stands for
         total += float(np.sum(np.maximum(weight**2 - square, 0.0))) / 2
@@ -90,8 +94,43 @@ def _on_a_line(points: np.ndarray, weight: np.ndarray, square: np.ndarray | None
     spread = float(np.sqrt(mass.sum() * (mass @ centred**2) / total))
     if spread == 0:  # the squares underflow
         return 0.0
-    line = _Line(points, mass, total)
-    return max(line.median(_FLOOR * spread, 1.5 * spread), _FLOOR * spread)
+    low, high = _FLOOR * spread, 1.5 * spread  # at most half of the weight is farther than `high`
+    tied = max(total - _pair_weight(mass), 0.0)  # pairs of samples at the same point
+    light = mass.copy()
+    light[heaviest] = 0
+    before = np.append(0.0, np.cumsum(light))
+
+    def within(distance: float) -> tuple[np.ndarray, float]:
+        """The index that each point reaches, (m,), and the weight of the pairs within reach."""
+        stop = np.searchsorted(points, points + distance, side="right")
+        while True:  # sums and differences are rounded differently; differences decide
+            is_short = stop < len(points)
+            is_short &= points[np.minimum(stop, len(points) - 1)] - points <= distance
+            is_long = points[stop - 1] - points > distance
+            if not (is_short.any() or is_long.any()):
+                break
+            stop += is_short
+            stop -= is_long
+        start = np.count_nonzero(points[heaviest] - points[:heaviest] > distance)
+        with_heaviest = mass[heaviest] * (before[stop[heaviest]] - before[start])
+        return stop, tied + with_heaviest + light @ (before[stop] - before[1:])
+
+    enough, more = total / 2 * (1 - _ROUNDING), total / 2 * (1 + _ROUNDING)
+    weight_low = within(low)[1]
+    if weight_low > more:
+        return low
+    if weight_low < enough:
+        lower = _least(points, mass, within, enough, low, high)
+    else:
+        lower = 0.0 if tied >= enough else _least(points, mass, within, enough, 0.0, low)
+    stop, weight_lower = within(lower)
+    if weight_lower > more:
+        return max(lower, low)
+    is_inside = stop < len(points)
+    upper = float(np.min(points[stop[is_inside]] - points[is_inside]))
+    if within(upper)[1] < more:  # its weight is next to none
+        upper = _least(points, mass, within, more, upper, high)
+    return max((lower + upper) / 2, low)
 
 
 def _pair_weight(weight: np.ndarray) -> float:
@@ -99,95 +138,37 @@ def _pair_weight(weight: np.ndarray) -> float:
     return float(weight[1:] @ np.cumsum(weight[:-1]))
 
 
-class _Line:
-    """Sorted distinct points (m,), their masses (m,), and the weight of all pairs of samples.
+def _least(
+    points: np.ndarray, mass: np.ndarray, within: Callable, weight: float, low: float, high: float
+) -> float:
+    """The least distance in (low, high] within which pairs of this total weight lie.
 
-    A distance t is described by what each point reaches: the index after the last point that is at
-    most t to the right of it, (m,). The weight of the pairs within t follows from cumulative sums.
-    They leave out the heaviest point, next to which the others could be too light to be seen.
+    The interval is cut where linear interpolation puts that distance. If more than half of it is
+    left, the next cut is in the middle. This goes on until few pairs are left in the interval.
     """
-
-    def __init__(self, points: np.ndarray, mass: np.ndarray, total: float) -> None:
-        self.points, self.mass, self.half = points, mass, total / 2
-        self.tied = max(total - _pair_weight(mass), 0.0)  # pairs of samples at the same point
-        self.heaviest = int(np.argmax(mass))
-        self.light = mass.copy()
-        self.light[self.heaviest] = 0
-        self.before = np.append(0.0, np.cumsum(self.light))
-
-    def reach(self, distance: float) -> np.ndarray:
-        points = self.points
-        stop = np.searchsorted(points, points + distance, side="right")
-        while True:  # sums and differences are rounded differently; differences decide
-            is_short = stop < len(points)
-            is_short &= points[np.minimum(stop, len(points) - 1)] - points <= distance
-            is_long = points[stop - 1] - points > distance
-            if not (is_short.any() or is_long.any()):
-                return stop
-            stop += is_short
-            stop -= is_long
-
-    def weight_within(self, distance: float, stop: np.ndarray) -> float:
-        k, points = self.heaviest, self.points
-        start = np.count_nonzero(points[k] - points[:k] > distance)
-        with_heaviest = self.mass[k] * (self.before[stop[k]] - self.before[start])
-        return self.tied + with_heaviest + self.light @ (self.before[stop] - self.before[1:])
-
-    def median(self, low: float, high: float) -> float:
-        """The median distance, or 0 if it is below `low`; at most half is farther than `high`."""
-        enough, more = self.half * (1 - _ROUNDING), self.half * (1 + _ROUNDING)
-        weight = self.weight_within(low, self.reach(low))
-        if weight > more:
-            return 0.0
-        if weight < enough:
-            lower = self._least(enough, low, high)
+    from_low, weight_low = within(low)
+    from_high, weight_high = within(high)
+    halve = False
+    while np.sum(from_high - from_low) > 4 * len(points):
+        share = 0.5 if halve else (weight - weight_low) / (weight_high - weight_low)
+        cut = low + (high - low) * min(max(share, 0.01), 0.99)
+        if not low < cut < high:
+            return high  # no number lies between
+        from_cut, weight_cut = within(cut)
+        width = high - low
+        if weight_cut < weight:
+            low, from_low, weight_low = cut, from_cut, weight_cut
         else:
-            lower = 0.0 if self.tied >= enough else self._least(enough, 0.0, low)
-        stop = self.reach(lower)
-        if self.weight_within(lower, stop) > more:
-            return lower
-        upper = self._next(stop)
-        if self.weight_within(upper, self.reach(upper)) < more:  # its weight is next to none
-            upper = self._least(more, upper, high)
-        return (lower + upper) / 2
-
-    def _least(self, weight: float, low: float, high: float) -> float:
-        """The least distance in (low, high] within which pairs of this total weight lie.
-
-        The interval is cut where linear interpolation puts that distance. If more than half of it
-        is left, the next cut is in the middle. This goes on until few pairs are left in the
-        interval.
-        """
-        from_low, from_high = self.reach(low), self.reach(high)
-        weight_low = self.weight_within(low, from_low)
-        weight_high = self.weight_within(high, from_high)
-        halve = False
-        while np.sum(from_high - from_low) > 4 * len(self.points):
-            share = 0.5 if halve else (weight - weight_low) / (weight_high - weight_low)
-            cut = low + (high - low) * min(max(share, 0.01), 0.99)
-            if not low < cut < high:
-                return high  # no number lies between
-            from_cut = self.reach(cut)
-            weight_cut = self.weight_within(cut, from_cut)
-            width = high - low
-            if weight_cut < weight:
-                low, from_low, weight_low = cut, from_cut, weight_cut
-            else:
-                high, from_high, weight_high = cut, from_cut, weight_cut
-            halve = not halve and high - low > width / 2
-        count = from_high - from_low  # pairs that are left for each first point
-        first = np.repeat(np.arange(len(count)), count)
-        second = np.arange(len(first)) + np.repeat(from_high - np.cumsum(count), count)
-        distance = self.points[second] - self.points[first]
-        order = np.argsort(distance)
-        cumulated = weight_low + np.cumsum((self.mass[first] * self.mass[second])[order])
-        k = min(int(np.searchsorted(cumulated, weight)), len(order) - 1)
-        return float(distance[order[k]])
-
-    def _next(self, stop: np.ndarray) -> float:
-        """The smallest distance between two points beyond reach."""
-        is_inside = stop < len(self.points)
-        return float(np.min(self.points[stop[is_inside]] - self.points[is_inside]))
+            high, from_high, weight_high = cut, from_cut, weight_cut
+        halve = not halve and high - low > width / 2
+    count = from_high - from_low  # pairs that are left for each first point
+    first = np.repeat(np.arange(len(count)), count)
+    second = np.arange(len(first)) + np.repeat(from_high - np.cumsum(count), count)
+    distance = points[second] - points[first]
+    order = np.argsort(distance)
+    cumulated = weight_low + np.cumsum((mass[first] * mass[second])[order])
+    k = min(int(np.searchsorted(cumulated, weight)), len(order) - 1)
+    return float(distance[order[k]])
 
 
 # In more dimensions
