@@ -11,8 +11,8 @@ import numpy as np
 
 from ..forecasts import EnsembleForecast
 from .base import Statistic
-from .gram import gram_quadratic_forms, pair_weight, random_frequencies
-from .kernels import KERNELS, check_finite_kernel
+from .gram import gram_quadratic_forms, pair_weight
+from .kernels import check_finite_kernel
 from .matching_checks import MatchingOptions, check_matching
 from .matching_features import (
     Features,
@@ -61,12 +61,8 @@ class MatchingError(Statistic):
     block_size = None
 
     def __init__(self, data, **options):
-        self.data, self.weight = data, data.weight
-        self.pair_weight = pair_weight(data.weight)
-        self.chosen = MatchingOptions(**options)
-        if self.chosen.is_of_pits and self.chosen.bandwidth == "median":
-            self.chosen = replace(self.chosen, bandwidth=PIT_BANDWIDTH)
-        self.options = dict(vars(self.chosen))
+        self.data, self.pair_weight = data, pair_weight(data.weight)
+        self.options, self.chosen = options, MatchingOptions(**options)
         self.estimator = self.chosen.estimator
         self.has_known_law = self.chosen.method == "exact"
         self.forecast: Any = data.forecast if data.kind == "forecasts" else None
@@ -75,13 +71,24 @@ class MatchingError(Statistic):
             pooled = data.pooled()
             size = pooled.shape[1] - 1
             self.forecast, self.scale = EnsembleForecast(pooled, np.ones(size + 1)), 1 + 1 / size
+        self.mass = data.weight if self.chosen.is_of_pits else self.scale * data.weight
+        self.bandwidth = self.chosen.bandwidth
+        has_own = self.forecast is not None and self.chosen.kernel in ("rbf", "laplacian")
+        self.has_median = False  # whether each vector of outcomes has a bandwidth of its own
+        if self.bandwidth == "median":
+            self.has_median = has_own and not self.chosen.is_of_pits
+            self.bandwidth = PIT_BANDWIDTH if self.chosen.is_of_pits else 1.0
         self.given = given_of(data, self.forecast, self.chosen)
         self.features: Any = self._features()
-        self.has_features = self.features is not None
         self.n_features = self.features.size if self.has_features else 1
         if self.has_features and not self.features.is_exact:
             self.resolution = _RESOLUTION * self.scale**2
         self.least_batches = 1 if self.has_features else 16  # batches of pairs are not faster
+
+    @property
+    def has_features(self) -> bool:
+        """Whether terms of pairs are inner products of features."""
+        return self.features is not None
 
     @property
     def largest_term(self) -> float | None:
@@ -94,7 +101,7 @@ class MatchingError(Statistic):
 
     @property
     def numbers_per_draw(self) -> int:
-        return len(self.weight) * self.n_features
+        return len(self.mass) * self.n_features
 
     # Features of outcomes, or terms of pairs
 
@@ -103,51 +110,38 @@ class MatchingError(Statistic):
         data, chosen = self.data, self.chosen
         if data.kind == "classes":
             return class_features(data, chosen)
+        shared = self.forecast, self.mass
         if chosen.has_features:
-            return decision_features(self.forecast, self.weight, self.scale, chosen)
-        shared = self.forecast, self.weight, chosen.bandwidth
+            return decision_features(*shared, chosen)
         if chosen.method == "fourier" and chosen.kernel == "laplacian":
-            return RandomWaves(*shared, self.scale, *self._frequencies())
+            return RandomWaves(*shared, self.given, chosen)
         if chosen.kernel != "rbf":
             return None
         waves: Features
         if chosen.is_of_pits:
-            waves, most = UniformWaves(*shared), _MANY_FEATURES
+            waves, most = UniformWaves(*shared, self.bandwidth), _MANY_FEATURES
         else:
-            waves = OutcomeWaves(*shared, self.scale, is_rough=chosen.method == "fourier")
+            waves = OutcomeWaves(*shared, is_rough=chosen.method == "fourier")
             parts = waves.components
             is_simple = parts is not None and parts.location.shape[1] == 1
             most = MOST_FEATURES if is_simple else _MANY_FEATURES
         observed = self.observed[None]
-        waves.size = waves.counts(observed, waves.bandwidths(observed))[1]
+        waves.size = waves.counts(observed, self._bandwidths(observed))[1]
         return waves if waves.size <= most else None
 
-    def _frequencies(self):
-        """Random frequencies of the outcomes, and the phases of what is given over 2π."""
-        size, generator = self.chosen.n_components, np.random.default_rng(self.chosen.seed)
-        kernel, points = self.chosen.given_kernel, self.given.points
-        frequency = generator.standard_cauchy(size)
-        if self.given.bandwidth is None:
-            return frequency, np.zeros((size, len(points)))
-        family = KERNELS["exponential" if kernel == "wasserstein" else kernel]
-        shape = (size, points.shape[1])
-        chosen = random_frequencies(family, self.given.bandwidth, shape, generator)
-        return frequency, chosen / (2 * np.pi) @ points.T
-
-    @property
-    def has_own_bandwidths(self):
-        """Whether each vector of outcomes has a bandwidth of its own, in a sum over pairs."""
-        has_median = self.chosen.bandwidth == "median" and not self.chosen.is_of_pits
-        return has_median and self.chosen.kernel in ("rbf", "laplacian")
+    def _bandwidths(self, values: np.ndarray) -> np.ndarray:
+        """The bandwidth for each row of outcomes (R, n), (R,)."""
+        if not self.has_median:
+            return np.full(len(values), float(self.bandwidth))
+        shared = self.data.weight, self.forecast
+        return np.array([outcome_bandwidth(row, *shared) for row in values])
 
     def pairs_for(self, value: np.ndarray) -> OutcomePairs | UniformPairs:
         """The terms of pairs; their bandwidth may depend on the outcomes (n,)."""
-        kernel, bandwidth = self.chosen.kernel, self.chosen.bandwidth
+        kernel = self.chosen.kernel
         if self.chosen.is_of_pits:
-            return UniformPairs(self.forecast, kernel, bandwidth)
-        if self.has_own_bandwidths:
-            bandwidth = outcome_bandwidth(value, self.weight, self.forecast)
-        return OutcomePairs(self.forecast, kernel, bandwidth, self.scale)
+            return UniformPairs(self.forecast, kernel, self.bandwidth)
+        return OutcomePairs(self.forecast, kernel, float(self._bandwidths(value[None])[0]))
 
     @cached_property
     def pairs(self):
@@ -161,7 +155,7 @@ class MatchingError(Statistic):
         if self.data.kind == "classes":
             return outcomes
         values = self.data.values_of(outcomes)
-        if self.chosen.is_of_pits:
+        if self.chosen.is_of_pits or not self.forecast._is_grid:
             return values
         return np.array([self.forecast._match_scale(value) for value in values])
 
@@ -177,7 +171,7 @@ class MatchingError(Statistic):
         result = sums + diagonal if is_biased else sums / self.pair_weight
         check_finite_kernel(result)
         if is_biased:
-            check_not_negative(result, len(self.weight) * diagonal)
+            check_not_negative(result, len(self.mass) * diagonal)
             result = np.maximum(result, 0.0)
         return result
 
@@ -192,7 +186,7 @@ class MatchingError(Statistic):
         """Σ_{i≠j} w_i w_j h_ij and Σ_i w_i² h_ii, each (R,)."""
         if not self.has_features:
             return self._sums_of_pairs(values)
-        bandwidth = self.features.bandwidths(values)
+        bandwidth = self._bandwidths(values)
         counts, together = self.features.counts(values, bandwidth)
         if together <= 2 * self.n_features + _MORE_FEATURES:
             rows_of = self.features.prepare(values, bandwidth)
@@ -208,7 +202,7 @@ class MatchingError(Statistic):
 
     def _sums_of_pairs(self, values):
         """Both sums from the terms of pairs."""
-        if self.has_own_bandwidths:
+        if self.has_median:
             return np.transpose([self._sums_of(self._terms(value)) for value in values])
         points = self.pairs.points(values)
         each = [self._sums_of(partial(self.pairs.outcome_pairs, value)) for value in points]
@@ -220,18 +214,18 @@ class MatchingError(Statistic):
         return self._sums_of(self.pairs.forecast_pairs)
 
     def _sums_of(self, terms):
-        return self.given.sums_of_terms(terms, self.weight)
+        return self.given.sums_of_terms(terms, self.mass)
 
     def _terms(self, value):
         """ℓ(y_i, y_j) − e_i(y_j) − e_j(y_i) + c_ij as a function of indices."""
-        pairs = self.pairs_for(value) if self.has_own_bandwidths else self.pairs
+        pairs = self.pairs_for(value) if self.has_median else self.pairs
         value = pairs.points(value[None])[0]
         return lambda i, j: pairs.outcome_pairs(value, i, j) + pairs.forecast_pairs(i, j)
 
     def _mass(self, values):
         """w_i ρ_i for all draws, (R, C, n)."""
-        rows_of = self.features.prepare(values, self.features.bandwidths(values))
-        return all_rows(rows_of, len(self.weight), self.n_features * len(values))
+        rows_of = self.features.prepare(values, self._bandwidths(values))
+        return all_rows(rows_of, len(self.mass), self.n_features * len(values))
 
     def gram_terms(self) -> tuple[Callable, np.ndarray, np.ndarray]:
         """A kernel, points (n, d) and mass (n, C) with w_i w_j h_ij = k(i, j) ⟨mass_i, mass_j⟩.
@@ -241,7 +235,7 @@ class MatchingError(Statistic):
         if self.has_features:
             return self.given.kernel, self.given.points, self._mass(self.observed[None])[0].T
         kernel = self.given.times(self._terms(self.observed))
-        return kernel, np.arange(len(self.weight))[:, None], self.weight[:, None]
+        return kernel, np.arange(len(self.mass))[:, None], self.mass[:, None]
 
     # Some of the samples
 
@@ -251,18 +245,15 @@ class MatchingError(Statistic):
         for name in ("pairs", "_sums_of_forecasts"):
             vars(part).pop(name, None)
         part.data = self.data.take(rows)
-        part.weight = part.data.weight
+        part.mass = self.mass[rows] / self.data.weight[rows].sum()
         part.given = self.given._replace(points=self.given.points[rows], features=None)
         part.chosen = replace(self.chosen, method="exact")
         if self.has_features and self.features.is_exact:
-            part.features = self.features.at_rows(rows, part.weight)
+            part.features = self.features.at_rows(rows, part.mass)
             return part
-        if self.chosen.bandwidth == "median":
-            bandwidth = outcome_bandwidth(self.observed, self.weight, self.forecast)
-            part.chosen = replace(part.chosen, bandwidth=bandwidth)
+        part.bandwidth, part.has_median = float(self._bandwidths(self.observed[None])[0]), False
         part.forecast = self.forecast[rows]
         part.features = part._features()
-        part.has_features = part.features is not None
         return part
 
     def term_matrices(self, outcomes: np.ndarray) -> np.ndarray:
@@ -272,9 +263,9 @@ class MatchingError(Statistic):
         if self.has_features:
             mass = self._mass(values)
             return near * (mass.transpose(0, 2, 1) @ mass)
-        index = np.arange(len(self.weight))
+        index = np.arange(len(self.mass))
         terms = np.array([self._terms(value)(index, index) for value in values])
-        return near * np.outer(self.weight, self.weight) * terms
+        return near * np.outer(self.mass, self.mass) * terms
 
 
 class ClassKernelErrors(Statistic):

@@ -112,19 +112,48 @@ def check_form(calibration, forms):
 
 def check_matching(data, options: MatchingOptions) -> None:
     """Judge options that fit each other and the data."""
-    if data.kind == "forecasts":
+    calibration, given = options.calibration, data.given
+    is_of_classes = data.kind == "classes"
+    check_form(calibration, CLASS_FORMS if is_of_classes else FORMS)
+    if is_of_classes:
+        _check_of_classes(options)
+        check_enough_for_estimator(data, options.estimator)
+    check_condition(calibration, given)
+    if given is not None and calibration != "group" and given.dtype.kind not in "biuf":
+        raise ValueError(
+            f"given must hold numbers for calibration={calibration!r}; found type {given.dtype}. "
+            "Use calibration='group' for labels of groups."
+        )
+    if given is not None and options.given_kernel == "wasserstein":
+        raise ValueError(
+            "given_kernel='wasserstein' compares forecasts; found an array `given`. Leave one of "
+            "the two out."
+        )
+    _check_loss(options)
+    if not is_of_classes:
         _check_of_forecasts(data, options)
-        return
-    check_form(options.calibration, CLASS_FORMS)
-    own = {"kernel": ("rbf", "loss"), "bandwidth": ("median",), "method": ("exact",)}
-    for name, allowed in own.items():
+    for one in [] if options.loss is None else options.losses:
+        if is_of_classes:
+            one.of_classes(data.classes, len(data.classes))
+        else:
+            one.check_is_of_numbers()
+
+
+def check_left_out(options: Any, **allowed: tuple) -> None:
+    """Refuse, for classes, options of outcomes that are numbers."""
+    for name, values in allowed.items():
         value = getattr(options, name)
-        if value not in allowed:
+        is_array = hasattr(value, "shape")
+        if is_array or value not in values:
             raise ValueError(
                 f"{name} must be left out for class probabilities, where equal labels have the "
-                f"kernel 1 and others 0, or kernel='loss'; found {value!r}. The kernel on "
-                "what is conditioned on is given_kernel."
+                f"kernel 1 and others 0; found {'an array' if is_array else repr(value)}. The "
+                "kernel on what is conditioned on is given_kernel."
             )
+
+
+def _check_of_classes(options):
+    check_left_out(options, kernel=("rbf", "loss"), bandwidth=("median",), method=("exact",))
     if options.kernel == "loss" and options.calibration == "top-label":
         raise ValueError(
             "kernel='loss' compares the losses of all classes; found calibration='top-label', "
@@ -135,72 +164,21 @@ def check_matching(data, options: MatchingOptions) -> None:
             "given_kernel='wasserstein' is for forecasts of a number; found class probabilities. "
             "Use 'total-variation'."
         )
-    _check_given(options, data.given)
-    _check_loss(options)
-    check_enough_for_estimator(data, options.estimator)
-    if options.loss is not None:
-        for one in options.losses:
-            one.of_classes(data.classes, len(data.classes))
 
 
-def _check_of_forecasts(data, options):
-    kernel = options.kernel
-    check_form(options.calibration, FORMS)
-    _check_given(options, data.given)
-    _check_loss(options)
-    if not options.is_of_pits:
-        is_squared = not callable(kernel) and kernel == "moments"
-        most = _LARGEST_OF_MOMENTS if is_squared else _LARGEST_OUTCOME
-        largest = data.value[np.abs(data.value).argmax()]
-        if abs(largest) > most:
-            raise ValueError(
-                f"y_true must be at most {most:g} in absolute value, so that distances can be "
-                f"squared; found {largest:g}. Measure outcomes and forecasts in a larger unit."
-            )
-    if options.estimator == "unbiased" and len(data.weight) < 2:
-        raise ValueError(
-            "estimator='unbiased' needs at least 2 samples of positive weight; found 1. Use "
-            "estimator='biased'."
-        )
-    if callable(kernel):
-        check_kernel(kernel, (_SOME_PITS if options.is_of_pits else data.value)[:, None])
-    else:
-        _check_bandwidth_of_kernel(kernel, options.bandwidth)
-    if options.has_features:
-        _check_decision_kernel(data, options)
-    if options.method == "fourier":
-        _check_fourier(options)
-    if options.loss is not None:
-        for one in options.losses:
-            one.check_is_of_numbers()
-
-
-def _check_given(options, given):
+def check_condition(calibration: str, given: Any) -> None:
     """Refuse an array of forms that have a condition of their own, and demand it of others."""
-    calibration = options.calibration
     if given is None and calibration in NEEDS_GIVEN:
         what = "the group of each sample" if calibration == "group" else "features (n_samples, d)"
         raise ValueError(
             f"given must hold {what} for calibration={calibration!r}; found None. Pass it, or "
             "choose calibration='distribution', which is conditioned on the forecast."
         )
-    if given is None:
-        return
-    if calibration not in TAKES_GIVEN:
+    if given is not None and calibration not in TAKES_GIVEN:
         raise ValueError(
             f"given must be None for calibration={calibration!r}, which has a condition of "
-            f"its own; found an array of shape {given.shape}. Choose calibration='group', "
+            f"its own; found an array of shape {tuple(given.shape)}. Choose calibration='group', "
             "'individual' or 'local'."
-        )
-    if calibration != "group" and given.dtype.kind not in "biuf":
-        raise ValueError(
-            f"given must hold numbers for calibration={calibration!r}; found type {given.dtype}. "
-            "Use calibration='group' for labels of groups."
-        )
-    if options.given_kernel == "wasserstein":
-        raise ValueError(
-            "given_kernel='wasserstein' compares forecasts; found an array `given`. Leave one of "
-            "the two out."
         )
 
 
@@ -218,9 +196,24 @@ def _check_loss(options):
         raise ValueError("loss must hold at least one loss; found an empty list. Pass a number.")
 
 
-def _check_bandwidth_of_kernel(kernel, bandwidth):
-    """Refuse a bandwidth of kernels without one, and the median where a number is needed."""
-    if kernel in _WITHOUT_BANDWIDTH and bandwidth != "median":
+def _check_of_forecasts(data, options):
+    kernel, bandwidth = options.kernel, options.bandwidth
+    if not options.is_of_pits:
+        most = _LARGEST_OF_MOMENTS if kernel == "moments" else _LARGEST_OUTCOME
+        largest = data.value[np.abs(data.value).argmax()]
+        if abs(largest) > most:
+            raise ValueError(
+                f"y_true must be at most {most:g} in absolute value, so that distances can be "
+                f"squared; found {largest:g}. Measure outcomes and forecasts in a larger unit."
+            )
+    if options.estimator == "unbiased" and len(data.weight) < 2:
+        raise ValueError(
+            "estimator='unbiased' needs at least 2 samples of positive weight; found 1. Use "
+            "estimator='biased'."
+        )
+    if callable(kernel):
+        check_kernel(kernel, (_SOME_PITS if options.is_of_pits else data.value)[:, None])
+    elif kernel in _WITHOUT_BANDWIDTH and bandwidth != "median":
         raise ValueError(
             f"bandwidth must be left at 'median' with kernel={kernel!r}, which has none; found "
             f"{bandwidth!r}. Leave it out."
@@ -231,6 +224,10 @@ def _check_bandwidth_of_kernel(kernel, bandwidth):
             "the units of the outcome, over which the decision changes; found 'median'. Pass "
             "bandwidth=1.0, or less for a sharper step."
         )
+    if options.has_features:
+        _check_decision_kernel(data, options)
+    if options.method == "fourier":
+        _check_fourier(options)
 
 
 def _check_decision_kernel(data, options):

@@ -22,13 +22,15 @@ from .._numerics.matching import (
 from .._numerics.median_distance import median_distance
 from ..forecasts import Forecast, ResidualForecast
 from ..forecasts._decisions import DecisionLoss
+from .gram import random_frequencies
+from .kernels import KERNELS
 from .matching_checks import (
     MatchingOptions,
     check_moments,
     check_size_of_losses,
     check_width_of_steps,
 )
-from .matching_given import N_THRESHOLDS, Rows, pooled_thresholds
+from .matching_given import N_THRESHOLDS, Given, Rows, pooled_thresholds
 
 # A normal distribution ends this many standard deviations from its mean, but for a share of 1e-9.
 _REACH = 6.0
@@ -45,7 +47,10 @@ _LARGEST_SCALE = 1e300
 
 
 class Features:
-    """Features of outcomes, or of PITs, whose number and bandwidths may depend on the outcomes."""
+    """Features of outcomes, or of PITs, whose number may depend on the outcomes.
+
+    Forecasts have n rows, and the mass (n,) is what the features of each are multiplied by.
+    """
 
     size: int  # their number, if it is the same for all outcomes
 
@@ -53,21 +58,15 @@ class Features:
 
     largest_term: float | None = None  # a bound on |ρ_i|², if one is known
 
-    def __init__(self, forecast, weight: np.ndarray, bandwidth: Any, scale: float = 1.0) -> None:
-        self.forecast, self.weight, self.bandwidth, self.scale = forecast, weight, bandwidth, scale
-
-    def bandwidths(self, values: np.ndarray) -> np.ndarray:
-        """The bandwidth for each row of outcomes (R, n), (R,)."""
-        if self.bandwidth != "median":
-            return np.full(len(values), float(self.bandwidth))
-        return np.array([outcome_bandwidth(row, self.weight, self.forecast) for row in values])
-
     def counts(self, values: np.ndarray, bandwidth: np.ndarray) -> tuple[np.ndarray, int]:
         """Number of features that each row of outcomes needs, (R,), and that all need."""
         return np.full(len(values), self.size), self.size
 
     def prepare(self, values: np.ndarray, bandwidth: np.ndarray) -> Rows:
-        """A function that returns the features of some rows, (R, C, b), times the weights."""
+        """A function that returns the features of some rows, (R, C, b), times the mass.
+
+        The outcomes are (R, n), and each row of them has a bandwidth, (R,).
+        """
         raise NotImplementedError
 
 
@@ -77,9 +76,8 @@ class OutcomeWaves(Features):
     They are accurate to about 1e-10, or 1e-6 if they are rough.
     """
 
-    def __init__(self, forecast, weight, bandwidth, scale, *, is_rough=False) -> None:
-        super().__init__(forecast, weight, bandwidth, scale)
-        self.is_rough = is_rough
+    def __init__(self, forecast: Any, mass: np.ndarray, *, is_rough: bool) -> None:
+        self.forecast, self.mass, self.is_rough = forecast, mass, is_rough
         if isinstance(forecast, ResidualForecast):
             location, residuals = forecast.location, forecast.residuals
             self.components = None
@@ -106,12 +104,12 @@ class OutcomeWaves(Features):
     def prepare(self, values, bandwidth):
         ends = values.min(), values.max(), bandwidth.max(), bandwidth.min()
         origin, step, count = self._grid(*ends)
-        root = self.scale * np.sqrt(wave_weights(step, count, bandwidth))[..., None]  # (R, C, 1)
+        root = np.sqrt(wave_weights(step, count, bandwidth))[..., None]  # (R, C, 1)
 
         def rows_of(rows):
             features = waves(values[:, rows] - origin, step, count)
             features -= self._mean(rows, origin, step, count)
-            features *= self.weight[rows]
+            features *= self.mass[rows]
             features *= root
             return features
 
@@ -130,8 +128,8 @@ class OutcomeWaves(Features):
 class UniformWaves(Features):
     """PITs and the uniform distribution with the rbf kernel; atoms are averaged."""
 
-    def __init__(self, forecast, weight, bandwidth) -> None:
-        super().__init__(forecast, weight, bandwidth)
+    def __init__(self, forecast: Forecast, mass: np.ndarray, bandwidth: float) -> None:
+        self.forecast, self.mass = forecast, mass
         self.step, self.count = wave_grid(1.0, bandwidth, bandwidth)
         self.size = 2 * self.count + 1
         self.mean = interval_waves(np.zeros(1), np.ones(1), self.step, self.count)
@@ -143,7 +141,7 @@ class UniformWaves(Features):
         def rows_of(rows):
             features = interval_waves(low[:, rows], high[:, rows], self.step, self.count)
             features -= self.mean
-            features *= self.weight[rows]
+            features *= self.mass[rows]
             features *= root
             return features
 
@@ -157,12 +155,19 @@ class RandomWaves(Features):
     products of features have the mean k ℓ.
     """
 
-    def __init__(self, forecast, weight, bandwidth, scale, frequency, turns) -> None:
-        super().__init__(forecast, weight, bandwidth, scale)
-        self.parts = forecast.components(NODES)
-        self.frequency = frequency  # (D,), of the bandwidth 1
-        self.turns = turns  # (D, n), the phases of the points over 2π
-        self.size = 2 * len(frequency)
+    def __init__(
+        self, forecast: Forecast, mass: np.ndarray, given: Given, options: MatchingOptions
+    ) -> None:
+        self.parts, self.mass = forecast.components(NODES), mass
+        size, generator = options.n_components, np.random.default_rng(options.seed)
+        self.size = 2 * size
+        self.frequency = generator.standard_cauchy(size)  # of the bandwidth 1
+        self.turns = np.zeros((size, len(mass)))  # the phases of the points over 2π
+        if given.bandwidth is not None:
+            kernel, shape = options.given_kernel, (size, given.points.shape[1])
+            family = KERNELS["exponential" if kernel == "wasserstein" else kernel]
+            chosen = random_frequencies(family, given.bandwidth, shape, generator)
+            self.turns = chosen / (2 * np.pi) @ given.points.T
 
     def prepare(self, values, bandwidth):
         def rows_of(rows):
@@ -170,7 +175,7 @@ class RandomWaves(Features):
                 self._features(value[rows], rows, self.frequency / one)
                 for value, one in zip(values, bandwidth, strict=True)
             ]
-            return np.array(features) * (self.weight[rows] * self.scale)
+            return np.array(features) * self.mass[rows]
 
         return rows_of
 
@@ -202,29 +207,27 @@ class FeatureMap(Features):
         self,
         at: Callable[[np.ndarray], np.ndarray],  # outcomes (m,) to (C, m)
         mean: np.ndarray,  # E φ(Y_i), (C, n)
-        weight: np.ndarray,
-        scale: float = 1.0,
+        mass: np.ndarray,
         largest_term: float | None = None,
     ) -> None:
-        super().__init__(None, weight, 1.0, scale)
-        self.at, self.mean, self.largest_term, self.size = at, mean, largest_term, len(mean)
+        self.at, self.mean, self.mass, self.largest_term = at, mean, mass, largest_term
+        self.size = len(mean)
 
     def prepare(self, values, bandwidth):
         def rows_of(rows):
             part = values[:, rows]  # (R, b)
             features = self.at(part.ravel()).reshape(-1, *part.shape).transpose(1, 0, 2)
-            return (features - self.mean[:, rows]) * (self.scale * self.weight[rows])
+            return (features - self.mean[:, rows]) * self.mass[rows]
 
         return rows_of
 
     def gaps(self, value: np.ndarray, rows: np.ndarray, grid: np.ndarray) -> np.ndarray:
         """ℓ(y_i, t) − e_i(t) at the points t of a grid, (a, b)."""
-        residual = self.at(value[rows]) - self.mean[:, rows]
-        return self.scale * (residual.T @ self.at(grid))
+        return (self.at(value[rows]) - self.mean[:, rows]).T @ self.at(grid)
 
-    def at_rows(self, rows: np.ndarray, weight: np.ndarray) -> "FeatureMap":
+    def at_rows(self, rows: np.ndarray, mass: np.ndarray) -> "FeatureMap":
         """The map, with the means of some samples."""
-        return FeatureMap(self.at, self.mean[:, rows], weight, self.scale, self.largest_term)
+        return FeatureMap(self.at, self.mean[:, rows], mass, self.largest_term)
 
 
 def class_features(data, options: MatchingOptions) -> FeatureMap:
@@ -243,9 +246,7 @@ def loss_table(losses: list[DecisionLoss], classes: np.ndarray) -> np.ndarray:
     return table / np.sqrt(len(losses))
 
 
-def decision_features(
-    forecast: Forecast, weight: np.ndarray, scale: float, options: MatchingOptions
-) -> FeatureMap:
+def decision_features(forecast: Forecast, mass: np.ndarray, options: MatchingOptions) -> FeatureMap:
     """The features of the kernels of decisions."""
     at: Callable[[np.ndarray], np.ndarray]
     kernel, largest_term = options.kernel, None
@@ -269,7 +270,7 @@ def decision_features(
         mean /= np.sqrt(len(losses))
         check_size_of_losses(mean)
         largest_term = None if any(callable(one.loss) for one in losses) else 2.0
-    return FeatureMap(at, mean, weight, scale, largest_term)
+    return FeatureMap(at, mean, mass, largest_term)
 
 
 def _pooled_probabilities(forecast):

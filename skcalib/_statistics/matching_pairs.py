@@ -21,14 +21,11 @@ _NODES_OF_ATOM = 16
 class OutcomePairs:
     """Outcomes and forecasts with any kernel, pair by pair."""
 
-    def __init__(self, forecast: Forecast, kernel, bandwidth, scale: float) -> None:
-        self.kernel, self.bandwidth, self.factor = kernel, bandwidth, scale**2
-        if callable(kernel):  # it can be averaged over single values only
-            parts = forecast.components(NODES)
-            if parts.variance.any():
-                parts = Forecast.components(forecast, NODES)
-        else:
-            parts = forecast.components(NODES)
+    def __init__(self, forecast: Forecast, kernel, bandwidth: float) -> None:
+        self.kernel, self.bandwidth = kernel, bandwidth
+        parts = forecast.components(NODES)
+        if callable(kernel) and parts.variance.any():  # it takes single values only
+            parts = Forecast.components(forecast, NODES)
         self.parts = Components(*(np.ascontiguousarray(part) for part in parts))
         self.has_spread = bool(parts.variance.any())
         self.atoms = None
@@ -44,7 +41,7 @@ class OutcomePairs:
             location, variance, weight = (part[:, start : start + size] for part in other)
             means = self._means(rows, location.ravel(), variance.ravel())
             value += np.einsum("abc,bc->ab", means.reshape(len(rows), *weight.shape), weight)
-        return self.factor * value
+        return value
 
     def _means(self, rows, location, variance=None):
         """E ℓ(Y_i, Z_j) for forecasts of some rows and normal Z_j, (a, b)."""
@@ -79,8 +76,7 @@ class OutcomePairs:
 
     def gaps(self, value: np.ndarray, rows: np.ndarray, grid: np.ndarray) -> np.ndarray:
         """ℓ(y_i, t) − e_i(t) at the points t of a grid, (a, b)."""
-        values = self._kernel_of(value[rows], grid)
-        return np.sqrt(self.factor) * (values - self._means(rows, grid))
+        return self._kernel_of(value[rows], grid) - self._means(rows, grid)
 
     def outcome_pairs(self, value: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """ℓ(y_i, y_j) − e_i(y_j) − e_j(y_i), (a, b)."""
@@ -88,7 +84,7 @@ class OutcomePairs:
         pairs = self._kernel_of(own, other)
         pairs -= self._means(rows, other)
         pairs -= self._means(columns, own).T
-        return self.factor * pairs
+        return pairs
 
 
 class _Nodes(NamedTuple):

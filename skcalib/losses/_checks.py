@@ -1,6 +1,5 @@
 """Checks of a batch that look at no values, so that losses can be compiled."""
 
-from numbers import Real
 from typing import Any
 
 from array_api_compat import array_namespace, is_array_api_obj
@@ -10,10 +9,10 @@ from .._numerics.array_api import Array
 from .._statistics.matching_checks import (
     CLASS_FORMS,
     FORMS,
-    NEEDS_GIVEN,
     PIT_FORMS,
-    TAKES_GIVEN,
+    check_condition,
     check_form,
+    check_left_out,
 )
 from ._predictions import Distributions, Draws
 
@@ -139,14 +138,7 @@ def check_class_form(matching: Any, n_classes: int) -> None:
     """Options of a `Matching` that fit classes."""
     form, loss, class_kernel = matching.calibration, matching.loss, matching.class_kernel
     check_form(form, CLASS_FORMS)
-    for name, default in (("kernel", "rbf"), ("bandwidth", None), ("thresholds", None)):
-        value = getattr(matching, name)
-        if value is not default and (default is None or value != default):
-            found = repr(value) if isinstance(value, str | Real) else "an array"
-            raise ValueError(
-                f"{name} must be left out for classes, where equal labels have the kernel 1 and "
-                f"others 0; found {found}. The kernel on what is conditioned on is given_kernel."
-            )
+    check_left_out(matching, kernel=("rbf",), bandwidth=(None,), thresholds=(None,))
     _check_given(matching, needs_bandwidth=matching.given is not None and form != "group")
     if (loss is None) == (form == "decision"):
         raise ValueError(
@@ -217,18 +209,9 @@ def check_forecast_form(matching: Any, forecast: Distributions) -> None:
 
 
 def _check_given(matching: Any, *, needs_bandwidth: bool) -> None:
-    """Refuse an array `given` of forms without one, and forms without the array they need."""
-    form, given = matching.calibration, matching.given
-    if given is None and form in NEEDS_GIVEN:
-        raise ValueError(
-            f"given must be an array for calibration={form!r}; found None. Pass groups or "
-            "features of the samples, or choose calibration='distribution'."
-        )
-    if given is not None and form not in TAKES_GIVEN:
-        raise ValueError(
-            f"given must be None for calibration={form!r}, which has a condition of its own; found "
-            f"shape {tuple(given.shape)}. Choose calibration='group', 'individual' or 'local'."
-        )
+    """Refuse a condition that does not fit the form, or has no bandwidth."""
+    form = matching.calibration
+    check_condition(form, matching.given)
     if needs_bandwidth and matching.given_bandwidth is None:
         raise ValueError(
             f"given_bandwidth must be a number for calibration={form!r}; found None. Take "

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._inputs.arrays import as_array
+from .._inputs.arrays import check_numbers
 from .._inputs.scikit_learn import StrOptions, validate_params
 from .._statistics.matching import MatchingError
 from .._statistics.matching_checks import (
@@ -190,7 +190,7 @@ def distribution_matching_witness(
     )
     check_matching(data, options)
     error = MatchingError(data, **vars(options))
-    grid = _outcomes(error) if y_grid is None else check_grid(y_grid, "y_grid", 1)
+    grid = _outcomes(error) if y_grid is None else _check_grid(y_grid, "y_grid", 1)
     shown, places = _places(error, given_grid)
     return MatchingWitness(grid, shown, _values(error, grid, places))
 
@@ -205,7 +205,7 @@ def _values(error, grid, places):
     size = max(1, _ENTRIES // max(len(places), len(grid)))
     for start in range(0, len(value), size):
         rows = np.arange(start, min(start + size, len(value)))
-        near = error.given.kernel(places, error.given.points[rows]) * error.weight[rows]
+        near = error.given.kernel(places, error.given.points[rows]) * error.mass[rows]
         total += near @ target.gaps(value, rows, grid)
     return total
 
@@ -221,7 +221,11 @@ def _places(error, given_grid):
     chosen = error.chosen
     form = chosen.calibration
     if form in ("quantile", "marginal", "group", "decision"):
-        check_no_grid(given_grid, form)
+        if given_grid is not None:
+            raise ValueError(
+                f"given_grid must be None for calibration={form!r}, where all groups or actions "
+                "are evaluated; found an array. Leave it out."
+            )
         codes, first = np.unique(error.given.points, axis=0, return_index=True)
         if form == "group":
             return error.data.given[first], codes
@@ -232,35 +236,21 @@ def _places(error, given_grid):
         some = np.linspace(0, len(distinct) - 1, min(len(distinct), _PLACES)).round()
         places = distinct[some.astype(np.intp)]
     else:
-        places = check_grid(given_grid, "given_grid", 2, raw.shape[1])
+        places = _check_grid(given_grid, "given_grid", 2, raw.shape[1])
     if chosen.given_bandwidth != "median" or chosen.given_kernel == "wasserstein":
         return places, places
-    centre, factor = standardization(raw, error.weight)
+    centre, factor = standardization(raw, error.data.weight)
     return places, (places - centre) * factor
 
 
-def check_grid(values, name, n_dimensions, n_columns=1):
-    """A finite grid of numbers with the right number of columns."""
-    array = as_array(values, name)
-    if n_dimensions == 2 and array.ndim == 1:
-        array = array[:, None]
-    if array.dtype.kind not in "biuf" or not np.isfinite(array.astype(np.float64)).all():
-        raise ValueError(
-            f"{name} must hold finite numbers; found type {array.dtype}, or NaN. Leave it out to "
-            "get one from the data."
-        )
-    if array.ndim != n_dimensions or len(array) == 0 or array.shape[1:] not in ((), (n_columns,)):
+def _check_grid(values, name, n_dimensions, n_columns=1):
+    """A finite grid of numbers, with this number of columns if it has two dimensions."""
+    grid = check_numbers(values, name)
+    grid = grid[:, None] if n_dimensions == 2 and grid.ndim == 1 else grid
+    if grid.ndim != n_dimensions or len(grid) == 0 or grid.shape[1:] not in ((), (n_columns,)):
         shape = "(n_points,)" if n_dimensions == 1 else f"(n_places, {n_columns})"
         raise ValueError(
-            f"{name} must have the shape {shape}; found {array.shape}. Leave it out to get one "
+            f"{name} must have the shape {shape}; found {grid.shape}. Leave it out to get one "
             "from the data."
         )
-    return array.astype(np.float64)
-
-
-def check_no_grid(given_grid, form):
-    if given_grid is not None:
-        raise ValueError(
-            f"given_grid must be None for calibration={form!r}, where all groups or actions are "
-            "evaluated; found an array. Leave it out."
-        )
+    return grid

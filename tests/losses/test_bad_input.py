@@ -85,7 +85,7 @@ BAD = {
     "form of classes": (NORMAL, Y, {"calibration": "canonical"}, "is for classes; found forecasts"),
     "form of numbers": (LOGITS, LABEL, {"calibration": "quantile"}, "is for forecasts of a number"),
     "no form": (LOGITS, LABEL, {"calibration": "strong"}, "calibration"),
-    "no groups": (NORMAL, Y, {"calibration": "group"}, "given must be an array"),
+    "no groups": (NORMAL, Y, {"calibration": "group"}, "given must hold the group"),
     "groups": (NORMAL, Y, MARGINAL | {"given": GROUP}, "given must be None for .*'marginal'"),
     "draws without parameters": (
         DRAWS,
@@ -133,7 +133,7 @@ BAD = {
         LOGITS,
         LABEL,
         {"thresholds": THRESHOLDS},
-        "thresholds must be left out for classes.*found an array",
+        "thresholds must be left out for class probabilities.*found an array",
     ),
     # losses
     "no loss": (LOGITS, LABEL, {"calibration": "decision"}, "loss must be given .* found None"),

@@ -644,7 +644,7 @@ def test_bad_input_with_other_data():
         ({"calibration": "marginal", "given_grid": [[0, 0]]}, "given_grid must be None"),
         ({"given_grid": [[0.0, 0.0, 0.0]]}, r"given_grid must have the shape \(n_places, 2\)"),
         ({"y_grid": [[0.0]]}, r"y_grid must have the shape \(n_points,\)"),
-        ({"y_grid": [np.nan]}, "y_grid must hold finite numbers"),
+        ({"y_grid": [np.nan]}, "y_grid must be finite"),
         ({"calibration": "threshold"}, "calibration"),
     ):
         with pytest.raises(ValueError, match=message):

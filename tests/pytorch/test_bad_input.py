@@ -201,7 +201,7 @@ def test_what_is_given():
         individual((MEAN, STD), Y, given=with_entry(LOGITS, NAN))
     with pytest.raises(ValueError, match=r"given must have shape .* found \(3, 1, 3\)"):
         individual((MEAN, STD), Y, given=LOGITS[:, None])
-    with pytest.raises(ValueError, match="given must be an array for calibration='individual'"):
+    with pytest.raises(ValueError, match="given must hold features"):
         individual((MEAN, STD), Y)
     with pytest.raises(ValueError, match="given must be None for CalibrationPenalty"):
         MMCE(LOGITS, LABELS, given=LOGITS)
@@ -265,7 +265,7 @@ def test_losses_and_weights_of_other_numbers_of_classes():
         DistributionMatchingLoss("decision", loss=[[0, 1], [1, 0]])(LOGITS, LABELS)
     with pytest.raises(ValueError, match="class_weight must have one entry for each of the 3"):
         DistributionMatchingLoss(class_weight=[1.0, 2.0])(LOGITS, LABELS)
-    with pytest.raises(ValueError, match="thresholds must be left out for classes"):
+    with pytest.raises(ValueError, match="thresholds must be left out for class probabilities"):
         DistributionMatchingLoss(thresholds=[0.0])(LOGITS, LABELS)
 
 

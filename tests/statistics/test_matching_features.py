@@ -292,9 +292,10 @@ def test_some_samples_keep_the_features_of_all(case):
     error, rows = error_of("normal", case), np.array([0, 2, 3])
     outcomes = error.data.redraw(np.random.default_rng(0), 2)
     part = error.at_rows(rows)
-    share = np.outer(error.weight[rows], error.weight[rows]) / error.weight[rows].sum() ** 2
+    weight = error.data.weight[rows]
+    share = np.outer(weight, weight) / weight.sum() ** 2
     whole = error.term_matrices(outcomes)[:, rows][:, :, rows]
-    whole /= np.outer(error.weight[rows], error.weight[rows])
+    whole /= np.outer(weight, weight)
     np.testing.assert_allclose(part.term_matrices(outcomes[:, rows]), whole * share, rtol=1e-12)
 
 
