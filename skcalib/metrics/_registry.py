@@ -74,6 +74,10 @@ class Metric:
         """The metric of checked data; options that are left out have their defaults."""
         return self.compute(data, **(self.options | options))
 
+    def measure_each(self, data: Data, outcomes: np.ndarray, **options: Any) -> list[Any]:
+        """The metric of the data with each vector of outcomes (R, n) in place of theirs."""
+        return [self.measure(data.with_outcome(row), **options) for row in outcomes]
+
     def judged(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """All options of `measure`: a user's `metric_params`, and the defaults of the others.
 
@@ -110,7 +114,17 @@ class ForeignMetric(Metric):
         return getattr(unwrapped(self.function), "__name__", "the metric")
 
     def measure(self, data: Data, **options: Any) -> Any:
-        return self.function(*self._arguments(data), **(self._known(data) | options))
+        options = self._known(data) | options
+        if isinstance(data, ForecastData):
+            return self.function(data.value, data.forecast, **options)
+        return self.function(data.classes[data.label], self._shown(data), **options)
+
+    def measure_each(self, data: Data, outcomes: np.ndarray, **options: Any) -> list[Any]:
+        if isinstance(data, ForecastData):
+            return super().measure_each(data, outcomes, **options)
+        options = self._known(data) | options
+        proba = self._shown(data)
+        return [self.function(data.classes[row], proba, **options) for row in outcomes]
 
     def judged(self, params: Mapping[str, Any]) -> dict[str, Any]:
         takes_any = any(one.kind is one.VAR_KEYWORD for one in self.parameters.values())
@@ -120,14 +134,6 @@ class ForeignMetric(Metric):
             if name not in self.parameters and not takes_any:
                 refuse_unknown(name, self.name, self.parameters)
         return dict(params)
-
-    def _arguments(self, data: Data) -> tuple[Any, Any]:
-        if isinstance(data, ForecastData):
-            return data.value, data.forecast
-        kept = vars(self).get("kept")  # of predictions whose outcomes are drawn many times
-        if kept is None or kept[0] is not data.proba:
-            kept = vars(self)["kept"] = data.proba, self._shown(data)
-        return data.classes[data.label], kept[1]
 
     def _shown(self, data: Predictions) -> np.ndarray:
         """The probabilities as the function takes them; it may not change them."""

@@ -97,9 +97,7 @@ class Measured(Statistic):
         """One value for each vector of outcomes (R, n)."""
         outcomes = outcomes.view()
         outcomes.flags.writeable = False  # they may be those of the data
-        values = np.array(
-            [self.metric.measure(self.data.with_outcome(row), **self.params) for row in outcomes]
-        )
+        values = np.array(self.metric.measure_each(self.data, outcomes, **self.params))
         if values.ndim != 1 or values.dtype.kind not in "biuf":
             raise ValueError(
                 f"statistic must return one number; found values of shape {values.shape[1:]} and "
