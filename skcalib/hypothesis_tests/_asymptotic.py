@@ -14,14 +14,15 @@ _COUNTS = 2**24
 
 def asymptotic(error, statistic, test):
     """The p-value by the limit law of the estimate, and the null distribution if one is drawn."""
+    random_state = check_random_state(test.random_state)
     if not error.has_known_law:  # its bootstrap is its own
-        null = error.resampled_null(test.n_resamples, check_random_state(test.random_state))
-        return monte_carlo_p_value(statistic, null), null
-    if error.block_size is None:
-        null = bootstrap_null(error, test.n_resamples, check_random_state(test.random_state))
-        return monte_carlo_p_value(statistic, null), null
-    sums = error.block_sums(error.data.outcome[None])[:, 0]
-    return blocks_p_value(sums, error.pair_weight), None
+        null = error.resampled_null(test.n_resamples, random_state)
+    elif error.block_size is None:
+        null = bootstrap_null(error, test.n_resamples, random_state)
+    else:
+        sums = error.block_sums(error.data.outcome[None])[:, 0]
+        return blocks_p_value(sums, error.pair_weight), None
+    return monte_carlo_p_value(np.append(statistic, null)), null
 
 
 def distribution_free(error, statistic, test):

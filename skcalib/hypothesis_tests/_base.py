@@ -16,7 +16,13 @@ from .._inputs.predictions import Predictions
 from .._inputs.probabilities import check_no_forecast, is_forecast
 from .._inputs.warnings import announce
 from .._statistics.base import TIE
-from ..forecasts._data import ForecastData, check_forecasts, check_no_labels, with_given
+from ..forecasts._data import (
+    ForecastData,
+    check_forecasts,
+    check_no_labels,
+    with_given,
+    with_groups,
+)
 
 # From this many batches of draws on, the first one is timed.
 _MANY_BATCHES = 32
@@ -44,22 +50,27 @@ def forget(test, *names):
             delattr(test, name)
 
 
-def check_test_input(test, X, y, sample_weight, given) -> Predictions | ForecastData:
+def check_test_input(
+    test, X, y, sample_weight, groups=None, given=None
+) -> Predictions | ForecastData:
     """The arguments of `fit` of a test that takes probabilities or forecasts.
 
     Sets what scikit-learn's estimators know of X, and the classes if there are any.
     """
-    if not is_forecast(X):
-        predictions = with_given(
-            check_fit_input(test, X, y, sample_weight), y, given, sample_weight
-        )
-        test.classes_ = predictions.classes
-        return predictions
-    check_no_labels(test.labels)
-    data = check_forecasts(y, X, sample_weight=sample_weight, given=given, names=("y", "X"))
-    forget(test, "classes_", "feature_names_in_")
-    test.n_features_in_ = 1  # as for a one-dimensional array
-    return data
+    data: Predictions | ForecastData
+    if is_forecast(X):
+        check_no_labels(test.labels)
+        data = check_forecasts(y, X, sample_weight=sample_weight, given=given, names=("y", "X"))
+        forget(test, "classes_", "feature_names_in_")
+        test.n_features_in_ = 1  # as for a one-dimensional array
+    else:
+        data = check_fit_input(test, X, y, sample_weight)
+        test.classes_ = data.classes
+        if given is not None:
+            data = with_given(data, y, given, sample_weight)
+        if groups is not None:
+            data = data.on_host()
+    return data if groups is None else with_groups(data, y, groups, sample_weight)
 
 
 def check_class_input(test, X, y, sample_weight) -> Predictions:
@@ -73,36 +84,30 @@ def as_p_value(probability):
     return max(float(probability), sys.float_info.min)
 
 
-def monte_carlo_p_value(statistic, null, resolution=0.0):
-    """(1 + #{T* ≥ T}) / (1 + B) for the statistic T of the data and B drawn values T*.
+def monte_carlo_p_value(values, alternative="greater", resolution=0.0):
+    """(1 + #{T* ≥ T}) / (1 + B) for the statistic T of the data, the first one, and B drawn ones.
 
-    Values that differ by at most the `resolution` count as equal, too.
+    Against the side "less" the same with ≤, and for "two-sided" twice the smaller one of both, at
+    most 1. Values that differ by at most the `resolution` count as equal, too.
     """
-    values = np.append(null, statistic)
     if not np.isfinite(values).all():
         raise ValueError(
-            f"statistic must be finite for every label vector; found {statistic!r} for the data "
-            f"and {np.sum(~np.isfinite(null))} value(s) that are not finite among the resampled "
-            "ones. If it fails where a class does not occur among the labels, let it take an "
-            "argument `labels`, in which it gets the classes."
+            f"statistic must be finite for every label vector; found {float(values[0])!r} for the "
+            f"data and {np.sum(~np.isfinite(values[1:]))} value(s) that are not finite among the "
+            "resampled ones. If it fails where a class does not occur among the labels, let it "
+            "take an argument `labels`, in which it gets the classes."
         )
     slack = max(TIE * np.abs(values).max(), resolution)
-    return (1 + int(np.sum(null >= statistic - slack))) / (1 + len(null))
+    above = np.count_nonzero(values >= values[0] - slack) / len(values)
+    below = np.count_nonzero(values <= values[0] + slack) / len(values)
+    two_sided = min(1.0, 2 * min(above, below))
+    return {"greater": above, "less": below, "two-sided": two_sided}[alternative]
 
 
-def redrawn_p_value(statistic, null, alternative="greater", resolution=0.0):
-    """`monte_carlo_p_value` against one side, or twice the smaller one of both, at most 1.
-
-    An infinite statistic belongs to impossible data, and counts as beyond all finite ones.
-    """
-    values = np.append(null, statistic)
+def clipped(values):
+    """The values, infinite ones, which belong to impossible data, moved beyond all finite ones."""
     bound = 1 + 2 * np.abs(values).max(where=np.isfinite(values), initial=0.0)
-    values = np.clip(values, -bound, bound)
-    sides = {"greater": [1], "less": [-1], "two-sided": [1, -1]}[alternative]
-    p_values = [
-        monte_carlo_p_value(side * values[-1], side * values[:-1], resolution) for side in sides
-    ]
-    return min(1.0, len(sides) * min(p_values))
+    return np.clip(values, -bound, bound)
 
 
 def draw_signs(groups, n_draws, generator):
@@ -111,42 +116,52 @@ def draw_signs(groups, n_draws, generator):
     return generator.choice([-1.0, 1.0], size=(n_draws, int(code.max()) + 1))[:, code]
 
 
-def draws(test, statistic, evaluate, data, order=None, least_batches=None):
-    """The values of all draws of a test, (n_resamples, ...), spread among its jobs.
+def compared_values(test, statistic, value, order, *, resampled=False):
+    """The value of the data and those of all draws, (1 + n_resamples, …), spread among jobs.
 
-    `evaluate` is one of the functions below. The data are in canonical order if `order` is None.
+    The samples are drawn in the given order, which does not depend on that in which they came.
+    With `groups`, values are those of signs, and that of the data has signs that are all +1.
     """
+    data, evaluate, least_batches = statistic.data, of_redrawn_outcomes, statistic.least_batches
+    if data.groups is not None:
+        value, evaluate = statistic.of_signs(np.ones((1, len(order)))), of_drawn_signs
+    elif resampled:
+        evaluate, least_batches = of_resampled_data, 64
+    if data.groups is not None or resampled or not statistic.adds_up:
+        data = data.take(order)
+        if not statistic.depends_on_order:
+            statistic, order = statistic.on(data), None
     batches = seeded_batches(
         test.n_resamples,
         statistic.numbers_per_draw,
-        least_batches or statistic.least_batches,
+        least_batches,
         check_random_state(test.random_state),
     )
-    first: list = []
+    values = [value]
     if len(batches) >= _MANY_BATCHES:  # the first one tells how long the others take
         start = perf_counter()
-        first = [evaluate(statistic, data, order, *batches[0])]
-        seconds = (perf_counter() - start) * len(batches) / effective_n_jobs(test.n_jobs)
+        values.append(evaluate(statistic, data, order, *batches.pop(0)))
+        seconds = (perf_counter() - start) * (len(batches) + 1) / effective_n_jobs(test.n_jobs)
         announce(
             seconds,
             f"n_resamples={test.n_resamples}",
             "Choose fewer, raise n_jobs, or pass a random subsample of the rows. For a kernel "
             "error of more than two classes, metric_params={'method': 'fourier'} is fast.",
         )
-    null = Parallel(n_jobs=test.n_jobs, verbose=test.verbose)(
-        delayed(evaluate)(statistic, data, order, *batch) for batch in batches[len(first) :]
+    values += Parallel(n_jobs=test.n_jobs, verbose=test.verbose)(
+        delayed(evaluate)(statistic, data, order, *batch) for batch in batches
     )
-    return np.concatenate([*first, *null])
+    return np.concatenate(values)
 
 
 def of_redrawn_outcomes(statistic, data, order, size, seed):
-    """Values for outcomes drawn in the canonical order."""
+    """Values for outcomes drawn from the data, which are in this order of the statistic's."""
     generator = np.random.default_rng(seed)
-    if statistic.adds_up:
+    if statistic.adds_up and order is not None:
         return statistic.of_redrawn(order, size, generator)
+    drawn = data.redraw(generator, size)
     if order is None:
-        return statistic(data.redraw(generator, size))
-    drawn = data.take(order).redraw(generator, size)
+        return statistic(drawn)
     outcomes = np.empty_like(drawn)
     outcomes[:, order] = drawn
     return statistic(outcomes)
@@ -159,9 +174,9 @@ def of_drawn_signs(statistic, data, order, size, seed):
 
 def of_resampled_data(statistic, data, order, size, seed):
     """Values for predictions drawn from the predictions, and outcomes drawn from these."""
-    generator = np.random.default_rng(seed)
+    generator, n = np.random.default_rng(seed), len(data.weight)
     values = []
     for _ in range(size):
-        resample = data.take(order[generator.integers(len(order), size=len(order))])
+        resample = data.take(generator.integers(n, size=n))
         values.append(statistic.on(resample)(resample.redraw(generator, 1))[0])
     return np.array(values)

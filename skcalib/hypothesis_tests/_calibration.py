@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import IntegerInterval, RandomState, StrOptions, fit_context
-from ..forecasts._data import with_groups
 from ..metrics._statistic import OF_RESIDUALS, STATISTICS, make_statistic
 from ..streaming import CalibrationState
 from ..streaming._checks import check_can_be_tested
@@ -18,13 +17,10 @@ from ._asymptotic import LAWS, check_law
 from ._base import (
     HypothesisTest,
     check_test_input,
-    draws,
+    clipped,
+    compared_values,
     forget,
     monte_carlo_p_value,
-    of_drawn_signs,
-    of_redrawn_outcomes,
-    of_resampled_data,
-    redrawn_p_value,
 )
 
 # Options of the statistic that are parameters of the test.
@@ -388,10 +384,7 @@ class CalibrationTest(HypothesisTest):
         if isinstance(X, CalibrationState):
             data = counted(self, X, y=y, sample_weight=sample_weight, groups=groups, given=given)
         else:
-            data = check_test_input(self, X, y, sample_weight, given)
-            if groups is not None and isinstance(data, Predictions):
-                data = data.on_host()
-            data = with_groups(data, y, groups, sample_weight)
+            data = check_test_input(self, X, y, sample_weight, groups, given)
         as_matrix, weighted = self.n_features_in_ > 1, sample_weight is not None
         return self._fit(data, as_matrix=as_matrix, weighted=weighted)
 
@@ -417,11 +410,17 @@ class CalibrationTest(HypothesisTest):
             if null is not None:
                 self.null_distribution_ = null
             return self
-        values = np.concatenate([compared(statistic, value), self._draw(data, statistic)])
+        is_resampled = self.method == "consistency"
+        values = compared_values(
+            self, statistic, value, data.canonical_order(), resampled=is_resampled
+        )
         evidence, findings = statistic.combined(value, values)
         self.statistic_ = float(value[0] if value.ndim == 1 else evidence[0])
         self.null_distribution_ = evidence[1:]
-        self.p_value_ = self._p_value(statistic, evidence)
+        if statistic.is_signed or statistic.n_columns > 1:  # infinite for impossible labels
+            evidence = clipped(evidence)
+        side = self.alternative if statistic.is_signed else "greater"
+        self.p_value_ = monte_carlo_p_value(evidence, side, statistic.resolution)
         for name, found in findings.items():
             setattr(self, name, found)
         return self
@@ -465,32 +464,17 @@ class CalibrationTest(HypothesisTest):
             check_law(self, statistic)
         elif data.groups is None and data.kind == "forecasts":
             check_knows_draws(self, statistic)
-        check_alternative(self, statistic)
+        if self.alternative != "two-sided" and not statistic.is_signed:
+            raise ValueError(
+                f"alternative={self.alternative!r} needs a statistic with a sign, 'log_loss' or "
+                f"'brier_score_loss'; found statistic={self.statistic!r}, of which only large "
+                "values speak against calibration. Leave alternative out; for the direction of an "
+                "error there are CalibrationInTheLargeTest and CalibrationSlopeTest."
+            )
         if data.kind == "classes" and data.count is not None:
             check_takes_counts(self, statistic)
         if data.groups is not None:
             check_takes_groups(self, statistic)
-
-    def _p_value(self, statistic, evidence):
-        """The p-value of the first number among those of all draws."""
-        if statistic.is_signed or statistic.n_columns > 1:
-            side = self.alternative if statistic.is_signed else "greater"
-            return redrawn_p_value(evidence[0], evidence[1:], side, statistic.resolution)
-        return monte_carlo_p_value(evidence[0], evidence[1:], statistic.resolution)
-
-    def _draw(self, data, statistic):
-        """The statistic of outcomes drawn from the predictions, (n_resamples, ...).
-
-        With groups, of residuals whose signs are drawn.
-        """
-        order = data.canonical_order()
-        if self.method == "consistency":
-            return draws(self, statistic, of_resampled_data, data, order, least_batches=64)
-        evaluate = of_redrawn_outcomes if data.groups is None else of_drawn_signs
-        if not statistic.depends_on_order and (data.groups is not None or not statistic.adds_up):
-            data = data.take(order)
-            statistic, order = statistic.on(data), None
-        return draws(self, statistic, evaluate, data, order)
 
 
 # Attributes that only some statistics and methods set.
@@ -502,13 +486,6 @@ _DRAWN = (
     "component_null_distributions_",
     "kernel_method_",
 )
-
-
-def compared(statistic, value):
-    """The value that draws are compared with: with groups, that of signs that are all +1."""
-    if statistic.data.groups is None:
-        return value
-    return statistic.of_signs(np.ones((1, len(statistic.data.weight))))
 
 
 def counted(test: Any, state: CalibrationState, **others: Any) -> Predictions:
@@ -554,17 +531,6 @@ def check_knows_draws(test, statistic):
             "outcomes lie: a QuantileForecast knows no more of them, so that cells are what is "
             f"drawn; found {test.statistic!r}, which depends on where in the cells they lie. Use "
             "'skce' or 'quantile_calibration_error', or forecasts of another kind."
-        )
-
-
-def check_alternative(test, statistic):
-    """Most statistics are 0 for calibrated models, and positive for others."""
-    if test.alternative != "two-sided" and not statistic.is_signed:
-        raise ValueError(
-            f"alternative={test.alternative!r} needs a statistic with a sign, 'log_loss' or "
-            f"'brier_score_loss'; found statistic={test.statistic!r}, of which only large values "
-            "speak against calibration. Leave alternative out; for the direction of an error there "
-            "are CalibrationInTheLargeTest and CalibrationSlopeTest."
         )
 
 

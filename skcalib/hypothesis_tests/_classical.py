@@ -16,7 +16,14 @@ from .._numerics.logistic_batch import likelihood_gains, slope_scores
 from .._numerics.logits import log_odds
 from .._numerics.sorting import first_of_ties
 from ..metrics._clinical import logistic_line
-from ._base import HypothesisTest, as_p_value, check_class_input, forget, redrawn_p_value
+from ._base import (
+    HypothesisTest,
+    as_p_value,
+    check_class_input,
+    clipped,
+    forget,
+    monte_carlo_p_value,
+)
 
 # Statistics of different batches that differ by less than this, relative to the largest, are tied:
 # inverse covariances and fits enlarge the rounding errors of sums.
@@ -113,7 +120,8 @@ class ClassicalTest(HypothesisTest):
         ]
         null = self.null_distribution_ = np.concatenate(values)
         slack = _TIE * np.abs(null).max(where=np.isfinite(null), initial=0.0)
-        self.p_value_ = redrawn_p_value(self.statistic_, null, self.alternative, slack)
+        compared = clipped(np.append(self.statistic_, null))
+        self.p_value_ = monte_carlo_p_value(compared, self.alternative, slack)
 
     def _statistic(self, data, *options):
         raise NotImplementedError

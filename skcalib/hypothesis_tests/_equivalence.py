@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.scikit_learn import IntegerInterval, Interval, RandomState, StrOptions, fit_context
-from ..forecasts._data import with_groups
 from ..metrics import (
     calibration_in_the_large,
     calibration_intercept,
@@ -185,11 +184,11 @@ class EquivalenceTest(HypothesisTest):
             The fitted test.
         """
         check_is_distance(self.metric)
-        data = check_test_input(self, X, y, sample_weight, given)
+        data = check_test_input(self, X, y, sample_weight, groups, given)
         measured = Measured.of(
             self.metric,
             self.metric_params,
-            [_sorted(with_groups(data, y, groups, sample_weight))],
+            [_sorted(data)],
             as_matrix=[self.n_features_in_ > 1],
             weighted=sample_weight is not None,
         )

@@ -11,17 +11,15 @@ from .._inputs.by import Subgroups, check_by
 from .._inputs.scikit_learn import IntegerInterval, RandomState, StrOptions, fit_context
 from .._statistics.base import TIE, Statistic
 from .._statistics.omnibus import ranks
-from ..forecasts._data import with_groups
 from ..metrics._statistic import STATISTICS, make_statistic
 from ._base import (
     HypothesisTest,
     check_test_input,
-    draws,
-    of_drawn_signs,
-    of_redrawn_outcomes,
-    redrawn_p_value,
+    clipped,
+    compared_values,
+    monte_carlo_p_value,
 )
-from ._calibration import check_knows_draws, check_takes_groups, compared
+from ._calibration import check_knows_draws, check_takes_groups
 
 
 class SubgroupCalibrationTest(HypothesisTest):
@@ -226,8 +224,7 @@ class SubgroupCalibrationTest(HypothesisTest):
         self : object
             The fitted test.
         """
-        data = check_test_input(self, X, y, sample_weight, given=None)
-        data = with_groups(data, y, groups, sample_weight)
+        data = check_test_input(self, X, y, sample_weight, groups)
         subgroups = check_by(by, np.shape(y)[0], sample_weight)
         as_matrix, weighted = self.n_features_in_ > 1, sample_weight is not None
         return self._fit(data, subgroups, as_matrix=as_matrix, weighted=weighted)
@@ -248,9 +245,10 @@ class SubgroupCalibrationTest(HypothesisTest):
             ],
             parts,
         )
-        observed = compared(statistic, statistic(data.outcome[None]))
-        null = self._draw(data, code, statistic)
-        self._combine(subgroups, statistic, np.concatenate([observed, null]))
+        order = data.canonical_order()
+        order = order[np.argsort(code[order], kind="stable")]
+        value = statistic(data.outcome[None])
+        self._combine(subgroups, statistic, compared_values(self, statistic, value, order))
         return self
 
     def _statistic(self, data, title, shown):
@@ -276,16 +274,6 @@ class SubgroupCalibrationTest(HypothesisTest):
         elif data.kind == "forecasts":
             check_knows_draws(self, statistic)
         return statistic
-
-    def _draw(self, data, code, statistic):
-        """The statistics for drawn outcomes, or for drawn signs of groups, (n_resamples, …)."""
-        order = data.canonical_order()
-        order = order[np.argsort(code[order], kind="stable")]
-        if not statistic.depends_on_order:
-            data = data.take(order)
-            statistic, order = statistic.on(data), None
-        evaluate = of_redrawn_outcomes if data.groups is None else of_drawn_signs
-        return draws(self, statistic, evaluate, data, order)
 
     def _combine(self, subgroups, statistic, values):
         """Set the fitted attributes, from the values (B + 1, C) of the data and of the draws."""
@@ -361,9 +349,8 @@ def standardised(values, *, is_signed=False, resolution=0.0):
     About the reciprocals of their p-values among themselves; what they add decides between equal
     ranks. The order of the values does not matter, which makes tests exact.
     """
-    redrawn_p_value(values[0], values[1:])  # refuses what is not a number
-    bound = 1 + 2 * np.abs(values).max(where=np.isfinite(values), initial=0.0)
-    values = np.clip(values, -bound, bound)
+    values = clipped(values)
+    monte_carlo_p_value(values)  # refuses what is not a number
     n = len(values)
     rank = np.rint(n * ranks(values, is_signed, resolution)[0])
     distance = values - np.mean(values)
