@@ -15,7 +15,7 @@ from .._inputs.scikit_learn import Interval, Label, RandomState, StrOptions
 from .._numerics.logits import log_softmax
 from ._base import check_options, judged
 from ._panels import CurvesDisplay, choose_panels, problems_of
-from ._reliability_curve import Options, ReliabilityCurve, error_of, reliability_curve
+from ._reliability_curve import METHODS, ReliabilityCurve, reliability_curve
 from ._reliability_panel import check_same_scale, draw_curve, draw_strip, set_axes
 
 
@@ -294,13 +294,19 @@ class ReliabilityDisplay(CurvesDisplay):
             y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
         )
         problems = problems_of(predictions, multi_class, by, np.shape(y_true)[0], sample_weight)
-        options = Options(
-            method, n_bins, strategy, bandwidth, band, confidence_level, n_resamples, scale
-        )
-        errors = [error_of(problem.predictions, options) for problem in problems]
+        make, own = METHODS[method], {}
+        if method == "binned":
+            own = {"n_bins": n_bins, "strategy": strategy}
+        elif method == "smooth":
+            own = {"bandwidth": bandwidth}
+        errors = [make.error_of(problem.predictions, **own) for problem in problems]
         shown, left_out = choose_panels(problems, errors, max_panels, keep_order=by is not None)
         generator = check_random_state(random_state)
-        curves = [reliability_curve(problems[k], errors[k], options, generator) for k in shown]
+        curves = []
+        for k in shown:
+            curve = make(problems[k].predictions, errors[k], scale, **own)
+            its_band = curve.band(band, confidence_level, n_resamples, generator)
+            curves.append(reliability_curve(problems[k], curve, its_band))
         return cls(curves, name=name, scale=scale, left_out=left_out).plot(
             ax, shade=shade, **kwargs
         )

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import expit, logit
@@ -134,12 +134,24 @@ class ReliabilityCurve:
 class CurveMethod(ABC):
     """A curve through outcomes of two classes; the predictions are sorted."""
 
+    # The error beside the curve, and what it is called.
+    metric: ClassVar[str]
+    measure: ClassVar[str]
+
     places: np.ndarray  # of the bands
     share: np.ndarray | None = None  # of bins
     ends: tuple[np.ndarray, np.ndarray] | None = None
 
-    def __init__(self, predictions: Predictions) -> None:
-        self.proba, self.weight = predictions.proba, predictions.weight
+    def __init__(self, predictions: Predictions, error: float, scale: str) -> None:
+        self.predictions = predictions.take(np.argsort(predictions.proba, kind="stable"))
+        self.proba, self.weight = self.predictions.proba, self.predictions.weight
+        self.label = self.predictions.label.astype(np.float64)
+        self.error, self.scale = error, scale
+
+    @classmethod
+    def error_of(cls, predictions: Predictions, **options: Any) -> float:
+        """The value of the measure that belongs to the curve."""
+        return float(ALL_METRICS[cls.metric].measure(predictions, **options))
 
     @abstractmethod
     def curve(self, outcome: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -149,23 +161,51 @@ class CurveMethod(ABC):
     def at_places(self, outcome: np.ndarray) -> np.ndarray:
         """The curve at the places of the bands."""
 
-    def gap(self, outcome: np.ndarray, error: float) -> float:
+    def gap(self) -> float:
         """Mean distance between the curve and the diagonal: the error of bins and kernel means."""
-        return error
+        return self.error
 
     @abstractmethod
     def bounds(self, outcome: np.ndarray, tail: float) -> tuple[np.ndarray, np.ndarray]:
         """Bounds on the frequencies there, each of which is missed with the probability `tail`."""
 
+    def band(
+        self, kind: str | None, level: float, n_resamples: int, random_state: np.random.RandomState
+    ) -> ReliabilityBand | None:
+        """Where the curves of drawn labels are, or where the frequencies may be."""
+        tail = (1 - level) / 2
+        if kind is None:
+            return None
+        if kind == "confidence":
+            return ReliabilityBand(self.places, *self.bounds(self.label, tail), kind, level)
+        generator = np.random.default_rng(random_state.randint(2**31 - 1))
+        curves = [
+            self.at_places(self.predictions.redraw(generator, 1)[0]) for _ in range(n_resamples)
+        ]
+        lower, upper = np.quantile(curves, [tail, 1 - tail], axis=0)
+        return ReliabilityBand(self.places, lower, upper, kind, level)
+
+    def grid(self, n: int) -> np.ndarray:
+        """0, 1 and evenly spaced places between them on the scale, of which there are n."""
+        if self.scale == "linear":
+            return np.arange(n) / (n - 1)
+        end = logit(end_of(self.proba))
+        return np.concatenate([[0], expit(np.linspace(end, -end, n)), [1]])
+
+    def edges(self) -> np.ndarray:
+        """Ends of the bars that show how the predictions are distributed."""
+        return self.grid(_BARS + 1)
+
 
 class Isotonic(CurveMethod):
     """Least squares over increasing curves; linear between the knots."""
 
-    def __init__(self, predictions: Predictions, scale: str) -> None:
-        super().__init__(predictions)
+    metric, measure = "smooth_calibration_error", "smooth CE"
+
+    def __init__(self, predictions: Predictions, error: float, scale: str) -> None:
+        super().__init__(predictions, error, scale)
         self.points, self.level = np.unique(self.proba, return_inverse=True)
-        inside = _places(scale, self.proba)
-        self.places = np.unique(np.clip(inside, self.proba[0], self.proba[-1]))
+        self.places = np.unique(np.clip(self.grid(_N_PLACES), self.proba[0], self.proba[-1]))
 
     def table(self, outcome, power=1):
         """The weight of each label at each distinct prediction, (2, m)."""
@@ -185,16 +225,21 @@ class Isotonic(CurveMethod):
         fit = self.at_places(outcome)  # outside of the bounds only if no increasing curve fits
         return np.minimum(lower, fit), np.maximum(upper, fit)
 
-    def gap(self, outcome, error):
-        fit = np.interp(self.proba, *self.curve(outcome))
+    def gap(self):
+        fit = np.interp(self.proba, *self.curve(self.label))
         return float(self.weight @ np.abs(fit - self.proba))
 
 
 class Binned(CurveMethod):
     """Means of predictions and outcomes in bins; bands are constant in each bin."""
 
-    def __init__(self, predictions: Predictions, n_bins: int, strategy: str) -> None:
-        super().__init__(predictions)
+    metric, measure = "expected_calibration_error", "ECE"
+
+    def __init__(
+        self, predictions: Predictions, error: float, scale: str, *, n_bins: int, strategy: str
+    ) -> None:
+        super().__init__(predictions, error, scale)
+        self.n_bars = n_bins if strategy == "uniform" and scale == "linear" else None
         self.bins, begin, end = bins_of(self.proba, self.weight, n_bins, strategy)
         self.ends = begin, end
         self.share = np.bincount(self.bins, self.weight)
@@ -216,6 +261,9 @@ class Binned(CurveMethod):
         lower, upper = rate_bounds(self.means(outcome), self.count, tail)
         return _in_steps(lower), _in_steps(upper)
 
+    def edges(self):
+        return super().edges() if self.n_bars is None else np.arange(self.n_bars + 1) / self.n_bars
+
 
 def _in_steps(values: np.ndarray) -> np.ndarray:
     return np.column_stack([values, values, np.full(len(values), np.nan)]).ravel()
@@ -224,10 +272,14 @@ def _in_steps(values: np.ndarray) -> np.ndarray:
 class Smooth(CurveMethod):
     """Kernel means of the residuals."""
 
-    def __init__(self, predictions: Predictions, bandwidth: float, scale: str) -> None:
-        super().__init__(predictions)
-        self.bandwidth = max(bandwidth, SMALLEST_BANDWIDTH)
-        self.places = _places(scale, self.proba)
+    metric, measure = "smooth_expected_calibration_error", "smECE"
+
+    def __init__(
+        self, predictions: Predictions, error: float, scale: str, *, bandwidth: float | None
+    ) -> None:
+        super().__init__(predictions, error, scale)
+        self.bandwidth = max(error if bandwidth is None else bandwidth, SMALLEST_BANDWIDTH)
+        self.places = np.union1d(self.grid(_N_PLACES), self.proba[[0, -1]])
         behind = np.searchsorted(self.proba, self.places)
         neighbours = np.stack([np.maximum(behind - 1, 0), np.minimum(behind, len(self.proba) - 1)])
         distance = np.abs(self.proba[neighbours] - self.places).min(axis=0)
@@ -257,15 +309,6 @@ class Smooth(CurveMethod):
         return lower, upper
 
 
-def _places(scale: str, proba: np.ndarray) -> np.ndarray:
-    """Where curves and bands are computed: a grid, and the predictions at its ends."""
-    grid = np.linspace(0, 1, _N_PLACES)
-    if scale == "logit":
-        end = end_of(proba)
-        grid = np.concatenate([[0], expit(np.linspace(logit(end), -logit(end), _N_PLACES)), [1]])
-    return np.unique(np.concatenate([grid, proba[[0, -1]]]))
-
-
 def end_of(proba: np.ndarray) -> float:
     """The probability at which a logit axis turns linear, so that it has ends: a power of 10.
 
@@ -276,54 +319,18 @@ def end_of(proba: np.ndarray) -> float:
     return float(np.clip(10.0 ** np.floor(np.log10(least) + 1e-9), _NARROWEST_END, _WIDEST_END))
 
 
-class Options(NamedTuple):
-    """How curves are made."""
-
-    method: str
-    n_bins: int
-    strategy: str
-    bandwidth: float | None
-    band: str | None
-    level: float
-    n_resamples: int
-    scale: str
-
-
-# The measure beside each kind of curve, what it is called, and the options that both have.
-_MEASURES: dict[str, tuple[str, str, tuple[str, ...]]] = {
-    "isotonic": ("smooth_calibration_error", "smooth CE", ()),
-    "binned": ("expected_calibration_error", "ECE", ("n_bins", "strategy")),
-    "smooth": ("smooth_expected_calibration_error", "smECE", ("bandwidth",)),
-}
-
-
-def error_of(predictions: Predictions, options: Options) -> float:
-    """The value of the measure that belongs to the method."""
-    metric, _, shared = _MEASURES[options.method]
-    own = {name: value for name, value in options._asdict().items() if name in shared}
-    return float(ALL_METRICS[metric].measure(predictions, **own))
+# The curves by the name of their method.
+METHODS: dict[str, type[CurveMethod]] = {"isotonic": Isotonic, "binned": Binned, "smooth": Smooth}
 
 
 def reliability_curve(
-    problem: Problem, error: float, options: Options, random_state: np.random.RandomState
+    problem: Problem, method: CurveMethod, band: ReliabilityBand | None
 ) -> ReliabilityCurve:
-    """The curve of two classes, its band and the distribution of the predictions."""
-    order = np.argsort(problem.predictions.proba, kind="stable")
-    predictions = problem.predictions.take(order)
-    method = _method(predictions, options, error)
-    label = predictions.label.astype(np.float64)
-    predicted, observed = method.curve(label)
-    band = None
-    if options.band == "consistency":
-        band = _consistency(method, predictions, options, random_state)
-    elif options.band == "confidence":
-        lower, upper = method.bounds(label, (1 - options.level) / 2)
-        band = ReliabilityBand(method.places, lower, upper, options.band, options.level)
-    edges = _edges(predictions.proba, options)
+    """The numbers of the diagram: the curve, its band and the distribution of the predictions."""
+    predicted, observed = method.curve(method.label)
+    edges = method.edges()
     others, events = (
-        np.histogram(
-            predictions.proba, edges, weights=predictions.weight * (predictions.label == k)
-        )[0]
+        np.histogram(method.proba, edges, weights=method.weight * (method.label == k))[0]
         for k in (0, 1)
     )
     return ReliabilityCurve(
@@ -335,40 +342,10 @@ def reliability_curve(
         edges=edges,
         events=events,
         others=others,
-        error=error,
-        measure=_MEASURES[options.method][1],
-        gap=method.gap(label, error),
+        error=method.error,
+        measure=method.measure,
+        gap=method.gap(),
         names=problem.names,
         title=problem.title,
         x_label=problem.x_label,
     )
-
-
-def _method(predictions: Predictions, options: Options, error: float) -> CurveMethod:
-    if options.method == "isotonic":
-        return Isotonic(predictions, options.scale)
-    if options.method == "binned":
-        return Binned(predictions, options.n_bins, options.strategy)
-    bandwidth = error if options.bandwidth is None else options.bandwidth
-    return Smooth(predictions, bandwidth, options.scale)
-
-
-def _consistency(method, predictions, options, random_state):
-    """The curves of labels drawn from the predictions."""
-    generator = np.random.default_rng(random_state.randint(2**31 - 1))
-    curves = [
-        method.at_places(predictions.redraw(generator, 1)[0]) for _ in range(options.n_resamples)
-    ]
-    tail = (1 - options.level) / 2
-    lower, upper = np.quantile(curves, [tail, 1 - tail], axis=0)
-    return ReliabilityBand(method.places, lower, upper, "consistency", options.level)
-
-
-def _edges(proba: np.ndarray, options: Options) -> np.ndarray:
-    """Ends of the bars that show how the predictions are distributed."""
-    if options.scale == "logit":
-        end = end_of(proba)
-        return np.concatenate([[0], expit(np.linspace(logit(end), -logit(end), _BARS + 1)), [1]])
-    uses_bins = options.method == "binned" and options.strategy == "uniform"
-    n_bars = options.n_bins if uses_bins else _BARS
-    return np.arange(n_bars + 1) / n_bars

@@ -1,9 +1,9 @@
 """Dots and lines are the estimates and intervals of the models."""
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from figures import two_classes
+from matplotlib import pyplot as plt
 from sklearn.datasets import load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss
@@ -13,19 +13,10 @@ from skcalib.datasets import make_forecasts
 from skcalib.display import ComparisonDisplay
 from skcalib.uncertainty import compare, confidence_interval
 
-mpl.use("Agg")
-from matplotlib import pyplot as plt
-
 LABEL, SURE = two_classes(60)
 MODELS = {"sure": SURE, "modest": two_classes(60, 0.5)[1], "half": np.full(60, 0.5)}
 METRICS = ["smooth_calibration_error", "conditional_kernel_calibration_error", brier_score_loss]
 OPTIONS = {"n_resamples": 9, "random_state": 0, "confidence_level": 0.8, "labels": None}
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture

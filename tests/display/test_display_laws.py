@@ -3,6 +3,7 @@
 import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 from matplotlib.collections import Collection
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -13,16 +14,6 @@ from sklearn.naive_bayes import GaussianNB
 
 from skcalib import display
 from skcalib.hypothesis_tests import CalibrationTest, SequentialCalibrationTest
-
-mpl.use("Agg")
-from matplotlib import pyplot as plt
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
-
 
 X, number = load_iris(return_X_y=True)
 y = np.array(["setosa", "versicolor", "virginica"])[number]

@@ -1,10 +1,7 @@
 """Texts of all figures can be read at several sizes, and legends hide no curve."""
 
-import matplotlib as mpl
 import pytest
 from figures import FIGURES, WIDTHS, assert_legends_hide_no_curve, assert_texts_are_clear
-
-mpl.use("Agg")
 from matplotlib import pyplot as plt
 
 # One figure of each display, as narrow as can be, where most goes wrong.
@@ -23,12 +20,6 @@ QUICK = (
 )
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
-
-
 # Other figures and sizes have a leg of their own, beside the site, which checks those of examples.
 CASES = [
     pytest.param(
@@ -42,7 +33,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "width"), CASES)
-def test_texts_are_clear(name, width):
+def test_texts_are_clear(name, width, layout):
     figure = FIGURES[name](width)
     assert_texts_are_clear(figure)
     if name.startswith("reliability"):

@@ -1,6 +1,5 @@
 """The map shows the numbers of `local_calibration`, grey where they may be chance."""
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,15 +8,6 @@ from sklearn.linear_model import BayesianRidge
 from skcalib.datasets import make_forecasts
 from skcalib.display import LocalCalibrationDisplay
 from skcalib.metrics import local_calibration
-
-mpl.use("Agg")
-from matplotlib import pyplot as plt
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 def draw(n=200, *, local_bias=0.7, **kwargs):

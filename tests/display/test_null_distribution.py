@@ -2,25 +2,16 @@
 
 from itertools import pairwise
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from figures import several_classes, two_classes
+from matplotlib import pyplot as plt
 from sklearn.datasets import load_iris
 from sklearn.naive_bayes import GaussianNB
 
 from skcalib.datasets import make_forecasts
 from skcalib.display import NullDistributionDisplay
 from skcalib.hypothesis_tests import CalibrationTest, CoxTest, SpiegelhalterTest
-
-mpl.use("Agg")
-from matplotlib import pyplot as plt
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture

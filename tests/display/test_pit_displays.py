@@ -2,9 +2,9 @@
 
 from functools import partial
 
-import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import BayesianRidge, Ridge
 
@@ -12,9 +12,6 @@ from skcalib.datasets import make_forecasts
 from skcalib.display import PITHistogramDisplay, QuantileReliabilityDisplay
 from skcalib.forecasts import QuantileForecast
 from skcalib.metrics import quantile_calibration_error
-
-mpl.use("Agg")
-from matplotlib import pyplot as plt
 
 LEVELS = [0.05, 0.25, 0.5, 0.75, 0.95]
 
@@ -33,12 +30,6 @@ PROBLEMS = {
     "zero-inflated": partial(make_forecasts, problem="zero-inflated"),
     "quantiles": make_quantile_forecasts,
 }
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 def share_in_bin(low, high, start, stop, *, is_last):

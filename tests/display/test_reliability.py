@@ -5,6 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from figures import assert_texts_are_clear, several_classes, two_classes
+from matplotlib import pyplot as plt
 from problems import random_problem
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
@@ -19,17 +20,8 @@ from skcalib.metrics import (
 )
 from skcalib.recalibration import IsotonicRecalibrator
 
-mpl.use("Agg")
-from matplotlib import pyplot as plt
-
 METHODS = ("isotonic", "smooth", "binned")
 QUICK = {"n_resamples": 5, "random_state": 0}
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture

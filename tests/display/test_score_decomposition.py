@@ -1,9 +1,9 @@
 """The bars are the parts of the score, of forecasts and of classes."""
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from figures import two_classes
+from matplotlib import pyplot as plt
 from sklearn.datasets import load_diabetes, load_iris
 from sklearn.linear_model import BayesianRidge
 from sklearn.naive_bayes import GaussianNB
@@ -11,15 +11,6 @@ from sklearn.naive_bayes import GaussianNB
 from skcalib.datasets import make_forecasts, make_temperature_family
 from skcalib.display import ScoreDecompositionDisplay
 from skcalib.metrics import ScoreDecomposition, score_decomposition
-
-mpl.use("Agg")
-from matplotlib import pyplot as plt
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 def widths(display):

@@ -1,14 +1,11 @@
 """The evidence of a sequential test against time."""
 
-import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
 
 from skcalib.display import SequentialTestDisplay
 from skcalib.hypothesis_tests import CalibrationTest, SequentialCalibrationTest
-
-mpl.use("Agg")
-from matplotlib import pyplot as plt
 
 
 @pytest.fixture

@@ -1,25 +1,16 @@
 """The arrows lead from mean predictions to frequencies, and their lengths are the metric's."""
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from figures import several_classes, two_classes
+from matplotlib import pyplot as plt
 from sklearn.datasets import load_iris
 from sklearn.naive_bayes import GaussianNB
 
 from skcalib.display import SimplexDisplay
 from skcalib.metrics import expected_calibration_error
 
-mpl.use("Agg")
-from matplotlib import pyplot as plt
-
 CORNERS = np.array([[0, 0], [1, 0], [0.5, 3**0.5 / 2]])
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture

@@ -3,10 +3,10 @@
 from dataclasses import replace
 from functools import partial
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from figures import several_classes, two_classes
+from matplotlib import pyplot as plt
 from sklearn.datasets import load_iris
 from sklearn.naive_bayes import GaussianNB
 
@@ -14,15 +14,6 @@ from skcalib.datasets import make_temperature_family
 from skcalib.display import WitnessCurve, WitnessDisplay
 from skcalib.display._panels import note_of_left_out
 from skcalib.metrics import smooth_calibration_error, smooth_calibration_witness
-
-mpl.use("Agg")
-from matplotlib import pyplot as plt
-
-
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture

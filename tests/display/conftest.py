@@ -1,0 +1,22 @@
+"""Figures are closed after each test, and laid out where that is what is tested."""
+
+import matplotlib as mpl
+import pytest
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+mpl.use("Agg")
+from matplotlib import pyplot as plt
+
+
+@pytest.fixture
+def layout():
+    """For tests of where things are."""
+
+
+@pytest.fixture(autouse=True)
+def figures(request, monkeypatch):
+    """Close all figures; without `layout` nothing is placed, which takes most of the time."""
+    if "layout" not in request.fixturenames:
+        monkeypatch.setattr(ConstrainedLayoutEngine, "execute", lambda self, figure: None)
+    yield
+    plt.close("all")
