@@ -94,8 +94,7 @@ def weighted_problem(seed, n=50, n_classes=3):
     return label, proba, weight / weight.sum()
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 4])
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(("seed", "n_classes"), [(0, 2), (1, 3)])
 @regressions
 def test_no_parameters_are_better(recalibrator, seed, n_classes):
     label, proba, weight = weighted_problem(seed, n_classes=n_classes)
@@ -164,10 +163,10 @@ def test_strong_penalties_leave_a_temperature():
 
 def test_matrix_scaling_follows_data_where_there_are_many():
     rng = np.random.default_rng(0)
-    log_proba = np.log(rng.dirichlet(np.ones(3), size=30_000))
+    log_proba = np.log(rng.dirichlet(np.ones(3), size=10_000))
     matrix = np.array([[1.0, 0.6, 0.0], [0.0, 0.5, 0.0], [-0.6, 0.0, 1.5]])
     truth = scipy.special.softmax(log_proba @ matrix.T, axis=1)
-    label = (truth.cumsum(axis=1) < rng.random((30_000, 1))).sum(axis=1)
+    label = (truth.cumsum(axis=1) < rng.random((10_000, 1))).sum(axis=1)
     proba = np.exp(log_proba)
     losses = [
         log_loss(label, clone(recalibrator).fit(proba, label).predict_proba(proba))
@@ -215,11 +214,11 @@ def test_separable_outcomes_without_prior_are_warned_about(maker):
     maker().fit(proba, label)
 
 
-def extreme_problems():
+def extreme_problems(sizes=(1, 20)):
     rng = np.random.default_rng(0)
     for n_classes in (2, 4):
         corners = np.eye(n_classes)
-        for n in (1, 20):
+        for n in sizes:
             label = rng.integers(0, n_classes, n)
             proba = rng.dirichlet(np.ones(n_classes), n)
             missing = np.where(np.arange(n_classes) == 0, 0.0, proba)
@@ -240,10 +239,10 @@ def extreme_problems():
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@all_cases
+@all_cases  # 0.3 s: twelve extremes for each number of classes and samples
 def test_extremes(recalibrator, weighted):
     rng = np.random.default_rng(1)
-    for n_classes, label, proba in extreme_problems():
+    for n_classes, label, proba in extreme_problems((20,) if weighted else (1, 20)):
         weight = 10.0 ** rng.uniform(-12, 3, len(label)) if weighted else None
         fitted = clone(recalibrator).set_params(labels=range(n_classes))
         with warnings.catch_warnings():
@@ -419,8 +418,7 @@ single_penalties = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.parametrize("n_classes", [2, 3, 5])
-@pytest.mark.parametrize("prior_weight", [0.0, 4.0])
+@pytest.mark.parametrize(("prior_weight", "n_classes"), [(4.0, 2), (0.0, 3), (4.0, 5)])
 @single_penalties
 def test_large_penalties_approach_the_restricted_model(maker, name, prior_weight, n_classes):
     label, proba, weight = weighted_problem(0, 60, n_classes)
@@ -430,7 +428,7 @@ def test_large_penalties_approach_the_restricted_model(maker, name, prior_weight
         return recalibrator.fit(proba, label, sample_weight=weight).predict_proba(proba)
 
     limit = map_with(np.inf)
-    strengths = [1e4, 1e7, 1e10, 1e14, 1e20, 1e100, 1e300]
+    strengths = [1e4, 1e10, 1e20, 1e300]
     distance = [np.abs(map_with(strength) - limit).max() for strength in strengths]
     assert (np.diff(distance) <= 1e-12).all()
     assert (np.array(distance) <= np.maximum(1e4 / np.array(strengths), 1e-12)).all()
@@ -478,7 +476,13 @@ def test_infinite_penalties_are_the_restricted_model(maker, infinite):
     def loss(flat):
         return objective(finite, parameters(flat), proba, label, weight)
 
-    start = np.concatenate([[1.0], np.ones(3), np.zeros(9)])
+    n_off, n_shift = (
+        0 if f"{name}_penalty" in infinite else n
+        for name, n in (("off_diagonal", 6), ("intercept", 3))
+    )
+    start = np.append(
+        np.ones(1 if "diagonal_penalty" in infinite else 4), np.zeros(n_off + n_shift)
+    )
     oracle = minimize(loss, start, options={"gtol": 1e-8})
     found = objective(finite, parameters_of(fitted), proba, label, weight)
     assert found == pytest.approx(oracle.fun, abs=1e-11)
@@ -499,7 +503,7 @@ def test_all_penalties_infinite_leave_a_temperature():
     )
 
 
-@pytest.mark.parametrize("penalty", [1e-300, 1e-10, 1e14, 1e300, np.inf])
+@pytest.mark.parametrize("penalty", [1e-300, 1e14, np.inf])
 @single_penalties
 def test_one_sample_is_no_work(maker, name, penalty, monkeypatch):
     products = []
@@ -582,7 +586,10 @@ def test_with_many_probabilities_a_fit_without_an_optimum_is_told(monkeypatch):
     VectorScalingRecalibrator(prior_weight=0).fit(proba, label)  # no warning
 
 
-@pytest.mark.parametrize(("input_type", "weighted"), [("probabilities", True), ("logits", False)])
+@pytest.mark.parametrize(
+    ("input_type", "weighted", "n", "n_classes", "noise"),
+    [("probabilities", True, 30, 10, 0), ("logits", False, 5, 5, 1)],
+)
 @pytest.mark.parametrize(
     "recalibrator",
     [
@@ -596,24 +603,25 @@ def test_with_many_probabilities_a_fit_without_an_optimum_is_told(monkeypatch):
     ],
     ids=str,
 )
-def test_order_does_not_matter_to_almost_certain_predictions(recalibrator, input_type, weighted):
+def test_order_does_not_matter_to_almost_certain_predictions(
+    recalibrator, input_type, weighted, n, n_classes, noise
+):
     # the loss hardly knows what the map is elsewhere: rounding would decide
-    for n, n_classes, noise in ((30, 10, 0), (5, 5, 1)):
-        rng = np.random.default_rng(2)
-        scores = rng.normal(size=(n, n_classes))
-        label = (3 * scores + noise * rng.gumbel(size=scores.shape)).argmax(axis=1)
-        weight = rng.random(n) if weighted else np.ones(n)
-        X, query = 200 * scores, rng.normal(size=(20, n_classes))
-        if input_type == "probabilities":
-            X, query = (scipy.special.softmax(x, axis=1) for x in (X, query))
-        one = clone(recalibrator).set_params(labels=range(n_classes), input_type=input_type)
-        found = []
-        for rows in (np.arange(n), rng.permutation(n)):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                one.fit(X[rows], label[rows], weight[rows])
-            found.append(one.predict_proba(query))
-        np.testing.assert_allclose(*found, atol=1e-12)
+    rng = np.random.default_rng(2)
+    scores = rng.normal(size=(n, n_classes))
+    label = (3 * scores + noise * rng.gumbel(size=scores.shape)).argmax(axis=1)
+    weight = rng.random(n) if weighted else np.ones(n)
+    X, query = 200 * scores, rng.normal(size=(20, n_classes))
+    if input_type == "probabilities":
+        X, query = (scipy.special.softmax(x, axis=1) for x in (X, query))
+    one = clone(recalibrator).set_params(labels=range(n_classes), input_type=input_type)
+    found = []
+    for rows in (np.arange(n), rng.permutation(n)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            one.fit(X[rows], label[rows], weight[rows])
+        found.append(one.predict_proba(query))
+    np.testing.assert_allclose(*found, atol=1e-12)
 
 
 def test_dirichlet_of_constant_predictions_has_one_solution():
