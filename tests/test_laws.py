@@ -83,6 +83,16 @@ all_measures = pytest.mark.parametrize("measure", MEASURES.values(), ids=MEASURE
 
 all_doors = pytest.mark.parametrize("measure", DOORS.values(), ids=DOORS)
 
+
+def in_turn(measures, first):
+    """Each measure with two classes or with four: on their number the law does not depend."""
+    cases = [
+        pytest.param(measure, (2, 4)[(i + first) % 2], id=name)
+        for i, (name, measure) in enumerate(measures.items())
+    ]
+    return pytest.mark.parametrize(("measure", "n_classes"), cases)
+
+
 all_metrics = pytest.mark.parametrize("metric", METRIC_CASES.values(), ids=METRIC_CASES)
 
 metric_doors = pytest.mark.parametrize(
@@ -151,16 +161,14 @@ def test_order_of_samples_does_not_matter(measure, n_classes):
     )
 
 
-@all_measures
-@both_kinds
+@in_turn(DOORS, 0)
 def test_names_of_classes_do_not_matter(measure, n_classes):
     label, proba = problem(n_classes)
     names = np.array(["a", "b", "c", "d"])
     assert_same(measure(names[label], proba), reference(measure, n_classes), 0)
 
 
-@all_doors
-@both_kinds
+@in_turn(DOORS, 0)
 def test_numbers_of_any_kind_are_names_of_classes(measure, n_classes):
     label, proba = problem(n_classes)
     for names in ([1, 2, 3, 4], [-5, -1, 0, 7], [0, 10, 20, 1000], [0.0, 1.0, 2.0, 3.0]):
@@ -175,8 +183,7 @@ def test_truth_values_are_labels(measure):
     assert_same(measure(np.where(label == 1, 1, -1), proba), reference(measure, 2), 0)
 
 
-@all_doors
-@both_kinds
+@in_turn(DOORS, 1)
 def test_labels_give_the_order_of_the_columns(measure, n_classes):
     label, proba = problem(n_classes)
     matrix = two_columns(proba) if n_classes == 2 else proba
@@ -184,8 +191,7 @@ def test_labels_give_the_order_of_the_columns(measure, n_classes):
     assert_same(measure(names[label], matrix, labels=names), reference(measure, n_classes), 0)
 
 
-@all_doors
-@both_kinds
+@in_turn(DOORS, 0)
 def test_pandas_with_any_index(measure, n_classes):
     label, proba = problem(n_classes)
     index = np.random.default_rng(0).permutation(len(label)) + 100
@@ -205,8 +211,7 @@ def test_pandas_with_any_index(measure, n_classes):
         assert_same(measure(label, pd.Series(proba, index=index)), reference(measure, 2), 0)
 
 
-@all_doors
-@both_kinds
+@in_turn(DOORS, 1)
 def test_polars(measure, n_classes):
     label, proba = problem(n_classes)
     names = pl.Series(np.array(["a", "b", "c", "d"])[label].tolist())
@@ -216,8 +221,7 @@ def test_polars(measure, n_classes):
         assert_same(measure(pl.Series(label), pl.Series(proba)), reference(measure, 2), 0)
 
 
-@all_doors
-@both_kinds
+@in_turn(DOORS, 0)
 def test_lists_and_layouts(measure, n_classes):
     label, proba = problem(n_classes)
     expected = reference(measure, n_classes)
@@ -227,8 +231,7 @@ def test_lists_and_layouts(measure, n_classes):
     assert_same(measure(np.repeat(label, 2)[::2], strided), expected, 0)
 
 
-@all_measures
-@both_kinds
+@in_turn(MEASURES, 1)
 def test_what_is_passed_stays_as_it_is(measure, n_classes):
     label, proba = problem(n_classes)
     weight = np.random.default_rng(1).random(len(label))
@@ -237,8 +240,7 @@ def test_what_is_passed_stays_as_it_is(measure, n_classes):
     measure(label, proba, sample_weight=weight)
 
 
-@all_doors
-@both_kinds
+@in_turn(DOORS, 0)
 def test_other_precisions_are_computed_in_double(measure, n_classes):
     label, proba = problem(n_classes)
     for dtype in (np.float32, np.float16, np.longdouble):
@@ -253,8 +255,7 @@ def test_other_precisions_are_computed_in_double(measure, n_classes):
             assert_same(measure(label, lower.astype(np.float64)), expected)
 
 
-@all_doors
-@both_kinds
+@in_turn(DOORS, 1)
 def test_columns_named_after_the_classes_must_be_in_their_order(measure, n_classes):
     label, proba = problem(n_classes)
     names = np.array(["a", "b", "c", "d"][:n_classes])
@@ -275,16 +276,14 @@ def test_one_column_and_two_are_the_same(measure):
     assert_same(measure(label, proba[:, None]), reference(measure, 2), 0)
 
 
-@all_measures
-@both_kinds
+@in_turn(MEASURES, 0)
 def test_equal_weights_are_no_weights(measure, n_classes):
     label, proba = problem(n_classes)
     for weight in ([1] * len(label), np.full(len(label), 3)):
         assert_same(measure(label, proba, sample_weight=weight), reference(measure, n_classes))
 
 
-@all_measures
-@both_kinds
+@in_turn(MEASURES, 1)
 def test_scale_of_weights_does_not_matter(measure, n_classes):
     label, proba = problem(n_classes)
     weight = np.random.default_rng(1).random(len(label))

@@ -3,7 +3,10 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
+
+import pytest
 
 import skcalib
 
@@ -37,8 +40,13 @@ def package_of(path):
     return path.relative_to(ROOT).with_suffix("").parts[0]
 
 
+@cache
 def imports_of(path):
     """Absolute names of the modules that a file imports."""
+    return list(_imports_of(path))
+
+
+def _imports_of(path):
     package = ["skcalib", *path.relative_to(ROOT).parent.parts]
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -101,6 +109,7 @@ def test_every_module_has_a_layer():
 HEAVY = {"matplotlib", "cvxpy", "torch", "pandas", "polars"}
 
 
+@pytest.mark.integration
 def test_imports_are_light():
     # scikit-learn itself imports pandas if it is installed; skcalib.torch is made of torch
     names = ["skcalib", *(f"skcalib.{name}" for name in LEVEL if name != "torch")]

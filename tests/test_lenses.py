@@ -157,15 +157,15 @@ def test_the_outcome_is_input_for_every_metric(lens, seed):
 
 @all_lenses
 def test_calibrated_predictions_seen_through_a_lens_are_calibrated(lens):
-    # p-values of calibrated models are uniform: below 1/5 about 20 times in 100
+    # p-values of calibrated models are uniform: below 1/5 about 8 times in 40 (0.3 s for these)
     n_small = 0
-    for seed in range(100):
+    for seed in range(40):
         y, proba = make_dirichlet_family(40, n_classes=5, random_state=seed)
         label, seen = lens(y, proba, labels=range(5))
         classes = ["even", "odd"] if label.dtype.kind == "U" else range(seen.shape[1])
         test = CalibrationTest(n_resamples=9, labels=classes, random_state=seed)
         n_small += test.fit(seen, label).p_value_ <= 0.2
-    assert abs(n_small - 20) < 4 * np.sqrt(100 * 0.2 * 0.8)
+    assert abs(n_small - 8) < 4 * np.sqrt(40 * 0.2 * 0.8)
 
 
 @all_lenses

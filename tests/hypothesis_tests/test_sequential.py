@@ -76,8 +76,8 @@ def test_p_value_is_that_of_the_largest_e_value():
 
 
 def test_a_drift_after_a_long_time_is_found():
-    test = weeks(SequentialCalibrationTest(), np.random.default_rng(0), 60, change=0.6, begin=40)
-    before = test.history_["p_value"][39]
+    test = weeks(SequentialCalibrationTest(), np.random.default_rng(0), 40, change=0.6, begin=25)
+    before = test.history_["p_value"][24]
     assert before > 0.2
     assert test.p_value_ < 0.01
 

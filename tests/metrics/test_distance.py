@@ -27,7 +27,15 @@ from skcalib.metrics import (
 )
 
 
-@pytest.mark.parametrize("start", range(0, 600, 50))
+def some_by_default(n_cases, step):
+    """Numbers of small cases; the first two hundred show every kind, the further ones are slow."""
+    return [
+        pytest.param(start, marks=pytest.mark.slow) if start >= 200 else start
+        for start in range(0, n_cases, step)
+    ]
+
+
+@pytest.mark.parametrize("start", some_by_default(600, 50))
 def test_smooth_error_equals_the_linear_program(start):
     for seed in range(start, start + 50):
         proba, outcome, weight = small_case(seed)
@@ -151,7 +159,7 @@ def check_witness(proba, outcome, weight=None):
     assert attained == pytest.approx(error, abs=1e-12)
 
 
-@pytest.mark.parametrize("start", range(0, 600, 100))
+@pytest.mark.parametrize("start", some_by_default(600, 100))
 def test_witness_is_feasible_and_attains_the_error(start):
     for seed in range(start, start + 100):
         check_witness(*small_case(seed))
@@ -210,8 +218,7 @@ def test_lower_distance_of_one_class_is_the_mean_distance_to_it():
     assert distance == pytest.approx(expected, abs=1e-15)
 
 
-@pytest.mark.parametrize("tol", [1e-3, 1e-6])
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize(("seed", "tol"), [(k, 1e-6 if k // 10 % 2 else 1e-3) for k in range(40)])
 def test_lower_distance_equals_the_linear_programs(seed, tol):
     proba, outcome, weight = small_case(seed)
     distance = lower_distance_to_calibration(
@@ -234,8 +241,11 @@ def test_the_three_linear_programs_agree(seed):
     np.testing.assert_allclose([joint, slopes], potentials, atol=1e-7)
 
 
-@pytest.mark.parametrize("n", [300, 10_000])
-@pytest.mark.parametrize("kind", ["calibrated", "overconfident", "noise", "rounded", "crowded"])
+@pytest.mark.parametrize(
+    ("n", "kind"),
+    [(300, kind) for kind in ("calibrated", "overconfident", "noise", "rounded", "crowded")]
+    + [(10_000, "calibrated"), (10_000, "crowded")],
+)
 def test_lower_distance_bracket_is_as_narrow_as_asked_for(n, kind):
     rng = np.random.default_rng(0)
     proba = rng.random(n)
@@ -319,7 +329,7 @@ def check_certificate(proba, outcome, weight, tol):
 
 @pytest.mark.parametrize("tol", [1e-2, 1e-5])
 def test_certificate_proves_both_bounds(tol):
-    for seed in range(40):
+    for seed in range(20):
         check_certificate(*small_case(seed), tol)
     rng = np.random.default_rng(0)
     proba = rng.random(2000) ** 3

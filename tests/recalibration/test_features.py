@@ -99,18 +99,24 @@ def test_tags_of_the_features_are_the_classifiers():
             assert get_tags(model).input_tags == expected
 
 
-@pytest.mark.parametrize("response_method", ["predict_proba", "decision_function"])
-@pytest.mark.parametrize("ensemble", [True, False])
-def test_pickles_and_parallel_fits_are_equal(response_method, ensemble):
-    model = RecalibratedClassifier(
-        LogisticRegression(),
-        IsotonicRecalibrator(),
-        response_method=response_method,
-        ensemble=ensemble,
+@pytest.fixture(params=["predict_proba", "decision_function"])
+def model(request):
+    """A fitted mean over folds, of either response."""
+    return RecalibratedClassifier(
+        LogisticRegression(), IsotonicRecalibrator(), response_method=request.param, ensemble=True
     ).fit(standard, y)
-    expected = model.predict_proba(standard)
+
+
+def test_pickles_are_equal(model):
     copy = pickle.loads(pickle.dumps(model))
-    np.testing.assert_array_equal(copy.predict_proba(standard), expected)
+    np.testing.assert_array_equal(copy.predict_proba(standard), model.predict_proba(standard))
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("ensemble", [True, False])
+def test_parallel_fits_are_equal(model, ensemble):
+    model.set_params(ensemble=ensemble).fit(standard, y)
+    expected = model.predict_proba(standard)
     parallel = clone(model).set_params(n_jobs=2).fit(standard, y)
     np.testing.assert_array_equal(parallel.predict_proba(standard), expected)
 
