@@ -102,10 +102,11 @@ def check_numbers(
     """Real numbers as doubles, of any shape, or of so many dimensions and so many rows.
 
     A single column is taken for one dimension. `rows` says in messages what there is one of.
+    Text is refused, also if it could be read as a number.
     """
     array = as_array(values, name) if np.ndim(values) else np.asarray(values)
-    if array.dtype.kind == "O":
-        with contextlib.suppress(TypeError, ValueError):
+    if array.dtype.kind == "O" and not any(isinstance(one, str | bytes) for one in array.flat):
+        with contextlib.suppress(TypeError, ValueError, OverflowError):
             array = array.astype(np.float64)
     if array.dtype.kind not in "iuf":
         raise ValueError(

@@ -8,7 +8,7 @@ from array_api_compat import array_namespace, device
 
 from .._numerics.array_api import rows_of
 from .._numerics.logits import log_softmax
-from .arrays import as_array, check_same_length, column_names, listed, numbers_of_objects
+from .arrays import as_array, check_numbers, check_same_length, column_names, listed
 from .labels import as_labels, class_array, encode, label_array
 from .predictions import Predictions
 from .probabilities import check_logits, check_not_swapped, check_probabilities
@@ -81,27 +81,14 @@ def check_predictions(
 def check_sample_weight(sample_weight: Any, n: int) -> np.ndarray:
     """Finite weights of shape (n,), none negative and not all zero."""
     weight = as_array(sample_weight, "sample_weight")
-    if weight.dtype.kind == "O":
-        weight = numbers_of_objects(weight)
-    if weight.dtype.kind not in "biuf":
-        raise ValueError(
-            f"sample_weight must hold numbers; found type {weight.dtype}. Pass one number for each "
-            "sample."
-        )
-    with np.errstate(over="ignore"):  # long doubles become infinite, which is refused
-        weight = weight.astype(np.float64, copy=False)
+    is_truth = weight.dtype.kind == "b"
+    weight = check_numbers(weight.astype(np.int8) if is_truth else weight, "sample_weight")
     if weight.ndim != 1:
         raise ValueError(
             "sample_weight must be 1-D, one weight for each sample; found shape "
             f"{weight.shape}. Pass one column."
         )
     check_same_length({"the predictions": n, "sample_weight": len(weight)})
-    if not np.isfinite(weight).all():
-        row = int(np.argmin(np.isfinite(weight)))
-        raise ValueError(
-            f"sample_weight must be finite; found {weight[row]} (NaN or infinity) in row {row}. "
-            "Remove the sample, or give it weight 0."
-        )
     if (weight < 0).any():
         row = int(np.argmax(weight < 0))
         raise ValueError(

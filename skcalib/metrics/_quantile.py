@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._inputs.arrays import as_array, listed, numbers_of_objects
+from .._inputs.arrays import listed
 from .._inputs.checks import check_sample_weight
 from .._inputs.scikit_learn import StrOptions, validate_params
 from .._numerics.pit import (
@@ -20,6 +20,7 @@ from .._numerics.pit import (
     pit_laws,
 )
 from ..forecasts import as_forecast
+from ..forecasts._base import check_common_levels
 from ..forecasts._data import ForecastData, check_forecasts
 from ._registry import metric
 
@@ -227,7 +228,9 @@ def check_debiasable(data):
 def known_levels(forecast, kind="quantile", levels=None):
     """The levels as an array (m,), or None for all; those of the grid if there is one."""
     if levels is not None:
-        levels = check_levels_of_gaps(levels)
+        levels = check_common_levels(levels)
+        if len(levels) == 0:
+            raise ValueError("levels must not be empty; found none. Pass a list, or leave it out.")
     grid = getattr(forecast, "levels", None)
     if grid is None:
         return levels
@@ -254,22 +257,6 @@ def _interval_levels(grid):
     """The levels of the central intervals between two levels of the grid, increasing."""
     lower, upper = np.nonzero(np.abs(grid[:, None] + grid - 1) < _ROUNDING)
     return np.sort((grid[upper] - grid[lower])[upper > lower])
-
-
-def check_levels_of_gaps(levels):
-    """Levels in [0, 1], (m,)."""
-    array = numbers_of_objects(as_array(levels, "levels"))
-    if array.ndim != 1 or array.dtype.kind not in "iuf" or len(array) == 0:
-        raise ValueError(
-            f"levels must be a list of numbers; found shape {array.shape} and type {array.dtype}. "
-            "Pass a list such as [0.1, 0.5, 0.9]."
-        )
-    inside = (array >= 0) & (array <= 1)
-    if not inside.all():
-        raise ValueError(
-            f"levels must lie in [0, 1]; found {array[~inside][0]}. Pass 0.05 for 5 %."
-        )
-    return array.astype(np.float64)
 
 
 # The levels at which widths are reported.

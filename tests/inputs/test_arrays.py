@@ -1,9 +1,11 @@
 """What can become an array, and how messages list values."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
-from skcalib._inputs.arrays import as_array, listed
+from skcalib._inputs.arrays import as_array, check_numbers, listed
 from skcalib.metrics import smooth_calibration_error
 from skcalib.recalibration import TemperatureRecalibrator
 
@@ -74,6 +76,19 @@ def test_tensors_that_carry_gradients():
         smooth_calibration_error(Tensor(y), Tensor(3 * proba))
     with pytest.raises(ValueError, match="look swapped"):
         smooth_calibration_error(Tensor(proba[:, 0]), Tensor(y))
+
+
+@pytest.mark.parametrize("values", [["1.5", "2"], ["1.5", 2.0], [b"1"], [10**400, 1.0], [[], 1.0]])
+def test_text_is_no_number(values):
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    with pytest.raises(ValueError, match="y must hold numbers; found type object"):
+        check_numbers(array, "y")
+
+
+def test_objects_that_are_numbers_become_doubles():
+    array = check_numbers(np.array([1, 2.5, Fraction(1, 4)], dtype=object), "y")
+    assert array.tolist() == [1.0, 2.5, 0.25]
 
 
 def test_plain_arrays_are_taken_as_they_are(monkeypatch):

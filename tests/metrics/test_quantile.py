@@ -246,8 +246,10 @@ def test_bad_options():
         quantile_calibration_error(*call, norm="max", squared=True)
     with pytest.raises(ValueError, match="levels must lie in \\[0, 1\\]; found 5"):
         quantile_calibration_error(*call, levels=[0.5, 5])
-    with pytest.raises(ValueError, match="levels must be a list of numbers"):
+    with pytest.raises(ValueError, match="levels must be 1-D"):
         quantile_calibration_error(*call, levels=[[0.5]])
+    with pytest.raises(ValueError, match="levels must not be empty"):
+        quantile_calibration_error(*call, levels=[])
     with pytest.raises(ValueError, match="'kind' parameter"):
         quantile_calibration_error(*call, kind="tail")
     with pytest.raises((TypeError, ValueError), match="y_forecast must be a forecast"):
