@@ -12,15 +12,7 @@ from sklearn.utils import check_random_state
 from .._inputs.arrays import as_array, check_numbers
 from .._inputs.scikit_learn import IntegerInterval, RandomState, StrOptions, validate_params
 from .._inputs.warnings import announce
-from .._numerics.pit import (
-    PitLaw,
-    gap_square_integral,
-    laws_at,
-    own_squares,
-    pit_curve,
-    pit_laws,
-)
-from .._numerics.sorting import first_of_ties
+from .._numerics.pit import PitLaw, pit_laws
 from .._statistics.kernels import (
     KERNEL_CONSTRAINTS,
     KERNELS,
@@ -29,7 +21,7 @@ from .._statistics.kernels import (
     median_bandwidth,
 )
 from ..forecasts._data import ForecastData, check_forecasts, check_given
-from ._quantile import known_levels
+from ._quantile import Gaps, known_levels, quotient
 from ._registry import metric
 
 # Numbers in the curves of one block of query points (8 MB).
@@ -102,42 +94,6 @@ class Places(NamedTuple):
     kernel: Kernel
 
 
-class _Gaps:
-    """The mean square gap of quantiles for weights of the samples, at all levels or on a grid."""
-
-    def __init__(self, law: PitLaw, levels: np.ndarray | None) -> None:
-        self.levels = levels
-        if levels is None:
-            self.own = own_squares(law)  # (n,)
-            # neighbours with the same law are one, as there are many among ranks
-            self.first = np.flatnonzero(first_of_ties(law.start) | first_of_ties(law.stop))
-            self.law = PitLaw(*(x[self.first] for x in law))
-            self.width = 2 * len(self.first) + 2
-        else:
-            self.gaps = np.column_stack([laws_at(law, level) - level for level in levels])  # (n, K)
-            self.own = np.mean(self.gaps**2, axis=1)
-            self.width = len(levels)
-
-    def squares(self, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The mean square gap for each row of weights (B, n), and its debiased value, (B,)."""
-        if self.levels is None:
-            if len(self.first) < weight.shape[1]:
-                pooled = np.add.reduceat(weight, self.first, axis=1)
-            else:
-                pooled = weight
-            square = gap_square_integral(pit_curve(self.law, pooled))
-        else:
-            square = np.mean((weight @ self.gaps) ** 2, axis=1)
-        share = np.square(weight)
-        return square, _quotient(square - share @ self.own, 1 - share.sum(axis=1))
-
-
-def _quotient(numerator: np.ndarray, rest: np.ndarray) -> np.ndarray:
-    """Divided by 1 − Σ w²; NaN if one sample has all of the weight."""
-    out = np.full(numerator.shape, np.nan)
-    return np.divide(numerator, rest, out=out, where=rest > 1e-12)
-
-
 def _local_weights(kernel: Kernel, query, points, weight) -> np.ndarray:
     """Weights (B, n) of the samples around each query point; NaN where no sample is near."""
     local = np.asarray(kernel(query, points), dtype=np.float64) * weight
@@ -151,8 +107,8 @@ def _local_calibration(data: ForecastData, places: Places, drawn: list[PitLaw]) 
     order = np.lexsort((law.start, law.stop))  # so that each block finds them sorted
     law, weight = PitLaw(*(x[order] for x in law)), data.weight[order]
     query, points, kernel = places.query, places.points[order], places.kernel
-    null = [_Gaps(PitLaw(*(x[order] for x in one)), levels) for one in drawn]
-    gaps = _Gaps(law, levels)
+    null = [Gaps(PitLaw(*(x[order] for x in one)), levels) for one in drawn]
+    gaps = Gaps(law, levels)
     mean = (law.start + law.stop) / 2
     width = law.stop - law.start
     rows = max(1, _BLOCK // max(gaps.width, len(weight)))
@@ -162,7 +118,7 @@ def _local_calibration(data: ForecastData, places: Places, drawn: list[PitLaw]) 
         square, debiased = gaps.squares(local)
         share = np.square(local).sum(axis=1)
         centre = local @ mean
-        between = _quotient(local @ mean**2 - centre**2, 1 - share)
+        between = quotient(local @ mean**2 - centre**2, 1 - share)
         spread = local @ width**2 + 12 * between - 1
         exceeds = sum((one.squares(local)[1] >= debiased).astype(float) for one in null)
         p_value = np.where(np.isnan(debiased), np.nan, (1 + exceeds) / (1 + len(null)))

@@ -19,6 +19,7 @@ from .._numerics.pit import (
     pit_curve,
     pit_laws,
 )
+from .._numerics.sorting import first_of_ties
 from ..forecasts import as_forecast
 from ..forecasts._base import check_common_levels
 from ..forecasts._data import ForecastData, check_forecasts
@@ -26,6 +27,43 @@ from ._registry import metric
 
 # Levels that are the same differ by less than this through rounding.
 _ROUNDING = 1e-9
+
+
+class Gaps:
+    """The mean square gap of quantiles for weights of the samples, at all levels or on a grid."""
+
+    def __init__(self, law: PitLaw, levels: np.ndarray | None) -> None:
+        self.levels = levels
+        if levels is None:
+            self.own = own_squares(law)  # (n,)
+            # neighbours with the same law are one, as there are many among ranks
+            is_first = first_of_ties(law.start) | first_of_ties(law.stop) | first_of_ties(law.inner)
+            self.first = np.flatnonzero(is_first)
+            self.law = PitLaw(*(x[self.first] for x in law))
+            self.width = 2 * len(self.first) + 2
+        else:
+            self.gaps = np.column_stack([laws_at(law, level) - level for level in levels])  # (n, K)
+            self.own = np.mean(self.gaps**2, axis=1)
+            self.width = len(levels)
+
+    def squares(self, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The mean square gap for each row of weights (B, n), and its debiased value, (B,)."""
+        if self.levels is None:
+            if len(self.first) < weight.shape[1]:
+                pooled = np.add.reduceat(weight, self.first, axis=1)
+            else:
+                pooled = weight
+            square = gap_square_integral(pit_curve(self.law, pooled))
+        else:
+            square = np.mean((weight @ self.gaps) ** 2, axis=1)
+        share = np.square(weight)
+        return square, quotient(square - share @ self.own, 1 - share.sum(axis=1))
+
+
+def quotient(numerator: np.ndarray, rest: np.ndarray) -> np.ndarray:
+    """Divided by 1 − Σ w²; NaN if one sample has all of the weight."""
+    out = np.full(numerator.shape, np.nan)
+    return np.divide(numerator, rest, out=out, where=rest > 1e-12)
 
 
 def _quantile_calibration_error(
@@ -42,30 +80,15 @@ def _quantile_calibration_error(
     known = known_levels(data.forecast, kind, levels)
     bounds = data.forecast.pit_bounds(data.value)
     law, weight = pit_laws(*bounds, folded=kind == "interval"), data.weight
+    if norm == "l2":
+        square, debiased = Gaps(law, known).squares(weight[None])
+        value = float(debiased[0] if debias else square[0])
+        return value if squared else float(np.sqrt(max(value, 0.0)))
     if known is None:
         curve = pit_curve(law, weight)
-        if norm != "l2":
-            return gap_integral(curve) if norm == "l1" else largest_gap(curve)
-        square = float(gap_square_integral(curve))
-        own = weight**2 @ own_squares(law) if debias else 0.0
-    else:
-        gap, noise = _gaps_at(law, weight, known)
-        if norm != "l2":
-            return float(np.abs(gap).mean() if norm == "l1" else np.abs(gap).max())
-        square, own = float(np.mean(gap**2)), float(noise.mean())
-    if debias:
-        square = (square - own) / (1 - data.share_of_one_sample)
-    return float(square) if squared else float(np.sqrt(max(square, 0.0)))
-
-
-def _gaps_at(law: PitLaw, weight: np.ndarray, levels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """F̂(p) − p at the levels p, (m,), and Σ_i w_i² (G_i(p) − p)², (m,)."""
-    gaps = []
-    for level in levels:
-        own = laws_at(law, level) - level
-        gaps.append((weight @ own, (weight * own) @ (weight * own)))
-    gap, noise = np.array(gaps).T
-    return gap, noise
+        return gap_integral(curve) if norm == "l1" else largest_gap(curve)
+    gap = np.array([abs(weight @ (laws_at(law, level) - level)) for level in known])
+    return float(gap.mean() if norm == "l1" else gap.max())
 
 
 @metric(

@@ -83,16 +83,24 @@ class Metric:
 
         They must satisfy the constraints of the function for users.
         """
-        for name, value in params.items():
-            if is_data(name, value):
-                refuse_data(name)
-            if name not in self.parameters:
-                refuse_unknown(name, self.name, self.parameters)
+        self.check_names(params)
         options = {**self.options, **params}
         validate_parameter_constraints(
             constraints_of(self.function), options, caller_name=self.name
         )
         return options
+
+    def check_names(self, params: Mapping[str, Any]) -> None:
+        """Refuse data among a user's options, and what the metric does not take."""
+        takes_any = any(one.kind is one.VAR_KEYWORD for one in self.parameters.values())
+        for name, value in params.items():
+            if name != "pos_label" and is_data(name, value):
+                refuse_data(name)
+            if name not in self.parameters and not takes_any:
+                raise TypeError(
+                    f"metric_params must be arguments of the metric; found {name!r}, while "
+                    f"{self.name} takes {', '.join(self.parameters)}. Leave it out."
+                )
 
 
 @dataclass(frozen=True)
@@ -111,7 +119,7 @@ class ForeignMetric(Metric):
 
     @property
     def name(self) -> str:
-        return getattr(unwrapped(self.function), "__name__", "the metric")
+        return getattr(unwrapped(self.function)[0], "__name__", "the metric")
 
     def measure(self, data: Data, **options: Any) -> Any:
         options = self._known(data) | options
@@ -127,12 +135,7 @@ class ForeignMetric(Metric):
         return [self.function(data.classes[row], proba, **options) for row in outcomes]
 
     def judged(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        takes_any = any(one.kind is one.VAR_KEYWORD for one in self.parameters.values())
-        for name in params:
-            if name in _DATA - {"pos_label"}:
-                refuse_data(name)
-            if name not in self.parameters and not takes_any:
-                refuse_unknown(name, self.name, self.parameters)
+        self.check_names(params)
         return dict(params)
 
     def _shown(self, data: Predictions) -> np.ndarray:
@@ -158,7 +161,7 @@ class ForeignMetric(Metric):
 
     def _order(self, data: Predictions) -> np.ndarray | None:
         """The classes as the functions of scikit-learn take them: sorted, the last one positive."""
-        is_theirs = getattr(unwrapped(self.function), "__module__", "").startswith("sklearn.")
+        is_theirs = getattr(unwrapped(self.function)[0], "__module__", "").startswith("sklearn.")
         return np.argsort(data.classes) if is_theirs else None
 
 
@@ -225,18 +228,18 @@ def entry_of(metric) -> Metric | None:
     """
     if isinstance(metric, str):
         return ALL_METRICS[metric]
+    function, fixed = unwrapped(metric)
+    entry = next((one for one in _ENTRIES if one.function is function), None)
+    return replace(entry, fixed=fixed) if entry and fixed else entry
+
+
+def unwrapped(metric: Callable) -> tuple[Callable, dict[str, Any]]:
+    """The function itself, and the arguments that :func:`functools.partial` has fixed."""
     fixed: dict[str, Any] = {}
     while isinstance(metric, partial):
         fixed = metric.keywords | fixed
         metric = metric.func
-    entry = next((one for one in _ENTRIES if one.function is metric), None)
-    return replace(entry, fixed=fixed) if entry and fixed else entry
-
-
-def unwrapped(metric):
-    while isinstance(metric, partial):
-        metric = metric.func
-    return metric
+    return metric, fixed
 
 
 def is_data(name: str, value: Any) -> bool:
@@ -252,14 +255,6 @@ def refuse_data(name):
     )
 
 
-def refuse_unknown(param, name, parameters):
-    raise TypeError(
-        f"metric_params must be arguments of the metric; found {param!r}, while {name} "
-        f"takes {', '.join(parameters)}. Leave it out (a CalibrationTest also hands on a "
-        "kernel, bandwidth or estimator that is not the default)."
-    )
-
-
 def options_of(metric: Callable) -> dict[str, Any]:
     """The arguments of a metric that are no data, and their defaults."""
     return {name: one.default for name, one in _parameters(metric).items() if name not in _DATA}
@@ -267,12 +262,9 @@ def options_of(metric: Callable) -> dict[str, Any]:
 
 def _parameters(metric):
     """The parameters of a function, without those that a partial function has fixed."""
-    fixed: set[str] = set()
-    while isinstance(metric, partial):
-        fixed |= metric.keywords.keys()
-        metric = metric.func
+    function, fixed = unwrapped(metric)
     try:
-        parameters = inspect.signature(metric).parameters
+        parameters = inspect.signature(function).parameters
     except ValueError:  # some functions written in C do not tell
         return {}
     return {name: one for name, one in parameters.items() if name not in fixed}

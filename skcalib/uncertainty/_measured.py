@@ -92,7 +92,7 @@ class Measured:
         """Whether this is a loss of scikit-learn, which is never negative, and no sum of losses."""
         function = partial(self.metrics[0].function, **self.options)
         is_sum = not function.keywords.get("normalize", True)
-        return unwrapped(function) in (log_loss, brier_score_loss) and not is_sum
+        return unwrapped(function)[0] in (log_loss, brier_score_loss) and not is_sum
 
     def take(self, rows: np.ndarray | slice) -> "Measured":
         """The same metric of some of the samples."""
@@ -151,7 +151,7 @@ class Measured:
             return [metric.measure(data, **self.options | {"average": None})]
         proba = data.simplex
         of_label = np.take_along_axis(proba, data.label[:, None], axis=1)[:, 0]
-        if unwrapped(metric.function) is log_loss:
+        if unwrapped(metric.function)[0] is log_loss:
             return [-np.log(np.maximum(of_label, np.finfo(np.float64).eps))]
         square = np.einsum("nk,nk->n", proba, proba) - 2 * of_label + 1
         return [square / 2, square]  # for two classes the half by default

@@ -254,3 +254,19 @@ def test_bad_options():
         quantile_calibration_error(*call, kind="tail")
     with pytest.raises((TypeError, ValueError), match="y_forecast must be a forecast"):
         quantile_calibration_error([0.0, 1.0], np.zeros((2, 2)))
+
+
+def test_folded_intervals_that_end_alike_are_different_laws():
+    # the PITs of [0.2, 0.6] and of [0.2, 0.4] both reach from 0.2 or less to 0.6 if folded:
+    # those of the first are denser, and reach down to 0
+    members = EnsembleForecast([[0.0, 1.0, 2.0, 2.0], [0.0, 2.0, 2.0, 2.0]])
+    y, weight = np.array([1.0, 1.0]), np.array([1.0, 3.0])
+    options = {"kind": "interval", "norm": "l2"}
+    together = quantile_calibration_error(y, members, sample_weight=weight, **options)
+    swapped = quantile_calibration_error(y, members[[1, 0]], sample_weight=weight[::-1], **options)
+    level = (np.arange(200_000) + 0.5) / 200_000
+    first = np.where(level < 0.2, 2.5 * level, np.minimum(0.5 + 1.25 * (level - 0.2), 1.0))
+    second = np.clip((level - 0.2) / 0.4, 0.0, 1.0)
+    gap = 0.25 * first + 0.75 * second - level
+    assert together == pytest.approx(np.sqrt(np.mean(gap**2)), rel=1e-6)
+    assert swapped == pytest.approx(together, rel=1e-12)
