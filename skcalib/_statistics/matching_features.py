@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from .._numerics.decision_kernels import feature_values, smoothed_tanh
 from .._numerics.matching import (
+    feature_values,
     interval_waves,
     mixture_waves,
     shifted_waves,
+    smoothed_tanh,
     wave_grid,
     wave_weights,
     waves,

@@ -16,6 +16,7 @@ from .._inputs.scikit_learn import (
     constraints_of,
     validate_parameter_constraints,
 )
+from .._numerics.array_api import at_least_single
 from ._checks import check_batch
 from ._errors import (
     kde_calibration_loss,
@@ -25,7 +26,6 @@ from ._errors import (
 )
 from ._tensors import (
     Batch,
-    at_least_single,
     check_finite,
     check_one_number_each,
     check_tensor,
@@ -50,6 +50,8 @@ class Penalty(torch.nn.Module):
     def __init__(self, constraints: dict, **options: Any) -> None:
         super().__init__()
         validate_parameter_constraints(constraints, options, type(self).__name__)
+        parameters = inspect.signature(type(self)).parameters.values()
+        self._defaults = {parameter.name: parameter.default for parameter in parameters}
         for name, value in options.items():
             setattr(self, name, value)
 
@@ -94,9 +96,9 @@ class Penalty(torch.nn.Module):
         raise NotImplementedError
 
     def extra_repr(self) -> str:
-        parameters = inspect.signature(type(self)).parameters.items()
-        own = ((name, getattr(self, name), parameter.default) for name, parameter in parameters)
-        return ", ".join(f"{name}={_brief(value)}" for name, value, old in own if value is not old)
+        own = {name: (getattr(self, name), default) for name, default in self._defaults.items()}
+        shown = {name: (_brief(value), _brief(default)) for name, (value, default) in own.items()}
+        return ", ".join(f"{name}={new}" for name, (new, old) in shown.items() if new != old)
 
 
 def _brief(value: Any) -> str:
@@ -159,16 +161,17 @@ class CalibrationPenalty(Penalty):
         validate_parameter_constraints(
             {"name": [StrOptions(set(_ERRORS))]}, {"name": name}, type(self).__name__
         )
-        self._defaults = _options_of(_ERRORS[name])
-        if not options.keys() <= self._defaults.keys():
+        defaults = _options_of(_ERRORS[name])
+        if not options.keys() <= defaults.keys():
             raise ValueError(
-                f"options of CalibrationPenalty({name!r}) must be among "
-                f"{', '.join(self._defaults)}; found "
-                f"{', '.join(options.keys() - self._defaults.keys())}. Leave others out."
+                f"options of CalibrationPenalty({name!r}) must be among {', '.join(defaults)}; "
+                f"found {', '.join(options.keys() - defaults.keys())}. Leave others out."
             )
         constraints = constraints_of(_ERRORS[name]) | {"ignore_index": [Integral]}
-        options = self._defaults | options | {"input_type": input_type}
+        options = defaults | options | {"input_type": input_type}
         super().__init__(constraints, name=name, ignore_index=ignore_index, **options)
+        self._options = list(options)
+        self._defaults = defaults | {"ignore_index": -100}
 
     def _error(self, prediction, batch):
         if batch.given is not None:
@@ -177,16 +180,13 @@ class CalibrationPenalty(Penalty):
                 "prediction; found a tensor. Take DistributionMatchingLoss."
             )
         prediction, batch = class_batch(prediction, batch, self.input_type, self.ignore_index)
-        options = {name: getattr(self, name) for name in self._defaults}
+        options = {name: getattr(self, name) for name in self._options}
         return _ERRORS[self.name](
             prediction, batch.target, sample_weight=batch.sample_weight, **options
         )
 
     def extra_repr(self) -> str:
-        defaults = self._defaults | {"ignore_index": -100}
-        own = ((name, getattr(self, name), default) for name, default in defaults.items())
-        changed = [f"{name}={value!r}" for name, value, default in own if value != default]
-        return ", ".join([repr(self.name), *changed])
+        return ", ".join(filter(None, [repr(self.name), super().extra_repr()]))
 
 
 def _options_of(function: Callable) -> dict[str, Any]:
@@ -394,7 +394,7 @@ class NegativeLogLikelihoodLoss(torch.nn.Module):
         loss : tensor of shape () or (n_samples,)
             The mean, or one value per sample.
         """
-        target = at_least_single(flat(target))
+        (target,) = at_least_single(flat(target))
         check_batch(target)
         check_finite("target", target, "Drop these samples.")
         with torch.autocast(target.device.type, enabled=False):

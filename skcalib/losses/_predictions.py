@@ -17,8 +17,7 @@ from .._numerics.array_api import (
     special_functions,
     stop_gradient,
 )
-from .._numerics.decision_kernels import smoothed_tanh
-from .._numerics.matching import expected_kernel
+from .._numerics.matching import expected_kernel, smoothed_tanh
 
 # Probabilities are clipped to at least this where their logarithm is taken.
 SMALLEST_PROBABILITY = 1e-30

@@ -13,7 +13,7 @@ from torch.distributions import Distribution, Independent
 from torch.distributions import Normal as TorchNormal
 
 from .._inputs.arrays import check_numbers
-from .._numerics.array_api import to_numpy
+from .._numerics.array_api import at_least_single, to_numpy
 from ._checks import check_batch, check_class_batch
 from ._predictions import Draws, as_distributions
 
@@ -42,7 +42,7 @@ def class_batch(
             "forecasts of a number pass a tuple (mean, std), Draws or a distribution of torch to "
             "DistributionMatchingLoss."
         )
-    prediction = at_least_single(prediction)
+    (prediction,) = at_least_single(prediction)
     if prediction.ndim == 2 and prediction.shape[1] == 1:
         prediction = prediction[:, 0]
     check_batch(batch.target, batch.sample_weight, batch.given, least=2)
@@ -83,7 +83,7 @@ def normal_parameters(prediction: tuple, n: int) -> tuple[Tensor, Tensor]:
             f"prediction must be a tuple (mean, std); found {len(prediction)} entries. Pass a "
             "distribution of torch for other families."
         )
-    mean, std = (at_least_single(torch.as_tensor(entry)) for entry in prediction)
+    mean, std = at_least_single(*map(torch.as_tensor, prediction))
     shapes = {(n,), (n, 1)}
     for name, tensor, allowed in (("mean", mean, shapes), ("std", std, {(), (1,)} | shapes)):
         if tuple(tensor.shape) not in allowed:
@@ -92,13 +92,12 @@ def normal_parameters(prediction: tuple, n: int) -> tuple[Tensor, Tensor]:
                 f"of target; found {name} of shape {tuple(tensor.shape)}."
             )
         check_finite(f"{name} of prediction", tensor)
-    dtype = torch.promote_types(mean.dtype, std.dtype)
     if not bool((std > 0).all()):
         raise ValueError(
             f"std of prediction must be positive; found {std.min().item():.3g}. Let the network "
             "return log std and take its exponential, or use softplus."
         )
-    return mean.reshape(-1).to(dtype), std.reshape(-1).to(dtype).expand(n)
+    return mean.reshape(-1), std.reshape(-1).expand(n)
 
 
 def training_array(
@@ -113,11 +112,6 @@ def training_array(
             f"found shape {array.shape}."
         )
     return array
-
-
-def at_least_single(tensor: Tensor) -> Tensor:
-    """The tensor in single precision, unless it is in double precision."""
-    return tensor if tensor.dtype == torch.float64 else tensor.to(torch.float32)
 
 
 def flat(target: Tensor) -> Tensor:
@@ -289,10 +283,10 @@ def _draws_of(distribution: Distribution, target: Tensor, n_draws: int) -> Draws
         )
     check_one_number_each(distribution, n)
     if n_draws > 0:
-        values = at_least_single(distribution.rsample((n_draws,)).reshape(n_draws, n).T)
+        (values,) = at_least_single(distribution.rsample((n_draws,)).reshape(n_draws, n).T)
         check_finite("draws from prediction", values)
     else:
-        values = at_least_single(target)[:, None]  # in the place of draws that are not looked at
+        values = at_least_single(target)[0][:, None]  # in the place of draws nobody looks at
     return Draws(values, partial(_cdf_at, distribution), _parameters(distribution, n))
 
 
@@ -302,7 +296,7 @@ def _parameters(distribution: Distribution, n: int) -> Tensor | None:
         moments = (distribution.mean, distribution.stddev.log())
     except NotImplementedError:
         return None
-    parameters = torch.stack([at_least_single(moment.reshape(n)) for moment in moments], dim=1)
+    parameters = torch.stack(at_least_single(*(moment.reshape(n) for moment in moments)), dim=1)
     return parameters if bool(torch.isfinite(parameters).all()) else None
 
 
@@ -319,7 +313,7 @@ def _cdf_at(distribution: Distribution, points: Tensor) -> Tensor:
     shape = distribution.batch_shape + distribution.event_shape
     shape = shape if points.ndim == 1 else torch.Size((-1, *[1] * len(shape)))
     try:
-        probability = at_least_single(distribution.cdf(points.reshape(shape)))
+        (probability,) = at_least_single(distribution.cdf(points.reshape(shape)))
     except NotImplementedError as error:
         remedy = "Take one with cdf; for classes, pass logits"
         if distribution.has_rsample:

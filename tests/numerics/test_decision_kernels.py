@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.special import erf
 from scipy.stats import norm
 
-from skcalib._numerics.decision_kernels import smoothed_tanh
+from skcalib._numerics.matching import smoothed_tanh
 
 
 def by_quadrature(mean, deviation):
