@@ -14,14 +14,13 @@ from .._statistics.residual_cells import ResidualCells
 from .._statistics.residual_sums import LevelAndSpread
 from ..hypothesis_tests import CalibrationTest
 from ..metrics._distance import _calibration_distance_bounds
-from ..metrics._registry import METRICS, Metric
+from ..metrics._registry import METRICS
 from ..recalibration import AutoRecalibrator
 from ._pictures import class_pictures
 from ._sections import (
     LEVEL,
-    MOST_VALUES,
     SMALL,
-    Estimate,
+    Measure,
     Numbers,
     Rows,
     Sections,
@@ -84,11 +83,9 @@ class ClassSections(Sections):
             "accuracy": float(weight @ confident.label),
             "mean_confidence": float(weight @ confident.proba),
         }
-        numbers |= {name: float(weight @ losses) for name, losses in self._scores().items()}
-        values = {  # of measures of classes, those of all classes
-            name: metric.measure(part, average=None, **reduction)
-            for name, metric, part, reduction in self._measures()
-        }
+        numbers |= {name: float(weight @ losses) for name, losses in self.scores().items()}
+        # of measures of classes, those of all classes
+        values = {one.name: one.of(one.data, average=None) for one in self.measures()}
         numbers |= {name: float(np.mean(value)) for name, value in values.items()}
         suffix = "" if data.is_binary else "_confidence"
         numbers["distance_lower_bound" + suffix], numbers["distance_upper_bound" + suffix] = (
@@ -97,7 +94,7 @@ class ClassSections(Sections):
         errors = values.get("smooth_calibration_error_classwise")
         return numbers, [] if errors is None else self._class_rows(errors)
 
-    def _scores(self) -> dict[str, np.ndarray]:
+    def scores(self) -> dict[str, np.ndarray]:
         """The losses (n,) of the scores; that of a label of probability 0 is finite."""
         data = self.data
         of_label = np.maximum(of_labels(data), np.finfo(np.float64).eps)
@@ -106,14 +103,15 @@ class ClassSections(Sections):
             "log_loss": -np.log(of_label),
         }
 
-    def _measures(self) -> Iterator[tuple[str, Metric, Predictions, dict[str, Any]]]:
-        """Name, metric, predictions and reduction of each measure, for K classes two of each."""
+    def measures(self) -> Iterator[Measure]:
+        """Each measure, for more than two classes with both reductions."""
         kinds = ["confidence"] if self.data.is_binary else ["confidence", "classwise"]
         for entry in METRICS.values():
             for kind in kinds if entry.in_report else ():
                 part = self._binary if kind == "confidence" else self.data
                 name = entry.name if self.data.is_binary else f"{entry.name}_{kind}"
-                yield name, entry, part, {"multi_class": kind}
+                measure = partial(entry.measure, multi_class=kind)
+                yield Measure(name, part, measure, entry.rate, part.proba.size)
 
     def _class_rows(self, errors: np.ndarray) -> Rows:
         """How each class is calibrated against the rest, the worst ones first."""
@@ -145,30 +143,31 @@ class ClassSections(Sections):
         numbers = {"p_value": test.p_value_}
         numbers |= {f"p_value_{name}": p for name, p in test.adjusted_p_values_.items()}
         numbers["n_tested"] = n_tested
-        return numbers, certainties(self.data) + findings(test, data)
+        found = findings(test, data)
+        count = np.count_nonzero(impossible(self.data))
+        if count:
+            found.insert(
+                0,
+                "a label that had probability 0 occurred, which a calibrated model rules out (in "
+                f"{count} of {n} samples)",
+            )
+        return numbers, found
 
     def subgroup_test(self) -> tuple[str, dict[str, Any] | None, int, np.ndarray | None]:
         return "auto", None, most_tested(self.data) // 2, impossible(self.data)
-
-    def estimates(self, numbers: Numbers) -> Iterator[Estimate]:
-        for name, losses in self._scores().items():
-            yield Estimate(name, self.data, losses=losses)
-        for name, metric, part, reduction in self._measures():
-            if part.proba.size <= MOST_VALUES:
-                yield Estimate(name, part, partial(metric.measure, **reduction), metric.rate)
 
     def sizes_for_gain(self) -> tuple[int, int]:
         n_classes = len(self.data.classes)
         return _FEWEST_OF_A_CLASS * n_classes, max(4 * _MOST_RECALIBRATED // n_classes**2, 200)
 
-    def losses(self, data: Predictions) -> np.ndarray:
-        return PROPER_LOSSES["log_loss"](data.proba, data.label)
-
-    def losses_after(self, train: Predictions, test: Predictions) -> np.ndarray:
-        model = AutoRecalibrator(labels=np.arange(len(train.classes)))
-        weight = train.weight / train.weight.max()
-        moved = model.fit(train.proba, train.label, sample_weight=weight).predict_proba(test.proba)
-        return PROPER_LOSSES["log_loss"](moved[:, 1] if test.is_binary else moved, test.label)
+    def losses(self, data: Predictions, train: Predictions | None = None) -> np.ndarray:
+        proba = data.proba
+        if train is not None:
+            model = AutoRecalibrator(labels=np.arange(len(train.classes)))
+            weight = train.weight / train.weight.max()
+            proba = model.fit(train.proba, train.label, sample_weight=weight).predict_proba(proba)
+            proba = proba[:, 1] if data.is_binary else proba
+        return PROPER_LOSSES["log_loss"](proba, data.label)
 
     def is_small(self, numbers: Numbers) -> bool:
         share = float(self._binary.weight @ self._binary.label)
@@ -206,27 +205,14 @@ def most_tested(predictions: Predictions) -> int:
 
 def impossible(predictions: Predictions) -> np.ndarray:
     """Whether the label of each sample had probability 0, (n,)."""
-    if predictions.is_binary:
-        return predictions.proba == 1 - predictions.label
-    return predictions.proba[np.arange(len(predictions.label)), predictions.label] == 0
-
-
-def certainties(predictions: Predictions) -> list[str]:
-    """A sentence on labels that had probability 0, which rule out calibration without a test."""
-    count = np.count_nonzero(impossible(predictions))
-    if not count:
-        return []
-    return [
-        "a label that had probability 0 occurred, which a calibrated model rules out (in "
-        f"{count} of {len(predictions.label)} samples)"
-    ]
+    return of_labels(predictions) == 0
 
 
 def findings(test: CalibrationTest, predictions: Predictions) -> list[str]:
     """A sentence for each component of the omnibus test that spoke, without a full stop."""
     spoke = [name for name, p in test.adjusted_p_values_.items() if p <= LEVEL]
     if np.isinf(test.component_statistics_.get("log_loss", 0.0)):
-        spoke = [name for name in spoke if name != "log_loss"]  # said by `certainties`
+        spoke = [name for name in spoke if name != "log_loss"]  # said of labels of probability 0
     words = {
         "log_loss": lambda: _sureness(test.component_statistics_["log_loss"]),
         "level_and_spread": lambda: _worst_class(predictions),
@@ -299,11 +285,11 @@ def told_apart(one: float, other: float, digits: int) -> list[str]:
 def _backwards(predictions: Predictions) -> str | None:
     """A message if, of two classes, the one predicted to be less likely happens more often."""
     weight, label = predictions.weight, predictions.label
-    if label.min() == label.max():
+    mass, squares = np.bincount(label, weight, 2), np.bincount(label, weight**2, 2)
+    if mass.min() == 0:
         return None
     area = roc_auc_score(label, predictions.proba, sample_weight=weight)
-    parts = [weight[label == k] / weight[label == k].sum() for k in (0, 1)]
-    deviation = np.sqrt(sum(part @ part for part in parts) / 12)  # that of ranks without a relation
+    deviation = np.sqrt(np.sum(squares / mass**2) / 12)  # that of ranks without a relation
     if area >= 0.5 - _CLEAR * deviation:
         return None
     return (

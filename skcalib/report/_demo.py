@@ -1,7 +1,7 @@
 """Ordinary classifiers on the data that come with scikit-learn, before and after recalibration."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits
@@ -29,10 +29,6 @@ class Stage(NamedTuple):
     y_true: np.ndarray
     y_proba: np.ndarray
     report: CalibrationReport
-
-    @property
-    def numbers(self) -> dict[str, Any]:
-        return self.report.numbers
 
 
 def run(path: str) -> Iterator[str]:
@@ -76,7 +72,7 @@ def _text(title: str, stages: list[Stage]) -> str:
     lines = [_RULE, title, _RULE]
     for stage in stages:
         lines += ["", f"--- {stage.name} recalibration ---", str(stage.report)]
-    before, after = (stage.numbers for stage in stages)
+    before, after = (stage.report.numbers for stage in stages)
     lines += ["", "--- what changed ---", f"{'':<48}{'before':>9}  {'after':>9}"]
     changes = [name for name in before if name.startswith(_CHANGES)]
     lines += [f"{title_of(n):<48}{before[n]:9.4f}  {after[n]:9.4f}" for n in changes]
@@ -89,8 +85,8 @@ def _summary(outcomes: dict[str, list[Stage]]) -> str:
     lines += [f"{'smooth calibration error':<48}{'before':>9}  {'after':>9}"]
     n_passed = 0
     for title, stages in outcomes.items():
-        before, after = (stage.numbers[error_name(stage.numbers)] for stage in stages)
-        p_value = stages[-1].numbers["p_value"]
+        before, after = (one.report.numbers[error_name(one.report.numbers)] for one in stages)
+        p_value = stages[-1].report.numbers["p_value"]
         passed = p_value >= LEVEL
         n_passed += passed
         found = "may be chance" if passed else "chance seldom leaves"

@@ -15,9 +15,8 @@ from ..recalibration import AutoRecalibrator
 from ._pictures import forecast_pictures
 from ._sections import (
     LEVEL,
-    MOST_VALUES,
     SMALL,
-    Estimate,
+    Measure,
     Numbers,
     Rows,
     Sections,
@@ -95,25 +94,27 @@ class ForecastSections(Sections):
         # the signs of groups leave the terms of single samples as they are
         return "skce", {"estimator": "biased"}, _MOST_TESTED, None
 
-    def estimates(self, numbers: Numbers) -> Iterator[Estimate]:
-        data = self.data
+    def scores(self) -> dict[str, np.ndarray]:
+        entries = [entry for entry in FORECAST_METRICS.values() if entry.in_report]
+        return {one.name: one.measure(self.data, average=None) for one in entries if one.is_mean}
+
+    def measures(self) -> Iterator[Measure]:
         for entry in FORECAST_METRICS.values():
-            takes_seconds = entry.is_mean or data.n_samples <= MOST_VALUES
-            if entry.in_report and entry.name in numbers and takes_seconds:
-                losses = entry.measure(data, average=None) if entry.is_mean else None
-                yield Estimate(entry.name, data, entry.measure, entry.rate, losses)
+            if entry.in_report and not entry.is_mean:
+                n_values = self.data.n_samples
+                yield Measure(entry.name, self.data, entry.measure, entry.rate, n_values)
 
     def sizes_for_gain(self) -> tuple[int, int]:
         is_slow = isinstance(self.data.forecast, DistributionForecast)
         return _FEWEST, _MOST_SLOW if is_slow else _MOST_RECALIBRATED
 
-    def losses(self, data: ForecastData) -> np.ndarray:
-        return data.forecast.crps(data.value)
-
-    def losses_after(self, train: ForecastData, test: ForecastData) -> np.ndarray:
-        model = AutoRecalibrator()
-        model.fit(train.forecast, train.value, sample_weight=train.weight)
-        return model.transform(test.forecast).crps(test.value)
+    def losses(self, data: ForecastData, train: ForecastData | None = None) -> np.ndarray:
+        forecast = data.forecast
+        if train is not None:
+            model = AutoRecalibrator()
+            model.fit(train.forecast, train.value, sample_weight=train.weight)
+            forecast = model.transform(forecast)
+        return forecast.crps(data.value)
 
     def is_small(self, numbers: Numbers) -> bool:
         error = numbers["quantile_calibration_error"]

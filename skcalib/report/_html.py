@@ -2,16 +2,9 @@
 
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ._text import (
-    N_WORST,
-    measure_lines,
-    note_on_tested,
-    shown_subgroups,
-    title_of_classes,
-    titles_of_subgroups,
-)
+from ._text import Table, class_table, measure_lines, subgroup_table
 
 if TYPE_CHECKING:
     from ._report import CalibrationReport
@@ -46,7 +39,7 @@ def _body(report: "CalibrationReport") -> str:
         f"<p class='verdict'>{escape(report.advice)}</p>",
     ]
     if report.findings:
-        items = "".join(f"<li>{escape(_sentence(one))}</li>" for one in report.findings)
+        items = "".join(f"<li>{escape(one[0].upper() + one[1:])}.</li>" for one in report.findings)
         parts.append(f"<h2>What the test found</h2>\n<ul>{items}</ul>")
     if report.figures:
         pictures = [
@@ -54,65 +47,34 @@ def _body(report: "CalibrationReport") -> str:
             for title, svg in report.figures.items()
         ]
         parts.append(f"<div class='pictures'>{''.join(pictures)}</div>")
-    parts.append(f"<h2>Measures</h2>\n{_measure_table(report)}")
+    parts.append(f"<h2>Measures</h2>\n{_table(_measure_table(report))}")
     if report.classes:
-        title = title_of_classes(report.classes).capitalize()
-        parts.append(f"<h2>Classes</h2>\n{_class_table(title, report.classes[:N_WORST])}")
+        parts.append(f"<h2>Classes</h2>\n{_table(class_table(report.classes))}")
     if report.subgroups:
-        parts.append(f"<h2>Subgroups</h2>\n{_subgroup_table(report.subgroups)}")
-    parts.append(f"<h2>How this report came about</h2>\n<div class='audit'>{_audit(report)}</div>")
+        parts.append(f"<h2>Subgroups</h2>\n{_table(subgroup_table(report.subgroups))}")
+    audit = Table(["what", "value"], [[name, str(one)] for name, one in report.audit.items()])
+    parts.append(
+        f"<h2>How this report came about</h2>\n<div class='audit'>{_table(audit, 'text')}</div>"
+    )
     return "\n".join(parts)
 
 
-def _sentence(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}."
-
-
-def _measure_table(report: "CalibrationReport") -> str:
-    head = ("measure", "estimate", "95 % interval")[: 3 if report.intervals else 2]
+def _measure_table(report: "CalibrationReport") -> Table:
+    head = ["measure", "estimate", "95 % interval"][: 3 if report.intervals else 2]
     lines = measure_lines(report.numbers, report.intervals)
-    rows = [[title, value.strip(), ends][: len(head)] for title, value, ends in lines]
-    return _table(head, rows)
+    return Table(head, [[title, value.strip(), ends][: len(head)] for title, value, ends in lines])
 
 
-def _class_table(title: str, classes: list[dict[str, Any]]) -> str:
-    head = (title, "observed share", "mean prediction", "smooth calibration error")
-    names = ("observed_share", "mean_prediction", "smooth_calibration_error")
-    rows = [[str(one["class"]), *(f"{one[name]:.4f}" for name in names)] for one in classes]
-    return _table(head, rows)
-
-
-def _subgroup_table(subgroups: list[dict[str, Any]]) -> str:
-    title, measure = titles_of_subgroups(subgroups)
-    head = (title, "samples", measure, "95 % interval", "p-value (adjusted)")
-    rows = [
-        [
-            one["subgroup"],
-            str(one["n_samples"]),
-            f"{one['estimate']:.4f}",
-            f"{one['low']:.4f} to {one['high']:.4f}" if one["low"] == one["low"] else "too few",
-            f"{one['p_value']:.3g}",
-        ]
-        for one in shown_subgroups(subgroups)
-    ]
-    note = note_on_tested(subgroups)
-    return _table(head, rows) + (f"\n<p>{escape(note)}</p>" if note else "")
-
-
-def _table(head: tuple[str, ...], rows: list[list[str]], kind: str = "number") -> str:
-    names = (f"<th scope='col' class='{kind}'>{escape(one)}</th>" for one in head[1:])
+def _table(table: Table, kind: str = "number") -> str:
+    names = (f"<th scope='col' class='{kind}'>{escape(one)}</th>" for one in table.head[1:])
     body = "".join(
         f"<tr><th scope='row'>{escape(name)}</th>"
         + "".join(f"<td class='{kind}'>{escape(one)}</td>" for one in cells)
         + "</tr>\n"
-        for name, *cells in rows
+        for name, *cells in table.rows
     )
+    note = f"\n<p>{escape(table.note)}</p>" if table.note else ""
     return (
-        f"<div class='wide'><table>\n<thead><tr><th scope='col'>{escape(head[0])}</th>"
-        f"{''.join(names)}</tr></thead>\n<tbody>\n{body}</tbody>\n</table></div>"
+        f"<div class='wide'><table>\n<thead><tr><th scope='col'>{escape(table.head[0])}</th>"
+        f"{''.join(names)}</tr></thead>\n<tbody>\n{body}</tbody>\n</table></div>{note}"
     )
-
-
-def _audit(report: "CalibrationReport") -> str:
-    rows = [[name, str(one)] for name, one in report.audit.items()]
-    return _table(("what", "value"), rows, kind="text")

@@ -57,6 +57,7 @@ def forecast_pictures(data: ForecastData) -> dict[str, str]:
 def _pictures(data: Any, titles: dict[str, Callable], what: str) -> dict[str, str]:
     """The picture of each title; those whose title has a place for a note may be of a part."""
     try:
+        from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError:
         return {}
@@ -64,7 +65,7 @@ def _pictures(data: Any, titles: dict[str, Callable], what: str) -> dict[str, st
     if data.n_samples > _MOST_DRAWN:
         drawn = data.take(np.random.default_rng(0).permutation(data.n_samples)[:_MOST_DRAWN])
         note = f" (of {_MOST_DRAWN} samples, chosen at random)"
-    with _colours_of_the_page():
+    with rc_context(_colours_of_the_page()):
         return {
             title.format(note): draw(
                 drawn if "{}" in title else data, what, Figure(figsize=_SIZE, layout="constrained")
@@ -136,26 +137,24 @@ def _witness(predictions: Predictions, what: str, figure: Any) -> str:
     part = np.minimum((points * _PARTS).astype(int), _PARTS - 1)
     error = np.bincount(part, values * curve.residual, _PARTS)  # they sum to the error
     most = int(np.argmax(error))
-    return _svg(
-        figure,
-        "witness",
+    words = (
         f"The witness is highest, {values[high]:.2g}, at a {what} of {points[high]:.3g}, and "
         f"lowest, {values[low]:.2g}, at {points[low]:.3g}: outcomes are more frequent than "
         "predicted where it is above 0, or higher than elsewhere, and less frequent where it is "
         f"below. Of the smooth calibration error of {curve.error:.3g}, {error[most]:.2g} is from "
-        f"predictions between {most / _PARTS:g} and {(most + 1) / _PARTS:g}.",
+        f"predictions between {most / _PARTS:g} and {(most + 1) / _PARTS:g}."
     )
+    return _svg(figure, "witness", words)
 
 
 def _names(predictions: Predictions) -> np.ndarray:
     """Names of the classes that every font can write; others by their number."""
-    names = [str(name) for name in predictions.classes.tolist()]
-    for k, name in enumerate(names):
-        if not (name.isascii() and name.isprintable() and len(name) <= 20 and "$" not in name):
-            names[k] = f"class {k}"
-    if len(set(names)) < len(names):
-        names = [f"class {k}" for k in range(len(names))]
-    return np.array(names, dtype=object)
+    numbered = [f"class {k}" for k in range(len(predictions.classes))]
+    names = [
+        name if name.isascii() and name.isprintable() and len(name) <= 20 and "$" not in name else k
+        for name, k in zip(map(str, predictions.classes.tolist()), numbered, strict=True)
+    ]
+    return np.array(names if len(set(names)) == len(names) else numbered, dtype=object)
 
 
 def _quantiles(predictions: Predictions) -> np.ndarray:
@@ -166,26 +165,24 @@ def _quantiles(predictions: Predictions) -> np.ndarray:
     return np.unique(predictions.proba[order][rows])
 
 
-def _colours_of_the_page() -> Any:
-    """A context in which figures are drawn without a background, in colours for `_svg`."""
+def _colours_of_the_page() -> dict[Any, Any]:
+    """Settings that draw figures without a background, in colours for `_svg`."""
     from cycler import cycler
-    from matplotlib import rc_context
 
-    settings: dict[Any, Any] = {"axes.prop_cycle": cycler(color=[_MARK])}
-    for name in ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"):
-        settings[name] = _TEXT
-    for name in ("figure.facecolor", "axes.facecolor"):
-        settings[name] = "none"
-    return rc_context(settings)
+    names = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
+    return {
+        "axes.prop_cycle": cycler(color=[_MARK]),
+        "svg.fonttype": "path",
+        "svg.hashsalt": "skcalib",
+        **dict.fromkeys(names, _TEXT),
+        **dict.fromkeys(("figure.facecolor", "axes.facecolor"), "none"),
+    }
 
 
 def _svg(figure: Any, name: str, words: str) -> str:
     """The figure without the head of an SVG file, with its words; no two have the same ids."""
-    from matplotlib import rc_context
-
     file = io.StringIO()
-    with rc_context({"svg.fonttype": "path", "svg.hashsalt": "skcalib"}):
-        figure.savefig(file, format="svg", facecolor="none", metadata={"Date": None})
+    figure.savefig(file, format="svg", facecolor="none", metadata={"Date": None})
     svg = re.sub(r"^.*?(?=<svg)", "", file.getvalue(), count=1, flags=re.DOTALL)
     svg = re.sub(r'( id="|url\(#|href="#)', rf"\1{name}-", svg)
     for colour, of_the_page in _OF_THE_PAGE.items():

@@ -334,12 +334,15 @@ def calibration_report(
         stage("testing subgroups")
         rows, numbers["subgroup_p_value"] = sections.subgroups(subgroups)
     intervals = sections.intervals(numbers)
-    if joint_p_value(numbers) < LEVEL and sections.mistake() is None:
+    mistake = sections.mistake()
+    if joint_p_value(numbers) < LEVEL and mistake is None:
         stage("recalibrating")
         gain = sections.gain()
         if gain is not None:
             numbers["gain"], intervals["gain"] = gain[0], gain[1:]
-    advice = sections.advice(numbers, intervals, findings, rows, recalibrated=recalibrated)
+    advice = mistake or sections.advice(
+        numbers, intervals, findings, rows, recalibrated=recalibrated
+    )
     by = None if subgroups is None else subgroups.title
     audit = _audit_trail(sections, n_rows, random_state, pos_label, by)
     text = format_report(numbers, intervals, advice, rows, classes)

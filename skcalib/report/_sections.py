@@ -13,7 +13,7 @@ from .._inputs.by import Subgroups
 from .._inputs.groups import codes_by_appearance
 from ..hypothesis_tests import SubgroupCalibrationTest
 from ..metrics._registry import ALL_METRICS
-from ..uncertainty._resampling import Units, resample
+from ..uncertainty._resampling import Limits, Units, jackknife_deviation, resample
 from ._text import title_of
 
 LEVEL = 0.05
@@ -23,7 +23,7 @@ SMALL = 0.01
 
 # Resamples of the intervals; measures of more values of predictions get none.
 _N_RESAMPLES = 199
-MOST_VALUES = 200_000
+_MOST_VALUES = 200_000
 
 # Fewer than 10 independent samples say nothing about how a measure varies.
 _LARGEST_SHARE = 0.1 + 1e-12
@@ -50,14 +50,14 @@ def stage(title: str) -> None:
         tell(title)
 
 
-class Estimate(NamedTuple):
-    """A number that gets an interval."""
+class Measure(NamedTuple):
+    """A function of some data, and what its interval depends on."""
 
     name: str
     data: Any
-    measure: Callable[[Any], Any] = np.mean  # of the data, or of some of its rows
-    rate: float = 1 / 2  # it falls like n^-rate for calibrated predictions
-    losses: np.ndarray | None = None  # (n,) if it is their mean; then it needs no measure
+    of: Callable[..., Any]  # the data, or some of its rows
+    rate: float  # it falls like n^-rate for calibrated predictions
+    n_values: int  # numbers that the predictions are made of
 
 
 class Sections(ABC):
@@ -87,20 +87,20 @@ class Sections(ABC):
         """Statistic and its parameters, the most samples, and a mask of those tested first."""
 
     @abstractmethod
-    def estimates(self, numbers: Numbers) -> Iterator[Estimate]:
-        """The numbers that get an interval."""
+    def scores(self) -> dict[str, np.ndarray]:
+        """The losses (n,) whose means are scores."""
+
+    @abstractmethod
+    def measures(self) -> Iterator[Measure]:
+        """The calibration errors of these data."""
 
     @abstractmethod
     def sizes_for_gain(self) -> tuple[int, int]:
         """The fewest samples that say something, and the most that are recalibrated."""
 
     @abstractmethod
-    def losses(self, data: Any) -> np.ndarray:
-        """The loss of each sample in which the gain is measured, (n,)."""
-
-    @abstractmethod
-    def losses_after(self, train: Any, test: Any) -> np.ndarray:
-        """The losses of one part of the data, recalibrated on the other part."""
+    def losses(self, data: Any, train: Any = None) -> np.ndarray:
+        """The losses (n,) that recalibration should lower; with `train`, those after it."""
 
     @abstractmethod
     def is_small(self, numbers: Numbers) -> bool:
@@ -123,31 +123,38 @@ class Sections(ABC):
         return False
 
     def intervals(self, numbers: Numbers) -> Ends:
-        """The 95 % confidence intervals by name; none of too few samples."""
+        """The 95 % confidence intervals by name; none of too few samples.
+
+        Those of scores need no more than the jackknife, as scores are means.
+        """
         found: Ends = {}
         if share_of_one(self.data) > _LARGEST_SHARE:
             return found
         units = Units(self.data)
-        for estimate in self.estimates(numbers):
-            stage(f"finding the interval of the {title_of(estimate.name)}")
-            found[estimate.name] = self._interval(estimate, units)
+        for name, losses in self.scores().items():
+            if name in numbers:
+                stage(f"finding the interval of the {title_of(name)}")
+                mean = np.array([units.weight @ losses])
+                without, degrees = units.without_each(mean, losses[:, None])
+                deviation = float(jackknife_deviation(without)[0])
+                found[name] = _ends(Limits(float(mean[0]), deviation, degrees, np.empty(0)))
+        for measure in self.measures():
+            if measure.n_values <= _MOST_VALUES:
+                stage(f"finding the interval of the {title_of(measure.name)}")
+                found[measure.name] = self._interval(measure, units)
         return found
 
-    def _interval(self, estimate: Estimate, units: Units) -> tuple[float, float]:
-        """By subsamples and the jackknife, or for a mean by the jackknife alone."""
-        data, losses = estimate.data, estimate.losses
+    def _interval(self, measure: Measure, units: Units) -> tuple[float, float]:
         found = resample(
-            lambda part: [estimate.measure(part)],
-            data,
+            lambda part: [measure.of(part)],
+            measure.data,
             units,
-            np.array([estimate.measure(data) if losses is None else units.weight @ losses]),
-            n_resamples=_N_RESAMPLES if losses is None else 0,
+            np.array([measure.of(measure.data)]),
+            n_resamples=_N_RESAMPLES,
             rng=self.rng,
-            rate=estimate.rate,
-            losses=None if losses is None else losses[:, None],
+            rate=measure.rate,
         )
-        low, high = found.limits([1.0]).interval(0.95)
-        return max(low, 0.0), max(high, 0.0)
+        return _ends(found.limits([1.0]))
 
     def subgroups(self, subgroups: Subgroups) -> tuple[Rows, float]:
         """The metric of each subgroup, its interval and p-value, and the p-value of all of them.
@@ -157,30 +164,23 @@ class Sections(ABC):
         """
         data, metric = self.data, self.error.replace(" ", "_")
         entry = ALL_METRICS[metric]
-        estimates = []
-        for members in subgroups.rows():
-            part, ends = data.take(members), (np.nan, np.nan)
+        rows: Rows = []
+        for title, members in zip(subgroups.titles, subgroups.rows(), strict=True):
+            part, low, high = data.take(members), np.nan, np.nan
             if share_of_one(part) <= _LARGEST_SHARE:
-                ends = self._interval(Estimate("", part, entry.measure, entry.rate), Units(part))
-            estimates.append((float(entry.measure(part)), *ends))
+                measure = Measure(metric, part, entry.measure, entry.rate, part.n_samples)
+                low, high = self._interval(measure, Units(part))
+            estimate = float(entry.measure(part))
+            row = {"by": subgroups.title, "subgroup": title, "n_samples": part.n_samples}
+            rows.append(row | {"measure": metric, "estimate": estimate, "low": low, "high": high})
         statistic, params, most, first = self.subgroup_test()
         chosen = even_part(subgroups.code, most, self.rng, first)
         test = SubgroupCalibrationTest(statistic, metric_params=params, random_state=self.rng)
         test._fit(part_of(data, chosen), subgroups.take(chosen))
-        estimate, low, high = zip(*estimates, strict=True)
-        columns = {
-            "by": [subgroups.title] * len(estimates),
-            "subgroup": subgroups.titles,
-            "n_samples": np.bincount(subgroups.code).tolist(),
-            "measure": [metric] * len(estimates),
-            "estimate": estimate,
-            "low": low,
-            "high": high,
-            "p_value": test.subgroup_p_values_.values(),
-            "n_tested": test.subgroup_sizes_.values(),
-        }
-        rows = zip(*columns.values(), strict=True)
-        return [dict(zip(columns, row, strict=True)) for row in rows], test.p_value_
+        p_values, sizes = test.subgroup_p_values_.values(), test.subgroup_sizes_.values()
+        for row, p_value, n_tested in zip(rows, p_values, sizes, strict=True):
+            row |= {"p_value": p_value, "n_tested": n_tested}
+        return rows, test.p_value_
 
     def gain(self) -> tuple[float, float, float] | None:
         """The mean loss that recalibration gains on samples it has not seen, and an interval.
@@ -197,7 +197,7 @@ class Sections(ABC):
         if not np.isfinite(gain).all():
             return None
         for train, test in self._folds(data):
-            gain[test] -= self.losses_after(data.take(train), data.take(test))
+            gain[test] -= self.losses(data.take(test), data.take(train))
         if not np.isfinite(gain).all():
             return None
         mean = float(data.weight @ gain)
@@ -219,9 +219,6 @@ class Sections(ABC):
         self, numbers: Numbers, ends: Ends, found: list[str], rows: Rows, *, recalibrated: bool
     ) -> str:
         """A verdict by the p-value, what was found to be wrong, and a remedy."""
-        mistake = self.mistake()
-        if mistake is not None:
-            return mistake
         p_value = joint_p_value(numbers)
         error = error_name(numbers)
         if p_value >= LEVEL and not self.is_certain():
@@ -236,7 +233,7 @@ class Sections(ABC):
                 limit = "Few samples cannot show more."
             return (
                 f"No evidence of miscalibration (p = {p_value:.3g}): a calibrated {self.model} "
-                f"often deviates as much. {limit}{self._advice_on_subgroups(rows)}"
+                f"often deviates as much. {limit}{_advice_on_subgroups(rows) if rows else ''}"
             )
         verdict = "Still miscalibrated" if recalibrated else "Miscalibrated"
         if p_value < LEVEL:  # otherwise the data rule out calibration without the test
@@ -263,17 +260,23 @@ class Sections(ABC):
             return f" In cross-validation that lowers the {self.loss} by {by}."
         return f" In cross-validation it is not clear that this lowers the {self.loss}."
 
-    def _advice_on_subgroups(self, rows: Rows) -> str:
-        """A sentence on miscalibrated subgroups where the test of all samples found nothing."""
-        wrong = [one["subgroup"] for one in rows if one["p_value"] < LEVEL]
-        if not wrong:
-            return ""
-        more = f" and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
-        return (
-            f" But the test of subgroups finds miscalibration in {len(wrong)} of {len(rows)}: "
-            f"{'; '.join(wrong[:_MOST_NAMED])}{more}. SubgroupRecalibrator recalibrates "
-            "each of them."
-        )
+
+def _advice_on_subgroups(rows: Rows) -> str:
+    """A sentence on miscalibrated subgroups where the test of all samples found nothing."""
+    wrong = [one["subgroup"] for one in rows if one["p_value"] < LEVEL]
+    if not wrong:
+        return ""
+    more = f" and {len(wrong) - _MOST_NAMED} more" if len(wrong) > _MOST_NAMED else ""
+    return (
+        f" But the test of subgroups finds miscalibration in {len(wrong)} of {len(rows)}: "
+        f"{'; '.join(wrong[:_MOST_NAMED])}{more}. SubgroupRecalibrator recalibrates "
+        "each of them."
+    )
+
+
+def _ends(limits: Limits) -> tuple[float, float]:
+    low, high = limits.interval(0.95)
+    return max(low, 0.0), max(high, 0.0)
 
 
 def share_of_one(data: Any) -> float:

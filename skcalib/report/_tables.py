@@ -9,6 +9,7 @@ import re
 import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
 from itertools import chain
 from operator import itemgetter
 from typing import Any, BinaryIO, NamedTuple
@@ -248,11 +249,9 @@ def _rounding(proba: np.ndarray) -> np.ndarray:
     one counts.
     """
     decimals = significant = 0
-    for text in map(repr, np.unique(proba).tolist()):
-        mantissa, _, exponent = text.partition("e")
-        whole, _, fraction = mantissa.removesuffix(".0").partition(".")
-        decimals = max(decimals, len(fraction) - int(exponent or 0))
-        significant = max(significant, len((whole + fraction).lstrip("0")))
+    for number in np.unique(proba).tolist():
+        _, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
+        decimals, significant = max(decimals, -int(exponent)), max(significant, len(digits))
     magnitude = np.floor(np.log10(np.where(proba > 0, proba, 1e-300))) + 1
     return 0.5 * 10.0 ** np.maximum(-decimals, magnitude - significant)
 

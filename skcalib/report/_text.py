@@ -1,12 +1,12 @@
 """The text of a report, and the words and digits of its numbers."""
 
 import textwrap
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..metrics._registry import ALL_METRICS
 
 # The most subgroups, and classes, that a table shows.
-_MOST_SUBGROUPS, N_WORST = 20, 5
+_MOST_SUBGROUPS, _N_WORST = 20, 5
 
 _TITLES = {
     "accuracy": "accuracy",
@@ -30,6 +30,14 @@ _TITLES = {
     "subgroup_p_value": "p-value of the test of all subgroups",
     "gain": "loss that recalibration would gain",
 }
+
+
+class Table(NamedTuple):
+    """Texts of a table; each row begins with its name."""
+
+    head: list[str]
+    rows: list[list[str]]
+    note: str = ""
 
 
 def title_of(key: str) -> str | None:
@@ -96,63 +104,50 @@ def format_report(
         if numbers.get(key, n) < n:
             lines.append(f"(the {subject} of {numbers[key]} samples, chosen at random)")
     if classes:
-        lines += ["", *_class_lines(classes)]
+        lines += _lines(class_table(classes))
     if subgroups:
-        lines += ["", *_subgroup_lines(subgroups)]
+        lines += _lines(subgroup_table(subgroups))
     return "\n".join([*lines, "", textwrap.fill(advice, width=76)])
 
 
-def title_of_classes(classes: list[dict[str, Any]]) -> str:
+def class_table(classes: list[dict[str, Any]]) -> Table:
     n = len(classes)
-    return f"worst of {n} classes" if n > N_WORST else "class, the worst first"
+    title = f"worst of {n} classes" if n > _N_WORST else "class, the worst first"
+    keys = ("observed_share", "mean_prediction", "smooth_calibration_error")
+    rows = [[str(one["class"]), *(f"{one[key]:.4f}" for key in keys)] for one in classes[:_N_WORST]]
+    return Table([title, *(key.replace("_", " ") for key in keys)], rows)
 
 
-def _class_lines(classes: list[dict[str, Any]]) -> list[str]:
-    title, shown = title_of_classes(classes), classes[:N_WORST]
-    width = max(len(title), *(len(str(one["class"])) for one in shown))
-    lines = [f"{title:{width}}  observed  predicted  smooth calibration error"]
-    for one in shown:
-        lines.append(
-            f"{one['class']!s:{width}}  {one['observed_share']:8.4f}  {one['mean_prediction']:9.4f}"
-            f"  {one['smooth_calibration_error']:.4f}"
-        )
-    return lines
-
-
-def shown_subgroups(subgroups: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def subgroup_table(subgroups: list[dict[str, Any]]) -> Table:
     """All subgroups; of more than 20 the 20 with the smallest p-values."""
-    if len(subgroups) <= _MOST_SUBGROUPS:
-        return subgroups
-    return sorted(subgroups, key=lambda one: (one["p_value"], -one["estimate"]))[:_MOST_SUBGROUPS]
+    n, first = len(subgroups), subgroups[0]
+    title = "subgroup" if first["by"] == "by" else first["by"]
+    note = ""
+    if n > _MOST_SUBGROUPS:
+        title = f"{title} ({_MOST_SUBGROUPS} of {n})"
+        subgroups = sorted(subgroups, key=lambda one: (one["p_value"], -one["estimate"]))
+    if any(one["n_tested"] != one["n_samples"] for one in subgroups):
+        most = max(one["n_tested"] for one in subgroups)
+        note = f"(their p-values are of at most {most} samples of each, chosen at random)"
+    rows = [
+        [
+            one["subgroup"],
+            str(one["n_samples"]),
+            f"{one['estimate']:.4f}",
+            f"{one['low']:.4f} to {one['high']:.4f}" if one["low"] == one["low"] else "too few",
+            f"{one['p_value']:.3g}",
+        ]
+        for one in subgroups[:_MOST_SUBGROUPS]
+    ]
+    measure = first["measure"].replace("_", " ")
+    return Table([title, "samples", measure, "95 % interval", "p-value (adjusted)"], rows, note)
 
 
-def titles_of_subgroups(subgroups: list[dict[str, Any]]) -> tuple[str, str]:
-    """The columns that make the subgroups, if they have names; and what is measured."""
-    title = "subgroup" if subgroups[0]["by"] == "by" else subgroups[0]["by"]
-    n = len(subgroups)
-    title = f"{title} ({_MOST_SUBGROUPS} of {n})" if n > _MOST_SUBGROUPS else title
-    return title, subgroups[0]["measure"].replace("_", " ")
-
-
-def note_on_tested(subgroups: list[dict[str, Any]]) -> str:
-    """How many samples the p-values are of, if not of all."""
-    if all(one["n_tested"] == one["n_samples"] for one in subgroups):
-        return ""
-    most = max(one["n_tested"] for one in subgroups)
-    return f"(their p-values are of at most {most} samples of each, chosen at random)"
-
-
-def _subgroup_lines(subgroups: list[dict[str, Any]]) -> list[str]:
-    (title, measure), note = titles_of_subgroups(subgroups), note_on_tested(subgroups)
-    shown = shown_subgroups(subgroups)
-    width = max(len(title), *(len(one["subgroup"]) for one in shown))
-    lines = [f"{title:{width}}  samples  {measure:<36}adjusted p-value"]
-    for one in shown:
-        ends = "too few for an interval"
-        if one["low"] == one["low"]:
-            ends = f"{one['low']:.4f} to {one['high']:.4f}"
-        lines.append(
-            f"{one['subgroup']:{width}}  {one['n_samples']:7d}  {one['estimate']:.4f}   {ends:<24}"
-            f"{one['p_value']:9.3g}"
-        )
-    return [*lines, note] if note else lines
+def _lines(table: Table) -> list[str]:
+    """The table as text: names on the left, numbers on the right of their columns."""
+    widths = [max(map(len, column)) for column in zip(table.head, *table.rows, strict=True)]
+    lines = [
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
+        for row in [table.head, *table.rows]
+    ]
+    return ["", *lines, *([table.note] if table.note else [])]
