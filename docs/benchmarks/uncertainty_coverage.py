@@ -19,7 +19,7 @@ from skcalib.forecasts import GaussianForecast
 from skcalib.hypothesis_tests import EquivalenceTest
 from skcalib.recalibration import SigmoidRecalibrator
 from skcalib.uncertainty import compare, confidence_interval
-from skcalib.uncertainty._measured import measured_models
+from skcalib.uncertainty._measured import Measured, check_predicted
 
 LEVELS = (0.90, 0.95)
 N_REPETITIONS = {100: 300, 1000: 300, 10_000: 100}
@@ -60,16 +60,9 @@ def ends(metric, params, y_true, y_proba, seed, sample_weight=None, groups=None)
     """The estimate, and the ends for each level: as `confidence_interval`, from one resampling."""
     labels = np.arange(2 if y_proba.ndim == 1 else y_proba.shape[1])
     with config_context(skip_parameter_validation=True):
-        measured = measured_models(
-            metric,
-            params,
-            {"y_proba": y_proba},
-            y_true,
-            sample_weight=sample_weight,
-            labels=labels,
-            given=None,
-            groups=groups,
-        )
+        data = {"sample_weight": sample_weight, "labels": labels, "given": None, "groups": groups}
+        models = check_predicted({"y_proba": y_proba}, y_true, **data)
+        measured = Measured.of(metric, params, **models)
         resamples = measured.resample(method="auto", n_resamples=N_RESAMPLES, random_state=seed)
     limits = resamples.limits([1.0])
     return limits.estimate, *np.maximum([limits.interval(level) for level in LEVELS], 0).ravel()

@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._inputs.probabilities import is_forecast
-from .._inputs.scikit_learn import RandomState
+from .._inputs.scikit_learn import RandomState, validate_parameter_constraints
 from ..metrics._registry import ALL_METRICS
-from ..uncertainty import compare, confidence_interval
+from ..uncertainty._intervals import comparison_of, interval_of
+from ..uncertainty._measured import RESAMPLING_CONSTRAINTS, Measured, check_predicted
 from ._base import Display, check_options, inches_of, response_of
 from ._panels import columns_that_fit, label_outer, legend_of_panels, panels
 
@@ -230,28 +231,32 @@ class ComparisonDisplay(Display):
         check_models(y_probas, reference)
         by_name = _by_name(_of_report(y_probas) if metrics is None else metrics)
         params = check_metric_params(metric_params, by_name)
-        options: dict[str, Any] = {
-            "sample_weight": sample_weight,
-            "labels": labels,
-            "given": given,
-            "groups": groups,
+        options = {
             "confidence_level": confidence_level,
             "method": method,
             "n_resamples": n_resamples,
             "random_state": _seed(random_state),
             "n_jobs": n_jobs,
         }
-        models = [name for name in y_probas if name != reference]
-        rows: list[list] = []
-        for model in models:
-            pair = [y_probas[name] for name in (model, reference) if name is not None]
-            measure: Callable = confidence_interval if reference is None else compare
-            rows.append(
-                [
-                    measure(metric, y_true, *pair, metric_params=params.get(name), **options)
-                    for name, metric in by_name.items()
-                ]
+        for metric in by_name.values():
+            validate_parameter_constraints(
+                RESAMPLING_CONSTRAINTS, {"metric": metric, **options}, cls.__name__
             )
+        data = {"sample_weight": sample_weight, "labels": labels, "given": given, "groups": groups}
+        result: Callable = interval_of if reference is None else comparison_of
+        models = [name for name in y_probas if name != reference]
+        rows = []
+        for model in models:
+            pair = {
+                f"y_probas[{name!r}]": y_probas[name]
+                for name in (model, reference)
+                if name is not None
+            }
+            known = check_predicted(pair, y_true, **data)
+            measured = (
+                Measured.of(metric, params.get(name), **known) for name, metric in by_name.items()
+            )
+            rows.append([result(one, **options) for one in measured])
 
         def table(attribute: str) -> np.ndarray:
             return np.array([[getattr(found, attribute) for found in row] for row in rows])

@@ -188,7 +188,7 @@ class EquivalenceTest(HypothesisTest):
         measured = Measured.of(
             self.metric,
             self.metric_params,
-            [_sorted(data)],
+            models=[_sorted(data)],
             as_matrix=[self.n_features_in_ > 1],
             weighted=sample_weight is not None,
         )
@@ -202,7 +202,7 @@ class EquivalenceTest(HypothesisTest):
         limits = resamples.limits([1.0])
         self.statistic_ = limits.estimate
         high = limits.interval(self.confidence_level, "less")[1]
-        self.upper_limit_ = high if measured.may_be_negative else max(high, 0.0)
+        self.upper_limit_ = high if measured.metrics[0].may_be_negative else max(high, 0.0)
         self.p_value_ = as_p_value(limits.p_value(self.margin, "less"))
         return self
 

@@ -7,6 +7,7 @@ from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
+from sklearn.metrics import brier_score_loss, log_loss
 
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import (
@@ -213,12 +214,20 @@ def metric_of(
         if entry is not None:
             names = ("rate", "is_mean", "takes", "may_be_negative")
             shared = {name: vars(entry)[name] for name in names}
+        elif callable(metric) and is_mean_loss(partial(metric, **params)):
+            shared = {"is_mean": True, "may_be_negative": False}
         function: Any = entry.function if isinstance(metric, str) and entry else metric
         foreign: Any = ForeignMetric(
             function, function, "", as_matrix=as_matrix, weighted=weighted, **shared
         )
         return foreign, foreign.judged(params)
     return entry, entry.judged(params)
+
+
+def is_mean_loss(metric: Callable) -> bool:
+    """Whether this is a loss of scikit-learn, and no sum of losses."""
+    function, fixed = unwrapped(metric)
+    return function in (log_loss, brier_score_loss) and fixed.get("normalize", True)
 
 
 def entry_of(metric) -> Metric | None:

@@ -1,7 +1,6 @@
 """The calibration measures of a clinical validation, with intervals."""
 
 from dataclasses import dataclass, fields
-from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,14 +8,7 @@ from sklearn.utils import check_random_state
 
 from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import (
-    METRIC_CONSTRAINTS,
-    IntegerInterval,
-    Interval,
-    Label,
-    RandomState,
-    validate_params,
-)
+from .._inputs.scikit_learn import Label, RandomState, validate_params
 from ..forecasts._data import with_groups
 from ..metrics._clinical import (
     _calibration_in_the_large,
@@ -27,6 +19,7 @@ from ..metrics._clinical import (
     distances_from_curve,
 )
 from ._intervals import ConfidenceInterval
+from ._measured import RESAMPLING_CONSTRAINTS
 from ._resampling import Limits, Units, jackknife_deviation, resample
 
 # Titles of the rows, and the values of calibrated predictions.
@@ -102,17 +95,7 @@ class ClinicalCalibration:
         return "\n".join(lines)
 
 
-@validate_params(
-    METRIC_CONSTRAINTS
-    | {
-        "groups": "no_validation",
-        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
-        "n_resamples": [IntegerInterval(1)],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
-    },
-    prefer_skip_nested_validation=True,
-)
+@validate_params(RESAMPLING_CONSTRAINTS)
 def clinical_calibration(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -239,7 +222,7 @@ def clinical_calibration(
         _distances, predictions, units, values, n_resamples=n_resamples, rng=rng, n_jobs=n_jobs
     )
     limits += [resamples.limits(one) for one in np.eye(len(values)).tolist()]
-    rows = [(one.estimate, *_ends(one, confidence_level)) for one in limits]
+    rows = [(one.estimate, *one.interval(confidence_level)) for one in limits]
     rows[1] = np.exp(rows[1]).tolist()
     rows[4:] = np.clip(rows[4:], 0.0, 1.0).tolist()
     return ClinicalCalibration(
@@ -274,11 +257,6 @@ def _smooth_limits(
         Limits(estimate, float(one), degrees, np.empty(0))
         for estimate, one in zip(_smooth_measures(predictions), deviation, strict=True)
     ]
-
-
-def _ends(limits: Limits, confidence_level: float) -> tuple[float, float]:
-    unknown = not np.isfinite(limits.deviation)
-    return (-np.inf, np.inf) if unknown else limits.interval(confidence_level)
 
 
 def check_both_outcomes(predictions: Predictions) -> None:

@@ -13,7 +13,7 @@ from .._inputs.by import check_by, title_of
 from .._inputs.scikit_learn import RandomState, StrOptions, validate_params
 from ..metrics._registry import entry_of
 from ._finite_sample import finite_sample_radius
-from ._measured import RESAMPLING_CONSTRAINTS, Measured, Result, measured_models
+from ._measured import RESAMPLING_CONSTRAINTS, Measured, Result, check_predicted
 from ._resampling import checked_values
 
 INTERVAL_CONSTRAINTS = RESAMPLING_CONSTRAINTS | {
@@ -421,13 +421,20 @@ def confidence_interval(
     all         1000  1.000    0.070...  0.03...  0.09...
     """
     data = {"sample_weight": sample_weight, "labels": labels, "given": given, "groups": groups}
-    measured = measured_models(metric, metric_params, {"y_proba": y_proba}, y_true, **data)
+    models = check_predicted({"y_proba": y_proba}, y_true, **data)
+    measured = Measured.of(metric, metric_params, **models)
     subgroups = None if by is None else check_by(by, np.shape(y_true)[0], sample_weight)
     if method == "finite-sample":
         check_independent(sample_weight, groups)
-    ends: dict[str, Any] = {"confidence_level": confidence_level, "alternative": alternative}
-    ends |= {"n_resamples": n_resamples, "random_state": random_state, "n_jobs": n_jobs}
-    interval: Callable = partial(interval_of, method=method, **ends)
+    interval: Callable = partial(
+        interval_of,
+        confidence_level=confidence_level,
+        alternative=alternative,
+        method=method,
+        n_resamples=n_resamples,
+        random_state=random_state,
+        n_jobs=n_jobs,
+    )
     whole = interval(measured)  # so what fails in a subgroup is due to its samples
     if subgroups is None:
         return whole
@@ -605,21 +612,14 @@ def compare(
     """
     data = {"sample_weight": sample_weight, "labels": labels, "given": given, "groups": groups}
     probas = {"y_proba_a": y_proba_a, "y_proba_b": y_proba_b}
-    measured = measured_models(metric, metric_params, probas, y_true, **data)
-    resamples = measured.resample(
-        method=method, n_resamples=n_resamples, random_state=random_state, n_jobs=n_jobs
-    )
-    difference = resamples.limits([1.0, -1.0])
-    estimate_a, estimate_b = resamples.values.tolist()
-    low, high = difference.interval(confidence_level, alternative)
-    return Comparison(
-        estimate_a,
-        estimate_b,
-        difference.estimate,
-        low,
-        high,
-        max(difference.p_value(0.0, alternative), sys.float_info.min),
-        confidence_level,
+    return comparison_of(
+        Measured.of(metric, metric_params, **check_predicted(probas, y_true, **data)),
+        confidence_level=confidence_level,
+        alternative=alternative,
+        method=method,
+        n_resamples=n_resamples,
+        random_state=random_state,
+        n_jobs=n_jobs,
     )
 
 
@@ -648,9 +648,32 @@ def interval_of(
         limits = measured.resample(method=method, **resampling).limits([1.0])
         estimate = limits.estimate
         low, high = limits.interval(confidence_level, alternative)
-    if not measured.may_be_negative:
+    if not measured.metrics[0].may_be_negative:
         low, high = max(low, 0.0), max(high, 0.0)
     return ConfidenceInterval(estimate, low, high, confidence_level)
+
+
+def comparison_of(
+    measured: Measured,
+    *,
+    confidence_level: float = 0.95,
+    alternative: str = "two-sided",
+    **resampling: Any,
+) -> Comparison:
+    """The comparison of two models; `resampling` holds what `Measured.resample` takes."""
+    resamples = measured.resample(**resampling)
+    estimate_a, estimate_b = resamples.values.tolist()
+    difference = resamples.limits([1.0, -1.0])
+    low, high = difference.interval(confidence_level, alternative)
+    return Comparison(
+        estimate_a,
+        estimate_b,
+        difference.estimate,
+        low,
+        high,
+        max(difference.p_value(0.0, alternative), sys.float_info.min),
+        confidence_level,
+    )
 
 
 def check_independent(sample_weight: Any, groups: Any) -> None:

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import brier_score_loss, log_loss
+from sklearn.metrics import log_loss
 from sklearn.utils import check_random_state
 
 from .._inputs.predictions import Predictions
@@ -19,6 +18,7 @@ from .._inputs.scikit_learn import (
     RandomState,
     StrOptions,
 )
+from .._numerics.logits import PROPER_LOSSES
 from ..forecasts._data import ForecastData, check_either
 from ..metrics._registry import ALL_METRICS, Metric, metric_of, unwrapped
 from ..metrics._statistic import check_takes
@@ -65,8 +65,8 @@ class Measured:
         cls,
         metric: str | Callable,
         metric_params: dict | None,
-        models: Sequence[Data],
         *,
+        models: Sequence[Data],
         as_matrix: Sequence[bool],
         weighted: bool,
     ) -> "Measured":
@@ -77,22 +77,6 @@ class Measured:
         first, options = found[0]
         check_takes(first, models[0], "metric")
         return cls(tuple(entry for entry, _ in found), options, tuple(models))
-
-    @property
-    def is_mean(self) -> bool:
-        """Whether the metric is known to be a mean over the samples."""
-        return self.metrics[0].is_mean or self._is_loss
-
-    @property
-    def may_be_negative(self) -> bool:
-        return self.metrics[0].may_be_negative and not self._is_loss
-
-    @property
-    def _is_loss(self) -> bool:
-        """Whether this is a loss of scikit-learn, which is never negative, and no sum of losses."""
-        function = partial(self.metrics[0].function, **self.options)
-        is_sum = not function.keywords.get("normalize", True)
-        return unwrapped(function)[0] in (log_loss, brier_score_loss) and not is_sum
 
     def take(self, rows: np.ndarray | slice) -> "Measured":
         """The same metric of some of the samples."""
@@ -118,7 +102,7 @@ class Measured:
         """
         units, rng = Units(self.models[0], name), check_random_state(random_state)
         values = checked_values([self.values()])[0]
-        needs_none = method == "jackknife" or (method == "auto" and self.is_mean)
+        needs_none = method == "jackknife" or (method == "auto" and self.metrics[0].is_mean)
         return resample(
             Measured.values,
             self,
@@ -128,7 +112,7 @@ class Measured:
             rng=rng,
             n_jobs=n_jobs,
             rate=self.metrics[0].rate,
-            losses=self._losses(values) if self.is_mean and needs_none else None,
+            losses=self._losses(values) if self.metrics[0].is_mean and needs_none else None,
         )
 
     def _losses(self, values: np.ndarray) -> np.ndarray | None:
@@ -149,22 +133,15 @@ class Measured:
         """Losses (n,) of which the metric may be the mean."""
         if isinstance(data, ForecastData):
             return [metric.measure(data, **self.options | {"average": None})]
-        proba = data.simplex
-        of_label = np.take_along_axis(proba, data.label[:, None], axis=1)[:, 0]
         if unwrapped(metric.function)[0] is log_loss:
-            return [-np.log(np.maximum(of_label, np.finfo(np.float64).eps))]
-        square = np.einsum("nk,nk->n", proba, proba) - 2 * of_label + 1
+            most = -np.log(np.finfo(np.float64).eps)
+            return [np.minimum(PROPER_LOSSES["log_loss"](data.simplex, data.label), most)]
+        square = PROPER_LOSSES["brier"](data.simplex, data.label)
         return [square / 2, square]  # for two classes the half by default
 
 
-def measured_models(
-    metric: str | Callable,
-    metric_params: dict | None,
-    probas: dict[str, Any],
-    y_true: Any,
-    **data: Any,
-) -> Measured:
-    """The metric of one model or several, whose predictions are given by name and checked.
+def check_predicted(probas: dict[str, Any], y_true: Any, **data: Any) -> dict[str, Any]:
+    """The predictions of one model or several, given by name, as `Measured.of` takes them.
 
     `data` holds sample_weight, labels, given and groups.
     """
@@ -174,8 +151,7 @@ def measured_models(
         models.append(check_either(y_true, y_proba, names=("y_true", name), **data))
         data["labels"] = models[0].labels  # hold for the next models, too
     as_matrix = [has_several_columns(y_proba) for y_proba in probas.values()]
-    weighted = data["sample_weight"] is not None
-    return Measured.of(metric, metric_params, models, as_matrix=as_matrix, weighted=weighted)
+    return {"models": models, "as_matrix": as_matrix, "weighted": data["sample_weight"] is not None}
 
 
 def has_several_columns(y_proba: Any) -> bool:

@@ -44,13 +44,15 @@ class Limits:
     """
 
     estimate: float
-    deviation: float  # the standard error of the estimate, by the jackknife
+    deviation: float  # the standard error of the estimate, by the jackknife; infinite if unknown
     degrees: float  # of freedom of Student's t
     pivots: np.ndarray  # (B,), the true values at which the subsamples deviate like the estimate
 
     def interval(
         self, confidence_level: float, alternative: str = "two-sided"
     ) -> tuple[float, float]:
+        if not np.isfinite(self.deviation):
+            return -np.inf, np.inf
         tail = (1 - confidence_level) / (2 if alternative == "two-sided" else 1)
         margin = stats.t.isf(tail, self.degrees) * self.deviation
         low, high = self.estimate - margin, self.estimate + margin

@@ -119,5 +119,9 @@ def test_bad_input():
         make(LABEL, MODELS, metric_params={"n_bins": {}})
     with pytest.raises(TypeError, match=r"unknown option 'metric'.*'metrics'"):
         make(LABEL, MODELS, metric=METRICS)
-    with pytest.raises(ValueError, match="metric"):
+    with pytest.raises(ValueError, match="'metric' parameter of ComparisonDisplay must be"):
         make(LABEL, MODELS, metrics=["brier"])
+    with pytest.raises(ValueError, match="'n_resamples' parameter of ComparisonDisplay must be"):
+        make(LABEL, MODELS, n_resamples=0)
+    with pytest.raises(ValueError, match=r"y_probas\['sure'\] must lie in \[0, 1\]"):
+        make(LABEL, {"sure": SURE * 2})
