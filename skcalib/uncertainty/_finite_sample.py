@@ -1,13 +1,15 @@
 """Bounds on the error of an estimate at any number of samples, with explicit constants."""
 
 import math
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any, NamedTuple
 
-from .._inputs.scikit_learn import Interval, StrOptions, validate_params
+from .._inputs.scikit_learn import Interval, validate_params
 from .._statistics.kernels import KERNELS
 from ..metrics._interval import largest_exponent
 from ..metrics._registry import METRICS
+from ._measured import RESAMPLING_CONSTRAINTS
 
 # Bounds on √n times the mean of sup |F_n − F| (the gap) and of sup (F_n − F) (the rise), from
 # Massart (1990). The gap is bounded by the integral of min(1, 2 exp(−2x²)), the rise by that of
@@ -45,14 +47,8 @@ class FiniteSampleRadius(NamedTuple):
 
 
 @validate_params(
-    {
-        "metric": [str],
-        "n_samples": [Interval(Real, 1, None, closed="left")],
-        "confidence_level": [Interval(Real, 0, 1, closed="neither")],
-        "metric_params": [dict, None],
-        "alternative": [StrOptions({"two-sided", "less", "greater"})],
-    },
-    prefer_skip_nested_validation=True,
+    RESAMPLING_CONSTRAINTS
+    | {"metric": [str], "n_samples": [Interval(Real, 1, None, closed="left")]}
 )
 def finite_sample_radius(
     metric: str,
@@ -214,16 +210,25 @@ def finite_sample_radius(
     return FiniteSampleRadius(below, above)
 
 
-# The options that a radius depends on, or allows for; others must have their defaults.
-_COMMON = {"multi_class", "average"}
-_OPTIONS: dict[str, set[str]] = {
-    "smooth_calibration_error": set(),
-    "lower_distance_to_calibration": {"tol"},
-    "laplace_kernel_calibration_error": {"bandwidth", "method"},
-    "kernel_calibration_error": {"kernel", "bandwidth"},
-    "interval_calibration_error": {"method", "precision", "width"},
-    "cumulative_calibration_error": {"kind"},
+# The options of metrics with a known radius, and their values for which it is known; None for all
+# that the metric takes. Other options must have their defaults.
+_KNOWN: dict[str, dict[str, Sequence[Any] | None]] = {
+    "smooth_calibration_error": {},
+    "lower_distance_to_calibration": {"tol": None},
+    "laplace_kernel_calibration_error": {"bandwidth": None, "method": ["exact"]},
+    "kernel_calibration_error": {
+        "kernel": sorted(KERNELS),
+        "bandwidth": None,
+        "multi_class": ["canonical", "classwise", "confidence"],
+    },
+    "interval_calibration_error": {
+        "method": ["surrogate", "random-grid"],
+        "precision": None,
+        "width": None,
+    },
+    "cumulative_calibration_error": {"kind": None},
 }
+_OF_CLASSES = {"multi_class": ["classwise", "confidence"], "average": ["auto", "macro"]}
 
 
 def _bounds(metric, params):
@@ -264,64 +269,37 @@ def _surrogate_radius(n, error, precision):
 
 def check_has_radius(metric: str, metric_params: dict[str, Any]) -> dict[str, Any]:
     """All options of a metric, which must be those with a known radius."""
-    if metric not in _OPTIONS:
+    if metric not in _KNOWN:
         raise ValueError(
-            f"metric must be one with a known radius: {sorted(_OPTIONS)}; found {metric!r}. "
+            f"metric must be one with a known radius: {sorted(_KNOWN)}; found {metric!r}. "
             "Choose one of them, or an interval by resampling."
         )
-    defaults, known = METRICS[metric].options, _OPTIONS[metric] | _COMMON
+    defaults, known = METRICS[metric].options, _OF_CLASSES | _KNOWN[metric]
     own = {one: metric_params[one] for one in metric_params.keys() - {"labels", "pos_label"}}
     changed = {name for name, value in own.items() if value is not defaults.get(name, own)}
-    if changed - known:
+    if changed - known.keys():
         raise ValueError(
             f"metric_params must be among {sorted(known)}, with which {metric} has a known "
-            f"radius; found {sorted(changed - known)}. Leave them out, or choose an interval by "
-            "resampling."
+            f"radius; found {sorted(changed - known.keys())}. Leave them out, or choose an "
+            "interval by resampling."
         )
     params = METRICS[metric].judged(own)
-    check_values_have_radius(metric, params)
-    return params
-
-
-def check_values_have_radius(metric: str, params: dict[str, Any]) -> None:
-    """Refuse values of the options for which no radius is known."""
-    method = params.get("method")
-    if method == "random-grid" and params["width"] is None:
+    if params.get("method") == "surrogate":
+        known["multi_class"] = ["confidence"]
+    for name, values in known.items():
+        if values is not None and params[name] not in values:
+            raise ValueError(
+                f"{name} must be {' or '.join(map(repr, values))} for the radius of {metric}; "
+                f"found {params[name]!r}. Choose one of these, or an interval by resampling."
+            )
+    if params.get("method") == "random-grid" and params["width"] is None:
         raise ValueError(
             "metric_params must hold the width of method='random-grid'; found none. Pass "
             "{'method': 'random-grid', 'width': 0.1}, for instance."
         )
-    if metric == "interval_calibration_error" and method == "exact":
+    if params.get("bandwidth") == "median":
         raise ValueError(
-            "method must be 'surrogate' or 'random-grid' for the radius of "
-            "interval_calibration_error; found 'exact'. Take method='surrogate', which is never "
-            "smaller."
+            f"bandwidth must be a number for the radius of {metric}; found 'median', which "
+            "follows the data. Pass a number that does not."
         )
-    if metric == "laplace_kernel_calibration_error" and method != "exact":
-        raise ValueError(
-            f"method must be 'exact' for the radius of {metric}; found {method!r}. Leave it out."
-        )
-    if metric == "kernel_calibration_error":
-        if not isinstance(params["kernel"], str) or params["kernel"] not in KERNELS:
-            raise ValueError(
-                f"kernel must be one of {sorted(KERNELS)}, which are at most 1, for the radius of "
-                f"{metric}; found {params['kernel']!r}. Choose one of them."
-            )
-        if params["bandwidth"] == "median":
-            raise ValueError(
-                f"bandwidth must be a number for the radius of {metric}; found 'median', which "
-                "follows the data. Pass a number that does not."
-            )
-    is_surrogate = method == "surrogate"
-    allowed = {"confidence", METRICS[metric].options["multi_class"]}
-    allowed |= set() if is_surrogate else {"classwise"}
-    if params["multi_class"] not in allowed:
-        raise ValueError(
-            f"multi_class must be one of {sorted(allowed)} for the radius of {metric}; found "
-            f"{params['multi_class']!r}. Choose one of them, or an interval by resampling."
-        )
-    if params["average"] not in ("auto", "macro"):
-        raise ValueError(
-            f"average must be 'auto' or 'macro' for the radius of {metric}; found "
-            f"{params['average']!r}. Leave it out."
-        )
+    return params
