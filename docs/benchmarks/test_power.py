@@ -21,7 +21,7 @@ from scipy.stats import norm
 from skcalib._inputs.checks import check_predictions
 from skcalib._inputs.drawing import draw_labels
 from skcalib._statistics.omnibus import Omnibus, omnibus
-from skcalib._statistics.residual_sums import ScoreExcess
+from skcalib._statistics.residuals import ScoreExcess
 from skcalib.hypothesis_tests import CoxTest, HosmerLemeshowTest, SpiegelhalterTest, UCMETest
 from skcalib.metrics import (
     cumulative_calibration_error,

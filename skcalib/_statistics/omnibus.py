@@ -6,14 +6,17 @@ from typing import Any
 import numpy as np
 
 from .._inputs.predictions import Predictions
+from .._numerics.laplace import laplace_pair_sum
 from .base import TIE, Statistic
 from .fourier_error import kernel_error
-from .kernels import KERNELS
-from .residual_cells import MOST_CELLS, LocalGaps, PooledKernelError
-from .residual_sums import LevelAndSpread, ScoreExcess
+from .kernels import KERNELS, SMALLEST_BANDWIDTH, resolved_bandwidth
+from .residuals import LevelAndSpread, LocalGaps, ResidualCells, ResidualStatistic, ScoreExcess
 
 # Multiplications of the exact kernel error that take about ten seconds.
 _MULTIPLICATIONS = 2e11
+
+# Cells into which many predictions are pooled for the kernel error.
+_MOST_CELLS = 4096
 
 # Random frequencies of the kernel error where it would take longer.
 _N_COMPONENTS = 32
@@ -67,17 +70,21 @@ class Omnibus(Statistic):
         p_values, distance = np.empty((2, *values.shape))
         for c, one in enumerate(self.components.values()):
             p_values[:, c], distance[:, c] = ranks(values[:, c], one.is_signed, one.resolution)
-        adjusted, null = adjusted_p_values(p_values), np.ascontiguousarray(values[1:].T)
-        return np.mean((1 + distance) / p_values, axis=1), {
-            "kernel_method_": self.kernel_method,
-            "component_p_values_": self._by_name(p_values[0].tolist()),
-            "adjusted_p_values_": self._by_name(adjusted.tolist()),
-            "component_statistics_": self._by_name(value[0].tolist()),
-            "component_null_distributions_": self._by_name(null),
+        # adjusted for their number: the share of rows whose smallest p-value is as small
+        smallest = np.sort(p_values.min(axis=1))
+        adjusted = np.searchsorted(smallest, p_values[0], side="right") / len(smallest)
+        findings = {
+            "component_p_values_": p_values[0].tolist(),
+            "adjusted_p_values_": adjusted.tolist(),
+            "component_statistics_": value[0].tolist(),
+            "component_null_distributions_": np.ascontiguousarray(values[1:].T),
         }
-
-    def _by_name(self, numbers):
-        return dict(zip(self.components, numbers, strict=True))
+        by_name = {
+            name: dict(zip(self.components, numbers, strict=True))
+            for name, numbers in findings.items()
+        }
+        evidence = np.mean((1 + distance) / p_values, axis=1)
+        return evidence, {"kernel_method_": self.kernel_method, **by_name}
 
 
 def ranks(values, is_signed, resolution=0.0):
@@ -99,13 +106,30 @@ def ranks(values, is_signed, resolution=0.0):
     return p_values, np.where(distance > slack, distance, 0.0) / deviation
 
 
-def adjusted_p_values(p_values: np.ndarray) -> np.ndarray:
-    """P-values (C,) of the first row, adjusted for their number (Westfall and Young 1993).
+class PooledKernelError(ResidualStatistic):
+    """The squared kernel error of two classes, with predictions moved to the mean of their cell.
 
-    Each is the share of rows whose smallest p-value is as small.
+    For many samples, whose exact error would take longer than drawing the labels: there are 4096
+    cells of equal mass.
     """
-    smallest = np.sort(p_values.min(axis=1))
-    return np.searchsorted(smallest, p_values[0], side="right") / len(smallest)
+
+    def __init__(self, data: Predictions, *, kernel: Any, bandwidth: float | str) -> None:
+        chosen = resolved_bandwidth(data, kernel, bandwidth)
+        super().__init__(data, kernel=kernel, bandwidth=chosen)
+        self.length = max(chosen, SMALLEST_BANDWIDTH) / KERNELS[kernel].per_probability
+        self.cells = ResidualCells(data.proba, data.weight, data.squares, data.label, _MOST_CELLS)
+        self.points = self.cells.expected / self.cells.mass
+
+    def __call__(self, labels):
+        return self._of(self.cells.of_hits(labels))
+
+    def of_signs(self, signs):
+        return self._of(self.cells.of_signs(signs))
+
+    def _of(self, mass):
+        """Values (R,) of sums of residuals (R, cells)."""
+        pairs = laplace_pair_sum(self.points, mass, self.length)
+        return 2 * (pairs + np.einsum("rn,rn->r", mass, mass))
 
 
 def omnibus(
@@ -127,7 +151,7 @@ def omnibus(
     n, method = len(data.weight), "exact"
     is_plain = class_kernel is None and estimator == "unbiased" and not callable(kernel)
     is_fast = is_plain and data.is_binary and not KERNELS[kernel].is_gaussian
-    if is_fast and n > MOST_CELLS:
+    if is_fast and n > _MOST_CELLS:
         error, method = PooledKernelError(data, kernel=kernel, bandwidth=bandwidth), "pooled"
     else:
         fourier: dict[str, Any] = {}

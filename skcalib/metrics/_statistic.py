@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from .._inputs.scikit_learn import RandomState
 from .._statistics.base import Statistic
 from .._statistics.omnibus import omnibus
-from .._statistics.residual_sums import ScoreExcess
+from .._statistics.residuals import ScoreExcess
 from ._registry import (
     ALL_METRICS,
     Data,

@@ -10,8 +10,7 @@ from sklearn.metrics import roc_auc_score
 
 from .._inputs.predictions import Predictions
 from .._numerics.logits import PROPER_LOSSES
-from .._statistics.residual_cells import ResidualCells
-from .._statistics.residual_sums import LevelAndSpread
+from .._statistics.residuals import LevelAndSpread, ResidualCells
 from ..hypothesis_tests import CalibrationTest
 from ..metrics._distance import _calibration_distance_bounds
 from ..metrics._registry import METRICS

@@ -8,9 +8,8 @@ from scipy.stats import chi2, norm
 
 from skcalib._inputs.checks import check_predictions
 from skcalib._inputs.drawing import draw_labels
-from skcalib._statistics.omnibus import omnibus
-from skcalib._statistics.residual_cells import LocalGaps, PooledKernelError
-from skcalib._statistics.residual_sums import LevelAndSpread, ScoreExcess
+from skcalib._statistics.omnibus import PooledKernelError, omnibus
+from skcalib._statistics.residuals import LevelAndSpread, LocalGaps, ScoreExcess
 from skcalib._statistics.squared_error import SquaredKernelError
 from skcalib.forecasts import GaussianForecast
 from skcalib.hypothesis_tests import CalibrationTest
@@ -79,7 +78,7 @@ TWINS = [(LevelAndSpread, level_and_spread_by_loops), (LocalGaps, local_gaps_by_
 @pytest.mark.parametrize("certain", [0.9, 0.0])  # the sums of surprises alone
 @pytest.mark.parametrize(("component", "twin"), TWINS)
 def test_components_equal_loops(component, twin, n_classes, weighted, levels, certain, monkeypatch):
-    monkeypatch.setattr("skcalib._statistics.residual_sums._MOSTLY_CERTAIN", certain)
+    monkeypatch.setattr("skcalib._statistics.residuals._MOSTLY_CERTAIN", certain)
     rng = np.random.default_rng(n_classes)
     data = problem(rng, 50, n_classes, weighted=weighted, levels=levels)
     statistic = component(data)

@@ -12,7 +12,7 @@ from test_estimator_laws import EXPECTED_OF_ALL, REFUSALS, causes
 from skcalib._inputs.by import check_by
 from skcalib._inputs.checks import check_predictions
 from skcalib._inputs.drawing import draw_labels
-from skcalib._statistics.residual_sums import ScoreExcess
+from skcalib._statistics.residuals import ScoreExcess
 from skcalib._statistics.squared_error import SquaredKernelError
 from skcalib.forecasts import GaussianForecast
 from skcalib.hypothesis_tests import CalibrationTest, SubgroupCalibrationTest

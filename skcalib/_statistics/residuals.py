@@ -6,18 +6,26 @@ statistic takes signs (R, n) by which the observed residuals are multiplied.
 """
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy import sparse
+from scipy.stats import chi2
 
 from .._inputs.predictions import Predictions
 from .._numerics.array_api import picked
+from .._numerics.bins import quantile_bins
 from .._numerics.logits import log_odds, row_blocks
 from .base import Statistic
 
 # If the mean confidence is larger, few labels are a surprise: they are added up alone, as the
 # rounding of sums over all labels would break ties.
 _MOSTLY_CERTAIN = 0.9
+
+
+# The most groups of similar predictions that are looked at.
+_MOST_GROUPS = 1024
 
 
 class ResidualStatistic(Statistic):
@@ -34,14 +42,7 @@ class ResidualStatistic(Statistic):
         self.data, self.options = data, options
         self.adds_up = not data.is_binary
         if data.is_binary:
-            self.likely = likelier_labels(data.proba)
-
-    def __call__(self, labels: np.ndarray) -> np.ndarray:
-        return super().__call__(labels) if self.adds_up else self.of_two_classes(labels)
-
-    def of_two_classes(self, labels: np.ndarray) -> np.ndarray:
-        """Values (R,) for labels (R, n)."""
-        raise NotImplementedError
+            self.likely = (data.proba > 0.5).astype(np.int32)
 
     def flips(self, labels: np.ndarray) -> np.ndarray:
         """Mark labels (R, n) of two classes that are not the likelier ones; for shares, their part.
@@ -71,7 +72,10 @@ class ScoreExcess(ResidualStatistic):
 
     def _excess(self, rows):
         """The weighted excess of each label of some samples (m, K), infinite if impossible."""
-        proba, weight = matrix_of(self.data, rows), self.data.weight[rows]
+        proba, weight = self.data.proba[rows], self.data.weight[rows]
+        if self.data.is_binary:
+            proba = np.column_stack([1 - proba, proba])
+        proba = np.ascontiguousarray(proba, dtype=np.float64)
         if self.score == "log_loss":
             with np.errstate(divide="ignore", invalid="ignore"):
                 excess = -np.log(proba)
@@ -85,7 +89,9 @@ class ScoreExcess(ResidualStatistic):
         excess *= weight[:, None]
         return excess
 
-    def of_two_classes(self, labels):
+    def __call__(self, labels):
+        if self.adds_up:
+            return super().__call__(labels)
         flips = self.flips(labels)
         value = flips @ self.change + self.base
         value[flips[:, self.certain].any(axis=1)] = np.inf
@@ -129,7 +135,7 @@ class LevelAndSpread(ResidualStatistic):
         self.centre = np.divide(centre, level, out=np.zeros_like(centre), where=level > 0)
         spread_variance = np.zeros(self.n_columns)
         # sums of the probabilities, and of what is left if every label is the likeliest
-        self.expected, self.base = np.zeros((2, 2, self.n_columns))
+        expected, surplus = np.zeros((2, 2, self.n_columns))
         certainty = 0.0
         for rows, proba, weight in self._blocks():
             spread = log_odds(proba) - self.centre
@@ -137,7 +143,7 @@ class LevelAndSpread(ResidualStatistic):
             spread_variance += np.sum(information * spread**2, axis=0)
             is_top = proba.argmax(axis=1)[:, None] == np.arange(self.n_columns)
             gap = (proba > 0.5 if data.is_binary else is_top) - proba
-            for sums, values in ((self.expected, proba), (self.base, gap)):
+            for sums, values in ((expected, proba), (surplus, gap)):
                 sums += [np.sum(weight * values, axis=0), np.sum(weight * spread * values, axis=0)]
             certainty += float(np.sum(data.weight[rows] * proba.max(axis=1)))
         if data.is_binary:
@@ -145,6 +151,7 @@ class LevelAndSpread(ResidualStatistic):
             spread = log_odds(data.proba) - self.centre[0]
             self.columns = np.column_stack([weight, weight * spread])
         self.is_mostly_certain = certainty > _MOSTLY_CERTAIN
+        self.base = surplus if data.is_binary or self.is_mostly_certain else -expected
         one_label = data.share_of_one_sample / data.n_samples
         variance = np.stack([level, spread_variance])
         with np.errstate(divide="ignore", invalid="ignore"):  # where a class cannot occur
@@ -156,16 +163,19 @@ class LevelAndSpread(ResidualStatistic):
             proba = self.data.proba[rows].reshape(-1, self.n_columns)
             yield rows, proba.astype(np.float64, copy=False), self.data.weight[rows, None]
 
+    def __call__(self, labels):
+        return self.finish(self.by_class(labels))
+
     def by_class(self, labels: np.ndarray) -> np.ndarray:
         """Sums of residuals, and of residuals times log-odds, (2, R, C) for labels (R, n)."""
         if self.data.is_binary:
             return (self.flips(labels) @ self.columns).T[:, :, None] + self.base[:, None]
         sums = self.start(len(labels))
         self.add(sums, np.arange(labels.shape[1]), np.ascontiguousarray(labels.T))
-        return self._of_classes(sums)
+        return sums
 
     def start(self, n_draws):
-        return np.zeros((2, n_draws, self.n_columns))
+        return np.repeat(self.base[:, None], n_draws, axis=1)
 
     def add(self, sums, rows, labels):
         of_part = self._surprises if self.is_mostly_certain else self._labels
@@ -194,20 +204,14 @@ class LevelAndSpread(ResidualStatistic):
 
     def _spread(self, rows, labels):
         """The log-odds of the labels (m, R), centred."""
-        proba = matrix_of(self.data, rows)
+        proba = np.ascontiguousarray(self.data.proba[rows], dtype=np.float64)
         if labels.shape[1] < self.n_columns:
             return log_odds(picked(proba, labels)) - self.centre[labels]
         return picked(log_odds(proba) - self.centre, labels)
 
-    def _of_classes(self, sums):
-        subtracted = -self.base if self.is_mostly_certain else self.expected
-        return sums - subtracted[:, None]
-
     def finish(self, sums):
-        return self._largest(self._of_classes(sums))
-
-    def of_two_classes(self, labels):
-        return self._largest(self.by_class(labels))
+        squares = np.sum(sums**2 / self.scale[:, None], axis=0)
+        return squares.max(axis=1)
 
     def of_signs(self, signs):
         sums = np.zeros((2, len(signs), self.n_columns))
@@ -217,24 +221,116 @@ class LevelAndSpread(ResidualStatistic):
             residual = weight * (hit - proba)
             sums[0] += signs[:, rows] @ residual
             sums[1] += signs[:, rows] @ (residual * (log_odds(proba) - self.centre))
-        return self._largest(sums)
-
-    def _largest(self, sums):
-        squares = np.sum(sums**2 / self.scale[:, None], axis=0)
-        return squares.max(axis=1)
+        return self.finish(sums)
 
 
-def likelier_labels(proba: np.ndarray) -> np.ndarray:
-    """The likelier of two classes, (n,); the first one at a probability of 1/2."""
-    return (proba > 0.5).astype(np.int32)
+class ResidualCells:
+    """Weighted residuals of hits, summed over cells of similar probability and equal mass."""
+
+    def __init__(self, proba, weight, squares, hit, n_cells):
+        is_sorted = (proba[1:] >= proba[:-1]).all()
+        self.order = slice(None) if is_sorted else np.argsort(proba, kind="stable")
+        proba, weight, squares = proba[self.order], weight[self.order], squares[self.order]
+        cell = quantile_bins(proba, weight, n_cells)
+        self.start = np.flatnonzero(np.diff(cell, prepend=-1))
+        self.occupied = cell[self.start]
+        self.proba, self.weight, self.hit = proba, weight, hit[self.order]
+        self.has_equal_weights = (weight == weight[0]).all()
+        self.likely = (proba > 0.5).astype(np.int32)
+        values = [weight * proba, weight, squares * proba * (1 - proba)]
+        values += [weight * (self.likely - proba), self.likely]
+        self.expected, self.mass, self.variance, self.base, self.likely_counts = np.add.reduceat(
+            np.stack(values), self.start, axis=1
+        )
+
+    def of_hits(self, hits):
+        """For drawn hits, or shares of hits, (R, n), as (R, cells)."""
+        if self.has_equal_weights and hits.dtype.kind != "f":  # exact, fast and not copied
+            counts = np.add.reduceat(hits[:, self.order], self.start, axis=1, dtype=np.int64)
+            return self.weight[0] * (counts - self.likely_counts) + self.base
+        rows = ((row[self.order] - self.likely) * self.weight for row in hits)
+        return np.array([np.add.reduceat(row, self.start) for row in rows]) + self.base
+
+    def of_signs(self, signs):
+        """For observed residuals multiplied by signs (R, n), as (R, cells)."""
+        residuals = self.weight * (self.hit - self.proba)
+        return np.add.reduceat(signs[:, self.order] * residuals, self.start, axis=1)
+
+    @cached_property
+    def places(self):
+        """Where each sample is among the sorted ones, and the cell of each of these."""
+        n = len(self.proba)
+        place = np.empty(n, np.intp)
+        place[self.order] = np.arange(n)
+        return place, np.repeat(np.arange(len(self.start)), np.diff(self.start, append=n))
+
+    def add(self, sums, rows, hits):
+        """Add hits (m, R) of the samples `rows`, less the likelier outcomes, to (cells, R)."""
+        place, cell = self.places
+        at = place[rows]
+        change, weight = hits - self.likely[at, None], self.weight[at]
+        if self.has_equal_weights:  # whole numbers, whose sums are exact
+            change, weight = change.astype(np.float32), np.ones(len(rows), np.float32)
+        shape = (len(sums), len(rows))
+        sums += sparse.csc_array((weight, cell[at], np.arange(len(rows) + 1)), shape) @ change
+
+    def of_sums(self, sums):
+        """Of the sums after all samples were added, as (R, cells)."""
+        return (self.weight[0] if self.has_equal_weights else 1.0) * sums.T + self.base
 
 
-def matrix_of(data: Predictions, rows: np.ndarray | slice) -> np.ndarray:
-    """The probabilities (m, K) of some samples, in double precision and in C order."""
-    proba = data.proba[rows]
-    if data.is_binary:
-        return np.column_stack([1 - proba, proba])
-    return np.ascontiguousarray(proba, dtype=np.float64)
+class LocalGaps(ResidualStatistic):
+    """Gaps between confidence and accuracy in groups of similar confidence, at all resolutions.
+
+    There are 1, 2, 4, … up to about √n groups of equal mass. Of each number of groups, the squared
+    gaps in standard deviations are summed; the value is the largest of these sums, each on the
+    scale of the logarithm of its chi-squared tail. Of two classes, groups and gaps are of the
+    probability of the second.
+    """
+
+    def __init__(self, data: Predictions) -> None:
+        super().__init__(data)
+        proba, hit = data.proba, data.label
+        if not data.is_binary:
+            self.top = np.argmax(proba, axis=1)
+            proba, hit = proba.max(axis=1).astype(np.float64), data.label == self.top
+        n_effective = 1 / data.share_of_one_sample
+        self.n_groups = min(2 ** round(np.log2(n_effective) / 2), _MOST_GROUPS)
+        self.cells = ResidualCells(proba, data.weight, data.squares, hit, self.n_groups)
+        self.n_sums = len(self.cells.start)
+        self.one_label = data.share_of_one_sample / data.n_samples
+
+    def __call__(self, labels):
+        return super().__call__(labels) if self.adds_up else self._of(self.cells.of_hits(labels))
+
+    def start(self, n_draws):
+        return np.zeros((self.n_sums, n_draws))
+
+    def add(self, sums, rows, labels):
+        self.cells.add(sums, rows, labels == self.top[rows, None])
+
+    def finish(self, sums):
+        return self._of(self.cells.of_sums(sums))
+
+    def of_signs(self, signs):
+        return self._of(self.cells.of_signs(signs))
+
+    def _of(self, sums):
+        """Values (R,) of gaps (R, cells)."""
+        n_groups = self.n_groups
+        gaps, variance = np.zeros((len(sums), n_groups)), np.zeros(n_groups)
+        gaps[:, self.cells.occupied] = sums
+        variance[self.cells.occupied] = self.cells.variance
+        largest = np.full(len(sums), -np.inf)
+        while True:
+            squares = gaps**2 / (variance + self.one_label)
+            surprise = -chi2.logsf(squares.sum(axis=1), max(np.sum(variance > 0), 1))
+            largest = np.maximum(largest, surprise)
+            if n_groups == 1:
+                return largest
+            n_groups //= 2
+            gaps = gaps.reshape(len(gaps), n_groups, 2).sum(axis=2)
+            variance = variance.reshape(n_groups, 2).sum(axis=1)
 
 
 def parts(labels: np.ndarray, data: Predictions, fewest: int = 1) -> Iterator[slice]:
