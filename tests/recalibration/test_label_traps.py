@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn.calibration
-from cases import RECALIBRATOR_CASES, one_of_each
+from cases import RECALIBRATOR_CASES
 from problems import random_problem
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -75,20 +75,14 @@ def scored(recalibrator):
 
 WAYS = (direct, ensemble, single, pipeline, scored)
 
-# The ways treat all recalibrators alike: here one with a map for each class, and one for all.
+# The ways treat all recalibrators alike, and test_laws.py sees each of these alone: here one with a
+# map for each class, and one for all.
 EVERY_WAY = {
     f"{way.__name__}, {name}": (way, RECALIBRATOR_CASES[name])
     for way in WAYS
     for name in ("isotonic", "temperature")
 }
-# Every recalibrator alone; how a classifier hands it the classes is the same for all.
-EVERY_RECALIBRATOR = {
-    f"direct, {name}": (direct, recalibrator)
-    for name, recalibrator in one_of_each(RECALIBRATOR_CASES).items()
-}
-ALL_PAIRS = EVERY_WAY | EVERY_RECALIBRATOR
 every_way = pytest.mark.parametrize(("way", "recalibrator"), EVERY_WAY.values(), ids=EVERY_WAY)
-all_pairs = pytest.mark.parametrize(("way", "recalibrator"), ALL_PAIRS.values(), ids=ALL_PAIRS)
 
 
 def training_data(way, n_classes):
@@ -101,7 +95,7 @@ def training_data(way, n_classes):
     return features[used, :2], target[used] - (3 - n_classes)
 
 
-@all_pairs
+@every_way
 @both_kinds
 def test_names_are_numbers_in_their_order(way, recalibrator, n_classes):
     X, label = training_data(way, n_classes)
