@@ -388,7 +388,7 @@ def test_steps_that_do_not_suffice_are_warned_about(monkeypatch):
         CoxTest().fit(proba, label)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_extreme_data_give_p_values(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 40))

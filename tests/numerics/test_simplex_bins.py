@@ -26,7 +26,7 @@ def random_points(seed):
     return points, weights / weights.sum()
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(7))
 def test_product_bins_equal_loops(seed):
     points, _ = random_points(seed)
     n_bins = 1 + seed % 7
@@ -75,7 +75,7 @@ def median_variance_by_recursion(points, weights, min_size, rows=None):
 
 
 @pytest.mark.parametrize("min_size", [1, 2, 5, 10])
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_median_variance_bins_equal_recursion(seed, min_size):
     points, weights = random_points(seed)
     bins, n_bins = median_variance_bins(points, weights, min_size)

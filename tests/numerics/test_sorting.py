@@ -47,7 +47,7 @@ def test_ends_of_ties_and_of_runs():
     np.testing.assert_array_equal(last_of_runs(np.array([0]), 6), [5])
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_pooled_by_loops(seed):
     proba, outcome, weight = small_case(seed)
     weight = np.full(len(proba), 0.25) if weight is None else weight

@@ -50,7 +50,7 @@ def test_optimal_is_the_best_of_all_partitions():
 
 @all_strategies
 @pytest.mark.parametrize("pseudo_count", [0, 1.5])
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(10))
 def test_certificate_equals_loops(strategy, pseudo_count, seed):
     proba, outcome, weight = small_case(seed)
     recalibrator = IntervalBinningRecalibrator(
