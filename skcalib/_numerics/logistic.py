@@ -9,9 +9,12 @@ Newton's method works in the coordinates z = Tβ of a basis of the columns that 
 the weight w_i = m_i0 + m_i1, so that neither the scale nor the origin of the features matters.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+
+from .newton import line_search
 
 # Newton's method ends after a step that lowers the loss by less than this fraction of it: the
 # fraction is squared from step to step, so that the next one would be lost in rounding.
@@ -25,7 +28,6 @@ _CERTAIN = float(np.finfo(np.float64).eps)
 
 MOST_STEPS = 100
 _LONGEST_STEP = 30.0
-_SHORTEST_FRACTION = 2.0**-20
 
 # A column is treated as a combination of others if less than this fraction of it is left when these
 # are projected out; a slope is treated as 0 if it is below this fraction of its terms. Both are
@@ -47,6 +49,7 @@ class LogisticFit(NamedTuple):
 class Moments(NamedTuple):
     """The loss at a point, and its first and second derivatives."""
 
+    position: np.ndarray  # (d,)
     loss: float
     gradient: np.ndarray  # (d,)
     root: np.ndarray  # (d, d), triangular: root' root is the matrix of second derivatives
@@ -65,8 +68,8 @@ def logistic_fit(
     has no minimum, the coefficients are finite, and almost attain the infimum. O(nd²) a step.
     """
     basis, triangle = orthonormal_basis(design, mass.sum(axis=0))
-    position, moments, converged = newton(basis, mass, triangle @ start, most_steps=most_steps)
-    return LogisticFit(np.linalg.solve(triangle, position), moments.loss, converged)
+    found, converged = newton(basis, mass, triangle @ start, most_steps=most_steps)
+    return LogisticFit(np.linalg.solve(triangle, found.position), found.loss, converged)
 
 
 def orthonormal_basis(design: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -98,45 +101,33 @@ def newton(
     position: np.ndarray,
     penalty: np.ndarray | None = None,
     most_steps: int = MOST_STEPS,
-) -> tuple[np.ndarray, Moments, bool]:
-    """The minimum over z (d,), the moments there, and whether it has been reached.
+) -> tuple[Moments, bool]:
+    """The moments at the minimum over z (d,), and whether it has been reached.
 
     The basis (n, d) is orthonormal, and the penalty is |Dz|²/2 with D (m, d). The search starts
-    from `position`, or from 0 if the loss is lower there. Steps are halved until the loss falls
-    enough. Outcomes that are fitted up to rounding can be separated; then there is no minimum.
+    from `position`, or from 0 if the loss is lower there. Outcomes that are fitted up to rounding
+    can be separated; then there is no minimum.
     """
     if penalty is None:
         penalty = np.zeros((0, basis.shape[1]))
-    problem = basis, mass, penalty
-    here = _moments(*problem, position)
+    at = partial(_moments, basis, mass, penalty)
     origin = np.where(basis.any(axis=0), 0.0, position)
-    there = _moments(*problem, origin)
-    if there.loss < here.loss:
-        position, here = origin, there
+    here = min(at(position), at(origin), key=lambda moments: moments.loss)
     total = mass.sum(axis=0)
     separated = _CERTAIN * total.min(where=total > 0, initial=total.max())
     for _ in range(most_steps):
         if here.loss <= separated:
-            return position, here, False
+            return here, False
         step, slope, hidden = _newton_step(here)
-        is_flat = slope <= _LAST_GAIN * here.loss
-        length = 1.0
-        while True:
-            there = _moments(*problem, position + length * step)
-            if is_flat or there.loss <= here.loss - length * slope / 4:
-                break
-            length /= 2
-            if length < _SHORTEST_FRACTION:
-                return position, here, False
-        while there.loss < here.loss / 2:  # near certainty each step divides it by e
-            further = _moments(*problem, position + 2 * length * step)
-            if not further.loss < there.loss / 2:
-                break
-            length, there = 2 * length, further
-        position, here = position + length * step, there
-        if is_flat and np.linalg.norm(step) <= _LAST_STEP:
-            return position, here, not hidden
-    return position, here, False
+        last_gain = _LAST_GAIN * here.loss
+        rounding = np.inf if slope <= last_gain else 0.0  # a flat loss is rounding
+        there = line_search(at, here.position, step, here.loss, slope, rounding=rounding)
+        if there is None:
+            return here, False
+        here = there
+        if slope <= last_gain and np.linalg.norm(step) <= _LAST_STEP:
+            return here, not hidden
+    return here, False
 
 
 def _newton_step(moments: Moments) -> tuple[np.ndarray, float, bool]:
@@ -194,4 +185,4 @@ def _moments(
         pull = np.where(log_odds > 0, miss - other, other - miss)
         gradient += pull @ basis[rows]
         square += float(pull @ (pull / weight))
-    return Moments(loss, gradient, np.asarray(root), _LOST_SLOPE * np.sqrt(square))
+    return Moments(position, loss, gradient, np.asarray(root), _LOST_SLOPE * np.sqrt(square))

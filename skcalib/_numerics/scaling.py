@@ -24,6 +24,7 @@ from .array_api import (
     written,
 )
 from .logits import SAMPLE, row_blocks
+from .newton import ROUNDING, line_search
 from .scaling_designs import Design, Solve
 
 # Convergence is quadratic: what is left after a Newton step that promises to lower the loss by no
@@ -57,15 +58,6 @@ _TINY = 1e-100
 # A direction is not determined if its curvature is below this fraction of what the preconditioner
 # expects.
 _FLAT = 1e-6
-
-# A change of the loss below this fraction of it may be a rounding error.
-_ROUNDING = 1e-14
-
-# A loss that falls by this fraction of what its slope promises is almost straight.
-_STRAIGHT = 0.75
-
-# The search along a step gives up below the first multiple of it, and stops above the second.
-_SHORTEST_FRACTION, _LARGEST_MULTIPLE = 2.0**-30, 2.0**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,33 +178,16 @@ class Point:
         return dot(self.gradient, precondition(self.gradient))
 
     def lower(self, step: Array, promise: float) -> "Point | None":
-        """The first of step, step/2, step/4, … that lowers the loss enough; None if none does.
-
-        To second order the step lowers the loss by half of the promise. Where the loss falls almost
-        straight on, 2 step, 4 step, … follow, as long as they lower it further and the decrease is
-        more than rounding.
-        """
-        scale, rounding = 1.0, _ROUNDING * abs(self.loss)
-        while scale >= _SHORTEST_FRACTION:
-            point = self.problem.at(self.parameters + scale * step)
-            if point.loss <= self.loss - 1e-4 * scale * promise + rounding:
-                break
-            point.discard()
-            scale /= 2
-        else:
-            return None
-        while scale < _LARGEST_MULTIPLE:
-            straight = max(_STRAIGHT * scale * promise, rounding)
-            if self.loss - point.loss < straight:
-                break
-            scale *= 2
-            further = self.problem.at(self.parameters + scale * step)
-            if not further.loss < point.loss:
-                further.discard()
-                break
-            point.discard()
-            point = further
-        return point
+        """A multiple of the step that lowers the loss enough; None if none does."""
+        return line_search(
+            self.problem.at,
+            self.parameters,
+            step,
+            self.loss,
+            promise,
+            rounding=ROUNDING * abs(self.loss),
+            discard=Point.discard,
+        )
 
     def discard(self) -> None:
         """Leave the memory of the probabilities to other points."""

@@ -5,10 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
-from scipy.optimize import brentq, nnls
+from scipy.optimize import brentq
 
 from .array_api import Array, doubles, picked, row_dots, written
 from .logits import SAMPLE, row_blocks, softmax
+from .newton import nonnegative_step
 
 # The search ends after a relative step below this: convergence is cubic, so that the error left is
 # below rounding.
@@ -139,9 +140,6 @@ _MOST_STEPS = 50
 # Losses that differ in later digits are equal.
 _DIGITS = 12
 
-# Curvatures of mixtures below this fraction of the largest are rounding errors.
-_FLAT = 1e-13
-
 # A derivative of the loss below the first number is a rounding error. The second one is the
 # precision of T, relative to it.
 _LEVEL, _PRECISION = 1e-14, 1e-10
@@ -239,7 +237,7 @@ class _Profile:
         shares = self.shares
         loss, slope, gradient, curvature = self._derivatives(inverse, shares)
         for _ in range(_MOST_STEPS):
-            step = _nonnegative_step(shares, gradient, curvature)
+            step = nonnegative_step(shares, gradient, curvature)
             promise = -float(gradient @ step)
             scale = 1.0
             while True:
@@ -287,13 +285,3 @@ class _Profile:
             target /= mixture
             curvature += (parts * target.ravel()) @ parts.T
         return loss + total * float(shares.sum()), slope, gradient + total, curvature
-
-
-def _nonnegative_step(
-    shares: np.ndarray, gradient: np.ndarray, curvature: np.ndarray
-) -> np.ndarray:
-    """To the least value of the quadratic approximation among shares of at least 0."""
-    size, axes = np.linalg.eigh(curvature)
-    root = np.sqrt(np.maximum(size, _FLAT * size[-1]))
-    goal = root * (axes.T @ shares) - (axes.T @ gradient) / root
-    return nnls(root[:, None] * axes.T, goal)[0] - shares

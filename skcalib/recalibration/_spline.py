@@ -218,7 +218,8 @@ def logistic_spline(
         penalties = np.array([min(smoothing, _STRAIGHT)])
     fits, surprise = [], np.zeros(len(penalties))
     for k, penalty in enumerate(penalties):
-        position, moments, converged = newton(basis, mass, position, np.sqrt(penalty) * root)
+        moments, converged = newton(basis, mass, position, np.sqrt(penalty) * root)
+        position = moments.position
         fits.append((position, converged))
         volume = np.abs(moments.root.diagonal()) + np.finfo(np.float64).tiny
         log_volume = np.log(volume).sum() + n_bends * np.log(scales[k])

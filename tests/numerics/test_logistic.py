@@ -60,7 +60,8 @@ def test_penalised_fit_is_the_optimum(seed):
     root = np.random.default_rng(seed).normal(size=(2, 4)) / 5
     basis, triangle = orthonormal_basis(design, mass.sum(axis=0))
     start = triangle @ np.ones(4)
-    position, moments, converged = newton(basis, mass, start, np.linalg.solve(triangle.T, root.T).T)
+    moments, converged = newton(basis, mass, start, np.linalg.solve(triangle.T, root.T).T)
+    position = moments.position
     coefficients = np.linalg.solve(triangle, position)
     assert converged
     best = loss(coefficients, design, mass, root)

@@ -1,0 +1,67 @@
+"""Newton steps: how far to go along them, and steps among numbers that are not negative."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.optimize import nnls
+
+# A step must lower the loss by this fraction of what its slope promises. Losses that fall by the
+# second fraction are almost straight, so that the step may be too short.
+_ENOUGH, _STRAIGHT = 0.25, 0.75
+
+# A change of the loss below this fraction of it may be a rounding error.
+ROUNDING = 1e-14
+
+# The search along a step gives up below the first multiple of it, and stops above the second.
+_SHORTEST_FRACTION, _LARGEST_MULTIPLE = 2.0**-30, 2.0**20
+
+# Curvatures below this fraction of the largest are rounding errors.
+_FLAT = 1e-13
+
+
+def line_search(
+    at: Callable[[Any], Any],
+    start: Any,
+    step: Any,
+    loss: float,
+    promise: float,
+    *,
+    rounding: float,
+    discard: Callable[[Any], None] = lambda point: None,
+) -> Any:
+    """The point at the first of step, step/2, step/4, … that lowers the loss enough, or None.
+
+    Where the loss falls almost straight on, or to less than half, steps of twice the length are
+    tried, as long as they lower it further. `loss` and minus its slope, `promise`, are those at the
+    start; `at` returns a point with the attribute `loss`. Points that are not returned are
+    discarded.
+    """
+    length = 1.0
+    point = at(start + step)
+    while not point.loss <= loss - _ENOUGH * length * promise + rounding:
+        discard(point)
+        length /= 2
+        if length < _SHORTEST_FRACTION:
+            return None
+        point = at(start + length * step)
+    while length < _LARGEST_MULTIPLE:
+        is_straight = loss - point.loss >= max(_STRAIGHT * length * promise, rounding)
+        if not (is_straight or point.loss < loss / 2):
+            break
+        length *= 2
+        further = at(start + length * step)
+        if not further.loss < point.loss:
+            discard(further)
+            break
+        discard(point)
+        point = further
+    return point
+
+
+def nonnegative_step(shares: np.ndarray, gradient: np.ndarray, curvature: np.ndarray) -> np.ndarray:
+    """To the least value of the quadratic approximation among shares of at least 0."""
+    size, axes = np.linalg.eigh(curvature)
+    root = np.sqrt(np.maximum(size, _FLAT * size[-1]))
+    goal = root * (axes.T @ shares) - (axes.T @ gradient) / root
+    return nnls(root[:, None] * axes.T, goal)[0] - shares
