@@ -67,6 +67,9 @@ class Given(NamedTuple):
     features: Callable[[slice], Any] | None = None
     is_of_thresholds: bool = False  # points are probabilities, and k is 1 − their mean distance
     bandwidth: float | None = None  # of a kernel whose random waves are multiplied by those of ℓ
+    raw: np.ndarray | None = None  # points as they came, if points are (raw − centre) · factor
+    centre: Any = 0.0
+    factor: Any = 1.0
 
     def sums_of_features(self, rows_of: Rows, n_numbers: int) -> tuple[np.ndarray, np.ndarray]:
         """Both sums, (R,), from features; `n_numbers` of them, R C, belong to each sample."""
@@ -134,24 +137,32 @@ def given_of(data, forecast: Forecast, options: MatchingOptions) -> Given:
     if form == "decision":
         return same_group(_actions(data, forecast, options.losses))
     if form == "threshold":
-        return near_thresholds(threshold_probabilities(forecast))
+        probability, diagonal = threshold_probabilities(forecast), np.ones(len(data.weight))
+        return Given(probability, _mean_agreement, diagonal, is_of_thresholds=True)
     kernel, bandwidth = options.given_kernel, options.given_bandwidth
-    points = raw_points(data, forecast, kernel)
+    if data.given is not None:
+        raw = data.given.reshape(len(data.weight), -1)
+    elif kernel == "wasserstein":
+        raw = forecast._wasserstein_points()
+    else:
+        raw = forecast._parameters()
+    centre: Any = 0.0
+    factor: Any = 1.0
     if kernel == "wasserstein":
         kernel = "exponential"
     elif bandwidth == "median":
-        centre, factor = standardization(points, data.weight)
-        points = (points - centre) * factor
+        centre, factor = standardization(raw, data.weight)
+    points = (raw - centre) * factor
     if bandwidth == "median" and not callable(kernel):
         bandwidth = median_of(points, data.weight, kernel)
     if options.method == "exact":
-        return near_points(points, data.weight, kernel, bandwidth)
-    if options.kernel != "laplacian":
-        return near_on_average(points, kernel, bandwidth, options.n_components, options.seed)
-    # the features of the outcomes will hold random waves of the points
-    near = partial(kernel_values, family=KERNELS[kernel], bandwidth=bandwidth)
-    ones = nothing(len(points))
-    return ones._replace(points=points, kernel=near, bandwidth=bandwidth)
+        given = near_points(points, data.weight, kernel, bandwidth)
+    elif options.kernel != "laplacian":
+        given = near_on_average(points, kernel, bandwidth, options.n_components, options.seed)
+    else:  # the features of the outcomes will hold random waves of the points
+        near = partial(kernel_values, family=KERNELS[kernel], bandwidth=bandwidth)
+        given = nothing(len(points))._replace(points=points, kernel=near, bandwidth=bandwidth)
+    return given._replace(raw=raw, centre=centre, factor=factor)
 
 
 def _actions(data, forecast, losses):
@@ -160,15 +171,6 @@ def _actions(data, forecast, losses):
         return np.column_stack([one.best_for(forecast) for one in losses])
     tables = [one.of_classes(data.classes, len(data.classes)) for one in losses]
     return np.column_stack([least(expected_of_classes(data.matrix, table)) for table in tables])
-
-
-def raw_points(data, forecast: Forecast, given_kernel) -> np.ndarray:
-    """Features, or the parameters of the forecast, as they came, (n, d)."""
-    if data.given is not None:
-        return data.given.reshape(len(data.weight), -1)
-    if given_kernel == "wasserstein":
-        return forecast._wasserstein_points()
-    return forecast._parameters()
 
 
 def nothing(n: int) -> Given:
@@ -196,13 +198,8 @@ def _agreement(s: np.ndarray, t: np.ndarray) -> np.ndarray:
     return 1 - cdist(s, t, "hamming")
 
 
-def near_thresholds(probability: np.ndarray) -> Given:
-    """1 − the mean of |F_i(t) − F_j(t)| over thresholds t, from F (n, T)."""
-    diagonal = np.ones(len(probability))
-    return Given(probability, _mean_agreement, diagonal, is_of_thresholds=True)
-
-
 def _mean_agreement(s: np.ndarray, t: np.ndarray) -> np.ndarray:
+    """1 − the mean of |F_i(t) − F_j(t)| over thresholds t, from F (a, T) and (b, T)."""
     return 1 - cdist(s, t, "cityblock") / s.shape[1]
 
 

@@ -28,7 +28,7 @@ WITH_BANDWIDTH = {"rbf", "laplacian", "tanh"}
 
 def check_arrays(prediction: Any, **others: Any) -> None:
     """Arrays of one package."""
-    arrays = _parts_of(prediction) | {k: v for k, v in others.items() if v is not None}
+    arrays = parts_of(prediction) | {k: v for k, v in others.items() if v is not None}
     for name, array in arrays.items():
         if not is_array_api_obj(array):
             raise TypeError(
@@ -47,7 +47,7 @@ def check_arrays(prediction: Any, **others: Any) -> None:
             )
 
 
-def _parts_of(prediction):
+def parts_of(prediction: Any) -> dict[str, Any]:
     """The arrays of a prediction, by the names that users know."""
     if isinstance(prediction, Draws):
         parts = {"values of Draws": prediction.values, "parameters of Draws": prediction.parameters}
@@ -116,19 +116,16 @@ def check_class_batch(prediction: Array, target: Array) -> None:
 
 def check_forecast_batch(prediction: Any, target: Array, thresholds: Array | None) -> None:
     """A mean and a standard deviation, or draws, for each sample."""
-    n = target.shape[0]
-    if isinstance(prediction, Draws):
-        rule = f"two axes, the first of them for the {n} samples of target"
-        for name, array in (("values", prediction.values), ("parameters", prediction.parameters)):
-            if array is not None and (array.ndim != 2 or array.shape[0] != n or 0 in array.shape):
-                remedy = "Put the draws on the second axis."
-                raise _wrong_shape(f"{name} of Draws", array, rule, remedy)
-    else:
-        rule = f"shape (n_samples,) for the {n} samples of target"
-        for name, array in zip(("mean", "std"), prediction, strict=True):
-            if tuple(array.shape) != (n,):
-                remedy = "Drop the other axes, with squeeze or by an index."
-                raise _wrong_shape(name, array, rule, remedy)
+    n, is_drawn = target.shape[0], isinstance(prediction, Draws)
+    for name, array in parts_of(prediction).items():
+        if is_drawn and (array.ndim != 2 or array.shape[0] != n or 0 in array.shape):
+            rule = f"two axes, the first of them for the {n} samples of target"
+            raise _wrong_shape(name, array, rule, "Put the draws on the second axis.")
+        if not is_drawn and tuple(array.shape) != (n,):
+            rule = f"shape (n_samples,) for the {n} samples of target"
+            raise _wrong_shape(
+                name, array, rule, "Drop the other axes, with squeeze or by an index."
+            )
     if thresholds is not None and (thresholds.ndim != 1 or 0 in thresholds.shape):
         rule = "shape (n_thresholds,), with at least one"
         raise _wrong_shape("thresholds", thresholds, rule, "Pass a vector.")

@@ -14,7 +14,7 @@ from torch.distributions import Normal as TorchNormal
 
 from .._inputs.arrays import check_numbers
 from .._numerics.array_api import at_least_single, to_numpy
-from ._checks import check_batch, check_class_batch
+from ._checks import check_batch, check_class_batch, parts_of
 from ._predictions import Draws, as_distributions
 
 # The probabilities of a sample may miss 1 by this much.
@@ -232,9 +232,8 @@ def forecast_of(
     """Means and standard deviations, or draws, for the samples of a target; values are checked."""
     prediction, n = unwrapped(prediction), len(target)
     if isinstance(prediction, Draws):
-        check_finite("values of Draws", prediction.values)
-        if prediction.parameters is not None:
-            check_finite("parameters of Draws", prediction.parameters)
+        for name, tensor in parts_of(prediction).items():
+            check_finite(name, tensor)
         cdf = prediction.cdf and partial(_checked_cdf, prediction.cdf)
         return replace(prediction, cdf=cdf)
     if isinstance(prediction, Distribution):

@@ -265,11 +265,15 @@ class DistributionMatchingLoss(Penalty):
     def _error_of_classes(self, prediction, batch):
         prediction, batch = class_batch(prediction, batch, self.input_type, self.ignore_index)
         given, given_bandwidth = self._condition(batch.given, prediction.dtype)
+        classes = class_predictions(prediction, batch.target, self.input_type)
         class_kernel = None
         if self.class_weight is not None:
             class_kernel = torch.diag(self.class_weight)
-            _check_class_weight(self.class_weight, prediction)
-        classes = class_predictions(prediction, batch.target, self.input_type)
+            if len(self.class_weight) != classes.proba.shape[1]:
+                raise ValueError(
+                    f"class_weight must have one entry for each of the {classes.proba.shape[1]} "
+                    f"classes; found {len(self.class_weight)}. Pass 1 for those without a weight."
+                )
         if self.n_draws is not None:
             score = classes.log_proba.expand(self.n_draws, *classes.log_proba.shape)
             draws = torch.nn.functional.gumbel_softmax(score, self.gumbel_temperature, hard=True)
@@ -319,13 +323,10 @@ class DistributionMatchingLoss(Penalty):
 
     def _condition(self, given, dtype, parameters=None):
         """The points that the error is conditioned on, and the bandwidth of the kernel on them."""
-        if self.calibration not in _NEAR_FORMS:
-            return given, None if self.given_bandwidth == "median" else self.given_bandwidth
         what, points = ("given", given) if given is not None else ("parameter", parameters)
-        if self.given_bandwidth != "median":
-            return (None if given is None else given.to(dtype)), self.given_bandwidth
-        if points is None:
-            return None, None
+        bandwidth = None if self.given_bandwidth == "median" else self.given_bandwidth
+        if bandwidth is not None or points is None or self.calibration not in _NEAR_FORMS:
+            return given, bandwidth
         centre, factor, median = (
             self._learned(f"{what}_{part}", "given_bandwidth='median'", "the median distance")
             for part in _PARTS
@@ -376,15 +377,6 @@ def _constant(name: str, values: ArrayLike | Tensor | None, ndim: int) -> Tensor
             "out by a weight of 0."
         )
     return tensor
-
-
-def _check_class_weight(class_weight: Tensor, prediction: Tensor) -> None:
-    n_classes = 2 if prediction.ndim == 1 else prediction.shape[1]
-    if len(class_weight) != n_classes:
-        raise ValueError(
-            f"class_weight must have one entry for each of the {n_classes} classes; found "
-            f"{len(class_weight)}."
-        )
 
 
 def _check_moments(target: Tensor, mean: Tensor, mean_square: Tensor) -> None:

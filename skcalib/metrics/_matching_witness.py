@@ -16,7 +16,6 @@ from .._statistics.matching_checks import (
     MatchingOptions,
     check_matching,
 )
-from .._statistics.matching_given import raw_points, standardization
 from ..forecasts._data import check_forecasts
 
 # Points of the grids if none are passed.
@@ -218,9 +217,8 @@ def _outcomes(error):
 
 def _places(error, given_grid):
     """The places as the user sees them, and as the kernel takes them."""
-    chosen = error.chosen
-    form = chosen.calibration
-    if form in ("quantile", "marginal", "group", "decision"):
+    form, raw = error.chosen.calibration, error.given.raw
+    if raw is None:
         if given_grid is not None:
             raise ValueError(
                 f"given_grid must be None for calibration={form!r}, where all groups or actions "
@@ -230,17 +228,13 @@ def _places(error, given_grid):
         if form == "group":
             return error.data.given[first], codes
         return (codes.astype(np.intp) if form == "decision" else None), codes
-    raw = raw_points(error.data, error.forecast, chosen.given_kernel)
     if given_grid is None:
         distinct = np.unique(raw, axis=0)
         some = np.linspace(0, len(distinct) - 1, min(len(distinct), _PLACES)).round()
         places = distinct[some.astype(np.intp)]
     else:
         places = _check_grid(given_grid, "given_grid", 2, raw.shape[1])
-    if chosen.given_bandwidth != "median" or chosen.given_kernel == "wasserstein":
-        return places, places
-    centre, factor = standardization(raw, error.data.weight)
-    return places, (places - centre) * factor
+    return places, (places - error.given.centre) * error.given.factor
 
 
 def _check_grid(values, name, n_dimensions, n_columns=1):
