@@ -504,7 +504,7 @@ def counted(test: Any, state: CalibrationState, **others: Any) -> Predictions:
     check_can_be_tested(state)
     test.classes_, test.n_features_in_ = state.classes, 1
     forget(test, "feature_names_in_")
-    return state._counted()
+    return state._tally.shares(state.classes)
 
 
 def check_takes_counts(test: Any, statistic: Any) -> None:

@@ -25,10 +25,8 @@ def to_table(state: Any) -> Any:
         subgroup = None if one is state else _text(label)
         kept.append(_kept(one) | {"subgroup": subgroup})
         tallies = one._tallies or {"binary": one._tally}
-        parts += [_columns(subgroup, name, tally) for name, tally in tallies.items()]
-    table = pyarrow.table(
-        {name: pyarrow.concat_arrays([part[name] for part in parts]) for name in _COLUMNS}
-    )
+        parts += [_rows_of(subgroup, name, tally) for name, tally in tallies.items()]
+    table = pyarrow.concat_tables(parts).combine_chunks()
     text = _text({"version": _VERSION, "states": kept}).encode()
     return table.replace_schema_metadata({_KEY: text, _DIGEST: _digest(table, text)})
 
@@ -58,17 +56,16 @@ def from_table(cls: type, table: Any) -> Any:
     return whole
 
 
-def _columns(subgroup: str | None, name: str, tally: Tally) -> dict[str, Any]:
+def _rows_of(subgroup: str | None, name: str, tally: Tally) -> Any:
+    """The rows of one tally, as a table."""
     import pyarrow
 
     cell, event = np.divmod(tally.sums.key, 2)
     problem, cell = np.divmod(cell, len(tally.points))
     n = len(cell)
     values = (problem, tally.points[cell], event == 1, tally.sums.samples, *tally.sums.weights)
-    return {
-        "subgroup": pyarrow.array([subgroup] * n, pyarrow.string()),
-        "problem": pyarrow.array([name] * n, pyarrow.string()),
-    } | dict(zip(_NUMBERS, map(pyarrow.array, values), strict=True))
+    texts = [pyarrow.array([text] * n, pyarrow.string()) for text in (subgroup, name)]
+    return pyarrow.table([*texts, *values], names=_COLUMNS)
 
 
 def _kept(state: Any) -> dict[str, Any]:

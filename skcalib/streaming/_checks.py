@@ -47,7 +47,7 @@ def check_weights_can_be_squared(weight: np.ndarray, name: str) -> None:
         raise ValueError(
             f"{name} must lie between {_SMALLEST_WEIGHT:g} and {_LARGEST_WEIGHT:g} for a "
             f"CalibrationState, which sums squares of weights; found {found:.3g}. Divide all "
-            "weights by one number."
+            "weights by one number, and leave out rows of weight 0."
         )
 
 
@@ -64,15 +64,10 @@ def check_sums(weight: Any, squared_weight: Any, counts: np.ndarray) -> np.ndarr
     rules: dict[str, Any] = {"ndim": 1, "length": len(counts), "rows": "one sum for each row"}
     both = {"weight": weight, "squared_weight": squared_weight}
     sums = np.stack([check_numbers(one, name, finite=False, **rules) for name, one in both.items()])
-    used = sums[:, counts > 0]
-    if not (np.isfinite(used) & (used > 0)).all():
-        raise ValueError(
-            "weight and squared_weight must be positive and finite wherever count is; found "
-            f"{float(np.min(used))}. Leave rows of weight 0 out."
-        )
-    check_weights_can_be_squared(used[0], "weight")
-    least, most = used[0] ** 2 / counts[counts > 0], used[0] ** 2
-    if (used[1] < least * (1 - EQUAL)).any() or (used[1] > most * (1 + EQUAL)).any():
+    weight, square = sums[:, counts > 0]
+    check_weights_can_be_squared(weight, "weight")
+    least, most = weight**2 / counts[counts > 0], weight**2
+    if not ((square >= least * (1 - EQUAL)) & (square <= most * (1 + EQUAL))).all():
         raise ValueError(
             "squared_weight must be the sum of the squared weights of a row, which lies between "
             "weight² / count and weight²; found a value outside. In SQL it is sum(w * w)."

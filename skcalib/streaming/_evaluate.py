@@ -9,10 +9,16 @@ import numpy as np
 from sklearn.metrics import brier_score_loss
 
 from .._inputs.predictions import Predictions
-from .._statistics.kernels import KERNELS, KernelFamily
+from .._statistics.kernels import KERNELS
 from .._statistics.squared_error import check_enough_for_estimator, pairs_are_lost
 from ..metrics._reductions import average_over_reductions
 from ..metrics._registry import METRICS, Metric, entry_of
+
+_KERNEL_ERRORS = (
+    "kernel_calibration_error",
+    "squared_kernel_calibration_error",
+    "laplace_kernel_calibration_error",
+)
 
 KNOWN = sorted(name for name, metric in METRICS.items() if metric.of_counts)
 
@@ -129,35 +135,35 @@ def _change_of_other(metric: Any, params: dict[str, Any], move: float) -> float:
 
 def _change(entry: Metric, options: dict[str, Any], rows: Predictions) -> float:
     """How far the grid can have moved a measure of two classes."""
-    move, name = rows.mean_move, entry.name
+    move = rows.mean_move
     if move == 0:
         return 0.0
     if entry.change_per_move is not None:
         return entry.change_per_move * move
-    if name == "laplace_kernel_calibration_error" and options["method"] == "exact":
-        change = 2 * move * (1 + 1 / options["bandwidth"])
-        return change if options["squared"] else float(np.sqrt(change))
-    family = _plain_kernel(name, options)
-    if family is None:
-        return np.inf
-    change = 4 * move * (1 + family.per_probability / options["bandwidth"])
-    if name == "kernel_calibration_error":
+    change = _slope_of_square(entry.name, options) * move
+    if entry.name == "kernel_calibration_error" or not options.get("squared", True):
         return float(np.sqrt(change))
-    if options["estimator"] == "biased":
+    if not np.isfinite(change) or options.get("estimator", "biased") == "biased":
         return change
     has_pairs = rows.n_samples > 1 and not pairs_are_lost(rows)
     return change / (1 - rows.share_of_one_sample) if has_pairs else np.nan
 
 
-def _plain_kernel(name: str, options: dict[str, Any]) -> KernelFamily | None:
-    """The kernel of an exact kernel error, if its slope is known: named, not Gaussian."""
-    if name not in ("kernel_calibration_error", "squared_kernel_calibration_error"):
-        return None
-    is_exact = options.get("method", "exact") == "exact" and options["class_kernel"] is None
-    if options["bandwidth"] == "median" or not is_exact or not isinstance(options["kernel"], str):
-        return None
-    family = KERNELS[options["kernel"]]
-    return None if family.is_gaussian else family
+def _slope_of_square(name: str, options: dict[str, Any]) -> float:
+    """The change of a squared kernel error by a move of 1; infinite if it is not known.
+
+    It is known of exact errors with a kernel of a name that is not Gaussian, and a bandwidth.
+    """
+    if name not in _KERNEL_ERRORS or options.get("method", "exact") != "exact":
+        return np.inf
+    bandwidth = options["bandwidth"]
+    if name == "laplace_kernel_calibration_error":
+        return 2 * (1 + 1 / bandwidth)
+    kernel = options["kernel"]
+    is_named = isinstance(kernel, str) and not KERNELS[kernel].is_gaussian
+    if not is_named or bandwidth == "median" or options["class_kernel"] is not None:
+        return np.inf
+    return 4 * (1 + KERNELS[kernel].per_probability / bandwidth)
 
 
 def _by_fourier_sums(state: Any, name: str, params: dict[str, Any]) -> Evaluation:

@@ -552,10 +552,6 @@ class CalibrationState:
         """Two classes, one row for each point of the grid and label."""
         return self._tallies["binary"].predictions(self.classes)
 
-    def _counted(self) -> Predictions:
-        """Two classes, one row for each point of the grid, labelled by its share of events."""
-        return self._tallies["binary"].shares(self.classes)
-
     def _part(self, tally: Tally) -> "CalibrationState":
         """A state of two classes with what a single problem holds."""
         state = CalibrationState(_YES_OR_NO, **self._options)
