@@ -23,12 +23,13 @@ from .._numerics.array_api import (
 )
 from .._numerics.logits import row_blocks
 from .base import Statistic, blocks_of_samples
-from .gram import pair_weight, random_frequencies
+from .gram import random_frequencies
 from .kernels import KERNELS, resolved_bandwidth
 from .squared_error import (
     SquaredKernelError,
     check_class_kernel,
     check_enough_for_estimator,
+    pair_weight,
 )
 
 # Rows whose features are summed in single precision; the sums of such blocks are double.

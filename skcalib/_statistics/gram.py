@@ -2,7 +2,6 @@
 
 import math
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, device
@@ -42,20 +41,6 @@ def gram_pair_sum(kernel: Kernel, points: Array, mass: Array) -> np.ndarray:
         if i == 0:
             announce_pairs(n, (perf_counter() - start) * (n / tile + 1) / 2)
     return to_numpy(total).reshape(n_replicates, -1).sum(axis=1)
-
-
-def pair_weight(weight: np.ndarray, square: np.ndarray | None = None) -> Any:
-    """Σ_{i≠j} w_i w_j along the last axis; 1 − Σ w² if rows stand for several samples.
-
-    Of single samples it avoids the cancellation in (Σ w_i)² − Σ w_i² where one weight is almost
-    everything.
-    """
-    if square is not None:
-        return 1 - square.sum()
-    none = np.zeros_like(weight[..., :1])
-    before = np.concatenate([none, np.cumsum(weight[..., :-1], axis=-1)], axis=-1)
-    after = np.concatenate([none, np.cumsum(weight[..., :0:-1], axis=-1)], axis=-1)[..., ::-1]
-    return np.einsum("...i,...i->...", weight, before + after)
 
 
 def announce_pairs(n: int, seconds: float) -> None:

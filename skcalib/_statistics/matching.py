@@ -11,7 +11,7 @@ import numpy as np
 
 from ..forecasts import EnsembleForecast
 from .base import Statistic
-from .gram import gram_quadratic_forms, pair_weight
+from .gram import gram_quadratic_forms
 from .kernels import check_finite_kernel
 from .matching_checks import MatchingOptions, check_matching
 from .matching_features import (
@@ -26,7 +26,7 @@ from .matching_features import (
 )
 from .matching_given import all_rows, given_of
 from .matching_pairs import OutcomePairs, UniformPairs
-from .squared_error import SquaredKernelError, check_not_negative
+from .squared_error import SquaredKernelError, check_not_negative, pair_weight
 
 # The bandwidth for PITs: exp(−d²/0.1) in the parametrisation of Marx et al. (2023).
 PIT_BANDWIDTH = math.sqrt(0.05)

@@ -33,7 +33,7 @@ class Omnibus(Statistic):
         self.data, self.components, self.kernel_method = data, components, kernel_method
         self.n_columns = len(components)
         self.takes_counts = components["skce"].takes_counts
-        self.adds_up = all(one.adds_up for one in components.values())
+        self.adds_up = components["skce"].adds_up and not data.is_binary
 
     @property
     def numbers_per_draw(self) -> int:

@@ -11,7 +11,7 @@ from .._inputs.scikit_learn import IntegerInterval, StrOptions
 from .._numerics.array_api import as_type, constant_like, count_like, row_dots, to_numpy
 from .._numerics.laplace import laplace_pair_sum
 from .base import Statistic
-from .gram import gram_block_sums, gram_diagonal, gram_pair_sum, pair_weight
+from .gram import gram_block_sums, gram_diagonal, gram_pair_sum
 from .kernels import (
     KERNELS,
     SMALLEST_BANDWIDTH,
@@ -130,7 +130,11 @@ class SquaredKernelError(Statistic):
         return self._of_residuals(residual * signs.T[:, :, None])
 
     def _of_residuals(self, residual):
-        pairs = self._pairs(residual)
+        """Values (R,) of pairs i ≠ j, with those of samples with themselves if need be."""
+        if self.is_on_a_line:
+            pairs = self.scale * laplace_pair_sum(self.ordered_proba, residual, self.length)
+        else:
+            pairs = gram_pair_sum(self.kernel, self.data.matrix, residual)
         is_biased = self.estimator == "biased"
         diagonal = self._diagonal(residual) if is_biased or self.square is not None else 0.0
         if is_biased:
@@ -177,12 +181,6 @@ class SquaredKernelError(Statistic):
         residual *= self.ordered_weight
         return residual
 
-    def _pairs(self, residual):
-        """Σ_{i≠j} w_i w_j h_ij."""
-        if not self.is_on_a_line:
-            return gram_pair_sum(self.kernel, self.data.matrix, residual)
-        return self.scale * laplace_pair_sum(self.ordered_proba, residual, self.length)
-
     def _of_single_samples(self, residual):
         """Σ w² h of single samples with themselves, if rows stand for several, with any labels.
 
@@ -202,6 +200,20 @@ class SquaredKernelError(Statistic):
             norms = row_dots(residual, residual)
             return to_numpy(gram_diagonal(self.kernel, self.data.matrix) @ norms)
         return self.scale * np.einsum("rn,rn->r", residual, residual)
+
+
+def pair_weight(weight: np.ndarray, square: np.ndarray | None = None) -> Any:
+    """Σ_{i≠j} w_i w_j along the last axis; 1 − Σ w² if rows stand for several samples.
+
+    Of single samples it avoids the cancellation in (Σ w_i)² − Σ w_i² where one weight is almost
+    everything.
+    """
+    if square is not None:
+        return 1 - square.sum()
+    none = np.zeros_like(weight[..., :1])
+    before = np.concatenate([none, np.cumsum(weight[..., :-1], axis=-1)], axis=-1)
+    after = np.concatenate([none, np.cumsum(weight[..., :0:-1], axis=-1)], axis=-1)[..., ::-1]
+    return np.einsum("...i,...i->...", weight, before + after)
 
 
 def largest_term(class_kernel, n_classes):
