@@ -1,4 +1,8 @@
-"""Subgroups of samples that are reported apart: the values of a column, or crossings of several."""
+"""Subgroups of samples that are reported apart, and groups of samples that belong together.
+
+Subgroups are the values of a column, or crossings of several. The samples of a group are not
+independent of each other.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -9,7 +13,6 @@ import numpy as np
 
 from .arrays import check_same_length, column_names, is_number, look_like_numbers
 from .checks import rows_that_count
-from .groups import is_missing
 from .labels import as_labels
 
 # A column with more distinct whole numbers is taken for a quantity, or for names of samples.
@@ -148,21 +151,10 @@ def encode_column(
             "several columns as a data frame or an array of two dimensions."
         )
     check_same_length({"the predictions": n, name: len(values)})
-    categories = _categories(column)
-    if values.dtype.kind in "Mm":
-        is_missing_time = np.isnat(values)
-        if values.dtype.kind == "M":
-            values = np.datetime_as_string(values, "auto").astype(object)
-        else:
-            values = np.array([str(value) for value in values], dtype=object)
-        values[is_missing_time] = None
-    if values.dtype.kind in "biu":
-        distinct, code = np.unique(values, return_inverse=True)
-        found = distinct.tolist()
-    else:
-        found, code = _distinct(values, name)
+    found, code = distinct_labels(values, name)
     if getattr(getattr(column, "dtype", None), "kind", "") == "b":  # numbers, if some are missing
         found = [value if value is None else bool(value) for value in found]
+    categories = _categories(column)
     if categories and set(found) <= {*categories, None}:
         return _sorted(found, code, _by_category(categories))
     if not may_be_quantity:
@@ -170,16 +162,21 @@ def encode_column(
     return _sorted(found, code, _by_nature)
 
 
-def _distinct(values: np.ndarray, name: str) -> tuple[list[Any], np.ndarray]:
-    """The distinct values in the order of appearance, None for missing ones; and codes (n,)."""
-    if values.dtype.kind == "f":
+def distinct_labels(values: np.ndarray, name: str) -> tuple[list[Any], np.ndarray]:
+    """The distinct values of a column, None for missing ones; and their codes (n,)."""
+    if values.dtype.kind in "biuf":
         distinct, code = np.unique(values, return_inverse=True)  # one NaN
-        labels = [_none_if_missing(value) for value in distinct.tolist()]
-        return [_as_integer(label) for label in labels], code
+        found = distinct.tolist()
+        return [_as_integer(value) for value in found] if values.dtype.kind == "f" else found, code
+    if values.dtype.kind in "Mm":
+        is_date = values.dtype.kind == "M"
+        texts = np.datetime_as_string(values, "auto") if is_date else [str(one) for one in values]
+        values = np.where(np.isnat(values), None, np.array(texts, dtype=object))
     index: dict[Any, int] = {}
     code = np.empty(len(values), dtype=np.intp)
     for row, value in enumerate(values.tolist()):
-        label = _none_if_missing(value.item() if isinstance(value, np.generic) else value)
+        label = value.item() if isinstance(value, np.generic) else value
+        label = None if is_missing(label) else label
         try:  # True equals 1, but is another label
             code[row] = index.setdefault((isinstance(label, bool), label), len(index))
         except TypeError as error:
@@ -190,13 +187,11 @@ def _distinct(values: np.ndarray, name: str) -> tuple[list[Any], np.ndarray]:
     return [label for _, label in index], code
 
 
-def _none_if_missing(value: Any) -> Any:
-    return None if is_missing(value) else value
-
-
-def _as_integer(label: Any) -> Any:
-    """Whole numbers as integers, which they were before others of their column were missing."""
-    return int(label) if label is not None and label % 1 == 0 else label
+def _as_integer(label: float) -> Any:
+    """Whole numbers as integers, which they were before others were missing; None for NaN."""
+    if is_missing(label):
+        return None
+    return int(label) if label % 1 == 0 else label
 
 
 def _check_labels(numbers: list[Any], name: str) -> None:
@@ -245,3 +240,55 @@ def _sorted(
     rank = np.empty(len(labels), dtype=np.intp)
     rank[order] = np.arange(len(labels))
     return [labels[k] for k in order], rank[code]
+
+
+def check_groups(groups: Any, n: int) -> np.ndarray:
+    """Codes 0 to G − 1 of shape (n,), in the order in which the groups first appear.
+
+    So the codes do not depend on how the groups are called. The labels may be of any type that can
+    be hashed, none of them missing.
+    """
+    values = as_labels(groups, "groups")
+    if values.ndim != 1:
+        raise ValueError(
+            f"groups must be 1-D, one label for each sample; found shape {values.shape}. Pass one "
+            "column; join several into one label."
+        )
+    check_same_length({"the predictions": n, "groups": len(values)})
+    found, code = distinct_labels(values, "groups")
+    if None in found:
+        row = int(np.argmax(code == found.index(None)))
+        raise ValueError(
+            f"groups must not hold missing values; found {values[row]!r} in row {row}. Give a "
+            "sample that belongs to no group a label of its own."
+        )
+    code = codes_by_appearance(code)
+    check_several_groups(code)
+    return code
+
+
+def codes_by_appearance(values: np.ndarray) -> np.ndarray:
+    """The distinct values numbered in the order in which they first appear, (n,)."""
+    _, first, code = np.unique(values, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.intp)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[code]
+
+
+def is_missing(value: Any) -> bool:
+    """Whether this is None, NaN, pandas' NA or a missing time."""
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):  # whether pandas' NA equals itself is not known
+        return True
+
+
+def check_several_groups(code: np.ndarray) -> None:
+    """Refuse a single group: it is one observation."""
+    n_groups = int(code.max(initial=-1)) + 1
+    if n_groups < 2:
+        raise ValueError(
+            "groups must name at least two groups of samples with positive weight; found "
+            f"{n_groups}. One group is one observation: leave groups out if the "
+            "samples are independent, or divide a series into blocks."
+        )

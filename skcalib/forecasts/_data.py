@@ -7,8 +7,8 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from .._inputs.arrays import as_array, check_numbers, check_same_length
+from .._inputs.by import check_groups, check_several_groups, codes_by_appearance
 from .._inputs.checks import SMALLEST_SHARE, check_predictions, check_sample_weight, rows_that_count
-from .._inputs.groups import check_groups, check_several_groups, codes_by_appearance
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import check_not_swapped, is_forecast
 from ._as_forecast import as_forecast

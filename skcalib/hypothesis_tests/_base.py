@@ -9,9 +9,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
+from .._inputs.by import codes_by_appearance
 from .._inputs.drawing import seeded_batches
 from .._inputs.estimators import check_fit_input
-from .._inputs.groups import codes_by_appearance
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import check_no_forecast, is_forecast
 from .._inputs.warnings import announce

@@ -8,8 +8,8 @@ import numpy as np
 from scipy import stats
 from sklearn.utils.parallel import Parallel, delayed
 
+from .._inputs.by import codes_by_appearance
 from .._inputs.drawing import seeded_batches
-from .._inputs.groups import codes_by_appearance
 from .._inputs.predictions import Predictions
 from ..forecasts._data import ForecastData
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skcalib._inputs.groups import check_groups
+from skcalib._inputs.by import check_groups
 from skcalib.forecasts import GaussianForecast
 from skcalib.forecasts._data import check_either
 
