@@ -170,8 +170,10 @@ def distinct_labels(values: np.ndarray, name: str) -> tuple[list[Any], np.ndarra
         return [_as_integer(value) for value in found] if values.dtype.kind == "f" else found, code
     if values.dtype.kind in "Mm":
         is_date = values.dtype.kind == "M"
+        is_gap = np.isnat(values)
         texts = np.datetime_as_string(values, "auto") if is_date else [str(one) for one in values]
-        values = np.where(np.isnat(values), None, np.array(texts, dtype=object))
+        values = np.array(texts, dtype=object)
+        values[is_gap] = None
     index: dict[Any, int] = {}
     code = np.empty(len(values), dtype=np.intp)
     for row, value in enumerate(values.tolist()):

@@ -58,7 +58,7 @@ def check_predictions(
     classes = _resolve_classes(observed, proba, pos_label, labels, names)
     check_column_order(y_proba, classes, name=names[1])
     label = recode(observed, code, classes, name=names[0])
-    positive = _positive_index(classes, pos_label)
+    positive = 1 if pos_label is None else _positive_index(classes, pos_label)
     if proba.ndim == 2 and proba.shape[1] == 2:
         proba = proba[:, positive]
     if positive == 0:
@@ -231,8 +231,6 @@ def recode(observed: np.ndarray, code: np.ndarray, classes: np.ndarray, name: st
 
 
 def _positive_index(classes: np.ndarray, pos_label: Any) -> int:
-    if pos_label is None:
-        return 1
     if len(classes) != 2:
         raise ValueError(
             f"pos_label is for two classes; found {len(classes)} classes. Leave it out, or pass "

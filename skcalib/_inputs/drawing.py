@@ -1,6 +1,5 @@
 """Outcomes redrawn from what was predicted, and the batches in which they are drawn."""
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -55,9 +54,11 @@ def draw_labels(
     if proba.ndim == 2:
         return contiguous(draw_by_sample(proba, n_draws, generator).T)
     label = np.empty((n_draws, len(proba)), dtype=np.int32)
-    for rows, columns in _chunks(*label.shape):
-        part = label[rows, columns]
-        np.less(generator.random(part.shape), proba[columns], out=part)
+    at_once = max(1, _CHUNK // max(1, len(proba)))  # draws
+    for draw in range(0, n_draws, at_once):
+        for sample in range(0, len(proba), _CHUNK):
+            part = label[draw : draw + at_once, sample : sample + _CHUNK]
+            np.less(generator.random(part.shape), proba[sample : sample + _CHUNK], out=part)
     return label
 
 
@@ -117,13 +118,3 @@ def _count_below(bounds: np.ndarray, uniform: np.ndarray) -> np.ndarray:
         np.greater_equal(uniform, bound[:, None], out=reached)
         count += reached.view(np.uint8)
     return count
-
-
-def _chunks(n_rows: int, n_columns: int) -> Iterator[tuple[slice, slice]]:
-    """Slices of rows and columns in the order of memory, of at most `_CHUNK` numbers each."""
-    if n_columns == 0:
-        return
-    per_chunk = max(1, _CHUNK // n_columns)
-    for row in range(0, n_rows, per_chunk):
-        for column in range(0, n_columns, _CHUNK):
-            yield slice(row, row + per_chunk), slice(column, column + _CHUNK)

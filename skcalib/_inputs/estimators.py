@@ -23,8 +23,8 @@ def check_fit_input(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Predi
         sample_weight=sample_weight,
         labels=estimator.labels,
         names=("y", "X"),
-        as_logits=_takes_logits(estimator),
-        in_place=getattr(estimator, "_fits_in_place", False),
+        as_logits=estimator._takes_logits,
+        in_place=estimator._fits_in_place,
     )
     if np.shape(y)[1:] == (1,):
         warn(
@@ -43,8 +43,8 @@ def check_predict_input(estimator: Any, X: Any) -> Array:
     """
     check_is_fitted(estimator)
     check_feature_names(estimator, X, reset=False)
-    in_place = getattr(estimator, "_maps_in_place", False)
-    if _takes_logits(estimator):
+    in_place = estimator._maps_in_place
+    if estimator._takes_logits:
         kind, proba = "logits", log_softmax(check_logits(X, name="X", in_place=in_place))
     else:
         kind = "probabilities"
@@ -59,7 +59,3 @@ def check_predict_input(estimator: Any, X: Any) -> Array:
         )
     check_column_order(X, estimator.classes_, name="X")
     return proba[:, 1] if kind == "probabilities" and proba.shape[1:] == (2,) else proba
-
-
-def _takes_logits(estimator: Any) -> bool:
-    return getattr(estimator, "input_type", "probabilities") == "logits"

@@ -46,7 +46,8 @@ def check_probabilities(
     Rows that miss it by at most 1e-5 are kept as they are: divided by their sums, probabilities
     that are tied in single precision would differ in the last digits. The others are divided.
     """
-    check_no_forecast(hasattr(y_proba, "at_threshold"), y_proba, name)
+    if hasattr(y_proba, "at_threshold"):
+        refuse_forecast(y_proba, name)
     kept = _probabilities_in_place(y_proba) if in_place else None
     if kept is not None:
         return kept
@@ -59,7 +60,8 @@ def check_probabilities(
     itemsize = getattr(getattr(y_proba, "dtype", None), "itemsize", 8)
     tolerance = _TOLERANCES.get(min(itemsize, proba.dtype.itemsize), SUM_TOLERANCE)
     proba = as_predicted(proba, name, keep_single)
-    _check_range(proba, name, partner_values)
+    if not (proba.min() >= 0 and proba.max() <= 1):
+        _refuse_range(proba, name, partner_values)
     return proba if proba.ndim == 1 else _check_row_sums(proba, tolerance, name, partner_values)
 
 
@@ -128,14 +130,13 @@ def check_not_swapped(y_true: Any, names: tuple[str, str]) -> None:
         )
 
 
-def check_no_forecast(found: bool, y_proba: Any, name: str) -> None:
+def refuse_forecast(y_proba: Any, name: str) -> None:
     """Forecasts of a number hold no probabilities of classes."""
-    if found:
-        raise ValueError(
-            f"{name} must hold probabilities of classes; found a forecast of a number, "
-            f"{type(y_proba).__name__}. Use a metric or test of forecasts, or the probability that "
-            "the outcome y exceeds a number t: the labels y > t with forecast.at_threshold(t)."
-        )
+    raise ValueError(
+        f"{name} must hold probabilities of classes; found a forecast of a number, "
+        f"{type(y_proba).__name__}. Use a metric or test of forecasts, or the probability that the "
+        "outcome y exceeds a number t: the labels y > t with forecast.at_threshold(t)."
+    )
 
 
 def _refuse_type(proba: np.ndarray, name: str, partner: str, partner_values: Any) -> None:
@@ -163,10 +164,7 @@ def _remedy_for_numbers(partner_values: Any) -> str:
     )
 
 
-def _check_range(proba: np.ndarray, name: str, partner_values: Any) -> None:
-    low, high = proba.min(), proba.max()
-    if low >= 0 and high <= 1:
-        return
+def _refuse_range(proba: np.ndarray, name: str, partner_values: Any) -> None:
     check_finite(proba, name)
     row = np.unravel_index(np.argmin((proba >= 0) & (proba <= 1)), proba.shape)
     raise ValueError(

@@ -13,7 +13,7 @@ from .._inputs.by import codes_by_appearance
 from .._inputs.drawing import seeded_batches
 from .._inputs.estimators import check_fit_input
 from .._inputs.predictions import Predictions
-from .._inputs.probabilities import check_no_forecast, is_forecast
+from .._inputs.probabilities import is_forecast, refuse_forecast
 from .._inputs.warnings import announce
 from .._statistics.base import TIE
 from ..forecasts._data import (
@@ -30,6 +30,9 @@ _MANY_BATCHES = 32
 
 class HypothesisTest(BaseEstimator):
     """An estimator of probabilities and labels, or of forecasts and outcomes."""
+
+    # Whether X holds logits.
+    _takes_logits = False
 
     @property
     def _fits_in_place(self) -> bool:
@@ -75,7 +78,8 @@ def check_test_input(
 
 def check_class_input(test, X, y, sample_weight) -> Predictions:
     """The arguments of `fit` of a test that takes probabilities of classes only."""
-    check_no_forecast(is_forecast(X), X, "X")
+    if is_forecast(X):
+        refuse_forecast(X, "X")
     return check_fit_input(test, X, y, sample_weight)
 
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from .._inputs.checks import check_predictions
 from .._inputs.estimators import check_fit_input
 from .._inputs.predictions import Predictions
-from .._inputs.probabilities import check_no_forecast, is_forecast
+from .._inputs.probabilities import is_forecast, refuse_forecast
 from .._inputs.scikit_learn import check_feature_names, fit_context
 from ..recalibration import (
     InterceptRecalibrator,
@@ -191,7 +191,8 @@ class SequentialCalibrationTest(HypothesisTest):
         self : object
             The test.
         """
-        check_no_forecast(is_forecast(X), X, "X")
+        if is_forecast(X):
+            refuse_forecast(X, "X")
         if not hasattr(self, "n_seen_"):
             batch = check_fit_input(self, X, y, None)
             self._begin(batch)

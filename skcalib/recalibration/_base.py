@@ -53,6 +53,11 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
     # Whether tensors stay where they are, at `fit` and afterwards.
     _fits_in_place = _maps_in_place = False
 
+    @property
+    def _takes_logits(self) -> bool:
+        """Whether X holds logits."""
+        return False
+
     @fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn the map from predicted to calibrated probabilities.

@@ -51,6 +51,10 @@ class LogScaleRecalibrator(Recalibrator):
     # Whether prior samples lend each class the best temperature, rather than what is predicted.
     _draws_to_temperature = False
 
+    @property
+    def _takes_logits(self) -> bool:
+        return self.input_type == "logits"
+
     def _fit(self, predictions: Predictions) -> None:
         is_exact = predictions.log_proba is not None
         self.smallest_probability_ = 0.0 if is_exact else smallest_probability(predictions.proba)
