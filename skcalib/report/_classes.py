@@ -72,6 +72,19 @@ class ClassSections(Sections):
         """The predictions, or for more than two classes those of the predicted class."""
         return self.data if self.data.is_binary else self.data.confidence()
 
+    @cached_property
+    def _proba_of_label(self) -> np.ndarray:
+        """The probability of each label, (n,), of rows that sum to 1."""
+        label, proba = self.data.label, self.data.proba
+        if self.data.is_binary:
+            return np.where(label == 1, proba, 1 - proba)
+        return proba[np.arange(len(label)), label] / proba.sum(axis=1, dtype=np.float64)
+
+    @property
+    def _is_impossible(self) -> np.ndarray:
+        """Whether the label of each sample had probability 0, (n,)."""
+        return self._proba_of_label == 0
+
     def measure(self) -> tuple[Numbers, Rows]:
         data = self.data
         label, weight = data.label, data.weight
@@ -96,7 +109,7 @@ class ClassSections(Sections):
     def scores(self) -> dict[str, np.ndarray]:
         """The losses (n,) of the scores; that of a label of probability 0 is finite."""
         data = self.data
-        of_label = np.maximum(of_labels(data), np.finfo(np.float64).eps)
+        of_label = np.maximum(self._proba_of_label, np.finfo(np.float64).eps)
         return {
             "brier_score_loss": PROPER_LOSSES["brier"](data.proba, data.label),
             "log_loss": -np.log(of_label),
@@ -136,14 +149,14 @@ class ClassSections(Sections):
         n_tested = min(n, most_tested(data))
         if n_tested < n:
             rows = self.rng.permutation(n)
-            last = ~impossible(data)[rows]
+            last = ~self._is_impossible[rows]
             data = part_of(data, rows[np.argsort(last, kind="stable")][:n_tested])
         test = CalibrationTest(random_state=self.rng)._fit(data)
         numbers = {"p_value": test.p_value_}
         numbers |= {f"p_value_{name}": p for name, p in test.adjusted_p_values_.items()}
         numbers["n_tested"] = n_tested
         found = findings(test, data)
-        count = np.count_nonzero(impossible(self.data))
+        count = np.count_nonzero(self._is_impossible)
         if count:
             found.insert(
                 0,
@@ -153,7 +166,7 @@ class ClassSections(Sections):
         return numbers, found
 
     def subgroup_test(self) -> tuple[str, dict[str, Any] | None, int, np.ndarray | None]:
-        return "auto", None, most_tested(self.data) // 2, impossible(self.data)
+        return "auto", None, most_tested(self.data) // 2, self._is_impossible
 
     def sizes_for_gain(self) -> tuple[int, int]:
         n_classes = len(self.data.classes)
@@ -173,7 +186,7 @@ class ClassSections(Sections):
         return numbers[error_name(numbers)] < min(SMALL, _SMALL_PART * min(share, 1 - share))
 
     def is_certain(self) -> bool:
-        return bool(impossible(self.data).any())
+        return bool(self._is_impossible.any())
 
     def mistake(self) -> str | None:
         return _backwards(self.data) if self.data.is_binary else _out_of_order(self.data)
@@ -187,24 +200,11 @@ class ClassSections(Sections):
         return class_pictures(self.data)
 
 
-def of_labels(predictions: Predictions) -> np.ndarray:
-    """The probability of each label, (n,), of rows that sum to 1."""
-    label, proba = predictions.label, predictions.proba
-    if predictions.is_binary:
-        return np.where(label == 1, proba, 1 - proba)
-    return proba[np.arange(len(label)), label] / proba.sum(axis=1, dtype=np.float64)
-
-
 def most_tested(predictions: Predictions) -> int:
     """The number of samples that the default test handles in `_SECONDS`."""
     each = _SECONDS_PER_LABEL if predictions.groups is None else _SECONDS_PER_SIGN
     per_label = each + len(predictions.classes) * _SECONDS_PER_CLASS
     return int(_SECONDS / (per_label * CalibrationTest().n_resamples))
-
-
-def impossible(predictions: Predictions) -> np.ndarray:
-    """Whether the label of each sample had probability 0, (n,)."""
-    return of_labels(predictions) == 0
 
 
 def findings(test: CalibrationTest, predictions: Predictions) -> list[str]:

@@ -68,7 +68,7 @@ class ForecastSections(Sections):
         """
         data, n = self.data, self.data.n_samples
         order = self.rng.permutation(n) if n > _MOST_TESTED else np.arange(n)
-        tested = part_of(data, order[:_MOST_TESTED]) if n > _MOST_TESTED else data
+        tested = part_of(data, order[:_MOST_TESTED])
         numbers: Numbers = {"n_tested": tested.n_samples}
         if have_parameters(tested):
             test = CalibrationTest(
@@ -82,7 +82,7 @@ class ForecastSections(Sections):
                 numbers["distribution_matching_ratio"] = ratio
             numbers["p_value"] = test.p_value_
         if data.groups is None:
-            tested = data.take(order[:_MOST_TESTED_QUANTILES]) if n > _MOST_TESTED else data
+            tested = data.take(order[:_MOST_TESTED_QUANTILES])
             test = CalibrationTest("quantile_calibration_error", random_state=self.rng)
             test._fit(tested)
             numbers |= {"quantile_p_value": test.p_value_, "quantile_n_tested": tested.n_samples}

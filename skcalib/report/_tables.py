@@ -126,7 +126,8 @@ def read_table(path: str, wanted: Sequence[Column], separator: str | None = None
                     if value is None:
                         raise ValueError(
                             f"Column {name!r} must {rule.words} in every row; found "
-                            f"{repr(text) if text.strip() else 'nothing'} in {where}. {rule.remedy}"
+                            f"{repr(text) if text.strip() else 'nothing'} in {where} of {source}. "
+                            f"{rule.remedy}"
                         )
                     column.append(value)
                 found.append(where)
