@@ -18,6 +18,9 @@ _FEWEST_SAMPLES = 8
 # Number of places at which windows end. In between, bounds are those of the next place.
 _N_ANCHORS = 21
 
+# Sums of weights that are the same differ by less than this share of them through rounding.
+_ROUNDING = 1e-12
+
 
 def bins_of(
     points: np.ndarray, weights: np.ndarray, n_bins: int, strategy: str
@@ -113,7 +116,7 @@ def _least_increasing_rate(table: Pooled, places: np.ndarray, tail: float) -> np
     shares = np.unique(np.append(share[share * n_samples >= _FEWEST_SAMPLES], share.max()))
     sums = np.cumsum([total, table.weight[1], squares], axis=1)
     sums = np.concatenate([np.zeros((3, 1)), sums], axis=1)  # of the points before
-    levels = np.linspace(0, sums[0, -1], _N_ANCHORS)
+    levels = np.linspace(0, (1 - _ROUNDING) * sums[0, -1], _N_ANCHORS)
     anchors = np.unique(np.searchsorted(sums[0, 1:], levels).clip(max=len(points) - 1))
     end = anchors + 1
     bound = np.zeros(len(anchors))

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .._numerics.atoms import Atoms
 from .._numerics.crps import gauss_legendre
+from .._numerics.laplace import Atoms
 from .._numerics.matching import expected_kernel, interval_mean, smoothed_kernel, uniform_pair_mean
 from ..forecasts import Forecast
 from ..forecasts._base import Components

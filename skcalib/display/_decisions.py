@@ -221,7 +221,8 @@ class DecisionDisplay(Display):
             start = np.nanmean(self.announced)
             style = {"color": "0.5", "linewidth": 1, "linestyle": ":"}
             ax.axline((start, start), slope=1, label=_DIAGONAL, **style)
-        style = {"label": name or "actions", "marker": "o", "linestyle": "", "capsize": 3}
+        style = {"label": name or "actions", "marker": "o", "linestyle": ""}
+        style |= {"capsize": 3, "elinewidth": 1.2}
         points = ax.errorbar(self.announced, self.realised, self.margin, **(style | kwargs))
         self.line_ = points[0]
         color = self.line_.get_color()

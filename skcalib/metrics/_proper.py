@@ -20,10 +20,10 @@ from .._inputs.scikit_learn import (
     StrOptions,
     validate_params,
 )
+from .._numerics.crps import mean_half_distance, recalibrated_brier, threshold_cells
 from .._numerics.isotonic import isotonic_fit
 from .._numerics.logits import PROPER_LOSSES
 from .._numerics.sorting import pool_ties
-from .._numerics.thresholds import mean_half_distance, recalibrated_brier, threshold_cells
 from ..forecasts._data import ForecastData, check_forecasts, check_no_labels
 from ._forecast_scores import losses_between
 from ._reductions import average_over_reductions

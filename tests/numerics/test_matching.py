@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from skcalib._numerics import matching
-from skcalib._numerics.atoms import Atoms
+from skcalib._numerics.laplace import Atoms
 
 KERNELS = {
     "rbf": lambda d, nu: np.exp(-(d**2) / (2 * nu**2)),
