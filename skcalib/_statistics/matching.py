@@ -95,7 +95,7 @@ class MatchingError(Statistic):
         """A bound on the terms h_ij, if one is known."""
         if callable(self.chosen.given_kernel):
             return None
-        if self.chosen.has_features:
+        if self.chosen.has_decision_kernel:
             return self.features.largest_term
         return 2.0 * self.scale**2 if self.chosen.kernel in ("rbf", "laplacian") else None
 
@@ -111,7 +111,7 @@ class MatchingError(Statistic):
         if data.kind == "classes":
             return class_features(data, chosen)
         shared = self.forecast, self.mass
-        if chosen.has_features:
+        if chosen.has_decision_kernel:
             return decision_features(*shared, chosen)
         if chosen.method == "fourier" and chosen.kernel == "laplacian":
             return RandomWaves(*shared, self.given, chosen)

@@ -85,7 +85,7 @@ class MatchingOptions:
         return self.calibration in PIT_FORMS
 
     @property
-    def has_features(self) -> bool:
+    def has_decision_kernel(self) -> bool:
         """Whether the kernel is one of decisions, with finitely many features."""
         return not callable(self.kernel) and self.kernel in FEATURE_KERNELS
 
@@ -224,7 +224,7 @@ def _check_of_forecasts(data, options):
             "the units of the outcome, over which the decision changes; found 'median'. Pass "
             "bandwidth=1.0, or less for a sharper step."
         )
-    if options.has_features:
+    if options.has_decision_kernel:
         _check_decision_kernel(data, options)
     if options.method == "fourier":
         _check_fourier(options)
@@ -293,7 +293,7 @@ def _check_fourier(options):
     """Refuse kernels whose random frequencies are not known."""
     calibration, kernel, given_kernel = (options.calibration, options.kernel, options.given_kernel)
     is_known = kernel == "rbf" or (kernel == "laplacian" and not options.is_of_pits)
-    if not (is_known or options.has_features):
+    if not (is_known or options.has_decision_kernel):
         raise ValueError(
             "method='fourier' needs kernel='rbf', a kernel of decisions, or 'laplacian' for forms "
             f"that do not compare PITs; found kernel={kernel!r} with calibration={calibration!r}. "

@@ -31,7 +31,7 @@ from .matching_checks import (
     check_size_of_losses,
     check_width_of_steps,
 )
-from .matching_given import N_THRESHOLDS, Given, Rows, pooled_thresholds
+from .matching_given import LEVELS, Given, Rows, pooled_thresholds
 
 # A normal distribution ends this many standard deviations from its mean, but for a share of 1e-9.
 _REACH = 6.0
@@ -276,17 +276,15 @@ def decision_features(forecast: Forecast, mass: np.ndarray, options: MatchingOpt
 
 def _pooled_probabilities(forecast):
     """64 quantiles t of all forecasts pooled, and F_i(t)/8, (64, n)."""
-    shape = len(forecast), N_THRESHOLDS
     if forecast._is_grid:
         # on the scale of levels, where all forecasts are alike: the upper ends of cells
-        level = (np.arange(N_THRESHOLDS) + 0.5) / N_THRESHOLDS
         ends = np.append(forecast.levels, 1.0)
-        thresholds = ends[np.searchsorted(forecast.levels, level)]
-        probability = np.broadcast_to(thresholds, shape)
+        thresholds = ends[np.searchsorted(forecast.levels, LEVELS)]
+        probability = np.broadcast_to(thresholds, (len(forecast), len(thresholds)))
     else:
         thresholds = pooled_thresholds(forecast)
-        probability = forecast.cdf(np.broadcast_to(thresholds, shape))
-    return thresholds, probability.T / np.sqrt(N_THRESHOLDS)
+        probability = forecast.cdf(np.broadcast_to(thresholds, (len(forecast), len(thresholds))))
+    return thresholds, probability.T / np.sqrt(len(thresholds))
 
 
 def _tanh(thresholds, scale, y):

@@ -33,6 +33,7 @@ _HELD = 2**24
 
 # Thresholds of threshold calibration, and levels of each forecast that is represented by quantiles.
 N_THRESHOLDS = 64
+LEVELS = (np.arange(N_THRESHOLDS) + 0.5) / N_THRESHOLDS
 
 # Quantiles of all forecasts that are pooled to find the thresholds.
 _POOLED = 2**20
@@ -283,8 +284,7 @@ def pooled_thresholds(forecast: Forecast) -> np.ndarray:
     else:
         n_levels = int(np.clip(_POOLED // len(forecast), 4, N_THRESHOLDS))
         pooled = forecast.quantiles((np.arange(n_levels) + 0.5) / n_levels)
-    levels = (np.arange(N_THRESHOLDS) + 0.5) / N_THRESHOLDS
-    return np.quantile(pooled, levels)
+    return np.quantile(pooled, LEVELS)
 
 
 def threshold_probabilities(forecast: Forecast) -> np.ndarray:

@@ -11,7 +11,7 @@ from torch.distributions import Distribution
 
 from .._inputs.scikit_learn import Interval, StrOptions
 from .._statistics.matching_checks import PIT_FORMS
-from .._statistics.matching_given import N_THRESHOLDS, median_of, standardization
+from .._statistics.matching_given import LEVELS, median_of, standardization
 from ._checks import WITH_BANDWIDTH, check_forecast_batch
 from ._matching import MATCHING_LOSS_CONSTRAINTS, Matching
 from ._modules import Penalty
@@ -228,8 +228,7 @@ class DistributionMatchingLoss(Penalty):
         share = np.full(n, 1 / n)
         self.outcome_bandwidth = _buffer(median_of(column, share, "laplacian"), device)
         if self._learns_thresholds:
-            levels = (np.arange(N_THRESHOLDS) + 0.5) / N_THRESHOLDS
-            self.thresholds = _buffer(np.quantile(outcome, levels), device)
+            self.thresholds = _buffer(np.quantile(outcome, LEVELS), device)
         # means of forecasts are expected to vary as the outcomes do
         (centre,), (factor,) = standardization(column, share)
         self._hold("parameter", device, np.array([centre, 0.0]), np.array([factor or 1.0, 1.0]), 1)

@@ -197,7 +197,7 @@ def distribution_matching_witness(
 def _values(error, grid, places):
     """Σ_i w_i k(z_i, z) [ℓ(y_i, t) − e_i(t)] for places z (g, d) and points t (m,), (g, m)."""
     value, target = error.observed, error.features
-    if not error.chosen.has_features:
+    if not error.chosen.has_decision_kernel:
         target = error.pairs_for(value)
         value = target.points(value[None])[0]
     total = np.zeros((len(places), len(grid)))
