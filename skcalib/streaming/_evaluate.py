@@ -81,7 +81,7 @@ def evaluated(state: Any, metric: str | Callable, params: dict[str, Any]) -> Eva
     params = entry.fixed | params
     check_params(params)
     options = entry.judged(params)
-    data = state._rows() if state.is_binary else state.confidence()._rows()
+    data = state._of_two()._rows()
     if not state.is_binary:
         if options["multi_class"] == "canonical":
             return _by_fourier_sums(state, entry.name, params)

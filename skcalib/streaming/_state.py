@@ -338,8 +338,7 @@ class CalibrationState:
         sample_weight : ndarray of shape (n_rows,)
             Sums of weights.
         """
-        check_not_empty(self)
-        state = self if self.is_binary else self.confidence()
+        state = self._of_two()
         rows = state._rows()
         return rows.classes[rows.label], rows.proba, rows.weight * state.total_weight
 
@@ -374,8 +373,7 @@ class CalibrationState:
         ValueError
             If the weights differ, as single ones are not kept.
         """
-        check_not_empty(self)
-        state = self if self.is_binary else self.confidence()
+        state = self._of_two()
         check_equal_weights(state, "Single samples of a state")
         rows, samples = state._rows(), state._tallies["binary"].sums.samples
         n = state.n_samples if n_samples is None else min(n_samples, state.n_samples)
@@ -455,7 +453,6 @@ class CalibrationState:
         evaluation : Evaluation
             The pair of `value` and `bound`.
         """
-        check_not_empty(self)
         return evaluated(self, metric, params)
 
     def to_arrow(self) -> Any:
@@ -547,6 +544,11 @@ class CalibrationState:
             self._sums.add(proba, label, rows)
 
     # Reading
+
+    def _of_two(self) -> "CalibrationState":
+        """This state, or that of the confidences of more than two classes; refused if empty."""
+        check_not_empty(self)
+        return self if self.is_binary else self.confidence()
 
     def _rows(self) -> Predictions:
         """Two classes, one row for each point of the grid and label."""

@@ -41,7 +41,8 @@ def log_ratio(y_true, y_proba, sample_weight=None, labels=None):
     ("weight", "groups"), [(None, None), (WEIGHT, np.arange(60) // 3)], ids=["single", "groups"]
 )
 def test_equals_the_intervals_of_single_metrics(weight, groups):
-    # every sample, or group, is left out once: the jackknife draws nothing that matters
+    # every sample, or group, is left out once: the jackknife draws nothing that matters (0.3 s, for
+    # the jackknife of seven measures, each found in two ways)
     options = {"sample_weight": weight, "groups": groups, "confidence_level": 0.9}
     result = clinical_calibration(LABEL, PROBA, **options, **FAST)
     for name in SMOOTH:
@@ -68,13 +69,13 @@ def test_equals_the_intervals_of_single_metrics(weight, groups):
 
 def test_large_samples_have_the_errors_of_the_theory():
     rng = np.random.default_rng(3)
-    x = rng.normal(-1, 1, size=2000)
+    x = rng.normal(-1, 1, size=800)
     p = expit(x)
-    y = (rng.random(2000) < p).astype(int)
-    rows = np.column_stack([np.ones(2000), x])
+    y = (rng.random(800) < p).astype(int)
+    rows = np.column_stack([np.ones(800), x])
     information = rows.T @ (rows * (p * (1 - p))[:, None])
     variance = {
-        "calibration_in_the_large": np.sum(p * (1 - p)) / 2000**2,
+        "calibration_in_the_large": np.sum(p * (1 - p)) / 800**2,
         "calibration_intercept": 1 / information[0, 0],
         "calibration_slope": np.linalg.inv(information)[1, 1],
     }
