@@ -13,7 +13,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import IntegerInterval, StrOptions
 from ..forecasts._data import ForecastData
-from ._base import Recalibrator, is_smooth
+from ._base import Recalibrator, all_classes, is_smooth
 from ._checks import recalibrator_like
 from ._either import EitherRecalibrator, FitData, IdentityRecalibrator, fit_data
 from ._registry import candidates_for
@@ -242,8 +242,7 @@ class AutoRecalibrator(EitherRecalibrator):
     def _map(self, given: Any) -> Any:
         if self._kind == "forecasts":
             return self.best_recalibrator_.transform(given)
-        if given.ndim == 1:
-            given = np.column_stack([1 - given, given])
+        given = all_classes(given)
         mapped = (
             self.weights_[name] * aligned_proba(recalibrator, given, self.classes_)
             for name, recalibrator in self.recalibrators_.items()

@@ -102,10 +102,7 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         proba : ndarray of shape (n_samples, n_classes)
             Calibrated probabilities; rows sum to 1.
         """
-        calibrated = self._map(check_predict_input(self, X))
-        if calibrated.ndim == 1:
-            return array_namespace(calibrated).stack([1 - calibrated, calibrated], axis=1)
-        return calibrated
+        return all_classes(self._map(check_predict_input(self, X)))
 
     def transform(self, X: ArrayLike) -> np.ndarray:
         """Calibrated probabilities, the same as :meth:`predict_proba`.
@@ -288,6 +285,13 @@ def one_vs_rest(mapping: Callable, maps: list[Any], proba: np.ndarray) -> np.nda
     return mapped
 
 
+def all_classes(proba: Array) -> Array:
+    """The probabilities of all classes (n, K), also where (n,) are those of the last of two."""
+    if proba.ndim == 1:
+        return array_namespace(proba).stack([1 - proba, proba], axis=1)
+    return proba
+
+
 def labels_of(classes: np.ndarray, index: Array) -> Array:
     """The classes of indices (n,), where these are if the classes are numbers."""
     if isinstance(index, np.ndarray) or classes.dtype.kind not in "bif":
@@ -331,8 +335,7 @@ def share_of_prior(predictions: Predictions, prior_weight: float) -> float:
 
 def log_matrix(proba: Array, smallest: float) -> Array:
     """log p of all classes (n, K), rows contiguous, of probabilities (n,) or (n, K)."""
-    if proba.ndim == 1:
-        proba = array_namespace(proba).stack([1 - proba, proba], axis=1)
+    proba = all_classes(proba)
     if isinstance(proba, np.ndarray):
         proba = np.ascontiguousarray(proba, dtype=np.float64)
     return log_probabilities(proba, smallest)

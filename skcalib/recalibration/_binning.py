@@ -15,7 +15,7 @@ from .._numerics.bins import cuts_before, quantile_bins
 from .._numerics.interval import optimal_partition, partition_errors
 from .._numerics.logits import clipped, smallest_probability
 from .._numerics.sorting import first_of_ties, last_of_runs, pool_ties
-from ._base import OneVsRestRecalibrator, Recalibrator, clone_for
+from ._base import OneVsRestRecalibrator, Recalibrator, all_classes, clone_for, one_vs_rest
 from ._logistic import SigmoidRecalibrator
 from ._temperature import TemperatureRecalibrator
 
@@ -441,16 +441,15 @@ class ScalingBinningRecalibrator(Recalibrator):
         y = classes[predictions.label]
         self.recalibrator_ = clone_for(unfitted, classes).fit(predictions.matrix, y, **weights)
         check_has_classes(self.recalibrator_, classes)
-        self.maps_ = [self._steps(column, weight) for column in self._columns(predictions.proba)]
+        results = self._smooth_results(predictions.proba)
+        self.maps_ = [self._steps(column, weight) for column in np.atleast_2d(results.T)]
         values = [steps.values for steps in self.maps_]
         self.values_: Any = values[0] if predictions.is_binary else values
 
-    def _columns(self, proba: np.ndarray) -> np.ndarray:
-        """The results of the map, (1, n) of the last of two classes, or (K, n)."""
-        if proba.ndim == 1:
-            pairs = np.column_stack([1 - proba, proba])
-            return self.recalibrator_.predict_proba(pairs).T[1:]
-        return self.recalibrator_.predict_proba(proba).T
+    def _smooth_results(self, proba: np.ndarray) -> np.ndarray:
+        """The results of the map, of the last of two classes (n,), or of all (n, K)."""
+        results = self.recalibrator_.predict_proba(all_classes(proba))
+        return results[:, 1] if proba.ndim == 1 else results
 
     def _steps(self, results: np.ndarray, weight: np.ndarray) -> Steps:
         points, mass = pool_ties(results, weight)
@@ -462,14 +461,9 @@ class ScalingBinningRecalibrator(Recalibrator):
         return Steps(cuts_before(points, start), np.add.reduceat(mass * points, start) / total)
 
     def _map(self, proba: np.ndarray) -> np.ndarray:
-        columns = self._columns(proba)
-        binned = [steps.at(column) for steps, column in zip(self.maps_, columns, strict=True)]
-        if len(binned) == 1:
-            return binned[0]
-        mapped = np.column_stack(binned)
-        impossible = ~mapped.any(axis=1)
-        mapped[impossible] = columns.T[impossible]
-        return mapped / mapped.sum(axis=1, keepdims=True)
+        return one_vs_rest(
+            lambda results, steps: steps.at(results), self.maps_, self._smooth_results(proba)
+        )
 
 
 def check_has_classes(recalibrator: Any, classes: np.ndarray) -> None:

@@ -13,7 +13,7 @@ from .._inputs.scikit_learn import IntegerInterval, Interval
 from .._inputs.warnings import warn
 from .._numerics.logits import clipped
 from ..forecasts._decisions import as_loss, expected_of_classes, least
-from ._base import Recalibrator
+from ._base import Recalibrator, all_classes
 
 # A smaller shift is rounding.
 _LEAST = 1e-9
@@ -186,7 +186,7 @@ class DecisionRecalibrator(Recalibrator):
         return shifts
 
     def _map(self, proba: np.ndarray) -> np.ndarray:
-        matrix = np.column_stack([1 - proba, proba]) if proba.ndim == 1 else proba
+        matrix = all_classes(proba)
         for shift in self.shifts_:
             matrix = _shifted(matrix, shift[self._best(matrix)])
         return matrix

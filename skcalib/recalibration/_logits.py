@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -18,6 +19,7 @@ from .._numerics.scaling import is_large
 from .._numerics.scaling_designs import Affine, ScaledAndShifted
 from ._base import (
     PRIOR_CONSTRAINTS,
+    WEIGHT_OF_TEMPERATURE,
     Recalibrator,
     log_matrix,
     prior_of_classes,
@@ -43,13 +45,22 @@ class LogScaleRecalibrator(Recalibrator):
     }
 
     prior_weight: Any
-    input_type: str
-
     _is_smooth = True
     _fits_in_place = _maps_in_place = True
 
     # Whether prior samples lend each class the best temperature, rather than what is predicted.
     _draws_to_temperature = False
+
+    def __init__(
+        self,
+        *,
+        prior_weight: float | None = WEIGHT_OF_TEMPERATURE,
+        input_type: str = "probabilities",
+        labels: ArrayLike | None = None,
+    ) -> None:
+        self.prior_weight = prior_weight
+        self.input_type = input_type
+        self.labels = labels
 
     @property
     def _takes_logits(self) -> bool:

@@ -14,7 +14,7 @@ from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval
 from .._inputs.warnings import warn
 from .._numerics.newton import ROUNDING, line_search, nonnegative_step
-from ._base import Recalibrator
+from ._base import Recalibrator, all_classes
 
 # Prevalences sum to 1 up to this.
 _SUM_TOLERANCE = 1e-6
@@ -198,7 +198,7 @@ class PriorShiftRecalibrator(Recalibrator):
         self : object
             The adapted recalibrator.
         """
-        proba = _matrix(check_predict_input(self, X))
+        proba = all_classes(check_predict_input(self, X))
         if self.prevalence is not None:
             raise ValueError(
                 f"prevalence must be None if it is to be estimated; found {self.prevalence!r}. "
@@ -269,14 +269,10 @@ class PriorShiftRecalibrator(Recalibrator):
             )
 
     def _map(self, proba: np.ndarray) -> np.ndarray:
-        matrix = _matrix(proba)
+        matrix = all_classes(proba)
         if np.array_equal(self.prevalence_, self.source_prevalence_):
             return matrix.copy()
         return moved(matrix, self.source_prevalence_, self.prevalence_)
-
-
-def _matrix(proba):
-    return np.column_stack([1 - proba, proba]) if proba.ndim == 1 else proba
 
 
 def _as_prevalence(value: Any, classes: np.ndarray, name: str) -> np.ndarray:

@@ -70,20 +70,13 @@ def default_candidates(is_binary: bool) -> dict[str, Recalibrator]:
     }
 
 
-def slow_candidates(n_samples: int, n_classes: int) -> list[str]:
-    """The default candidates that would take too long."""
-    if n_samples * n_classes**2 <= _MOST_MULTIPLICATIONS:
-        return []
-    candidates = default_candidates(is_binary=n_classes == 2)
-    return [name for name in candidates if RECALIBRATORS[name].has_matrix]
-
-
 def candidates_for(data: Any, n_train: int, scoring: str) -> tuple[dict[str, Any], list[str]]:
     """The default candidates of an `AutoRecalibrator` by name, and the names it leaves out."""
     if data.kind == "forecasts":
         return forecast_candidates(data.forecast, n_train, scoring), []
-    left_out = slow_candidates(len(data.label), len(data.classes))
-    candidates = default_candidates(data.is_binary)
+    candidates, left_out = default_candidates(data.is_binary), []
+    if len(data.label) * len(data.classes) ** 2 > _MOST_MULTIPLICATIONS:
+        left_out = [name for name in candidates if RECALIBRATORS[name].has_matrix]
     return {name: one for name, one in candidates.items() if name not in left_out}, left_out
 
 

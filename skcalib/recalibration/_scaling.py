@@ -120,9 +120,7 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
         input_type: str = "probabilities",
         labels: ArrayLike | None = None,
     ) -> None:
-        self.prior_weight = prior_weight
-        self.input_type = input_type
-        self.labels = labels
+        super().__init__(prior_weight=prior_weight, input_type=input_type, labels=labels)
 
     def _regress(self, log_proba: Array, target: Array, predictions: Predictions) -> float:
         # standardised columns, so that those of narrow range move as easily as others
@@ -274,9 +272,7 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
         self.diagonal_penalty = diagonal_penalty
         self.off_diagonal_penalty = off_diagonal_penalty
         self.intercept_penalty = intercept_penalty
-        self.prior_weight = prior_weight
-        self.input_type = input_type
-        self.labels = labels
+        super().__init__(prior_weight=prior_weight, input_type=input_type, labels=labels)
 
     def _regress(self, log_proba: Array, target: Array, predictions: Predictions) -> float:
         n_classes = log_proba.shape[1]
@@ -426,9 +422,7 @@ class DirichletRecalibrator(LogScaleRecalibrator):
     ) -> None:
         self.off_diagonal_penalty = off_diagonal_penalty
         self.intercept_penalty = intercept_penalty
-        self.prior_weight = prior_weight
-        self.input_type = input_type
-        self.labels = labels
+        super().__init__(prior_weight=prior_weight, input_type=input_type, labels=labels)
 
     def _regress(self, log_proba: Array, target: Array, predictions: Predictions) -> float:
         n_classes = log_proba.shape[1]

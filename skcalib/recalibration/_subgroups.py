@@ -21,7 +21,7 @@ from ..forecasts import as_forecast
 from ..forecasts._data import ForecastData
 from ..forecasts._transformed import concatenate
 from ._auto import AutoRecalibrator, deal_folds
-from ._base import Recalibrator, negative_crps
+from ._base import Recalibrator, all_classes, negative_crps
 from ._checks import check_recalibrator
 from ._either import EitherRecalibrator, fit_data, has_classes
 from ._logistic import SigmoidRecalibrator
@@ -249,8 +249,7 @@ class SubgroupRecalibrator(EitherRecalibrator):
         n = len(given)
         parts = list(rows_of_known(self, by, n))
         if self._kind == "classes":
-            matrix = np.column_stack([1 - given, given]) if given.ndim == 1 else given
-            calibrated = self._common(matrix).copy()
+            calibrated = self._common(all_classes(given)).copy()
             for rows, one in parts:
                 calibrated[rows] = one.predict_proba(calibrated[rows])
             return calibrated

@@ -3,12 +3,11 @@
 from functools import partial
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from .._inputs.predictions import Predictions
 from .._numerics.array_api import Array
 from .._numerics.temperature import best_mixture, best_temperature, mixed, tempered
-from ._base import PRIOR_CONSTRAINTS, WEIGHT_OF_TEMPERATURE, share_of_prior
+from ._base import PRIOR_CONSTRAINTS, share_of_prior
 from ._logits import LogScaleRecalibrator
 
 
@@ -96,17 +95,6 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
         **LogScaleRecalibrator._parameter_constraints,
         "prior_weight": [*PRIOR_CONSTRAINTS["prior_weight"], None],
     }
-
-    def __init__(
-        self,
-        *,
-        prior_weight: float | None = WEIGHT_OF_TEMPERATURE,
-        input_type: str = "probabilities",
-        labels: ArrayLike | None = None,
-    ) -> None:
-        self.prior_weight = prior_weight
-        self.input_type = input_type
-        self.labels = labels
 
     def _fit_scores(self, predictions: Predictions) -> None:
         log_proba = partial(self._log_proba, predictions)
@@ -222,17 +210,6 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
     """
 
     _fits_in_place = False
-
-    def __init__(
-        self,
-        *,
-        prior_weight: float = WEIGHT_OF_TEMPERATURE,
-        input_type: str = "probabilities",
-        labels: ArrayLike | None = None,
-    ) -> None:
-        self.prior_weight = prior_weight
-        self.input_type = input_type
-        self.labels = labels
 
     def _fit_scores(self, predictions: Predictions) -> None:
         predictions = predictions.sorted()

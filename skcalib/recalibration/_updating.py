@@ -117,9 +117,7 @@ class InterceptRecalibrator(LogScaleRecalibrator):
         input_type: str = "probabilities",
         labels: ArrayLike | None = None,
     ) -> None:
-        self.prior_weight = prior_weight
-        self.input_type = input_type
-        self.labels = labels
+        super().__init__(prior_weight=prior_weight, input_type=input_type, labels=labels)
 
     def _regress(
         self, log_proba: np.ndarray, target: np.ndarray, predictions: Predictions
@@ -298,9 +296,7 @@ class ClosedTestRecalibrator(LogScaleRecalibrator):
         labels: ArrayLike | None = None,
     ) -> None:
         self.level = level
-        self.prior_weight = prior_weight
-        self.input_type = input_type
-        self.labels = labels
+        super().__init__(prior_weight=prior_weight, input_type=input_type, labels=labels)
 
     def _regress(
         self, log_proba: np.ndarray, target: np.ndarray, predictions: Predictions
