@@ -23,10 +23,7 @@ _LENS_CONSTRAINTS: dict = {
 }
 
 
-@validate_params(
-    _LENS_CONSTRAINTS | {"k": [IntegerInterval(1)]},
-    prefer_skip_nested_validation=True,
-)
+@validate_params(_LENS_CONSTRAINTS | {"k": [IntegerInterval(1)]})
 def top_k(
     y_true: ArrayLike, y_proba: ArrayLike, k: int, *, labels: ArrayLike | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -117,9 +114,7 @@ def top_k(
     return np.minimum(rank, k), proba
 
 
-@validate_params(
-    _LENS_CONSTRAINTS | {"partition": [dict, list, tuple]}, prefer_skip_nested_validation=True
-)
+@validate_params(_LENS_CONSTRAINTS | {"partition": [dict, list, tuple]})
 def class_groups(
     y_true: ArrayLike,
     y_proba: ArrayLike,

@@ -22,30 +22,6 @@ from sklearn.utils.validation import _check_feature_names as check_feature_names
 from sklearn.utils.validation import _check_method_params as check_method_params
 from sklearn.utils.validation import _num_samples as num_samples
 
-__all__ = [
-    "CANONICAL_CONSTRAINTS",
-    "METRIC_CONSTRAINTS",
-    "REDUCTION_CONSTRAINTS",
-    "HasMethods",
-    "IntegerInterval",
-    "Interval",
-    "InvalidParameterError",
-    "Label",
-    "RandomState",
-    "Scorer",
-    "StrOptions",
-    "cache_of",
-    "check_feature_names",
-    "check_matplotlib_support",
-    "check_method_params",
-    "constraints_of",
-    "fit_context",
-    "num_samples",
-    "safe_split",
-    "validate_parameter_constraints",
-    "validate_params",
-]
-
 # A class label, and a seed or a generator, in annotations.
 Label = bool | int | float | str | bytes
 RandomState = int | np.random.RandomState | None

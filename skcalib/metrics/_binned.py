@@ -1,5 +1,6 @@
 """The expected calibration error: in bins of the predictions, or at each distinct prediction."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -353,12 +354,22 @@ def _level_set_calibration_error(predictions: Predictions) -> float:
     if predictions.is_binary:
         _, mass = predictions.pooled_mass()
         return float(np.abs(mass).sum())
+    _, columns = pooled_residuals(predictions)
+    return 0.5 * sum(float(np.abs(mass).sum()) for mass in columns)
+
+
+def pooled_residuals(predictions: Predictions) -> tuple[np.ndarray, Iterator[np.ndarray]]:
+    """The distinct predictions of more than two classes (m, K), and Σ w_i (e_y − p) at each.
+
+    The sums come for one class after another, (m,).
+    """
     points, level = np.unique(predictions.proba, axis=0, return_inverse=True)
     level, label, weight = level.ravel(), predictions.label, predictions.weight
-    return 0.5 * sum(
-        float(np.abs(np.bincount(level, weight * ((label == k) - proba), len(points))).sum())
+    columns = (
+        np.bincount(level, weight * ((label == k) - proba), len(points))
         for k, proba in enumerate(predictions.columns())
     )
+    return points, columns
 
 
 @probability_metric(

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, HasMethods, Label
 from ..function_classes import Bounded, FunctionClass, Lipschitz, _programs, _resolved
+from ._binned import pooled_residuals
 from ._reductions import probability_metric, reduced
 
 SMOOTH = Lipschitz() & Bounded()
@@ -15,22 +16,16 @@ SMOOTH = Lipschitz() & Bounded()
 HIGHS_OPTIONS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
-def _pooled_residuals(predictions):
-    """The distinct predictions of more than two classes, and Σ w_i (e_y − p) at each: (m, K)."""
-    points, index = np.unique(predictions.doubles, axis=0, return_inverse=True)
-    mass = np.zeros_like(points)
-    residual = np.eye(points.shape[1])[predictions.label] - predictions.proba
-    np.add.at(mass, index.ravel(), predictions.weight[:, None] * residual)
-    return points, mass
-
-
 def _weighted_calibration_error(predictions, function_class):
     import cvxpy
 
     check_function_class(function_class)
     function_class = _resolved(function_class, predictions.doubles, predictions.weight)
-    is_binary = predictions.is_binary
-    points, mass = predictions.pooled_mass() if is_binary else _pooled_residuals(predictions)
+    if predictions.is_binary:
+        points, mass = predictions.pooled_mass()
+    else:
+        points, columns = pooled_residuals(predictions)
+        points, mass = points.astype(np.float64, copy=False), np.column_stack([*columns])
     scale = np.abs(mass).max() or 1.0  # the tolerances of solvers are absolute
     values = cvxpy.Variable(mass.shape)
     residual = cvxpy.sum(cvxpy.multiply(mass / scale, values))
