@@ -105,7 +105,7 @@ def monte_carlo_p_value(values, alternative="greater", resolution=0.0):
     above = np.count_nonzero(values >= values[0] - slack) / len(values)
     below = np.count_nonzero(values <= values[0] + slack) / len(values)
     two_sided = min(1.0, 2 * min(above, below))
-    return {"greater": above, "less": below, "two-sided": two_sided}[alternative]
+    return float({"greater": above, "less": below, "two-sided": two_sided}[alternative])
 
 
 def clipped(values):

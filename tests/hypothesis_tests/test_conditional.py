@@ -115,7 +115,7 @@ SETTINGS = {
 
 @pytest.mark.slow
 @all_tests
-@pytest.mark.parametrize("n", [2, 10, 50, 500])
+@pytest.mark.parametrize("n", [2, 10, 500])
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_size(name, n, setting):
     test, repetitions = prepared(name, n_resamples=99), 60 if n == 500 else 200

@@ -13,7 +13,7 @@ from skcalib._numerics.distance import least_calibrating_transport
 
 
 @pytest.mark.parametrize("epsilon", [1e-5, 0.01, 0.1, 0.25, 0.4, 0.4999])
-@pytest.mark.parametrize("share", [0.5, 0.1, 1e-3])
+@pytest.mark.parametrize("share", [0.5, 1e-3])
 def test_bracket_of_two_points(epsilon, share):
     # label 0 with weight 1 − share at ½ − ε, label 1 with weight share at ½ + ε
     points = np.array([0.5 - epsilon, 0.5 + epsilon])
@@ -50,7 +50,7 @@ def program_21(points, weight, n_nodes):
     return -solution.fun
 
 
-@pytest.mark.parametrize("seed", range(1, 60, 2))
+@pytest.mark.parametrize("seed", range(0, 40, 3))
 def test_bracket_contains_the_program(seed):
     points, law = law_of_predictions(*small_case(seed))
     lower, upper = least_calibrating_transport(points, law.T, 1e-6)
