@@ -70,8 +70,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         finally:
             sys.stdout.flush()  # or Python would report a closed pipe with a traceback
     except BrokenPipeError:
-        with contextlib.suppress(OSError, ValueError):  # a standard output that is no file
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # a standard output that is no file has no number
+        with contextlib.suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
         return _CLOSED_PIPE
     except (ValueError, OSError, ImportError) as error:
         print(f"skcalib: error: {_escaped(str(error))}", file=sys.stderr)

@@ -299,8 +299,10 @@ def joint_p_value(numbers: Numbers) -> float:
 
 def error_name(numbers: Numbers) -> str:
     """The name of the measure that the verdict is about."""
-    names = ("quantile_calibration_error", "smooth_calibration_error")
-    return next((name for name in names if name in numbers), f"{names[-1]}_confidence")
+    if "quantile_calibration_error" in numbers:
+        return "quantile_calibration_error"
+    name = "smooth_calibration_error"
+    return name if name in numbers else f"{name}_confidence"
 
 
 def even_part(
