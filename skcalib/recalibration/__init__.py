@@ -10,18 +10,22 @@ from ._classifier import RecalibratedClassifier
 from ._decision import DecisionRecalibrator
 from ._either import IdentityRecalibrator
 from ._export import export_sql, export_table
-from ._forecast_quantile import QuantileRecalibrator
 from ._isotonic import IsotonicRecalibrator, VennAbersRecalibrator
+from ._levels import PITRecalibrator, QuantileRecalibrator
 from ._location_scale import LocationScaleRecalibrator
 from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
-from ._pit import PITRecalibrator
 from ._predict_proba import PredictProba
 from ._prior_shift import PriorShiftRecalibrator
 from ._regressor import RecalibratedRegressor
-from ._scaling import DirichletRecalibrator, MatrixScalingRecalibrator, VectorScalingRecalibrator
+from ._scaling import (
+    DirichletRecalibrator,
+    EnsembleTemperatureRecalibrator,
+    MatrixScalingRecalibrator,
+    TemperatureRecalibrator,
+    VectorScalingRecalibrator,
+)
 from ._spline import SplineRecalibrator
 from ._subgroups import SubgroupRecalibrator
-from ._temperature import EnsembleTemperatureRecalibrator, TemperatureRecalibrator
 from ._updating import ClosedTestRecalibrator, InterceptRecalibrator
 
 __all__ = [

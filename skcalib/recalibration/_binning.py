@@ -17,7 +17,7 @@ from .._numerics.logits import clipped, smallest_probability
 from .._numerics.sorting import first_of_ties, last_of_runs, pool_ties
 from ._base import OneVsRestRecalibrator, Recalibrator, all_classes, clone_for, one_vs_rest
 from ._logistic import SigmoidRecalibrator
-from ._temperature import TemperatureRecalibrator
+from ._scaling import TemperatureRecalibrator
 
 # Results of a map are tied if they differ by less than this fraction: that is rounding.
 _ROUNDING = 1e-12

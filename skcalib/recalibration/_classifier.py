@@ -18,7 +18,7 @@ from ._base import clone_for, is_smooth
 from ._checks import of_rows, recalibrator_like, without_method
 from ._cross_fitting import OfClassifier, adopt_features, check_partition
 from ._responses import aligned_proba
-from ._temperature import TemperatureRecalibrator
+from ._scaling import TemperatureRecalibrator
 
 
 class RecalibratedClassifier(ClassifierMixin, OfClassifier):

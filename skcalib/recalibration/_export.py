@@ -17,6 +17,7 @@ from ._isotonic import IsotonicRecalibrator, VennAbersRecalibrator
 from ._logistic import BetaRecalibrator, LogisticRecalibrator
 from ._logits import LogScaleRecalibrator
 from ._prior_shift import PriorShiftRecalibrator
+from ._scaling import EnsembleTemperatureRecalibrator
 from ._spline import SplineRecalibrator, spline_pieces
 from ._sql import (
     HIGHEST,
@@ -35,7 +36,6 @@ from ._sql import (
     softmax,
     steps,
 )
-from ._temperature import EnsembleTemperatureRecalibrator
 from ._updating import ClosedTestRecalibrator
 
 

@@ -9,19 +9,19 @@ from ._base import ForecastRecalibrator, Recalibrator
 from ._binning import IntervalBinningRecalibrator, ScalingBinningRecalibrator
 from ._decision import DecisionRecalibrator
 from ._either import IdentityRecalibrator, fit_data
-from ._forecast_quantile import QuantileRecalibrator, least_samples
 from ._isotonic import IsotonicRecalibrator, VennAbersRecalibrator
+from ._levels import PITRecalibrator, QuantileRecalibrator, least_samples
 from ._location_scale import LocationScaleRecalibrator
 from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
-from ._pit import PITRecalibrator
 from ._prior_shift import PriorShiftRecalibrator
 from ._scaling import (
     DirichletRecalibrator,
+    EnsembleTemperatureRecalibrator,
     MatrixScalingRecalibrator,
+    TemperatureRecalibrator,
     VectorScalingRecalibrator,
 )
 from ._spline import SplineRecalibrator
-from ._temperature import EnsembleTemperatureRecalibrator, TemperatureRecalibrator
 from ._updating import ClosedTestRecalibrator, InterceptRecalibrator
 
 
