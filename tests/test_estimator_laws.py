@@ -333,6 +333,7 @@ def test_the_default_recalibrated_classifier_passes_every_check_but_repetition(e
     assert bad == dict.fromkeys(NO_REPETITION, "xfail")
 
 
+# 0.6 s: the part of the slow test above that finds weights which do not reach a prior
 @pytest.mark.filterwarnings("ignore")
 def test_the_default_recalibrated_classifier_passes_the_checks_of_weights_but_repetition():
     checks = estimator_checks_generator(RecalibratedClassifier(LogisticRegression(C=1), cv=2))

@@ -49,7 +49,7 @@ def value(measure, data, **options):
     return measure(outcome, proba, sample_weight=weight, labels=[0, 1], **options)
 
 
-@many(60)
+@many(60)  # 0.6 s: eight measures of each data set, in all their inequalities
 @given(
     data_sets(40), st.integers(1, 20), st.sampled_from(["uniform", "quantile"]), st.floats(0, 0.2)
 )
@@ -101,7 +101,7 @@ def test_measures_bound_each_other(data, n_bins, strategy, step):
     assert abs(smooth - smooth_other) <= 2 * change + ROUNDING
 
 
-@many(60)
+@many(60)  # 0.4 s: the distance is found by enumeration
 @given(data_sets(6), st.integers(1, 12), st.sampled_from(["uniform", "quantile"]))
 def test_the_distance_lies_between_its_bounds(data, n_bins, strategy):
     # equation 6 and Theorem 6.2

@@ -79,8 +79,6 @@ DOORS = {
     for name in one_of_each(cases)
 }
 
-all_measures = pytest.mark.parametrize("measure", MEASURES.values(), ids=MEASURES)
-
 all_doors = pytest.mark.parametrize("measure", DOORS.values(), ids=DOORS)
 
 
@@ -148,8 +146,7 @@ def test_every_estimator_is_among_the_cases():
     assert covered | others | functions == all_names - of_forecasts
 
 
-@all_measures
-@both_kinds
+@in_turn(MEASURES, 0)
 def test_order_of_samples_does_not_matter(measure, n_classes):
     label, proba = problem(n_classes)
     weight = np.random.default_rng(1).random(len(label))
@@ -298,8 +295,7 @@ def test_scale_of_weights_does_not_matter(measure, n_classes):
     )
 
 
-@all_measures
-@both_kinds
+@in_turn(MEASURES, 1)
 def test_weight_zero_is_removal(measure, n_classes):
     label, proba = problem(n_classes)
     weight = np.random.default_rng(1).integers(0, 3, size=len(label)).astype(float)
