@@ -21,7 +21,7 @@ from .._inputs.scikit_learn import (
 )
 from .._statistics.base import TIE
 from ..forecasts._data import ForecastData, check_either
-from ._search_scores import Candidate, ClassSearch, ForecastSearch
+from ._search_scores import Candidate, ClassSearch, ForecastSearch, with_draws
 from ._subgroups import standardised
 
 # Columns of more distinct numbers are divided into ranges.
@@ -297,7 +297,7 @@ def find_miscalibrated_subgroups(
         search = ForecastSearch(data, candidates, recalibrate=recalibrate, random_state=rng)
     else:
         search = ClassSearch(data, candidates, recalibrate=recalibrate)
-    return _result(search, search.values(n_resamples, rng))
+    return _result(search, with_draws(search, n_resamples, rng))
 
 
 def _result(search: ClassSearch | ForecastSearch, values: np.ndarray) -> SubgroupSearch:

@@ -1,19 +1,15 @@
 """Score statistics of the candidates of a search, for the data and for draws."""
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import expit
 from scipy.stats import rankdata
-from sklearn.utils import check_random_state
 
 from .._inputs.drawing import draw_labels, seeded_batches
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import RandomState
 from .._numerics.logits import log_odds
 from .._numerics.pit import laws_at, pit_laws
 from ..forecasts._data import ForecastData
@@ -91,18 +87,10 @@ class ClassSearch:
         self.problems = _problems(self.data)
         self.scores = [CandidateScores(problem, candidates) for problem in self.problems]
         self.classes = None if data.is_binary else data.classes.tolist()
+        self.numbers_per_draw = data.proba.size
 
-    def values(self, n_resamples: int, random_state: RandomState) -> np.ndarray:
-        """Values (1 + n_resamples, C) of the data and of draws; all candidates for each class."""
-        observed = self._of_residuals(problem.signed_mass[None] for problem in self.problems)
-        data = self.data
-        if data.groups is None:
-            draw = self._of_drawn_labels
-        else:
-            draw = partial(_of_signs, data.groups, self._of_signs)
-        return _with_draws(observed, draw, data.proba.size, n_resamples, random_state)
-
-    def _of_drawn_labels(self, size: int, generator: np.random.Generator) -> np.ndarray:
+    def of_draws(self, size: int, generator: np.random.Generator) -> np.ndarray:
+        """Values (size, C) for drawn labels; all candidates for each class."""
         label = draw_labels(self.data.proba, size, generator)
         if self.classes is None:
             return self._of_residuals([(label - self.data.proba) * self.data.weight])
@@ -111,7 +99,8 @@ class ClassSearch:
             for k, problem in enumerate(self.problems)
         )
 
-    def _of_signs(self, signs: np.ndarray) -> np.ndarray:
+    def of_signs(self, signs: np.ndarray) -> np.ndarray:
+        """Values (R, C) for the observed residuals, multiplied by signs (R, n)."""
         return self._of_residuals(signs * problem.signed_mass for problem in self.problems)
 
     def _of_residuals(self, residuals: Any) -> np.ndarray:
@@ -174,6 +163,7 @@ class ForecastSearch:
         if recalibrate:
             self.transform = (rankdata(self.transform) - 0.5) / len(lower)
         self.inside = _inside(candidates)
+        self.numbers_per_draw = data.n_samples
         weight = data.weight
         self.share = self.inside @ weight if recalibrate else np.zeros(len(candidates))
         own = self.inside @ weight**2
@@ -188,19 +178,16 @@ class ForecastSearch:
             values += own**2 / self.variance[:, None]
         return values.T
 
-    def values(self, n_resamples: int, random_state: RandomState) -> np.ndarray:
-        """Values (1 + n_resamples, C) of the data and of draws."""
-        terms = legendre(self.transform[None])
-        draw = self._of_drawn_outcomes
-        if self.data.groups is not None:
-            draw = partial(_of_signs, self.data.groups, lambda signs: self(terms * signs))
-        return _with_draws(self(terms), draw, self.data.n_samples, n_resamples, random_state)
-
-    def _of_drawn_outcomes(self, size: int, generator: np.random.Generator) -> np.ndarray:
+    def of_draws(self, size: int, generator: np.random.Generator) -> np.ndarray:
+        """Values (size, C) for drawn or permuted transforms."""
         shape = size, self.data.n_samples
         if not self.recalibrate:
             return self(legendre(generator.random(shape)))
         return self(legendre(generator.permuted(np.broadcast_to(self.transform, shape), axis=1)))
+
+    def of_signs(self, signs: np.ndarray) -> np.ndarray:
+        """Values (R, C) for the polynomials of the data, multiplied by signs (R, n)."""
+        return self(legendre(self.transform[None]) * signs)
 
     def numbers(self) -> dict[str, Any]:
         """Predicted and observed numbers of each candidate, (C,)."""
@@ -231,25 +218,16 @@ def _means(candidates: list[Candidate], weight: np.ndarray, *values: np.ndarray)
     return np.stack([inside @ (weight * one) for one in values]) / (inside @ weight)
 
 
-def _of_signs(
-    groups: np.ndarray, evaluate: Callable, size: int, generator: np.random.Generator
+def with_draws(
+    search: ClassSearch | ForecastSearch, n_resamples: int, random_state: np.random.RandomState
 ) -> np.ndarray:
-    """Values for the residuals of the data, those of whole groups multiplied by random signs."""
-    return evaluate(draw_signs(groups, size, generator))
-
-
-def _with_draws(
-    observed: np.ndarray,
-    draw: Callable,
-    numbers_per_draw: int,
-    n_resamples: int,
-    random_state: RandomState,
-) -> np.ndarray:
-    rng = check_random_state(random_state)
-    batches = seeded_batches(n_resamples, numbers_per_draw, 1, rng)
-
-    def drawn() -> Iterator[np.ndarray]:
-        for size, seed in batches:
-            yield draw(size, np.random.default_rng(seed))
-
-    return np.concatenate([observed, *drawn()])
+    """Values (1 + n_resamples, C) of the data and of draws; with groups, of random signs."""
+    groups = search.data.groups
+    values = [search.of_signs(np.ones((1, len(search.data.weight))))]
+    for size, seed in seeded_batches(n_resamples, search.numbers_per_draw, 1, random_state):
+        generator = np.random.default_rng(seed)
+        if groups is None:
+            values.append(search.of_draws(size, generator))
+        else:
+            values.append(search.of_signs(draw_signs(groups, size, generator)))
+    return np.concatenate(values)
