@@ -50,10 +50,11 @@ def median_distance(
     if len(distance) == 0:
         return 0.0
     if at_zero == 0 and (weight == weight[0]).all():
-        middle = len(distance) // 2  # one partition is several times faster than np.median
-        part = np.partition(distance, middle)
-        below = part[middle] if len(part) % 2 else part[:middle].max()
-        return float(max((below + part[middle]) / 2, _FLOOR * np.sqrt(np.mean(distance**2))))
+        floor = _FLOOR * np.sqrt(np.mean(distance**2))
+        middle = len(distance) // 2
+        distance.partition(middle)  # several times faster than np.median
+        below = distance[middle] if len(distance) % 2 else distance[:middle].max()
+        return float(max((below + distance[middle]) / 2, floor))
     first, second = np.triu_indices(len(points), 1)  # the pairs of pdist, in its order
     pairs = weight[first] * weight[second]
     spread = np.sqrt(pairs @ distance**2 / (pairs.sum() + at_zero))
