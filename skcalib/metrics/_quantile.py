@@ -80,15 +80,19 @@ def _quantile_calibration_error(
     known = known_levels(data.forecast, kind, levels)
     bounds = data.forecast.pit_bounds(data.value)
     law, weight = pit_laws(*bounds, folded=kind == "interval"), data.weight
-    if norm == "l2":
-        square, debiased = Gaps(law, known).squares(weight[None])
-        value = float(debiased[0] if debias else square[0])
-        return value if squared else float(np.sqrt(max(value, 0.0)))
-    if known is None:
-        curve = pit_curve(law, weight)
-        return gap_integral(curve) if norm == "l1" else largest_gap(curve)
-    gap = np.array([abs(weight @ (laws_at(law, level) - level)) for level in known])
-    return float(gap.mean() if norm == "l1" else gap.max())
+    if debias:
+        value = Gaps(law, known).squares(weight[None])[1][0]
+    elif known is None:
+        value = _SIZE_OF_CURVE[norm](pit_curve(law, weight))
+    else:
+        gap = np.array([weight @ (laws_at(law, level) - level) for level in known])
+        value = _SIZE_ON_GRID[norm](np.abs(gap))
+    return float(value if norm != "l2" or squared else np.sqrt(max(value, 0.0)))
+
+
+# The size of the gaps, by norm: of all levels, and of some.
+_SIZE_OF_CURVE: dict = {"l1": gap_integral, "l2": gap_square_integral, "max": largest_gap}
+_SIZE_ON_GRID: dict = {"l1": np.mean, "l2": lambda gap: np.mean(gap**2), "max": np.max}
 
 
 @metric(
