@@ -157,8 +157,9 @@ class Tally:
 
     def united(self) -> "Tally":
         """All problems as one."""
-        sums = self.sums._replace(key=self.sums.key % (2 * len(self.points)))
-        return self._single(merged([sums]), slice(None))
+        n_keys = 2 * len(self.points)
+        key, samples, weight = self.sums
+        return self._single(sums_of(key % n_keys, n_keys, Rows(samples, weight)), slice(None))
 
     def _single(self, sums: Sums, parts: slice) -> "Tally":
         """A single problem with these sums, and what is known of some of the problems."""
