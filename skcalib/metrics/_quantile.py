@@ -80,13 +80,14 @@ def _quantile_calibration_error(
     known = known_levels(data.forecast, kind, levels)
     bounds = data.forecast.pit_bounds(data.value)
     law, weight = pit_laws(*bounds, folded=kind == "interval"), data.weight
-    if debias:
-        value = Gaps(law, known).squares(weight[None])[1][0]
-    elif known is None:
+    if known is None:
         value = _SIZE_OF_CURVE[norm](pit_curve(law, weight))
     else:
         gap = np.array([weight @ (laws_at(law, level) - level) for level in known])
         value = _SIZE_ON_GRID[norm](np.abs(gap))
+    if debias:
+        own = own_squares(law) if known is None else Gaps(law, known).own
+        value = (value - weight**2 @ own) / (1 - data.share_of_one_sample)
     return float(value if norm != "l2" or squared else np.sqrt(max(value, 0.0)))
 
 
