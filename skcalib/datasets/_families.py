@@ -23,8 +23,7 @@ from .._inputs.scikit_learn import (
         "location": [Interval(Real, -1, 1, closed="both")],
         "return_true_proba": ["boolean"],
         "random_state": ["random_state"],
-    },
-    prefer_skip_nested_validation=True,
+    }
 )
 def make_covariate_shift(
     n_samples: int = 1000,
@@ -103,8 +102,7 @@ def make_covariate_shift(
         "model": [StrOptions({"M1", "M2", "M3"})],
         "return_true_proba": ["boolean"],
         "random_state": ["random_state"],
-    },
-    prefer_skip_nested_validation=True,
+    }
 )
 def make_dirichlet_family(
     n_samples: int = 250,
@@ -199,8 +197,7 @@ def make_dirichlet_family(
         "inverse_temperature": [Interval(Real, 0, None, closed="left")],
         "return_true_proba": ["boolean"],
         "random_state": ["random_state"],
-    },
-    prefer_skip_nested_validation=True,
+    }
 )
 def make_temperature_family(
     n_samples: int = 1000,

@@ -51,8 +51,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
         "return_positions": ["boolean"],
         "return_true_forecast": ["boolean"],
         "random_state": ["random_state"],
-    },
-    prefer_skip_nested_validation=True,
+    }
 )
 def make_forecasts(
     n_samples: int = 1000,

@@ -23,8 +23,7 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
         "separation": [Interval(Real, None, None, closed="neither")],
         "scale": [Interval(Real, 0, 0.1, closed="right")],
         "return_inputs": ["boolean"],
-    },
-    prefer_skip_nested_validation=True,
+    }
 )
 def make_hard_instance(
     problem: str = "near",

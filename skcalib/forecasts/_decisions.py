@@ -409,7 +409,7 @@ _CONSTRAINTS: dict = {
 }
 
 
-@validate_params(_CONSTRAINTS, prefer_skip_nested_validation=True)
+@validate_params(_CONSTRAINTS)
 def bayes_action(y_proba: Any, *, loss: Any, labels: ArrayLike | None = None) -> np.ndarray:
     """The action of the least expected loss for each prediction.
 
@@ -454,7 +454,7 @@ def bayes_action(y_proba: Any, *, loss: Any, labels: ArrayLike | None = None) ->
     return decision.named(least(_expected(y_proba, decision, labels)))
 
 
-@validate_params(_CONSTRAINTS | {"action": "no_validation"}, prefer_skip_nested_validation=True)
+@validate_params(_CONSTRAINTS | {"action": "no_validation"})
 def expected_loss(
     y_proba: Any, *, loss: Any, action: Any = None, labels: ArrayLike | None = None
 ) -> np.ndarray:

@@ -143,8 +143,7 @@ def _text(value: Any) -> str:
         "min_samples": [IntegerInterval(1)],
         "n_resamples": [IntegerInterval(1)],
         "random_state": ["random_state"],
-    },
-    prefer_skip_nested_validation=True,
+    }
 )
 def find_miscalibrated_subgroups(
     y_true: ArrayLike,

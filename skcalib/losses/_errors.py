@@ -39,8 +39,7 @@ MULTI_CLASS: dict = {"multi_class": [StrOptions({"confidence", "classwise"})]}
 @validate_params(
     {"bandwidth": [Interval(Real, SMALLEST_BANDWIDTH, None, closed="left")]}
     | MULTI_CLASS
-    | CLASS_CONSTRAINTS,
-    prefer_skip_nested_validation=True,
+    | CLASS_CONSTRAINTS
 )
 def smooth_calibration_loss(
     prediction: Array,
@@ -119,10 +118,7 @@ def smooth_calibration_loss(
     return xp.mean(inner) / n_steps
 
 
-@validate_params(
-    {"bandwidth": [_POSITIVE]} | MULTI_CLASS | CLASS_CONSTRAINTS,
-    prefer_skip_nested_validation=True,
-)
+@validate_params({"bandwidth": [_POSITIVE]} | MULTI_CLASS | CLASS_CONSTRAINTS)
 def maximum_mean_calibration_loss(
     prediction: Array,
     target: Array,
@@ -201,8 +197,7 @@ def maximum_mean_calibration_loss(
 
 @validate_params(
     {"bandwidth": [_POSITIVE], "order": [Interval(Real, 1, None, closed="left")]}
-    | CLASS_CONSTRAINTS,
-    prefer_skip_nested_validation=True,
+    | CLASS_CONSTRAINTS
 )
 def kde_calibration_loss(
     prediction: Array,
@@ -282,8 +277,7 @@ def kde_calibration_loss(
 @validate_params(
     {"n_bins": [Interval(Integral, 1, None, closed="left")], "temperature": [_POSITIVE]}
     | MULTI_CLASS
-    | CLASS_CONSTRAINTS,
-    prefer_skip_nested_validation=True,
+    | CLASS_CONSTRAINTS
 )
 def soft_binned_calibration_loss(
     prediction: Array,

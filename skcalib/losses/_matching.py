@@ -65,7 +65,7 @@ MATCHING_LOSS_CONSTRAINTS: dict = {
 }
 
 
-@validate_params(MATCHING_LOSS_CONSTRAINTS, prefer_skip_nested_validation=True)
+@validate_params(MATCHING_LOSS_CONSTRAINTS)
 def distribution_matching_loss(
     prediction: Any,
     target: Array,

@@ -171,8 +171,7 @@ def _plain(value: Any, *, finite: bool = False) -> Any:
         "groups": "no_validation",
         "recalibrated": ["boolean"],
         "random_state": ["random_state"],
-    },
-    prefer_skip_nested_validation=True,
+    }
 )
 def calibration_report(
     y_true: ArrayLike,

@@ -151,8 +151,7 @@ class CalibrationState:
             "kernel": [StrOptions(set(KERNELS))],
             "bandwidth": [Interval(Real, 0, None, closed="neither")],
             "random_state": [IntegerInterval(0)],
-        },
-        prefer_skip_nested_validation=True,
+        }
     )
     def __init__(
         self,
@@ -224,9 +223,7 @@ class CalibrationState:
         return self._take(predictions, Rows(None, weight), subgroups)
 
     @classmethod
-    @validate_params(
-        {"resolution": [Interval(Real, 0, 1, closed="both")]}, prefer_skip_nested_validation=True
-    )
+    @validate_params({"resolution": [Interval(Real, 0, 1, closed="both")]})
     def from_counts(
         cls,
         y_true: ArrayLike,
@@ -342,10 +339,7 @@ class CalibrationState:
         rows = state._rows()
         return rows.classes[rows.label], rows.proba, rows.weight * state.total_weight
 
-    @validate_params(
-        {"n_samples": [IntegerInterval(1), None], "random_state": ["random_state"]},
-        prefer_skip_nested_validation=True,
-    )
+    @validate_params({"n_samples": [IntegerInterval(1), None], "random_state": ["random_state"]})
     def sample(
         self, n_samples: int | None = None, *, random_state: RandomState = None
     ) -> tuple[np.ndarray, np.ndarray]:
