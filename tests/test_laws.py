@@ -106,6 +106,14 @@ def reference(measure, n_classes):
     return measure(*problem(n_classes))
 
 
+@cache
+def weighted_reference(measure, n_classes):
+    """The value for the problem with unequal weights, and these weights."""
+    label, proba = problem(n_classes)
+    weight = np.random.default_rng(1).random(len(label))
+    return measure(label, proba, sample_weight=weight), weight
+
+
 def assert_same(actual, expected, tolerance=1e-12):
     np.testing.assert_allclose(actual, expected, atol=tolerance, rtol=tolerance)
 
@@ -149,13 +157,10 @@ def test_every_estimator_is_among_the_cases():
 @in_turn(MEASURES, 0)
 def test_order_of_samples_does_not_matter(measure, n_classes):
     label, proba = problem(n_classes)
-    weight = np.random.default_rng(1).random(len(label))
+    expected, weight = weighted_reference(measure, n_classes)
     order = np.random.default_rng(2).permutation(len(label))
     assert_same(measure(label[order], proba[order]), reference(measure, n_classes))
-    assert_same(
-        measure(label[order], proba[order], sample_weight=weight[order]),
-        measure(label, proba, sample_weight=weight),
-    )
+    assert_same(measure(label[order], proba[order], sample_weight=weight[order]), expected)
 
 
 @in_turn(DOORS, 0)
@@ -168,8 +173,9 @@ def test_names_of_classes_do_not_matter(measure, n_classes):
 @in_turn(DOORS, 0)
 def test_numbers_of_any_kind_are_names_of_classes(measure, n_classes):
     label, proba = problem(n_classes)
-    for names in ([1, 2, 3, 4], [-5, -1, 0, 7], [0, 10, 20, 1000], [0.0, 1.0, 2.0, 3.0]):
-        y = np.array(names[:n_classes])[label]
+    kinds = [-5, -1], [0.0, 1.0]
+    for names in kinds if n_classes == 2 else ([1, 2, 3, 4], [0, 10, 20, 1000]):
+        y = np.array(names)[label]
         assert_same(measure(y, proba), reference(measure, n_classes), 0)
 
 
@@ -195,13 +201,16 @@ def test_pandas_with_any_index(measure, n_classes):
     names = np.array(["a", "b", "c", "d"])[label]
     frame = pd.DataFrame(two_columns(proba) if n_classes == 2 else proba, index=index)
     frame = frame.add_prefix("p")
-    for series in (
+    of_two = (
         pd.Series(label, index=index),
-        pd.Series(names, index=index),
         pd.Series(names, index=index, dtype="category"),
+    )
+    of_four = (
+        pd.Series(names, index=index),
         pd.Series(names, index=index, dtype=object),
         pd.Series(label, index=index, dtype="Int64"),
-    ):
+    )
+    for series in of_two if n_classes == 2 else of_four:
         weight = pd.Series(np.ones(len(label)), index=index[::-1])
         assert_same(measure(series, frame, sample_weight=weight), reference(measure, n_classes))
     if n_classes == 2:
@@ -240,7 +249,7 @@ def test_what_is_passed_stays_as_it_is(measure, n_classes):
 @in_turn(DOORS, 0)
 def test_other_precisions_are_computed_in_double(measure, n_classes):
     label, proba = problem(n_classes)
-    for dtype in (np.float32, np.float16, np.longdouble):
+    for dtype in (np.float32, np.float16 if n_classes == 2 else np.longdouble):
         lower = proba.astype(dtype)
         rounded = lower.astype(np.float64)
         if n_classes > 2:  # what single precision does to the sums of rows is left as it is
@@ -276,17 +285,16 @@ def test_one_column_and_two_are_the_same(measure):
 @in_turn(MEASURES, 0)
 def test_equal_weights_are_no_weights(measure, n_classes):
     label, proba = problem(n_classes)
-    for weight in ([1] * len(label), np.full(len(label), 3)):
-        assert_same(measure(label, proba, sample_weight=weight), reference(measure, n_classes))
+    weight = [3] * len(label)
+    assert_same(measure(label, proba, sample_weight=weight), reference(measure, n_classes))
 
 
-@in_turn(MEASURES, 1)
+@in_turn(MEASURES, 0)
 def test_scale_of_weights_does_not_matter(measure, n_classes):
     label, proba = problem(n_classes)
-    weight = np.random.default_rng(1).random(len(label))
-    expected = measure(label, proba, sample_weight=weight)
-    for scale in (1e-6, 1e9):
-        assert_same(measure(label, proba, sample_weight=scale * weight), expected)
+    expected, weight = weighted_reference(measure, n_classes)
+    scale = 1e-6 if n_classes == 2 else 1e9
+    assert_same(measure(label, proba, sample_weight=scale * weight), expected)
     extreme = np.where(weight > 0.5, 1e300, 1e-300)
     used = weight > 0.5
     assert_same(
