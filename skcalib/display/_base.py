@@ -133,7 +133,7 @@ class Display:
 
     def _drawn(self, ax, name, style, **own):
         self._draw(ax, self.name if name is None else name, style, **own)
-        self.figure_ = self.ax_.get_figure(root=True)
+        self.figure_ = self.ax_.figure.figure
         return self
 
     def _draw(self, ax: Any, name: str | None, style: dict[str, Any]) -> None:

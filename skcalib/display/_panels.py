@@ -258,4 +258,4 @@ class CurvesDisplay(Display):
         self.legend_ = legend_of_panels(axes, *legend_entries(self.ax_), note)
         engine = self.ax_.figure.get_layout_engine()
         if engine is not None:  # once now, as it does not foresee the size of square axes
-            engine.execute(self.ax_.get_figure(root=True))
+            engine.execute(self.ax_.figure.figure)
