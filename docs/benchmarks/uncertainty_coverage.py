@@ -312,7 +312,7 @@ def series_p_values(n, worse, seed):
     rng = np.random.default_rng(seed)
     y = rng.normal(size=n)
     a, b = (GaussianForecast(autoregression(rng, n) + size, 1.4) for size in (worse, 0.0))
-    lengths = (1, int(np.ceil(n ** (1 / 3))), None)
+    lengths = (1, int(np.ceil(n ** (1 / 3))), min(int(np.sqrt(n)), n // 10))
     results = [
         compare(
             "continuous_ranked_probability_loss",
