@@ -99,7 +99,7 @@ def check_numbers(
     rows: str = "one value for each sample",
     finite: bool = True,
 ) -> np.ndarray:
-    """Real numbers as doubles, of any shape, or of so many dimensions and so many rows.
+    """Real numbers as doubles, of any shape unless `ndim` or `length` asks for one.
 
     A single column is taken for one dimension. `rows` says in messages what there is one of.
     Text is refused, also if it could be read as a number.

@@ -68,7 +68,7 @@ class Statistic:
         return max(min(n, _ENOUGH), -(-self.n_sums // _SUMS)) if self.adds_up else n
 
     def on(self, data: Any) -> Self:
-        """The same statistic of other data."""
+        """This statistic on other data, with its options."""
         return type(self)(data, **self.options)  # type: ignore[call-arg]
 
     def __call__(self, outcomes: Array) -> np.ndarray:

@@ -275,7 +275,7 @@ class ResidualCells:
         sums += sparse.csc_array((weight, cell[at], np.arange(len(rows) + 1)), shape) @ change
 
     def of_sums(self, sums):
-        """Of the sums after all samples were added, as (R, cells)."""
+        """The residual in each cell, (R, cells), once the changes of all samples were added."""
         return (self.weight[0] if self.has_equal_weights else 1.0) * sums.T + self.base
 
 

@@ -168,7 +168,7 @@ def _set_logit_scale(ax: Any, end: float) -> None:
 
 
 def _ticks(n_decades: int, step: int) -> list[float]:
-    """0, 1, 1/2 and powers of 10 from both ends, every so many."""
+    """Places of ticks: 0, 1, 1/2, and every `step`-th power of 10 from both ends."""
     step = min(step, n_decades + 1)
     places = np.arange(-n_decades, n_decades + 1)
     # the ends are narrow

@@ -313,7 +313,7 @@ class BySubgroup(Statistic):
         return sum(one.numbers_per_draw for one in self.statistics)
 
     def on(self, data):
-        """The same statistics of other data, sorted by subgroup, too."""
+        """These statistics on other data, which are sorted by subgroup as well."""
         pairs = zip(self.statistics, self.parts, strict=True)
         statistics = [one.on(data.take(rows)) for one, rows in pairs]
         return BySubgroup(data, statistics, self.parts)

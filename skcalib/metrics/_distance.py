@@ -21,7 +21,7 @@ _TOLERANCE: dict = {"tol": [Interval(Real, 1e-6, 1, closed="both")]}
 
 @dataclass(frozen=True, eq=False)
 class DistanceCertificate:
-    r"""What proves the bracket on the lower distance to calibration.
+    r"""Certificate of the bracket on the lower distance to calibration.
 
     The potentials prove the lower end and the law proves the upper end; both can be checked with a
     few lines of NumPy, without trusting the solver that found them.
@@ -191,7 +191,7 @@ def lower_distance_to_calibration(
     See Also
     --------
     calibration_distance_bounds : This with an upper bound on the distance.
-    distance_certificate : What proves the number.
+    distance_certificate : The certificate of the number.
     smooth_calibration_error : Between half of this distance and twice this distance.
 
     Notes

@@ -34,7 +34,7 @@ _LARGEST_MISS = 0.05
 
 
 class Rule(NamedTuple):
-    """What every row of a column must hold, and what is refused."""
+    """The rule for the values of a column: its words, its remedy, and how a text is read."""
 
     words: str
     remedy: str

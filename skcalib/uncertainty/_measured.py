@@ -79,7 +79,7 @@ class Measured:
         return cls(tuple(entry for entry, _ in found), options, tuple(models))
 
     def take(self, rows: np.ndarray | slice) -> "Measured":
-        """The same metric of some of the samples."""
+        """This metric and its models, with only some of the samples."""
         return replace(self, models=tuple(data.take(rows) for data in self.models))
 
     def values(self) -> list[float]:
