@@ -57,7 +57,7 @@ def check_predictions(
     check_same_length({names[0]: len(code), names[1]: proba.shape[0]})
     classes = _resolve_classes(observed, proba, pos_label, labels, names)
     check_column_order(y_proba, classes, name=names[1])
-    label = recode(observed, code, classes, name=names[0])
+    label = code if classes is observed else recode(observed, code, classes, name=names[0])
     positive = 1 if pos_label is None else _positive_index(classes, pos_label)
     if proba.ndim == 2 and proba.shape[1] == 2:
         proba = proba[:, positive]
@@ -181,9 +181,10 @@ def check_column_order(y_proba: Any, classes: np.ndarray, name: str) -> None:
     as text only, so a column "1" or "1.0" is named after the class 1, and "true" after True. All
     names may begin alike up to a separator, as "proba_0" and "proba_1" do.
     """
-    columns, known = column_names(y_proba), classes.tolist()
+    columns = [] if isinstance(y_proba, np.ndarray) else column_names(y_proba)
     if not columns:
         return
+    known = classes.tolist()
     written = [_as_written(name) for name in known]
     as_written = [_as_written(name) for name in columns], written
     shortened = [_as_written(name) for name in _without_prefix(columns)], written
@@ -216,8 +217,6 @@ def _as_written(value: Any) -> str:
 
 def recode(observed: np.ndarray, code: np.ndarray, classes: np.ndarray, name: str) -> np.ndarray:
     """Indices into `observed` turned into indices into `classes`."""
-    if len(observed) == len(classes) and np.array_equal(observed, classes):
-        return code
     index = {value: k for k, value in enumerate(classes.tolist())}
     unknown = [value for value in observed.tolist() if value not in index]
     if unknown:

@@ -40,7 +40,8 @@ def seeded_batches(
     n_batches = min(n_draws, max(least, -(-n_draws // largest)))
     small, n_larger = divmod(n_draws, n_batches)
     seeds = random_state.randint(2**31 - 1, size=n_batches).tolist()
-    return [Batch(small + (k < n_larger), seed) for k, seed in enumerate(seeds)]
+    sizes = n_larger * [small + 1] + (n_batches - n_larger) * [small]
+    return list(map(Batch, sizes, seeds))
 
 
 def draw_labels(

@@ -24,18 +24,11 @@ def laplace_pair_sum(points: np.ndarray, mass: np.ndarray, bandwidth: float) -> 
             none = np.zeros((*mass.shape[:-1], 1))
             from_first = np.concatenate([from_first, none], axis=-1)
             from_last = np.concatenate([from_last, none], axis=-1)
-        across, forth, back = (
-            _decay(a - b, bandwidth)
-            for a, b in (
-                (last[::2], first[1::2]),
-                (first[::2], first[1::2]),
-                (last[::2], last[1::2]),
-            )
-        )
-        facing = from_last[..., ::2] * across
+        facing = from_last[..., ::2] * _decay(last[::2] - first[1::2], bandwidth)
         total += np.einsum("...j,...j->...", facing, from_first[..., 1::2])
-        from_first = from_first[..., ::2] + from_first[..., 1::2] * forth
-        from_last = from_last[..., ::2] * back + from_last[..., 1::2]
+        forth, back = first[::2] - first[1::2], last[::2] - last[1::2]
+        from_first = from_first[..., ::2] + from_first[..., 1::2] * _decay(forth, bandwidth)
+        from_last = from_last[..., ::2] * _decay(back, bandwidth) + from_last[..., 1::2]
         first, last = first[::2], last[1::2]
     return 2 * total
 

@@ -28,7 +28,8 @@ def row_blocks(
     """
     block = _BLOCK if on is None or isinstance(on, np.ndarray) else _BLOCK_ON_DEVICE
     step = max(block // n_classes, fewest) * every
-    return (slice(i, min(i + step, n), every) for i in range(0, n, step))
+    for start in range(0, n, step):
+        yield slice(start, min(start + step, n), every)
 
 
 def softmax(scores: Array) -> Array:

@@ -5,6 +5,7 @@ continuous in the points.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import pdist
@@ -61,6 +62,15 @@ def median_distance(
     return max(_weighted_median(distance, pairs, at_zero), _FLOOR * float(spread))
 
 
+def pair_weight(weight: np.ndarray) -> Any:
+    """Σ_{i≠j} w_i w_j along the last axis.
+
+    It avoids the cancellation in (Σ w)² − Σ w² where one weight is almost everything.
+    """
+    before = np.cumsum(weight[..., :-1], axis=-1)
+    return 2 * np.einsum("...i,...i->...", weight[..., 1:], before)
+
+
 def _weighted_median(distance: np.ndarray, pairs: np.ndarray, at_zero: float) -> float:
     """The median of distances with weights `pairs`, and of a distance 0 with weight `at_zero`."""
     order = np.argsort(distance)
@@ -83,7 +93,7 @@ def _on_a_line(points: np.ndarray, weight: np.ndarray, square: np.ndarray | None
     t follows from cumulative sums. They leave out the heaviest point, next to which the others
     could be too light to be seen.
     """
-    total = _pair_weight(weight)
+    total = pair_weight(weight) / 2
     if square is not None:  # pairs of the samples that one row stands for
         total += float(np.sum(np.maximum(weight**2 - square, 0.0))) / 2
     points, mass = pool_ties(points, weight)
@@ -96,7 +106,7 @@ def _on_a_line(points: np.ndarray, weight: np.ndarray, square: np.ndarray | None
     if spread == 0:  # the squares underflow
         return 0.0
     low, high = _FLOOR * spread, 1.5 * spread  # at most half of the weight is farther than `high`
-    tied = max(total - _pair_weight(mass), 0.0)  # pairs of samples at the same point
+    tied = max(total - pair_weight(mass) / 2, 0.0)  # pairs of samples at the same point
     light = mass.copy()
     light[heaviest] = 0
     before = np.append(0.0, np.cumsum(light))
@@ -132,11 +142,6 @@ def _on_a_line(points: np.ndarray, weight: np.ndarray, square: np.ndarray | None
     if within(upper)[1] < more:  # its weight is next to none
         upper = _least(points, mass, within, more, upper, high)
     return max((lower + upper) / 2, low)
-
-
-def _pair_weight(weight: np.ndarray) -> float:
-    """Σ_{i<j} w_i w_j, without the cancellation of (Σ w)² − Σ w² where one is almost everything."""
-    return float(weight[1:] @ np.cumsum(weight[:-1]))
 
 
 def _least(

@@ -22,6 +22,7 @@ from .._numerics.array_api import (
     zeros_on,
 )
 from .._numerics.logits import row_blocks
+from .._numerics.median_distance import pair_weight
 from .base import Statistic, blocks_of_samples
 from .gram import random_frequencies
 from .kernels import KERNELS, resolved_bandwidth
@@ -29,7 +30,6 @@ from .squared_error import (
     SquaredKernelError,
     check_class_kernel,
     check_enough_for_estimator,
-    pair_weight,
 )
 
 # Rows whose features are summed in single precision; the sums of such blocks are double.
@@ -120,7 +120,8 @@ class FourierKernelError(Statistic):
         self.frequencies = constant_like(predictions.weight, frequencies)
         self.largest = float(weight.max())
         self.resolution = _ROUNDING * predictions.share_of_one_sample
-        self.pair_weight = pair_weight(weight, predictions.square)
+        square = predictions.square
+        self.pair_weight = pair_weight(weight) if square is None else 1 - square.sum()
         self.expected = self._zeros((n_classes, 2 * n_components))
         self.n_sums = math.prod(self.expected.shape)
         n_columns = max(self.expected.shape)

@@ -13,8 +13,6 @@ from .._inputs.scikit_learn import Interval, StrOptions
 from .._numerics.array_api import Array, distances, to_numpy
 from .._numerics.median_distance import median_distance
 
-pass
-
 Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (a, K), (b, K) -> (a, b)
 
 # The least bandwidth that is used. The squared reciprocal of a smaller one overflows, and distinct

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._numerics.median_distance import pair_weight
 from ..forecasts import EnsembleForecast
 from .base import Statistic
 from .gram import gram_quadratic_forms
@@ -26,7 +27,7 @@ from .matching_features import (
 )
 from .matching_given import all_rows, given_of
 from .matching_pairs import OutcomePairs, UniformPairs
-from .squared_error import SquaredKernelError, check_not_negative, pair_weight
+from .squared_error import SquaredKernelError, check_not_negative
 
 # The bandwidth for PITs: exp(−d²/0.1) in the parametrisation of Marx et al. (2023).
 PIT_BANDWIDTH = math.sqrt(0.05)

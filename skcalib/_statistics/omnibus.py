@@ -11,6 +11,7 @@ from .base import TIE, Statistic
 from .fourier_error import kernel_error
 from .kernels import KERNELS, SMALLEST_BANDWIDTH, resolved_bandwidth
 from .residuals import LevelAndSpread, LocalGaps, ResidualCells, ResidualStatistic, ScoreExcess
+from .squared_error import SquaredKernelError
 
 # Multiplications of the exact kernel error that take about ten seconds.
 _MULTIPLICATIONS = 2e11
@@ -29,19 +30,24 @@ class Omnibus(Statistic):
 
     takes_signs = True
 
-    def __init__(self, data: Predictions, components: dict, kernel_method: str) -> None:
-        self.data, self.components, self.kernel_method = data, components, kernel_method
-        self.n_columns = len(components)
-        self.takes_counts = components["skce"].takes_counts
-        self.adds_up = components["skce"].adds_up and not data.is_binary
+    def __init__(self, data: Predictions, kernel_error: Statistic, kernel_method: str) -> None:
+        self.data, self.kernel_error, self.kernel_method = data, kernel_error, kernel_method
+        self.components = {
+            "skce": kernel_error,
+            "log_loss": ScoreExcess(data, "log_loss"),
+            "level_and_spread": LevelAndSpread(data),
+            "local": LocalGaps(data),
+        }
+        self.n_columns = len(self.components)
+        self.takes_counts = kernel_error.takes_counts
+        self.adds_up = kernel_error.adds_up and not data.is_binary
 
     @property
     def numbers_per_draw(self) -> int:
-        return max(one.numbers_per_draw for one in self.components.values())
+        return self.kernel_error.numbers_per_draw  # the other components hold fewer
 
     def on(self, data: Predictions) -> "Omnibus":
-        components = {name: one.on(data) for name, one in self.components.items()}
-        return Omnibus(data, components, self.kernel_method)
+        return Omnibus(data, self.kernel_error.on(data), self.kernel_method)
 
     def __call__(self, labels):
         return np.column_stack([one(labels) for one in self.components.values()])
@@ -73,18 +79,14 @@ class Omnibus(Statistic):
         # adjusted for their number: the share of rows whose smallest p-value is as small
         smallest = np.sort(p_values.min(axis=1))
         adjusted = np.searchsorted(smallest, p_values[0], side="right") / len(smallest)
-        findings = {
-            "component_p_values_": p_values[0].tolist(),
-            "adjusted_p_values_": adjusted.tolist(),
-            "component_statistics_": value[0].tolist(),
-            "component_null_distributions_": np.ascontiguousarray(values[1:].T),
+        names, nulls = self.components, np.ascontiguousarray(values[1:].T)
+        return np.mean((1 + distance) / p_values, axis=1), {
+            "kernel_method_": self.kernel_method,
+            "component_p_values_": dict(zip(names, p_values[0].tolist(), strict=True)),
+            "adjusted_p_values_": dict(zip(names, adjusted.tolist(), strict=True)),
+            "component_statistics_": dict(zip(names, value[0].tolist(), strict=True)),
+            "component_null_distributions_": dict(zip(names, nulls, strict=True)),
         }
-        by_name = {
-            name: dict(zip(self.components, numbers, strict=True))
-            for name, numbers in findings.items()
-        }
-        evidence = np.mean((1 + distance) / p_values, axis=1)
-        return evidence, {"kernel_method_": self.kernel_method, **by_name}
 
 
 def ranks(values, is_signed, resolution=0.0):
@@ -149,27 +151,21 @@ def omnibus(
     """
     error: Statistic
     n, method = len(data.weight), "exact"
+    options = {
+        "kernel": kernel,
+        "bandwidth": bandwidth,
+        "estimator": "biased" if n == 1 else estimator,
+        "class_kernel": class_kernel,
+    }
     is_plain = class_kernel is None and estimator == "unbiased" and not callable(kernel)
     is_fast = is_plain and data.is_binary and not KERNELS[kernel].is_gaussian
     if is_fast and n > _MOST_CELLS:
         error, method = PooledKernelError(data, kernel=kernel, bandwidth=bandwidth), "pooled"
-    else:
-        fourier: dict[str, Any] = {}
-        if is_plain and not is_fast and n**2 * len(data.classes) * n_resamples > _MULTIPLICATIONS:
-            method = "fourier"
-            fourier = {"method": method, "n_components": _N_COMPONENTS, "random_state": seed()}
+    elif is_plain and not is_fast and n**2 * len(data.classes) * n_resamples > _MULTIPLICATIONS:
+        method = "fourier"
         error = kernel_error(
-            data,
-            kernel=kernel,
-            bandwidth=bandwidth,
-            estimator="biased" if n == 1 else estimator,
-            class_kernel=class_kernel,
-            **fourier,
+            data, method=method, n_components=_N_COMPONENTS, random_state=seed(), **options
         )
-    components = {
-        "skce": error,
-        "log_loss": ScoreExcess(data, "log_loss"),
-        "level_and_spread": LevelAndSpread(data),
-        "local": LocalGaps(data),
-    }
-    return Omnibus(data, components, method)
+    else:
+        error = SquaredKernelError(data, **options)
+    return Omnibus(data, error, method)

@@ -10,6 +10,7 @@ from .._inputs.arrays import as_array
 from .._inputs.scikit_learn import IntegerInterval, StrOptions
 from .._numerics.array_api import as_type, constant_like, count_like, row_dots, to_numpy
 from .._numerics.laplace import laplace_pair_sum
+from .._numerics.median_distance import pair_weight
 from .base import Statistic
 from .gram import gram_block_sums, gram_diagonal, gram_pair_sum
 from .kernels import (
@@ -74,8 +75,9 @@ class SquaredKernelError(Statistic):
             n_blocks = len(weight) // self.block_size
             weight = weight[: n_blocks * self.block_size].reshape(n_blocks, self.block_size)
         self.depends_on_order = self.block_size is not None
-        self.square = predictions.square  # of the samples that a row stands for, if several
-        self.pair_weight = pair_weight(weight, self.square)  # of each block, if there are blocks
+        self.square = square = predictions.square  # of the samples that a row stands for
+        # of each block, if there are blocks
+        self.pair_weight = pair_weight(weight) if square is None else 1 - square.sum()
         self.root = None if class_kernel is None else _root(class_kernel, predictions)
         bandwidth = resolved_bandwidth(predictions, kernel, bandwidth)
         self.options = {
@@ -200,20 +202,6 @@ class SquaredKernelError(Statistic):
             norms = row_dots(residual, residual)
             return to_numpy(gram_diagonal(self.kernel, self.data.matrix) @ norms)
         return self.scale * np.einsum("rn,rn->r", residual, residual)
-
-
-def pair_weight(weight: np.ndarray, square: np.ndarray | None = None) -> Any:
-    """Σ_{i≠j} w_i w_j along the last axis; 1 − Σ w² if rows stand for several samples.
-
-    Of single samples it avoids the cancellation in (Σ w_i)² − Σ w_i² where one weight is almost
-    everything.
-    """
-    if square is not None:
-        return 1 - square.sum()
-    none = np.zeros_like(weight[..., :1])
-    before = np.concatenate([none, np.cumsum(weight[..., :-1], axis=-1)], axis=-1)
-    after = np.concatenate([none, np.cumsum(weight[..., :0:-1], axis=-1)], axis=-1)[..., ::-1]
-    return np.einsum("...i,...i->...", weight, before + after)
 
 
 def largest_term(class_kernel, n_classes):

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Label, RandomState, StrOptions
+from .._numerics.median_distance import pair_weight
 from .._statistics.matching import ClassKernelErrors, MatchingError, matching_error
 from .._statistics.matching_checks import (
     CLASS_FORMS,
@@ -17,7 +18,6 @@ from .._statistics.matching_checks import (
     MATCHING_CONSTRAINTS,
     MatchingOptions,
 )
-from .._statistics.squared_error import pair_weight
 from ..forecasts._data import (
     ForecastData,
     check_forecasts,

@@ -58,7 +58,8 @@ def make_statistic(
     if isinstance(name, str) and name in OF_RESIDUALS:
         check_is_of_classes(name, data)
         if name == "omnibus":
-            return omnibus(data, n_resamples=n_resamples, seed=seed, **omnibus_options(options))
+            judged = omnibus_options(options) if options else {}
+            return omnibus(data, n_resamples=n_resamples, seed=seed, **judged)
         check_no_options(name, options)
         return ScoreExcess(data, name)
     if isinstance(name, str) and name == "skce":
