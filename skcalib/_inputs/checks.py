@@ -11,7 +11,7 @@ from .._numerics.logits import log_softmax
 from .arrays import as_array, check_numbers, check_same_length, column_names, listed
 from .labels import as_labels, class_array, encode, label_array
 from .predictions import Predictions
-from .probabilities import check_logits, check_not_swapped, check_probabilities
+from .probabilities import check_logits, check_probabilities, is_forecast, refuse_swapped
 
 # A sample with a smaller share of the total weight is left out: squared, it would underflow.
 SMALLEST_SHARE = 1e-150
@@ -36,7 +36,8 @@ def check_predictions(
     `names` are the names of the first two arguments in error messages. With `as_logits`, the second
     holds logits. With `in_place`, arrays of other packages stay where they live, if they may.
     """
-    check_not_swapped(y_true, names)
+    if is_forecast(y_true):
+        refuse_swapped(y_true, names)
     values = label_array(y_true, name=names[0], partner=names[1])
     log_proba = None
     if as_logits:

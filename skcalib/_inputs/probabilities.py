@@ -117,17 +117,18 @@ def is_forecast(obj: Any) -> bool:
     """
     if callable(getattr(obj, "cdf", None)) and not isinstance(obj, type):
         return True
-    is_pair = isinstance(obj, tuple) and len(obj) == 2
-    return is_pair and all(np.ndim(part) == 1 and hasattr(part, "shape") for part in obj)
+    if not (isinstance(obj, tuple) and len(obj) == 2):
+        return False
+    mean, std = obj
+    return hasattr(mean, "shape") and hasattr(std, "shape") and np.ndim(mean) == np.ndim(std) == 1
 
 
-def check_not_swapped(y_true: Any, names: tuple[str, str]) -> None:
+def refuse_swapped(y_true: Any, names: tuple[str, str]) -> None:
     """Outcomes are no forecasts; `names` are those of the outcomes and of what predicts them."""
-    if is_forecast(y_true):
-        raise ValueError(
-            f"{names[0]} must hold outcomes; found a forecast of a number, "
-            f"{type(y_true).__name__}. {names[0]} and {names[1]} look swapped: exchange them."
-        )
+    raise ValueError(
+        f"{names[0]} must hold outcomes; found a forecast of a number, {type(y_true).__name__}. "
+        f"{names[0]} and {names[1]} look swapped: exchange them."
+    )
 
 
 def refuse_forecast(y_proba: Any, name: str) -> None:

@@ -72,6 +72,7 @@ class MatchingError(Statistic):
             pooled = data.pooled()
             size = pooled.shape[1] - 1
             self.forecast, self.scale = EnsembleForecast(pooled, np.ones(size + 1)), 1 + 1 / size
+        self.observed = self.values_of(data.outcome[None])[0]  # (n,)
         self.mass = data.weight if self.chosen.is_of_pits else self.scale * data.weight
         self.bandwidth = self.chosen.bandwidth
         has_own = self.forecast is not None and self.chosen.kernel in ("rbf", "laplacian")
@@ -134,8 +135,7 @@ class MatchingError(Statistic):
         """The bandwidth for each row of outcomes (R, n), (R,)."""
         if not self.has_median:
             return np.full(len(values), float(self.bandwidth))
-        shared = self.data.weight, self.forecast
-        return np.array([outcome_bandwidth(row, *shared) for row in values])
+        return np.apply_along_axis(outcome_bandwidth, 1, values, self.data.weight, self.forecast)
 
     def pairs_for(self, value: np.ndarray) -> OutcomePairs | UniformPairs:
         """The terms of pairs; their bandwidth may depend on the outcomes (n,)."""
@@ -159,11 +159,6 @@ class MatchingError(Statistic):
         if self.chosen.is_of_pits or not self.forecast._is_grid:
             return values
         return np.array([self.forecast._match_scale(value) for value in values])
-
-    @property
-    def observed(self) -> np.ndarray:
-        """The observed outcomes, (n,)."""
-        return self.values_of(self.data.outcome[None])[0]
 
     def __call__(self, outcomes: np.ndarray) -> np.ndarray:
         """Values (R,) for R vectors of outcomes (R, n)."""
@@ -245,7 +240,7 @@ class MatchingError(Statistic):
         part = copy(self)
         for name in ("pairs", "_sums_of_forecasts"):
             vars(part).pop(name, None)
-        part.data = self.data.take(rows)
+        part.data, part.observed = self.data.take(rows), self.observed[rows]
         part.mass = self.mass[rows] / self.data.weight[rows].sum()
         part.given = self.given._replace(points=self.given.points[rows], features=None)
         part.chosen = replace(self.chosen, method="exact")

@@ -129,7 +129,16 @@ def check_matching(data, options: MatchingOptions) -> None:
             "given_kernel='wasserstein' compares forecasts; found an array `given`. Leave one of "
             "the two out."
         )
-    _check_loss(options)
+    kernel, loss = options.kernel, options.loss
+    is_needed = calibration == "decision" or (not callable(kernel) and kernel in _NEED_LOSS)
+    if (loss is None) == is_needed:
+        raise ValueError(
+            "loss must be given for calibration='decision', and for kernel='loss' or 'tanh', and "
+            f"in no other case; found loss={loss!r:.80} for calibration={calibration!r} and "
+            f"kernel={kernel!r}. A number c stands for the decision whether the outcome exceeds c."
+        )
+    if is_needed and isinstance(loss, list | tuple) and not loss:
+        raise ValueError("loss must hold at least one loss; found an empty list. Pass a number.")
     if not is_of_classes:
         _check_of_forecasts(data, options)
     for one in [] if options.loss is None else options.losses:
@@ -180,20 +189,6 @@ def check_condition(calibration: str, given: Any) -> None:
             f"its own; found an array of shape {tuple(given.shape)}. Choose calibration='group', "
             "'individual' or 'local'."
         )
-
-
-def _check_loss(options):
-    calibration, kernel, loss = options.calibration, options.kernel, options.loss
-    is_needed = calibration == "decision" or (not callable(kernel) and kernel in _NEED_LOSS)
-    if (loss is None) == is_needed:
-        raise ValueError(
-            "loss must be given for calibration='decision', and for kernel='loss' or 'tanh', and "
-            f"in no other case; found loss={loss!r:.80} for calibration={calibration!r} and "
-            f"kernel={kernel!r}. A number c stands for the decision whether the outcome exceeds c."
-        )
-    losses = loss if isinstance(loss, list | tuple) else [loss]
-    if is_needed and not losses:
-        raise ValueError("loss must hold at least one loss; found an empty list. Pass a number.")
 
 
 def _check_of_forecasts(data, options):

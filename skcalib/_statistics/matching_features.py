@@ -106,24 +106,23 @@ class OutcomeWaves(Features):
         ends = values.min(), values.max(), bandwidth.max(), bandwidth.min()
         origin, step, count = self._grid(*ends)
         root = np.sqrt(wave_weights(step, count, bandwidth))[..., None]  # (R, C, 1)
+        if self.components is None:
+            residuals, weights = self.forecast.residuals[None], self.forecast.weights[None]
+            mean = mixture_waves(residuals, np.zeros_like(residuals), weights, step, count)
 
         def rows_of(rows):
             features = waves(values[:, rows] - origin, step, count)
-            features -= self._mean(rows, origin, step, count)
+            if self.components is None:
+                features -= shifted_waves(self.forecast.location[rows] - origin, mean, step, count)
+            else:
+                location, variance, weight = self.components
+                moved = location[rows] - origin
+                features -= mixture_waves(moved, variance[rows], weight[rows], step, count)
             features *= self.mass[rows]
             features *= root
             return features
 
         return rows_of
-
-    def _mean(self, rows, origin, step, count):
-        """E a(Y_i), (C, b)."""
-        if self.components is not None:
-            location, variance, weight = self.components
-            return mixture_waves(location[rows] - origin, variance[rows], weight[rows], step, count)
-        residuals, weights = self.forecast.residuals[None], self.forecast.weights[None]
-        mean = mixture_waves(residuals, np.zeros_like(residuals), weights, step, count)
-        return shifted_waves(self.forecast.location[rows] - origin, mean, step, count)
 
 
 class UniformWaves(Features):

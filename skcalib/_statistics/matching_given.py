@@ -74,8 +74,14 @@ class Given(NamedTuple):
 
     def sums_of_features(self, rows_of: Rows, n_numbers: int) -> tuple[np.ndarray, np.ndarray]:
         """Both sums, (R,), from features; `n_numbers` of them, R C, belong to each sample."""
-        if self.features is not None:
-            return self._linear_sums(rows_of, self.features, n_numbers)
+        if self.features is not None:  # ‖Σ_i φ_i ⊗ w_i ρ_i‖² less the part of each sample
+            total = diagonal = np.zeros(())
+            for rows in _blocks(len(self.points), n_numbers):
+                mass, features = rows_of(rows), self.features(rows)  # (R, C, b) and (b, d)
+                flat = mass.reshape(-1, mass.shape[2]).astype(features.dtype, copy=False)
+                total = total + (features.T @ flat.T).reshape(-1, *mass.shape[:2])
+                diagonal = diagonal + np.einsum("rcn,rcn,n->r", mass, mass, self.diagonal[rows])
+            return np.einsum("drc,drc->r", total, total) - diagonal, diagonal
         mass = all_rows(rows_of, len(self.points), n_numbers)
         diagonal = np.einsum("rcn,rcn,n->r", mass, mass, self.diagonal)
         if self.is_of_thresholds and len(self.points) > _FEW:
@@ -86,17 +92,6 @@ class Given(NamedTuple):
             ]
             return total - distances - diagonal, diagonal
         return gram_pair_sum(self.kernel, self.points, mass.transpose(2, 0, 1)), diagonal
-
-    def _linear_sums(self, rows_of, features_of, n_numbers):
-        """‖Σ_i φ_i ⊗ w_i ρ_i‖² for the features φ of the points, and the part of each sample."""
-        total = diagonal = np.zeros(())
-        for rows in _blocks(len(self.points), n_numbers):
-            mass = rows_of(rows)
-            features = features_of(rows)  # (b, d)
-            flat = mass.reshape(-1, mass.shape[2]).astype(features.dtype, copy=False)
-            total = total + (features.T @ flat.T).reshape(-1, *mass.shape[:2])
-            diagonal = diagonal + np.einsum("rcn,rcn,n->r", mass, mass, self.diagonal[rows])
-        return np.einsum("drc,drc->r", total, total) - diagonal, diagonal
 
     def sums_of_terms(self, terms: Terms, weight: np.ndarray) -> tuple[float, float]:
         """Both sums from the terms t of pairs, h = k t."""

@@ -10,7 +10,7 @@ from .._inputs.arrays import as_array, check_numbers, check_same_length
 from .._inputs.by import check_groups, check_several_groups, codes_by_appearance
 from .._inputs.checks import SMALLEST_SHARE, check_predictions, check_sample_weight, rows_that_count
 from .._inputs.predictions import Predictions
-from .._inputs.probabilities import check_not_swapped, is_forecast
+from .._inputs.probabilities import is_forecast, refuse_swapped
 from ._as_forecast import as_forecast
 from ._base import Forecast, check_outcomes
 from ._ensemble import EnsembleForecast
@@ -126,7 +126,8 @@ def check_forecasts(
 
     `names` are the names of the first two arguments in error messages.
     """
-    check_not_swapped(y_true, names)
+    if is_forecast(y_true):
+        refuse_swapped(y_true, names)
     forecast = as_forecast(y_forecast, name=names[1])
     value = check_outcomes(y_true, len(forecast), names[0])
     if len(value) == 0:
