@@ -44,11 +44,6 @@ def cuts_before(points: np.ndarray, start: np.ndarray) -> np.ndarray:
     return np.maximum((before + after) / 2, np.nextafter(before, 2))  # never at `before`
 
 
-def binned_sums(bins: np.ndarray, values: np.ndarray, n_bins: int) -> np.ndarray:
-    """Sum of the values in each bin, (B,)."""
-    return np.bincount(bins, weights=values, minlength=n_bins)
-
-
 def bin_extents(bins: np.ndarray, points: np.ndarray, n_bins: int) -> np.ndarray:
     """Length of the interval from the least to the greatest point of each bin, 0 if empty, (B,)."""
     least, greatest = np.full(n_bins, np.inf), np.full(n_bins, -np.inf)
@@ -71,12 +66,12 @@ def mean_variances(
     equal probability, and y(1 − y)/(n − 1) for n equal weights. If a point stands for several
     outcomes, `squares` (n,) are the sums of their squared weights.
     """
-    total = binned_sums(bins, weights, n_bins)[bins]  # (n,)
+    total = np.bincount(bins, weights, n_bins)[bins]  # (n,)
     relative = weights / total
-    mean = binned_sums(bins, relative * outcomes, n_bins)
-    rest = binned_sums(bins, relative * (1 - outcomes), n_bins)  # exactly 0 if all are 1
+    mean = np.bincount(bins, relative * outcomes, n_bins)
+    rest = np.bincount(bins, relative * (1 - outcomes), n_bins)  # exactly 0 if all are 1
     relative_squares = relative**2 if squares is None else squares / total**2
-    square = binned_sums(bins, relative_squares, n_bins)
+    square = np.bincount(bins, relative_squares, n_bins)
     most = 1 if squares is None else 1 - _ROUNDING  # that of one point, which sums have rounded
     return np.divide(
         mean * rest * square,

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import betaincinv
 
-from .bins import binned_sums, quantile_bins, uniform_bins
+from .bins import quantile_bins, uniform_bins
 from .smooth_expected import smoothed_mass_at
 from .sorting import Pooled
 
@@ -43,7 +43,7 @@ def bins_of(
 def binned_means(bins: np.ndarray, values: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """The mean of the values (n,) in each bin, (m,). None of the bins is empty."""
     n_bins = int(bins.max()) + 1
-    return binned_sums(bins, weights * values, n_bins) / binned_sums(bins, weights, n_bins)
+    return np.bincount(bins, weights * values, n_bins) / np.bincount(bins, weights, n_bins)
 
 
 def smoothed_rates(
@@ -74,8 +74,8 @@ def smoothed_counts(
     centre = (np.arange(_CELLS) + 0.5) / _CELLS
     waves = np.cos(np.pi * np.multiply.outer(places, order)) * damping
     kernel = waves @ np.cos(np.pi * np.multiply.outer(order, centre))  # (m, cells)
-    total = kernel @ binned_sums(cell, weights, _CELLS)
-    return total**2 / (kernel**2 @ binned_sums(cell, weights**2, _CELLS))
+    total = kernel @ np.bincount(cell, weights, _CELLS)
+    return total**2 / (kernel**2 @ np.bincount(cell, weights**2, _CELLS))
 
 
 def rate_bounds(rate: np.ndarray, count: np.ndarray, tail: float) -> tuple[np.ndarray, np.ndarray]:

@@ -151,10 +151,9 @@ def _ranks(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _keep_blocks(items: _Items, blocks: _Blocks, keep: np.ndarray) -> tuple[_Items, _Blocks]:
     mask = np.repeat(keep, blocks.length)
     length = blocks.length[keep]
-    items = _Items(*(array[mask] for array in items))
-    return items, _Blocks(
-        np.cumsum(length) - length, length, *(array[keep] for array in blocks[2:])
-    )
+    items = _Items(items.weight[mask], items.rank[mask], items.end[mask])
+    start = np.cumsum(length) - length
+    return items, _Blocks(start, length, blocks.origin[keep], blocks.low[keep], blocks.high[keep])
 
 
 def _lowest_prefix(
@@ -227,17 +226,8 @@ def _split(items: _Items, blocks: _Blocks) -> _Blocks:
     lowest, position, _ = _lowest_prefix(signed, start, length)
     n_lower = np.where(lowest < 0, position + 1 - start, 0)  # the empty prefix counts
     right_origin = np.where(n_lower > 0, items.end[start + n_lower - 1], origin)
-
-    def interleave(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        both = np.empty(2 * len(left), dtype=left.dtype)
-        both[::2], both[1::2] = left, right
-        return both
-
-    halves = _Blocks(
-        interleave(start, start + n_lower),
-        interleave(n_lower, length - n_lower),
-        interleave(origin, right_origin),
-        interleave(low, middle + 1),
-        interleave(middle, high),
-    )
-    return _Blocks(*(array[halves.length > 0] for array in halves))
+    halves = np.empty((5, len(start), 2), dtype=start.dtype)
+    halves[..., 0] = start, n_lower, origin, low, middle
+    halves[..., 1] = start + n_lower, length - n_lower, right_origin, middle + 1, high
+    halves = halves.reshape(5, -1)
+    return _Blocks(*halves[:, halves[1] > 0])

@@ -186,23 +186,23 @@ def check_either(
     y_proba: Any,
     *,
     sample_weight: Any = None,
+    pos_label: Any = None,
     labels: Any = None,
     given: Any = None,
     groups: Any = None,
     names: tuple[str, str] = ("y_true", "y_proba"),
 ) -> Predictions | ForecastData:
     """`Predictions` from probabilities, and `ForecastData` from forecasts."""
+    data: Predictions | ForecastData
     if is_forecast(y_proba):
-        check_no_labels(labels)
+        check_no_labels(labels, pos_label)
         data = check_forecasts(
             y_true, y_proba, sample_weight=sample_weight, given=given, names=names
         )
-        return with_groups(data, y_true, groups, sample_weight)
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight=sample_weight, labels=labels, names=names
-    )
-    predictions = with_given(predictions, y_true, given, sample_weight)
-    return with_groups(predictions, y_true, groups, sample_weight)
+    else:
+        data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, names=names)
+        data = with_given(data, y_true, given, sample_weight)
+    return with_groups(data, y_true, groups, sample_weight)
 
 
 def holds_forecasts(y_true: Any, y_proba: Any) -> bool:

@@ -10,7 +10,6 @@ from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, IntegerInterval, Label, StrOptions
 from .._numerics.bins import (
     bin_extents,
-    binned_sums,
     mean_variances,
     median_variance_bins,
     product_bins,
@@ -42,10 +41,10 @@ def _binned_residuals(predictions, bins, n_bins):
     The gap is half the L1 norm of the mean one-hot label minus the mean prediction.
     """
     if predictions.is_binary:
-        return np.abs(binned_sums(bins, predictions.signed_mass, n_bins))
+        return np.abs(np.bincount(bins, predictions.signed_mass, n_bins))
     label, weight = predictions.label, predictions.weight
     return 0.5 * sum(
-        np.abs(binned_sums(bins, weight * ((label == k) - proba), n_bins))
+        np.abs(np.bincount(bins, weight * ((label == k) - proba), n_bins))
         for k, proba in enumerate(predictions.columns())
     )
 
@@ -64,7 +63,7 @@ def _binned_error(
     residual = _binned_residuals(predictions, bins, n_bins)
     if norm == "l1" and not add_bin_width:
         return float(residual.sum())
-    share = binned_sums(bins, weight, n_bins)
+    share = np.bincount(bins, weight, n_bins)
     if norm == "l1":
         width = 1 / n_bins if strategy == "uniform" else bin_extents(bins, proba, n_bins)
         return float((residual + width * share).sum())

@@ -56,6 +56,15 @@ class ForecastSections(Sections):
     )
     data: ForecastData
 
+    def __init__(self, data: ForecastData, rng: np.random.RandomState) -> None:
+        super().__init__(data, rng)
+        if data.groups is not None and not have_parameters(data):
+            raise ValueError(
+                "groups must be None for forecasts without a finite mean and standard deviation, "
+                "of which no test knows that samples depend on each other; found groups. Report "
+                "on one sample of each group, or on forecasts of another kind."
+            )
+
     def measure(self) -> tuple[Numbers, Rows]:
         return measure_forecasts(self.data), []
 
@@ -232,16 +241,6 @@ def _diagnose_coverage(data: ForecastData) -> list[str]:
         f"intervals are too {kind}: those of {100 * levels[worst]:.4g} % hold "
         f"{100 * (levels + gap)[worst]:.3g} % of the outcomes"
     ]
-
-
-def check_groups_can_be_tested(data: ForecastData) -> None:
-    """The test that knows of groups compares samples with similar forecasts."""
-    if data.groups is not None and not have_parameters(data):
-        raise ValueError(
-            "groups must be None for forecasts without a finite mean and standard deviation, of "
-            "which no test knows that samples depend on each other; found groups. Report on one "
-            "sample of each group, or on forecasts of another kind."
-        )
 
 
 def have_parameters(data: ForecastData) -> bool:

@@ -17,8 +17,6 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._inputs.by import check_by
-from .._inputs.checks import check_predictions
-from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
     Label,
@@ -26,9 +24,9 @@ from .._inputs.scikit_learn import (
     num_samples,
     validate_params,
 )
-from ..forecasts._data import check_forecasts, check_no_labels, with_groups
+from ..forecasts._data import check_either
 from ._classes import ClassSections
-from ._forecasts import ForecastSections, check_groups_can_be_tested
+from ._forecasts import ForecastSections
 from ._html import fragment, page
 from ._sections import LEVEL, Rows, Sections, joint_p_value, stage
 from ._text import format_report
@@ -306,21 +304,16 @@ def calibration_report(
     'Miscalibrated (p = 0.002); standard deviations are too small by a factor 2...'
     """
     rng = check_random_state(random_state)
-    sections: Sections
-    if is_forecast(y_proba):
-        check_no_labels(labels, pos_label)
-        forecasts = check_forecasts(
-            y_true, y_proba, sample_weight=sample_weight, names=("y_true", "y_proba")
-        )
-        forecasts = with_groups(forecasts, y_true, groups, sample_weight)
-        check_groups_can_be_tested(forecasts)
-        sections = ForecastSections(forecasts, rng)
-    else:
-        predictions = check_predictions(
-            y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
-        )
-        predictions = with_groups(predictions, y_true, groups, sample_weight)
-        sections = ClassSections(predictions, rng)
+    data = check_either(
+        y_true,
+        y_proba,
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+        labels=labels,
+        groups=groups,
+    )
+    kind: type[Sections] = ForecastSections if data.kind == "forecasts" else ClassSections
+    sections = kind(data, rng)
     n_rows = num_samples(y_true)
     subgroups = None if by is None else check_by(by, n_rows, sample_weight)
     stage("measuring")

@@ -144,19 +144,18 @@ class Units:
         """The values (G, C) without each of random parts of the units, and the degrees."""
         n_parts = min(self.number, _PARTS)
         part = (rng.permutation(self.number) % n_parts)[self.of_sample]
-        rows = (np.flatnonzero(part != k) for k in range(n_parts))
-        values = Parallel(n_jobs=n_jobs)(delayed(_of_rows)(measure, data, one) for one in rows)
+        values = Parallel(n_jobs=n_jobs)(
+            delayed(measure)(data.take(np.flatnonzero(part != k))) for k in range(n_parts)
+        )
         return values, _degrees(np.bincount(part, self.weight))
 
     def subsamples(self, measure: Measure, data: Any, size: int, seed: int) -> list[list[float]]:
         """The values (C,) of random units, and behind them their effective number."""
-        rng = np.random.default_rng(seed)
-        drawn = (self.draw(rng) for _ in range(size))
-        return [[*_of_rows(measure, data, rows), self.effective_size_of(rows)] for rows in drawn]
-
-
-def _of_rows(measure: Measure, data: Any, rows: np.ndarray) -> list[float]:
-    return measure(data.take(rows))
+        rng, values = np.random.default_rng(seed), []
+        for _ in range(size):
+            rows = self.draw(rng)
+            values.append([*measure(data.take(rows)), self.effective_size_of(rows)])
+        return values
 
 
 def _degrees(share: np.ndarray) -> float:
