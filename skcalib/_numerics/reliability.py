@@ -3,9 +3,8 @@
 import numpy as np
 from scipy.special import betaincinv
 
-from .bins import quantile_bins, uniform_bins
 from .smooth_expected import smoothed_mass_at
-from .sorting import Pooled
+from .sorting import Pooled, quantile_bins, uniform_bins
 
 # Cells that stand for the predictions where only the number of samples behind a mean is counted.
 _CELLS = 1024

@@ -1,8 +1,12 @@
-"""Sorting and pooling: what every cumulative computation starts with."""
+"""Sorting, pooling and binning of predictions: what most computations start with."""
 
 from typing import NamedTuple
 
 import numpy as np
+
+# Equal numbers differ by less than this through rounding: cumulated weights in units of a bin's
+# share, distances of shares from one half, and variances relative to the largest.
+_ROUNDING = 1e-9
 
 
 def first_of_ties(ordered: np.ndarray) -> np.ndarray:
@@ -84,3 +88,180 @@ def pooled(
     ordered, labels = sort_labelled(points, labels)  # no weights to sort along
     distinct, mass = pool_sorted(ordered, weight[0] * np.stack([1 - labels, labels]))
     return Pooled(distinct, mass, weight[0] * mass)
+
+
+# Bins of one probability, or on the simplex
+
+
+def uniform_bins(points: np.ndarray, n_bins: int) -> np.ndarray:
+    """Index of [j/B, (j+1)/B) for each point; the last interval is closed.
+
+    The edges are the correctly rounded quotients j/B, so that a decimal such as 0.29 belongs to the
+    interval that starts at 29/100. Multiplying would put it into the one before, as 0.29·100 =
+    28.999….
+    """
+    edges = np.arange(1, n_bins) / n_bins
+    return np.searchsorted(edges, points, side="right")  # (n,)
+
+
+def quantile_bins(points: np.ndarray, weights: np.ndarray, n_bins: int) -> np.ndarray:
+    """Index of the bin of each point: j if a share in [j/B, (j+1)/B) of the weight lies below it.
+
+    Without ties these are bins of equal mass, up to that of one point; tied points are never
+    separated.
+    """
+    distinct, mass = pool_ties(points, weights)
+    below = np.cumsum(mass) - mass
+    share = below / (below[-1] + mass[-1])
+    bins = np.floor(n_bins * share + _ROUNDING).astype(np.intp)  # (m,)
+    np.minimum(bins, n_bins - 1, out=bins)
+    first = np.flatnonzero(first_of_ties(bins))  # of each bin that holds any
+    return bins[first][np.searchsorted(distinct[first[1:]], points, side="right")]  # (n,)
+
+
+def cuts_before(points: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Where the second and each further bin begins: halfway between sorted distinct points.
+
+    `start` holds the index of the first point of each bin.
+    """
+    before, after = points[start[1:] - 1], points[start[1:]]
+    return np.maximum((before + after) / 2, np.nextafter(before, 2))  # never at `before`
+
+
+def bin_extents(bins: np.ndarray, points: np.ndarray, n_bins: int) -> np.ndarray:
+    """Length of the interval from the least to the greatest point of each bin, 0 if empty, (B,)."""
+    least, greatest = np.full(n_bins, np.inf), np.full(n_bins, -np.inf)
+    np.minimum.at(least, bins, points)
+    np.maximum.at(greatest, bins, points)
+    return np.maximum(greatest - least, 0.0)
+
+
+def mean_variances(
+    bins: np.ndarray,
+    outcomes: np.ndarray,
+    weights: np.ndarray,
+    n_bins: int,
+    squares: np.ndarray | None = None,
+) -> np.ndarray:
+    """Estimated variance of the mean of the outcomes in each bin; NaN below two points, (B,).
+
+    The outcomes y_i are 0 or 1. Let r_i be the share of a point in the weight of its bin, and y = Σ
+    r_i y_i. The estimate is y(1 − y) Σ r_i² / (1 − Σ r_i²): unbiased for independent outcomes of
+    equal probability, and y(1 − y)/(n − 1) for n equal weights. If a point stands for several
+    outcomes, `squares` (n,) are the sums of their squared weights.
+    """
+    total = np.bincount(bins, weights, n_bins)[bins]  # (n,)
+    relative = weights / total
+    mean = np.bincount(bins, relative * outcomes, n_bins)
+    rest = np.bincount(bins, relative * (1 - outcomes), n_bins)  # exactly 0 if all are 1
+    relative_squares = relative**2 if squares is None else squares / total**2
+    square = np.bincount(bins, relative_squares, n_bins)
+    most = 1 if squares is None else 1 - _ROUNDING  # that of one point, which sums have rounded
+    return np.divide(
+        mean * rest * square,
+        1 - square,
+        out=np.full(n_bins, np.nan),
+        where=(square > 0) & (square < most),
+    )
+
+
+# Products of intervals are renumbered before their numbers exceed this, so that they fit into 64
+# bits.
+_LARGEST = 2**62
+
+
+def product_bins(points: np.ndarray, n_bins: int) -> tuple[np.ndarray, int]:
+    """Index of the product of intervals [j/B, (j+1)/B) of each point (n, K), and their number.
+
+    Only products that hold a point are numbered: memory O(n), not B^K.
+    """
+    cells, n_cells = np.zeros(len(points), dtype=np.int64), 1
+    for column in points.T:
+        if n_cells * n_bins > _LARGEST:
+            cells, n_cells = _number_occupied(cells)
+        cells = cells * n_bins + uniform_bins(column, n_bins)
+        n_cells *= n_bins
+    return _number_occupied(cells)
+
+
+def _number_occupied(cells: np.ndarray) -> tuple[np.ndarray, int]:
+    """Any integers (n,) numbered from 0 on in their order, and how many are distinct."""
+    distinct, index = np.unique(cells, return_inverse=True)
+    return index, len(distinct)
+
+
+def median_variance_bins(
+    points: np.ndarray, weights: np.ndarray, min_size: int
+) -> tuple[np.ndarray, int]:
+    """Index of the bin of each point (n, K), and their number, by splitting bins at medians.
+
+    A bin is split in two as long as both parts hold at least `min_size` points: along the
+    coordinate of the largest variance (the first one of several), where the weight of the points
+    below is nearest to half (the lower place of two). Equal values stay together.
+
+    How a bin is split does not depend on the other bins, so all bins of a level are split at once,
+    at O(n (K + log n)); there are about log₂(n / min_size) levels if the weights are even.
+    """
+    bins, n_bins = np.zeros(len(points), dtype=np.intp), 1
+    rows, size = np.arange(len(points)), np.array([len(points)])  # of the bins yet to split
+    while len(size):
+        start, group = np.cumsum(size) - size, np.repeat(np.arange(len(size)), size)
+        rows, cut = _cut_at_medians(points, weights, rows, start, group)
+        part = 2 * group + (np.arange(len(rows)) >= cut[group])
+        size = np.bincount(part, minlength=2 * len(start)).reshape(-1, 2)  # below, above
+        is_split = size.min(axis=1) >= min_size
+        upper = np.flatnonzero(is_split[group] & (part % 2 == 1))
+        bins[rows[upper]] = n_bins - 1 + np.cumsum(is_split)[group[upper]]
+        n_bins += int(is_split.sum())
+        size[~is_split] = 0
+        goes_on = size.ravel() >= 2 * min_size
+        rows, size = rows[goes_on[part]], size.ravel()[goes_on]
+    return bins, n_bins
+
+
+def _cut_at_medians(
+    points: np.ndarray, weights: np.ndarray, rows: np.ndarray, start: np.ndarray, group: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The rows (r,) sorted within their groups, and the place where to cut each group, (g,).
+
+    The groups follow one another and begin at `start` (g,). A group of equal values is cut at its
+    start.
+    """
+    share = weights[rows]
+    share /= np.add.reduceat(share, start)[group]
+    widest = _widest_coordinates(points.take(rows, axis=0), share, start, group)
+    value = points[rows, widest[group]]
+    order = _order_within_groups(value, group)
+    value, share = value[order], share[order]
+    below = np.cumsum(share) - share - group  # the shares of every group sum to 1
+    imbalance = np.abs(below - 0.5)
+    may_cut = first_of_ties(value)
+    may_cut[start] = False
+    imbalance[~may_cut] = np.inf
+    least = np.minimum.reduceat(imbalance, start)[group]
+    best = np.flatnonzero(imbalance <= least + _ROUNDING)
+    return rows[order], best[first_of_ties(group[best])]
+
+
+def _widest_coordinates(
+    points: np.ndarray, share: np.ndarray, start: np.ndarray, group: np.ndarray
+) -> np.ndarray:
+    """The coordinate of the largest variance of each group of points (n, K), (g,)."""
+    mean = np.add.reduceat(share[:, None] * points, start)  # (g, K)
+    square = points - mean[group]
+    square *= square
+    square *= share[:, None]
+    variance = np.add.reduceat(square, start)
+    largest = variance.max(axis=1, keepdims=True)
+    return np.argmax(variance >= (1 - _ROUNDING) * largest, axis=1)
+
+
+def _order_within_groups(value: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """An order that leaves the groups, which are sorted, in place and sorts the values within them.
+
+    Faster than `lexsort`: equal values may come in any order, and NumPy sorts small integers in
+    linear time.
+    """
+    order = np.argsort(value)
+    short = group.astype(np.min_scalar_type(group[-1]))
+    return order[np.argsort(short[order], kind="stable")]

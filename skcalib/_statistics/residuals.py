@@ -15,8 +15,8 @@ from scipy.stats import chi2
 
 from .._inputs.predictions import Predictions
 from .._numerics.array_api import picked
-from .._numerics.bins import quantile_bins
 from .._numerics.logits import log_odds, row_blocks
+from .._numerics.sorting import quantile_bins
 from .base import Statistic
 
 # If the mean confidence is larger, few labels are a surprise: they are added up alone, as the

@@ -20,7 +20,7 @@ from .._inputs.scikit_learn import (
     validate_params,
 )
 from ..forecasts import forecast_of
-from ..forecasts._as_forecast import has_forecast
+from ..forecasts._estimators import has_forecast
 
 # Constraints of the options that several displays have.
 _SHARED: dict[str, Any] = METRIC_CONSTRAINTS | {

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import RandomState, check_matplotlib_support
-from .._numerics.bins import product_bins
+from .._numerics.sorting import product_bins
 from ._base import Display, axes_of, judged, legend_below, legend_label
 
 # The corners of the triangle, one for each class.

@@ -1,9 +1,10 @@
 """Predictive distributions of a number: normal, mixtures, ensembles, quantiles, any other."""
 
-from ._as_forecast import as_forecast, forecast_of
 from ._base import Components, Forecast
+from ._data import as_forecast
 from ._distribution import DistributionForecast
 from ._ensemble import EnsembleForecast, ResidualForecast
+from ._estimators import forecast_of
 from ._gaussian import GaussianForecast, GaussianMixtureForecast
 from ._quantile import QuantileForecast
 

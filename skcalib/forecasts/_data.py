@@ -11,9 +11,17 @@ from .._inputs.by import check_groups, check_several_groups, codes_by_appearance
 from .._inputs.checks import SMALLEST_SHARE, check_predictions, check_sample_weight, rows_that_count
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast, refuse_swapped
-from ._as_forecast import as_forecast
 from ._base import Forecast, check_outcomes
+from ._distribution import DistributionForecast
 from ._ensemble import EnsembleForecast
+from ._foreign import is_distribution, normal_parameters, unwrapped
+from ._gaussian import GaussianForecast
+
+_CONSTRUCTORS = (
+    "(mean, std) or GaussianForecast(mean, std) for normal distributions, "
+    "EnsembleForecast(members), QuantileForecast(quantiles, levels), "
+    "GaussianMixtureForecast(mean, std, weights) or DistributionForecast(dist)"
+)
 
 Data = TypeVar("Data", bound="Predictions | ForecastData")
 
@@ -112,6 +120,64 @@ class ForecastData:
         if self.given is not None:
             keys = [*keys, *self.given.reshape(len(self.value), -1).T]
         return np.lexsort((self.weight, *keys))
+
+
+def as_forecast(obj: Any, *, name: str = "y_forecast") -> Forecast:
+    """Make a forecast of what models return.
+
+    Parameters
+    ----------
+    obj : object
+        A forecast of this module, which is returned as it is; the pair ``(mean, std)`` that
+        ``predict(X, return_std=True)`` returns; or an object that holds the distributions of all
+        samples, as :class:`DistributionForecast` takes it. Normal distributions of any package
+        become a :class:`GaussianForecast`.
+
+    name : str, default="y_forecast"
+        What the argument is called in error messages.
+
+    Returns
+    -------
+    forecast : Forecast
+        One of the classes of this module.
+
+    Raises
+    ------
+    TypeError
+        If this is no forecast. An array of two dimensions is refused, as members, quantiles, and
+        columns of means and standard deviations look alike.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import BayesianRidge
+    >>> from skcalib.forecasts import as_forecast
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> as_forecast(BayesianRidge().fit(X, y).predict(X, return_std=True))
+    GaussianForecast(n_samples=442)
+    """
+    if isinstance(obj, Forecast):
+        return obj
+    if isinstance(obj, tuple) and len(obj) == 2:
+        return GaussianForecast(*obj)
+    if is_distribution(obj):
+        normal = normal_parameters(obj)
+        if normal is not None and np.ndim(normal[0]) == 1:
+            return GaussianForecast(*normal)
+        return DistributionForecast(unwrapped(obj))
+    raise TypeError(f"{name} must be a forecast; found {_found(obj)}. Pass {_CONSTRUCTORS}.")
+
+
+def _found(obj: Any) -> str:
+    if isinstance(obj, tuple):
+        return f"a tuple of {len(obj)} values"
+    if isinstance(obj, type):
+        return f"the class {obj.__name__} itself"
+    if not isinstance(obj, str) and (hasattr(obj, "__array__") or isinstance(obj, list)):
+        shape = as_array(obj, "y_forecast").shape
+        kinds = " (members, quantiles or columns of mean and std look alike)" * (len(shape) == 2)
+        return f"an array of shape {shape}, which does not say what it holds{kinds}"
+    return f"{type(obj).__name__}"
 
 
 def check_forecasts(

@@ -10,8 +10,8 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._inputs.by import codes_by_appearance
+from .._inputs.checks import check_fit_input
 from .._inputs.drawing import seeded_batches
-from .._inputs.estimators import check_fit_input
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast, refuse_forecast
 from .._inputs.warnings import announce

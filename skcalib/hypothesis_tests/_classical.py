@@ -11,10 +11,9 @@ from sklearn.utils import check_random_state
 
 from .._inputs.drawing import seeded_batches
 from .._inputs.scikit_learn import IntegerInterval, RandomState, StrOptions, fit_context
-from .._numerics.bins import quantile_bins
 from .._numerics.logistic_batch import likelihood_gains, slope_scores
 from .._numerics.logits import log_odds
-from .._numerics.sorting import first_of_ties
+from .._numerics.sorting import first_of_ties, quantile_bins
 from ..metrics._clinical import logistic_line
 from ._base import (
     HypothesisTest,

@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, clone
 
-from .._inputs.checks import check_predictions
-from .._inputs.estimators import check_fit_input
+from .._inputs.checks import check_fit_input, check_predictions
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast, refuse_forecast
 from .._inputs.scikit_learn import check_feature_names, fit_context

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, IntegerInterval, Label, StrOptions
-from .._numerics.bins import (
+from .._numerics.sorting import (
     bin_extents,
     mean_variances,
     median_variance_bins,

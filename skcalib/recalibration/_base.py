@@ -15,7 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import ThreadpoolController
 
-from .._inputs.estimators import check_fit_input, check_predict_input
+from .._inputs.checks import check_fit_input, check_predict_input
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval, fit_context
 from .._inputs.warnings import warn

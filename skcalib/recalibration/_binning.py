@@ -11,10 +11,9 @@ from sklearn.utils import check_random_state
 from .._inputs.arrays import listed
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import HasMethods, IntegerInterval, Interval, RandomState, StrOptions
-from .._numerics.bins import cuts_before, quantile_bins
 from .._numerics.interval import optimal_partition, partition_errors
 from .._numerics.logits import clipped, smallest_probability
-from .._numerics.sorting import first_of_ties, last_of_runs, pool_ties
+from .._numerics.sorting import cuts_before, first_of_ties, last_of_runs, pool_ties, quantile_bins
 from ._base import OneVsRestRecalibrator, Recalibrator, all_classes, clone_for, one_vs_rest
 from ._logistic import SigmoidRecalibrator
 from ._scaling import TemperatureRecalibrator

@@ -8,7 +8,7 @@ from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._inputs.estimators import check_fit_input
+from .._inputs.checks import check_fit_input
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import fit_context

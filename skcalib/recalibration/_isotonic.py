@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._inputs.estimators import check_predict_input
+from .._inputs.checks import check_predict_input
 from .._numerics.isotonic import (
     centred_isotonic_knots,
     isotonic_knots,

@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
 from .._inputs.arrays import as_array, listed
-from .._inputs.checks import check_sample_weight
-from .._inputs.estimators import check_predict_input
+from .._inputs.checks import check_predict_input, check_sample_weight
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval
 from .._inputs.warnings import warn

@@ -11,8 +11,8 @@ from sklearn.utils import Tags, column_or_1d, get_tags, indexable
 
 from .._inputs.scikit_learn import HasMethods, fit_context
 from ..forecasts import Forecast, QuantileForecast, ResidualForecast, forecast_of
-from ..forecasts._as_forecast import has_forecast
 from ..forecasts._base import check_outcomes
+from ..forecasts._estimators import has_forecast
 from ..forecasts._quantile import check_grid
 from ._checks import recalibrator_like, without_method
 from ._cross_fitting import CrossFitting, adopt_features

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import is_number, listed
 from .._inputs.by import Subgroups, check_by
-from .._inputs.estimators import check_predict_input
+from .._inputs.checks import check_predict_input
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import IntegerInterval, Interval, StrOptions, fit_context
 from .._numerics.logits import PROPER_LOSSES

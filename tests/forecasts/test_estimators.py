@@ -22,7 +22,7 @@ from skcalib.forecasts import (
     QuantileForecast,
     forecast_of,
 )
-from skcalib.forecasts._as_forecast import has_forecast
+from skcalib.forecasts._estimators import has_forecast
 from skcalib.metrics import get_scorer
 from skcalib.recalibration import LocationScaleRecalibrator, PITRecalibrator
 

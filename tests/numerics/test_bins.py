@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from oracles import quantile_bin, uniform_bin
 
-from skcalib._numerics.bins import bin_extents, mean_variances, quantile_bins, uniform_bins
+from skcalib._numerics.sorting import bin_extents, mean_variances, quantile_bins, uniform_bins
 
 
 @pytest.mark.parametrize("n_bins", [1, 2, 10, 15, 100])

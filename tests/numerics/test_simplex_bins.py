@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from oracles import uniform_bin
 
-from skcalib._numerics.bins import median_variance_bins, product_bins
+from skcalib._numerics.sorting import median_variance_bins, product_bins
 
 
 def as_partition(bins):
