@@ -5,10 +5,11 @@ from scipy.special import softmax
 
 
 def labels_of(proba, rng):
-    """Labels drawn from the predictions, one at a time."""
+    """Labels drawn from the predictions."""
     if proba.ndim == 1:
-        return np.array([int(rng.random() < p) for p in proba])
-    return np.array([rng.choice(len(row), p=row / row.sum()) for row in proba])
+        return (rng.random(len(proba)) < proba).astype(int)
+    cumulated = (proba / proba.sum(axis=1, keepdims=True)).cumsum(axis=1)
+    return (cumulated / cumulated[:, -1:] <= rng.random((len(proba), 1))).sum(axis=1)
 
 
 def random_problem(rng, n, n_classes=2, calibrated=False):

@@ -445,7 +445,7 @@ def test_statistics_serve_the_exact_test(test):
     def statistic(y_true, y_proba):
         return abs(test(labels=[0, 1]).fit(y_proba, y_true).statistic_)
 
-    exact = CalibrationTest(statistic, random_state=0, n_resamples=199).fit(
+    exact = CalibrationTest(statistic, random_state=0, n_resamples=99).fit(
         two_columns(proba), label
     )
     asymptotic = test().fit(proba, label).p_value_

@@ -186,7 +186,7 @@ def test_drawn_statistics_are_those_of_the_drawn_labels(name, monkeypatch):
     monkeypatch.setattr("skcalib._inputs.predictions.draw_labels", remember)
     label, proba = random_problem(np.random.default_rng(0), 25)
     weight = np.random.default_rng(1).exponential(size=25)
-    test = prepared(name, n_resamples=40).fit(proba, label, sample_weight=weight)
+    test = prepared(name, n_resamples=20).fit(proba, label, sample_weight=weight)
     order = np.argsort(proba)
     labels = np.concatenate(drawn)
     asymptotic = prepared(name, method="asymptotic")
@@ -214,7 +214,7 @@ def test_certain_predictions_that_came_true_are_not_rejected(name, kind):
     test = prepared(name, n_resamples=99)
     if name in SIGNED:
         test.set_params(alternative="greater")
-    for n in (3, 10, 10, 10, 10, 1000):
+    for n in (3, 10, 10, 1000):
         label = rng.integers(2, size=n)
         miss = {"certain": 0.0, "almost": 1e-16, "powers of ten": 10 ** -rng.uniform(7, 30, size=n)}
         proba = np.abs(label - miss[kind])
@@ -400,6 +400,7 @@ def test_batched_fits_equal_single_ones(kind, n):
     for y, value in zip(labels, gain, strict=True):
         alone = likelihood_gains(x, y[None], weight)[0]
         assert value == close(alone, 1e-9)
+    for y, value in zip(labels[::2], gain[::2], strict=True):
         fitted = test.fit(proba, y, sample_weight=weight)
         if np.isfinite([fitted.slope_, fitted.intercept_]).all() and kind != "close":
             line, sign = fitted.intercept_ + fitted.slope_ * x, 2 * y - 1

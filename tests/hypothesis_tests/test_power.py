@@ -118,7 +118,7 @@ def test_truth_is_an_array_a_function_or_a_recalibrator():
 
 
 def test_search_follows_its_seed():
-    options = {"test": TEST, "n_simulations": 20}
+    options = {"test": TEST, "n_simulations": 10}
     one, same, other = (
         required_sample_size(PROBA, PROBA + 0.2, random_state=seed, **options) for seed in (0, 0, 1)
     )

@@ -30,7 +30,8 @@ def test_expectation_of_the_e_value_is_one(n_classes, monkeypatch):
     mean, values = 0.0, []
     n_samples = 4 if n_classes == 2 else 3
     for label in itertools.product(range(n_classes), repeat=n_samples):
-        test = SequentialCalibrationTest(windows=(2, 4), labels=range(n_classes))
+        windows = (2, 4) if n_classes == 2 else (4,)
+        test = SequentialCalibrationTest(windows=windows, labels=range(n_classes))
         test.partial_fit(proba[:2], label[:2]).partial_fit(proba[2:n_samples], label[2:])
         values.append(test.e_value_)
         mean += np.prod(proba[np.arange(n_samples), label]) * test.e_value_

@@ -252,7 +252,7 @@ def test_error_and_width_of_two_points_by_hand():
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
 def test_error_and_width_bound_the_distance_to_calibration(strategy):
     # equations 5 and 6 of Błasiok et al. (2023)
-    for seed in range(60):
+    for seed in range(24):
         n_bins = 1 + seed % 8
         proba, outcome, weight, _ = random_case(seed, n_bins, strategy)
         bound = upper_bound(outcome, proba, weight, strategy, n_bins)

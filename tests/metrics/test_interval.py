@@ -27,7 +27,7 @@ def test_two_points_by_hand(epsilon):
 @pytest.mark.parametrize("start", [0, 100])
 def test_equals_the_best_of_all_partitions(start, precision, monkeypatch):
     for seed in range(start, start + 30):
-        proba, outcome, weight = (x if x is None else x[:10] for x in small_case(seed))
+        proba, outcome, weight = (x if x is None else x[:8] for x in small_case(seed))
         used = slice(None) if weight is None else weight > 0
         expected = interval_error_by_enumeration(
             proba[used], outcome[used], None if weight is None else weight[used], precision
@@ -173,8 +173,8 @@ def test_bad_method_is_refused():
         interval_calibration_error([0, 1], [0.2, 0.9], method="random")
 
 
-@pytest.mark.parametrize("seed", range(0, 40, 3))
-@pytest.mark.parametrize("width", [1.0, 0.3, 0.07])
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("width", [0.3, 0.07])
 def test_random_grid_equals_quadrature_over_the_shift(seed, width):
     proba, outcome, weight = small_case(seed)
     mass = normalised(weight, len(proba)) * (outcome - proba)

@@ -32,7 +32,7 @@ KERNELS = ["total-variation", "exponential", "laplacian", "rbf"]
 
 @pytest.mark.parametrize("estimator", ["unbiased", "biased", "linear", "block"])
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("n_classes", [2, 3, 5])
+@pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_equals_loops(n_classes, kernel, estimator, weighted):
     rng = np.random.default_rng(0)
@@ -269,14 +269,13 @@ def test_unbiased_needs_two_samples():
     assert squared_kernel_calibration_error([1], [0.5], estimator="biased") == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_unbiased_mean_is_zero_for_a_calibrated_model(n_classes):
+def test_unbiased_mean_is_zero_for_a_calibrated_model():
     rng = np.random.default_rng(0)
     values = []
     for _ in range(500):
-        label, proba = random_problem(rng, 10, n_classes, calibrated=True)
+        label, proba = random_problem(rng, 10, 3, calibrated=True)
         values.append(
-            squared_kernel_calibration_error(label, proba, labels=range(n_classes), bandwidth=0.5)
+            squared_kernel_calibration_error(label, proba, labels=range(3), bandwidth=0.5)
         )
     assert abs(np.mean(values)) < 4 * np.std(values) / np.sqrt(len(values))
     assert min(values) < 0

@@ -113,7 +113,7 @@ def test_weights_by_hand():
 
 @both_scores
 def test_parts_add_up_and_are_not_negative(score):
-    for seed in range(300):
+    for seed in range(100):
         proba, outcome, weight = random_case(seed)
         parts = score_decomposition(
             outcome, proba, sample_weight=weight, labels=[0, 1], score=score

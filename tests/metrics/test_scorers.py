@@ -25,9 +25,10 @@ def test_names_are_those_of_the_metrics():
     assert get_scorer_names() == sorted(NAMES + OF_FORECASTS)
 
 
-@pytest.fixture(params=["binary", "strings", "three classes"])
+@pytest.fixture(scope="module", params=["binary", "strings", "three classes"])
 def data(request):
-    X, y = (load_iris if request.param == "three classes" else load_breast_cancer)(return_X_y=True)
+    load, step = (load_iris, 1) if request.param == "three classes" else (load_breast_cancer, 4)
+    X, y = (column[::step] for column in load(return_X_y=True))
     return X, np.array(["no", "yes"])[y] if request.param == "strings" else y
 
 

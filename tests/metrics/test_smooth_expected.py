@@ -52,7 +52,7 @@ def masses(outcome, proba, weight):
 
 @pytest.mark.parametrize(
     ("seed", "bandwidth"),
-    [(k, (0.02, 0.1, 0.4, 1.5)[j % 4]) for k in range(6) for j in (k, k + 2)],
+    [(k, (0.02, 0.1, 0.4, 1.5)[(k + k // 4) % 4]) for k in range(6)],
 )
 def test_equals_quadrature_at_given_bandwidths(seed, bandwidth):
     outcome, proba, weight = few_samples(seed)
@@ -63,7 +63,7 @@ def test_equals_quadrature_at_given_bandwidths(seed, bandwidth):
     assert actual == pytest.approx(expected, abs=1e-7)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_equals_the_fixed_point_of_quadrature(seed):
     outcome, proba, weight = few_samples(seed)
     mass = masses(outcome, proba, weight)

@@ -93,7 +93,7 @@ def test_residuals_may_be_smaller_than_the_tolerance_of_the_solver():
         error(Lipschitz(), label, proba, weight)
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.25, 0.4, 0.5])
+@pytest.mark.parametrize("epsilon", [0.01, 0.25, 0.5])
 def test_two_points_by_hand(epsilon):
     # residuals −(½ − ε) and ½ − ε, 2ε apart, each with weight ½
     label, proba, r = [0, 1], np.array([0.5 - epsilon, 0.5 + epsilon]), 0.5 - epsilon
@@ -180,7 +180,7 @@ def test_lipschitz_functions_alone_give_the_transport_cost_if_the_mean_residual_
     assert error(Lipschitz(), label, proba) == pytest.approx(0.75 / 2 * 0.5, abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", SEEDS[:2])
+@pytest.mark.parametrize("seed", SEEDS[1:2])
 def test_intersections_are_smaller(seed):
     label, proba, weight = random_case(seed)
     parts = [SMOOTH, Monotone() & Bounded(), TotalVariation(0.5, "both"), RKHSBall(), Bounded(0.3)]
@@ -252,7 +252,7 @@ def test_bounded_is_the_l1_norm_of_the_residuals_of_distinct_rows(seed):
     assert error(Bounded(), label, proba, weight) == pytest.approx(np.abs(mass).sum(), abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", SEEDS[:3])
 def test_monotone_components_are_those_of_the_classes_against_the_rest(seed):
     # each is a function of the probability of its class alone
     label, proba, weight = random_case(seed, 4)
@@ -307,7 +307,7 @@ def outer_lipschitz_program(points, mass):
     return -solution.fun / excess, -solution.fun
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", SEEDS[:3])
 def test_lipschitz_of_three_classes_by_cutting_planes(seed):
     rng = np.random.default_rng(seed)
     label, proba = random_problem(rng, 7, 3)
@@ -508,7 +508,6 @@ def test_median_bandwidth_of_a_ball_counts_samples(n_classes):
     assert error(ball, label, proba, weight) == pytest.approx(expected, abs=1e-8)
 
 
-@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
     "function_class",
     [
@@ -520,9 +519,8 @@ def test_median_bandwidth_of_a_ball_counts_samples(n_classes):
     ],
     ids=repr,
 )
-def test_pairs_as_they_are_needed_give_the_error_of_all_pairs(function_class, seed, monkeypatch):
-    rng = np.random.default_rng(seed)
-    label, proba = random_problem(rng, 30, int(rng.integers(3, 6)), calibrated=seed == 0)
+def test_pairs_as_they_are_needed_give_the_error_of_all_pairs(function_class, monkeypatch):
+    label, proba = random_problem(np.random.default_rng(0), 24, 4, calibrated=True)
     expected = error(function_class, label, proba)  # of all pairs at once
     monkeypatch.setattr(function_classes, "_FEW_POINTS", 7)
     monkeypatch.setattr(function_classes, "_PAIRS_PER_POINT", 2)

@@ -21,9 +21,9 @@ def by_quadrature(mean, deviation):
     )
 
 
-@pytest.mark.parametrize("deviation", [1e-4, 0.1, 0.5, 0.79, 0.81, 1.7, 5.0, 20.0, 1e3, 1e6])
+@pytest.mark.parametrize("deviation", [1e-4, 0.1, 0.79, 0.81, 5.0, 20.0, 1e6])
 def test_means_equal_quadrature(deviation):
-    for mean in (0.0, 0.3, -1.7, 5.0, deviation, -2 * deviation, 40.0):
+    for mean in (0.0, 0.3, -1.7, -2 * deviation, 40.0):
         expected = by_quadrature(mean, deviation)
         for scale, threshold in ((1.0, 0.0), (0.01, 4.0)):
             location = np.array([threshold + mean * scale])

@@ -12,7 +12,7 @@ from skcalib._numerics import distance
 from skcalib._numerics.distance import least_calibrating_transport
 
 
-@pytest.mark.parametrize("epsilon", [1e-5, 0.01, 0.1, 0.25, 0.4, 0.4999])
+@pytest.mark.parametrize("epsilon", [1e-5, 0.1, 0.25, 0.4999])
 @pytest.mark.parametrize("share", [0.5, 1e-3])
 def test_bracket_of_two_points(epsilon, share):
     # label 0 with weight 1 − share at ½ − ε, label 1 with weight share at ½ + ε
@@ -50,7 +50,7 @@ def program_21(points, weight, n_nodes):
     return -solution.fun
 
 
-@pytest.mark.parametrize("seed", range(0, 40, 3))
+@pytest.mark.parametrize("seed", range(10))
 def test_bracket_contains_the_program(seed):
     points, law = law_of_predictions(*small_case(seed))
     lower, upper = least_calibrating_transport(points, law.T, 1e-6)
@@ -99,7 +99,7 @@ def test_dual_bound_is_that_of_a_feasible_pair(seed):
 def test_hard_cases_are_bracketed():
     rng = np.random.default_rng(0)
     for kind in range(8):
-        for _ in range(5):
+        for _ in range(2):
             proba = rng.random(40)
             if kind == 1:
                 proba = 0.5 + 1e-12 * proba  # nearly one prediction

@@ -267,7 +267,7 @@ def test_affine_preconditioner_inverts_the_simplified_blocks(common, infinite):
 )  # 0.4 s: the optimiser finds its gradient by differences
 @all_designs
 def test_regression_equals_a_general_optimiser(design, strength, seed):
-    inputs, _, target, weight = softmax_problem(n=30, seed=seed)
+    inputs, _, target, weight = softmax_problem(n=12, seed=seed)
     start = identity(design, 3)
     if design is not ScaledAndShifted:
         strength += 1e-3

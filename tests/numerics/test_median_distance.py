@@ -47,7 +47,7 @@ def test_on_a_line_equals_all_pairs(seed):
     assert median_distance(points, weight, "cityblock") == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("decimals", [None, 2, 4])
+@pytest.mark.parametrize("decimals", [None, 2])
 def test_many_points_on_a_line_equal_all_pairs(decimals):
     rng = np.random.default_rng(0)
     points = rng.beta(0.5, 2, size=1501)

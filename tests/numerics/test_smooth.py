@@ -11,9 +11,9 @@ from skcalib._numerics.smooth import bounded_isotonic_l1, lipschitz_maximum
 @pytest.mark.parametrize("items_worth_collapsing", [0, 96])
 def test_isotonic_l1_reaches_the_optimum(items_worth_collapsing, monkeypatch):
     monkeypatch.setattr(smooth, "_ITEMS_WORTH_COLLAPSING", items_worth_collapsing)
-    for seed in range(200):
+    for seed in range(80):
         rng = np.random.default_rng(seed)
-        n = int(rng.integers(1, 60)) if seed % 10 else 300
+        n = int(rng.integers(1, 60)) if seed % 10 else 200
         values = rng.normal(size=n).cumsum() * 0.1
         if seed % 2:
             values = np.round(values, 1)

@@ -75,8 +75,8 @@ def gain_by_loops(label, proba, weight, scoring, n_folds):
 )
 def test_results_equal_loops(scoring, n_classes, weighted):
     rng = np.random.default_rng(n_classes)
-    label, proba = random_problem(rng, 40, n_classes)
-    weight = rng.random(40) if weighted else None
+    label, proba = random_problem(rng, 24, n_classes)
+    weight = rng.random(24) if weighted else None
     auto = AutoRecalibrator(CANDIDATES, scoring=scoring, average=False, n_folds=3)
     auto.fit(proba, label, sample_weight=weight)
     loss, gain, error = gain_by_loops(label, proba, weight, scoring, 3)
@@ -137,8 +137,7 @@ def test_candidates_that_do_the_same_share_what_is_left():
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(("n_classes", "weighted"), [(2, False), (3, True)])
 def test_the_result_is_the_weighted_mean_of_the_candidates(n_classes, weighted):
     rng = np.random.default_rng(n_classes)
     label, proba = random_problem(rng, 60, n_classes)
@@ -350,8 +349,7 @@ def test_folds_do_not_depend_on_the_predictions_beyond_their_order():
     assert abs(n_changes - 500) < 4 * np.sqrt(250)
 
 
-@pytest.mark.parametrize("n", [2, 3, 5])
-@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize(("n", "n_classes"), [(2, 2), (3, 2), (2, 3), (5, 3)])
 def test_few_samples(n, n_classes):
     label, proba = random_problem(np.random.default_rng(n), n, n_classes)
     auto = AutoRecalibrator(labels=range(n_classes)).fit(proba, label)

@@ -168,8 +168,8 @@ def test_predictions_of_a_sample_share_its_weight():
 @pytest.mark.parametrize("scoring", ["neg_log_loss", get_scorer("neg_smooth_calibration_error")])
 def test_grid_search_over_the_whole_pipeline(scoring):
     pipeline = make_pipeline(StandardScaler(), PredictProba(GaussianNB()), IsotonicRecalibrator())
-    grid = {"predictproba__estimator__var_smoothing": [1e-9, 1e-1], "predictproba__cv": [3, 5]}
-    search = GridSearchCV(pipeline, grid, scoring=scoring, error_score="raise").fit(X, y)
+    grid = {"predictproba__estimator__var_smoothing": [1e-9, 1e-1], "predictproba__cv": [2, 3]}
+    search = GridSearchCV(pipeline, grid, scoring=scoring, error_score="raise", cv=2).fit(X, y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert search.predict_proba(X).shape == (569, 2)
     assert search.best_score_ == search.cv_results_["mean_test_score"].max()
@@ -407,9 +407,9 @@ def test_labels_reach_a_search_as_they_are():
         cv=3,
     )
     scaled = StandardScaler().fit_transform(X[:, :5])
-    proba = PredictProba(search).fit_transform(scaled, y + 1)
+    proba = PredictProba(search, cv=2).fit_transform(scaled, y + 1)
     expected = np.empty_like(proba)
-    for train, test in StratifiedKFold(5).split(scaled, y):
+    for train, test in StratifiedKFold(2).split(scaled, y):
         expected[test] = clone(search).fit(scaled[train], y[train] + 1).predict_proba(scaled[test])
     np.testing.assert_array_equal(proba, expected)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from problems import random_problem, two_columns
 from sklearn.isotonic import IsotonicRegression
-from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
+from sklearn.metrics import log_loss, roc_auc_score
 
 from skcalib.metrics import smooth_calibration_error
 from skcalib.recalibration import IsotonicRecalibrator
@@ -35,20 +35,20 @@ def test_several_classes_are_one_against_the_rest():
     np.testing.assert_allclose(actual, expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(4))
 def test_no_monotone_map_is_better(seed):
     rng = np.random.default_rng(seed)
     label, proba = random_problem(rng, 40)
     recalibrator = IsotonicRecalibrator(strict=False).fit(proba, label)
     fitted = recalibrator.predict_proba(proba)[:, 1]
-    best = brier_score_loss(label, fitted)
+    best = np.mean((fitted - label) ** 2)
     order = np.argsort(proba)
     for _ in range(200):
         moved = fitted.copy()
         first, last = np.sort(rng.integers(0, 41, size=2))
         moved[order[first:last]] += rng.normal() * 10 ** rng.uniform(-4, -1)
         moved[order] = np.maximum.accumulate(np.clip(moved[order], 0, 1))
-        assert brier_score_loss(label, moved) >= best - 1e-12
+        assert np.mean((moved - label) ** 2) >= best - 1e-12
 
 
 def test_the_sample_itself_becomes_calibrated():

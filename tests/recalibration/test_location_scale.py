@@ -65,7 +65,6 @@ def test_no_parameters_nearby_score_better(forecast, scoring):
     weight = np.random.default_rng(1).random(N)
     fitted = LocationScaleRecalibrator(scoring).fit(forecast, Y, sample_weight=weight)
     least = mean_loss(fitted, forecast, Y, weight)
-    assert least < mean_loss(LocationScaleRecalibrator(scoring).fit(forecast, Y), forecast, Y) + 1
     for step in (1e-3, 0.05):
         for other in nearby(fitted, ("shift_", "slope_", "added_std_", "factor_"), step):
             assert mean_loss(other, forecast, Y, weight) >= least - 1e-9
@@ -100,7 +99,7 @@ def test_scale_of_the_log_score_is_the_root_mean_square():
 
 
 def test_moved_counts_keep_their_probabilities():
-    counts = DistributionForecast(stats.poisson(np.linspace(1, 9, 60)))
+    counts = DistributionForecast(stats.poisson(np.linspace(1, 9, 25)))
     drawn = counts.sample(random_state=0)
     moved = LocationScaleRecalibrator().fit(counts, np.rint(0.3 + 1.7 * drawn)).transform(counts)
     y = moved.sample(random_state=0)  # the same draws, moved: rounding must not lose them

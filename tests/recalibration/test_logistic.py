@@ -58,7 +58,7 @@ def weighted_target(proba, label, weight, prior_weight):
     return (label + prior * proba) / (1 + prior), weight
 
 
-@pytest.mark.parametrize("prior_weight", [0, 1.0, 30.0])
+@pytest.mark.parametrize("prior_weight", [0, 1.0])
 @pytest.mark.parametrize("seed", range(6))
 @whole_family
 def test_equals_a_general_optimiser(make, seed, prior_weight):

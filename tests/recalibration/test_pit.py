@@ -152,12 +152,12 @@ def test_score_and_moments_equal_sums_over_levels(n, method):
     generator = np.random.default_rng(n)
     y = generator.exponential(size=n) - 0.5
     forecast = GaussianForecast(np.zeros(n), 1.0)
-    new = PITRecalibrator(method).fit(forecast, y).transform(forecast[:3])
-    level = np.tile((np.arange(20_000) + 0.5) / 20_000, (3, 1))
+    new = PITRecalibrator(method).fit(forecast, y).transform(forecast[:2])
+    level = np.tile((np.arange(20_000) + 0.5) / 20_000, (2, 1))
     quantile = new.ppf(level)
-    gap = y[:3, None] - quantile
+    gap = y[:2, None] - quantile
     score = 2 * np.maximum(level * gap, (level - 1) * gap).mean(axis=1)
-    np.testing.assert_allclose(new.crps(y[:3]), score, rtol=5e-4)
+    np.testing.assert_allclose(new.crps(y[:2]), score, rtol=5e-4)
     np.testing.assert_allclose(new.mean(), quantile.mean(axis=1), atol=2e-3)
     np.testing.assert_allclose(new.std(), quantile.std(axis=1), rtol=5e-3)
 

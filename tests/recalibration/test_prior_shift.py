@@ -10,6 +10,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skcalib.hypothesis_tests import CalibrationTest, CoxTest
 from skcalib.recalibration import (
@@ -303,7 +304,7 @@ def test_a_shift_is_found_within_its_standard_error_and_mended():
 
 def test_in_a_pipeline():
     X, y = load_breast_cancer(return_X_y=True)
-    classifier = LogisticRegression(C=0.01, max_iter=10_000)
+    classifier = make_pipeline(StandardScaler(), LogisticRegression(C=0.01))
     pipeline = make_pipeline(
         PredictProba(classifier, cv=3), InterceptRecalibrator(), PriorShiftRecalibrator(0.2)
     ).fit(X, y)

@@ -53,10 +53,9 @@ def target_of(recalibrator, proba, label, weight):
     return (np.eye(proba.shape[1])[label] + share * expected) / (1 + share)
 
 
-def objective(recalibrator, parameters, proba, label, weight):
+def objective(recalibrator, parameters, proba, weight, target):
     """The documented objective, term by term; parameters are (W, b) or (v, b)."""
     n_classes = proba.shape[1]
-    target = target_of(recalibrator, proba, label, weight)
     factors, shift = parameters
     log_proba, penalty = np.log(proba), 0.0
     if isinstance(recalibrator, VectorScalingRecalibrator):
@@ -99,7 +98,7 @@ def weighted_problem(seed, n=50, n_classes=3):
 def test_no_parameters_are_better(recalibrator, seed, n_classes):
     label, proba, weight = weighted_problem(seed, n_classes=n_classes)
     fitted = clone(recalibrator).fit(proba, label, sample_weight=weight)
-    data = (proba, label, weight)
+    data = (proba, weight, target_of(fitted, proba, label, weight))
     best = objective(fitted, parameters_of(fitted), *data)
     rng = np.random.default_rng(seed)
     for _ in range(100):
@@ -115,10 +114,11 @@ def test_a_general_optimiser_finds_the_same(recalibrator, n_classes):
     label, proba, weight = weighted_problem(0, n_classes=n_classes)
     fitted = clone(recalibrator).fit(proba, label, sample_weight=weight)
     shapes = [x.shape for x in parameters_of(fitted)]
+    target = target_of(fitted, proba, label, weight)
 
     def loss(flat):
         factors, shift = np.split(flat, [-n_classes])
-        return objective(fitted, (factors.reshape(shapes[0]), shift), proba, label, weight)
+        return objective(fitted, (factors.reshape(shapes[0]), shift), proba, weight, target)
 
     start = np.eye(n_classes) if len(shapes[0]) == 2 else np.ones(n_classes)
     oracle = minimize(loss, np.append(start, np.zeros(n_classes)), options={"gtol": 1e-9})
@@ -214,35 +214,37 @@ def test_separable_outcomes_without_prior_are_warned_about(maker):
     maker().fit(proba, label)
 
 
-def extreme_problems(sizes=(1, 20)):
+ALL_SIZES = [(2, 20), (4, 1), (4, 20)]  # classes and samples
+
+
+def extreme_problems(*sizes):
     rng = np.random.default_rng(0)
-    for n_classes in (2, 4):
+    for n_classes, n in sizes:
         corners = np.eye(n_classes)
-        for n in sizes:
-            label = rng.integers(0, n_classes, n)
-            proba = rng.dirichlet(np.ones(n_classes), n)
-            missing = np.where(np.arange(n_classes) == 0, 0.0, proba)
-            tiny = proba**60
-            votes = np.round(5 * proba) + (proba == proba.max(axis=1, keepdims=True))
-            yield n_classes, label, proba
-            yield n_classes, label, np.tile(proba[0], (n, 1))
-            yield n_classes, label, np.full((n, n_classes), 1 / n_classes)
-            yield n_classes, label, corners[label]
-            yield n_classes, label, corners[(label + 1) % n_classes]
-            yield n_classes, label, corners[rng.integers(0, n_classes, n)]
-            yield n_classes, label, (proba + corners[label]) / 2
-            yield n_classes, label, (proba + corners[(label + 1) % n_classes]) / 2
-            yield n_classes, np.zeros(n, dtype=int), proba
-            yield n_classes, np.ones(n, dtype=int), missing / missing.sum(axis=1, keepdims=True)
-            yield n_classes, label, tiny / tiny.sum(axis=1, keepdims=True)
-            yield n_classes, label, votes / votes.sum(axis=1, keepdims=True)
+        label = rng.integers(0, n_classes, n)
+        proba = rng.dirichlet(np.ones(n_classes), n)
+        missing = np.where(np.arange(n_classes) == 0, 0.0, proba)
+        tiny = proba**60
+        votes = np.round(5 * proba) + (proba == proba.max(axis=1, keepdims=True))
+        yield n_classes, label, proba
+        yield n_classes, label, np.tile(proba[0], (n, 1))
+        yield n_classes, label, np.full((n, n_classes), 1 / n_classes)
+        yield n_classes, label, corners[label]
+        yield n_classes, label, corners[(label + 1) % n_classes]
+        yield n_classes, label, corners[rng.integers(0, n_classes, n)]
+        yield n_classes, label, (proba + corners[label]) / 2
+        yield n_classes, label, (proba + corners[(label + 1) % n_classes]) / 2
+        yield n_classes, np.zeros(n, dtype=int), proba
+        yield n_classes, np.ones(n, dtype=int), missing / missing.sum(axis=1, keepdims=True)
+        yield n_classes, label, tiny / tiny.sum(axis=1, keepdims=True)
+        yield n_classes, label, votes / votes.sum(axis=1, keepdims=True)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @all_cases  # 0.3 s: twelve extremes for each number of classes and samples
 def test_extremes(recalibrator, weighted):
     rng = np.random.default_rng(1)
-    for n_classes, label, proba in extreme_problems((20,) if weighted else (1, 20)):
+    for n_classes, label, proba in extreme_problems(*([(4, 20)] if weighted else ALL_SIZES)):
         weight = 10.0 ** rng.uniform(-12, 3, len(label)) if weighted else None
         fitted = clone(recalibrator).set_params(labels=range(n_classes))
         with warnings.catch_warnings():
@@ -258,7 +260,7 @@ def test_extremes(recalibrator, weighted):
 
 @pytest.mark.parametrize("maker", [VectorScalingRecalibrator, DirichletRecalibrator])
 def test_extremes_without_prior_are_finite(maker):
-    for n_classes, label, proba in extreme_problems():
+    for n_classes, label, proba in extreme_problems(*ALL_SIZES):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             fitted = maker(prior_weight=0, labels=range(n_classes)).fit(proba, label)
@@ -473,8 +475,10 @@ def test_infinite_penalties_are_the_restricted_model(maker, infinite):
         **{name: 0.0 if np.isinf(value) else value for name, value in strengths.items()}
     )
 
+    target = target_of(finite, proba, label, weight)
+
     def loss(flat):
-        return objective(finite, parameters(flat), proba, label, weight)
+        return objective(finite, parameters(flat), proba, weight, target)
 
     n_off, n_shift = (
         0 if f"{name}_penalty" in infinite else n
@@ -484,7 +488,7 @@ def test_infinite_penalties_are_the_restricted_model(maker, infinite):
         np.ones(1 if "diagonal_penalty" in infinite else 4), np.zeros(n_off + n_shift)
     )
     oracle = minimize(loss, start, options={"gtol": 1e-8})
-    found = objective(finite, parameters_of(fitted), proba, label, weight)
+    found = objective(finite, parameters_of(fitted), proba, weight, target)
     assert found == pytest.approx(oracle.fun, abs=1e-11)
     factors, shift = parameters_of(fitted)
     off_diagonal = factors[~np.eye(3, dtype=bool)]
@@ -543,15 +547,16 @@ def test_dirichlet_of_predictions_in_a_narrow_range(n_classes, spread):
     weight = np.full(200, 1 / 200)
     centre = np.log(proba).mean(axis=0)
     fitted = DirichletRecalibrator().fit(proba, label)
+    data = (proba, weight, target_of(fitted, proba, label, weight))
 
     def loss(flat):
         factors = flat[:-n_classes].reshape(n_classes, n_classes) / spread
         parameters = factors, flat[-n_classes:] - factors @ centre
-        return objective(fitted, parameters, proba, label, weight)
+        return objective(fitted, parameters, *data)
 
     start = np.append(spread * np.eye(n_classes), centre)
     oracle = minimize(loss, start, options={"gtol": 1e-7})
-    assert objective(fitted, parameters_of(fitted), proba, label, weight) <= oracle.fun + 1e-10
+    assert objective(fitted, parameters_of(fitted), *data) <= oracle.fun + 1e-10
 
 
 @regressions
@@ -571,7 +576,8 @@ def test_with_many_probabilities_the_fit_ends_early_and_hardly_earlier(recalibra
         monkeypatch.setattr(scaling, "MANY", many)
         steps.append(0)
         fitted = clone(recalibrator).fit(proba, label, sample_weight=weight)
-        losses.append(objective(fitted, parameters_of(fitted), proba, label, weight))
+        target = target_of(fitted, proba, label, weight)
+        losses.append(objective(fitted, parameters_of(fitted), proba, weight, target))
     assert steps[1] < steps[0]
     assert losses[1] <= losses[0] + 1e-4 * proba.shape[1] / len(proba)
 

@@ -76,9 +76,7 @@ def test_no_temperature_is_better():
         assert log_loss(label, moved.predict_proba(proba)) > best
 
 
-@pytest.mark.parametrize(
-    "names", [[1, 2, 3], [0, 10, 20], [-1, 0, 1], ["a", "b", "c"], [0.0, 1.0, 2.0]], ids=str
-)
+@pytest.mark.parametrize("names", [[-1, 0, 1], ["a", "b", "c"], [0.0, 1.0, 2.0]], ids=str)
 @all_cases
 def test_any_labels(recalibrator, names):
     label, proba, _ = weighted_problem(2)

@@ -30,10 +30,10 @@ def refitted(proba, label, query, weight=None):
 @pytest.mark.parametrize("decimals", [1, 2, 16])
 def test_two_classes_equal_isotonic_regression_for_each_query(decimals, weighted):
     rng = np.random.default_rng(decimals)
-    label, proba = random_problem(rng, 60)
+    label, proba = random_problem(rng, 30)
     proba = np.round(proba, decimals)
-    weight = rng.random(60) if weighted else None
-    query = np.concatenate([proba, rng.random(20), [0, 1]])
+    weight = rng.random(30) if weighted else None
+    query = np.concatenate([proba[:10], rng.random(10), [0, 1]])
     recalibrator = VennAbersRecalibrator().fit(proba, label, sample_weight=weight)
     interval = recalibrator.predict_interval(query)
     expected = refitted(proba, label, query, weight)

@@ -65,7 +65,7 @@ def calibration(form):
 def test_batches_equal_the_metric_of_each_draw(kind, kernel):
     for form in FORMS if kernel == "rbf" else ("distribution", "quantile"):
         data = data_of(kind, form)
-        for estimator in ("unbiased", "biased"):
+        for estimator in ("unbiased", "biased") if kernel == "rbf" else ("unbiased",):
             error = matching_error(
                 data, calibration=calibration(form), kernel=kernel, estimator=estimator
             )

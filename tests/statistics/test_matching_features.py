@@ -71,7 +71,7 @@ def kernel_of(case, kind):
     if case == "thresholds":
         t = thresholds(kind)
         # as many t are at least a and b as are at least the larger one
-        return lambda a, b: 1 - np.searchsorted(t, np.maximum(a, b)) / 64, t
+        return lambda a, b: 1 - np.maximum(np.searchsorted(t, a), np.searchsorted(t, b)) / 64, t
     if case in ("tanh", "tanh, two"):
         places, scale = ([0.3], 0.4) if case == "tanh" else ([-0.5, 0.3], 1.5)
         return lambda a, b: sum(
@@ -81,9 +81,9 @@ def kernel_of(case, kind):
         return lambda a, b: (a > 0.3) == (b > 0.3), [0.3]
 
     def both(a, b):
-        a, b = np.broadcast_arrays(a, b)
-        product = np.sum(costs(a.ravel()) * costs(b.ravel()), axis=1)
-        return (((a > 0.3) == (b > 0.3)) + product.reshape(a.shape)) / 2
+        same = np.equal(a > 0.3, b > 0.3)
+        product = costs(np.ravel(a)) @ costs(np.ravel(b)).T
+        return (same + product.reshape(same.shape)) / 2
 
     return both, [0, 0.3, 1, 2]
 

@@ -249,7 +249,7 @@ def test_comparison_equals_loops():
     assert result.p_value == pytest.approx(min(1, 2 * min(p_values)), abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_p_value_agrees_with_the_interval(seed):
     y, a = make_temperature_family(80, inverse_temperature=8, random_state=seed)
     b = make_temperature_family(80, inverse_temperature=1, random_state=seed)[1]
