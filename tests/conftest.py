@@ -1,5 +1,6 @@
 """One thread of BLAS for each process, and no search for doctests in tests."""
 
+import gc
 import os
 
 import pytest
@@ -14,3 +15,9 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 def pytest_collect_file():
     """Collect tests alone: the search for doctests would pass over a file that fails to import."""
     return [collector for collector in (yield) if type(collector) is pytest.Module]
+
+
+def pytest_collection_finish():
+    """Spare the garbage collector what lasts: modules, and thousands of tests."""
+    gc.collect()
+    gc.freeze()
