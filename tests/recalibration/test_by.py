@@ -36,6 +36,11 @@ def recalibrated(**options):
     return RecalibratedClassifier(CLASSIFIER, SUBGROUPS, cv=KFold(3), **options)
 
 
+@pytest.fixture(scope="module")
+def expected_of_sites():
+    return recalibrated().fit(X, y, by=site).predict_proba(X, by=site)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_out_of_fold_probabilities_meet_their_subgroups(weighted):
     own = weight if weighted else None
@@ -108,10 +113,11 @@ def test_a_nested_ensemble_predicts_each_fold_with_its_subgroups():
         lambda column: np.column_stack([column, column]),
     ],
 )
-def test_containers(container):
-    expected = recalibrated().fit(X, y, by=site).predict_proba(X, by=site)
+def test_containers(container, expected_of_sites):
     model = recalibrated().fit(X, y, by=container(site))
-    np.testing.assert_allclose(model.predict_proba(X, by=container(site)), expected, rtol=1e-10)
+    np.testing.assert_allclose(
+        model.predict_proba(X, by=container(site)), expected_of_sites, rtol=1e-10
+    )
 
 
 def test_a_frozen_classifier():

@@ -372,7 +372,7 @@ def test_a_temperature_keeps_the_largest_class_beside_coarse_levels():
 
 @regressions
 @pytest.mark.parametrize(
-    ("n_classes", "n", "hit"), [(2, 30, 0.3), (2, 300, 0.3), (3, 300, 0.0), (10, 3000, 0.1)]
+    ("n_classes", "n", "hit"), [(2, 30, 0.3), (2, 300, 0.3), (3, 300, 0.0), (10, 1000, 0.1)]
 )
 def test_certain_and_mostly_wrong(recalibrator, n_classes, n, hit):
     """Uniform probabilities are within reach."""
@@ -430,7 +430,7 @@ def test_large_penalties_approach_the_restricted_model(maker, name, prior_weight
         return recalibrator.fit(proba, label, sample_weight=weight).predict_proba(proba)
 
     limit = map_with(np.inf)
-    strengths = [1e4, 1e10, 1e20, 1e300]
+    strengths = [1e4, 1e10, 1e300]
     distance = [np.abs(map_with(strength) - limit).max() for strength in strengths]
     assert (np.diff(distance) <= 1e-12).all()
     assert (np.array(distance) <= np.maximum(1e4 / np.array(strengths), 1e-12)).all()

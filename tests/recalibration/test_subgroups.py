@@ -42,31 +42,29 @@ def regret(proba, truth, weight):
     return np.average(loss, weights=weight)
 
 
-# takes longer: the regret of maps is that of two populations of 2120 samples
+# 0.3 s: the regret of maps is that of a population of 2120 samples
 def test_small_subgroups_borrow():
-    regrets = {"common": 0.0, "separate": 0.0, "drawn": 0.0}
-    for seed in range(2):
-        rng = np.random.default_rng(seed)
-        maps = 0.8 + 0.15 * rng.normal(size=8), 0.3 + 0.35 * rng.normal(size=8)
-        proba, _, y, by = subgroup_problem(rng, *maps)
-        new, truth, _, new_by = subgroup_problem(rng, *maps, sizes=np.full(8, 300))
-        drawn = SubgroupRecalibrator(SigmoidRecalibrator()).fit(proba, y, by=by)
-        found = {
-            "common": drawn.recalibrator_.predict_proba(new)[:, 1],
-            "drawn": drawn.predict_proba(new, by=new_by)[:, 1],
-            "separate": np.empty(len(new)),
-        }
-        for k in range(8):
-            alone = SigmoidRecalibrator(labels=[0, 1]).fit(proba[by == k], y[by == k])
-            found["separate"][new_by == k] = alone.predict_proba(new[new_by == k])[:, 1]
-        for name, one in found.items():
-            regrets[name] += regret(one, truth, SIZES[new_by])
+    rng = np.random.default_rng(0)
+    maps = 0.8 + 0.15 * rng.normal(size=8), 0.3 + 0.35 * rng.normal(size=8)
+    proba, _, y, by = subgroup_problem(rng, *maps)
+    new, truth, _, new_by = subgroup_problem(rng, *maps, sizes=np.full(8, 300))
+    drawn = SubgroupRecalibrator(SigmoidRecalibrator()).fit(proba, y, by=by)
+    found = {
+        "common": drawn.recalibrator_.predict_proba(new)[:, 1],
+        "drawn": drawn.predict_proba(new, by=new_by)[:, 1],
+        "separate": np.empty(len(new)),
+    }
+    for k in range(8):
+        alone = SigmoidRecalibrator(labels=[0, 1]).fit(proba[by == k], y[by == k])
+        found["separate"][new_by == k] = alone.predict_proba(new[new_by == k])[:, 1]
+    regrets = {name: regret(one, truth, SIZES[new_by]) for name, one in found.items()}
     assert regrets["drawn"] < 0.9 * min(regrets["common"], regrets["separate"])
 
 
 def test_auto_leaves_calibrated_subgroups_at_the_common_map():
     rng = np.random.default_rng(0)
-    proba, _, y, by = subgroup_problem(rng, np.full(8, 0.7), np.full(8, 0.3))
+    sizes = np.array([400, 100, 40, 15])
+    proba, _, y, by = subgroup_problem(rng, np.full(4, 0.7), np.full(4, 0.3), sizes)
     recalibrator = SubgroupRecalibrator(SigmoidRecalibrator()).fit(proba, y, by=by)
     assert recalibrator.prior_weight_ == np.inf
     assert recalibrator.subgroup_recalibrators_ == {}
@@ -113,8 +111,8 @@ def test_prior_weights_go_from_separate_to_common():
 
 def test_subgroups_of_one_class_or_sample():
     rng = np.random.default_rng(0)
-    y, proba = random_problem(rng, 60, 3)
-    by = np.array(["a"] * 50 + ["b"] * 9 + ["c"])
+    y, proba = random_problem(rng, 30, 3)
+    by = np.array(["a"] * 22 + ["b"] * 7 + ["c"])
     y[by == "b"] = 1
     recalibrator = SubgroupRecalibrator().fit(proba, y, by=by)
     found = recalibrator.predict_proba(proba, by=by)

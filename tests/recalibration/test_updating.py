@@ -314,7 +314,7 @@ def most(level, repeats):
 @pytest.mark.parametrize(
     ("n", "n_classes", "repeats"),
     [
-        (100, 2, 60),
+        (100, 2, 60),  # 0.3 s: fewer repetitions hardly bound the share
         pytest.param(50, 2, 1000, marks=pytest.mark.slow),
         pytest.param(200, 2, 1000, marks=pytest.mark.slow),
         pytest.param(2000, 2, 400, marks=pytest.mark.slow),

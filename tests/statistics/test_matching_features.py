@@ -151,17 +151,14 @@ def average(terms, estimator):
 def test_errors_equal_loops(kind, case):  # up to half a second: nodes on all pieces of a loss
     terms = literal_terms(case, kind)
     near = np.exp(-np.sum((X[:, None] - X) ** 2, axis=2) / (2 * 0.9**2))
-    for estimator in ("unbiased", "biased"):
-        for options, gram in (
-            ({"calibration": "marginal"}, 1.0),
-            ({"calibration": "individual", "given": X, "given_bandwidth": 0.9}, near),
-        ):
-            actual = distribution_matching_error(
-                Y, FORECASTS[kind], sample_weight=WEIGHT, estimator=estimator, **options,
-                **CASES[case],
-            )  # fmt: skip
-            expected = average(terms * gram, estimator)
-            np.testing.assert_allclose(actual, expected, rtol=1e-7, atol=1e-9)
+    for estimator, options, gram in (
+        ("biased", {"calibration": "marginal"}, 1.0),
+        ("unbiased", {"calibration": "individual", "given": X, "given_bandwidth": 0.9}, near),
+    ):
+        options = CASES[case] | options | {"sample_weight": WEIGHT, "estimator": estimator}
+        actual = distribution_matching_error(Y, FORECASTS[kind], **options)
+        expected = average(terms * gram, estimator)
+        np.testing.assert_allclose(actual, expected, rtol=1e-7, atol=1e-9)
 
 
 def biased(y, forecast, **options):
