@@ -69,15 +69,10 @@ def stays(values: Any) -> bool:
     """
     if not get_config()["array_api_dispatch"]:
         return False
-    is_known = is_torch_array(values) or is_cupy_array(values) or _is_strict(values)
+    is_known = is_torch_array(values) or is_cupy_array(values)
+    if hasattr(values, "__array_namespace__"):  # the package that tests for the standard
+        is_known |= is_array_api_strict_namespace(values.__array_namespace__())
     return is_known and getattr(device(values), "type", "") != "mps"
-
-
-def _is_strict(values: Any) -> bool:
-    """Whether this is an array of the package that tests for the standard."""
-    if not hasattr(values, "__array_namespace__"):
-        return False
-    return is_array_api_strict_namespace(values.__array_namespace__())
 
 
 def numbers_in_place(values: Any) -> Array | None:

@@ -71,7 +71,8 @@ def check_by(by: Any, n: int, sample_weight: Any = None) -> Subgroups:
     code = np.zeros(n, dtype=np.intp)
     labels: list[tuple] = [()]
     for name, column in columns.items():
-        own, position = encode_column(column, n, _argument(name, columns))
+        argument = "by" if len(columns) == 1 else f"by[{name!r}]"
+        own, position = encode_column(column, n, argument)
         crossed = code * len(own) + position
         present, code = np.unique(crossed, return_inverse=True)
         labels = [(*labels[k // len(own)], own[k % len(own)]) for k in present.tolist()]
@@ -97,7 +98,10 @@ def columns_of(by: Any, n: int) -> dict[Any, Any]:
         return _named(list(by), list(by.values()))
     names = column_names(by)
     if names:
-        _check_distinct(names)
+        if len(set(names)) < len(names):
+            raise ValueError(
+                f"The columns of by must have different names; found {names}. Rename one of them."
+            )
         return {name: by[name] for name in names}
     if isinstance(by, list | tuple) and _are_columns(by, n):
         names = [getattr(column, "name", None) for column in by]
@@ -119,13 +123,6 @@ def _named(names: list, columns: list) -> dict[Any, Any]:
     return dict(zip(names, columns, strict=True))
 
 
-def _check_distinct(names: list) -> None:
-    if len(set(names)) < len(names):
-        raise ValueError(
-            f"The columns of by must have different names; found {names}. Rename one of them."
-        )
-
-
 def _are_columns(values: Any, n: int) -> bool:
     """Whether these are columns rather than labels or rows."""
     if not values or not all(hasattr(one, "__len__") for one in values):
@@ -133,11 +130,6 @@ def _are_columns(values: Any, n: int) -> bool:
     if all(hasattr(one, "dtype") and getattr(one, "shape", (0,)) != () for one in values):
         return True
     return all(isinstance(one, list | np.ndarray) and len(one) == n for one in values)
-
-
-def _argument(name: Any, columns: dict) -> str:
-    """Name of a column in messages."""
-    return "by" if len(columns) == 1 else f"by[{name!r}]"
 
 
 def encode_column(

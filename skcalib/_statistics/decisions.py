@@ -58,8 +58,10 @@ class DecisionGaps(Statistic):
 
     def __call__(self, outcomes: np.ndarray) -> np.ndarray:
         """The root of the sum of squared gaps for R vectors of outcomes (R, n), (R,)."""
-        if self._changes_forecasts:
-            return np.array([_norms(self._exchanged(row).gaps())[0] for row in outcomes])
+        if self.data.kind == "forecasts" and self.data.forecast.is_exchangeable:
+            # outcomes are positions among the members, with which they change places
+            changed = map(self.data.with_outcome, outcomes)
+            return np.array([_norms(self.on(data).gaps())[0] for data in changed])
         size = max(1, _BLOCK // self.expected.size)
         blocks = range(0, len(outcomes), size)
         return np.concatenate([_norms(self.gaps(outcomes[i : i + size])) for i in blocks])
@@ -85,14 +87,6 @@ class DecisionGaps(Statistic):
             return self._of_classes[self.data.outcome[None] if outcomes is None else outcomes]
         values = self.data.value[None] if outcomes is None else outcomes
         return self.loss.at_outcomes(values.ravel()).reshape(*values.shape, -1)
-
-    @property
-    def _changes_forecasts(self):
-        """True for ensembles without weights: outcomes are positions among the members."""
-        return self.data.kind == "forecasts" and self.data.forecast.is_exchangeable
-
-    def _exchanged(self, place):
-        return self.on(self.data.with_outcome(place))
 
     def _expected(self):
         if self.data.kind == "classes":

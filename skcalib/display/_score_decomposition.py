@@ -232,7 +232,7 @@ class ScoreDecompositionDisplay(Display):
         parts = self.decomposition
         check_same_uncertainty(ax, float(parts.uncertainty))
         known = ax.get_legend_handles_labels()[1]
-        n_before = len(_points_on(ax))
+        n_before = sum(line.get_gid() == _POINT for line in ax.lines)
         own = {
             "marker": MARKERS[n_before % len(MARKERS)],
             "linestyle": "",
@@ -262,10 +262,6 @@ class ScoreDecompositionDisplay(Display):
         order = np.argsort(last, kind="stable")
         entries = [handles[k] for k in order], [labels[k] for k in order]
         legend_below(ax, *entries)
-
-
-def _points_on(ax):
-    return [line for line in ax.lines if line.get_gid() == _POINT]
 
 
 def _isolines_on(ax):

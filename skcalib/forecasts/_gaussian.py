@@ -189,7 +189,8 @@ class GaussianMixtureForecast(Forecast):
         return self._mix(lambda z: -(z**2) / 2 - log_scale - _LOG_SQRT_2_PI, y)
 
     def _ppf(self, level: np.ndarray) -> np.ndarray:
-        return mixture_quantiles(level, self.loc, self.scale, self.weights)
+        columns = [_quantiles(one, self.loc, self.scale, self.weights) for one in level.T]
+        return np.column_stack(columns).reshape(level.shape)
 
     def _sample(self, generator: np.random.Generator, size: int) -> np.ndarray:
         cumulative = np.cumsum(self.weights, axis=1)
@@ -234,23 +235,15 @@ _MOST_STEPS = 200
 _ROUNDING = 4e-16
 
 
-def mixture_quantiles(
+def _quantiles(
     level: np.ndarray, mean: np.ndarray, std: np.ndarray, weight: np.ndarray
 ) -> np.ndarray:
-    """Quantiles (n, m) at levels (n, m) of the mixtures Σ_k weight · N(mean, std²), each (n, c).
+    """Quantiles (n,) at levels (n,) of the mixtures Σ_k weight · N(mean, std²), each (n, c).
 
     The quantile lies between the least and the largest quantile of the components. Newton steps
     that leave this bracket, or that do not shrink fast, are replaced by bisection. In the upper
     half the steps look at the survival function, which is as accurate there as the cdf is below.
     """
-    return np.column_stack([_quantiles(column, mean, std, weight) for column in level.T]).reshape(
-        level.shape
-    )
-
-
-def _quantiles(
-    level: np.ndarray, mean: np.ndarray, std: np.ndarray, weight: np.ndarray
-) -> np.ndarray:
     sign = np.where(level > 0.5, -1.0, 1.0)  # upper levels by symmetry
     tail = np.where(level > 0.5, 1 - level, level)
     centre = sign[:, None] * mean

@@ -60,7 +60,11 @@ def make_statistic(
         if name == "omnibus":
             judged = omnibus_options(options) if options else {}
             return omnibus(data, n_resamples=n_resamples, seed=seed, **judged)
-        check_no_options(name, options)
+        if options:
+            raise ValueError(
+                f"statistic={name!r} has no options; found {', '.join(map(repr, options))}. Leave "
+                "them out, or use 'skce'."
+            )
         return ScoreExcess(data, name)
     if isinstance(name, str) and name == "skce":
         name = _KERNEL_ERRORS[data.kind]
@@ -143,14 +147,6 @@ def check_is_of_classes(name: str, data: Data) -> None:
         raise ValueError(
             "given must be None unless the statistic has an argument of this name; found one, "
             f"while {name!r} has none. Leave it out, or choose another statistic."
-        )
-
-
-def check_no_options(name: str, options: Mapping[str, Any]) -> None:
-    if options:
-        raise ValueError(
-            f"statistic={name!r} has no options; found {', '.join(map(repr, options))}. Leave them "
-            "out, or use 'skce'."
         )
 
 

@@ -147,7 +147,7 @@ class LogScaleRecalibrator(Recalibrator):
         it, but not trained. Gradients reach the logits.
         """
         check_is_fitted(self)
-        return scaling_module(*self._linear_map(), self.smallest_probability_, dtype)
+        return _scaling_class()(*self._linear_map(), self.smallest_probability_, dtype)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -172,13 +172,6 @@ def _add_to_labels(target: Array, label: Array, share: float) -> None:
         target[np.arange(len(target)), label] += share
     else:
         target += share * doubles(label[:, None] == count_like(target, target.shape[1]))
-
-
-def scaling_module(
-    factor: np.ndarray, shift: np.ndarray, smallest_probability: float, dtype: Any
-) -> Any:
-    """A `Scaling` of logits: factors (K,) or (K, K) of their log-probabilities, and shifts (K,)."""
-    return _scaling_class()(factor, shift, smallest_probability, dtype)
 
 
 def __getattr__(name: str) -> Any:
