@@ -67,9 +67,9 @@ def test_e_value_by_hand(monkeypatch):
 
 
 def test_p_value_is_that_of_the_largest_e_value():
-    test = weeks(SequentialCalibrationTest(), np.random.default_rng(0), 30, change=0.6)
+    test = weeks(SequentialCalibrationTest(), np.random.default_rng(0), 20, change=0.6)
     history = test.history_
-    assert history["n_seen"] == list(range(50, 1501, 50))
+    assert history["n_seen"] == list(range(50, 1001, 50))
     largest = np.maximum.accumulate(np.maximum(history["log_e_value"], 0.0))
     np.testing.assert_allclose(history["p_value"], np.exp(-largest), rtol=1e-12)
     assert (np.diff(history["p_value"]) <= 0).all()

@@ -133,7 +133,7 @@ def test_the_method_is_that_of_the_fit():
 @pytest.mark.parametrize("response_method", ["predict_proba", "decision_function"])
 def test_search_over_every_part(response_method):
     model = RecalibratedClassifier(
-        LogisticRegression(), IsotonicRecalibrator(), response_method=response_method
+        LogisticRegression(), IsotonicRecalibrator(), cv=2, response_method=response_method
     )
     search = GridSearchCV(
         make_pipeline(StandardScaler(), model),
