@@ -18,5 +18,7 @@ def figures(request, monkeypatch):
     """Close all figures; without `layout` nothing is placed, which takes most of the time."""
     if "layout" not in request.fixturenames:
         monkeypatch.setattr(ConstrainedLayoutEngine, "execute", lambda self, figure: None)
+    # the jackknife of intervals leaves out ten parts of the samples in turn, not a hundred
+    monkeypatch.setattr("skcalib.uncertainty._resampling._PARTS", 10)
     yield
     plt.close("all")

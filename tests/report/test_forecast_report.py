@@ -298,6 +298,7 @@ def test_large_problems_are_tested_on_a_part(monkeypatch):
     reason="the Gaussian process of scikit-learn 1.6 predicts other numbers",
 )
 def test_readme_shows_lines_of_the_report(monkeypatch):
+    monkeypatch.setattr("skcalib.uncertainty._resampling._PARTS", 100)
     monkeypatch.setattr(ForecastSections, "gain", Sections.gain)
     X, y = load_diabetes(return_X_y=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
@@ -326,13 +327,13 @@ def test_subgroups_are_those_of_the_metric_and_the_test():
         assert one["n_samples"] == one["n_tested"] == len(rows)
         if len(rows) > 1:
             interval = confidence_interval(
-                "quantile_calibration_error", y[rows], forecast[rows], n_resamples=199
+                "quantile_calibration_error", y[rows], forecast[rows], n_resamples=19
             )
             assert [one["low"], one["high"]] == pytest.approx(
                 [interval.low, interval.high], abs=0.1
             )
     assert np.isnan(report.subgroups[1]["low"])
-    test = SubgroupCalibrationTest("quantile_calibration_error", random_state=0)
+    test = SubgroupCalibrationTest("quantile_calibration_error", n_resamples=199, random_state=0)
     test.fit(forecast, y, by=site)
     found = [one["p_value"] for one in report.subgroups]
     np.testing.assert_allclose(found, list(test.subgroup_p_values_.values()), atol=0.12)
@@ -391,23 +392,19 @@ def test_a_deviation_of_few_groups_is_not_clear():
         assert len(diagnose(replace(together, forecast=grid))) == n_found
 
 
-# five folds of an average of recalibrators, three times: a second
+# five folds of an average of recalibrators, twice: 0.9 s
 def test_gain_is_that_on_unseen_samples():
-    y, forecast = make_forecasts(600, dispersion=0.4, random_state=0)
+    y, forecast = make_forecasts(400, dispersion=0.4, random_state=0)
     truth = GaussianForecast(forecast.mean(), forecast.std() / 0.4)
     possible = np.mean(forecast.crps(y) - truth.crps(y))
     data = check_forecasts(y, forecast)
     gain, low, high = forecast_gain(data)
     assert gain == pytest.approx(possible, rel=0.05)
     assert low < possible < high
-    error = np.std(forecast.crps(y) - truth.crps(y)) / np.sqrt(600)
+    error = np.std(forecast.crps(y) - truth.crps(y)) / np.sqrt(400)
     assert high - gain == pytest.approx(1.96 * error, rel=0.1)
-    half = check_forecasts(y[:200], forecast[:200])
-    gain, low, _ = forecast_gain(half)
-    twice = ForecastData(
-        concatenate([half.forecast] * 2), np.tile(half.value, 2), np.full(400, 1 / 400)
-    )
-    grouped = with_groups(twice, twice.value, np.tile(np.arange(200), 2), None)
+    twice = ForecastData(concatenate([forecast] * 2), np.tile(y, 2), np.full(800, 1 / 800))
+    grouped = with_groups(twice, twice.value, np.tile(np.arange(400), 2), None)
     again, low_again, _ = forecast_gain(grouped)
     assert again - low_again == pytest.approx(gain - low, rel=0.1)
 
