@@ -287,7 +287,7 @@ def cumulative_weights(weight: np.ndarray) -> np.ndarray:
 
 
 def ensemble_cdf(
-    y: np.ndarray, members: np.ndarray, cumulative: np.ndarray, *, strict: bool = False
+    y: np.ndarray, members: np.ndarray, cumulative: np.ndarray, *, strict: bool
 ) -> np.ndarray:
     """The weight of the members at most y, or less than y, (n, m) for y (n, m).
 

@@ -76,6 +76,9 @@ def test_reference_lines(kind):
     }[kind]
     np.testing.assert_allclose(lines["always act"], always)
     np.testing.assert_allclose(lines["never act"], never)
+    bottom, top = ax.get_ylim()  # to act always may cost more than it brings
+    assert (bottom < 0) == (kind == "net-benefit")
+    assert max(lines["realised"].max(), lines["announced"].max()) < top
 
 
 def test_forecasts_are_two_classes_by_a_threshold():

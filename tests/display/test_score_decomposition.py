@@ -10,6 +10,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from skcalib.datasets import make_forecasts, make_temperature_family
 from skcalib.display import ScoreDecompositionDisplay
+from skcalib.display._score_decomposition import _draw_isolines
 from skcalib.metrics import ScoreDecomposition, score_decomposition
 
 
@@ -76,6 +77,13 @@ def test_tiny_parts_are_shown_as_0():
     texts = [text.get_text() for text in display.ax_.texts]
     assert texts == ["0.5", "0", "0.7"]
     assert display.ax_.get_yticklabels()[0].get_text() == "CRPS 1.2"
+
+
+def test_a_single_line_of_equal_score():
+    ax = plt.subplots(figsize=(2, 2))[1]
+    ax.set(xlim=(0, 0.061), ylim=(0.01, 0.051))
+    _draw_isolines(ax, 0.35, "score")
+    assert [text.get_text() for text in ax.texts] == ["0.350"]
 
 
 def test_points_and_lines_of_equal_score():

@@ -1,6 +1,7 @@
 """The door of forecasts: what it recognises, and what it refuses."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -86,7 +87,7 @@ class TorchLike:
 class Exponential(TorchLike.Distribution):
     arg_constraints = ("rate",)
     batch_shape = (3,)
-    support = type("Positive", (), {"is_discrete": False})
+    support = SimpleNamespace(is_discrete=False)
 
     def __init__(self):
         self.rate = STD.copy().view(TorchLike.Tensor)
@@ -112,6 +113,47 @@ def test_tensors_come_and_go():
     np.testing.assert_allclose(forecast.mean(), twin.mean())
     rows = [2, 2, 0]
     np.testing.assert_allclose(forecast[rows].cdf(y), stats.expon(scale=1 / STD[rows]).cdf(y))
+    np.testing.assert_array_equal(check_forecasts(y, forecast).value, y)  # they are no counts
+
+
+class SkproLike:
+    """What a Laplace distribution of skpro looks like from outside: tables in, tables out."""
+
+    class Rows:
+        def __init__(self, dist):
+            self.dist = dist
+
+        def __getitem__(self, place):
+            return SkproLike(self.dist.centre[place[0]], self.dist.scale[place[0]])
+
+    def __init__(self, centre, scale):
+        self.centre, self.scale, self.shape = centre, scale, (len(centre), 1)
+        self.iloc = self.Rows(self)
+        law = stats.laplace(centre[:, None], scale[:, None])
+        self.cdf, self.ppf, self.log_pdf = map(self.of_tables, (law.cdf, law.ppf, law.logpdf))
+        self.mean, self.var = (lambda: pd.DataFrame(law.mean())), (lambda: pd.DataFrame(law.var()))
+
+    def of_tables(self, method):
+        def in_place(values):
+            assert values.shape == self.shape
+            return pd.DataFrame(method(values))
+
+        return in_place
+
+    def get_tag(self, name, default):
+        return default
+
+
+def test_tables_come_and_go():
+    forecast, twin = as_forecast(SkproLike(MEAN, STD)), stats.laplace(MEAN, STD)
+    y = np.array([0.1, 1.0, 3.0])
+    for name in ("cdf", "logpdf"):
+        np.testing.assert_allclose(getattr(forecast, name)(y), getattr(twin, name)(y))
+    np.testing.assert_allclose(forecast.ppf(0.3), twin.ppf(0.3))
+    np.testing.assert_allclose(forecast.mean(), twin.mean())
+    np.testing.assert_allclose(forecast.std(), twin.std())
+    rows = [2, 2, 0]
+    np.testing.assert_allclose(forecast[rows].cdf(y), stats.laplace(MEAN[rows], STD[rows]).cdf(y))
 
 
 class Gamma(Exponential):

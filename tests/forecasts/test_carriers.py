@@ -111,6 +111,13 @@ def test_quantiles_of_mixtures_invert_the_cdf(mean, std):
     assert forecast.quantiles([0.0, 1.0]).tolist() == [[-np.inf, np.inf]]
 
 
+def test_quantiles_of_mixtures_have_the_unit_of_the_outcome():
+    mean, std, levels = np.array([[-1.0, 2.0]]), np.array([[1.0, 0.3]]), np.arange(1, 10) / 10
+    expected = GaussianMixtureForecast(mean, std).quantiles(levels)
+    actual = GaussianMixtureForecast(2.0**-40 * mean, 2.0**-40 * std).quantiles(levels)
+    np.testing.assert_array_equal(2.0**40 * actual, expected)
+
+
 def test_ensembles_by_hand():
     forecast = EnsembleForecast([[3.0, 1.0, 2.0, 2.0]])
     assert forecast.cdf([[0.0, 1.0, 2.0, 2.5, 3.0]]).tolist() == [[0, 0.25, 0.75, 0.75, 1]]

@@ -74,6 +74,25 @@ def test_curve_recovers_itself(slope):
     assert fewer.error == pytest.approx(10 * curve.error, rel=0.01)
 
 
+def test_without_simulations_the_guess_is_off_by_a_factor_of_e_squared():
+    few = {"n": np.array([400.0]), "rejected": np.array([1.0]), "simulated": np.array([2.0])}
+    curve = fitted_power_curve(**few, power=0.8, level=0.05, guess=100.0)
+    none = {name: np.zeros(0) for name in few}
+    assert fitted_power_curve(**none, power=0.8, level=0.05, guess=100.0).error == 2
+    usual = norm.ppf(0.8) + norm.isf(0.05)
+
+    def surprise(log_middle, log_slope):
+        probit = norm.ppf(0.8) + np.exp(log_slope) * (np.sqrt(400 / np.exp(log_middle)) - 1)
+        likelihood = norm.logcdf(probit) + norm.logsf(probit)
+        prior = norm.logpdf(log_middle, np.log(100), 2) + norm.logpdf(log_slope, np.log(usual), 0.5)
+        return -likelihood - prior
+
+    best = np.log([curve.middle, curve.slope])
+    for step in ([1e-3, 0], [0, 1e-3]):  # the slope of the surprise is 0
+        difference = surprise(*(best + step)) - surprise(*(best - step))
+        assert abs(difference / 2e-3) < 1e-3
+
+
 def test_error_of_the_curve_is_that_of_a_share():
     """All simulations at the solution: the error of the power is the binomial one."""
     n, simulated = np.array([100.0]), np.array([1e4])

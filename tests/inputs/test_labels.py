@@ -64,6 +64,11 @@ def test_integers_that_no_type_of_numpy_holds_stay_distinct():
     assert set(model.predict(proba).tolist()) <= set(names)
 
 
+def test_numbers_are_sorted_by_value():
+    classes, code = check_labels([3, -1, -5, 0])
+    assert (classes.tolist(), code.tolist()) == ([-5, -1, 0, 3], [3, 1, 0, 2])
+
+
 def test_whole_floats_and_integers_are_the_same_numbers():
     reference = smooth_calibration_error(CODE, PROBA)
     for y in ([2**53 + 1.0, 3, 3.0, 2**53], objects([0.0, 1.0, 1, 0]), [0, 1.0, 1, 0.0]):

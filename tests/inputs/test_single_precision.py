@@ -56,6 +56,15 @@ def test_two_classes_and_rows_that_are_divided_are_double():
     np.testing.assert_array_equal(data.proba[8], proba[8])
 
 
+def test_all_other_precisions_become_double():
+    row = [0.25, 0.125, 0.5, 0.125]  # exact in all of them
+    for dtype in (np.float16, np.longdouble):
+        for proba in (row, np.reshape(row, (4, 1)), [[0.25, 0.75]] * 4, [row] * 4):
+            labels = range(4) if np.size(proba) == 16 else range(2)
+            data = check_predictions([0, 1, 0, 1], np.array(proba, dtype), labels=labels)
+            assert data.proba.dtype == np.float64
+
+
 def test_what_is_computed_with_is_double():
     label, proba = problem(50, 4)
     data = checked(label, proba)
@@ -130,6 +139,18 @@ def test_no_copy_in_double_precision(measure):
     label, proba = problem(50_000, 100)
     peak = most_memory(measure, label, proba, labels=np.arange(100))
     assert peak < 1.5 * proba.nbytes  # a copy in double precision alone takes 2
+
+
+def test_reductions_need_the_memory_of_some_classes():
+    data = checked(
+        np.zeros(50_000, dtype=int), np.eye(100, dtype=np.float32)[np.zeros(50_000, int)]
+    )
+    for reduction in (
+        data.confidence,
+        lambda: next(data.columns()),
+        lambda: next(data.top_label()),
+    ):
+        assert most_memory(reduction) < 0.6 * data.proba.nbytes  # in double precision they take 2
 
 
 def most_memory(function, *data, **options):

@@ -331,6 +331,7 @@ def check_certificate(proba, outcome, weight, tol):
 def test_certificate_proves_both_bounds(tol):
     for seed in range(10):
         check_certificate(*small_case(seed), tol)
+    check_certificate(np.full(2, 0.5), np.array([0, 1]), None, tol)  # calibrated
     rng = np.random.default_rng(0)
     proba = rng.random(2000) ** 3
     check_certificate(proba, (rng.random(2000) < 0.3 + proba / 2).astype(int), None, tol)

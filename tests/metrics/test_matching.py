@@ -353,6 +353,8 @@ def test_the_wasserstein_kernel():
     actual = distribution_matching_error(Y, forecast, **options)
     expected = average(terms * np.exp(-distance / 0.6), None, "unbiased")
     np.testing.assert_allclose(actual, expected, rtol=1e-9)
+    place = QuantileForecast([[0.0, 1.0, 5.0], [3.0, 4.0, 8.0]], [0.1, 0.3, 0.8])
+    assert np.linalg.norm(np.diff(place._wasserstein_points(), axis=0)) == pytest.approx(3)
     assert np.isfinite(distribution_matching_error(Y, cells()[0], given_kernel="wasserstein"))
 
 

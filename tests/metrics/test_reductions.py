@@ -22,6 +22,13 @@ def problem(n_classes=5, n=400):
     return rng.integers(n_classes, size=n), rng.dirichlet(np.ones(n_classes), size=n)
 
 
+def test_of_tied_classes_the_first_is_predicted():
+    data = check_predictions([0, 1, 2], [[0.4, 0.4, 0.2], [0.4, 0.4, 0.2], [0.2, 0.4, 0.4]])
+    assert data.confidence().label.tolist() == [1, 0, 0]
+    shares = [share for share, _ in data.top_label()]
+    np.testing.assert_allclose(shares, [2 / 3, 1 / 3, 0])
+
+
 class Meeting:
     """The mean prediction of a class; each thread first waits until all are there."""
 

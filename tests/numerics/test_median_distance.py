@@ -181,6 +181,16 @@ def test_a_subset_holds_no_more_points_than_are_looked_at(monkeypatch):
     points = np.random.default_rng(0).dirichlet(np.ones(3), size=80)
     subset, mass, _ = module._subset(points, np.ones(80))
     assert len(subset) == len(mass) == 50
+    assert mass.sum() == pytest.approx(80, rel=0.15)  # as those that are left stand for all
+
+
+def test_cells_are_hashed_in_blocks(monkeypatch):
+    points = np.random.default_rng(0).dirichlet(np.ones(8), size=100)
+    expected, sizes, mixed = module._hashes(points), [], module._mixed
+    monkeypatch.setattr(module, "_ENTRIES", 64)
+    monkeypatch.setattr(module, "_mixed", lambda bits: sizes.append(bits.size) or mixed(bits))
+    np.testing.assert_array_equal(module._hashes(points), expected)
+    assert max(sizes) == 64
 
 
 @pytest.mark.parametrize("most", [2, 100])

@@ -18,7 +18,7 @@ from skcalib.forecasts import (
     QuantileForecast,
     ResidualForecast,
 )
-from skcalib.forecasts._transformed import centre_and_spread
+from skcalib.forecasts._transformed import affine, centre_and_spread
 from skcalib.recalibration import LocationScaleRecalibrator, PITRecalibrator
 from skcalib.recalibration._location_scale import LocationScaleProblem
 
@@ -98,6 +98,10 @@ def test_scale_of_the_log_score_is_the_root_mean_square():
     np.testing.assert_array_equal(fitted.transform(GAUSSIAN).mean(), MEAN)
 
 
+def test_quantiles_of_normal_forecasts_have_their_mean_and_standard_deviation():
+    np.testing.assert_allclose(centre_and_spread(KINDS["quantiles"]), (MEAN, STD), rtol=1e-12)
+
+
 def test_moved_counts_keep_their_probabilities():
     counts = DistributionForecast(stats.poisson(np.linspace(1, 9, 25)))
     drawn = counts.sample(random_state=0)
@@ -109,6 +113,8 @@ def test_moved_counts_keep_their_probabilities():
         *zip(moved.pit_bounds(y), counts.pit_bounds(drawn), strict=True),
     ):
         np.testing.assert_allclose(actual, expected, rtol=1e-12)
+    fine = affine(counts, np.zeros(60), np.ones(60), np.full(60, 1e-6))  # of digits, ten are left
+    np.testing.assert_array_equal(fine.cdf(1 + 1e-6 * drawn), counts.cdf(drawn))
     np.testing.assert_array_equal(moved.components().weight, counts.components().weight)
     np.testing.assert_array_equal(moved.cdf(np.inf), 1)
     np.testing.assert_array_equal(moved.cdf(-np.inf), 0)

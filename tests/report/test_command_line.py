@@ -437,7 +437,7 @@ def test_the_separator_is_named(table, capsys):
         assert (status, "--sep must be one character" in err) == (2, True)
 
 
-@pytest.mark.parametrize("prefix", ["p", "class", "proba_", "p_x"])
+@pytest.mark.parametrize("prefix", ["p", "class", "proba_", "p_x", "x2p"])
 def test_numbers_of_classes_after_any_letter(prefix, table):
     text = f"y,{prefix}0,{prefix}1,{prefix}10\n1,0.25,0.5,0.25\n10,0,0,1\n"
     columns = [prefix + k for k in ("0", "1", "10")]

@@ -522,3 +522,4 @@ def test_samples_of_a_state():
     available = list(zip(label, proba, strict=True))
     assert len(few) == 30
     assert all(few.count(one) <= available.count(one) for one in few)
+    assert len({tuple(state.sample(20, random_state=seed)[1]) for seed in range(100)}) == 100
