@@ -295,6 +295,7 @@ def test_recalibrated_classifiers_pass_every_check(estimator):
     assert bad == {}
 
 
+# scikit-learn's sixty checks: 0.3 s
 @pytest.mark.filterwarnings("ignore")
 def test_predict_proba_passes_every_check_but_those_of_cross_fitting():
     expected = dict.fromkeys(
