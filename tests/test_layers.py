@@ -41,11 +41,11 @@ def package_of(path):
 
 
 @cache
-@cache
 def tree_of(path):
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
 def imports_of(path):
     """Absolute names of the modules that a file imports."""
     return list(_imports_of(path))
