@@ -1,6 +1,7 @@
 """Imports point downwards, and importing skcalib loads nothing heavy."""
 
 import ast
+import re
 import subprocess
 import sys
 from functools import cache
@@ -113,6 +114,15 @@ def test_every_module_has_a_layer():
 
 
 HEAVY = {"matplotlib", "cvxpy", "torch", "pandas", "polars"}
+
+
+def test_modules_import_what_is_heavy_when_it_is_used():
+    for path in MODULES:  # only losses are made of torch
+        own = {"torch"} if package_of(path) == "losses" else set()
+        first = re.findall(
+            r"^(?:import|from) (\w+)", path.read_text(encoding="utf-8"), re.MULTILINE
+        )
+        assert not (HEAVY - own) & set(first), path
 
 
 @pytest.mark.integration

@@ -11,6 +11,7 @@ from sklearn.metrics import brier_score_loss, log_loss
 
 from skcalib import metrics
 from skcalib._inputs.drawing import seeded_batches
+from skcalib._statistics.base import blocks_of_samples
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.metrics import smooth_calibration_error, squared_kernel_calibration_error
 
@@ -139,6 +140,12 @@ def test_batches_keep_their_size():
     batches = seeded_batches(999, 10**5, 1, np.random.RandomState(0))
     assert sum(batch.size for batch in batches) == 999
     assert max(batch.size for batch in batches) * 10**5 <= 2**22
+
+
+def test_labels_are_drawn_for_blocks_of_samples():
+    blocks = list(blocks_of_samples(np.arange(10_000), 999))
+    np.testing.assert_array_equal(np.concatenate(blocks), np.arange(10_000))
+    assert max(map(len, blocks)) * 999 <= 2**22
 
 
 def test_null_distribution_is_exchangeable_between_paths():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skcalib._inputs.checks import check_sample_weight
+from skcalib._inputs.checks import check_predictions, check_sample_weight
 from skcalib.metrics import smooth_calibration_error, squared_kernel_calibration_error
 from skcalib.recalibration import IsotonicRecalibrator
 
@@ -33,6 +33,16 @@ def test_weights_that_hardly_overflow_are_taken():
     assert smooth_calibration_error(Y, PROBA, sample_weight=weight) == expected
     subnormal = np.array([5e-324, 5e-324, 0.0])
     assert smooth_calibration_error(Y, PROBA, sample_weight=subnormal) == expected
+
+
+def test_shares_do_not_depend_on_the_order():
+    rng = np.random.default_rng(0)
+    weight, label = 10 ** rng.uniform(-8, 0, 1000), np.arange(1000) % 2
+    shares = check_predictions(label, label / 2, sample_weight=weight).weight
+    for _ in range(5):  # to the last bit
+        order = rng.permutation(1000)
+        own = check_predictions(label[order], label[order] / 2, sample_weight=weight[order])
+        np.testing.assert_array_equal(own.weight, shares[order])
 
 
 def test_weights_as_objects():

@@ -253,6 +253,22 @@ def test_one_sample_has_no_pairs():
     assert conditional_kernel_calibration_error([1], [0.3], labels=[0, 1]) > 0
 
 
+def test_features_are_asked_for_in_blocks_of_rows():
+    rng = np.random.default_rng(0)
+    features, vectors, weight = (rng.random(shape) for shape in ((9000, 3), (9000, 2), 9000))
+    sizes = []
+
+    def block(rows):
+        sizes.append(len(features[rows]))
+        return features[rows]
+
+    second, cross = ((weight[:, None] * features).T @ other for other in (features, vectors))
+    expected = np.sum(np.linalg.solve(second + 0.2 * np.eye(3), cross) ** 2)
+    actual = ridge_norm_of_features(block, vectors.__getitem__, weight, 0.2)
+    assert actual == pytest.approx(expected, rel=1e-10)
+    assert max(sizes) <= 5000
+
+
 @pytest.mark.integration
 def test_fourier_form_needs_little_memory():
     rng = np.random.default_rng(0)

@@ -349,6 +349,17 @@ def test_control_characters_do_not_reach_the_terminal(table, capsys):
     assert (status, "\x1b" in err, "/\\x1b[31mred.csv cannot be read" in err) == (2, False, True)
 
 
+def test_a_closed_standard_output(table, monkeypatch, capsys):
+    class Closed(io.StringIO):
+        def write(self, text):
+            raise BrokenPipeError
+
+    path = table("y,p\n1,0.5\n0,0.4\n")
+    monkeypatch.setattr("sys.stdout", Closed())
+    assert main(["report", path, "--label", "y", "--proba", "p"]) == 141  # as of SIGPIPE
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.integration
 def test_a_closed_pipe_ends_the_program_quietly(table):
     path = table("y,p\n1,0.5\n0,0.4\n")

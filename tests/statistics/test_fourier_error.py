@@ -59,6 +59,15 @@ def test_sums_by_class_equal_loops(n_classes, kernel, estimator, with_class_kern
     np.testing.assert_allclose(ones, error(data.label[None]), atol=1e-7)
 
 
+def test_waves_are_made_for_blocks_of_rows(monkeypatch):
+    label = np.arange(40_000) % 2
+    error = FourierKernelError(check_predictions(label, label / 2), n_components=1, seed=0)
+    sizes, waves = [], error.waves
+    monkeypatch.setattr(error, "waves", lambda rows: sizes.append(len(rows)) or waves(rows))
+    error(label[None])
+    assert (sum(sizes), max(sizes) <= 20_000) == (40_000, True)
+
+
 def test_signs_multiply_residuals():
     rng = np.random.default_rng(0)
     label, proba = random_problem(rng, 30, 3)
