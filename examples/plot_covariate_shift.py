@@ -70,9 +70,9 @@ figure.suptitle("Moskvichev and Sejdinovic (2025), Figure 2")
 plt.show()
 
 # %%
-# Markers are one trial, as in the paper, lines the mean of eight. The paper does not say how many
-# bins its ECE has nor how strongly its CKCE is regularised: 15 bins and :math:`n^{-1/4}` are the
-# defaults here. It approximates the kernel by 100 random frequencies; here it is exact.
+# Markers are one trial, as in the paper, lines the mean of eight. The CKCE is regularised by
+# :math:`n^{-1/4}`, as in the paper, which does not say how many bins its ECE has: 15 are the
+# default here. It approximates the kernel by 100 random frequencies; here it is exact.
 
 # %%
 # Three kernels

@@ -4,9 +4,9 @@ Where is my forecast wrong?
 ===========================
 
 A forecast of crop yields may be calibrated on the whole, too high in some regions and too low in
-others. No histogram of all PITs shows that; a map does. This is Figure 1 of Marx, Zalouk and Ermon,
-`Calibration by Distribution Matching <https://arxiv.org/abs/2310.20211>`_ (2023), on simulated
-fields.
+others. No histogram of all PITs shows that; a map does. Figure 1 of Marx, Zalouk and Ermon,
+`Calibration by Distribution Matching <https://arxiv.org/abs/2310.20211>`_ (2023), draws such maps
+to compare training objectives on crop yields. Here fields are simulated, and nothing is trained.
 """
 
 # %%

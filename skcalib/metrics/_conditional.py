@@ -196,10 +196,12 @@ def conditional_kernel_calibration_error(
     r"""Conditional kernel calibration error (CKCE), for comparing models.
 
     The squared norm of a kernel ridge regression of the residuals on the predictions: how far the
-    labels' conditional distribution is from the predicted one, whatever the distribution of the
-    predictions [1]_. So it changes little when the inputs are shifted, and when a model predicts
-    other confidences than its rival. It is 0 if all residuals are 0; on a finite sample of a
-    calibrated model it is positive, so it is biased upwards. The number has no natural scale.
+    labels' conditional distribution is from the predicted one [1]_. It depends less than other
+    errors on how often each prediction occurs, but it does: a wrong prediction that is rare beside
+    the regularisation counts little. So compare models on different data only if sizes, bandwidth
+    and regularisation are the same and the predictions are spread alike. It is 0 if all residuals
+    are 0; on a finite sample of a calibrated model it is positive, so it is biased upwards. The
+    number has no natural scale.
 
     Parameters
     ----------
