@@ -198,11 +198,12 @@ def find_miscalibrated_subgroups(
         too.
 
     recalibrate : bool, default=True
-        True: what all samples have in common does not count. Predictions that are everywhere too
-        high or too sure are first corrected by an intercept and a slope of their log-odds (for
-        "classwise" of the log-probability of each class), and labels are drawn from the corrected
-        ones. False: labels are drawn from the predictions as they are. Then the p-values are exact,
-        but also small if all subgroups are miscalibrated alike. For forecasts see the notes.
+        True: an error of the prediction alone, the same in all columns, does not count. Predictions
+        are first corrected by a smooth curve, that of
+        :class:`skcalib.recalibration.SplineRecalibrator`, and labels are drawn from the corrected
+        ones. So columns that follow the risk are not blamed for it. False: labels are drawn from
+        the predictions as they are. Then the p-values are exact, but also small if all subgroups
+        are miscalibrated alike. For forecasts see the notes.
 
     n_bins : int, default=4
         Number of ranges with about as many samples each, into which columns of more than 10
@@ -244,7 +245,11 @@ def find_miscalibrated_subgroups(
     differs, and where it shows, not why.
 
     With `recalibrate`, the p-values are those of a parametric bootstrap: they are right for many
-    samples, as only two numbers are fitted, or two for each class.
+    samples if the common error is a smooth curve of the log-odds.
+
+    A subgroup that stands out among many does so by chance in part: in 1000 samples, a gap between
+    `predicted` and `observed` that is true is shown about 1.2 times as large if it is found.
+    Measure a found subgroup again on other data.
 
     **Forecasts.** The statistic of a candidate is made of the probability integral transforms
     u (PITs) of the outcomes in their forecasts, which are uniform if these are calibrated. It is

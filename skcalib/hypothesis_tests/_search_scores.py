@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
-from scipy.special import expit
 from scipy.stats import rankdata
 
 from .._inputs.drawing import draw_labels, seeded_batches
@@ -13,8 +12,7 @@ from .._inputs.predictions import Predictions
 from .._numerics.logits import log_odds
 from .._numerics.pit import laws_at, pit_laws
 from ..forecasts._data import ForecastData
-from ..metrics._clinical import logistic_line
-from ..recalibration import VectorScalingRecalibrator
+from ..recalibration import SplineRecalibrator
 from ..recalibration._either import fit_data
 from ._base import draw_signs
 
@@ -126,17 +124,10 @@ def _problems(data: Predictions) -> list[Predictions]:
 
 
 def _recalibrated(data: Predictions) -> Predictions:
-    """The predictions with the likeliest intercept and slope of their log-odds, or of the
-    log-probabilities of each class.
-    """
-    if not data.is_binary:
-        recalibrator = fit_data(data).fitted(VectorScalingRecalibrator())
-        return replace(data, proba=recalibrator.predict_proba(data.proba))
-    intercept, slope = logistic_line(data)
-    slope = 1.0 if np.isnan(slope) else slope
-    if not np.isfinite(intercept) or not np.isfinite(slope):  # labels that can be separated
-        return data
-    return replace(data, proba=expit(intercept + slope * log_odds(data.proba)))
+    """The predictions by a smooth curve of their log-odds, the same for all samples."""
+    recalibrator = fit_data(data).fitted(SplineRecalibrator())
+    proba = recalibrator.predict_proba(data.proba)
+    return replace(data, proba=proba[:, 1] if data.is_binary else proba)
 
 
 class ForecastSearch:

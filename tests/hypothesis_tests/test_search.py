@@ -129,6 +129,16 @@ def test_what_is_common_does_not_count():
     assert result.p_value == 0.01
 
 
+@pytest.mark.parametrize("error", ["step", "halved"])
+def test_columns_that_follow_the_risk_are_not_blamed(error):
+    rng = np.random.default_rng(0)
+    proba = rng.uniform(0.02, 0.98, 5000)
+    surest = expit(logit(proba) / 2) if error == "halved" else 0.55
+    y = rng.random(5000) < np.where(proba > (0.5 if error == "halved" else 0.7), surest, proba)
+    X = {f"noise {s}": logit(proba) + s * rng.normal(size=5000) for s in (0.5, 1, 2)}
+    assert find_miscalibrated_subgroups(y, proba, X, n_resamples=99, random_state=0).p_value > 0.05
+
+
 def test_p_values_account_for_the_search():
     rejected = 0
     for seed in range(40):
