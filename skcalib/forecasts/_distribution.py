@@ -8,14 +8,14 @@ from .._inputs.arrays import as_array
 from ._base import Components, Forecast
 from ._foreign import wrap
 
+# What is known of all outcomes of at most a value.
+_OF_AT_MOST = ("cdf", "sf", "logcdf", "logsf")
+
 # A discrete distribution with at most this many likely values is the sum over them.
 _MOST_ATOMS = 512
 
 # Values that are less likely than this share do not count among the likely ones.
 _UNLIKELY = 1e-15
-
-# Whole numbers that were computed miss one by less than this share.
-_ROUNDING = 1e-9
 
 
 class DistributionForecast(Forecast):
@@ -48,7 +48,8 @@ class DistributionForecast(Forecast):
     is found by quadrature of the quantile function, with 32 nodes on either side of the outcome; it
     is right to about eight digits. For a discrete distribution it is the sum over its likely
     values; if there are more than 512 of them it is found by quadrature, too, and right to about
-    three digits only.
+    three digits only. Discrete distributions whose quantiles are whole numbers, counted from the
+    least outcome, are distributions of whole numbers: other outcomes are refused.
 
     Examples
     --------
@@ -72,14 +73,16 @@ class DistributionForecast(Forecast):
         """The distributions."""
         return self._wrapped.dist
 
-    def _call(self, name: str, *values: np.ndarray) -> np.ndarray:
+    def _call(self, name: str, values: np.ndarray) -> np.ndarray:
         kind = type(self.dist).__name__
         if not self._wrapped.has(name):
             self._refuse(
                 name, f"wraps {kind}, which does not tell it", "Pass a distribution that has it."
             )
+        if name in _OF_AT_MOST and self._wrapped.has_whole_numbers:
+            values = self._wrapped.rounded_down(values)  # some packages interpolate
         with np.errstate(divide="ignore"):  # a logarithm may be infinite
-            result = self._wrapped.call(name, *values)
+            result = self._wrapped.call(name, values)
         if np.isnan(result).any():
             row = int(np.argmax(np.isnan(result).any(axis=1)))
             raise ValueError(
@@ -122,7 +125,17 @@ class DistributionForecast(Forecast):
         return self._call("logpdf", y)
 
     def _ppf(self, level: np.ndarray) -> np.ndarray:
-        return self._call("ppf", level)
+        quantile = self._call("ppf", level)
+        broken = np.isinf(quantile) & (level > 0) & (level < 1)
+        if broken.any():
+            row, column = np.argwhere(broken)[0]
+            raise ValueError(
+                "dist must have finite quantiles at levels below 1 and above 0; found an infinite "
+                f"one at {float(level[row, column])!r} in row {row} of a "
+                f"{type(self.dist).__name__}. Make its parameters double precision, or look for "
+                "some that are too large."
+            )
+        return quantile
 
     def mean(self) -> np.ndarray:
         return self._wrapped.moment("mean") if self._wrapped.has("mean") else super().mean()
@@ -136,6 +149,11 @@ class DistributionForecast(Forecast):
         return super().entropy()
 
     def _pit_bounds(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if self._wrapped.has_whole_numbers:  # those that rounding has moved are meant
+            is_possible = self._wrapped.is_possible(y[:, None])
+            y = np.where(is_possible, self._wrapped.rounded_down(y[:, None] + 0.5), y[:, None])[
+                :, 0
+            ]
         upper = self._cdf(y[:, None])[:, 0]
         if self.is_continuous:
             return upper, upper
@@ -145,7 +163,7 @@ class DistributionForecast(Forecast):
         """All likely values of a discrete distribution of whole numbers, if they are few."""
         if self.is_continuous or not self._wrapped.has_whole_numbers:
             return None
-        ends = self._ppf(np.tile([_UNLIKELY, 1 - _UNLIKELY], (len(self), 1)))
+        ends = self._call("ppf", np.tile([_UNLIKELY, 1 - _UNLIKELY], (len(self), 1)))
         if not np.isfinite(ends).all() or np.ptp(ends, axis=1).max() >= _MOST_ATOMS:
             return None
         location = ends[:, :1] + np.arange(int(np.ptp(ends, axis=1).max()) + 1)
@@ -156,7 +174,7 @@ class DistributionForecast(Forecast):
     def _check_outcomes(self, y: np.ndarray, name: str) -> None:
         low, high = self._wrapped.support()
         if self._wrapped.has_whole_numbers:
-            check_counts(y, low, name)
+            check_counts(y, self._wrapped.is_possible(y[:, None])[:, 0], name)
         outside = (y < low) | (y > high)
         if outside.any():
             row = int(np.argmax(outside))
@@ -168,12 +186,10 @@ class DistributionForecast(Forecast):
             )
 
 
-def check_counts(y: np.ndarray, low: np.ndarray, name: str) -> None:
+def check_counts(y: np.ndarray, is_possible: np.ndarray, name: str) -> None:
     """Outcomes of a discrete forecast must be whole numbers above the least possible one."""
-    above = y - np.where(np.isfinite(low), low, 0.0)
-    broken = np.abs(above - np.rint(above)) > _ROUNDING * np.maximum(np.abs(y), 1.0)
-    if broken.any():
-        row = int(np.argmax(broken))
+    if not is_possible.all():
+        row = int(np.argmin(is_possible))
         raise ValueError(
             f"{name} must hold whole numbers, as its forecasts are of counts; found {y[row]:.6g} "
             f"in row {row}. Pass the counts themselves, not rates or means of them."

@@ -1,10 +1,17 @@
 """Calls of other packages' distributions, without importing these packages."""
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from .._inputs.arrays import check_numbers
+
+# Levels whose quantiles tell whether a discrete distribution is one of whole numbers.
+_LEVELS = np.linspace(0.05, 0.95, 19)
+
+# Whole numbers that were computed miss one by less than this share.
+_ROUNDING = 1e-9
 
 # Names of each method in other packages, in order of preference.
 _NAMES = {
@@ -27,8 +34,6 @@ class Foreign:
     where their row is, in as many copies of all rows as the most frequent row needs.
     """
 
-    has_whole_numbers = False
-
     def __init__(self, dist: Any, n_rows: int, rows: np.ndarray | None = None) -> None:
         self.dist = dist
         self.n_all = n_rows
@@ -44,6 +49,25 @@ class Foreign:
     def _is_continuous(self) -> bool:
         kinds = {kind.__name__ for kind in type(self.dist).__mro__}
         return bool(getattr(self.dist, "is_continuous", "DiscreteDistribution" not in kinds))
+
+    @cached_property
+    def has_whole_numbers(self) -> bool:
+        """Whether all outcomes are whole numbers, counted from the least one."""
+        if self.is_continuous:
+            return False
+        quantiles = self.call("ppf", np.tile(_LEVELS, (len(self), 1)))
+        return bool(self.is_possible(quantiles).all())
+
+    def rounded_down(self, values: np.ndarray) -> np.ndarray:
+        """Values (n, m) put down to the next whole number, counted from the least outcome."""
+        least = np.broadcast_to(self.support()[0], len(self))[:, None]
+        least = np.where(np.isfinite(least), least, 0.0)
+        return least + np.floor(values - least)
+
+    def is_possible(self, values: np.ndarray) -> np.ndarray:
+        """Whether values (n, m) are such whole numbers, up to rounding."""
+        nearest = self.rounded_down(values + 0.5)
+        return np.isclose(values, nearest, rtol=_ROUNDING, atol=_ROUNDING)
 
     def _method(self, name: str) -> Any:
         found = (getattr(self.dist, alias, None) for alias in _NAMES[name])
@@ -118,6 +142,10 @@ class Skpro(Foreign):
     def _is_continuous(self) -> bool:
         return self.dist.get_tag("distr:measuretype", "continuous") == "continuous"
 
+    @cached_property
+    def has_whole_numbers(self) -> bool:
+        return self.dist.get_tag("distr:measuretype") == "discrete" and super().has_whole_numbers
+
     def _method(self, name: str) -> Any:
         if name == "logpdf" and not self.is_continuous:
             return self.dist.log_pmf
@@ -158,8 +186,11 @@ class Torch(Foreign):
         return name in ("logpdf", "mean", "std")
 
     def _argument(self, values: np.ndarray) -> Any:
-        parameter = next(getattr(self.dist, name) for name in self.dist.arg_constraints)
-        return parameter.new_tensor(values)
+        dist = self.dist
+        while not dist.arg_constraints:  # those of a transformed distribution lie within
+            dist = dist.base_dist
+        parameter = next(getattr(dist, name) for name in dist.arg_constraints)
+        return parameter.double().new_tensor(values)  # levels near 1 would be 1 in single precision
 
     def _array(self, values: Any) -> np.ndarray:
         return np.asarray(values.detach().cpu().numpy(), dtype=np.float64)

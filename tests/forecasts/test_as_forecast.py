@@ -65,7 +65,10 @@ class TorchLike:
 
     class Tensor(np.ndarray):
         def new_tensor(self, values):
-            return np.asarray(values, dtype=np.float64).view(TorchLike.Tensor)
+            return np.asarray(values, dtype=self.dtype).view(TorchLike.Tensor)
+
+        def double(self):
+            return self.astype(np.float64)
 
         def detach(self):
             return self
@@ -89,8 +92,8 @@ class Exponential(TorchLike.Distribution):
     batch_shape = (3,)
     support = SimpleNamespace(is_discrete=False)
 
-    def __init__(self):
-        self.rate = STD.copy().view(TorchLike.Tensor)
+    def __init__(self, dtype=np.float64):
+        self.rate = STD.astype(dtype).view(TorchLike.Tensor)
         self.mean = 1 / self.rate
         self.stddev = 1 / self.rate
 
@@ -154,6 +157,26 @@ def test_tables_come_and_go():
     np.testing.assert_allclose(forecast.std(), twin.std())
     rows = [2, 2, 0]
     np.testing.assert_allclose(forecast[rows].cdf(y), stats.laplace(MEAN[rows], STD[rows]).cdf(y))
+
+
+def test_parameters_in_single_precision_have_finite_quantiles():
+    forecast, twin = as_forecast(Exponential(np.float32)), stats.expon(scale=1 / STD)
+    y = np.array([0.1, 1.0, 3.0])
+    np.testing.assert_allclose(forecast.crps(y), as_forecast(twin).crps(y), rtol=1e-8)
+
+
+def test_infinite_quantiles_are_refused():
+    class Single:
+        def cdf(self, y):
+            return stats.expon(scale=STD).cdf(y)
+
+        def ppf(self, level):
+            return stats.expon(scale=STD).ppf(np.float32(level))
+
+    forecast = as_forecast(Single())
+    assert np.isinf(forecast.ppf(1.0)).all()
+    with pytest.raises(ValueError, match=r"infinite one at 0.999999.* in row 0 of a Single"):
+        forecast.crps(np.ones(3))
 
 
 class Gamma(Exponential):
@@ -359,6 +382,46 @@ def test_counts_are_whole_numbers():
         check_forecasts([1.0, 1.5, 2.0], stats.poisson(STD))
     shifted = check_forecasts([1.5, 2.5, 0.5], stats.poisson(STD, loc=0.5))
     np.testing.assert_allclose(shifted.forecast.pit_bounds(shifted.value)[0][2], 0.0)
+
+
+@pytest.mark.skipif(not HAS_NEW_STYLE, reason="distributions of the new style")
+def test_counts_of_the_new_style_are_those_of_the_old_style():
+    trials, share, rate = np.array([3, 5, 8]), np.array([0.3, 0.3, 0.4]), np.array([0.3, 1.0, 20.0])
+    y = np.array([0.0, 2.0, 5.0])
+    new_poisson = stats.make_distribution(stats.poisson)(mu=rate)
+    new_binomial = getattr(stats, "Binomial", None)  # its cdf interpolates between whole numbers
+    pairs = [(new_poisson, stats.poisson(rate))]
+    if new_binomial is not None:
+        pairs.append((new_binomial(n=trials, p=share), stats.binom(trials, share)))
+    for new, old in (map(as_forecast, pair) for pair in pairs):
+        np.testing.assert_allclose(new.crps(y), old.crps(y), rtol=1e-12)
+        np.testing.assert_allclose(new.at_threshold(0.5), old.at_threshold(0.5), rtol=1e-12)
+        np.testing.assert_allclose(new.pit_bounds(y), old.pit_bounds(y), rtol=1e-12)
+        with pytest.raises(ValueError, match=r"whole numbers.*found 0.5 in row 1"):
+            check_forecasts([0.0, 0.5, 1.0], new)
+
+
+def test_discrete_distributions_may_be_of_other_numbers():
+    class Halves:
+        is_continuous = False
+
+        def cdf(self, y):
+            return stats.poisson(STD).cdf(2 * y)
+
+        def ppf(self, level):
+            return stats.poisson(STD).ppf(level) / 2
+
+    forecast = as_forecast(Halves())
+    check_forecasts([0.5, 1.0, 1.5], forecast)
+    lower, upper = forecast.pit_bounds([0.5, 1.0, 1.5])
+    np.testing.assert_allclose(upper - lower, stats.poisson(STD).pmf([1, 2, 3]), rtol=1e-12)
+
+
+def test_counts_that_rounding_has_moved_count():
+    forecast = as_forecast(stats.poisson(STD))
+    counts = np.array([1.0, 2.0, 3.0])
+    for moved in (np.nextafter(counts, 0), np.nextafter(counts, 9)):
+        np.testing.assert_allclose(forecast.pit_bounds(moved), forecast.pit_bounds(counts))
 
 
 def test_numbers_of_draws_and_nodes_are_judged():

@@ -29,7 +29,7 @@ def test_ngboost():
 @pytest.mark.filterwarnings("ignore")
 def test_skpro():
     pytest.importorskip("skpro")
-    from skpro.distributions import Laplace
+    from skpro.distributions import Laplace, Poisson
     from skpro.regression.residual import ResidualDouble
 
     dist = ResidualDouble(LinearRegression()).fit(X, Y.reshape(-1, 1)).predict_proba(X[:50])
@@ -48,6 +48,10 @@ def test_skpro():
         forecast[[4, 0, 0]].cdf(y[:3]), twin.cdf(np.tile(y[:3], (5, 1)).T)[[0, 1, 2], [4, 0, 0]]
     )
 
+    counts, old = as_forecast(Poisson(mu=scale[:, None])), as_forecast(stats.poisson(scale))
+    y = np.arange(5.0)
+    np.testing.assert_allclose(counts.crps(y), old.crps(y), rtol=1e-12)
+
 
 @pytest.mark.filterwarnings("ignore")
 def test_torch():
@@ -61,5 +65,11 @@ def test_torch():
     np.testing.assert_allclose(forecast.ppf(0.2), twin.ppf(0.2))
     np.testing.assert_allclose(forecast.logpdf(y), twin.logpdf(y))
     np.testing.assert_allclose(forecast.std(), twin.std())
+    single = torch.distributions.Laplace(mean, scale)  # torch's default precision
+    np.testing.assert_allclose(as_forecast(single).crps(y), as_forecast(twin).crps(y), rtol=1e-12)
+    moved = torch.distributions.TransformedDistribution(
+        single, [torch.distributions.AffineTransform(1.0, 2.0)]
+    )
+    np.testing.assert_allclose(as_forecast(moved).crps(2 * y + 1), 2 * as_forecast(twin).crps(y))
     with pytest.raises(ValueError, match="cdf and icdf"):
         as_forecast(torch.distributions.Gamma(scale, scale))
