@@ -19,7 +19,7 @@ _NODES = 64
 # Numbers in one block of rows (8 MB).
 _BLOCK = 2**20
 
-# Expected losses that differ by less than this share of the largest one are equal.
+# Expected losses that differ by less than this share of the larger one are equal.
 _TIE = 1e-12
 
 
@@ -339,8 +339,9 @@ def _split_nodes(forecast, breakpoints):
 
 def least(expected: np.ndarray) -> np.ndarray:
     """The first of the actions with the least expected loss, (n,) from (n, n_actions)."""
-    slack = _TIE * np.abs(expected).max(axis=1, keepdims=True)
-    return np.argmax(expected <= expected.min(axis=1, keepdims=True) + slack, axis=1)
+    lowest = expected.min(axis=1, keepdims=True)
+    slack = _TIE * np.maximum(np.abs(expected), np.abs(lowest))
+    return np.argmax(expected - lowest <= slack, axis=1)
 
 
 def as_loss(loss: Any) -> DecisionLoss:

@@ -326,8 +326,9 @@ class Matching:
         """The best action for each sample, the first of equal ones, (n,)."""
         xp = array_namespace(proba)
         expected = stop_gradient(proba) @ as_type(self.loss, proba.dtype).T
-        slack = _TIE * xp.finfo(proba.dtype).eps * xp.max(xp.abs(expected))
-        is_least = expected <= xp.min(expected, axis=1, keepdims=True) + slack
+        lowest = xp.min(expected, axis=1, keepdims=True)
+        slack = _TIE * xp.finfo(proba.dtype).eps * xp.maximum(xp.abs(expected), xp.abs(lowest))
+        is_least = expected - lowest <= slack
         return xp.argmax(xp.astype(is_least, xp.int32), axis=1)
 
     @property

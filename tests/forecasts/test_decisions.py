@@ -75,6 +75,13 @@ def test_ties_go_to_the_first_action_up_to_rounding():
     assert bayes_action(EnsembleForecast(members), loss=1.9).tolist() == [1]
 
 
+@pytest.mark.parametrize("forbidden", [1e13, 1e300])
+def test_a_forbidden_action_changes_no_other(forbidden):
+    proba, loss = [0.05, 0.3, 0.9, 0.99], [[0, 5], [1, 0]]
+    with_it = bayes_action(proba, loss=[*loss, [forbidden, forbidden]])
+    np.testing.assert_array_equal(with_it, bayes_action(proba, loss=loss))
+
+
 def test_actions_have_names():
     loss = DecisionLoss(LOSS, actions=["grant", "ask", "refuse", "wait"])
     names = bayes_action(PROBA, loss=loss)

@@ -407,6 +407,18 @@ def test_forms_of_classes_equal_the_metric(form, estimator):
     assert actual == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_forbidden_action_changes_no_other(dtype):
+    loss = np.array([[0, 5], [1, 0], [1e15, 1e15]], dtype=dtype)
+    proba, label = np.array([0.05, 0.3, 0.1, 0.9], dtype=dtype), np.array([0, 1, 1, 0])
+    options = {"calibration": "decision", "input_type": "probabilities"}
+    with_it, without = (
+        float(distribution_matching_loss(proba, label, loss=some, **options))
+        for some in (loss, loss[:2])
+    )
+    assert with_it == without
+
+
 def test_class_kernel_is_that_of_the_metrics():
     case = CLASS_CASES["classes weighted"]
     proba, matrix = probabilities(case), case.options["class_kernel"]
