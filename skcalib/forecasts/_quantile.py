@@ -197,6 +197,25 @@ def check_grid(levels: ArrayLike, n_columns: int) -> np.ndarray:
     return array
 
 
+def at_levels(forecast: Forecast, levels: ArrayLike) -> QuantileForecast:
+    """What the forecast says of some levels."""
+    return QuantileForecast(forecast.quantiles(check_grid(levels, np.size(levels))), levels)
+
+
+def check_same_levels(forecasts: dict[str, Forecast], remedy: str) -> None:
+    """Refuse to compare losses over different levels: a trapezoid of few is smaller."""
+    levels = [one.levels.round(12) if one._is_grid else None for one in forecasts.values()]
+    if any(not np.array_equal(levels[0], other) for other in levels[1:]):
+        found = [
+            "whole distributions" if some is None else f"quantiles at the levels {listed(some)}"
+            for some in levels
+        ]
+        raise ValueError(
+            f"{' and '.join(forecasts)} must be forecasts of the same levels to compare their "
+            f"losses, as that of few levels is smaller; found {' and '.join(found)}. {remedy}"
+        )
+
+
 def check_order(values: np.ndarray, levels: np.ndarray) -> None:
     """Refuse quantiles that cross."""
     crossing = np.diff(values, axis=1) < 0

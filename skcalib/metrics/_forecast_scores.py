@@ -1,5 +1,6 @@
 """Proper losses of forecasts."""
 
+from dataclasses import replace
 from functools import singledispatch
 from numbers import Real
 from typing import Any
@@ -25,6 +26,7 @@ from ..forecasts import (
     ResidualForecast,
 )
 from ..forecasts._data import ForecastData, check_forecasts
+from ..forecasts._quantile import at_levels
 from ._registry import metric
 
 # Numbers in one block of rows (8 MB).
@@ -46,7 +48,9 @@ def _averaged(data, loss, average):
     return loss if average is None else float(data.weight @ loss)
 
 
-def _continuous_ranked_probability_loss(data, estimator, thresholds, average):
+def _continuous_ranked_probability_loss(data, estimator, thresholds, levels, average):
+    if levels is not None:
+        data = replace(data, forecast=at_levels(data.forecast, levels))
     if thresholds is None:
         loss = data.forecast.crps(data.value, estimator=estimator)
     else:
@@ -70,7 +74,11 @@ def _log_density_loss(data, average):
 @metric(
     _continuous_ranked_probability_loss,
     _AVERAGE
-    | {"estimator": [StrOptions({"ecdf", "fair"})], "thresholds": [tuple, list, np.ndarray, None]},
+    | {
+        "estimator": [StrOptions({"ecdf", "fair"})],
+        "thresholds": [tuple, list, np.ndarray, None],
+        "levels": ["array-like", None],
+    },
     cost="n",
     takes=("forecasts",),
     is_mean=True,
@@ -83,6 +91,7 @@ def continuous_ranked_probability_loss(
     sample_weight: ArrayLike | None = None,
     estimator: str = "ecdf",
     thresholds: tuple[float, float] | None = None,
+    levels: ArrayLike | None = None,
     average: str | None = "mean",
 ) -> float | np.ndarray:
     r"""Continuous ranked probability score (CRPS), the mean absolute error of forecasts.
@@ -110,6 +119,12 @@ def continuous_ranked_probability_loss(
         Lower and upper threshold, in the units of the outcome; either may be infinite. Only what is
         forecast about thresholds between them counts.
 
+    levels : array-like of shape (n_levels,), default=None
+        Increasing levels in (0, 1). Only the quantiles at these levels count, as if there were no
+        others. By default all that is known. Compare quantile forecasts with others at the levels
+        of the quantile forecasts: the loss of few levels is smaller, also that of the same
+        forecast.
+
     average : {"mean"} or None, default="mean"
         How the values are averaged, by the weights of the samples. None returns all of them.
 
@@ -136,7 +151,8 @@ def continuous_ranked_probability_loss(
     :math:`\sum_k (\alpha_{k+1} - \alpha_{k-1}) \rho_k(y - q_k)` with the pinball losses
     :math:`\rho_k`, :math:`\alpha_0 = 0` and :math:`\alpha_{K+1} = 1`. For any other distribution it
     is twice the integral of the pinball loss over the levels, by 32 Gauss–Legendre nodes on either
-    side of F(y).
+    side of F(y). The sum over few levels is smaller than the integral: for a standard normal
+    forecast that is right by 18 % at the levels 0.05, 0.5 and 0.95.
 
     With `thresholds` the integral runs from the lower to the upper one (threshold-weighted CRPS
     [3]_). This is the loss if outcome and forecast are moved to the nearest value between the
@@ -168,7 +184,7 @@ def continuous_ranked_probability_loss(
     0.2337
     """
     data = _checked(y_true, y_forecast, sample_weight, average)
-    return _continuous_ranked_probability_loss(data, estimator, thresholds, average)
+    return _continuous_ranked_probability_loss(data, estimator, thresholds, levels, average)
 
 
 def check_thresholds(thresholds):

@@ -71,6 +71,10 @@ class Metric:
         """The options and their defaults, which are those of the function for users."""
         return options_of(self.function) | self.fixed
 
+    def sums_over_levels(self, options: Mapping[str, Any]) -> bool:
+        """Whether it is a loss over all levels that a forecast has, few or many."""
+        return self.is_mean and "levels" in self.parameters and options.get("levels") is None
+
     def measure(self, data: Data, **options: Any) -> Any:
         """The metric of checked data; options that are left out have their defaults."""
         return self.compute(data, **(self.options | options))

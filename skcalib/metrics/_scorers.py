@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._inputs.scikit_learn import Scorer, cache_of
+from .._inputs.warnings import warn
 from ..forecasts import forecast_of
 from ._registry import ALL_METRICS, Metric, entry_of, metric_of
 
@@ -42,6 +43,12 @@ class _ForecastScorer(_ClassAwareScorer):
             cache["forecast"] = forecast_of(estimator, X)
         features = {"given": X} if self._metric.requires_given else {}
         arguments = features | self._kwargs | kwargs
+        if cache["forecast"]._is_grid and self._metric.sums_over_levels(arguments):
+            warn(
+                f"The score of quantiles at {len(cache['forecast'].levels)} levels is comparable "
+                "with scores at the same levels only, as that of few levels is better. To "
+                f"search among others, too, use make_scorer({self._metric.name}, levels=[...])."
+            )
         return self._sign * self._score_func(y_true, cache["forecast"], **arguments)
 
 

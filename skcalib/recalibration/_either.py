@@ -15,11 +15,17 @@ from .._inputs.scikit_learn import fit_context
 from .._numerics.logits import PROPER_LOSSES
 from ..forecasts import as_forecast
 from ..forecasts._data import ForecastData, check_forecasts, check_no_labels
+from ..forecasts._quantile import check_same_levels
 from ._base import Recalibrator, clone_for, negative_crps
 from ._responses import aligned_proba
 
 # Attributes that a fit on probabilities sets, and one on forecasts does not.
 _OF_CLASSES = ("classes_", "n_features_in_", "feature_names_in_")
+
+_SAME_LEVELS = (
+    "Pass QuantileForecast(forecast.quantiles(levels), levels) with the levels that you need, or "
+    "leave such candidates out."
+)
 
 
 def has_classes(recalibrator: Any) -> bool:
@@ -224,7 +230,11 @@ class FitData(NamedTuple):
         X, code = self.X[rows], self.code[rows]
         if self.classes is None:
             forecast = recalibrator.transform(X)
-            return forecast.crps(code) if scoring == "crps" else -forecast.logpdf(code)
+            if scoring == "log":
+                return -forecast.logpdf(code)
+            made = f"those that {type(recalibrator).__name__} makes of it"
+            check_same_levels({"X": X, made: forecast}, _SAME_LEVELS)
+            return forecast.crps(code)
         proba = aligned_proba(recalibrator, X, self.classes)
         return PROPER_LOSSES[scoring](proba[:, 1] if proba.shape[1] == 2 else proba, code)
 

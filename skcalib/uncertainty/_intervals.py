@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from .._inputs.by import check_by, title_of
 from .._inputs.scikit_learn import RandomState, StrOptions, validate_params
+from ..forecasts._quantile import check_same_levels
 from ..metrics._registry import entry_of
 from ._finite_sample import finite_sample_radius
 from ._measured import RESAMPLING_CONSTRAINTS, Measured, Result, check_predicted
@@ -661,6 +662,11 @@ def comparison_of(
     **resampling: Any,
 ) -> Comparison:
     """The comparison of two models; `resampling` holds what `Measured.resample` takes."""
+    if measured.metrics[0].sums_over_levels(measured.options):
+        check_same_levels(
+            {f"y_proba_{x}": data.forecast for x, data in zip("ab", measured.models, strict=True)},
+            "Pass metric_params={'levels': [...]} with levels that both have.",
+        )
     resamples = measured.resample(**resampling)
     estimate_a, estimate_b = resamples.values.tolist()
     difference = resamples.limits([1.0, -1.0])

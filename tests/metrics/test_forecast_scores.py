@@ -14,6 +14,7 @@ from skcalib.forecasts import (
     GaussianMixtureForecast,
     QuantileForecast,
     ResidualForecast,
+    as_forecast,
 )
 from skcalib.metrics import (
     continuous_ranked_probability_loss,
@@ -141,6 +142,18 @@ def test_the_interval_loss_is_a_sum_of_pinball_losses():
         )
         found = interval_loss(y, (mean, std), level=level, sample_weight=weight)
         assert found == pytest.approx(2 / alpha * expected, rel=1e-12)
+
+
+def test_few_levels_of_any_forecast():
+    y, mean, std, weight = gaussian_case()
+    levels = [0.05, 0.5, 0.95]
+    for forecast in map(as_forecast, carriers(mean, std).values()):
+        grid = QuantileForecast(forecast.quantiles(levels), levels)
+        for options in ({}, {"thresholds": (-0.5, 0.5)}, {"sample_weight": weight}):
+            found = continuous_ranked_probability_loss(y, forecast, levels=levels, **options)
+            assert found == continuous_ranked_probability_loss(y, grid, **options)
+    with pytest.raises(ValueError, match=r"levels must lie in \(0, 1\)"):
+        continuous_ranked_probability_loss(y, (mean, std), levels=[5, 95])
 
 
 def test_the_crps_is_the_mean_of_all_interval_losses():

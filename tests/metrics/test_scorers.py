@@ -16,6 +16,7 @@ from skcalib import metrics
 from skcalib.forecasts import QuantileForecast, forecast_of
 from skcalib.metrics import get_scorer, get_scorer_names, make_scorer, smooth_calibration_error
 from skcalib.metrics._registry import FORECAST_METRICS, METRICS
+from skcalib.recalibration import QuantileRecalibrator, RecalibratedRegressor
 
 NAMES = [f"neg_{name}" for name in METRICS]
 OF_FORECASTS = [f"neg_{name}" for name in FORECAST_METRICS]
@@ -151,6 +152,20 @@ class Forecaster(RegressorMixin, BaseEstimator):
 def regression():
     X, y = load_diabetes(return_X_y=True)
     return X[:120], y[:120]
+
+
+def test_few_levels_win_no_search(regression):
+    X, y = regression
+    few = RecalibratedRegressor(BayesianRidge(), QuantileRecalibrator(levels=[0.2, 0.5, 0.8]), cv=2)
+    few.fit(X, y)
+    with pytest.warns(UserWarning, match=r"quantiles at 3 levels .* levels=\[...\]"):
+        get_scorer("neg_continuous_ranked_probability_loss")(few, X, y)
+    crps = metrics.continuous_ranked_probability_loss
+    scorer = make_scorer(crps, levels=[0.2, 0.5, 0.8])
+    assert scorer(few, X, y) == -crps(y, few.predict_forecast(X))
+    whole = BayesianRidge().fit(X, y)
+    expected = -crps(y, whole.predict(X, return_std=True), levels=[0.2, 0.5, 0.8])
+    assert scorer(whole, X, y) == expected
 
 
 @pytest.mark.parametrize("name", OF_FORECASTS)

@@ -17,6 +17,7 @@ from skcalib.recalibration import (
     IdentityRecalibrator,
     LocationScaleRecalibrator,
     PITRecalibrator,
+    QuantileRecalibrator,
 )
 from skcalib.recalibration._auto import deal_folds
 from skcalib.recalibration._registry import RecalibratorChain, forecast_candidates
@@ -29,6 +30,16 @@ CANDIDATES = [
     ("scale", LocationScaleRecalibrator(scale_only=True)),
     ("levels", PITRecalibrator("beta")),
 ]
+
+
+def test_few_levels_do_not_compete_with_whole_distributions():
+    levels = [0.05, 0.5, 0.95]
+    candidates = [("levels", PITRecalibrator()), ("few", QuantileRecalibrator(levels=levels))]
+    forecast = GaussianForecast(MEAN, STD)
+    with pytest.raises(ValueError, match=r"of the same levels .* leave such candidates out"):
+        AutoRecalibrator(candidates).fit(forecast, Y)
+    grid = QuantileForecast(forecast.quantiles(levels), levels)
+    assert AutoRecalibrator(candidates[1:]).fit(grid, Y).best_name_ == "none"
 
 
 @pytest.mark.parametrize("scoring", ["crps", "log"])

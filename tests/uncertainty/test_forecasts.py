@@ -48,10 +48,22 @@ def test_intervals_equal_those_of_the_values_of_samples(forecast):
     assert (interval.low, interval.high) == pytest.approx(expected, rel=1e-9)
 
 
+def test_losses_over_other_levels_are_not_compared():
+    forecast, y, _ = problem()
+    few, more = (QuantileForecast(forecast.quantiles(some), some) for some in (LEVELS, [0.1, 0.9]))
+    for pair in ((forecast, few), (few, forecast), (few, more)):
+        with pytest.raises(ValueError, match=r"of the same levels .* metric_params={'levels'"):
+            compare(CRPS, y, *pair)
+    same = compare(CRPS, y, forecast, few, metric_params={"levels": LEVELS})
+    assert same.difference == pytest.approx(0.0, abs=1e-12)
+
+
 @pytest.mark.parametrize("forecast", kinds().values(), ids=kinds())
 def test_comparison_of_losses_is_a_paired_t_test(forecast):
     other, y, _ = problem()
     other = GaussianForecast(other.mean() + 0.3, 0.8)
+    if isinstance(forecast, QuantileForecast):
+        other = QuantileForecast(other.quantiles(LEVELS), LEVELS)
     result = compare(CRPS, y, forecast, other)
     a = metrics.continuous_ranked_probability_loss(y, forecast, average=None)
     b = metrics.continuous_ranked_probability_loss(y, other, average=None)
