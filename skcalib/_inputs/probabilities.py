@@ -46,7 +46,7 @@ def check_probabilities(
     Rows that miss it by at most 1e-5 are kept as they are: divided by their sums, probabilities
     that are tied in single precision would differ in the last digits. The others are divided.
     """
-    if hasattr(y_proba, "at_threshold"):
+    if is_forecast(y_proba) and not look_like_probabilities(y_proba):
         refuse_forecast(y_proba, name)
     kept = _probabilities_in_place(y_proba) if in_place else None
     if kept is not None:
@@ -136,7 +136,7 @@ def refuse_forecast(y_proba: Any, name: str) -> None:
     raise ValueError(
         f"{name} must hold probabilities of classes; found a forecast of a number, "
         f"{type(y_proba).__name__}. Use a metric or test of forecasts, or the probability that the "
-        "outcome y exceeds a number t: the labels y > t with forecast.at_threshold(t)."
+        "outcome y exceeds a number t: the labels y > t with as_forecast(...).at_threshold(t)."
     )
 
 

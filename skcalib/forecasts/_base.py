@@ -256,11 +256,7 @@ class Forecast(ABC):
         low, high : ndarray of shape (n_samples,)
             Ends of the intervals, in the units of the outcome.
         """
-        if not is_number(level) or not 0 < level < 1:
-            raise ValueError(
-                f"level must be a number in (0, 1), the probability of the interval; found "
-                f"{level!r}. Pass 0.9 for 90 %."
-            )
+        check_coverage(level, "level")
         low, high = self.quantiles([(1 - level) / 2, (1 + level) / 2]).T
         return low, high
 
@@ -608,6 +604,15 @@ def check_levels(levels: ArrayLike, name: str) -> np.ndarray:
             "0.05 for 5 %."
         )
     return array
+
+
+def check_coverage(level: Any, name: str) -> None:
+    """The probability of an interval."""
+    if not is_number(level) or not 0 < level < 1:
+        raise ValueError(
+            f"{name} must be a number in (0, 1), the probability of the interval; found "
+            f"{level!r}. Pass 0.9 for 90 %."
+        )
 
 
 def check_count(count: Any, name: str) -> None:

@@ -1,5 +1,6 @@
 """Forecasts of other forecasts: of a + b Y, and with the cdf R∘F."""
 
+import math
 from collections.abc import Callable
 from functools import singledispatch
 from typing import Any, ClassVar
@@ -8,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, logit, ndtri_exp
 
+from .._inputs.warnings import warn
 from .._numerics.crps import crps_nodes
 from ._base import Components, Forecast, check_common_levels
 from ._gaussian import GaussianForecast
@@ -191,13 +193,19 @@ class RecalibratedForecast(Forecast):
         Returns
         -------
         low, high : ndarray of shape (n_samples,)
-            Ends of the intervals, in the units of the outcome; infinite where there are too few
-            ranks.
+            Ends of the intervals, in the units of the outcome; infinite, with a warning, where
+            there are too few ranks: fewer than 2/(1 − level) − 1 samples.
         """
         ends = super().interval(level)
         if self.level_map.has_density:
             return ends
         low, high = self._at_points(self.level_map.central(level)).T
+        if np.isinf([low, high]).any():
+            warn(
+                f"Intervals of probability {level:g} are infinite, as too few samples were ranked. "
+                f"Fit PITRecalibrator to {math.ceil(2 / (1 - level) - 1 - 1e-9)} samples or more, "
+                "or use its method='beta'."
+            )
         return low, high
 
     def _at_points(self, z: np.ndarray) -> np.ndarray:

@@ -10,8 +10,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, column_or_1d, get_tags, indexable
 
 from .._inputs.scikit_learn import HasMethods, fit_context
+from .._inputs.warnings import warn
 from ..forecasts import Forecast, QuantileForecast, ResidualForecast, forecast_of
-from ..forecasts._base import check_outcomes
+from ..forecasts._base import check_coverage, check_outcomes
 from ..forecasts._estimators import has_forecast
 from ..forecasts._quantile import check_grid
 from ._checks import recalibrator_like, without_method
@@ -273,6 +274,9 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
     ) -> np.ndarray | tuple[np.ndarray, np.ndarray]:
         """Means of the forecasts, or medians where only quantiles are known.
 
+        If the level 0.5 is not among these, a line between its neighbours stands for the median,
+        with a warning.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
@@ -292,7 +296,14 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
         forecast = self.predict_forecast(X)
         if return_std:
             return forecast.mean(), forecast.std()
-        return forecast.ppf(0.5) if forecast._is_grid else forecast.mean()
+        if not forecast._is_grid:
+            return forecast.mean()
+        if not np.isclose(forecast.levels, 0.5).any():
+            warn(
+                "The forecast has no quantile at the level 0.5: what is predicted lies on a line "
+                "between those next to it. Forecast that level, too, for medians."
+            )
+        return forecast.ppf(0.5)
 
     def predict_quantiles(self, X: ArrayLike, levels: ArrayLike) -> np.ndarray:
         """Quantiles of the forecasts.
@@ -328,9 +339,11 @@ class RecalibratedRegressor(RegressorMixin, CrossFitting):
         Returns
         -------
         low, high : ndarray of shape (n_samples,)
-            Ends of the intervals, in the units of the outcome. They may be infinite if the
-            forecasts were recalibrated conformally with too few samples.
+            Ends of the intervals, in the units of the outcome. They are infinite, with a warning,
+            if the forecasts were recalibrated conformally with too few samples. Between levels of
+            a quantile forecast they are interpolated linearly.
         """
+        check_coverage(coverage, "coverage")
         return self.predict_forecast(X).interval(coverage)
 
 

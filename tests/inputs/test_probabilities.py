@@ -3,9 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from skcalib._inputs.checks import check_predictions
 from skcalib._inputs.probabilities import check_probabilities
+from skcalib.forecasts import GaussianForecast
 from skcalib.lenses import class_groups
 from skcalib.metrics import expected_calibration_error, smooth_calibration_error
 from skcalib.recalibration import IsotonicRecalibrator, TemperatureRecalibrator
@@ -179,3 +181,12 @@ def test_the_row_that_is_named_is_the_first_wrong_one():
 def test_a_single_sample_may_be_swapped_too():
     with pytest.raises(ValueError, match="y_true and y_proba look swapped"):
         smooth_calibration_error([0.3], [1])
+
+
+def test_forecasts_are_pointed_to_thresholds():
+    y, mean, std = np.array([0, 1, 1]), np.array([0.2, 3.0, 1.0]), np.ones(3)
+    for forecast in ((mean, std), stats.norm(mean, std), GaussianForecast(mean, std)):
+        with pytest.raises(ValueError, match=r"found a forecast of a number.*at_threshold\(t\)"):
+            smooth_calibration_error(y, forecast)
+    rows = (np.array([0.2, 0.8]), np.array([0.5, 0.5]))  # of two samples
+    assert smooth_calibration_error([0, 1], rows) == smooth_calibration_error([0, 1], [0.8, 0.5])

@@ -276,6 +276,16 @@ def test_too_narrow_forecasts_are_widened():
     assert np.mean((y >= low) & (y <= high)) < 0.3
 
 
+def test_a_median_that_is_not_forecast_is_announced():
+    levels = [0.1, 0.9]
+    model = RecalibratedRegressor(BayesianRidge(), QuantileRecalibrator(levels=levels)).fit(X, y)
+    low, high = model.predict_quantiles(X, levels).T
+    with pytest.warns(UserWarning, match=r"no quantile at the level 0.5"):
+        np.testing.assert_allclose(model.predict(X), (low + high) / 2)
+    with pytest.raises(ValueError, match=r"coverage must be a number in \(0, 1\).*found 90"):
+        model.predict_interval(X, coverage=90)
+
+
 def test_weights_reach_the_regressor_and_the_recalibrator():
     weight = np.random.default_rng(0).random(len(y))
     model = RecalibratedRegressor(BayesianRidge(), LocationScaleRecalibrator(), cv=3)
