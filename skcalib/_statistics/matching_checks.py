@@ -124,6 +124,14 @@ def check_matching(data, options: MatchingOptions) -> None:
             f"given must hold numbers for calibration={calibration!r}; found type {given.dtype}. "
             "Use calibration='group' for labels of groups."
         )
+    if calibration == "group" and options.estimator == "unbiased":
+        n_groups = len(np.unique(given, axis=0 if given.ndim > 1 else None))
+        if n_groups == len(given) > 1:
+            raise ValueError(
+                "given must put several samples into a group for calibration='group', which "
+                f"compares samples of a group; found {n_groups} groups of one sample each. Pass "
+                "a column that is no id, or calibration='individual' for continuous numbers."
+            )
     if given is not None and options.given_kernel == "wasserstein":
         raise ValueError(
             "given_kernel='wasserstein' compares forecasts; found an array `given`. Leave one of "

@@ -163,9 +163,11 @@ def distribution_matching_loss(
     -----
     For classes, :math:`h_{ij} = k(z_i, z_j) \, r_i^\top M r_j` with the residuals r, labels minus
     probabilities; for one class against the rest :math:`2 k r_i r_j`, whose mean over classes is
-    "marginal". For a number it is equation 3 of [1]_ with the forecast's randomness integrated
-    out: in closed form for normal distributions, and over draws for others, which leaves the
-    estimate unbiased. The actions of "decision" are constants.
+    "marginal", with the kernel of the pairs (1 − c, c) of its probability c: distances are
+    :math:`\sqrt 2 |c - c'|`, for "laplacian" twice and for "total-variation" once
+    :math:`|c - c'|`. For a number it is equation 3 of [1]_ with the forecast's randomness
+    integrated out: in closed form for normal distributions, and over draws for others, which leaves
+    the estimate unbiased. The actions of "decision" are constants.
 
     The kernels "tanh" and "thresholds" are the means over all thresholds, as in the metric. Its
     thresholds for "thresholds" and ``calibration="threshold"`` are 64 quantiles of all forecasts

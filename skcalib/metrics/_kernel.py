@@ -157,7 +157,8 @@ def squared_kernel_calibration_error(
 
     multi_class : {"canonical", "confidence", "top-label", "classwise"}, default="canonical"
         For more than two classes: all classes at once, or the binary problems of
-        :func:`smooth_calibration_error`. "confidence" is twice the squared MMCE.
+        :func:`smooth_calibration_error`. "confidence" is twice the squared MMCE with
+        ``kernel="total-variation"``, ``bandwidth=0.4`` and ``estimator="biased"``.
 
     average : {"auto", "macro", "weighted"} or None, default="auto"
         How the values for single classes are averaged under "top-label" (over the classes that are

@@ -236,7 +236,9 @@ def distribution_matching_error(
     (equations 1 to 3 of [1]_, with the forecast's randomness integrated out). With "energy",
     :math:`h_{ii}` is twice the continuous ranked probability score. For labels :math:`h_{ij} = k
     \langle r_i, r_j \rangle` with the residual vectors of :func:`squared_kernel_calibration_error`;
-    for one class against the rest that is :math:`2 k r_i r_j`.
+    for one class against the rest that is :math:`2 k r_i r_j` with the kernel of the pairs (1 − c,
+    c) of its probability c. So the distance d is :math:`\sqrt 2 |c - c'|` for "rbf" and
+    "exponential", :math:`2 |c - c'|` for "laplacian" and :math:`|c - c'|` for "total-variation".
 
     The kernels of decisions see only what some decisions depend on (section 5 of [1]_):
 

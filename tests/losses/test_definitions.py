@@ -419,6 +419,33 @@ def test_a_forbidden_action_changes_no_other(dtype):
     assert with_it == without
 
 
+@pytest.mark.parametrize("kernel", GIVEN_KERNELS)
+def test_one_class_against_the_rest_is_a_pair(kernel):
+    # ν belongs to the distance of the pairs (1 − c, c), as the documentation says
+    proba, label, nu = np.array([0.2, 0.9]), np.array([1, 1]), 0.7
+    times = {"rbf": 2**0.5, "exponential": 2**0.5, "laplacian": 2, "total-variation": 1}[kernel]
+    d = times * 0.7 / nu
+    near = math.exp(-(d**2) / 2) if kernel == "rbf" else math.exp(-d)
+    options = {"calibration": "top-label", "given_kernel": kernel, "given_bandwidth": nu}
+    found = distribution_matching_loss(proba, label, input_type="probabilities", **options)
+    assert found == pytest.approx(2 * near * 0.8 * 0.1, rel=1e-12)
+    assert found == pytest.approx(
+        distribution_matching_error(label, proba, labels=[0, 1], **options)
+    )
+
+
+def test_the_mmce_is_a_matching_error_of_the_top_label():
+    square = maximum_mean_calibration_loss(LOGITS, LABEL) ** 2 - 1e-10
+    options = {"given_kernel": "total-variation", "given_bandwidth": 0.4, "estimator": "biased"}
+    matching = distribution_matching_loss(LOGITS, LABEL, calibration="top-label", **options)
+    assert matching == pytest.approx(2 * square, rel=1e-9)
+    proba = np.exp(LOGITS) / np.exp(LOGITS).sum(axis=1, keepdims=True)
+    kernel = {"kernel": "total-variation", "bandwidth": 0.4, "estimator": "biased"}
+    shared = {"multi_class": "confidence", "labels": range(LOGITS.shape[1])}
+    found = squared_kernel_calibration_error(LABEL, proba, **kernel, **shared)
+    assert found == pytest.approx(2 * square, rel=1e-9)
+
+
 def test_class_kernel_is_that_of_the_metrics():
     case = CLASS_CASES["classes weighted"]
     proba, matrix = probabilities(case), case.options["class_kernel"]

@@ -593,6 +593,8 @@ def test_standardized_errors_of_classes(form):
         ({"calibration": "canonical"}, "is for classes"),
         ({"calibration": "local"}, r"given must hold features"),
         ({"calibration": "group"}, "given must hold the group of each sample"),
+        ({"calibration": "group", "given": range(6)}, "6 groups of one sample each"),
+        ({"calibration": "group", "given": list("abcdef")}, "6 groups of one sample each"),
         ({"calibration": "quantile", "given": X}, "given must be None"),
         ({"calibration": "individual", "given": np.array(list("abcdef"))}, "must hold numbers"),
         ({"calibration": "group", "given": ["a", None, "b"] * 2}, "given must .* NoneType, str"),
