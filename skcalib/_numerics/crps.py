@@ -31,8 +31,8 @@ _ROUNDING = 1e-6
 # Probabilities near 1 are rounded to doubles.
 _LEAST_REST = 1e-9
 
-# Nodes of the quadrature on either side of the outcome.
-_NODES_PER_SIDE = 32
+# Nodes of the quadrature on each piece between kinks.
+_NODES_PER_PIECE = 32
 
 
 def gauss_legendre(n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
@@ -127,12 +127,19 @@ def quantile_nodes(n_nodes: int) -> tuple[np.ndarray, np.ndarray]:
     return t**3 * (10 - 15 * t + 6 * t**2), 30 * (t * (1 - t)) ** 2 * weight
 
 
-def split_nodes(level: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights for integrals over [0, level] and [level, 1], (n, 64) for levels (n,)."""
-    share, weight = quantile_nodes(_NODES_PER_SIDE)
-    below, above = level[:, None], 1 - level[:, None]
-    nodes = np.hstack([below * share, 1 - above * share])
-    return nodes, np.hstack([below * weight, above * weight])
+def split_nodes(
+    levels: np.ndarray, n_nodes: int = _NODES_PER_PIECE
+) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights for integrals over [0, 1], in k + 1 pieces between levels (n, k).
+
+    Both are (n, (k + 1) n_nodes).
+    """
+    n = len(levels)
+    ends = np.column_stack([np.zeros(n), np.sort(levels, axis=1), np.ones(n)])
+    node, weight = quantile_nodes(n_nodes)
+    width = np.diff(ends, axis=1)[:, :, None]
+    nodes = ends[:, :-1, None] + width * node
+    return nodes.reshape(n, -1), (width * weight).reshape(n, -1)
 
 
 def crps_nodes(
@@ -208,16 +215,8 @@ def crps_ppf_between(
     as far as the thresholds are finite, and the quadrature has 32 nodes on each of the pieces
     between them.
     """
-    ends = np.sort(levels, axis=1)
-    ends = np.column_stack([np.zeros(len(y)), ends, np.ones(len(y))])
-    node, node_weight = quantile_nodes(_NODES_PER_SIDE)
-    y = np.clip(y, low, high)
-    score = np.zeros(len(y))
-    for first, last in itertools.pairwise(ends.T):
-        level = first[:, None] + (last - first)[:, None] * node
-        quantile = np.clip(ppf(level), low, high)
-        score += crps_nodes(y, quantile, level, (last - first)[:, None] * node_weight)
-    return score
+    level, weight = split_nodes(levels)
+    return crps_nodes(np.clip(y, low, high), np.clip(ppf(level), low, high), level, weight)
 
 
 def threshold_cells(

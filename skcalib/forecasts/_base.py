@@ -541,7 +541,8 @@ class Forecast(ABC):
         atoms = self._atoms()
         if atoms is not None:
             return crps_ensemble(y, atoms.location, atoms.weight)
-        level, weight = split_nodes(self._cdf(y[:, None])[:, 0])
+        # quantile functions made of two halves, as that of a Laplace, have a kink at the median
+        level, weight = split_nodes(np.column_stack([self._cdf(y[:, None]), np.full(len(y), 0.5)]))
         return crps_nodes(y, self._ppf(level), level, weight)
 
     def _fair_crps(self, y: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from .._inputs.arrays import as_array, check_numbers, is_number, listed, numbers
 from .._inputs.labels import as_labels
 from .._inputs.probabilities import check_probabilities, is_forecast
 from .._inputs.scikit_learn import validate_params
-from .._numerics.crps import quantile_nodes
+from .._numerics.crps import split_nodes
 from ._base import Forecast
 from ._data import as_forecast
 
@@ -324,14 +324,8 @@ def _split_nodes(forecast, breakpoints):
     if not len(breakpoints):
         parts = Forecast.components(forecast)
         return parts.location, parts.weight
-    node, share = quantile_nodes(_NODES)
-    n = len(forecast)
-    level = np.column_stack(
-        [np.zeros(n), forecast.cdf(np.tile(breakpoints, (n, 1))), np.ones(n)]
-    )  # (n, b + 2)
-    width = np.diff(level, axis=1)[:, :, None]
-    levels = (level[:, :-1, None] + width * node).reshape(n, -1)
-    weight = (width * share).reshape(n, -1)
+    at_breakpoints = forecast.cdf(np.tile(breakpoints, (len(forecast), 1)))
+    levels, weight = split_nodes(at_breakpoints, _NODES)
     is_inner = (levels > 0) & (levels < 1)  # rounding may reach the ends, where nothing is left
     location = forecast.ppf(np.where(is_inner, levels, 0.5))
     return location, np.where(is_inner, weight, 0.0)

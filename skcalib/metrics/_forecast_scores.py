@@ -150,9 +150,9 @@ def continuous_ranked_probability_loss(
     For quantiles :math:`q_k` at the levels :math:`\alpha_1 < \dots < \alpha_K` it is
     :math:`\sum_k (\alpha_{k+1} - \alpha_{k-1}) \rho_k(y - q_k)` with the pinball losses
     :math:`\rho_k`, :math:`\alpha_0 = 0` and :math:`\alpha_{K+1} = 1`. For any other distribution it
-    is twice the integral of the pinball loss over the levels, by 32 Gauss–Legendre nodes on either
-    side of F(y). The sum over few levels is smaller than the integral: for a standard normal
-    forecast that is right by 18 % at the levels 0.05, 0.5 and 0.95.
+    is twice the integral of the pinball loss over the levels, by 32 Gauss–Legendre nodes on each
+    piece between 0, 1/2, F(y) and 1. The sum over few levels is smaller than the integral: for
+    normal forecasts that are right by 18 % at the levels 0.05, 0.5 and 0.95.
 
     With `thresholds` the integral runs from the lower to the upper one (threshold-weighted CRPS
     [3]_). This is the loss if outcome and forecast are moved to the nearest value between the
@@ -212,7 +212,8 @@ def losses_between(
     if not forecast.is_continuous and forecast.components(n_nodes=1).location.shape[1] > 1:
         return _of_members(forecast, y, low, high, fair)  # it has members, not nodes
     kinks = [forecast.cdf(end) for end in (y, low, high) if np.isfinite(end).all()]
-    return crps_ppf_between(y, forecast.ppf, np.column_stack(kinks), low, high)
+    levels = np.column_stack([*kinks, np.full(len(y), 0.5)])  # where some have one, too
+    return crps_ppf_between(y, forecast.ppf, levels, low, high)
 
 
 @losses_between.register

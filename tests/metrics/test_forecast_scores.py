@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import gamma, norm, poisson
+from scipy.stats import gamma, laplace, norm, poisson
 from scipy.stats import t as student
 from sklearn.metrics import mean_pinball_loss
 
@@ -226,6 +226,17 @@ def test_constant_forecasts_and_one_sample():
     assert interval_loss([3.0], EnsembleForecast([[1.0, 1.0]]), level=0.5) == pytest.approx(8)
     one = continuous_ranked_probability_loss([0.0], ([0.0], [1.0]))
     assert one == pytest.approx((np.sqrt(2) - 1) / np.sqrt(np.pi))
+
+
+@pytest.mark.parametrize("thresholds", [None, (-50.0, 50.0)])
+def test_kinks_at_the_median(thresholds):
+    # E|X − z| − E|X − X'|/2 of a standard Laplace X
+    z = np.array([-3.0, -0.2, 0.0, 1e-3, 0.7, 5.0])
+    expected = np.abs(z) + np.exp(-np.abs(z)) - 0.75
+    found = continuous_ranked_probability_loss(
+        2 * z + 1, laplace(np.ones(6), 2.0), thresholds=thresholds, average=None
+    )
+    np.testing.assert_allclose(found, 2 * expected, rtol=1e-8)
 
 
 def test_heavy_tails():

@@ -179,7 +179,7 @@ def test_quantile_functions(window):
     found = crps_ppf_between(y, ppf, levels, *window)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
     if window == WINDOWS[0]:
-        level, weight = split_nodes(gamma.cdf(y, shape))
+        level, weight = split_nodes(gamma.cdf(y, shape)[:, None])
         np.testing.assert_allclose(
             crps_nodes(y, ppf(level), level, weight), expected, rtol=1e-6, atol=1e-7
         )
@@ -192,5 +192,5 @@ def test_outcomes_beyond_what_a_cdf_resolves():
     found = crps_mixture(y, np.zeros((4, 1)), np.ones((4, 1)), np.ones((4, 1)))
     np.testing.assert_allclose(found, expected, rtol=1e-15)
     np.testing.assert_allclose(crps_gaussian(y, np.zeros(4), np.ones(4)), expected, rtol=1e-15)
-    level, weight = split_nodes(norm.cdf(y))
+    level, weight = split_nodes(norm.cdf(y)[:, None])
     np.testing.assert_allclose(crps_nodes(y, norm.ppf(level), level, weight), expected, rtol=1e-7)
