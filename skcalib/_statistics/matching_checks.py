@@ -40,7 +40,7 @@ MATCHING_CONSTRAINTS: dict = {
     "random_state": ["random_state"],
 }
 
-# Larger outcomes have squares that overflow.
+# Larger outcomes have squares that overflow, and those below its inverse have squares that vanish.
 _LARGEST_OUTCOME = 1e150
 
 # Terms of the features of larger outcomes have squares that overflow.
@@ -208,6 +208,12 @@ def _check_of_forecasts(data, options):
             raise ValueError(
                 f"y_true must be at most {most:g} in absolute value, so that distances can be "
                 f"squared; found {largest:g}. Measure outcomes and forecasts in a larger unit."
+            )
+        if 0 < abs(largest) < 1 / _LARGEST_OUTCOME:
+            raise ValueError(
+                f"y_true must reach {1 / _LARGEST_OUTCOME:g} in absolute value, so that distances "
+                f"can be squared; found at most {abs(largest):g}. Measure outcomes and forecasts "
+                "in a smaller unit."
             )
     if options.estimator == "unbiased" and len(data.weight) < 2:
         raise ValueError(

@@ -147,11 +147,16 @@ def measure_forecasts(data: ForecastData) -> dict:
             numbers[entry.name] = entry.measure(data)
     sharp = _sharpness(data)
     if sharp is not None:
-        coverage = coverage_of_intervals(data, sharp.levels)
+        intervals = [data.forecast.interval(level) for level in sharp.levels]
+        inside = [(low <= data.value) & (data.value <= high) for low, high in intervals]
+        coverage = (np.array(inside) @ data.weight).tolist()
         names = [f"{100 * level:.4g}" for level in sharp.levels]
         numbers |= {f"coverage_{n}": c for n, c in zip(names, coverage, strict=True)}
         numbers |= {f"mean_width_{n}": w for n, w in zip(names, sharp.width.tolist(), strict=True)}
         numbers["mean_std"] = sharp.std
+    if data.forecast.is_exchangeable:
+        n_members = data.forecast.components().location.shape[1]
+        numbers["share_between_members"] = (n_members - 1) / (n_members + 1)
     moments = standardized_errors(data)
     if moments is not None:
         bias, square, _, _ = moments
@@ -167,8 +172,8 @@ def _sharpness(data: ForecastData) -> Sharpness | None:
         return None
 
 
-def coverage_of_intervals(data: ForecastData, levels: np.ndarray) -> list[float]:
-    """Share of the outcomes in central intervals of these levels."""
+def share_of_central_levels(data: ForecastData, levels: np.ndarray) -> list[float]:
+    """Share of the PITs in central intervals of these levels, of calibrated forecasts the level."""
     law = pit_laws(*data.forecast.pit_bounds(data.value), folded=True)
     return [float(data.weight @ laws_at(law, level)) for level in levels]
 
@@ -232,7 +237,7 @@ def _diagnose_coverage(data: ForecastData) -> list[str]:
         return []
     levels = sharp.levels
     noise = np.sqrt(levels * (1 - levels) * share_of_one(data))
-    gap = np.array(coverage_of_intervals(data, levels)) - levels
+    gap = np.array(share_of_central_levels(data, levels)) - levels
     worst = int(np.argmax(np.abs(gap) / noise))
     if abs(gap[worst]) <= _CLEAR * noise[worst]:
         return []

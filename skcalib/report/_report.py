@@ -238,9 +238,12 @@ def calibration_report(
 
         For forecasts the numbers are "n_samples", "continuous_ranked_probability_loss",
         "quantile_calibration_error", "coverage_50", "coverage_80", "coverage_95" (shares of the
-        outcomes in central intervals), "mean_width_50", "mean_width_80", "mean_width_95",
-        "mean_std", "mean_z", "rms_z" (of standardised errors), "distribution_matching_error",
-        "distribution_matching_ratio" (to its standard deviation for calibrated forecasts),
+        outcomes in the intervals of `forecast.interval`), "mean_width_50", "mean_width_80",
+        "mean_width_95" (of the same intervals), "mean_std", for s exchangeable members
+        "share_between_members" (of the outcomes, if they are calibrated: (s − 1)/(s + 1), which
+        no interval of theirs can exceed), "mean_z", "rms_z" (of standardised errors),
+        "distribution_matching_error", "distribution_matching_ratio" (to its standard deviation for
+        calibrated forecasts),
         "p_value", "n_tested" (the number of samples in these three), "quantile_p_value",
         "quantile_n_tested", with `by` "subgroup_p_value", and for miscalibrated forecasts "gain".
         What forecasts cannot know is left out. Quantiles at given levels have the intervals between

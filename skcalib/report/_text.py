@@ -28,6 +28,7 @@ _TITLES = {
     "p_value_local": "  of gaps in ranges of confidence",
     "quantile_p_value": "p-value of the test of quantiles",
     "subgroup_p_value": "p-value of the test of all subgroups",
+    "share_between_members": "share to expect between all members",
     "gain": "loss that recalibration would gain",
 }
 

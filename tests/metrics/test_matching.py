@@ -628,6 +628,8 @@ def test_bad_input(options, message):
 def test_bad_input_with_other_data():
     with pytest.raises(ValueError, match=r"y_true must be at most 1e\+150 in absolute value"):
         distribution_matching_error(1e300 * Y, GAUSSIAN)
+    with pytest.raises(ValueError, match=r"y_true must reach 1e-150 .* in a smaller unit"):
+        distribution_matching_error(1e-200 * Y, (1e-200 * MEAN, 1e-200 * STD))
     assert distribution_matching_error(1e300 * Y, GAUSSIAN, calibration="quantile") > 0
     with pytest.raises(ValueError, match="at least 2 samples of positive weight"):
         distribution_matching_error(Y, GAUSSIAN, sample_weight=[1, 0, 0, 0, 0, 0])

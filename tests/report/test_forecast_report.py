@@ -239,6 +239,16 @@ def test_standardised_errors_of_exchangeable_members_have_mean_square_1():
     assert found[1] == pytest.approx(2 * square, rel=1e-9)  # (3 + 1) / (3 − 1)
 
 
+def test_coverage_is_that_of_the_intervals_whose_width_is_reported():
+    y, forecast = make_forecasts(4000, problem="ensemble", n_members=5, random_state=0)
+    numbers = measure_forecasts(check_forecasts(y, forecast))
+    low, high = forecast.interval(0.8)
+    assert numbers["mean_width_80"] == pytest.approx(np.mean(high - low))
+    assert numbers["coverage_80"] == pytest.approx(np.mean((low <= y) & (y <= high)))
+    assert numbers["share_between_members"] == pytest.approx(4 / 6)
+    assert abs(numbers["coverage_80"] - 4 / 6) < 4 * np.sqrt(4 / 6 * 2 / 6 / 4000)
+
+
 @pytest.mark.usefixtures("few_resamples")
 def test_what_forecasts_cannot_know_is_left_out():
     y, forecast = grid_of(make_forecasts(50, random_state=0), [0.05, 0.25, 0.75, 0.95])
