@@ -85,7 +85,8 @@ class CalibrationTest(HypothesisTest):
         :func:`skcalib.metrics.distribution_matching_error`.
 
     bandwidth : "median" or float, default="median"
-        Bandwidth of the "skce" statistic, handed on like `kernel`.
+        Bandwidth of the "skce" statistic, handed on like `kernel`: "median" stands for the default
+        of another statistic.
 
     estimator : {"unbiased", "biased", "linear", "block"}, default="unbiased"
         Estimator of the "skce" statistic, handed on like `kernel`. With "linear" and "block" the

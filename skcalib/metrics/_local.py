@@ -73,7 +73,7 @@ class LocalCalibration:
     >>> from skcalib.metrics import local_calibration
     >>> around = local_calibration([0.5, 1.0], ([0.0, 0.0], 1.0), given=[0.0, 1.0])
     >>> around.bias.round(2)
-    array([0.25, 0.28])
+    array([0.24, 0.29])
     """
 
     points: np.ndarray
@@ -135,7 +135,7 @@ def _local_calibration(data: ForecastData, places: Places, drawn: list[PitLaw]) 
 
 _KERNEL_CONSTRAINTS: dict = {
     "kernel": [StrOptions({"rbf", "laplacian", "exponential"}), callable],
-    "bandwidth": KERNEL_CONSTRAINTS["bandwidth"],
+    "bandwidth": [*KERNEL_CONSTRAINTS["bandwidth"], StrOptions({"auto"})],
 }
 
 
@@ -150,7 +150,7 @@ def local_calibration(
     query: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     kernel: str | Kernel = "rbf",
-    bandwidth: float | str = "median",
+    bandwidth: float | str = "auto",
     n_resamples: int = 0,
     random_state: RandomState = None,
 ) -> LocalCalibration:
@@ -183,9 +183,11 @@ def local_calibration(
         the Euclidean distance ("exponential"). A callable ``kernel(query, given)`` returns the
         weights of all pairs, as an array of shape (n_points, n_samples).
 
-    bandwidth : float or "median", default="median"
-        The ν of a named kernel. A number is in the units of the features as they are. With
-        "median" the features are standardised first, and ν is the median distance between samples.
+    bandwidth : float, "auto" or "median", default="auto"
+        The ν of a named kernel. A number is in the units of the features as they are. With "auto"
+        and "median" the features are standardised first. "median" is the median distance between
+        samples, which averages most of the space; "auto" is that times :math:`n^{-1/(d+4)}` for d
+        features and the effective number n of samples, so that weights are no repetitions.
 
     n_resamples : int, default=0
         Number of times that outcomes are drawn from the forecasts, for `p_value`.
@@ -284,7 +286,7 @@ def local_calibration_error(
     query: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     kernel: str | Kernel = "rbf",
-    bandwidth: float | str = "median",
+    bandwidth: float | str = "auto",
     debias: bool = False,
     average: str | None = "mean",
 ) -> float | np.ndarray:
@@ -318,9 +320,11 @@ def local_calibration_error(
         the Euclidean distance ("exponential"). A callable ``kernel(query, given)`` returns the
         weights of all pairs, as an array of shape (n_points, n_samples).
 
-    bandwidth : float or "median", default="median"
-        The ν of a named kernel. A number is in the units of the features as they are. With
-        "median" the features are standardised first, and ν is the median distance between samples.
+    bandwidth : float, "auto" or "median", default="auto"
+        The ν of a named kernel. A number is in the units of the features as they are. With "auto"
+        and "median" the features are standardised first. "median" is the median distance between
+        samples, which averages most of the space; "auto" is that times :math:`n^{-1/(d+4)}` for d
+        features and the effective number n of samples, so that weights are no repetitions.
 
     debias : bool, default=False
         Whether to subtract from the mean square gap around each point what the finite sample adds
@@ -360,6 +364,11 @@ def local_calibration_error(
     averages the squares and clips only their mean, so that its square is all but unbiased; the
     "mean" of clipped roots is not. The points of a `query` count equally. At the samples' own
     features the sample itself is among its neighbours.
+
+    The rate of the bandwidth "auto" is that at which the mean squared error of a local mean is
+    least. Its factor, 1, was chosen among eight on maps of six shapes in 1, 2 and 5 features: 0.7
+    and 1.4 are as good within a seventh, and "median" has 1.4 times the error, at 4000 samples 1.1
+    to 6 times.
 
     The cost for n samples and m points is :math:`O(m n)`, the memory :math:`O(n)`.
 
@@ -424,13 +433,16 @@ def _places(data, query, kernel, bandwidth):
     if callable(kernel):
         return Places(raw, raw, points, partial(_judged, kernel))
     seen, family = raw, KERNELS[kernel]
-    if bandwidth == "median":
+    if bandwidth in ("auto", "median"):
         centre = data.weight @ points
         scale = np.sqrt(data.weight @ (points - centre) ** 2)
-        scale[scale <= _ROUNDING * np.abs(centre)] = 1.0  # a constant feature
+        varies = scale > _ROUNDING * np.abs(centre)
+        scale[~varies] = 1.0
         points, seen = (points - centre) / scale, (raw - centre) / scale
         on_a_line = points[:, 0] if points.shape[1] == 1 else points
-        bandwidth = median_bandwidth(on_a_line, data.weight, family.metric, family.scale)
+        rate = 1 / (varies.sum() + 4) if bandwidth == "auto" else 0.0
+        median = median_bandwidth(on_a_line, data.weight, family.metric, family.scale)
+        bandwidth = median * data.share_of_one_sample**rate
     return Places(raw, seen, points, partial(kernel_values, family=family, bandwidth=bandwidth))
 
 

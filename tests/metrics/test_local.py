@@ -8,6 +8,7 @@ import pytest
 from oracles import kernel_value
 from scipy.stats import norm
 
+from skcalib.datasets import make_forecasts
 from skcalib.forecasts import EnsembleForecast, GaussianForecast, QuantileForecast
 from skcalib.metrics import _local as local_module
 from skcalib.metrics import (
@@ -99,21 +100,34 @@ def test_there_is_one_value_for_each_row_also_without_weight():
     assert error == pytest.approx(np.average(errors, weights=weight), abs=1e-12)
 
 
-def test_the_median_bandwidth_is_that_of_standardised_features():
+@pytest.mark.parametrize("bandwidth", ["median", "auto"])
+def test_bandwidths_are_those_of_standardised_features(bandwidth):
     y, forecast, x, _ = local_case(3)
     scaled = (x - x.mean(axis=0)) / x.std(axis=0)
     pairs = itertools.combinations(scaled, 2)
     median = np.median([np.linalg.norm(a - b) for a, b in pairs])
-    expected = np.sqrt(by_loops(y, forecast, scaled, scaled, np.ones(25), "rbf", median)[0])
+    width = median * 25 ** (-1 / 6) if bandwidth == "auto" else median
+    expected = np.sqrt(by_loops(y, forecast, scaled, scaled, np.ones(25), "rbf", width)[0])
+    options = {"average": None, "bandwidth": bandwidth}
     for given in (x, 1000 * x - 5, pd.DataFrame(x)):
-        error = local_calibration_error(y, forecast, given=given, average=None)
+        error = local_calibration_error(y, forecast, given=given, **options)
         np.testing.assert_allclose(error, expected, rtol=1e-10)
     # a query is in the units of the features; a constant feature changes nothing
-    error = local_calibration_error(y, forecast, given=x, query=x[:3], average=None)
+    error = local_calibration_error(y, forecast, given=x, query=x[:3], **options)
     np.testing.assert_allclose(error, expected[:3], rtol=1e-10)
     constant = np.column_stack([x, np.full(25, 0.1)])
-    error = local_calibration_error(y, forecast, given=constant, average=None)
+    error = local_calibration_error(y, forecast, given=constant, **options)
     np.testing.assert_allclose(error, expected, rtol=1e-10)
+
+
+def test_the_default_bandwidth_sees_a_map():
+    y, forecast, place = make_forecasts(
+        1000, problem="spatial", return_positions=True, random_state=1
+    )
+    options = {"given": place, "debias": True, "average": "root-mean-square"}
+    fine = local_calibration_error(y, forecast, bandwidth=0.1, **options)
+    assert local_calibration_error(y, forecast, **options) > 0.6 * fine
+    assert local_calibration_error(y, forecast, bandwidth="median", **options) < 0.2 * fine
 
 
 def test_wide_kernels_give_the_quantile_calibration_error():
