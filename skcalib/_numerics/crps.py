@@ -28,9 +28,6 @@ _MOST_EDGES = 2048
 # which differ by much less, and matter.
 _ROUNDING = 1e-6
 
-# Probabilities near 1 are rounded to doubles.
-_LEAST_REST = 1e-9
-
 # Nodes of the quadrature on each piece between kinks.
 _NODES_PER_PIECE = 32
 
@@ -239,20 +236,26 @@ def threshold_cells(
     return edges[:-1] + np.diff(edges) / 2, np.diff(edges)
 
 
-def recalibrated_brier(proba: np.ndarray, event: np.ndarray, weight: np.ndarray) -> float:
+def recalibrated_brier(
+    proba: np.ndarray, rest: np.ndarray, event: np.ndarray, weight: np.ndarray
+) -> float:
     """The least weighted Brier score of all nondecreasing functions of the probability (n,).
 
-    Probabilities that rounding may have made differ are tied. In a block of equal values v of the
-    isotonic fit, v is the mean of the events, so that the score is that of v(1 − v).
+    The rest is 1 minus the probability, and tells those near 1 apart. Probabilities that rounding
+    may have made differ are tied. In a block of equal values v of the isotonic fit, v is the mean
+    of the events, so that the score is that of v(1 − v).
     """
-    order = np.argsort(proba)
-    ordered = proba[order]
-    size = np.minimum(ordered, np.maximum(1 - ordered, _LEAST_REST))[1:]
-    is_new = np.diff(ordered) > _ROUNDING * np.minimum(size, _ROUNDING)
+    order = np.lexsort((-rest, np.minimum(proba, 0.5)))
+    is_new = _steps_up(proba[order]) | _steps_up(rest[order[::-1]])[::-1]
     start = np.flatnonzero(np.append(True, is_new))
     mass = np.add.reduceat(np.stack([weight, weight * event])[:, order], start, axis=1)
     value = np.clip(isotonic_regression(mass[1] / mass[0], weights=mass[0]).x, 0.0, 1.0)
     return float(mass[0] @ (value * (1 - value)))
+
+
+def _steps_up(ordered: np.ndarray) -> np.ndarray:
+    """Where sorted probabilities (n,) increase by more than rounding, (n − 1,)."""
+    return np.diff(ordered) > _ROUNDING * np.minimum(ordered[1:], _ROUNDING)
 
 
 def mean_half_distance(points: np.ndarray, mass: np.ndarray) -> float:

@@ -61,7 +61,8 @@ def crps_parts(data: ForecastData, tolerance: float = _TOLERANCE) -> np.ndarray:
         for t, width in zip(*threshold_cells(points, mass, steps, n_cells), strict=True):
             proba, event = forecast.at_threshold(t), value > t
             error += width * (weight @ (proba - event) ** 2)
-            recalibrated += width * recalibrated_brier(proba, event, weight)
+            rest = forecast.cdf(t)
+            recalibrated += width * recalibrated_brier(proba, rest, event, weight)
         recalibrated -= error
         if max(abs(error), abs(recalibrated - before)) <= tolerance * score:
             break

@@ -380,6 +380,16 @@ def test_tiny_probabilities_discriminate():
     assert parts.discrimination == pytest.approx(parts.uncertainty)
 
 
+def test_small_and_large_probabilities_are_told_apart_alike():
+    rng = np.random.default_rng(0)
+    mean, noise = rng.normal(size=(2, 60))
+    y = mean + noise + rng.exponential(size=60)
+    for std in (1.0, 0.05):  # so that most probabilities are near 0 or 1
+        parts = score_decomposition(y, (mean, std), score="crps")
+        mirrored = score_decomposition(-y, (-mean, std), score="crps")
+        np.testing.assert_allclose(values_of(mirrored), values_of(parts), rtol=1e-9)
+
+
 def test_crps_laws():
     y, forecast, weight = normal_case(2)
     mean, std = forecast.loc, forecast.scale
