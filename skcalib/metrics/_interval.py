@@ -172,7 +172,7 @@ def interval_calibration_error(
         weight. The value is then the minimum over fewer partitions, still an upper bound on the
         distance. 0 allows every cut, at any cost; None does so for up to 100 000 distinct
         predictions, the work of a second or two, and takes 2e-5 for more (for 120 000 predictions
-        of a calibrated model that raised the value by 1 %). For "surrogate", the
+        of a calibrated model that raised the value by 1 to 2 %). For "surrogate", the
         :math:`\varepsilon` of Theorem 6.12 of [1]_: the narrowest width lies in
         :math:`(\varepsilon/4, \varepsilon/2]`; None and 0 take all widths down to 6e-8; narrower
         ones could lower the value by no more than that.
