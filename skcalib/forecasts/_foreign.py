@@ -115,7 +115,7 @@ class ScipyFrozen(Foreign):
         return not hasattr(self.dist.dist, "pmf")
 
     @property
-    def has_whole_numbers(self) -> bool:  # type: ignore[override]
+    def has_whole_numbers(self) -> bool:
         return not self.is_continuous
 
     def _method(self, name: str) -> Any:

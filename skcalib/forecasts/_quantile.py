@@ -204,10 +204,10 @@ def at_levels(forecast: Forecast, levels: ArrayLike) -> QuantileForecast:
 
 def check_same_levels(forecasts: dict[str, Forecast], remedy: str) -> None:
     """Refuse to compare losses over different levels: a trapezoid of few is smaller."""
-    levels = [one.levels.round(12) if one._is_grid else None for one in forecasts.values()]
+    levels = [one.levels.round(12) if one._is_grid else np.empty(0) for one in forecasts.values()]
     if any(not np.array_equal(levels[0], other) for other in levels[1:]):
         found = [
-            "whole distributions" if some is None else f"quantiles at the levels {listed(some)}"
+            f"quantiles at the levels {listed(some)}" if some.size else "whole distributions"
             for some in levels
         ]
         raise ValueError(

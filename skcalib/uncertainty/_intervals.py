@@ -663,8 +663,9 @@ def comparison_of(
 ) -> Comparison:
     """The comparison of two models; `resampling` holds what `Measured.resample` takes."""
     if measured.metrics[0].sums_over_levels(measured.options):
+        models: Any = measured.models
         check_same_levels(
-            {f"y_proba_{x}": data.forecast for x, data in zip("ab", measured.models, strict=True)},
+            {"y_proba_a": models[0].forecast, "y_proba_b": models[1].forecast},
             "Pass metric_params={'levels': [...]} with levels that both have.",
         )
     resamples = measured.resample(**resampling)
