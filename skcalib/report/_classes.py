@@ -33,9 +33,9 @@ _SECONDS = 20.0
 _SECONDS_PER_LABEL, _SECONDS_PER_SIGN = 2e-8, 3e-8
 _SECONDS_PER_CLASS = 1.5e-10
 
-# The gain of recalibration is found on at most this many samples of two classes, and on 4/K² as
-# many of K classes, but 200. Fewer samples of each class say nothing.
-_MOST_RECALIBRATED, _FEWEST_OF_A_CLASS = 5000, 10
+# The gain of recalibration is found on at most this many samples, divided by 10 + K for K classes,
+# which takes about five seconds. Fewer samples of each class say nothing.
+_MOST_RECALIBRATED, _FEWEST_OF_A_CLASS = 120_000, 10
 
 # A calibration error is small only if it is below this part of the share of the rarer outcome:
 # 0.002 is much for a disease that one in a thousand has.
@@ -161,7 +161,7 @@ class ClassSections(Sections):
             found.insert(
                 0,
                 "a label that had probability 0 occurred, which a calibrated model rules out (in "
-                f"{count} of {n} samples)",
+                f"{count} of {n} samples), or it was rounded to 0",
             )
         return numbers, found
 
@@ -170,7 +170,7 @@ class ClassSections(Sections):
 
     def sizes_for_gain(self) -> tuple[int, int]:
         n_classes = len(self.data.classes)
-        return _FEWEST_OF_A_CLASS * n_classes, max(4 * _MOST_RECALIBRATED // n_classes**2, 200)
+        return _FEWEST_OF_A_CLASS * n_classes, _MOST_RECALIBRATED // (10 + n_classes)
 
     def losses(self, data: Predictions, train: Predictions | None = None) -> np.ndarray:
         proba = data.proba
@@ -181,9 +181,12 @@ class ClassSections(Sections):
             proba = proba[:, 1] if data.is_binary else proba
         return PROPER_LOSSES["log_loss"](proba, data.label)
 
-    def is_small(self, numbers: Numbers) -> bool:
-        share = float(self._binary.weight @ self._binary.label)
-        return numbers[error_name(numbers)] < min(SMALL, _SMALL_PART * min(share, 1 - share))
+    def is_small(self, numbers: Numbers, classes: Rows) -> bool:
+        errors = [(float(self._binary.weight @ self._binary.label), numbers[error_name(numbers)])]
+        errors += [(one["observed_share"], one["smooth_calibration_error"]) for one in classes]
+        return all(
+            error < min(SMALL, _SMALL_PART * min(share, 1 - share)) for share, error in errors
+        )
 
     def is_certain(self) -> bool:
         return bool(self._is_impossible.any())
@@ -212,6 +215,8 @@ def findings(test: CalibrationTest, predictions: Predictions) -> list[str]:
     spoke = [name for name, p in test.adjusted_p_values_.items() if p <= LEVEL]
     if np.isinf(test.component_statistics_.get("log_loss", 0.0)):
         spoke = [name for name in spoke if name != "log_loss"]  # said of labels of probability 0
+    elif "log_loss" in spoke and _is_of_levels(predictions):
+        spoke = ["level_and_spread", *(name for name in spoke if name in ("skce", "local"))]
     words = {
         "log_loss": lambda: _sureness(test.component_statistics_["log_loss"]),
         "level_and_spread": lambda: _worst_class(predictions),
@@ -224,6 +229,17 @@ def findings(test: CalibrationTest, predictions: Predictions) -> list[str]:
             "on one class or on the confidence alone"
         )
     return found
+
+
+def _is_of_levels(predictions: Predictions) -> bool:
+    """Whether classes that are predicted too often or too seldom explain the excess of log loss.
+
+    With the log-odds z of each class, the sum of their excesses is that of (p − y) z. It is divided
+    into the parts of the mean of z and of the deviations from it.
+    """
+    statistic = LevelAndSpread(predictions)
+    level, spread = statistic.by_class(predictions.label[None])[:, 0]  # each (K,)
+    return bool(abs(level @ statistic.centre) > abs(spread.sum()))
 
 
 def _sureness(excess: float) -> str:

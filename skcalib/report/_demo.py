@@ -14,7 +14,7 @@ from ..display import ReliabilityDisplay
 from ..recalibration import RecalibratedClassifier
 from ._report import CalibrationReport, calibration_report
 from ._sections import LEVEL, error_name
-from ._text import title_of
+from ._text import p_text, title_of
 
 # The numbers that the table of changes shows.
 _CHANGES = ("smooth_calibration_error", "expected_calibration_error", "log_loss", "p_value")
@@ -92,7 +92,7 @@ def _summary(outcomes: dict[str, list[Stage]]) -> str:
         found = "may be chance" if passed else "chance seldom leaves"
         lines += [
             f"{title:<48}{before:9.4f}  {after:9.4f}",
-            f"    {after / before:.0%} is left, which {found} (p = {p_value:.3g})",
+            f"    {after / before:.0%} is left, which {found} (p {p_text(p_value)})",
         ]
     lines += ["", f"{n_passed} of {len(outcomes)} models pass the test of calibration now."]
     return "\n".join([*lines, ""])

@@ -125,7 +125,7 @@ class ForecastSections(Sections):
             forecast = model.transform(forecast)
         return forecast.crps(data.value)
 
-    def is_small(self, numbers: Numbers) -> bool:
+    def is_small(self, numbers: Numbers, classes: Rows) -> bool:
         error = numbers["quantile_calibration_error"]
         return error < SMALL and numbers.get("p_value", 1.0) >= LEVEL
 

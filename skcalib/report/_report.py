@@ -233,7 +233,8 @@ def calibration_report(
         calibration lies; for more than two classes they end in "_confidence"), "p_value", and the
         adjusted p-values of the components of the test, "p_value_skce", "p_value_log_loss",
         "p_value_level_and_spread" and "p_value_local", "n_tested" (the number of samples in these),
-        with `by` "subgroup_p_value", and for miscalibrated predictions "gain". Besides,
+        with `by` "subgroup_p_value", and for miscalibrated predictions "gain" and "n_recalibrated"
+        (the number of samples on which it was found). Besides,
         "intervals", "findings", "classes", "subgroups", "advice" and "audit".
 
         For forecasts the numbers are "n_samples", "continuous_ranked_probability_loss",
@@ -245,9 +246,9 @@ def calibration_report(
         "distribution_matching_error", "distribution_matching_ratio" (to its standard deviation for
         calibrated forecasts),
         "p_value", "n_tested" (the number of samples in these three), "quantile_p_value",
-        "quantile_n_tested", with `by` "subgroup_p_value", and for miscalibrated forecasts "gain".
-        What forecasts cannot know is left out. Quantiles at given levels have the intervals between
-        these.
+        "quantile_n_tested", with `by` "subgroup_p_value", and for miscalibrated forecasts "gain"
+        and "n_recalibrated". What forecasts cannot know is left out. Quantiles at given levels have
+        the intervals between these.
 
     See Also
     --------
@@ -265,7 +266,7 @@ def calibration_report(
     Intervals cover with probability 0.95; they are those of
     :func:`skcalib.uncertainty.confidence_interval` with 199 subsamples, for measures of at most
     200 000 values. The gain is that of :class:`skcalib.recalibration.AutoRecalibrator` in log loss,
-    by cross-validation on at most 5000 samples (of K classes, at most 20 000/K², but 200). Of
+    by cross-validation on at most 120 000 / (10 + K) samples of K classes. Of
     subgroups the smooth calibration error is shown, with the p-values of
     :class:`skcalib.hypothesis_tests.SubgroupCalibrationTest`, which are of at most half as many
     samples. If that needs a part, every subgroup has the same number of samples in it, or all that
@@ -304,7 +305,7 @@ def calibration_report(
     >>> y = rng.normal(mean, 1.0)
     >>> forecast = mean, np.full(200, 0.4)
     >>> calibration_report(y, forecast, random_state=0).advice
-    'Miscalibrated (p = 0.002); standard deviations are too small by a factor 2...'
+    'Miscalibrated (p ≤ 0.002); standard deviations are too small by a factor 2...'
     """
     rng = check_random_state(random_state)
     data = check_either(
@@ -335,8 +336,9 @@ def calibration_report(
         gain = sections.gain()
         if gain is not None:
             numbers["gain"], intervals["gain"] = gain[0], gain[1:]
+            numbers["n_recalibrated"] = min(sections.data.n_samples, sections.sizes_for_gain()[1])
     advice = mistake or sections.advice(
-        numbers, intervals, findings, rows, recalibrated=recalibrated
+        numbers, intervals, findings, rows, classes, recalibrated=recalibrated
     )
     by = None if subgroups is None else subgroups.title
     audit = _audit_trail(sections, n_rows, random_state, pos_label, by)

@@ -13,7 +13,7 @@ from .._inputs.by import Subgroups, codes_by_appearance
 from ..hypothesis_tests import SubgroupCalibrationTest
 from ..metrics._registry import ALL_METRICS
 from ..uncertainty._resampling import Limits, Units, jackknife_deviation, resample
-from ._text import title_of
+from ._text import p_text, title_of
 
 LEVEL = 0.05
 
@@ -102,7 +102,7 @@ class Sections(ABC):
         """The losses (n,) that recalibration should lower; with `train`, those after it."""
 
     @abstractmethod
-    def is_small(self, numbers: Numbers) -> bool:
+    def is_small(self, numbers: Numbers, classes: Rows) -> bool:
         """Whether the miscalibration may not matter, though it is not chance."""
 
     @abstractmethod
@@ -215,7 +215,14 @@ class Sections(ABC):
         return folds.split(rows, groups=data.groups)
 
     def advice(
-        self, numbers: Numbers, ends: Ends, found: list[str], rows: Rows, *, recalibrated: bool
+        self,
+        numbers: Numbers,
+        ends: Ends,
+        found: list[str],
+        rows: Rows,
+        classes: Rows,
+        *,
+        recalibrated: bool,
     ) -> str:
         """A verdict by the p-value, what was found to be wrong, and a remedy."""
         p_value = joint_p_value(numbers)
@@ -231,17 +238,19 @@ class Sections(ABC):
             else:
                 limit = "Few samples cannot show more."
             return (
-                f"No evidence of miscalibration (p = {p_value:.3g}): a calibrated {self.model} "
+                f"No evidence of miscalibration (p {p_text(p_value)}): a calibrated {self.model} "
                 f"often deviates as much. {limit}{_advice_on_subgroups(rows) if rows else ''}"
             )
         verdict = "Still miscalibrated" if recalibrated else "Miscalibrated"
         if p_value < LEVEL:  # otherwise the data rule out calibration without the test
-            verdict += f" (p = {p_value:.3g})"
+            n_tests = 2 if "p_value" in numbers and "quantile_p_value" in numbers else 1
+            verdict += f" (p {p_text(p_value, n_tests)})"
         what = "; ".join(found) or self.unknown
         remedy = f"{self.remedy}{self._gain_in_words(numbers, ends)}"
         if recalibrated:
             remedy = "More data to recalibrate on would leave less."
-        if not self.is_certain() and self.is_small(numbers):
+        gains = ends.get("gain", (0.0,))[0] > 0
+        if not self.is_certain() and not gains and self.is_small(numbers, classes):
             n_tested = numbers.get("quantile_n_tested", numbers["n_tested"])
             what += (
                 f". That is little, and may not matter: {n_tested} samples can see a {self.error} "
@@ -254,10 +263,12 @@ class Sections(ABC):
         """A sentence on the gain, if it is known."""
         if "gain" not in numbers:
             return ""
+        where = " In cross-validation"
+        if numbers["n_recalibrated"] < numbers["n_samples"]:
+            where += f" on {numbers['n_recalibrated']} of the samples"
         if ends["gain"][0] > 0:
-            by = f"{numbers['gain']:.2g}"
-            return f" In cross-validation that lowers the {self.loss} by {by}."
-        return f" In cross-validation it is not clear that this lowers the {self.loss}."
+            return f"{where} that lowers the {self.loss} by {numbers['gain']:.2g}."
+        return f"{where} it is not clear that this lowers the {self.loss}."
 
 
 def _advice_on_subgroups(rows: Rows) -> str:
@@ -269,7 +280,8 @@ def _advice_on_subgroups(rows: Rows) -> str:
     return (
         f" But the test of subgroups finds miscalibration in {len(wrong)} of {len(rows)}: "
         f"{'; '.join(wrong[:_MOST_NAMED])}{more}. SubgroupRecalibrator recalibrates "
-        "each of them."
+        "each of them. (Of calibrated models, up to 10 % have a p-value below 0.05 in one of these "
+        "two tests.)"
     )
 
 

@@ -3,7 +3,11 @@
 import textwrap
 from typing import Any, NamedTuple
 
+from ..hypothesis_tests import CalibrationTest
 from ..metrics._registry import ALL_METRICS
+
+# The smallest p-value that a test of the report can have.
+_SMALLEST_P = 1 / (1 + CalibrationTest().n_resamples)
 
 # The most subgroups, and classes, that a table shows.
 _MOST_SUBGROUPS, _N_WORST = 20, 5
@@ -41,6 +45,11 @@ class Table(NamedTuple):
     note: str = ""
 
 
+def p_text(p_value: float, n_tests: int = 1) -> str:
+    """A p-value with its relation sign; the smallest one of `n_tests` tests is a bound."""
+    return f"{'≤' if p_value <= n_tests * _SMALLEST_P * (1 + 1e-9) else '='} {p_value:.3g}"
+
+
 def title_of(key: str) -> str | None:
     """The title of a number; None if it has no line of its own.
 
@@ -70,7 +79,10 @@ def measure_lines(
         if title is not None:
             digits = "9.4f" if of_classes else _digits_for_forecasts(key)
             ends = " to ".join(format(end, digits).strip() for end in intervals.get(key, ()))
-            lines.append((title, format(value, digits), ends))
+            text = format(value, digits)
+            if "p_value" in key and p_text(value)[0] == "≤":
+                text = f"{p_text(value):>9}"
+            lines.append((title, text, ends))
     return lines
 
 
@@ -100,6 +112,7 @@ def format_report(
     parts = {
         "n_tested": "p-values are" if of_classes else "matching error and its p-value are",
         "quantile_n_tested": "test of quantiles is",
+        "n_recalibrated": "gain is",
     }
     for key, subject in parts.items():
         if numbers.get(key, n) < n:
@@ -136,7 +149,7 @@ def subgroup_table(subgroups: list[dict[str, Any]]) -> Table:
             str(one["n_samples"]),
             f"{one['estimate']:.4f}",
             f"{one['low']:.4f} to {one['high']:.4f}" if one["low"] == one["low"] else "too few",
-            f"{one['p_value']:.3g}",
+            p_text(one["p_value"]).removeprefix("= "),
         ]
         for one in subgroups[:_MOST_SUBGROUPS]
     ]

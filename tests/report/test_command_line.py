@@ -72,8 +72,8 @@ def test_recalibrated_predictions(table, capsys):
     proba = np.linspace(0.05, 0.95, 60)
     path = table(pd.DataFrame({"y": (proba > 0.5).astype(int), "p": proba}))
     options = ["report", path, "--label", "y", "--proba", "p"]
-    assert "\nMiscalibrated (p = " in run(capsys, *options)[1]
-    assert "\nStill miscalibrated (p = " in run(capsys, *options, "--recalibrated")[1]
+    assert "\nMiscalibrated (p ≤ " in run(capsys, *options)[1]
+    assert "\nStill miscalibrated (p ≤ " in run(capsys, *options, "--recalibrated")[1]
 
 
 def test_report_of_the_other_class(table, capsys):

@@ -54,7 +54,8 @@ def forecast_gain(data):
 def forecast_advice(numbers, ends, found, recalibrated=False):
     y, forecast = make_forecasts(3, random_state=0)
     of = sections(check_forecasts(y, forecast))
-    return of.advice({"n_tested": 9} | numbers, ends, found, [], recalibrated=recalibrated)
+    numbers = {"n_tested": 9} | numbers
+    return of.advice(numbers, ends, found, [], [], recalibrated=recalibrated)
 
 
 def grid_of(problem, levels):
@@ -188,7 +189,7 @@ def advice(problem):
 
 def test_verdict():
     narrow = advice(make_forecasts(30, dispersion=0.3, random_state=0))
-    assert narrow.startswith("Miscalibrated (p = 0.002); standard deviations are too small by a")
+    assert narrow.startswith("Miscalibrated (p ≤ 0.002); standard deviations are too small by a")
     assert "RecalibratedRegressor" in narrow
 
 
@@ -215,7 +216,7 @@ def test_verdict_tells_small_from_large_and_before_from_after():
     assert "That is little, and may not matter: 10000 samples can see a quantile" in advice
     assert "If it matters, recalibrate on data" in advice
     advice = forecast_advice(numbers, {}, [], recalibrated=True)
-    assert advice.startswith("Still miscalibrated (p = 0.002)")
+    assert advice.startswith("Still miscalibrated (p ≤ 0.002)")
     assert "RecalibratedRegressor" not in advice
     for other in ({"p_value": 0.01}, {"quantile_calibration_error": 0.02}):
         assert "little" not in forecast_advice(numbers | other, {}, [])

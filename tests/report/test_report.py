@@ -68,9 +68,10 @@ def problem_of(proba, label):
     return check_predictions(label, proba, labels=[0, 1])
 
 
-def advice(predictions, numbers, ends, found, rows=(), recalibrated=False):
+def advice(predictions, numbers, ends, found, rows=(), classes=(), recalibrated=False):
     sections = ClassSections(predictions, np.random.RandomState(0))
-    return sections.advice(numbers, ends, found, rows, recalibrated=recalibrated)
+    numbers = {"n_samples": predictions.n_samples, "n_recalibrated": 2} | numbers
+    return sections.advice(numbers, ends, found, rows, classes, recalibrated=recalibrated)
 
 
 def words(report):
@@ -102,7 +103,7 @@ def test_numbers_are_those_of_the_metrics_for_two_classes():
     assert numbers["p_value"] == test.fit(proba, label, sample_weight=weight).p_value_
     parts = {f"p_value_{name}": p for name, p in test.adjusted_p_values_.items()}
     assert {name: numbers[name] for name in parts} == parts
-    assert set(numbers) == {*expected, *parts, "p_value", "gain"}
+    assert set(numbers) == {*expected, *parts, "p_value", "gain", "n_recalibrated"}
 
 
 def test_numbers_are_those_of_the_metrics_for_many_classes():
@@ -123,7 +124,7 @@ def test_text_shows_the_numbers(three):
     text = str(report)
     for key, value in report.numbers.items():
         if isinstance(value, float):
-            assert format(value, ".4f") in text, key
+            assert ("≤ 0.001" if value == 0.001 else format(value, ".4f")) in text, key
     assert report.advice.split() == text.split("\n\n")[-1].split()
     assert {"log_loss", "smooth_calibration_error_confidence"} < set(report.intervals)
     for low, high in report.intervals.values():
@@ -177,18 +178,48 @@ def test_a_small_difference_is_called_small():
     ):
         predictions = problem_of(proba, rng.random(1000) < proba)
         numbers = {"p_value": 0.001, "smooth_calibration_error": error, "n_tested": 1000000}
-        gain = {"gain": GAIN[0]}, {"gain": GAIN[1:]}
-        text = advice(predictions, numbers | gain[0], gain[1], ["x is y"])
-        assert text.startswith("Miscalibrated (p = 0.001): x is y. ")
+        text = advice(predictions, numbers | {"gain": 0.1}, {"gain": (-0.1, 0.3)}, ["x is y"])
+        assert text.startswith("Miscalibrated (p ≤ 0.001): x is y. ")
         expected = (
             f"That is little, and may not matter: 1000000 samples can see a smooth calibration "
             f"error of {error}. If it matters, recalibrate on data"
         )
         assert (expected in text) == is_small
-        assert text.endswith("In cross-validation that lowers the log loss by 0.12.")
+        gains = advice(predictions, numbers | {"gain": GAIN[0]}, {"gain": GAIN[1:]}, ["x is y"])
+        assert "little" not in gains
+        assert gains.endswith(
+            "cross-validation on 2 of the samples that lowers the log loss by 0.12."
+        )
         after = advice(predictions, numbers, {}, ["x is y"], recalibrated=True)
         assert after.startswith("Still miscalibrated")
         assert "ecalibrate on data" not in after
+
+
+def test_an_error_of_one_class_is_not_little():
+    rng = np.random.default_rng(1)
+    proba = rng.dirichlet([30, 12, 8, 5, 3], 4000)
+    truth = proba.copy()
+    truth[:, 4] *= 0.4  # too often predicted, and seldom the likeliest one
+    truth /= truth.sum(axis=1, keepdims=True)
+    label = (rng.random((4000, 1)) > truth.cumsum(axis=1)).sum(axis=1)
+    predictions = check_predictions(label, proba, labels=range(5))
+    sections = ClassSections(predictions, np.random.RandomState(0))
+    numbers, classes = sections.measure()
+    assert numbers["smooth_calibration_error_confidence"] < 0.01
+    assert not sections.is_small(numbers, classes)
+    assert sections.is_small(numbers, classes[1:])
+
+
+@pytest.mark.parametrize(("predicted", "shape"), [(0.3, "constant"), (0.02, "varying")])
+def test_a_wrong_level_is_not_called_too_sure(predicted, shape):
+    rng = np.random.default_rng(0)
+    proba = np.full(4000, predicted)
+    if shape == "varying":
+        proba = rng.beta(2, 2 / predicted - 2, 4000)
+    label = rng.random(4000) < (proba + 0.05 if shape == "constant" else 3 * proba)
+    _, found = ClassSections(problem_of(proba, label), np.random.RandomState(0)).test()
+    assert found[0].startswith("class 1 is observed")
+    assert "sure" not in "".join(found)
 
 
 # a difference of 0.009 needs 40 000 samples to be seen: 0.4 s
@@ -211,6 +242,7 @@ def test_a_gain_that_is_not_clear_is_not_promised():
     numbers = {"p_value": 0.01, "smooth_calibration_error": 0.3, "n_tested": 2, "gain": 0.01}
     text = advice(predictions, numbers, {"gain": (-0.01, 0.03)}, [])
     assert "several small differences add up" in text
+    assert "(p = 0.01)" in text
     assert text.endswith("it is not clear that this lowers the log loss.")
 
 
@@ -278,7 +310,7 @@ def test_impossible_labels_are_certain_evidence():
     label, proba = [1, 0, 1, 1, 0, 0, 1, 1, 0, 1], [0.0, *[0.5] * 9]
     report = words(calibration_report(label, proba, random_state=0))
     expected = (
-        "Miscalibrated (p = 0.001): a label that had probability 0 occurred, which a calibrated "
+        "Miscalibrated (p ≤ 0.001): a label that had probability 0 occurred, which a calibrated "
         "model rules out (in 1 of 10 samples)"
     )
     assert expected in report
@@ -472,7 +504,7 @@ def test_miscalibrated_subgroups_contradict_no_evidence():
 def test_recalibrated_predictions_are_not_to_be_recalibrated_again():
     label, proba = random_problem(np.random.default_rng(0), 100)
     report = calibration_report(label, proba, recalibrated=True, random_state=0)
-    assert report.advice.startswith("Still miscalibrated (p = 0.001)")
+    assert report.advice.startswith("Still miscalibrated (p ≤ 0.001)")
     assert "RecalibratedClassifier" not in report.advice
 
 
