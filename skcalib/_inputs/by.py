@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._numerics.sorting import codes_by_appearance
 from .arrays import check_same_length, column_names, is_number, look_like_numbers
 from .checks import rows_that_count
 from .labels import as_labels
@@ -259,14 +260,6 @@ def check_groups(groups: Any, n: int) -> np.ndarray:
     code = codes_by_appearance(code)
     check_several_groups(code)
     return code
-
-
-def codes_by_appearance(values: np.ndarray) -> np.ndarray:
-    """The distinct values numbered in the order in which they first appear, (n,)."""
-    _, first, code = np.unique(values, return_index=True, return_inverse=True)
-    rank = np.empty(len(first), dtype=np.intp)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[code]
 
 
 def is_missing(value: Any) -> bool:

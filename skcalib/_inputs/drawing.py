@@ -13,6 +13,7 @@ from .._numerics.array_api import (
     rows_of,
     zeros_on,
 )
+from .._numerics.sorting import codes_by_appearance
 
 # Numbers in the residuals of one batch of draws (32 MB).
 _BATCH = 2**22
@@ -63,16 +64,67 @@ def draw_labels(
     return label
 
 
+def draw_labels_in_groups(
+    proba: np.ndarray,
+    label: np.ndarray,
+    groups: np.ndarray,
+    n_draws: int,
+    generator: np.random.Generator,
+) -> np.ndarray:
+    """Labels y_i ~ Cat(proba_i), (n_draws, n), that depend on each other within groups (n,).
+
+    Each group is drawn from one uniform number with the probability `dependence`, otherwise each of
+    its samples from its own. Parameters: proba (n, K), and the observed labels (n,).
+    """
+    code = codes_by_appearance(groups)
+    shape = int(code.max()) + 1, n_draws
+    common = generator.random(shape)
+    common[generator.random(shape) >= dependence(proba, label, code)] = np.nan
+    return contiguous(draw_by_sample(proba, n_draws, generator, shared=(common, code)).T)
+
+
+def dependence(proba: np.ndarray, label: np.ndarray, code: np.ndarray) -> float:
+    """How much the labels (n,) of a group depend on each other: 0 if not at all, at most 1.
+
+    That is told by the number of distinct labels in each group, or in parts of it in which one
+    surprise is expected. It lies between what is expected of independent labels, 0, and of labels
+    that all follow one number, 1. For that the probabilities (n, K) of each class are multiplied by
+    its observed over its expected number, so that errors of the model do not count. Two groups
+    whose labels follow one number are added to those of the data: so the dependence is 1 where no
+    event tells.
+    """
+    order = np.lexsort((proba.max(axis=1), code))
+    label, code, n_classes = label[order], code[order], proba.shape[1]
+    count, expected = np.bincount(label, minlength=n_classes), proba.sum(axis=0)
+    ratio = np.divide(count, expected, out=np.zeros(n_classes), where=expected > 0)
+    chance = proba[order] * ratio
+    total = chance.sum(axis=1, keepdims=True)
+    np.divide(chance, total, out=chance, where=total > 0)
+    surprises = np.cumsum(1 - chance.max(axis=1))
+    is_first = np.diff(code, prepend=-1) > 0
+    surprises -= np.maximum.accumulate(np.where(is_first, surprises, 0.0))  # within the group
+    start = np.flatnonzero(is_first | (np.diff(np.floor(surprises), prepend=0) > 0))
+    part = np.repeat(np.arange(len(start)), np.diff(start, append=len(code)))
+    with np.errstate(divide="ignore"):  # of what is certain
+        apart = -np.expm1(np.add.reduceat(np.log1p(-chance), start)).sum()
+    together = np.maximum.reduceat(chance, start).sum()
+    distinct = len(np.unique(part * n_classes + label))
+    return float(np.clip((apart - distinct + 2) / (apart - together + 2), 0.0, 1.0))
+
+
 def draw_by_sample(
     proba: Array,
     n_draws: int,
     generator: np.random.Generator | np.random.RandomState,
     samples: Array | None = None,
+    *,
+    shared: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Array:
     """The labels of `draw_labels`, one row for each sample, or for some in their order.
 
     A uniform number u is drawn for each label. Of K classes, the label is the first class k with
     p_1 + … + p_k > u. Samples may be drawn in parts, one after another: the labels are the same.
+    `shared` holds numbers (codes, n_draws) for all samples of a code, unless NaN, and codes (n,).
     """
     if not isinstance(proba, np.ndarray):
         proba = proba if samples is None else rows_of(proba, samples)
@@ -84,6 +136,9 @@ def draw_by_sample(
         rows = slice(start, start + per_chunk)
         part = proba[rows if samples is None else samples[rows]]
         uniform = generator.random(label[rows].shape)
+        if shared is not None:
+            own = shared[0][shared[1][rows]]
+            np.copyto(uniform, own, where=~np.isnan(own))
         if part.ndim == 1:
             np.less(uniform, part[:, None], out=label[rows])
             continue

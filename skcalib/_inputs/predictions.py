@@ -9,7 +9,7 @@ from array_api_compat import array_namespace
 
 from .._numerics.array_api import Array, rows_of, to_numpy
 from .._numerics.sorting import Pooled, pool_sorted, pool_ties, pooled, sort_labelled
-from .drawing import draw_labels
+from .drawing import draw_labels, draw_labels_in_groups
 
 # Rows of double precision that sum to 1 miss it by less than this.
 _ROUNDING = 1e-12
@@ -140,9 +140,12 @@ class Predictions:
         return replace(self, **own)
 
     def redraw(self, generator: np.random.Generator, size: int) -> np.ndarray:
-        """Independent outcomes drawn from the predictions, (size, n)."""
+        """Outcomes drawn from the predictions, (size, n); they are independent but for groups."""
         if self.count is not None:
             return generator.binomial(self.count, self.proba, (size, len(self.proba))) / self.count
+        if self.groups is not None:
+            shared = self.label, self.groups, size, generator
+            return draw_labels_in_groups(self.matrix, *shared)
         return draw_labels(self.proba, size, generator)
 
     def with_outcome(self, outcome: np.ndarray) -> "Predictions":

@@ -9,6 +9,14 @@ import numpy as np
 _ROUNDING = 1e-9
 
 
+def codes_by_appearance(values: np.ndarray) -> np.ndarray:
+    """The distinct values numbered in the order in which they first appear, (n,)."""
+    _, first, code = np.unique(values, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.intp)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[code]
+
+
 def first_of_ties(ordered: np.ndarray) -> np.ndarray:
     """Whether each of the sorted values (n,) differs from the one before it."""
     is_first = np.ones(len(ordered), dtype=bool)

@@ -7,10 +7,11 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from .._inputs.arrays import as_array, check_numbers, check_same_length
-from .._inputs.by import check_groups, check_several_groups, codes_by_appearance
+from .._inputs.by import check_groups, check_several_groups
 from .._inputs.checks import SMALLEST_SHARE, check_predictions, check_sample_weight, rows_that_count
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast, refuse_swapped
+from .._numerics.sorting import codes_by_appearance
 from ._base import Forecast, check_outcomes
 from ._distribution import DistributionForecast
 from ._ensemble import EnsembleForecast

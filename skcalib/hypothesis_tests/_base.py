@@ -1,6 +1,7 @@
 """The base of all tests: their input, their draws and their p-values."""
 
 import sys
+from functools import partial
 from time import perf_counter
 
 import numpy as np
@@ -9,12 +10,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._inputs.by import codes_by_appearance
 from .._inputs.checks import check_fit_input
 from .._inputs.drawing import seeded_batches
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast, refuse_forecast
 from .._inputs.warnings import announce
+from .._numerics.sorting import codes_by_appearance
 from .._statistics.base import TIE
 from ..forecasts._data import (
     ForecastData,
@@ -124,27 +125,35 @@ def compared_values(test, statistic, value, order, *, resampled=False):
     """The value of the data and those of all draws, (1 + n_resamples, …), spread among jobs.
 
     The samples are drawn in the given order, which does not depend on that in which they came.
-    With `groups`, values are those of signs, and that of the data has signs that are all +1.
+    There is one such array; with `groups` there are two, of signs and of redrawn outcomes: signs
+    hold for any dependence if there are many events, and redrawn outcomes also if there are few.
+    That of the data has signs that are all +1.
     """
-    data, evaluate, least_batches = statistic.data, of_redrawn_outcomes, statistic.least_batches
+    data, least_batches = statistic.data, statistic.least_batches
+    kinds = [(of_resampled_data if resampled else of_redrawn_outcomes, value)]
     if data.groups is not None:
-        value, evaluate = statistic.of_signs(np.ones((1, len(order)))), of_drawn_signs
+        kinds.insert(0, (of_drawn_signs, statistic.of_signs(np.ones((1, len(order))))))
     elif resampled:
-        evaluate, least_batches = of_resampled_data, 64
+        least_batches = 64
     if data.groups is not None or resampled or not statistic.adds_up:
         data = data.take(order)
         if not statistic.depends_on_order:
             statistic, order = statistic.on(data), None
-    batches = seeded_batches(
-        test.n_resamples,
-        statistic.numbers_per_draw,
-        least_batches,
-        check_random_state(test.random_state),
-    )
-    values = [value]
+    rng = check_random_state(test.random_state)
+    compared = []
+    for evaluate, first in kinds:
+        batches = seeded_batches(test.n_resamples, statistic.numbers_per_draw, least_batches, rng)
+        drawn = _drawn_values(test, partial(evaluate, statistic, data, order), batches)
+        compared.append(np.concatenate([first, *drawn]))
+    return compared
+
+
+def _drawn_values(test, evaluate, batches):
+    """The values of all batches, spread among jobs."""
+    values = []
     if len(batches) >= _MANY_BATCHES:  # the first one tells how long the others take
         start = perf_counter()
-        values.append(evaluate(statistic, data, order, *batches.pop(0)))
+        values.append(evaluate(*batches.pop(0)))
         seconds = (perf_counter() - start) * (len(batches) + 1) / effective_n_jobs(test.n_jobs)
         announce(
             seconds,
@@ -153,9 +162,18 @@ def compared_values(test, statistic, value, order, *, resampled=False):
             "error of more than two classes, metric_params={'method': 'fourier'} is fast.",
         )
     values += Parallel(n_jobs=test.n_jobs, verbose=test.verbose)(
-        delayed(evaluate)(statistic, data, order, *batch) for batch in batches
+        delayed(evaluate)(*batch) for batch in batches
     )
-    return np.concatenate(values)
+    return values
+
+
+def most_cautious(judgements):
+    """The attributes that have the largest p-value; of several p-values, each is the largest."""
+    chosen = dict(max(judgements, key=lambda one: one["p_value_"]))
+    for name, found in chosen.items():
+        if name.endswith("p_values_"):
+            chosen[name] = {key: max(one[name][key] for one in judgements) for key in found}
+    return chosen
 
 
 def of_redrawn_outcomes(statistic, data, order, size, seed):

@@ -21,6 +21,7 @@ from ._base import (
     compared_values,
     forget,
     monte_carlo_p_value,
+    most_cautious,
 )
 
 # Options of the statistic that are parameters of the test.
@@ -105,7 +106,8 @@ class CalibrationTest(HypothesisTest):
 
     n_resamples : int, default=999
         Number of vectors of labels or outcomes, or of bootstrap samples, that are drawn. The
-        smallest possible p-value is then ``1 / (n_resamples + 1)``.
+        smallest possible p-value is then ``1 / (n_resamples + 1)``; of "log_loss" and
+        "brier_score_loss" against both sides, twice that. Below the level 0.05 take 999 or more.
 
     labels : array-like of shape (n_classes,), default=None
         The classes, in the order of the columns of `X`. By default the sorted labels in `y`. None
@@ -132,7 +134,8 @@ class CalibrationTest(HypothesisTest):
 
     null_distribution_ : ndarray of shape (n_resamples,)
         The statistic of the drawn samples, if any are drawn: not with "distribution-free", nor with
-        "asymptotic" for the estimators "linear" and "block".
+        "asymptotic" for the estimators "linear" and "block". With groups, of those draws that have
+        the larger p-value (see the notes).
 
     component_p_values_ : dict of str to float
         Of "omnibus": the p-value of each component by itself.
@@ -208,14 +211,30 @@ class CalibrationTest(HypothesisTest):
     converted once for everything else. NumPy draws the uniform numbers that the labels are made of.
 
     **Groups.** If samples of a group depend on each other, their labels cannot be drawn one by one.
-    The test then multiplies the residuals of each group, :math:`w_i (1[y_i = k] - p_{ik})`, by a
-    random sign (a wild cluster bootstrap). It tests that each label follows its own
-    prediction, whatever the dependence within groups; the groups are independent. It is exact if
-    the residuals of a group are as likely as their negatives, and holds in the limit of many groups
-    otherwise. Only "omnibus", "skce" and the two scores can be tested so. Of m groups there are
-    :math:`2^{m-1}` different signs: with fewer than ten groups, small p-values cannot occur. For a
-    time series, pass blocks of consecutive samples as groups. Which draws belong to which group
-    may depend on the order of the samples where predictions are tied.
+    The hypothesis is that each label follows its own prediction; the groups are independent. Two
+    p-values are found, from `n_resamples` draws each, and the larger one counts, also of each
+    component.
+
+    - *Signs.* The residuals of each group, :math:`w_i (1[y_i = k] - p_{ik})`, are multiplied by a
+      random sign (a wild cluster bootstrap). That is exact if the residuals of a group are as
+      likely as their negatives, and otherwise holds in the limit of many groups, whatever the
+      dependence. Where events are few it does not hold: without any event, all residuals of a class
+      have one sign, which is rare among random ones.
+    - *Labels.* With the probability :math:`\delta`, all labels of a group are drawn with the same
+      uniform number, otherwise each with its own. Here :math:`\delta` is
+      :math:`(a - d + 2) / (a - t + 2)`, but at least 0 and at most 1. The number of distinct labels
+      in each group, summed over the groups, is d. If labels are independent, a of them are
+      expected, and t if one number decides those of a group: for predictions that are multiplied,
+      class by class, by the observed over the expected number of labels, and normalised. A group in
+      which more than one label is expected that is not the likeliest is divided into parts with one
+      each, of similar confidence. So :math:`\delta` is 1 if there is no event, as nothing is known
+      of dependence then. Outcomes of forecasts are drawn independently of each other.
+
+    The benchmark *rare events* shows how often calibrated models are rejected with 0.5 to 50
+    events: hardly ever if there are few. Only "omnibus", "skce" and the two scores can be tested
+    so. Of m groups there are :math:`2^{m-1}` different signs: with fewer than ten groups, small
+    p-values cannot occur. For a time series, pass blocks of consecutive samples as groups. Which
+    draws belong to which group may depend on the order of the samples where predictions are tied.
 
     **Which hypothesis is tested, for forecasts.** The draws are from the forecast :math:`Q_i` of
     each sample, independently: the hypothesis is auto-calibration, :math:`y_i \mid Q_i \sim Q_i`
@@ -413,19 +432,26 @@ class CalibrationTest(HypothesisTest):
                 self.null_distribution_ = null
             return self
         is_resampled = self.method == "consistency"
-        values = compared_values(
+        compared = compared_values(
             self, statistic, value, data.canonical_order(), resampled=is_resampled
         )
+        found = most_cautious([self._judged(statistic, value, values) for values in compared])
+        for name, attribute in found.items():
+            setattr(self, name, attribute)
+        return self
+
+    def _judged(self, statistic, value, values):
+        """The fitted attributes, from the values (B + 1, …) of the data and of the draws."""
         evidence, findings = statistic.combined(value, values)
-        self.statistic_ = float(value[0] if value.ndim == 1 else evidence[0])
-        self.null_distribution_ = evidence[1:]
+        own = {
+            "statistic_": float(value[0] if value.ndim == 1 else evidence[0]),
+            "null_distribution_": evidence[1:],
+        }
         if statistic.is_signed or statistic.n_columns > 1:  # infinite for impossible labels
             evidence = clipped(evidence)
         side = self.alternative if statistic.is_signed else "greater"
-        self.p_value_ = monte_carlo_p_value(evidence, side, statistic.resolution)
-        for name, found in findings.items():
-            setattr(self, name, found)
-        return self
+        p_value = monte_carlo_p_value(evidence, side, statistic.resolution)
+        return {"p_value_": p_value, **own, **findings}
 
     def _chosen(self, kind):
         """The statistic of this kind of predictions, and its arguments.
@@ -464,7 +490,7 @@ class CalibrationTest(HypothesisTest):
             )
         if self.method in LAWS:
             check_law(self, statistic)
-        elif data.groups is None and data.kind == "forecasts":
+        elif data.kind == "forecasts":
             check_knows_draws(self, statistic)
         if self.alternative != "two-sided" and not statistic.is_signed:
             raise ValueError(

@@ -189,7 +189,7 @@ def find_miscalibrated_subgroups(
 
     groups : array-like of shape (n_samples,), default=None
         Labels of groups, such as patients or sites, whose samples are not independent of each
-        other: residuals of whole groups are then multiplied by random signs, in place of drawing
+        other: residuals of whole groups are then also multiplied by random signs, beside drawing
         labels.
 
     multi_class : {"confidence", "classwise"}, default="confidence"
@@ -304,13 +304,15 @@ def find_miscalibrated_subgroups(
     return _result(search, with_draws(search, n_resamples, rng))
 
 
-def _result(search: ClassSearch | ForecastSearch, values: np.ndarray) -> SubgroupSearch:
-    """The candidates by their values (B + 1, C), all of them for each class."""
-    standard = np.column_stack([standardised(column) for column in values.T])
-    largest = np.sort(standard.max(axis=1))
-    best = np.argsort(-standard[0], kind="stable")
-    above = len(largest) - np.searchsorted(largest, standard[0, best] * (1 - TIE))
-    p_values = above / len(largest)
+def _result(search: ClassSearch | ForecastSearch, compared: list[np.ndarray]) -> SubgroupSearch:
+    """The candidates by their values (B + 1, C), all of them for each class.
+
+    Of several such arrays, the largest p-value and the smallest value count.
+    """
+    value, p_values = np.transpose([_judged(values) for values in compared], (1, 0, 2))
+    value, p_values = value.min(axis=0), p_values.max(axis=0)
+    best = np.lexsort((-value, p_values))
+    p_values = p_values[best]
     candidates = [search.candidates[c % len(search.candidates)] for c in best]
     by_column: dict[Any, float] = {}
     for candidate, p_value in zip(candidates, p_values.tolist(), strict=True):
@@ -328,6 +330,14 @@ def _result(search: ClassSearch | ForecastSearch, values: np.ndarray) -> Subgrou
         p_values=p_values,
         **numbers,
     )
+
+
+def _judged(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Standardised values of all candidates, (C,), and their p-values."""
+    standard = np.column_stack([standardised(column) for column in values.T])
+    largest = np.sort(standard.max(axis=1))
+    above = len(largest) - np.searchsorted(largest, standard[0] * (1 - TIE))
+    return standard[0], above / len(largest)
 
 
 def _columns(X: Any, n: int) -> dict[Any, Any]:

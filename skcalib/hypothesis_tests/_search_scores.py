@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.stats import rankdata
 
-from .._inputs.drawing import draw_labels, seeded_batches
+from .._inputs.drawing import seeded_batches
 from .._inputs.predictions import Predictions
 from .._numerics.logits import log_odds
 from .._numerics.pit import laws_at, pit_laws
@@ -89,7 +89,7 @@ class ClassSearch:
 
     def of_draws(self, size: int, generator: np.random.Generator) -> np.ndarray:
         """Values (size, C) for drawn labels; all candidates for each class."""
-        label = draw_labels(self.data.proba, size, generator)
+        label = self.data.redraw(generator, size)
         if self.classes is None:
             return self._of_residuals([(label - self.data.proba) * self.data.weight])
         return self._of_residuals(
@@ -211,14 +211,17 @@ def _means(candidates: list[Candidate], weight: np.ndarray, *values: np.ndarray)
 
 def with_draws(
     search: ClassSearch | ForecastSearch, n_resamples: int, random_state: np.random.RandomState
-) -> np.ndarray:
-    """Values (1 + n_resamples, C) of the data and of draws; with groups, of random signs."""
-    groups = search.data.groups
-    values = [search.of_signs(np.ones((1, len(search.data.weight))))]
-    for size, seed in seeded_batches(n_resamples, search.numbers_per_draw, 1, random_state):
-        generator = np.random.default_rng(seed)
-        if groups is None:
-            values.append(search.of_draws(size, generator))
-        else:
-            values.append(search.of_signs(draw_signs(groups, size, generator)))
-    return np.concatenate(values)
+) -> list[np.ndarray]:
+    """Values (1 + n_resamples, C) of the data and of draws; with groups, also of random signs."""
+
+    def of_drawn_signs(size: int, generator: np.random.Generator) -> np.ndarray:
+        return search.of_signs(draw_signs(search.data.groups, size, generator))
+
+    kinds = [search.of_draws] if search.data.groups is None else [of_drawn_signs, search.of_draws]
+    compared = []
+    for of_kind in kinds:
+        values = [search.of_signs(np.ones((1, len(search.data.weight))))]
+        for size, seed in seeded_batches(n_resamples, search.numbers_per_draw, 1, random_state):
+            values.append(of_kind(size, np.random.default_rng(seed)))
+        compared.append(np.concatenate(values))
+    return compared

@@ -18,6 +18,7 @@ from ._base import (
     clipped,
     compared_values,
     monte_carlo_p_value,
+    most_cautious,
 )
 from ._calibration import check_knows_draws, check_takes_groups
 
@@ -29,8 +30,9 @@ class SubgroupCalibrationTest(HypothesisTest):
     old. Tests of single subgroups say too often that something is wrong if there are many. This
     test draws labels from the predictions as :class:`CalibrationTest` does, computes each
     subgroup's statistic for the same draws, and asks how often the most conspicuous subgroup of a
-    calibrated model is as conspicuous as the one that was found. So its p-value is exact, whatever
-    the number of subgroups and their sizes, and it says which of them are miscalibrated.
+    calibrated model is as conspicuous as the one that was found. So its p-value is exact for
+    independent samples, whatever the number of subgroups and their sizes, and it says which of them
+    are miscalibrated.
 
     Parameters
     ----------
@@ -86,7 +88,8 @@ class SubgroupCalibrationTest(HypothesisTest):
         The largest standardised statistic (see the notes).
 
     null_distribution_ : ndarray of shape (n_resamples,)
-        The same of each vector of drawn labels.
+        The same of each vector of drawn labels; with groups, of those draws that have the larger
+        p-value.
 
     classes_ : ndarray of shape (n_classes,)
         The classes. Not for forecasts.
@@ -128,8 +131,10 @@ class SubgroupCalibrationTest(HypothesisTest):
     conspicuous ones, and no p-value is smaller than the one before it. As subgroups do not overlap,
     the error rate holds exactly at every number of samples.
 
-    **Groups.** With `groups`, whose samples depend on each other, residuals of whole groups are
-    multiplied by random signs, also across subgroups, as :class:`CalibrationTest` explains.
+    **Groups.** With `groups`, whose samples depend on each other, each p-value is the larger one of
+    two: of residuals of whole groups multiplied by random signs, also across subgroups, and of
+    redrawn labels. :class:`CalibrationTest` explains both. They hold in the limit of many groups
+    with events, and are cautious where there are few.
 
     The cost is about that of a :class:`CalibrationTest`: drawing the labels, and computing the
     statistic of each subgroup for each draw. A subgroup of a few samples is allowed; of certain
@@ -248,7 +253,12 @@ class SubgroupCalibrationTest(HypothesisTest):
         order = data.canonical_order()
         order = order[np.argsort(code[order], kind="stable")]
         value = statistic(data.outcome[None])
-        self._combine(subgroups, statistic, compared_values(self, statistic, value, order))
+        compared = compared_values(self, statistic, value, order)
+        found = most_cautious([_judged(subgroups, statistic, values) for values in compared])
+        found["p_value_"] = min(found["subgroup_p_values_"].values())
+        for name, attribute in found.items():
+            setattr(self, name, attribute)
+        self.subgroups_ = list(subgroups.labels)
         return self
 
     def _statistic(self, data, title, shown):
@@ -271,30 +281,35 @@ class SubgroupCalibrationTest(HypothesisTest):
             ) from error
         if data.groups is not None:
             check_takes_groups(self, statistic)
-        elif data.kind == "forecasts":
+        if data.kind == "forecasts":
             check_knows_draws(self, statistic)
         return statistic
 
-    def _combine(self, subgroups, statistic, values):
-        """Set the fitted attributes, from the values (B + 1, C) of the data and of the draws."""
-        of_each = statistic.of_each(values)
-        standard = np.column_stack(
-            [
-                standardised(column, is_signed=one.is_signed, resolution=one.resolution)
-                for column, one in zip(of_each, statistic.statistics, strict=True)
-            ]
-        )
-        largest = standard.max(axis=1)
-        self.statistic_, self.null_distribution_ = float(largest[0]), largest[1:]
-        adjusted = step_down_p_values(standard)
-        self.p_value_ = float(adjusted.min())
-        self.subgroups_ = list(subgroups.labels)
-        for name, numbers in {
-            "subgroup_p_values_": adjusted.tolist(),
-            "subgroup_statistics_": [float(column[0]) for column in of_each],
-            "subgroup_sizes_": np.bincount(subgroups.code).tolist(),
-        }.items():
-            setattr(self, name, dict(zip(self.subgroups_, numbers, strict=True)))
+
+def _judged(subgroups, statistic, values):
+    """The fitted attributes, from the values (B + 1, C) of the data and of the draws."""
+    of_each = statistic.of_each(values)
+    standard = np.column_stack(
+        [
+            standardised(column, is_signed=one.is_signed, resolution=one.resolution)
+            for column, one in zip(of_each, statistic.statistics, strict=True)
+        ]
+    )
+    largest = standard.max(axis=1)
+    adjusted = step_down_p_values(standard)
+    by_subgroup = {
+        "subgroup_p_values_": adjusted.tolist(),
+        "subgroup_statistics_": [float(column[0]) for column in of_each],
+        "subgroup_sizes_": np.bincount(subgroups.code).tolist(),
+    }
+    return {
+        "p_value_": float(adjusted.min()),
+        "statistic_": float(largest[0]),
+        "null_distribution_": largest[1:],
+    } | {
+        name: dict(zip(subgroups.labels, numbers, strict=True))
+        for name, numbers in by_subgroup.items()
+    }
 
 
 class BySubgroup(Statistic):

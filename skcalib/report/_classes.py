@@ -27,8 +27,8 @@ from ._sections import (
     part_of,
 )
 
-# Seconds that a test may take. Drawing a label takes the first, or the sign of a sample in a group
-# the second, and a little more for each class.
+# Seconds that a test may take. Drawing a label takes the first, and the sign of a sample in a group
+# the second; each class takes a little more.
 _SECONDS = 20.0
 _SECONDS_PER_LABEL, _SECONDS_PER_SIGN = 2e-8, 3e-8
 _SECONDS_PER_CLASS = 1.5e-10
@@ -205,8 +205,8 @@ class ClassSections(Sections):
 
 def most_tested(predictions: Predictions) -> int:
     """The number of samples that the default test handles in `_SECONDS`."""
-    each = _SECONDS_PER_LABEL if predictions.groups is None else _SECONDS_PER_SIGN
-    per_label = each + len(predictions.classes) * _SECONDS_PER_CLASS
+    signs = 0.0 if predictions.groups is None else _SECONDS_PER_SIGN
+    per_label = _SECONDS_PER_LABEL + signs + len(predictions.classes) * _SECONDS_PER_CLASS
     return int(_SECONDS / (per_label * CalibrationTest().n_resamples))
 
 

@@ -9,7 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.model_selection import GroupKFold, KFold
 
-from .._inputs.by import Subgroups, codes_by_appearance
+from .._inputs.by import Subgroups
+from .._numerics.sorting import codes_by_appearance
 from ..hypothesis_tests import SubgroupCalibrationTest
 from ..metrics._registry import ALL_METRICS
 from ..uncertainty._resampling import Limits, Units, jackknife_deviation, resample

@@ -8,9 +8,9 @@ import numpy as np
 from scipy import stats
 from sklearn.utils.parallel import Parallel, delayed
 
-from .._inputs.by import codes_by_appearance
 from .._inputs.drawing import seeded_batches
 from .._inputs.predictions import Predictions
+from .._numerics.sorting import codes_by_appearance
 from ..forecasts._data import ForecastData
 
 # Samples in a subsample, in units of √n: a small part of all, but enough for 15 bins if n is 100.

@@ -1,7 +1,9 @@
 """The omnibus test, its components, and the test of groups."""
 
 import itertools
+from dataclasses import replace
 
+import joblib
 import numpy as np
 import pytest
 from scipy.stats import chi2, norm
@@ -12,7 +14,12 @@ from skcalib._statistics.omnibus import PooledKernelError, omnibus
 from skcalib._statistics.residuals import LevelAndSpread, LocalGaps, ScoreExcess
 from skcalib._statistics.squared_error import SquaredKernelError
 from skcalib.forecasts import GaussianForecast
-from skcalib.hypothesis_tests import CalibrationTest
+from skcalib.hypothesis_tests import (
+    CalibrationTest,
+    SubgroupCalibrationTest,
+    find_miscalibrated_subgroups,
+)
+from skcalib.hypothesis_tests._base import compared_values, most_cautious
 
 
 def problem(rng, n, n_classes, *, weighted=False, levels=None):
@@ -358,24 +365,21 @@ def grouped_problem(rng, n_groups, correlation, n_classes=2):
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("statistic", ["skce", "log_loss", "omnibus", "brier_score_loss"])
+@pytest.mark.parametrize("statistic", ["skce", "log_loss", "brier_score_loss"])
 def test_groups_by_hand(statistic, n_classes):
     # all signs of three groups, against the same statistic of the multiplied residuals
     rng = np.random.default_rng(0)
     data = problem(rng, 12, n_classes, weighted=True)
     groups = np.array(list("aabbbcccccab"))
-    test = CalibrationTest(statistic, n_resamples=200, random_state=0)
-    test.fit(data.proba, data.label, sample_weight=data.weight, groups=groups)
-    if statistic == "omnibus":
-        drawn = test.component_null_distributions_["skce"]
-        statistic = "skce"
-    else:
-        drawn = test.null_distribution_
-    one = SquaredKernelError(data) if statistic == "skce" else ScoreExcess(data, statistic)
-    signs = np.array(list(itertools.product([-1.0, 1.0], repeat=3)))
     code = np.unique(groups, return_inverse=True)[1]
+    data = replace(data, groups=code)
+    one = SquaredKernelError(data) if statistic == "skce" else ScoreExcess(data, statistic)
+    test = CalibrationTest(n_resamples=200, random_state=0)
+    by_signs, by_labels = compared_values(test, one, one(data.label[None]), np.arange(12))
+    signs = np.array(list(itertools.product([-1.0, 1.0], repeat=3)))
     possible = one.of_signs(signs[:, code])
-    distance = np.abs(drawn[:, None] - possible)
+    assert by_labels[0] == pytest.approx(by_signs[0], abs=1e-12)
+    distance = np.abs(by_signs[1:, None] - possible)
     assert distance.min(axis=1).max() < 1e-12
     assert distance.min(axis=0).max() < 1e-12
 
@@ -404,6 +408,77 @@ def test_groups_of_forecasts():
     assert test.p_value_ > 0.05  # calibrated; without groups the outcomes seem too much alike
     wrong = CalibrationTest(**options).fit(forecast, outcome + 1.5, groups=code)
     assert wrong.p_value_ <= 0.02
+
+
+def test_groups_without_events():
+    # 0.64 events are expected and none is seen: all residuals of groups have one sign
+    rng = np.random.default_rng(0)
+    proba, label, groups = (
+        rng.uniform(0.002, 0.01, size=100),
+        np.zeros(100, int),
+        np.arange(100) // 2,
+    )
+    options = {"labels": [0, 1], "n_resamples": 99, "random_state": 0}
+    test = CalibrationTest(**options).fit(proba, label, groups=groups)
+    by = np.array(list("abcd"))[(np.arange(100) // 10) % 4]
+    by_subgroup = SubgroupCalibrationTest(**options).fit(proba, label, by=by, groups=groups)
+    found = find_miscalibrated_subgroups(
+        label, proba, {"by": by}, groups=groups, recalibrate=False, **options
+    )
+    p_values = [test.p_value_, by_subgroup.p_value_, found.p_value]
+    p_values += [*test.adjusted_p_values_.values(), *by_subgroup.subgroup_p_values_.values()]
+    assert min(p_values) > 0.5
+    # and a model that expects many of them is still wrong
+    assert CalibrationTest(**options).fit(proba + 0.3, label, groups=groups).p_value_ <= 0.02
+
+
+def test_size_with_groups_and_one_event():
+    rng, n_repetitions, rejected = np.random.default_rng(0), 40, 0
+    for seed in range(n_repetitions):
+        proba = rng.uniform(0.001, 0.019, size=100)
+        label = (rng.random(100) < proba).astype(int)
+        test = CalibrationTest("skce", labels=[0, 1], n_resamples=19, random_state=seed)
+        rejected += test.fit(proba, label, groups=np.arange(100) // 2).p_value_ <= 0.05
+    assert rejected / n_repetitions <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / n_repetitions)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("correlation", [0.0, 0.6, 0.97])
+@pytest.mark.parametrize(("n_groups", "size", "events"), [(20, 5, 5), (50, 20, 10), (500, 2, 20)])
+def test_size_with_groups_and_few_events(n_groups, size, events, correlation):
+    rng, n_repetitions, p_values = np.random.default_rng(0), 150, []
+    groups, n = np.repeat(np.arange(n_groups), size), n_groups * size
+    for seed in range(n_repetitions):
+        proba = events / n * rng.uniform(0.2, 1.8, size=n)
+        common = np.sqrt(correlation) * rng.normal(size=n_groups)[groups]
+        uniform = norm.cdf(common + np.sqrt(1 - correlation) * rng.normal(size=n))
+        test = CalibrationTest(labels=[0, 1], n_resamples=59, random_state=seed)
+        p_values.append(test.fit(proba, (uniform < proba).astype(int), groups=groups).p_value_)
+    assert np.mean(np.array(p_values) <= 0.05) <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / n_repetitions)
+
+
+def test_each_p_value_is_the_largest():
+    one = {"p_value_": 0.2, "statistic_": 3.0, "adjusted_p_values_": {"a": 0.1, "b": 0.5}}
+    other = {"p_value_": 0.1, "statistic_": 4.0, "adjusted_p_values_": {"a": 0.3, "b": 0.4}}
+    expected = {"p_value_": 0.2, "statistic_": 3.0, "adjusted_p_values_": {"a": 0.3, "b": 0.5}}
+    assert most_cautious([one, other]) == most_cautious([other, one]) == expected
+
+
+def test_order_and_jobs_do_not_matter_with_groups(monkeypatch):
+    monkeypatch.setattr("skcalib._inputs.drawing._BATCH", 4000)  # several batches
+    rng = np.random.default_rng(0)
+    label, proba, code = grouped_problem(rng, 12, 0.3)
+    order = rng.permutation(len(code))
+    # predictions are tied within groups: those of other samples would be drawn
+    proba = proba + 1e-6 * rng.normal(size=(len(code), 1)) * [1, -1]
+    with joblib.parallel_config("threading"):
+        found = [
+            CalibrationTest(n_resamples=49, random_state=0, n_jobs=jobs)
+            .fit(proba[rows], label[rows], groups=code[rows])
+            .adjusted_p_values_
+            for rows, jobs in ((slice(None), None), (order, 2))
+        ]
+    assert found[0] == found[1]
 
 
 def test_labels_of_groups_do_not_matter():

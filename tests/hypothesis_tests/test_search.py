@@ -203,7 +203,7 @@ def test_statistics_of_classes_are_those_of_each_against_the_rest(in_groups):
     data = with_groups(data, y, groups, None) if in_groups else data
     candidates = [Candidate("by", "", X["by"] == "a"), Candidate("x", "", X["x"] > 0.3)]
     search = ClassSearch(data, candidates, recalibrate=False)
-    values = with_draws(search, 5, np.random.RandomState(0))
+    values = with_draws(search, 5, np.random.RandomState(0))[0]
     assert values.shape == (6, 6)
     for k, name in enumerate(("ant", "bee", "cat")):
         alone = check_predictions(y == name, proba[:, k], sample_weight=data.weight)
@@ -290,7 +290,7 @@ def test_statistics_of_forecasts_by_loops(recalibrate):
     search = ForecastSearch(
         data, candidates, recalibrate=recalibrate, random_state=np.random.RandomState(0)
     )
-    values = with_draws(search, 1, np.random.RandomState(0))[0]
+    values = with_draws(search, 1, np.random.RandomState(0))[0][0]
     transform, share = forecast.pit(y), weight / weight.sum()
     if recalibrate:
         transform = np.array([(np.sum(transform <= one) - 0.5) / 50 for one in transform])

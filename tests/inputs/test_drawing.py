@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skcalib._inputs.drawing import draw_by_sample, draw_labels
+from skcalib._inputs.drawing import (
+    dependence,
+    draw_by_sample,
+    draw_labels,
+    draw_labels_in_groups,
+)
 
 
 def rows_with_zeros(n_classes):
@@ -87,3 +92,67 @@ def test_rounding_never_draws_an_impossible_class(n_classes):
     assert np.cumsum(proba[0])[-1] != 1  # 0.1 ten times adds up to less, 0.01 a hundred times more
     largest = np.full((3, 5), np.nextafter(1.0, 0.0))
     assert (draw_labels(proba, 5, _Numbers(largest)) == likely - 1).all()
+
+
+def dependence_by_loops(proba, label, code):
+    n_classes = proba.shape[1]
+    tilted = [proba[:, k] * np.sum(label == k) / proba[:, k].sum() for k in range(n_classes)]
+    chance = np.transpose(tilted / np.sum(tilted, axis=0))
+    parts = []
+    for g in np.unique(code):
+        rows = sorted(np.flatnonzero(code == g), key=lambda i: proba[i].max())
+        surprises, last = 0.0, -1
+        for place, i in enumerate(rows):
+            surprises += (1 - chance[i].max()) * (place > 0)
+            if int(surprises) > last:
+                parts.append([])
+                last = int(surprises)
+            parts[-1].append(i)
+    apart = together = distinct = 0.0
+    for part in parts:
+        for k in range(n_classes):
+            apart += 1 - np.prod(1 - chance[part, k])
+            together += chance[part, k].max()
+            distinct += (label[part] == k).any()
+    return min(max((apart - distinct + 2) / (apart - together + 2), 0), 1)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_dependence_equals_loops(n_classes):
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.ones(n_classes), size=60)
+    for _ in range(5):
+        label, code = rng.integers(n_classes, size=60), rng.integers(8, size=60)
+        expected = dependence_by_loops(proba, label, code)
+        assert dependence(proba, label, code) == pytest.approx(expected, abs=1e-12)
+
+
+def test_dependence_by_hand():
+    # ten groups of two, four events: 3.6 groups with an event and 9.6 without one are expected of
+    # independent labels, and 2 and 8 of dependent ones. Two groups have both; four have one; none
+    proba, code = np.full((20, 2), [0.8, 0.2]), np.repeat(np.arange(10), 2)
+    label = np.zeros((3, 20), int)
+    label[0, :4] = label[1, ::5] = 1
+    found = [dependence(proba, one, code) for one in label]
+    assert found == pytest.approx([1.0, 1.2 / 5.2, 1.0])
+    # what is impossible, and what is certain
+    sure = np.full((20, 2), [1.0, 0.0])
+    assert dependence(sure, label[2], code) == 1.0
+    assert 0 <= dependence(sure, label[0], code) <= 1
+
+
+def test_draws_in_groups_follow_one_number():
+    rng = np.random.default_rng(0)
+    proba = np.tile(rng.dirichlet([2, 1, 1], size=5), (4, 1))
+    code, label = np.tile(np.arange(5), 4), np.zeros(20, int)  # 0 is all that is seen
+    drawn = draw_labels_in_groups(proba, label, code, 4000, rng)
+    assert drawn.shape == (4000, 20)
+    assert (drawn.reshape(-1, 4, 5) == drawn[:, None, :5]).all()
+    for k in range(3):
+        error = 4 * np.sqrt(0.25 / 4000)
+        np.testing.assert_allclose(np.mean(drawn == k, axis=0), proba[:, k], atol=error)
+    # labels that differ within groups: each sample is drawn by itself, with the same frequencies
+    half = np.full((2000, 2), 0.5)
+    label, code = np.tile([0, 1], 1000), np.repeat(np.arange(1000), 2)
+    drawn = draw_labels_in_groups(half, label, code, 50, rng).reshape(50, 1000, 2)
+    assert abs(np.mean(drawn[..., 0] == drawn[..., 1]) - 0.5) < 4 * np.sqrt(0.25 / 50_000)
