@@ -58,11 +58,11 @@ plt.show()
 # -------------------
 # A test draws outcomes from the forecasts and compares. Calibrated forecasts get a p-value below
 # 0.05 in one of twenty cases, whatever the number of samples. The quantile calibration error sees
-# what the figures see. The default statistic also sees whether outcomes follow the forecast given
-# the forecast, and finds a fault of the ridge regression.
+# what the figures see. The default also sees whether outcomes follow the forecast given the
+# forecast, and finds a fault of the ridge regression.
 
 for name, forecast in forecasts.items():
-    for statistic in ("quantile_calibration_error", "skce"):
+    for statistic in ("quantile_calibration_error", "auto"):
         test = CalibrationTest(statistic, random_state=0).fit(forecast, y_test)
         print(f"{name}, {statistic}: p = {test.p_value_:.3f}")
 

@@ -24,7 +24,7 @@ N_REPETITIONS = 300
 LEVELS = np.arange(1, 20) / 20
 
 STATISTICS = {
-    "skce": CalibrationTest(),
+    "skce": CalibrationTest("skce"),
     "quantile, l2": CalibrationTest("quantile_calibration_error", metric_params={"norm": "l2"}),
     "CRPS": CalibrationTest("continuous_ranked_probability_loss"),
 }

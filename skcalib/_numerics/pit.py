@@ -8,7 +8,9 @@ has an interval of PITs, over which G_i rises evenly: PITs drawn from it are ave
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
+from .crps import normal_density
 from .sorting import pool_ties
 
 # Intervals narrower than this are steps: on [½, 1] doubles are farther apart.
@@ -16,6 +18,12 @@ _NARROWEST = 2.0**-60
 
 # Levels and PITs that are the same differ by less than this share of them through rounding.
 _ROUNDING = 1e-9
+
+# The mean of a normal score over an interval that is narrower than this is that at its middle.
+_NARROW = 2.0**-20
+
+# Normal scores of PITs that are 0 or 1 but for rounding.
+_LEAST = 2.0**-53
 
 # The widths of intervals whose slopes are summed together differ by less than 2 to this power.
 _OCTAVES = 5
@@ -73,6 +81,24 @@ def _rise(level: float, start: np.ndarray, stop: np.ndarray) -> np.ndarray:
         return is_reached.astype(np.float64)
     share = np.divide(level - start, width, out=np.zeros(start.shape), where=is_ramp)
     return np.where(is_reached, 1.0, np.clip(share, 0.0, 1.0))
+
+
+def normal_scores(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """z = Φ⁻¹(u) and (z² − 1)/√2, averaged over u in [lower, upper] (...), (2, ...).
+
+    If u is uniform, their means are 0, and without intervals their variances are 1. With the normal
+    density φ, the antiderivatives are −φ(z) and −zφ(z).
+    """
+    z = ndtri(np.clip((lower + upper) / 2, _LEAST, 1 - _LEAST))
+    scores = np.stack([z, z**2 - 1])
+    width = upper - lower
+    wide = width > _NARROW
+    if wide.any():
+        ends = ndtri(np.clip([lower[wide], upper[wide]], _LEAST, 1 - _LEAST))
+        density = normal_density(ends)
+        scores[:, wide] = -np.diff([density, ends * density], axis=1)[:, 0] / width[wide]
+    scores[1] /= np.sqrt(2)
+    return scores
 
 
 def own_squares(law: PitLaw) -> np.ndarray:

@@ -30,6 +30,8 @@ class Omnibus(Statistic):
 
     takes_signs = True
 
+    weights: list[float] | None = None  # of the components; all alike if None
+
     def __init__(self, data: Predictions, kernel_error: Statistic, kernel_method: str) -> None:
         self.data, self.kernel_error, self.kernel_method = data, kernel_error, kernel_method
         self.components = {
@@ -80,7 +82,7 @@ class Omnibus(Statistic):
         smallest = np.sort(p_values.min(axis=1))
         adjusted = np.searchsorted(smallest, p_values[0], side="right") / len(smallest)
         names, nulls = self.components, np.ascontiguousarray(values[1:].T)
-        return np.mean((1 + distance) / p_values, axis=1), {
+        return np.average((1 + distance) / p_values, axis=1, weights=self.weights), {
             "kernel_method_": self.kernel_method,
             "component_p_values_": dict(zip(names, p_values[0].tolist(), strict=True)),
             "adjusted_p_values_": dict(zip(names, adjusted.tolist(), strict=True)),

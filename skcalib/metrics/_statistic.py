@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from .._inputs.scikit_learn import RandomState
 from .._statistics.base import Statistic
 from .._statistics.omnibus import omnibus
+from .._statistics.omnibus_forecasts import ForecastOmnibus
 from .._statistics.residuals import ScoreExcess
 from ._registry import (
     ALL_METRICS,
@@ -56,8 +57,10 @@ def make_statistic(
     """
     seed = partial(_seed_apart, random_state)  # drawn only where it is needed
     if isinstance(name, str) and name in OF_RESIDUALS:
-        check_is_of_classes(name, data)
-        if name == "omnibus":
+        of_forecasts = name == "omnibus" and data.kind == "forecasts"
+        if not of_forecasts:
+            check_is_of_classes(name, data)
+        if name == "omnibus" and not of_forecasts:
             judged = omnibus_options(options) if options else {}
             return omnibus(data, n_resamples=n_resamples, seed=seed, **judged)
         if options:
@@ -65,7 +68,7 @@ def make_statistic(
                 f"statistic={name!r} has no options; found {', '.join(map(repr, options))}. Leave "
                 "them out, or use 'skce'."
             )
-        return ScoreExcess(data, name)
+        return ForecastOmnibus(data) if of_forecasts else ScoreExcess(data, name)
     if isinstance(name, str) and name == "skce":
         name = _KERNEL_ERRORS[data.kind]
     if "pos_label" in options:

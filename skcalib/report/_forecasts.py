@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from .._numerics.pit import laws_at, pit_laws
+from .._statistics.omnibus_forecasts import ForecastOmnibus
 from ..forecasts import DistributionForecast
 from ..forecasts._data import ForecastData
 from ..hypothesis_tests import CalibrationTest
@@ -56,52 +57,37 @@ class ForecastSections(Sections):
     )
     data: ForecastData
 
-    def __init__(self, data: ForecastData, rng: np.random.RandomState) -> None:
-        super().__init__(data, rng)
-        if data.groups is not None and not have_parameters(data):
-            raise ValueError(
-                "groups must be None for forecasts without a finite mean and standard deviation, "
-                "of which no test knows that samples depend on each other; found groups. Report "
-                "on one sample of each group, or on forecasts of another kind."
-            )
-
     def measure(self) -> tuple[Numbers, Rows]:
         return measure_forecasts(self.data), []
 
     def test(self) -> tuple[Numbers, list[str]]:
-        """The numbers of two tests, and what is wrong on average.
+        """The numbers of the default test, and what is wrong.
 
-        The default test compares samples with similar forecasts. The test of quantiles compares all
-        samples, so it finds what is wrong everywhere alike in fewer of them. It takes samples for
+        Of more samples than it takes, the test of quantiles sees more. It takes samples for
         independent, and is left out if they are in groups.
         """
         data, n = self.data, self.data.n_samples
         order = self.rng.permutation(n) if n > _MOST_TESTED else np.arange(n)
         tested = part_of(data, order[:_MOST_TESTED])
-        numbers: Numbers = {"n_tested": tested.n_samples}
-        if have_parameters(tested):
-            test = CalibrationTest(
-                estimator="biased" if n == 1 else "unbiased", random_state=self.rng
-            )
-            test._fit(tested)
-            numbers["distribution_matching_error"] = test.statistic_
+        test = CalibrationTest(random_state=self.rng)._fit(tested)
+        numbers: Numbers = {"n_tested": tested.n_samples, "p_value": test.p_value_}
+        numbers |= {f"p_value_{name}": p for name, p in test.adjusted_p_values_.items()}
+        if "skce" in test.component_statistics_:
+            numbers["distribution_matching_error"] = error = test.component_statistics_["skce"]
             if data.groups is None:  # otherwise draws are known up to a constant
-                chance = float(test.null_distribution_.std())
-                ratio = test.statistic_ / chance if chance > 0 else 0.0
-                numbers["distribution_matching_ratio"] = ratio
-            numbers["p_value"] = test.p_value_
-        if data.groups is None:
-            tested = data.take(order[:_MOST_TESTED_QUANTILES])
-            test = CalibrationTest("quantile_calibration_error", random_state=self.rng)
-            test._fit(tested)
-            numbers |= {"quantile_p_value": test.p_value_, "quantile_n_tested": tested.n_samples}
-        return numbers, diagnose(data)
+                chance = float(test.component_null_distributions_["skce"].std())
+                numbers["distribution_matching_ratio"] = error / chance if chance > 0 else 0.0
+        if data.groups is None and n > _MOST_TESTED:
+            part = data.take(order[:_MOST_TESTED_QUANTILES])
+            of_quantiles = CalibrationTest("quantile_calibration_error", random_state=self.rng)
+            numbers["quantile_p_value"] = of_quantiles._fit(part).p_value_
+            numbers["quantile_n_tested"] = part.n_samples
+        return numbers, diagnose(data) or findings(test, tested)
 
     def subgroup_test(self) -> tuple[str, dict[str, Any] | None, int, np.ndarray | None]:
         if self.data.groups is None:
             return "quantile_calibration_error", None, _MOST_TESTED_QUANTILES, None
-        # the signs of groups leave the terms of single samples as they are
-        return "skce", {"estimator": "biased"}, _MOST_TESTED, None
+        return "auto", None, _MOST_TESTED, None
 
     def scores(self) -> dict[str, np.ndarray]:
         entries = [entry for entry in FORECAST_METRICS.values() if entry.in_report]
@@ -231,6 +217,23 @@ def diagnose(data: ForecastData) -> list[str]:
     return found
 
 
+def findings(test: CalibrationTest, data: ForecastData) -> list[str]:
+    """What the components of the test say that spoke, where the average says nothing."""
+    spoke = [name for name, p in test.adjusted_p_values_.items() if p <= LEVEL]
+    found = []
+    if "bias_and_spread" in spoke:
+        scores: Any = ForecastOmnibus(data).components["bias_and_spread"]
+        sums = scores.sums(scores.error.observed[None])[:, 0]  # (2, C), of all samples first
+        kind, place = np.unravel_index(np.argmax(np.abs(sums)), sums.shape)
+        words = [("low", "high"), ("narrow", "wide")][kind]
+        first, second = words if sums[kind, place] > 0 else words[::-1]
+        rest = f" for some samples and too {second} for others" if place else ""
+        found.append(f"the forecasts are too {first}{rest}")
+    if spoke == ["pit"]:
+        found.append("the shape of the distributions is wrong, though not their spread and level")
+    return found
+
+
 def _diagnose_coverage(data: ForecastData) -> list[str]:
     sharp = _sharpness(data)
     if sharp is None:
@@ -246,12 +249,3 @@ def _diagnose_coverage(data: ForecastData) -> list[str]:
         f"intervals are too {kind}: those of {100 * levels[worst]:.4g} % hold "
         f"{100 * (levels + gap)[worst]:.3g} % of the outcomes"
     ]
-
-
-def have_parameters(data: ForecastData) -> bool:
-    """Whether the forecasts know by what they are similar: some have no finite mean."""
-    try:
-        data.forecast._parameters()
-    except ValueError:
-        return False
-    return True

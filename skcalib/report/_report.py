@@ -244,11 +244,11 @@ def calibration_report(
         "share_between_members" (of the outcomes, if they are calibrated: (s − 1)/(s + 1), which
         no interval of theirs can exceed), "mean_z", "rms_z" (of standardised errors),
         "distribution_matching_error", "distribution_matching_ratio" (to its standard deviation for
-        calibrated forecasts),
-        "p_value", "n_tested" (the number of samples in these three), "quantile_p_value",
-        "quantile_n_tested", with `by` "subgroup_p_value", and for miscalibrated forecasts "gain"
-        and "n_recalibrated". What forecasts cannot know is left out. Quantiles at given levels have
-        the intervals between these.
+        calibrated forecasts), "p_value", those of its components, "p_value_skce", "p_value_pit"
+        and "p_value_bias_and_spread", "n_tested" (the number of samples in these), of more than
+        1000 samples "quantile_p_value" and "quantile_n_tested", with `by` "subgroup_p_value", and
+        for miscalibrated forecasts "gain" and "n_recalibrated". What forecasts cannot know is left
+        out. Quantiles at given levels have the intervals between these.
 
     See Also
     --------
@@ -273,16 +273,14 @@ def calibration_report(
     it has. The audit trail holds a hash of the labels, probabilities and weights in their order, so
     that anybody who has the data can check that these are what was reported on.
 
-    Of forecasts, at most 1000 samples are tested by ``CalibrationTest()``, and for
-    "quantile_p_value" at most 10 000 by ``CalibrationTest("quantile_calibration_error")``, which
-    finds what is wrong in the same way everywhere in fewer samples. The p-value in the advice is
-    twice the smaller of the two. Forecasts without a finite mean and standard deviation get the
-    second only, and forecasts in `groups` the first only, as only it knows of dependent samples.
-    Of subgroups the quantile calibration error is shown, with the p-values of
-    ``SubgroupCalibrationTest("quantile_calibration_error")`` on at most 10 000 samples; with
-    `groups`, with those of ``SubgroupCalibrationTest()`` on at most 1000. The gain is that of
-    :class:`skcalib.recalibration.AutoRecalibrator` in the continuous ranked probability
-    score (CRPS), by cross-validation on at most 1000 samples, or 200 of a ``DistributionForecast``.
+    Of forecasts, at most 1000 samples are tested by ``CalibrationTest()``. If there are more, and
+    no `groups`, ``CalibrationTest("quantile_calibration_error")`` also tests at most 10 000, and
+    the p-value in the advice is twice the smaller of the two. Of subgroups the quantile calibration
+    error is shown, with the p-values of ``SubgroupCalibrationTest("quantile_calibration_error")``
+    on at most 10 000 samples; with `groups`, with those of ``SubgroupCalibrationTest()`` on at most
+    1000. The gain is that of :class:`skcalib.recalibration.AutoRecalibrator` in the continuous
+    ranked probability score (CRPS), by cross-validation on at most 1000 samples, or 200 of a
+    ``DistributionForecast``.
 
     Coverage counts PITs: outcomes of positive probability count in part, and outcomes of an
     ensemble without weights by their rank, so it may differ from the share of outcomes between the

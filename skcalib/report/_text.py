@@ -30,6 +30,8 @@ _TITLES = {
     "p_value_log_loss": "  of its log loss",
     "p_value_level_and_spread": "  of level and spread of each class",
     "p_value_local": "  of gaps in ranges of confidence",
+    "p_value_pit": "  of its PITs",
+    "p_value_bias_and_spread": "  of bias and spread",
     "quantile_p_value": "p-value of the test of quantiles",
     "subgroup_p_value": "p-value of the test of all subgroups",
     "share_between_members": "share to expect between all members",
@@ -90,7 +92,8 @@ def _digits_for_forecasts(key: str) -> str:
     """Four decimals for numbers in [0, 1], four digits for numbers with units."""
     if key == "distribution_matching_error":
         return "9.1e"
-    in_unit = key.startswith("coverage_") or key.endswith(("p_value", "calibration_error"))
+    in_unit = key.startswith(("coverage_", "p_value"))
+    in_unit |= key.endswith(("p_value", "calibration_error"))
     return "9.4f" if in_unit else "#9.4g"
 
 
@@ -110,7 +113,7 @@ def format_report(
     if intervals:
         lines.append("(a range after a number is its 95 % confidence interval)")
     parts = {
-        "n_tested": "p-values are" if of_classes else "matching error and its p-value are",
+        "n_tested": "p-values are" if of_classes else "matching error and the p-values are",
         "quantile_n_tested": "test of quantiles is",
         "n_recalibrated": "gain is",
     }

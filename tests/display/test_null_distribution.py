@@ -91,7 +91,7 @@ def test_from_estimator_and_forecasts(ax):
     y, forecast = make_forecasts(20, random_state=0)
     test = CalibrationTest(n_resamples=5, random_state=0)
     shown = NullDistributionDisplay.from_predictions(y, forecast, test=test, ax=plt.gca())
-    assert list(shown.statistics.values()) == [test.fit(forecast, y).statistic_]
+    assert shown.statistics == test.fit(forecast, y).component_statistics_
 
 
 def test_labels_name_the_columns(ax):

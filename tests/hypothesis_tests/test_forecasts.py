@@ -11,6 +11,7 @@ from scipy import stats
 from sklearn.base import clone
 
 from skcalib import metrics
+from skcalib._statistics.omnibus_forecasts import ForecastOmnibus
 from skcalib.forecasts import (
     DistributionForecast,
     EnsembleForecast,
@@ -106,6 +107,7 @@ def options_of(statistic, **params):
 
 
 STATISTICS = {
+    "omnibus": options_of("omnibus"),
     "skce": options_of("skce"),
     "skce, biased": {"statistic": "skce", "estimator": "biased"},
     "skce, energy": {"statistic": "skce", "kernel": "energy"},
@@ -123,6 +125,7 @@ STATISTICS = {
     "callable": options_of(scaled_crps),
 }
 GIVEN_STATISTICS = {
+    "omnibus, given": options_of("omnibus"),
     "individual": options_of("skce", calibration="individual"),
     "local": options_of("skce", calibration="local"),
     "group": options_of("skce", calibration="group"),
@@ -187,9 +190,9 @@ def test_every_swap_has_the_same_null_distribution(name, n, size):
         statistic = evaluator(options, EnsembleForecast(members), y, **given)
         values = statistic(places)
         observed.append(values[0])  # the first assignment leaves everything in place
-        null.append(np.sort(values))
+        null.append(np.sort(values, axis=0))
     np.testing.assert_allclose(null, np.broadcast_to(null[0], np.shape(null)), atol=1e-12)
-    np.testing.assert_allclose(np.sort(observed), null[0], atol=1e-12)
+    np.testing.assert_allclose(np.sort(observed, axis=0), null[0], atol=1e-12)
 
 
 def exact_p_value(values, probabilities):
@@ -312,15 +315,16 @@ def test_batches_equal_the_metric_of_each_draw(kind, estimator):
 
 def test_skce_is_given_the_forecast_and_rbf():
     forecast, y = normal(np.random.default_rng(0), 30)
-    test = CalibrationTest(n_resamples=3, random_state=0).fit(forecast, y)
+    test = CalibrationTest("skce", n_resamples=3, random_state=0).fit(forecast, y)
     expected = metrics.distribution_matching_error(
         y, forecast, calibration="distribution", kernel="rbf", given_kernel="rbf"
     )
     assert test.statistic_ == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("options", GIVEN_STATISTICS.values(), ids=GIVEN_STATISTICS)
-def test_given_reaches_the_statistic(options):
+@pytest.mark.parametrize("name", [name for name in GIVEN_STATISTICS if "omnibus" not in name])
+def test_given_reaches_the_statistic(name):
+    options = GIVEN_STATISTICS[name]
     rng = np.random.default_rng(0)
     forecast, y = normal(rng, 30)
     given, weight = rng.integers(3, size=(30, 1)).astype(float), rng.random(30)
@@ -338,6 +342,112 @@ def test_given_reaches_the_statistic(options):
     )
     assert test.statistic_ == pytest.approx(expected, rel=1e-9)
     assert 0 < test.p_value_ <= 1
+
+
+# The omnibus
+
+
+def bias_and_spread_by_loops(lower, upper, points, weight):
+    """The largest squared score, with normal scores by quadrature over the intervals of PITs."""
+    node, share = np.polynomial.legendre.leggauss(200)
+    largest = 0.0
+    for column in [np.ones(len(weight)), *points.T]:
+        for score, variance in ((lambda z: z, 1.0), (lambda z: z**2 - 1, 2.0)):
+            total = norm = 0.0
+            for i, w in enumerate(weight):
+                u = lower[i] + (upper[i] - lower[i]) * (node + 1) / 2
+                total += w * column[i] * (share / 2) @ score(stats.norm.ppf(u))
+                norm += variance * (w * column[i]) ** 2
+            largest = max(largest, total**2 / norm)
+    return largest
+
+
+@pytest.mark.parametrize("kind", CALIBRATED.values(), ids=CALIBRATED)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_components_of_the_omnibus_equal_metrics_and_loops(kind, weighted):
+    rng = np.random.default_rng(0)
+    forecast, y = kind(rng, 25)
+    weight = rng.random(25) if weighted else None
+    data = check_forecasts(y, forecast, sample_weight=weight)
+    statistic = ForecastOmnibus(data)
+    found = dict(zip(statistic.components, statistic(data.outcome[None])[0], strict=True))
+    error = metrics.distribution_matching_error
+    assert found["skce"] == pytest.approx(error(y, forecast, sample_weight=weight), rel=1e-9)
+    points = statistic.components["pit"].data.given
+    local = error(y, forecast, sample_weight=weight, calibration="local", given=points)
+    assert found["pit"] == pytest.approx(local, rel=1e-9)
+    np.testing.assert_allclose(data.weight @ points, 0, atol=1e-9)
+    bounds = forecast.pit_bounds(y)
+    expected = bias_and_spread_by_loops(*bounds, points, data.weight)
+    # quadrature is coarse where a normal score is infinite
+    assert found["bias_and_spread"] == pytest.approx(expected, rel=0.03)
+    signs = rng.choice([-1.0, 1.0], size=(3, 25))
+    same = np.ones((1, 25))
+    values = statistic.of_signs(np.concatenate([same, -signs, signs]))
+    assert values[0, 2] == pytest.approx(found["bias_and_spread"])
+    np.testing.assert_allclose(values[1:4], values[4:], rtol=1e-9)
+
+
+SHARP = {
+    "narrow": lambda rng, x: 2.0 * rng.normal(size=200),
+    "wide": lambda rng, x: 0.5 * rng.normal(size=200),
+    "t3": lambda rng, x: rng.standard_t(3, size=200) / np.sqrt(3),
+    "skewed": lambda rng, x: rng.exponential(size=200) - 1,
+    "width off with the mean": lambda rng, x: rng.normal(size=200) * np.where(x > 0, 1.6, 0.6),
+}
+
+
+@pytest.mark.parametrize("name", SHARP)
+@pytest.mark.parametrize("grouped", [False, True])
+def test_what_is_wrong_with_sharp_forecasts_is_found(name, grouped):
+    # the matching error alone finds none of these
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200)
+    y = 10 * x + SHARP[name](rng, x)
+    groups = np.arange(200) // 2 if grouped else None
+    test = CalibrationTest(n_resamples=199, random_state=0)
+    test.fit(GaussianForecast(10 * x, 1.0), y, groups=groups)
+    assert test.p_value_ <= 0.05
+    assert test.component_p_values_["skce"] > 0.05
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_groups_that_are_given_show_widths_that_cancel(as_text):
+    rng = np.random.default_rng(0)
+    mean, group = 10 * rng.normal(size=200), rng.integers(2, size=200)
+    y = mean + rng.normal(size=200) * np.where(group, 1.5, 0.65)
+    forecast, given = GaussianForecast(mean, 1.0), group.astype(str if as_text else float)
+    test = CalibrationTest(n_resamples=199, random_state=0).fit(forecast, y, given=given)
+    assert test.adjusted_p_values_["bias_and_spread"] <= 0.05
+    assert test.component_p_values_["skce"] > 0.05
+
+
+def test_mixtures_that_are_skewed_the_other_way_are_found():
+    # a mean and a standard deviation do not tell them apart, so the matching error sees nothing
+    rng = np.random.default_rng(0)
+    mean, side = rng.normal(size=200), rng.choice([-1.0, 1.0], 200)
+    location = mean[:, None] + side[:, None] * np.array([-0.5, 2.0])
+    forecast = GaussianMixtureForecast(location, 0.5, [0.8, 0.2])
+    right = rng.random(200) < 0.2
+    y = mean - side * (np.where(right, 2.0, -0.5) + 0.5 * rng.normal(size=200))
+    test = CalibrationTest(n_resamples=199, random_state=0).fit(forecast, y)
+    assert test.p_value_ == 0.005
+    assert test.component_p_values_["skce"] > 0.05
+
+
+def test_omnibus_of_few_or_equal_forecasts_and_of_those_without_moments():
+    y = np.array([0.1, -0.3, 40.0])
+    test = CalibrationTest(n_resamples=19, random_state=0)
+    for n, forecast in (
+        (1, GaussianForecast([0.0], 1.0)),
+        (3, GaussianForecast(np.zeros(3), 1.0)),
+        (3, DistributionForecast(stats.cauchy(np.zeros(3)))),
+        (3, DistributionForecast(stats.cauchy([0.0, 1.0, 2.0]))),
+    ):
+        assert 0 < test.fit(forecast, y[:n]).p_value_ <= 1
+        assert ("skce" in test.component_p_values_) == (type(forecast) is GaussianForecast)
+    with pytest.raises(ValueError, match=r"'omnibus' has no options; found 'calibration'"):
+        CalibrationTest("omnibus", metric_params={"calibration": "group"}).fit(forecast, y)
 
 
 def test_callables_get_outcomes_forecasts_and_what_is_given():

@@ -256,7 +256,7 @@ def test_components_find_what_they_are_for(change, component):
     assert smallest in {component, "skce"} or test.adjusted_p_values_[smallest] == 0.01
 
 
-def test_auto_is_the_omnibus_of_classes_only():
+def test_auto_is_the_omnibus_unless_options_are_chosen():
     rng = np.random.default_rng(0)
     data = problem(rng, 30, 2)
     for options in ({"method": "asymptotic"}, {"bandwidth": 0.2}, {"estimator": "linear"}):
@@ -266,8 +266,8 @@ def test_auto_is_the_omnibus_of_classes_only():
         assert not hasattr(test, "component_p_values_")
     test = CalibrationTest(n_resamples=9).fit(data.proba, data.label)
     assert set(test.component_p_values_) == set(omnibus(data).components)
-    test.fit(GaussianForecast(np.zeros(20), np.ones(20)), rng.normal(size=20))
-    assert not hasattr(test, "component_p_values_")
+    test.fit(GaussianForecast(np.arange(20), np.ones(20)), rng.normal(size=20))
+    assert list(test.component_p_values_) == ["skce", "pit", "bias_and_spread"]
 
 
 def test_few_samples_and_certain_predictions():
@@ -342,11 +342,6 @@ def test_options_of_many_samples_are_judged_too():
         test.set_params(bandwidth="median", metric_params={"n_bins": 3}).fit(
             proba, rng.random(5000) < proba
         )
-
-
-def test_omnibus_of_a_forecast_is_refused():
-    with pytest.raises(ValueError, match=r"'omnibus' is for probabilities.*Use 'skce'"):
-        CalibrationTest("omnibus").fit(GaussianForecast([0.0], [1.0]), [0.3])
 
 
 # Groups

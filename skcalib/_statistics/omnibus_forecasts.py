@@ -1,0 +1,112 @@
+"""The omnibus statistic of forecasts: matching of outcomes and of PITs, bias and spread."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .._numerics.pit import normal_scores
+from ..forecasts import Forecast
+from ..forecasts._data import ForecastData
+from .base import Statistic
+from .matching import MatchingError
+from .matching_checks import MatchingOptions, check_matching
+from .matching_features import pit_intervals
+from .omnibus import Omnibus
+
+# Principal components of the quantiles that tell forecasts apart: mostly location, spread and
+# shape. Those that vary by less than this share of the first one are rounding.
+_N_PROPERTIES = 3
+_ROUNDING = 1e-6
+
+
+class BiasAndSpread(Statistic):
+    """Finds forecasts that are too low or high, or too narrow or wide: the largest score of all.
+
+    The normal scores z of PITs, and z² − 1, are summed over all samples, and with each property of
+    the forecasts, or column of features, as a factor. The sums are squared and divided by their
+    variances.
+    """
+
+    kind = "forecasts"
+    takes_signs = True
+    resolution = 1e-9
+
+    def __init__(self, error: MatchingError) -> None:
+        self.data, self.error = error.data, error
+        ones = np.ones(len(error.mass))
+        columns = np.column_stack([ones, error.given.points]) * self.data.weight[:, None]
+        deviation = np.sqrt(np.sum(columns**2, axis=0))
+        self.columns = columns / np.where(deviation > 0, deviation, np.inf)
+
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        """Standardised sums of z and z² − 1 for outcomes (R, n), (2, R, C)."""
+        return self._scores(values) @ self.columns
+
+    def _scores(self, values):
+        return normal_scores(*pit_intervals(self.error.forecast, values))
+
+    def __call__(self, outcomes):
+        return np.max(self.sums(self.error.values_of(outcomes)) ** 2, axis=(0, 2))
+
+    def of_signs(self, signs):
+        sums = (signs * self._scores(self.error.observed[None])) @ self.columns
+        return np.max(sums**2, axis=(0, 2))
+
+
+class ForecastOmnibus(Omnibus):
+    """The values of the components of forecasts, (R, C).
+
+    Outcomes are compared with forecasts given the mean and standard deviation, and PITs with the
+    uniform distribution given three properties of the forecasts; or both given features.
+    """
+
+    kind = "forecasts"
+
+    def __init__(self, data: ForecastData) -> None:
+        self.data, self.kernel_method = data, "exact"
+        estimator = "unbiased" if len(data.weight) > 1 else "biased"
+        form, self.components = "distribution", {}
+        points = data.given
+        if points is not None and points.dtype.kind not in "biuf":  # labels of groups
+            form, points = "group", (points[:, None] == np.unique(points)).astype(np.float64)
+        if points is not None or has_moments(data.forecast):
+            options = MatchingOptions(calibration=form, estimator=estimator)
+            check_matching(data, options)
+            self.components["skce"] = MatchingError(data, **vars(options))
+        if points is None:
+            points = properties(MatchingError(data, calibration="quantile").forecast, data.weight)
+        form = "local" if points.size else "quantile"
+        error = MatchingError(replace(data, given=points), calibration=form, estimator=estimator)
+        self.components |= {"pit": error, "bias_and_spread": BiasAndSpread(error)}
+        self.weights = [0.5 if name == "skce" else 1.0 for name in self.components]
+        self.n_columns = len(self.components)
+        self.least_batches = max(one.least_batches for one in self.components.values())
+
+    @property
+    def numbers_per_draw(self) -> int:
+        return max(one.numbers_per_draw for one in self.components.values())
+
+    def on(self, data: Any) -> "ForecastOmnibus":
+        return ForecastOmnibus(data)
+
+
+def properties(forecast: Forecast, weight: np.ndarray) -> np.ndarray:
+    """What tells forecasts apart, (n, d): principal components of their quantiles.
+
+    The distances of all components together are Wasserstein distances.
+    """
+    points = forecast._wasserstein_points()
+    root = np.sqrt(weight)[:, None]
+    left, size, _ = np.linalg.svd(root * (points - weight @ points), full_matrices=False)
+    varies = size > _ROUNDING * np.maximum(size[0], np.abs(points).max() * _ROUNDING)
+    return (left / root)[:, varies][:, :_N_PROPERTIES]
+
+
+def has_moments(forecast: Forecast) -> bool:
+    """Whether forecasts know by what they are similar: some have no finite mean."""
+    try:
+        forecast._parameters()
+    except ValueError:
+        return False
+    return True
