@@ -97,6 +97,9 @@ METRIC_CASES = {
         bandwidth=0.3,
         multi_class="classwise",
     ),
+    "conditional, standardized": partial(
+        conditional_kernel_calibration_error, bandwidth=0.3, debias=True, standardize=True
+    ),
     "joint, linear": partial(joint_kernel_calibration_error, kernel="linear"),
     "cumulative, range": partial(
         cumulative_calibration_error, kind="range", multi_class="classwise"
@@ -216,6 +219,7 @@ EQUAL_WEIGHT_CASES = {
 # weight 2 makes no pair with itself. A regularization and the neighbours of a local regression
 # follow the number of rows.
 NOT_REPEATABLE = {
+    "conditional, standardized",
     "conditional_kernel_calibration_error",
     "expected, debiased",
     "expected, median-variance",

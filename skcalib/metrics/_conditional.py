@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from functools import partial
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
 from numpy.typing import ArrayLike
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
@@ -23,6 +23,17 @@ from .._inputs.scikit_learn import (
 )
 from .._inputs.warnings import announce, check_memory, warn
 from .._numerics.array_api import Array, constant_like, count_like, doubles
+from .._numerics.ridge import (
+    cross_validated_norm,
+    noise_of,
+    noise_of_pairs,
+    noise_of_scores,
+    noise_variance,
+    ridge_form,
+    ridge_norm,
+    ridge_norm_of_features,
+    ridge_scores,
+)
 from .._statistics.gram import fourier_features, gram_diagonal, gram_matrix, pivoted_cholesky
 from .._statistics.kernels import (
     KERNEL_CONSTRAINTS,
@@ -66,38 +77,94 @@ def _conditional_kernel(predictions, kernel, bandwidth):
     return kernel_function(predictions, kernel, bandwidth)
 
 
+class _Regression(NamedTuple):
+    """The ridge regression of the residuals, and what of it is returned."""
+
+    points: Array  # probabilities (n, K)
+    label: Array  # (n,)
+    weight: Array  # (n,)
+    regularization: float | str
+    debias: bool
+    standardize: bool
+
+    def proba(self, rows: slice) -> Array:
+        """p in double precision, (b, K)."""
+        return doubles(self.points[rows, :])
+
+    def residuals(self, rows: slice) -> Array:
+        """e_y − p, (b, K)."""
+        classes = count_like(self.points, self.points.shape[1])
+        return doubles(self.label[rows, None] == classes) - self.proba(rows)
+
+    def of_gram(self, gram: Array) -> float:
+        """From the Gram matrix (n, n), which is overwritten."""
+        residual, penalty = self.residuals(slice(None)), self.regularization
+        if penalty == "cv":
+            return cross_validated_norm(residual, self.weight, gram=gram)
+        if not self.debias:
+            return ridge_norm(gram, residual, self.weight, float(penalty))
+        xp, form = array_namespace(gram), ridge_form(gram, self.weight, float(penalty))
+        value = float(xp.sum(residual * (form @ residual)))
+        pairs = partial(noise_of_pairs, lambda rows: form[rows, :])
+        return self._less_noise(value, xp.linalg.diagonal(form), pairs)
+
+    def of_features(self, features: Callable[[slice], Array]) -> float:
+        """From features (b, d) of any rows."""
+        penalty, rows = self.regularization, slice(0, self.weight.shape[0])
+        if penalty != "cv" and not self.debias:
+            return ridge_norm_of_features(features, self.residuals, self.weight, float(penalty))
+        some = features(slice(0, 1))
+        check_memory(
+            16.0 * rows.stop * some.shape[1],
+            "debias=True, or regularization='cv', with features",
+            "Choose fewer components, or pass a random subsample of the rows.",
+        )
+        if penalty == "cv":
+            return cross_validated_norm(self.residuals(rows), self.weight, features=features(rows))
+        xp, scores = (
+            array_namespace(some),
+            ridge_scores(features(rows), self.weight, float(penalty)),
+        )
+        value = float(xp.sum((scores.T @ self.residuals(rows)) ** 2))
+        return self._less_noise(value, xp.sum(scores**2, axis=1), partial(noise_of_scores, scores))
+
+    def _less_noise(self, value, diagonal, pairs):
+        """Less the expectation under calibration, in standard deviations if that is asked for."""
+        proba = self.proba(slice(None))
+        value -= float(array_namespace(proba).sum(diagonal * noise_of(proba)))
+        if not self.standardize:
+            return value
+        deviation = noise_variance(diagonal, pairs(proba), proba) ** 0.5
+        if deviation == 0:  # probabilities 0 and 1: no label but the predicted one can be drawn
+            return np.inf if value > 0 else 0.0
+        return value / deviation
+
+
 def _conditional_error(
-    predictions: Predictions, kernel, bandwidth, regularization, method, n_components, rng
+    predictions: Predictions, kernel, bandwidth, regularization, method, n_components, rng, **debias
 ) -> float:
     if callable(kernel) or method == "nystroem":  # a user's function, or a search for pivots
         predictions = predictions.on_host()
     label, weight = predictions.label, predictions.weight
     points = predictions.matrix if predictions.is_binary else predictions.proba
-    classes, xp = count_like(points, points.shape[1]), array_namespace(points)
-    regularization = weight.shape[0] ** -0.25 if regularization is None else float(regularization)
-
-    def part(rows):
-        """p in double precision, (b, K)."""
-        return doubles(points[rows, :])
-
-    def vectors(rows):
-        """e_y − p, (b, K)."""
-        return doubles(label[rows, None] == classes) - part(rows)
-
+    if regularization is None:
+        regularization = weight.shape[0] ** -0.25
+    regression = _Regression(points, label, weight, regularization, **debias)
     if kernel == "linear":  # K features; the Gram matrix would cost more and lose digits
-        return ridge_norm_of_features(part, vectors, weight, regularization)
+        return regression.of_features(regression.proba)
     if method == "fourier":
         gamma = max(resolved_bandwidth(predictions, "rbf", bandwidth), SMALLEST_BANDWIDTH)
         frequencies = rng.standard_normal(size=(n_components, points.shape[1])) / gamma
         frequencies = constant_like(weight, frequencies)
 
         def features(rows):
-            waves = fourier_features(part(rows), frequencies)
-            return waves if kernel == "rbf" else xp.concat([part(rows), waves], axis=1)
+            part = regression.proba(rows)
+            waves = fourier_features(part, frequencies)
+            return waves if kernel == "rbf" else array_namespace(part).concat([part, waves], axis=1)
 
-        return ridge_norm_of_features(features, vectors, weight, regularization)
+        return regression.of_features(features)
     if method == "exact":
-        check_matrix(points)
+        check_matrix(points, 3 if debias["debias"] or regularization == "cv" else 1)
     elif method == "nystroem":
         check_features(points, n_components)
     function = _conditional_kernel(predictions, kernel, bandwidth)
@@ -107,47 +174,56 @@ def _conditional_error(
         if callable(kernel):
             check_finite_kernel(gram)
         try:
-            return ridge_norm(gram, vectors(slice(None)), weight, regularization)
+            return regression.of_gram(gram)
         except LinAlgError:
             check_semidefinite(gram_matrix(function, points), "kernel")
             raise
-    return _nystroem(function, points, vectors, weight, regularization, n_components)
+    return _nystroem(function, points, regression, n_components)
 
 
 def _conditional_kernel_calibration_error(
     predictions: Predictions, *, random_state: RandomState = None, **options: Any
 ) -> float | np.ndarray:
     check_fourier_kernel(options["kernel"], options["method"])
+    check_noise_options(predictions, options)
     rng = check_random_state(random_state)
     return average_over_reductions(_conditional_error, predictions, rng=rng, **options)
 
 
-def _nystroem(kernel, points, vectors, weight, regularization, most):
+def _nystroem(kernel, points, regression, most):
     """The value from pivots of the Gram matrix, as many as its accuracy needs.
 
-    Leaving out a part of the Gram matrix with trace e changes the value by at most 3 e Σ w‖r‖²/λ².
+    Leaving out a part of the Gram matrix with trace e changes the value by at most 3 e Σ w‖r‖²/λ²,
+    and its expectation by as much, with the expectation of ‖r‖².
     """
-    squares = float(np.sum(weight * np.sum(vectors(slice(None)) ** 2, axis=1)))
-    factor = 3 * squares / regularization**2
+    rows, plain = slice(None), regression._replace(debias=False)
+    squares = np.sum(regression.residuals(rows) ** 2, axis=1)
+    if regression.debias:
+        squares += noise_of(regression.proba(rows))
+    factor = 3 * float(regression.weight @ squares) / regression.regularization**2
     diagonal, tolerance = gram_diagonal(kernel, points), 1e-3
     while True:
-        features, error = pivoted_cholesky(kernel, points, diagonal, weight, most, tolerance)
+        features, error = pivoted_cholesky(
+            kernel, points, diagonal, regression.weight, most, tolerance
+        )
         check_finite_kernel(features)
-        value = ridge_norm_of_features(features.__getitem__, vectors, weight, regularization)
-        if factor * error <= _RELATIVE_ERROR * value:
-            return value
-        if error > tolerance or features.shape[1] == len(points):
+        value = plain.of_features(features.__getitem__)
+        is_close = factor * error <= _RELATIVE_ERROR * value
+        if is_close or error > tolerance or features.shape[1] == len(points):
             break
         tolerance = min(tolerance / 10, _RELATIVE_ERROR * value / (2 * factor))
-    remedy = (
-        "Raise n_components." if features.shape[1] < len(points) else "What is left is rounding."
-    )
-    warn(
-        f"{features.shape[1]} components leave an error of at most {factor * error:.2g} in the "
-        f"conditional kernel calibration error, {value:.4g}. {remedy}",
-        ConvergenceWarning,
-    )
-    return value
+    if not is_close:
+        remedy = (
+            "Raise n_components."
+            if features.shape[1] < len(points)
+            else "What is left is rounding."
+        )
+        warn(
+            f"{features.shape[1]} components leave an error of at most {factor * error:.2g} in the "
+            f"conditional kernel calibration error, {value:.4g}. {remedy}",
+            ConvergenceWarning,
+        )
+    return regression.of_features(features.__getitem__) if regression.debias else value
 
 
 def _joint_error(predictions: Predictions, kernel, bandwidth) -> float:
@@ -169,7 +245,9 @@ def _joint_kernel_calibration_error(predictions: Predictions, **options: Any) ->
     _conditional_kernel_calibration_error,
     _CONSTRAINTS
     | {
-        "regularization": [Interval(Real, 1e-6, 1e6, closed="both"), None],
+        "regularization": [Interval(Real, 1e-6, 1e6, closed="both"), StrOptions({"cv"}), None],
+        "debias": ["boolean"],
+        "standardize": ["boolean"],
         "method": [StrOptions({"exact", "fourier", "nystroem"})],
         "n_components": [IntegerInterval(1)],
         "random_state": ["random_state"],
@@ -186,7 +264,9 @@ def conditional_kernel_calibration_error(
     labels: ArrayLike | None = None,
     kernel: str | Callable = "linear-rbf",
     bandwidth: float | str = "median",
-    regularization: float | None = None,
+    regularization: float | str | None = None,
+    debias: bool = False,
+    standardize: bool = False,
     method: str = "exact",
     n_components: int = 100,
     random_state: RandomState = None,
@@ -236,9 +316,21 @@ def conditional_kernel_calibration_error(
         :func:`squared_kernel_calibration_error`). It differs from model to model: fix the bandwidth
         to compare their errors.
 
-    regularization : float in [1e-6, 1e6], default=None
+    regularization : float in [1e-6, 1e6] or "cv", default=None
         The λ of the ridge regression; None means :math:`n^{-1/4}`. It decides the scale of the
-        number: compare models on samples of the same size, or give a number.
+        number: compare models on samples of the same size, or give a number. "cv" takes the one of
+        29 numbers from 1e-5 to 100 with the least squared error at samples that are left out, one
+        at a time: the largest if residuals cannot be predicted, and another for each model.
+
+    debias : bool, default=False
+        Subtract the expectation of the error for labels drawn from the predictions. The mean is
+        then 0 for a calibrated model, whatever the sample size, the kernel and the regularization,
+        and values may be negative.
+
+    standardize : bool, default=False
+        Divide the debiased error by its standard deviation for labels drawn from the predictions.
+        The result is evidence against calibration, not a size of error: it grows with the sample.
+        Values above 2 are rare under calibration, but less rare than for a normal distribution.
 
     method : {"exact", "fourier", "nystroem"}, default="exact"
         Exact; with random Fourier features of the Gaussian kernel (kernels "linear-rbf", "rbf" and
@@ -266,8 +358,10 @@ def conditional_kernel_calibration_error(
     Returns
     -------
     error : float or ndarray of shape (n_classes,)
-        At least 0, which is best; at most :math:`1 / (2 \lambda)`. An array if `average` is None
-        and there are values for several classes.
+        At least 0, which is best; at most :math:`1 / (2 \lambda)`. If `debias` is true, 0 is
+        expected under calibration; if `standardize` is true as well, in standard deviations, and
+        infinite where a label had the probability 0 and none could be drawn but those with the
+        probability 1. An array if `average` is None and there are values for several classes.
 
     Warns
     -----
@@ -300,6 +394,22 @@ def conditional_kernel_calibration_error(
     predictions are chosen until that is a thousandth of the value, or there are `n_components`.
     Ties need no special treatment, nor do probabilities 0 and 1.
 
+    The error is a quadratic form of the residuals, :math:`\sum_{ij} Q_{ij} \langle r_i, r_j
+    \rangle` with :math:`Q = W K W` for equal weights. So for labels drawn from the predictions its
+    expectation and variance are known exactly,
+
+    .. math::
+
+        \sum_i Q_{ii} (1 - \|p_i\|^2) \quad \text{and} \quad
+        2 \sum_{i \ne j} Q_{ij}^2 \, \mathrm{tr}(C_i C_j) + \sum_i Q_{ii}^2 v_i
+
+    with :math:`C_i = \mathrm{diag}(p_i) - p_i p_i^\top` and :math:`v_i = 4 \sum_k p_{ik} (p_{ik} -
+    \|p_i\|^2)^2`. With `debias` and "cv", "exact" holds three matrices and takes five to ten times
+    as long, and the others hold the d features of all samples. The variance takes :math:`O(n^2 K)`
+    for "exact", and for the others the lesser of :math:`O(n^2 (d + K))` and :math:`O(n d^2 K^2)`.
+    With "nystroem" the bound for a debiased value is :math:`3 e \sum_i w_i (\|r_i\|^2 + 1 -
+    \|p_i\|^2) / \lambda^2`, and it is compared with the value that is not debiased.
+
     Under scikit-learn's `array_api_dispatch`, tensors stay on their device. They are converted once
     for "nystroem", a callable kernel and binary problems of more classes, and for the bandwidth
     "median", which sorts.
@@ -319,6 +429,8 @@ def conditional_kernel_calibration_error(
     1 0.001
     2 0.022
     4 0.051
+    >>> conditional_kernel_calibration_error(y_true, y_proba, debias=True, standardize=True)
+    63.3...
     """
 
 
@@ -434,13 +546,41 @@ def check_fourier_kernel(kernel, method):
         )
 
 
-def check_matrix(points):
-    """Refuse, or announce, a matrix of all pairs (n, n) that is too large to solve with."""
+def check_noise_options(predictions, options):
+    """Refuse corrections whose law is not known."""
+    if options["regularization"] == "cv":
+        if options["debias"]:
+            raise ValueError(
+                "debias=True needs a regularization that does not depend on the labels, as their "
+                "law is known for nothing else; found 'cv'. Pass a number or None."
+            )
+        if options["method"] == "nystroem" and options["kernel"] != "linear":
+            raise ValueError(
+                "regularization='cv' needs method='exact' or 'fourier', as the predictions that "
+                "'nystroem' chooses depend on the regularization; found 'nystroem'. Pass another "
+                "method, or a number."
+            )
+    if options["standardize"] and not options["debias"]:
+        raise ValueError(
+            "standardize=True needs debias=True, whose mean is 0 for calibrated predictions; found "
+            "debias=False. Pass both."
+        )
+    one_by_one = options["multi_class"] in ("top-label", "classwise") and not predictions.is_binary
+    if options["standardize"] and one_by_one and options["average"] is not None:
+        raise ValueError(
+            "standardize=True needs average=None for the values of several classes, as their "
+            f"average has another standard deviation; found {options['average']!r}. Pass "
+            "average=None, or multi_class='canonical'."
+        )
+
+
+def check_matrix(points, n_matrices):
+    """Refuse, or announce, matrices of all pairs (n, n) that are too large to solve with."""
     n, what = points.shape[0], "method='exact'"
     remedy = "Pass method='fourier' or 'nystroem', or a random subsample of the rows."
     if isinstance(points, np.ndarray):
-        check_memory(8.0 * n**2, what, remedy)
-    announce(_SECONDS * n**3, what, remedy)
+        check_memory(8.0 * n_matrices * n**2, what, remedy)
+    announce(_SECONDS * n_matrices**2 * n**3, what, remedy)
 
 
 def check_features(points, n_components):
@@ -459,55 +599,3 @@ def check_two_samples(predictions):
             "y_true must hold at least 2 samples of positive weight, as pairs of different samples "
             "are averaged; found 1. Collect more, or use the conditional error."
         )
-
-
-# Rows of features that are held at once.
-_ROWS = 4096
-
-
-def ridge_norm(gram: Array, vectors: Array, weight: Array, regularization: float) -> float:
-    """‖M‖² of a kernel ridge regression, from its Gram matrix (n, n) and vectors (n, C) in O(n³).
-
-    With weights w that sum to 1, vectors r_i and features φ with k(p, q) = ⟨φ(p), φ(q)⟩, the
-    operator M minimises Σ_i w_i ‖r_i − M φ(p_i)‖² + λ‖M‖², and has the Hilbert-Schmidt norm ‖M‖.
-    If the features have coordinates, M = C (S + λI)⁻¹ with C = Σ w r φᵀ and S = Σ w φ φᵀ. If only
-    their Gram matrix K is known, ‖M‖² = Σ aᵀ (D^½ r − λ a) with D = diag(w) and
-    a = (D^½ K D^½ + λI)⁻¹ D^½ r. For equal weights that is tr(W R W K) with W = (K + λ n I)⁻¹ and
-    R_ij = ⟨r_i, r_j⟩. The Gram matrix is overwritten.
-    """
-    xp = array_namespace(gram)
-    root = xp.sqrt(weight)[:, None]
-    gram *= root
-    gram *= root.T
-    target = root * vectors
-    solution = _solution(gram.T, regularization, target)  # transposed, in the order of LAPACK
-    return max(float(xp.sum(solution * (target - regularization * solution))), 0.0)
-
-
-def ridge_norm_of_features(
-    features: Callable[[slice], Array],
-    vectors: Callable[[slice], Array],
-    weight: Array,
-    regularization: float,
-) -> float:
-    """‖M‖² from features (b, d) and vectors (b, C) of any rows. Cost O(n d² + d³), memory O(d²)."""
-    second = cross = 0.0
-    for i in range(0, weight.shape[0], _ROWS):
-        rows = slice(i, min(i + _ROWS, weight.shape[0]))
-        block = features(rows)
-        weighted = weight[rows, None] * block
-        second = second + block.T @ weighted
-        cross = cross + weighted.T @ vectors(rows)
-    solution = _solution(second, regularization, cross)
-    return float(array_namespace(solution).sum(solution**2))
-
-
-def _solution(matrix: Array, ridge: float, right: Array) -> Array:
-    """(matrix + ridge I)⁻¹ right of a semi-definite matrix, which is overwritten."""
-    if isinstance(matrix, np.ndarray):
-        np.einsum("ii->i", matrix)[:] += ridge
-        factor = cho_factor(matrix, overwrite_a=True, check_finite=False)
-        return cho_solve(factor, right)
-    xp = array_namespace(matrix)
-    index = count_like(matrix, matrix.shape[0])
-    return xp.linalg.solve(xp.where(index[:, None] == index, matrix + ridge, matrix), right)

@@ -1,5 +1,6 @@
 """The conditional and the joint kernel error equal their trace formulas in every method."""
 
+import itertools
 import tracemalloc
 
 import numpy as np
@@ -9,16 +10,16 @@ from problems import random_problem, two_columns
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process.kernels import RBF
 
+from skcalib._numerics import ridge
+from skcalib._numerics.ridge import ridge_norm, ridge_norm_of_features
 from skcalib._statistics.gram import fourier_features, pivoted_cholesky
 from skcalib.datasets import make_covariate_shift
 from skcalib.metrics import (
-    _conditional,
     conditional_kernel_calibration_error,
     expected_calibration_error,
     joint_kernel_calibration_error,
     squared_kernel_calibration_error,
 )
-from skcalib.metrics._conditional import ridge_norm, ridge_norm_of_features
 
 
 def kernel_by_loops(name, proba, gamma):
@@ -91,7 +92,7 @@ def test_fourier_form_is_that_of_its_features(monkeypatch):
     features = np.hstack([proba, fourier_features(proba, frequencies)])
     expected = trace_formula(features @ features.T, proba, label, 0.2)
     assert actual == pytest.approx(expected, rel=1e-9)
-    monkeypatch.setattr(_conditional, "_ROWS", 13)  # in blocks
+    monkeypatch.setattr(ridge, "_ROWS", 13)  # in blocks
     blocks = conditional_kernel_calibration_error(label, proba, random_state=3, **options)
     assert blocks == pytest.approx(actual, rel=1e-12)
 
@@ -167,6 +168,153 @@ def test_constant_predictions_have_a_bandwidth():
         mean = np.array([0.5, 0.25, 0.25]) - [0.5, 0.3, 0.2]
         expected = mean @ mean * k / (k + regularization) ** 2
         assert error == pytest.approx(expected, rel=1e-3)
+
+
+NOISE_CASES = {
+    "two classes, exact": (7, 2, {}),
+    "three classes, exact": (4, 3, {"kernel": "rbf"}),
+    "fourier": (4, 3, {"method": "fourier", "random_state": 0, "n_components": 3}),
+    "nystroem": (6, 2, {"method": "nystroem", "kernel": "exponential"}),
+    "many samples, few features": (6, 2, {"kernel": "linear"}),
+}
+
+
+@pytest.mark.parametrize("name", NOISE_CASES)
+def test_debiased_error_has_mean_0_and_deviation_1_over_all_labels(name):
+    n, n_classes, options = NOISE_CASES[name]
+    rng = np.random.default_rng(0)
+    proba = rng.dirichlet(np.ones(n_classes), size=n)
+    options = options | {
+        "sample_weight": rng.exponential(size=n),
+        "labels": range(n_classes),
+        "bandwidth": 0.4,
+        "regularization": 0.2,
+        "debias": True,
+    }
+    labels = np.array(list(itertools.product(range(n_classes), repeat=n)))
+    chance = np.prod(proba[np.arange(n), labels], axis=1)
+    values = np.array(
+        [conditional_kernel_calibration_error(row, proba, **options) for row in labels]
+    )
+    assert chance @ values == pytest.approx(0, abs=1e-14)
+    in_deviations = conditional_kernel_calibration_error(
+        labels[0], proba, standardize=True, **options
+    )
+    assert in_deviations == pytest.approx(values[0] / np.sqrt(chance @ values**2), rel=1e-10)
+
+
+def noise_by_loops(form, proba):
+    """Expectation and variance of Σ Q_ij ⟨r_i, r_j⟩ from explicit covariance matrices."""
+    covariances = [np.diag(p) - np.outer(p, p) for p in proba]
+    mean = variance = 0.0
+    for i, p in enumerate(proba):
+        mean += form[i, i] * (1 - p @ p)
+        variance += 4 * form[i, i] ** 2 * (np.sum(p**3) - (p @ p) ** 2)
+        for j in set(range(len(proba))) - {i}:
+            variance += 2 * form[i, j] ** 2 * np.trace(covariances[i] @ covariances[j])
+    return mean, variance
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_debiased_error_equals_loops_in_every_method(n_classes, monkeypatch):
+    monkeypatch.setattr(ridge, "_ENTRIES", 200)  # several blocks of pairs
+    label, proba = random_problem(np.random.default_rng(0), 40, n_classes)
+    matrix = two_columns(proba) if n_classes == 2 else proba
+    frequencies = np.random.RandomState(3).standard_normal(size=(2, n_classes)) / 0.5
+    waves = fourier_features(matrix, frequencies)
+    grams = {
+        "exact": kernel_by_loops("linear-rbf", matrix, 0.5),
+        "nystroem": kernel_by_loops("linear-rbf", matrix, 0.5),
+        "fourier": waves @ waves.T + matrix @ matrix.T,
+    }
+    options = {"bandwidth": 0.5, "regularization": 0.1, "n_components": 40, "random_state": 3}
+    for method, gram in grams.items():
+        options["method"] = method
+        options["n_components"] = 2 if method == "fourier" else 40
+        inverse = np.linalg.inv(gram + 4.0 * np.eye(40))
+        mean, variance = noise_by_loops(inverse @ gram @ inverse, matrix)
+        expected = trace_formula(gram, matrix, label, 0.1) - mean
+        options["debias"] = True
+        close = {"rel": 1e-9} if method != "nystroem" else {"rel": 1e-2}
+        value = conditional_kernel_calibration_error(label, proba, **options)
+        assert value == pytest.approx(expected, **close)
+        value = conditional_kernel_calibration_error(label, proba, standardize=True, **options)
+        assert value == pytest.approx(expected / np.sqrt(variance), **close)
+
+
+def test_pairs_of_scores_are_summed_alike_in_both_ways():
+    rng = np.random.default_rng(0)
+    scores, proba = rng.normal(size=(60, 3)), rng.dirichlet(np.ones(4), size=60)
+    by_moments = ridge.noise_of_scores(scores, proba)  # more samples than numbers in the moments
+    by_pairs = ridge.noise_of_pairs(lambda rows: scores[rows] @ scores.T, proba)
+    assert by_moments == pytest.approx(by_pairs, rel=1e-12)
+
+
+def test_probabilities_near_0_lose_no_digits_of_the_deviation():
+    proba = np.array([1e-9, 3e-9, 2e-10])
+    form = np.array([[2.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 1.0]])
+    spread, matrix = proba * (1 - proba), two_columns(proba)
+    squares = (form * np.outer(2 * spread, 2 * spread) ** 0.5) ** 2
+    own = 4 * spread * (1 - 2 * proba) ** 2  # Var 2p_y
+    expected = 2 * (squares.sum() - np.trace(squares)) + np.diagonal(form) ** 2 @ own
+    pairs = ridge.noise_of_pairs(form.__getitem__, matrix)
+    assert pairs == pytest.approx(squares.sum(), rel=1e-12)
+    actual = ridge.noise_variance(np.diagonal(form), pairs, matrix)
+    assert actual == pytest.approx(expected, rel=1e-6)
+
+
+def test_certain_predictions_have_no_deviation():
+    options = {"debias": True, "standardize": True, "bandwidth": 1.0}
+    assert conditional_kernel_calibration_error([0, 1], [0.0, 1.0], **options) == 0
+    assert conditional_kernel_calibration_error([1, 1], [0.0, 1.0], labels=[0, 1], **options) > 1e9
+
+
+@pytest.mark.parametrize("method", ["exact", "fourier"])
+def test_cross_validation_leaves_out_one_sample_at_a_time(method):
+    rng = np.random.default_rng(1)
+    n, weight = 25, rng.exponential(size=25)
+    proba = rng.dirichlet(np.ones(3), size=n)
+    label = rng.integers(3, size=n)
+    frequencies = np.random.RandomState(3).standard_normal(size=(4, 3)) / 0.3
+    features = np.hstack([proba, fourier_features(proba, frequencies)])
+    if method == "exact":  # features of the whole Gram matrix
+        size, basis = np.linalg.eigh(kernel_by_loops("linear-rbf", proba, 0.3))
+        features = basis * np.sqrt(np.maximum(size, 0))
+    w, residual = normalised(weight, n), np.eye(3)[label] - proba
+    errors = []
+    for penalty in ridge.PENALTIES:
+        errors.append(0.0)
+        for i in range(n):
+            others = np.arange(n) != i
+            part = features[others].T * w[others]
+            second = part @ features[others] + penalty * np.eye(features.shape[1])
+            operator = np.linalg.solve(second, part @ residual[others])
+            errors[-1] += w[i] * np.sum((residual[i] - features[i] @ operator) ** 2)
+    chosen = ridge.PENALTIES[np.argmin(errors)]
+    assert ridge.PENALTIES[0] < chosen < ridge.PENALTIES[-1]
+    options = {"method": method, "bandwidth": 0.3, "n_components": 4, "random_state": 3}
+    options |= {"sample_weight": weight}
+    actual = conditional_kernel_calibration_error(label, proba, regularization="cv", **options)
+    expected = conditional_kernel_calibration_error(label, proba, regularization=chosen, **options)
+    assert actual == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"standardize": True}, "standardize=True needs debias=True"),
+        ({"debias": True, "regularization": "cv"}, "debias=True needs a regularization that"),
+        ({"method": "nystroem", "regularization": "cv"}, "'cv' needs method='exact' or 'fourier'"),
+        (
+            {"debias": True, "standardize": True, "multi_class": "classwise"},
+            "standardize=True needs average=None",
+        ),
+    ],
+)
+def test_corrections_without_a_law_are_refused(options, message):
+    label, proba = random_problem(np.random.default_rng(0), 20, 3)
+    with pytest.raises(ValueError, match=message):
+        conditional_kernel_calibration_error(label, proba, **options)
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
