@@ -144,7 +144,8 @@ class Skpro(Foreign):
 
     @cached_property
     def has_whole_numbers(self) -> bool:
-        return self.dist.get_tag("distr:measuretype") == "discrete" and super().has_whole_numbers
+        kind = self.dist.get_tag("distr:measuretype", "continuous")
+        return kind == "discrete" and super().has_whole_numbers
 
     def _method(self, name: str) -> Any:
         if name == "logpdf" and not self.is_continuous:

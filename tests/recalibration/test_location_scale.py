@@ -113,7 +113,7 @@ def test_moved_counts_keep_their_probabilities():
         *zip(moved.pit_bounds(y), counts.pit_bounds(drawn), strict=True),
     ):
         np.testing.assert_allclose(actual, expected, rtol=1e-12)
-    fine = affine(counts, np.zeros(60), np.ones(60), np.full(60, 1e-6))  # of digits, ten are left
+    fine = affine(counts, np.zeros(25), np.ones(25), np.full(25, 1e-6))  # of digits, ten are left
     np.testing.assert_array_equal(fine.cdf(1 + 1e-6 * drawn), counts.cdf(drawn))
     np.testing.assert_array_equal(moved.components().weight, counts.components().weight)
     np.testing.assert_array_equal(moved.cdf(np.inf), 1)
