@@ -15,6 +15,7 @@ from .losses._modules import (
     CalibrationRegularizedLoss,
     NegativeLogLikelihoodLoss,
 )
+from .losses._tensors import check_values
 from .losses._torch_matching import DistributionMatchingLoss
 
 __all__ = [
@@ -22,4 +23,5 @@ __all__ = [
     "CalibrationRegularizedLoss",
     "DistributionMatchingLoss",
     "NegativeLogLikelihoodLoss",
+    "check_values",
 ]

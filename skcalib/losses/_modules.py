@@ -32,6 +32,7 @@ from ._tensors import (
     check_weights,
     class_batch,
     flat,
+    holds,
     normal_parameters,
     unwrapped,
 )
@@ -334,7 +335,7 @@ class CalibrationRegularizedLoss(torch.nn.Module):
 
 
 def _check_counts(weight: Tensor) -> None:
-    if not bool(weight.any()):
+    if not holds(weight.any()):
         raise ValueError(
             "A batch must have a sample that counts, with a target other than ignore_index and a "
             f"positive weight; found none of {len(weight)}. Leave this batch out."

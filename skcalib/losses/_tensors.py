@@ -24,6 +24,46 @@ _DIVERGED = "If the network has diverged, lower the learning rate or clip its gr
 _DROP = "Drop these samples."
 
 
+# Whether values are looked at, for which a step waits until the device has computed them.
+_state = {"checks": True}
+
+
+def check_values(enabled: bool) -> None:
+    """Switch the checks of values on or off, for all losses of this module.
+
+    They are on at first, so that bad values raise an error that names them. To look at values,
+    the host waits for the device several times a step, and a graph of :func:`torch.compile` ends.
+    So a compiled loss leaves them out in any case. Without them bad values lead to NaN; shapes
+    and types are still judged.
+
+    Parameters
+    ----------
+    enabled : bool
+        False once a training runs as it should, True to find out why it does not.
+
+    Notes
+    -----
+    Samples to ignore get the weight 0 then, and are not removed. Bandwidths that `fit` has learned
+    are read once a step all the same; pass numbers in their place.
+
+    Examples
+    --------
+    >>> from skcalib.torch import check_values
+    >>> check_values(False)
+    >>> check_values(True)
+    """
+    _state["checks"] = enabled
+
+
+def looks_at_values() -> bool:
+    return _state["checks"] and not torch.compiler.is_compiling()
+
+
+def holds(condition: Tensor) -> bool:
+    """Whether all of it is true, as it is taken to be where values are not looked at."""
+    return not looks_at_values() or bool(condition.all())
+
+
 class Batch(NamedTuple):
     """Targets (n,) of the samples that count, with what is given for them, and their weights."""
 
@@ -48,7 +88,11 @@ def class_batch(
     check_batch(batch.target, batch.sample_weight, batch.given, least=2)
     check_class_batch(prediction, batch.target)
     is_counted = batch.target != ignore_index
-    if not bool(is_counted.all()):
+    if not looks_at_values():
+        weight = 1.0 if batch.sample_weight is None else batch.sample_weight
+        target = torch.where(is_counted, batch.target, 0)
+        batch = batch._replace(target=target, sample_weight=is_counted.to(prediction) * weight)
+    elif not bool(is_counted.all()):
         prediction = prediction[is_counted]
         batch = Batch(*(None if part is None else part[is_counted] for part in batch))
     if len(batch.target) < 2:
@@ -92,7 +136,7 @@ def normal_parameters(prediction: tuple, n: int) -> tuple[Tensor, Tensor]:
                 f"of target; found {name} of shape {tuple(tensor.shape)}."
             )
         check_finite(f"{name} of prediction", tensor)
-    if not bool((std > 0).all()):
+    if not holds(std > 0):
         raise ValueError(
             f"std of prediction must be positive; found {std.min().item():.3g}. Let the network "
             "return log std and take its exponential, or use softplus."
@@ -131,7 +175,7 @@ def check_tensor(name: str, tensor: Any) -> None:
 def check_finite(name: str, tensor: Tensor, remedy: str = _DIVERGED) -> None:
     check_tensor(name, tensor)
     is_finite = torch.isfinite(tensor)
-    if not bool(is_finite.all()):
+    if not holds(is_finite):
         count = tensor.numel() - int(is_finite.sum())
         raise ValueError(
             f"{name} must be finite; found NaN or infinity in {count} of {tensor.numel()} entries. "
@@ -140,8 +184,8 @@ def check_finite(name: str, tensor: Tensor, remedy: str = _DIVERGED) -> None:
 
 
 def check_between_0_and_1(name: str, tensor: Tensor, remedy: str) -> None:
-    low, high = tensor.min().item(), tensor.max().item()
-    if low < 0 or high > 1:
+    if not holds((tensor >= 0) & (tensor <= 1)):
+        low, high = tensor.min().item(), tensor.max().item()
         raise ValueError(
             f"{name} must hold probabilities between 0 and 1; found "
             f"{low if low < 0 else high:.3g}. {remedy}"
@@ -150,9 +194,10 @@ def check_between_0_and_1(name: str, tensor: Tensor, remedy: str) -> None:
 
 def _check_logits(prediction: Tensor) -> None:
     """Rows of logits may sum to 1 by chance, but not all of them."""
-    if prediction.ndim == 1 or bool(((prediction < 0) | (prediction > 1)).any()):
+    if prediction.ndim == 1 or not looks_at_values():
         return
-    if bool(((prediction.sum(dim=1) - 1).abs() < _SUM_TOLERANCE).all()):
+    are_shares = holds((prediction >= 0) & (prediction <= 1))
+    if are_shares and holds((prediction.sum(dim=1) - 1).abs() < _SUM_TOLERANCE):
         raise ValueError(
             "prediction must hold logits; found rows between 0 and 1 that sum to 1. Pass what the "
             "network returns before its softmax, or declare input_type='probabilities'."
@@ -165,7 +210,7 @@ def _check_probabilities(prediction: Tensor) -> None:
     if prediction.ndim == 2:
         total = prediction.sum(dim=1)
         worst = total[(total - 1).abs().argmax()]
-        if bool((worst - 1).abs() > _SUM_TOLERANCE):
+        if not holds((worst - 1).abs() <= _SUM_TOLERANCE):
             raise ValueError(
                 "prediction must hold probabilities that sum to 1 for each sample; found a sum of "
                 f"{worst.item():.3g}. Use softmax, or pass logits with input_type='logits'."
@@ -177,7 +222,7 @@ def _check_labels(target: Tensor, n_classes: int) -> None:
     is_label = (target >= 0) & (target < n_classes)
     if target.is_floating_point():
         is_label &= target == target.round()
-    if not bool(is_label.all()):
+    if not holds(is_label):
         found = target[~is_label][0]
         remedy = "Encode labels by scikit-learn's LabelEncoder, or pass ignore_index for samples"
         remedy += " to leave out."
@@ -194,17 +239,17 @@ def _check_sides(batch: Batch) -> None:
         check_finite("given", batch.given, _DROP)
     if batch.sample_weight is not None:
         check_weights(batch.sample_weight)
-        count = int((batch.sample_weight > 0).sum())
-        if count < 2:
+        count = (batch.sample_weight > 0).sum()
+        if not holds(count >= 2):
             raise ValueError(
                 "sample_weight must be positive for at least 2 samples, which are compared with "
-                f"each other; found {count}."
+                f"each other; found {int(count)}."
             )
 
 
 def check_weights(sample_weight: Tensor) -> None:
     check_finite("sample_weight", sample_weight, _DROP)
-    if bool((sample_weight < 0).any()):
+    if not holds(sample_weight >= 0):
         raise ValueError(
             f"sample_weight must be non-negative; found {sample_weight.min().item():.3g}. Leave "
             "samples out by weights of 0."
@@ -296,7 +341,7 @@ def _parameters(distribution: Distribution, n: int) -> Tensor | None:
     except NotImplementedError:
         return None
     parameters = torch.stack(at_least_single(*(moment.reshape(n) for moment in moments)), dim=1)
-    return parameters if bool(torch.isfinite(parameters).all()) else None
+    return parameters if holds(torch.isfinite(parameters)) else None
 
 
 def _checked_cdf(cdf: Callable[[Tensor], Tensor], points: Tensor) -> Tensor:

@@ -20,6 +20,7 @@ from ._tensors import (
     check_finite,
     class_batch,
     forecast_of,
+    holds,
     number_batch,
     parameters_of,
     training_array,
@@ -345,7 +346,7 @@ class DistributionMatchingLoss(Penalty):
                 f"{option} stands for {what} of the training data, which are not known yet. Call "
                 f"fit with the {passed} of the training data first, or pass numbers."
             )
-        if not bool(torch.isfinite(value).all()) or (value.ndim == 0 and value.item() == 0):
+        if not holds(torch.isfinite(value) & ((value != 0) | (value.ndim > 0))):
             raise ValueError(
                 f"{name} must be finite and not 0; found other numbers in {value.dtype}. Keep this "
                 "module in single or double precision, which takes predictions of any."
@@ -381,9 +382,8 @@ def _constant(name: str, values: ArrayLike | Tensor | None, ndim: int) -> Tensor
 def _check_moments(target: Tensor, mean: Tensor, mean_square: Tensor) -> None:
     """The loss is of the order of the fourth power of outcomes."""
     limit = torch.finfo(target.dtype).max ** 0.25 / 10
-    largest = max(target.abs().max().item(), mean.abs().max().item())
-    largest = max(largest, mean_square.max().item() ** 0.5)
-    if largest > limit:
+    largest = torch.stack([target.abs().max(), mean.abs().max(), mean_square.max() ** 0.5]).max()
+    if not holds(largest <= limit):
         raise ValueError(
             f"target and prediction must not exceed {limit:.1g} for kernel='moments' in this "
             f"precision, whose fourth powers overflow; found {largest:.3g}. Standardize the "

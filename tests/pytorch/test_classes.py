@@ -7,11 +7,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from torch.utils._python_dispatch import TorchDispatchMode
+
 from skcalib import losses
 from skcalib.torch import CalibrationPenalty as Penalty
 from skcalib.torch import (
     CalibrationRegularizedLoss,
     DistributionMatchingLoss,
+    check_values,
 )
 
 # Modules, with the functions that they stand for.
@@ -288,12 +291,51 @@ def test_an_optimizer_calibrates():
         assert logit.sigmoid().item() == pytest.approx(labels.double().mean().item(), abs=0.02)
 
 
+class HostReads(TorchDispatchMode):
+    """Counts how often the host waits for a value."""
+
+    count = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.count += "_local_scalar_dense" in str(function)
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.fixture
+def unchecked():
+    check_values(False)
+    yield
+    check_values(True)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_no_value_is_looked_at_without_checks(name, unchecked):
+    (logits, labels), penalty = batch(), PAIRS[name][0]
+    with HostReads() as reads:
+        penalty(logits, labels)
+    assert reads.count == 0
+    assert torch.isnan(penalty(torch.full_like(logits, torch.nan), labels))
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_ignored_samples_have_no_weight_without_checks(name):
+    (logits, labels), penalty = batch(), PAIRS[name][0]
+    labels[:3] = -100
+    weight = torch.linspace(1, 2, len(labels), dtype=logits.dtype)
+    for given in ({}, {"sample_weight": weight}):
+        expected = penalty(logits, labels, **given)
+        check_values(False)
+        found = penalty(logits, labels, **given)
+        check_values(True)
+        assert found.item() == pytest.approx(expected.item(), rel=1e-9)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:Dynamo detected a call to a `functools.lru_cache`")
 def test_compiled_modules_give_the_same_number():
     logits, labels = batch()
     loss = CalibrationRegularizedLoss(torch.nn.CrossEntropyLoss(), DistributionMatchingLoss())
-    compiled = torch.compile(loss, backend="eager")
+    compiled = torch.compile(loss, backend="eager", fullgraph=True)
     assert compiled(logits, labels).item() == pytest.approx(loss(logits, labels).item(), abs=1e-12)
 
 
