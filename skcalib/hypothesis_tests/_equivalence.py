@@ -96,13 +96,16 @@ class EquivalenceTest(HypothesisTest):
     Notes
     -----
     The test inverts the upper confidence limit of
-    :func:`skcalib.uncertainty.confidence_interval`: the p-value is the larger one of those that
-    Student's t and the subsamples give the value `margin`. So it rejects too seldom rather than too
-    often, for the limit does not subtract the upward bias of the metric; the size at the margin and
-    the power that were measured are in the benchmark "Coverage of confidence intervals, and false
-    alarms of comparisons". The relation between limit and p-value holds up to interpolation where
-    (1 − `confidence_level`) (`n_resamples` + 1) is not a whole number. At least 10 samples, or
-    groups, are needed.
+    :func:`skcalib.uncertainty.confidence_interval`: the p-value is the largest one of those that
+    Student's t, the subsamples and, where wrong predictions are rare, moved labels give the value
+    `margin`. So it is the smallest α whose limit is within the margin, and nothing is shown because
+    nothing happened: with a margin of 0.01 and predictions of 0.5 %, 200 samples without an event
+    are needed to reach 0.05. The limit does not subtract the upward bias of the metric. The size at
+    the margin and the power that were measured are in the benchmark "Coverage of confidence
+    intervals, and false alarms of comparisons", for rare events in "How often intervals cover the
+    truth where events, or wrong predictions, are rare". The relation between limit and p-value
+    holds up to interpolation where (1 − `confidence_level`) (`n_resamples` + 1) is not a whole
+    number. At least 10 samples, or groups, are needed.
 
     Examples
     --------
@@ -201,9 +204,9 @@ class EquivalenceTest(HypothesisTest):
         )
         limits = resamples.limits([1.0])
         self.statistic_ = limits.estimate
-        high = limits.interval(self.confidence_level, "less")[1]
-        self.upper_limit_ = high if measured.metrics[0].may_be_negative else max(high, 0.0)
-        self.p_value_ = as_p_value(limits.p_value(self.margin, "less"))
+        self.upper_limit_ = measured.clipped(*limits.interval(self.confidence_level, "less"))[1]
+        p_value = limits.p_value(self.margin, "less") if self.margin < measured.largest else 0.0
+        self.p_value_ = as_p_value(p_value)
         return self
 
 

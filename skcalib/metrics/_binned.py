@@ -102,6 +102,7 @@ def _expected_calibration_error(predictions: Predictions, **options: Any) -> flo
         "debias": ["boolean"],
         "add_bin_width": ["boolean"],
     },
+    largest=lambda options: 1.0 + options["add_bin_width"],
     cost="n log n",
     in_report=True,
     of_counts=True,
@@ -374,6 +375,7 @@ def pooled_residuals(predictions: Predictions) -> tuple[np.ndarray, Iterator[np.
 @probability_metric(
     reduced(_level_set_calibration_error),
     CANONICAL_CONSTRAINTS,
+    largest=1.0,
     cost="n log n",
     of_counts=True,
 )

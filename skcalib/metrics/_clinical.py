@@ -389,6 +389,7 @@ def _weighted_quantile(values, weight, level):
 @probability_metric(
     reduced(_integrated_calibration_index),
     {"quantile": [Interval(Real, 0, 1, closed="both"), None]},
+    largest=1.0,
     cost="n log n",
 )
 def integrated_calibration_index(

@@ -18,6 +18,7 @@ def _cumulative_calibration_error(predictions: Predictions, kind: str) -> float:
 @probability_metric(
     reduced(_cumulative_calibration_error),
     {"kind": [StrOptions({"max", "range"})]},
+    largest=1.0,
     cost="n log n",
     of_counts=True,
 )

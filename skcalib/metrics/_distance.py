@@ -111,6 +111,7 @@ def _calibration_distance_bounds(predictions: Predictions, tol: float = 1e-4, **
 @probability_metric(
     reduced(_lower_distance_to_calibration),
     _TOLERANCE,
+    largest=1.0,
     cost="n log n",
     of_counts=True,
     change_per_move=1.0,

@@ -112,6 +112,7 @@ def _interval_calibration_error(
         "random_state": ["random_state"],
     },
     cost="n log n",
+    largest=lambda options: 2.0 if options["precision"] else 1.0,
     rate=1 / 3,
     of_counts=True,
 )

@@ -1,5 +1,6 @@
 """Kernel calibration errors."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -58,6 +59,12 @@ def _kernel_calibration_error(predictions, **options):
     return float(np.sqrt(max(square, 0.0)))
 
 
+def _largest_square(options):
+    """The largest value with a named kernel, which is at most 1; infinite if none is known."""
+    is_known = isinstance(options["kernel"], str) and options["class_kernel"] is None
+    return 2.0 if is_known else math.inf
+
+
 _CONSTRAINTS: dict = CANONICAL_CONSTRAINTS | KERNEL_CONSTRAINTS | CLASS_KERNEL_CONSTRAINTS
 
 
@@ -65,6 +72,7 @@ _CONSTRAINTS: dict = CANONICAL_CONSTRAINTS | KERNEL_CONSTRAINTS | CLASS_KERNEL_C
     _squared_kernel_calibration_error,
     _CONSTRAINTS | ESTIMATOR_CONSTRAINTS | FOURIER_CONSTRAINTS,
     cost="n²",
+    largest=_largest_square,
     statistic=_kernel_statistic,
     of_counts=True,
     in_place=True,
@@ -256,7 +264,12 @@ def squared_kernel_calibration_error(
 
 
 @probability_metric(
-    reduced(_kernel_calibration_error), _CONSTRAINTS, cost="n²", of_counts=True, in_place=True
+    reduced(_kernel_calibration_error),
+    _CONSTRAINTS,
+    cost="n²",
+    largest=lambda options: math.sqrt(_largest_square(options)),
+    of_counts=True,
+    in_place=True,
 )
 def kernel_calibration_error(
     y_true: ArrayLike,

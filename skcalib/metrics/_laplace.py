@@ -98,6 +98,7 @@ def _laplace_kernel_calibration_error(
         "squared": ["boolean"],
         "random_state": ["random_state"],
     },
+    largest=1.0,
     cost="n log n",
     of_counts=True,
 )

@@ -107,6 +107,7 @@ _SIZE_ON_GRID: dict = {"l1": np.mean, "l2": lambda gap: np.mean(gap**2), "max": 
     },
     cost="n log n",
     takes=("forecasts",),
+    largest=1.0,
     in_report=True,
 )
 def quantile_calibration_error(

@@ -1,6 +1,7 @@
 """The entries of all metrics, from which all other lists derive."""
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -36,6 +37,8 @@ class Metric:
     takes: tuple[str, ...] = ("classes",)  # kinds of predictions; listed among those of the first
     is_mean: bool = False  # whether it is a mean over the samples
     may_be_negative: bool = False  # the value on a whole distribution, not an estimate of it
+    # the largest value that it can have, or a function of all options; infinite if none is known
+    largest: float | Callable[[dict[str, Any]], float] = math.inf
     rate: float = 1 / 2  # the estimate of a calibrated model falls like n^-rate
     # evaluates batches of outcomes, if there is such a way for these data and options
     statistic: Callable[..., Statistic | None] | None = None
@@ -216,7 +219,7 @@ def metric_of(
     if entry is None or "pos_label" in params or any(is_data(*one) for one in entry.fixed.items()):
         shared: dict[str, Any] = {}
         if entry is not None:
-            names = ("rate", "is_mean", "takes", "may_be_negative")
+            names = ("rate", "is_mean", "takes", "may_be_negative", "largest")
             shared = {name: vars(entry)[name] for name in names}
         elif callable(metric) and is_mean_loss(partial(metric, **params)):
             shared = {"is_mean": True, "may_be_negative": False}

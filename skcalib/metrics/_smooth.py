@@ -21,6 +21,7 @@ def _smooth_calibration_witness(predictions: Predictions) -> tuple[np.ndarray, n
 
 @probability_metric(
     reduced(_smooth_calibration_error),
+    largest=1.0,
     cost="n log n",
     in_report=True,
     of_counts=True,

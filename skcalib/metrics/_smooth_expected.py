@@ -26,6 +26,7 @@ def _smooth_expected_calibration_error(predictions: Predictions, bandwidth: floa
     reduced(_smooth_expected_calibration_error),
     {"bandwidth": [Interval(Real, SMALLEST_BANDWIDTH, None, closed="left"), None]},
     cost="n",
+    largest=1.0,
     rate=1 / 3,
     of_counts=True,
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -70,7 +70,8 @@ class ClassSections(Sections):
     @cached_property
     def _binary(self) -> Predictions:
         """The predictions, or for more than two classes those of the predicted class."""
-        return self.data if self.data.is_binary else self.data.confidence()
+        data = self.data
+        return data if data.is_binary else replace(data.confidence(), groups=data.groups)
 
     @cached_property
     def _proba_of_label(self) -> np.ndarray:
@@ -97,7 +98,10 @@ class ClassSections(Sections):
         }
         numbers |= {name: float(weight @ losses) for name, losses in self.scores().items()}
         # of measures of classes, those of all classes
-        values = {one.name: one.of(one.data, average=None) for one in self.measures()}
+        values = {
+            one.name: one.entry.measure(one.data, average=None, **one.options)
+            for one in self.measures()
+        }
         numbers |= {name: float(np.mean(value)) for name, value in values.items()}
         suffix = "" if data.is_binary else "_confidence"
         numbers["distance_lower_bound" + suffix], numbers["distance_upper_bound" + suffix] = (
@@ -122,8 +126,7 @@ class ClassSections(Sections):
             for kind in kinds if entry.in_report else ():
                 part = self._binary if kind == "confidence" else self.data
                 name = entry.name if self.data.is_binary else f"{entry.name}_{kind}"
-                measure = partial(entry.measure, multi_class=kind)
-                yield Measure(name, part, measure, entry.rate, part.proba.size)
+                yield Measure(name, entry, {"multi_class": kind}, part, part.proba.size)
 
     def _class_rows(self, errors: np.ndarray) -> Rows:
         """How each class is calibrated against the rest, the worst ones first."""

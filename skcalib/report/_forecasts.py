@@ -96,8 +96,7 @@ class ForecastSections(Sections):
     def measures(self) -> Iterator[Measure]:
         for entry in FORECAST_METRICS.values():
             if entry.in_report and not entry.is_mean:
-                n_values = self.data.n_samples
-                yield Measure(entry.name, self.data, entry.measure, entry.rate, n_values)
+                yield Measure(entry.name, entry, {}, self.data, self.data.n_samples)
 
     def sizes_for_gain(self) -> tuple[int, int]:
         is_slow = isinstance(self.data.forecast, DistributionForecast)

@@ -12,8 +12,10 @@ from sklearn.model_selection import GroupKFold, KFold
 from .._inputs.by import Subgroups
 from .._numerics.sorting import codes_by_appearance
 from ..hypothesis_tests import SubgroupCalibrationTest
-from ..metrics._registry import ALL_METRICS
-from ..uncertainty._resampling import Limits, Units, jackknife_deviation, resample
+from ..metrics._registry import ALL_METRICS, Metric
+from ..uncertainty._intervals import interval_of
+from ..uncertainty._measured import Measured
+from ..uncertainty._resampling import Resamples, Units, resample
 from ._text import p_text, title_of
 
 LEVEL = 0.05
@@ -51,12 +53,12 @@ def stage(title: str) -> None:
 
 
 class Measure(NamedTuple):
-    """A function of some data, and what its interval depends on."""
+    """A metric of some data."""
 
     name: str
+    entry: Metric
+    options: dict[str, Any]
     data: Any
-    of: Callable[..., Any]  # the data, or some of its rows
-    rate: float  # it falls like n^-rate for calibrated predictions
     n_values: int  # numbers that the predictions are made of
 
 
@@ -130,31 +132,33 @@ class Sections(ABC):
         found: Ends = {}
         if share_of_one(self.data) > _LARGEST_SHARE:
             return found
-        units = Units(self.data)
-        for name, losses in self.scores().items():
-            if name in numbers:
-                stage(f"finding the interval of the {title_of(name)}")
-                mean = np.array([units.weight @ losses])
-                without, degrees = units.without_each(mean, losses[:, None])
-                deviation = float(jackknife_deviation(without)[0])
-                found[name] = _ends(Limits(float(mean[0]), deviation, degrees, np.empty(0)))
+        units, losses = Units(self.data), self.scores()
+        for name in losses.keys() & numbers.keys():
+            stage(f"finding the interval of the {title_of(name)}")
+            low, high = self._mean(name, losses[name], units).limits([1.0]).interval(0.95)
+            found[name] = max(low, 0.0), max(high, 0.0)
         for measure in self.measures():
             if measure.n_values <= _MOST_VALUES:
                 stage(f"finding the interval of the {title_of(measure.name)}")
-                found[measure.name] = self._interval(measure, units)
+                found[measure.name] = self._interval(measure)
         return found
 
-    def _interval(self, measure: Measure, units: Units) -> tuple[float, float]:
-        found = resample(
-            lambda part: [measure.of(part)],
-            measure.data,
+    def _mean(self, name: str, losses: np.ndarray, units: Units) -> Resamples:
+        return resample(
+            lambda data: [data.weight @ type(self)(data, self.rng).scores()[name]],
+            self.data,
             units,
-            np.array([measure.of(measure.data)]),
-            n_resamples=_N_RESAMPLES,
+            np.array([units.weight @ losses]),
+            n_resamples=0,
             rng=self.rng,
-            rate=measure.rate,
+            losses=losses[:, None],
+            models=[self.data],
         )
-        return _ends(found.limits([1.0]))
+
+    def _interval(self, measure: Measure) -> tuple[float, float]:
+        measured = Measured((measure.entry,), measure.options, (measure.data,))
+        found = interval_of(measured, n_resamples=_N_RESAMPLES, random_state=self.rng)
+        return found.low, found.high
 
     def subgroups(self, subgroups: Subgroups) -> tuple[Rows, float]:
         """The metric of each subgroup, its interval and p-value, and the p-value of all of them.
@@ -168,8 +172,7 @@ class Sections(ABC):
         for title, members in zip(subgroups.titles, subgroups.rows(), strict=True):
             part, low, high = data.take(members), np.nan, np.nan
             if share_of_one(part) <= _LARGEST_SHARE:
-                measure = Measure(metric, part, entry.measure, entry.rate, part.n_samples)
-                low, high = self._interval(measure, Units(part))
+                low, high = self._interval(Measure(metric, entry, {}, part, part.n_samples))
             estimate = float(entry.measure(part))
             row = {"by": subgroups.title, "subgroup": title, "n_samples": part.n_samples}
             rows.append(row | {"measure": metric, "estimate": estimate, "low": low, "high": high})
@@ -284,11 +287,6 @@ def _advice_on_subgroups(rows: Rows) -> str:
         "each of them. (Of calibrated models, up to 10 % have a p-value below 0.05 in one of these "
         "two tests.)"
     )
-
-
-def _ends(limits: Limits) -> tuple[float, float]:
-    low, high = limits.interval(0.95)
-    return max(low, 0.0), max(high, 0.0)
 
 
 def share_of_one(data: Any) -> float:

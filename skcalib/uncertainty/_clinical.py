@@ -219,7 +219,15 @@ def clinical_calibration(
     limits = _smooth_limits(predictions, units, rng, n_jobs)
     values = np.array(_distances(predictions))
     resamples = resample(
-        _distances, predictions, units, values, n_resamples=n_resamples, rng=rng, n_jobs=n_jobs
+        _distances,
+        predictions,
+        units,
+        values,
+        n_resamples=n_resamples,
+        rng=rng,
+        n_jobs=n_jobs,
+        models=[predictions],
+        is_error=True,
     )
     limits += [resamples.limits(one) for one in np.eye(len(values)).tolist()]
     rows = [(one.estimate, *one.interval(confidence_level)) for one in limits]

@@ -249,7 +249,8 @@ def confidence_interval(
 
     What is covered is the value of the metric on the whole distribution that the samples come from.
     That is 0 for a calibrated model, while the estimate is positive: the usual bootstrap misses the
-    0 then, this interval does not. It is as a rule too wide rather than too narrow.
+    0 then, this interval does not. Where events, or wrong predictions, are so rare that the samples
+    do not show how the metric varies, it allows for those that were missed by chance.
 
     Parameters
     ----------
@@ -298,7 +299,8 @@ def confidence_interval(
 
     alternative : {"two-sided", "less", "greater"}, default="two-sided"
         Which ends the interval has. "less": an upper end alone, with the other at −∞, or at 0 for
-        what cannot be negative; "greater": a lower end alone, with the other at ∞.
+        what cannot be negative; "greater": a lower end alone, with the other at ∞, or at the
+        largest value of the metric.
 
     method : {"auto", "resampling", "jackknife", "finite-sample"}, default="auto"
         "resampling": by subsamples and a jackknife, for any metric. "jackknife": by that alone,
@@ -325,8 +327,9 @@ def confidence_interval(
     interval : ConfidenceInterval or SubgroupIntervals
         The `estimate`, and the ends `low` and `high` of the interval. For a metric of
         :mod:`skcalib.metrics` or scikit-learn's that cannot be negative, they are not either (an
-        unbiased estimate may be). With `by` a table, and a mapping from subgroups to their
-        intervals; a subgroup with less than 10 samples, or groups, has NaN as ends, and a note.
+        unbiased estimate may be), nor above its largest value, if that is known. With `by` a table,
+        and a mapping from subgroups to their intervals; a subgroup with less than 10 samples, or
+        groups, has NaN as ends, and a note.
 
     See Also
     --------
@@ -364,11 +367,39 @@ def confidence_interval(
     estimates, nor where bins or a bandwidth follow the data. The coverage that was measured is in
     the benchmark "Coverage of confidence intervals, and false alarms of comparisons".
 
+    **Rare events.** Where nothing, or everything, happened, all parts of the samples are alike, and
+    resampling sees no variance. So if less than 25 predictions are wrong (or right), the interval
+    is widened. Wrong is a label that is not the most probable class.
+
+    - *Both ends*: labels are moved until wrong (or right) predictions are as frequent as the bound
+      of Clopper and Pearson [4]_ allows with the tail of that end, and the interval contains the
+      metric of all the labels on the way. With two classes the predictions on either side of 1/2
+      are looked at apart. Moved are the samples that the predictions make most likely: in
+      proportion to the probability of the new label, with more than two classes of the second most
+      probable class.
+    - *Lower end*: it is 0 if labels drawn from the predictions have as large an error with more
+      than the probability of that tail, as in :class:`~skcalib.hypothesis_tests.CalibrationTest`.
+      With `groups`, whose dependence is not known, it is 0 always, and so it is with
+      ``method="jackknife"``, which draws nothing.
+
+    The smooth, binned, cumulative, interval and smooth expected calibration errors and the lower
+    distance are never below the difference of the observed and the predicted frequency. So if all
+    predictions are on the same side of 1/2, the upper end is at least the bound of Clopper and
+    Pearson on that difference. This bound holds for the labels that belong to these predictions:
+    exactly if all have the same probability, and otherwise by an inequality of Hoeffding [5]_, as
+    long as it lies more than one event above the number that was seen (always, unless nearly all
+    are events). With `groups` it treats rows of a group as one if none is seen, and otherwise by
+    the effective number of groups in which one is. That the whole metric is covered is not proved,
+    but measured: see the benchmark "How often intervals cover the truth where events, or wrong
+    predictions, are rare". With 25 or more, intervals are what the other paragraphs say. Callables
+    of your own and metrics of forecasts are never widened.
+
     **Means.** A mean over the samples needs no subsamples: its interval is that of the jackknife
     alone. If the metric is known to be a mean, single samples (or groups) are left out, so that for
-    equal weights it is the interval of Student's t; other callables are evaluated without each of
-    100 random parts, or without single samples if there are fewer. That is right for any smooth
-    function of means, such as a regression coefficient, too.
+    equal weights it is the interval of Student's t (unless wrong predictions are rare; with 25 it
+    may still cover a mean of very skewed losses a little too seldom); other callables are evaluated
+    without each of 100 random parts, or without single samples if there are fewer. That is right
+    for any smooth function of means, such as a regression coefficient, too.
 
     **Weights and groups.** Samples, with their weights, are taken for independent draws; with
     `groups`, whole groups are. In what was said above, n is then the effective number
@@ -384,7 +415,8 @@ def confidence_interval(
 
     A metric that depends on the order of the samples or draws random numbers makes the interval
     wider than need be. Cost: 101 values of the metric of all samples, and `n_resamples` of b of
-    them; of a mean, one value.
+    them; of a mean, one value. Where wrong predictions are rare, up to 40 values more, and for the
+    lower end up to `n_resamples`.
 
     References
     ----------
@@ -395,6 +427,10 @@ def confidence_interval(
        of Economic Studies 86(1). :doi:`10.1093/restud/rdy049`
     .. [3] D. W. K. Andrews and P. Guggenberger (2009). Hybrid and Size-Corrected Subsampling
        Methods. Econometrica 77(3). :doi:`10.3982/ECTA7015`
+    .. [4] C. J. Clopper and E. S. Pearson (1934). The Use of Confidence or Fiducial Limits
+       Illustrated in the Case of the Binomial. Biometrika 26(4). :doi:`10.1093/biomet/26.4.404`
+    .. [5] W. Hoeffding (1956). On the Distribution of the Number of Successes in Independent
+       Trials. Annals of Mathematical Statistics 27(3). :doi:`10.1214/aoms/1177728178`
 
     Examples
     --------
@@ -571,7 +607,9 @@ def compare(
 
     Notes
     -----
-    Subsamples, groups and weights are those of :func:`confidence_interval`.
+    Subsamples, groups and weights are those of :func:`confidence_interval`, and so are the labels
+    that are moved if less than 25 predictions of a model are wrong: no model wins because nothing
+    happened.
 
     **Resampling.** The interval is the hull of that of :func:`confidence_interval`'s two methods,
     applied to the difference: the normal one with the jackknife, right for miscalibrated models,
@@ -585,9 +623,10 @@ def compare(
     rate of false alarms that was measured is in the benchmark "Coverage of confidence intervals,
     and false alarms of comparisons".
 
-    **Jackknife.** Interval and p-value are those of Student's t. For the metrics that are known to
-    be means over independent samples of equal weight this is the paired t-test. With blocks of a
-    series as `groups` it is a test of equal accuracy in the manner of Diebold and Mariano [1]_.
+    **Jackknife.** Interval and p-value are those of Student's t, but for labels that are moved. For
+    the metrics that are known to be means over independent samples of equal weight this is the
+    paired t-test. With blocks of a series as `groups` it is a test of equal accuracy in the manner
+    of Diebold and Mariano [1]_.
 
     References
     ----------
@@ -649,9 +688,7 @@ def interval_of(
         limits = measured.resample(method=method, **resampling).limits([1.0])
         estimate = limits.estimate
         low, high = limits.interval(confidence_level, alternative)
-    if not measured.metrics[0].may_be_negative:
-        low, high = max(low, 0.0), max(high, 0.0)
-    return ConfidenceInterval(estimate, low, high, confidence_level)
+    return ConfidenceInterval(estimate, *measured.clipped(low, high), confidence_level)
 
 
 def comparison_of(

@@ -82,6 +82,10 @@ class Measured:
         """This metric and its models, with only some of the samples."""
         return replace(self, models=tuple(data.take(rows) for data in self.models))
 
+    def with_outcome(self, outcome: np.ndarray) -> "Measured":
+        """This metric and its models, with other outcomes (n,)."""
+        return replace(self, models=tuple(data.with_outcome(outcome) for data in self.models))
+
     def values(self) -> list[float]:
         """The values (C,) of the models."""
         pairs = zip(self.metrics, self.models, strict=True)
@@ -113,7 +117,21 @@ class Measured:
             n_jobs=n_jobs,
             rate=self.metrics[0].rate,
             losses=self._losses(values) if self.metrics[0].is_mean and needs_none else None,
+            models=() if self.metrics[0].may_be_negative else self.models,
+            is_error=len(self.models) == 1 and not self.metrics[0].is_mean,
         )
+
+    def clipped(self, low: float, high: float) -> tuple[float, float]:
+        """The ends of an interval within the values that the metric can have."""
+        least = -np.inf if self.metrics[0].may_be_negative else 0.0
+        low, high = np.clip([low, high], least, self.largest).tolist()
+        return low, high
+
+    @property
+    def largest(self) -> float:
+        """The largest value that the metric can have."""
+        most = self.metrics[0].largest
+        return most(self.metrics[0].options | self.options) if callable(most) else most
 
     def _losses(self, values: np.ndarray) -> np.ndarray | None:
         """The losses (n, C) whose means the values are; None if they are not known.

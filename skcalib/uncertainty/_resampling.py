@@ -1,6 +1,6 @@
 """Jackknife and subsamples of any measure, and the limits that follow from them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from .._inputs.drawing import seeded_batches
 from .._inputs.predictions import Predictions
 from .._numerics.sorting import codes_by_appearance
+from .._statistics.base import TIE
 from ..forecasts._data import ForecastData
 
 # Samples in a subsample, in units of √n: a small part of all, but enough for 15 bins if n is 100.
@@ -31,15 +32,23 @@ _BATCHES = 64
 # Fewer samples say nothing about how the estimate varies.
 _FEWEST = 10
 
-# Values (C,) of data, which can be taken by rows.
+# What is seen this often shows how it varies. What is seen less often is moved (`moves_of`): as far
+# as it is not unlikelier than the last of these probabilities.
+_OFTEN = 25
+_TAILS = np.array([0.3, 0.1, 0.05, 0.025, 0.01, 0.005, 1e-3, 1e-4, 1e-6, 1e-9])
+
+# So many drawn errors that are larger show that an error is due to chance.
+_LARGER = 20
+
+# Values (C,) of data, which can be taken by rows and with other outcomes.
 Measure = Callable[[Any], list[float]]
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of the true value, by Student's t, and by subsamples if there are any.
+    """Limits of the true value, by Student's t, by subsamples and by moved labels if there are any.
 
-    The interval is the hull of both, and a p-value the larger one of both. So a value lies outside
+    The interval is the hull of all, and a p-value the largest one of all. So a value lies outside
     of the interval if and only if its p-value is small.
     """
 
@@ -47,6 +56,9 @@ class Limits:
     deviation: float  # the standard error of the estimate, by the jackknife; infinite if unknown
     degrees: float  # of freedom of Student's t
     pivots: np.ndarray  # (B,), the true values at which the subsamples deviate like the estimate
+    # tails (S,), which fall, and the values with labels that are moved so far
+    moved: Sequence[tuple[np.ndarray, np.ndarray]] = ()
+    chance: float = 0.0  # the p-value of the hypothesis that an error is 0; 0 where none is needed
 
     def interval(
         self, confidence_level: float, alternative: str = "two-sided"
@@ -60,6 +72,11 @@ class Limits:
             # for these order statistics, (1 + #{more extreme}) / (1 + B) equals the tail
             quantiles = np.quantile(self.pivots, [tail, 1 - tail], method="weibull")
             low, high = min(low, quantiles[0]), max(high, quantiles[1])
+        for tails, values in self.moved:
+            reached = [*values[tails >= tail], np.interp(-tail, -tails, values)]
+            low, high = min(low, *reached), max(high, *reached)
+        if self.chance > tail:
+            low = min(low, 0.0)
         return (
             -np.inf if alternative == "less" else float(low),
             np.inf if alternative == "greater" else float(high),
@@ -73,11 +90,20 @@ class Limits:
         deviation = max(self.deviation, np.finfo(np.float64).tiny)
         with np.errstate(over="ignore"):
             score = sign * (self.estimate - null) / deviation
-        normal = float(stats.t.sf(score, self.degrees))
-        if len(self.pivots) == 0:
-            return normal
-        n_more_extreme = int(np.sum(sign * self.pivots <= sign * null))
-        return max(normal, (1 + n_more_extreme) / (1 + len(self.pivots)))
+        found = [float(stats.t.sf(score, self.degrees))]
+        if len(self.pivots):
+            n_more_extreme = int(np.sum(sign * self.pivots <= sign * null))
+            found.append((1 + n_more_extreme) / (1 + len(self.pivots)))
+        found += [_first_tail(tails, sign * (values - null)) for tails, values in self.moved]
+        return max(found)
+
+
+def _first_tail(tails, distance):
+    """The tail (S,) at which the distance (S,) is 0 or less first; 0 if it is nowhere."""
+    step = int(np.argmax(distance <= 0))
+    if step == 0:
+        return float(distance[0] <= 0)
+    return float(np.interp(0, distance[[step, step - 1]], tails[[step, step - 1]]))
 
 
 @dataclass(frozen=True)
@@ -89,13 +115,17 @@ class Resamples:
     shrinkage: np.ndarray  # (B,), by what factor a deviation shrinks from a subsample to all
     jackknife: np.ndarray  # (G, C)
     degrees: float
+    moved: list[tuple[np.ndarray, np.ndarray]]  # tails (S,) and values (S, C), for moved labels
+    chance: np.ndarray  # (C,)
 
     def limits(self, contrast: list[float]) -> Limits:
         """The limits of the sum of the values, multiplied by these numbers (C,)."""
         estimate = float(self.values @ contrast)
         pivots = (estimate - self.shrinkage * (self.subsamples @ contrast)) / (1 - self.shrinkage)
         deviation = float(jackknife_deviation(self.jackknife @ contrast))
-        return Limits(estimate, deviation, self.degrees, pivots)
+        moved = [(tails, values @ contrast) for tails, values in self.moved]
+        chance = float(self.chance @ contrast)
+        return Limits(estimate, deviation, self.degrees, pivots, moved, chance)
 
 
 def jackknife_deviation(jackknife: np.ndarray) -> np.ndarray:
@@ -174,11 +204,14 @@ def resample(
     n_jobs: int | None = None,
     rate: float = 1 / 2,
     losses: np.ndarray | None = None,
+    models: Sequence[Predictions | ForecastData] = (),
+    is_error: bool = False,
 ) -> Resamples:
-    """The values (C,) of all data, and those of subsamples and of the jackknife.
+    """The values (C,) of all data, and those of subsamples, of the jackknife and of moved labels.
 
     Estimates for a calibrated model fall like n^-rate. If losses (n, C) are given, whose means the
-    values are, the jackknife leaves out single units.
+    values are, the jackknife leaves out single units. Where the labels of
+    models are moved, it is tested, too, whether an error of the first one may be due to chance.
     """
     if losses is None:
         without, degrees = units.without_parts(measure, data, rng, n_jobs)
@@ -191,7 +224,91 @@ def resample(
         rows = [row for batch in Parallel(n_jobs=n_jobs)(tasks) for row in batch]
         subsamples = checked_values(rows)
     shrinkage = np.minimum(subsamples[:, -1] / units.effective_size, _LARGEST_RATIO) ** rate
-    return Resamples(values, subsamples[:, :-1], shrinkage, checked_values(without), degrees)
+    moved = []
+    for labels, tails in (one for model in models for one in moves_of(model, units)):
+        steps = checked_values([values, *(measure(data.with_outcome(row)) for row in labels)])
+        moved.append((np.append(1.0, tails), steps))
+    chance = np.zeros(len(values))
+    if moved and is_error:
+        chance = _chance(measure, data, values, models[0], n_resamples, rng)
+    return Resamples(
+        values, subsamples[:, :-1], shrinkage, checked_values(without), degrees, moved, chance
+    )
+
+
+def _chance(measure, data, values, model, n_resamples, rng):
+    """How likely errors (C,) are as large if labels are drawn from the predictions.
+
+    It is 1 for groups, as it is not known how their labels depend on each other. After 20 larger
+    ones the rest is not drawn, which leaves the p-value valid.
+    """
+    if model.groups is not None:
+        return np.ones(len(values))
+    generator, n_larger = np.random.default_rng(rng.randint(2**31 - 1)), np.zeros(len(values))
+    for n_drawn in range(1, n_resamples + 1):
+        drawn = measure(data.with_outcome(model.redraw(generator, 1)[0]))
+        n_larger += np.array(drawn) >= values * (1 - TIE)
+        if (n_larger >= _LARGER).all():
+            return n_larger / n_drawn
+    return (1 + n_larger) / (1 + n_resamples)
+
+
+def moves_of(data: Predictions | ForecastData, units: Units) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Labels (S, n) as they may be if what was seen rarely, or never, was seen so by chance.
+
+    With them the probabilities (S,), which fall, of seeing no more than was seen.
+
+    Rare may be wrong predictions, or right ones. Both are made more frequent, as the predictions
+    would have them; with two classes those of each predicted class alone, as errors of both would
+    cancel. Wrong ones get the second most probable class. The probabilities are those that the
+    bound of Clopper and Pearson inverts. Of weighted samples the effective number counts, and of
+    groups that of those in which it was seen.
+    """
+    if isinstance(data, ForecastData):
+        return []
+    data = data.on_host()
+    proba, rows = (data.matrix if data.is_binary else data.proba), np.arange(len(data.weight))
+    predicted = np.argmax(proba, axis=1)
+    is_right = data.label == predicted
+    if all(one.any() and units.effective_size_of(one) >= _OFTEN for one in (is_right, ~is_right)):
+        return []
+    others = np.where(np.arange(proba.shape[1]) == predicted[:, None], -1, proba)
+    labels = (np.argmax(others, axis=1), ~is_right), (predicted, is_right)
+    found = []
+    for part in [predicted == k for k in np.unique(predicted)] if data.is_binary else [rows >= 0]:
+        for label, is_seen in labels:
+            seen, rest = np.flatnonzero(part & is_seen), np.flatnonzero(part & ~is_seen)
+            if len(rest):
+                found.append(_moves(data, units, seen, rest, label, proba[rows, label]))
+    return found
+
+
+def _moves(data, units, seen, rest, label, proba):
+    """More and more of the rest get this label, where its probability is high."""
+    weight = data.weight / (data.weight[seen].sum() + data.weight[rest].sum())
+    count = units.effective_size_of(seen) if len(seen) else 0.0
+    share = weight[seen].sum()
+    size = count / share if count else units.effective_size_of(rest)
+    law = stats.beta(count + 1, max(size - count, _ROUNDING))  # of the frequencies not rejected
+    numbers = np.ceil((law.isf(_TAILS) - share) / weight[rest].mean() - _ROUNDING)
+    numbers = np.unique(np.clip(numbers, 1, len(rest)).astype(int))
+    labels = np.tile(data.label, (len(numbers), 1))
+    rest = rest[np.argsort(-proba[rest], kind="stable")]
+    for row, number in zip(labels, numbers.tolist(), strict=True):
+        passed = np.cumsum(_shares_out_of(number, proba[rest]))
+        chosen = rest[np.searchsorted(passed, np.arange(number) + 0.5)]
+        row[chosen] = label[chosen]
+    reached = share + (labels != data.label) @ weight
+    return labels, np.minimum.accumulate(law.sf(reached))
+
+
+def _shares_out_of(number, proba):
+    """Numbers in [0, 1] that sum to this one, proportional to falling probabilities up to 1."""
+    proba = proba.astype(np.float64) + np.finfo(np.float64).eps
+    ahead = np.arange(len(proba))  # have 1
+    factor = (number - ahead) / np.cumsum(proba[::-1])[::-1]
+    first = np.argmax(factor * proba <= 1 + _ROUNDING)
+    return np.minimum(factor[first] * proba, 1.0)
 
 
 def check_enough_to_resample(units: Units, name: str) -> None:

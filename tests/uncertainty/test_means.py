@@ -30,7 +30,7 @@ def ends(result):
     return result.low, result.high
 
 
-@pytest.mark.parametrize(("n", "n_classes"), [(10, 2), (300, 2), (60, 3)])
+@pytest.mark.parametrize(("n", "n_classes"), [(120, 2), (300, 2), (200, 3)])
 def test_interval_of_a_mean_is_that_of_student(n, n_classes):
     label, proba = random_problem(np.random.default_rng(1), n, n_classes)
     losses = log_losses(label, proba)
@@ -57,14 +57,14 @@ def test_comparison_of_means_is_the_paired_t_test(alternative):
 
 def test_weighted_mean_by_hand():
     rng = np.random.default_rng(0)
-    label, proba = random_problem(rng, 50)
-    weight = rng.random(50)
+    label, proba = rng.integers(2, size=90), rng.random(90)  # neither right nor wrong is rare
+    weight = rng.random(90)
     share, losses = weight / weight.sum(), brier_losses(label, proba)
     mean = share @ losses
     without_one = np.array(
-        [np.average(np.delete(losses, i), weights=np.delete(weight, i)) for i in range(50)]
+        [np.average(np.delete(losses, i), weights=np.delete(weight, i)) for i in range(90)]
     )
-    deviation = np.sqrt(49 * np.var(without_one))
+    deviation = np.sqrt(89 * np.var(without_one))
     margin = stats.t.isf(0.025, 1 / (share @ share) - 1) * deviation
     result = confidence_interval(brier_score_loss, label, proba, sample_weight=7 * weight)
     assert ends(result) == pytest.approx((mean - margin, mean + margin), rel=1e-9)
@@ -100,22 +100,22 @@ def test_parts_of_many_samples_are_random():
 def test_arguments_of_a_mean_count(params):
     if not params.keys() <= inspect.signature(brier_score_loss).parameters.keys():
         pytest.skip("this scikit-learn has no such argument")
-    label, proba = random_problem(np.random.default_rng(0), 60)
+    label, proba = random_problem(np.random.default_rng(2), 100)
     losses = brier_losses(1 - label if "pos_label" in params else label, proba)
     losses = losses * (1 + (params.get("scale_by_half") is False))
-    expected = stats.t.interval(0.95, 59, losses.mean(), stats.sem(losses))
+    expected = stats.t.interval(0.95, 99, losses.mean(), stats.sem(losses))
     result = confidence_interval(brier_score_loss, label, proba, metric_params=params)
     assert ends(result) == pytest.approx(expected, rel=1e-9)
 
 
 def test_groups_of_a_mean():
     rng = np.random.default_rng(0)
-    label, proba = random_problem(rng, 90)
-    group = rng.integers(12, size=90)
+    label, proba = random_problem(rng, 300)
+    group = rng.integers(50, size=300)
     losses = brier_losses(label, proba)
-    without_one = np.array([losses[group != k].mean() for k in range(12)])
-    share = np.bincount(group) / 90
-    margin = stats.t.isf(0.025, 1 / (share @ share) - 1) * np.sqrt(11 * np.var(without_one))
+    without_one = np.array([losses[group != k].mean() for k in range(50)])
+    share = np.bincount(group) / 300
+    margin = stats.t.isf(0.025, 1 / (share @ share) - 1) * np.sqrt(49 * np.var(without_one))
     result = confidence_interval(brier_score_loss, label, proba, groups=group)
     expected = losses.mean() - margin, losses.mean() + margin
     assert ends(result) == pytest.approx(expected, rel=1e-9)
