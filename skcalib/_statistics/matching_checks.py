@@ -16,9 +16,9 @@ PIT_FORMS = {"quantile", "threshold", "local"}
 
 FORMS = PIT_FORMS | {"marginal", "decision", "group", "distribution", "individual"}
 
-NEEDS_GIVEN = {"group", "individual", "local"}
+NEEDS_GIVEN = {"group", "individual"}
 
-TAKES_GIVEN = NEEDS_GIVEN | {"distribution"}
+TAKES_GIVEN = NEEDS_GIVEN | {"distribution", "local"}
 
 # Kernels of decisions, which have finitely many features; see `matching_features`.
 FEATURE_KERNELS = {"moments", "thresholds", "tanh", "loss"}

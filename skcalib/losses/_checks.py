@@ -167,9 +167,10 @@ def check_forecast_form(matching: Any, forecast: Distributions) -> None:
                 f"{name} must be None for forecasts of a number; found an array. Decisions whether "
                 "an outcome exceeds something are given by thresholds."
             )
-    if form == "distribution" and matching.given is None and forecast.parameters is None:
+    is_given_forecast = form in ("distribution", "local") and matching.given is None
+    if is_given_forecast and forecast.parameters is None:
         raise ValueError(
-            "given must hold what the distributions depend on for calibration='distribution' with "
+            f"given must hold what the distributions depend on for calibration={form!r} with "
             "draws that have no parameters; found None. Pass features, or their parameters."
         )
     _check_given(matching, needs_bandwidth=form in ("distribution", "individual", "local"))

@@ -106,8 +106,8 @@ def distribution_matching_loss(
         The form of calibration, as for the metric. For classes, "distribution" is "canonical".
 
     given : array of shape (n_samples,) or (n_samples, n_features), default=None
-        What is conditioned on: groups for "group", features for "individual" and "local". With
-        "distribution" it takes the place of the forecast's parameters.
+        What is conditioned on: groups for "group", features for "individual". With "distribution"
+        and "local" it takes the place of the forecast's parameters.
 
     sample_weight : array of shape (n_samples,), default=None
         Non-negative weights; only their ratios matter.

@@ -215,8 +215,8 @@ class DistributionMatchingLoss(Penalty):
 
         prediction : tuple of two tensors, or distribution of torch, default=None
             Forecasts for the training data, as those that will be conditioned on with
-            ``calibration="distribution"``. By default their means are expected to vary as much as
-            the outcomes, and the bandwidth is 1.
+            ``calibration="distribution"`` or "local". By default their means are expected to vary
+            as much as the outcomes, and the bandwidth is 1.
 
         Returns
         -------
@@ -292,7 +292,8 @@ class DistributionMatchingLoss(Penalty):
         batch = number_batch(batch, distributions.dtype)
         if self.kernel == "moments":
             _check_moments(batch.target, *distributions.feature_means("moments", None, None))
-        parameters = distributions.parameters if self.calibration == "distribution" else None
+        is_given_forecast = self.calibration in ("distribution", "local")
+        parameters = distributions.parameters if is_given_forecast else None
         given, given_bandwidth = self._condition(batch.given, distributions.dtype, parameters)
         thresholds = self.thresholds
         if self.calibration in ("threshold", "decision") or self.kernel in ("tanh", "thresholds"):

@@ -133,8 +133,8 @@ def distribution_matching_error(
         "quantile", "threshold" and "local" for forecasts only.
 
     given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
-        What is conditioned on. Required for "group" (labels of any type), "individual" and
-        "local" (features). With "distribution" it takes the place of the forecast's parameters.
+        What is conditioned on. Required for "group" (labels of any type) and "individual"
+        (features). With "distribution" and "local" it takes the place of the forecast's parameters.
 
     loss : float, callable, array-like, or list of these, default=None
         The losses of ``calibration="decision"`` and of ``kernel="loss"``, and the thresholds of
@@ -219,7 +219,7 @@ def distribution_matching_error(
     group          outcomes             the group
     distribution   outcomes             the forecast: its mean and log standard deviation
     individual     outcomes             features
-    local          PITs and uniform     features
+    local          PITs and uniform     features, or else the forecast, as with "distribution"
     canonical      labels               all class probabilities
     top-label      predicted class      its probability
     ============== ==================== ========================================================

@@ -584,6 +584,17 @@ def test_standardized_errors_of_classes(form):
     np.testing.assert_allclose(deviation, np.sqrt(variance), rtol=0.05)
 
 
+def test_local_without_features_is_given_the_forecast():
+    rng = np.random.default_rng(0)
+    mean, std = rng.normal(size=30), np.exp(rng.normal(size=30))
+    y, forecast = rng.normal(mean, std), GaussianForecast(mean, std)
+    options = {"calibration": "local"}
+    expected = distribution_matching_error(
+        y, forecast, given=np.column_stack([mean, np.log(std)]), **options
+    )
+    assert distribution_matching_error(y, forecast, **options) == pytest.approx(expected)
+
+
 # Bad input
 
 
@@ -591,7 +602,7 @@ def test_standardized_errors_of_classes(form):
     ("options", "message"),
     [
         ({"calibration": "canonical"}, "is for classes"),
-        ({"calibration": "local"}, r"given must hold features"),
+        ({"calibration": "individual"}, r"given must hold features"),
         ({"calibration": "group"}, "given must hold the group of each sample"),
         ({"calibration": "group", "given": range(6)}, "6 groups of one sample each"),
         ({"calibration": "group", "given": list("abcdef")}, "6 groups of one sample each"),

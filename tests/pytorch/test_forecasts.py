@@ -71,6 +71,21 @@ def test_with_numbers_modules_are_the_function(form, kernel):
     assert single.item() == pytest.approx(double.item(), abs=1e-5)
 
 
+@pytest.mark.parametrize("ratio", [0, 1, 3, 10, 30])
+def test_local_acts_on_the_spread_however_sharp_the_forecasts_are(ratio):
+    generator = torch.Generator().manual_seed(0)
+    mean, noise = torch.randn((2, 400), generator=generator, dtype=torch.float64)
+    mean = ratio * mean
+    y, slopes = mean + noise, {}
+    for form in ("distribution", "local"):
+        log_std = torch.tensor(math.log(0.5), dtype=torch.float64, requires_grad=True)
+        penalty = DistributionMatchingLoss(form).double().fit(y)
+        penalty((mean, log_std.exp().expand(400)), y).backward()
+        slopes[form] = log_std.grad.item()
+    assert -0.3 < slopes["local"] < -0.08  # towards larger ones
+    assert ratio < 10 or abs(slopes["distribution"]) < 1e-4
+
+
 def test_what_fit_takes_from_the_training_data():
     penalty = DistributionMatchingLoss().fit([0.0, 1.0, 3.0])  # distances 1, 2 and 3
     assert penalty.outcome_bandwidth.item() == 2.0
