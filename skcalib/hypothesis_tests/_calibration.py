@@ -453,9 +453,8 @@ class CalibrationTest(HypothesisTest):
         compared = compared_values(
             self, statistic, value, data.canonical_order(), resampled=is_resampled
         )
-        found = most_cautious([self._judged(statistic, value, values) for values in compared])
-        for name, attribute in found.items():
-            setattr(self, name, attribute)
+        judged = [self._judged(statistic, value, values) for values in compared]
+        self.__dict__.update(most_cautious(judged))
         return self
 
     def _judged(self, statistic, value, values):

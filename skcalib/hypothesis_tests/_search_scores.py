@@ -218,10 +218,9 @@ def with_draws(
         return search.of_signs(draw_signs(search.data.groups, size, generator))
 
     kinds = [search.of_draws] if search.data.groups is None else [of_drawn_signs, search.of_draws]
-    compared = []
+    observed, compared = search.of_signs(np.ones((1, len(search.data.weight)))), []
     for of_kind in kinds:
-        values = [search.of_signs(np.ones((1, len(search.data.weight))))]
-        for size, seed in seeded_batches(n_resamples, search.numbers_per_draw, 1, random_state):
-            values.append(of_kind(size, np.random.default_rng(seed)))
-        compared.append(np.concatenate(values))
+        batches = seeded_batches(n_resamples, search.numbers_per_draw, 1, random_state)
+        drawn = [of_kind(size, np.random.default_rng(seed)) for size, seed in batches]
+        compared.append(np.concatenate([observed, *drawn]))
     return compared

@@ -255,10 +255,8 @@ class SubgroupCalibrationTest(HypothesisTest):
         value = statistic(data.outcome[None])
         compared = compared_values(self, statistic, value, order)
         found = most_cautious([_judged(subgroups, statistic, values) for values in compared])
-        found["p_value_"] = min(found["subgroup_p_values_"].values())
-        for name, attribute in found.items():
-            setattr(self, name, attribute)
-        self.subgroups_ = list(subgroups.labels)
+        self.__dict__.update(found, subgroups_=list(subgroups.labels))
+        self.p_value_ = min(self.subgroup_p_values_.values())
         return self
 
     def _statistic(self, data, title, shown):
