@@ -1,6 +1,6 @@
 """The omnibus statistic: several statistics, each for another kind of miscalibration."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,8 @@ class Omnibus(Statistic):
 
     takes_signs = True
 
-    weights: list[float] | None = None  # of the components; all alike if None
+    # of the components: the kernel error seldom speaks alone
+    weights: Sequence[float] = (0.5, 1.0, 1.0, 1.0)
 
     def __init__(self, data: Predictions, kernel_error: Statistic, kernel_method: str) -> None:
         self.data, self.kernel_error, self.kernel_method = data, kernel_error, kernel_method

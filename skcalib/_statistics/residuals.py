@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.stats import chi2
+from scipy.special import chdtrc, log_ndtr
 
 from .._inputs.predictions import Predictions
 from .._numerics.array_api import picked
@@ -26,6 +26,12 @@ _MOSTLY_CERTAIN = 0.9
 
 # The most groups of similar predictions that are looked at.
 _MOST_GROUPS = 1024
+
+# The most neighbouring groups that are merged.
+_WIDEST = 3
+
+# Tails of sums of squared gaps that are smaller are not told apart.
+_SMALLEST = np.finfo(np.float64).tiny
 
 
 class ResidualStatistic(Statistic):
@@ -283,9 +289,11 @@ class LocalGaps(ResidualStatistic):
     """Gaps between confidence and accuracy in groups of similar confidence, at all resolutions.
 
     There are 1, 2, 4, … up to about √n groups of equal mass. Of each number of groups, the squared
-    gaps in standard deviations are summed; the value is the largest of these sums, each on the
-    scale of the logarithm of its chi-squared tail. Of two classes, groups and gaps are of the
-    probability of the second.
+    gaps in standard deviations are summed, which finds errors everywhere; and the largest squared
+    gap of one group, or of two or three neighbours merged, finds one in a small range. The value
+    is the largest of all, each on the scale of the logarithm of its chi-squared tail; the largest
+    gap pays for the number of groups. Of two classes, groups and gaps are of the probability of
+    the second.
     """
 
     def __init__(self, data: Predictions) -> None:
@@ -323,9 +331,17 @@ class LocalGaps(ResidualStatistic):
         variance[self.cells.occupied] = self.cells.variance
         largest = np.full(len(sums), -np.inf)
         while True:
+            n_filled = np.maximum(np.sum(variance > 0), 1)
             squares = gaps**2 / (variance + self.one_label)
-            surprise = -chi2.logsf(squares.sum(axis=1), max(np.sum(variance > 0), 1))
-            largest = np.maximum(largest, surprise)
+            peak, merged, merged_variance = squares.max(axis=1), gaps, variance
+            for width in range(2, min(n_groups, _WIDEST) + 1):
+                merged = merged[:, :-1] + gaps[:, width - 1 :]
+                merged_variance = merged_variance[:-1] + variance[width - 1 :]
+                one = merged**2 / (merged_variance + self.one_label)
+                peak = np.maximum(peak, one.max(axis=1))
+            tail = chdtrc(n_filled, squares.sum(axis=1))
+            largest = np.maximum(largest, -np.log(np.maximum(tail, _SMALLEST)))
+            largest = np.maximum(largest, -log_ndtr(-np.sqrt(peak)) - np.log(2 * n_filled))
             if n_groups == 1:
                 return largest
             n_groups //= 2

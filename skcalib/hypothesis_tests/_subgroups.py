@@ -156,7 +156,7 @@ class SubgroupCalibrationTest(HypothesisTest):
     >>> test.p_value_
     0.001
     >>> test.subgroup_p_values_
-    {'female': 0.77..., 'male': 0.001}
+    {'female': 0.79..., 'male': 0.001}
     """
 
     _parameter_constraints: dict = {

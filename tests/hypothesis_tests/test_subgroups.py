@@ -147,7 +147,7 @@ def test_draws_are_handed_to_their_subgroups():
 def test_a_large_subgroup_is_found_among_small_ones():
     rng = np.random.default_rng(0)
     sizes = [600, *[20] * 10]
-    proba, y, code = problem(rng, sizes, shifted(0, 0.1))
+    proba, y, code = problem(rng, sizes, shifted(0, 0.12))
     test = SubgroupCalibrationTest(n_resamples=199, random_state=0).fit(proba, y, by=code)
     assert test.p_value_ == test.subgroup_p_values_[0] <= 0.01
     assert min(test.subgroup_p_values_[k] for k in range(1, 11)) > 0.05
