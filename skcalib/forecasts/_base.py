@@ -466,7 +466,8 @@ class Forecast(ABC):
     def _wasserstein_points(self) -> np.ndarray:
         """Return points (n, d) whose Euclidean distances are Wasserstein distances of order 2."""
         node, share = gauss_legendre(_WASSERSTEIN_NODES)
-        return self.quantiles(node) * np.sqrt(share)
+        # not `quantiles`, which may be those of ranks, and infinite
+        return self._ppf(np.broadcast_to(node, (len(self), len(node)))) * np.sqrt(share)
 
     def _check_outcomes(self, y: np.ndarray, name: str) -> None:  # noqa: B027
         """Refuse outcomes (n,) that the forecasts hold to be impossible."""

@@ -5,15 +5,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.distributions import Distribution, Independent
 from torch.distributions import Normal as TorchNormal
 
-from .._inputs.arrays import check_numbers
-from .._numerics.array_api import at_least_single, to_numpy
+from .._numerics.array_api import at_least_single
 from ._checks import check_batch, check_class_batch, parts_of
 from ._predictions import Draws, as_distributions
 
@@ -142,20 +139,6 @@ def normal_parameters(prediction: tuple, n: int) -> tuple[Tensor, Tensor]:
             "return log std and take its exponential, or use softplus."
         )
     return mean.reshape(-1), std.reshape(-1).expand(n)
-
-
-def training_array(
-    name: str, values: ArrayLike | Tensor, n: int | None = None, ndim: int | None = None
-) -> np.ndarray:
-    """Finite numbers, (n,) or (n, d), in double precision."""
-    array = check_numbers(to_numpy(values), name, ndim=ndim)
-    n_rows = array.shape[0] if array.ndim in (1, 2) else 0
-    if n_rows < 2 or n_rows != (n or n_rows):
-        raise ValueError(
-            f"{name} must have one row for each of the {n or 'training'} samples, at least 2; "
-            f"found shape {array.shape}."
-        )
-    return array
 
 
 def flat(target: Tensor) -> Tensor:
@@ -290,17 +273,6 @@ def forecast_of(
     normal = as_distributions((mean, std))
     noise = torch.randn((n, n_draws), dtype=mean.dtype, device=mean.device)
     return Draws(mean[:, None] + std[:, None] * noise, normal.cdf, normal.parameters)
-
-
-def parameters_of(prediction: Any, target: Tensor) -> np.ndarray:
-    """Mean and log standard deviation of training data, (n, 2)."""
-    parameters = as_distributions(forecast_of(prediction, target, needs_draws=False)).parameters
-    if parameters is None:
-        raise ValueError(
-            "prediction must consist of distributions with a mean and a standard deviation; found "
-            "others. Pass what describes them as given."
-        )
-    return parameters.detach().cpu().to(torch.float64).numpy()
 
 
 def check_one_number_each(distribution: Distribution, n: int) -> None:

@@ -9,7 +9,9 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.distributions import Distribution
 
+from .._inputs.arrays import check_numbers
 from .._inputs.scikit_learn import Interval, StrOptions
+from .._numerics.array_api import to_numpy
 from .._statistics.matching_checks import PIT_FORMS
 from .._statistics.matching_given import LEVELS, median_of, standardization
 from ._checks import WITH_BANDWIDTH, check_forecast_batch
@@ -22,8 +24,6 @@ from ._tensors import (
     forecast_of,
     holds,
     number_batch,
-    parameters_of,
-    training_array,
 )
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
@@ -224,7 +224,7 @@ class DistributionMatchingLoss(Penalty):
             The loss.
         """
         device = target.device if isinstance(target, Tensor) else None
-        outcome = training_array("target", target, ndim=1)
+        outcome = _training_array("target", target, ndim=1)
         n, column = len(outcome), outcome[:, None]
         share = np.full(n, 1 / n)
         self.outcome_bandwidth = _buffer(median_of(column, share, "laplacian"), device)
@@ -234,9 +234,9 @@ class DistributionMatchingLoss(Penalty):
         (centre,), (factor,) = standardization(column, share)
         self._hold("parameter", device, np.array([centre, 0.0]), np.array([factor or 1.0, 1.0]), 1)
         if prediction is not None:
-            self._learn("parameter", parameters_of(prediction, torch.as_tensor(outcome)), device)
+            self._learn("parameter", _parameters_of(prediction, torch.as_tensor(outcome)), device)
         if given is not None and self.calibration in _NEAR_FORMS:
-            self._learn("given", training_array("given", given, n).reshape(n, -1), device)
+            self._learn("given", _training_array("given", given, n).reshape(n, -1), device)
         return self
 
     def _learn(self, what, points, device):
@@ -357,6 +357,31 @@ class DistributionMatchingLoss(Penalty):
 
 def _buffer(values: np.ndarray | float, device: Any) -> Tensor:
     return torch.as_tensor(values, dtype=torch.get_default_dtype(), device=device)
+
+
+def _training_array(
+    name: str, values: ArrayLike | Tensor, n: int | None = None, ndim: int | None = None
+) -> np.ndarray:
+    """Finite numbers, (n,) or (n, d), in double precision."""
+    array = check_numbers(to_numpy(values), name, ndim=ndim)
+    n_rows = array.shape[0] if array.ndim in (1, 2) else 0
+    if n_rows < 2 or n_rows != (n or n_rows):
+        raise ValueError(
+            f"{name} must have one row for each of the {n or 'training'} samples, at least 2; "
+            f"found shape {array.shape}."
+        )
+    return array
+
+
+def _parameters_of(prediction: Any, target: Tensor) -> np.ndarray:
+    """Mean and log standard deviation of training data, (n, 2)."""
+    parameters = as_distributions(forecast_of(prediction, target, needs_draws=False)).parameters
+    if parameters is None:
+        raise ValueError(
+            "prediction must consist of distributions with a mean and a standard deviation; found "
+            "others. Pass what describes them as given."
+        )
+    return parameters.detach().cpu().to(torch.float64).numpy()
 
 
 def _constant(name: str, values: ArrayLike | Tensor | None, ndim: int) -> Tensor | None:
