@@ -192,9 +192,9 @@ def test_the_same_parameter_has_the_same_words(parameter):
 @pytest.mark.parametrize("parameter", ["labels", "prior_weight", "input_type"])
 def test_the_same_parameter_of_recalibrators_has_the_same_words(parameter):
     # a temperature can do without, and maps with parameters for each class are drawn to it; those
-    # of subgroups are drawn to each other
+    # of subgroups are drawn to each other, and those of forecasts to a scale
     of_classes = {"Beta", "Dirichlet", "Quadratic", "Sigmoid", "Spline", "VectorScaling"}
-    others = {"Temperature": 1, "Subgroup": 3}
+    others = {"Temperature": 1, "Subgroup": 3, "LocationScale": 4}
     kinds = others | dict.fromkeys(of_classes, 2) if parameter[0] == "p" else {}
     words = {}
     for name in PUBLIC:

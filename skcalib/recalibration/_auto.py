@@ -16,7 +16,7 @@ from ..forecasts._data import ForecastData
 from ._base import Recalibrator, all_classes, is_smooth
 from ._checks import recalibrator_like
 from ._either import EitherRecalibrator, FitData, IdentityRecalibrator, fit_data
-from ._registry import candidates_for
+from ._registry import candidates_for, remedy_of_spread
 from ._responses import aligned_proba
 
 # The proper scores that may decide; the first one does by default.
@@ -54,7 +54,8 @@ class AutoRecalibrator(EitherRecalibrator):
         scale" (:class:`LocationScaleRecalibrator`), "levels" (:class:`PITRecalibrator` with
         ``method="beta"``, so that forecasts with a density keep one), and "location, scale and
         levels". For quantile forecasts the levels are moved by a :class:`QuantileRecalibrator`; for
-        discrete ones, only "levels" is tried.
+        discrete ones, only "levels" is tried. If a fit has fewer than 50 samples, "scale"
+        alone is tried; for discrete ones nothing if it has fewer than 16.
 
     scoring : {"log_loss", "brier", "crps", "log"}, default=None
         The proper score that decides: "log_loss", the default for probabilities, or "brier"; for
@@ -145,6 +146,13 @@ class AutoRecalibrator(EitherRecalibrator):
     that are many times too small. The result is chosen on the same samples that it is fitted on, so
     no bound on coverage holds for it; for one, choose ``PITRecalibrator()`` yourself.
 
+    With few samples the gain in score is seldom sure, also where intervals are much too short. So
+    forecasts of the wrong spread do not stay as they are: if default candidates are tried and none
+    of them is taken by its gain, "scale" is, or "levels" for quantiles, unless it loses more than
+    the standard error of its gain. The spread is wrong if :math:`\sum_i z_i^2`, with the normal
+    scores :math:`z_i = Φ^{-1}(F_i(y_i))`, has a p-value below 0.01 in a two-sided :math:`χ^2` test;
+    where :math:`F_i(y_i)` is only known to lie in an interval, :math:`z_i^2` is a mean over it.
+
     The Brier score of two classes is :math:`(y - p)^2`, of more the sum of that over the classes.
     The cost is that of the candidates, times one more than the number of folds. Matrix scaling and
     Dirichlet multiply matrices of all classes. With n samples and K classes they are left out by
@@ -227,6 +235,10 @@ class AutoRecalibrator(EitherRecalibrator):
         loss = out_of_fold_losses(candidates.values(), examples, fold, scoring, self.n_jobs)
         names = list(candidates)
         self.results_, surest = results_of(names, loss, data.weight)
+        if surest == 0 and self.candidates is None and data.kind == "forecasts":
+            remedy = names.index(remedy_of_spread(data, names))
+            at_best = self.results_["gain"][remedy] + self.results_["gain_error"][remedy]
+            surest = remedy if at_best > 0 else 0
         weight = np.eye(len(names))[surest]
         if self.average and data.kind == "classes":
             weight = weights_in_average(loss, data.weight, _any_order(data))

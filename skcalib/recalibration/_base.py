@@ -323,13 +323,13 @@ def is_smooth(recalibrator: Any) -> bool:
     return isinstance(recalibrator, Recalibrator) and recalibrator._is_smooth
 
 
-def share_of_prior(predictions: Predictions, prior_weight: float) -> float:
+def share_of_prior(data: Predictions | ForecastData, prior_weight: float) -> float:
     """Fraction of the total weight carried by the prior samples.
 
-    The labels of prior samples are distributed as predicted. A fit aims at the observed outcomes
+    The outcomes of prior samples are distributed as predicted. A fit aims at the observed outcomes
     mixed with the predictions in this proportion.
     """
-    prior = float(prior_weight) * predictions.share_of_one_sample
+    prior = float(prior_weight) * data.share_of_one_sample
     return prior / (1 + prior)
 
 

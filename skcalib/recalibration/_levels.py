@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtri
+from scipy.stats import chi2
 
 from .._inputs.scikit_learn import StrOptions
 from .._numerics.pit_maps import (
@@ -76,8 +78,12 @@ class PITRecalibrator(ForecastRecalibrator):
     :math:`s = 1/\sum_k w_k^2` are :math:`[sF(y-), sF(y) + 1]/(s + 1)`.
 
     Neither can mend standard deviations that are many times too small, as all that counts
-    lies in the tails then: a :class:`LocationScaleRecalibrator` must come first. The cost is
-    that of sorting, or of some 20 sums over the samples.
+    lies in the tails then: a :class:`LocationScaleRecalibrator` must come first. "Beta" alone can
+    be much worse than nothing where they are less wrong, too. With a root mean square of
+    :math:`(y - μ)/σ` of 1.9 and 2511 samples, it made the CRPS of a forest 8 % and its 90 %
+    intervals 2.5 times as large; with 30 samples, the CRPS was up to 2.3 times as large. An
+    :class:`AutoRecalibrator` takes it only if the score out of fold is better. The cost is that of
+    sorting, or of some 20 sums over the samples.
 
     References
     ----------
@@ -167,6 +173,24 @@ def _level_intervals(data: ForecastData) -> tuple[np.ndarray, np.ndarray]:
         size = 1 / (forecast.weights**2).sum(axis=-1)
         return size * lower / (size + 1), (size * upper + 1) / (size + 1)
     return lower, upper
+
+
+# Levels of each interval, at which a mean over it is taken.
+_N_NODES = 64
+
+
+def spread_p_value(data: ForecastData) -> float:
+    """The two-sided p-value of Σz², by χ², where z is the normal score of an outcome's level.
+
+    Of a level in an interval, z² is the mean over the interval. That varies less, so that the
+    p-value is an upper bound.
+    """
+    lower, upper = _level_intervals(data)
+    nodes = (np.arange(_N_NODES) + 0.5) / _N_NODES
+    square = (ndtri(lower + nodes[:, None] * (upper - lower)) ** 2).mean(axis=0)
+    size = 1 / data.share_of_one_sample
+    total = size * float(data.weight @ square)
+    return 2 * float(min(chi2.sf(total, size), chi2.cdf(total, size)))
 
 
 # Levels that sum to 1 but for rounding are the ends of a central interval.

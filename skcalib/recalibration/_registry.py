@@ -10,7 +10,7 @@ from ._binning import IntervalBinningRecalibrator, ScalingBinningRecalibrator
 from ._decision import DecisionRecalibrator
 from ._either import IdentityRecalibrator, fit_data
 from ._isotonic import IsotonicRecalibrator, VennAbersRecalibrator
-from ._levels import PITRecalibrator, QuantileRecalibrator, least_samples
+from ._levels import PITRecalibrator, QuantileRecalibrator, least_samples, spread_p_value
 from ._location_scale import LocationScaleRecalibrator
 from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
 from ._prior_shift import PriorShiftRecalibrator
@@ -80,28 +80,37 @@ def candidates_for(data: Any, n_train: int, scoring: str) -> tuple[dict[str, Any
     return {name: one for name, one in candidates.items() if name not in left_out}, left_out
 
 
-# Below this number of samples, four parameters would be fitted to hardly more samples.
-_FEWEST_TO_MOVE = 8
+# With fewer samples, the noise of more than one parameter costs more than forecasts mostly gain.
+_FEWEST_TO_MOVE = 50
+
+# Counts have no scale to try first.
+_FEWEST_COUNTS = 16
+
+# Forecasts whose spread has a smaller p-value do not stay as they are.
+_LEAST_P_VALUE = 0.01
 
 
 def forecast_candidates(forecast: Forecast, n: int, scoring: str) -> dict[str, Any]:
     """The default candidates for forecasts by name, if they are fitted on n samples."""
     has_members = isinstance(forecast, EnsembleForecast | ResidualForecast | QuantileForecast)
     if not forecast.is_continuous and not has_members:  # counts stay whole numbers
-        return {"levels": PITRecalibrator("beta")} if n >= _FEWEST_TO_MOVE else {}
-    location_scale = LocationScaleRecalibrator(scoring)
+        return {"levels": PITRecalibrator("beta")} if n >= _FEWEST_COUNTS else {}
     candidates: dict[str, Any] = {"scale": LocationScaleRecalibrator(scoring, scale_only=True)}
-    if n >= _FEWEST_TO_MOVE:
-        candidates["location and scale"] = location_scale
-    levels: Any = PITRecalibrator("beta")
-    enough = _FEWEST_TO_MOVE
-    if forecast._is_grid:
-        levels = QuantileRecalibrator()
-        enough = max(enough, least_samples(forecast.levels, "levels"))
-    if n >= enough:
+    if n < _FEWEST_TO_MOVE:
+        return candidates
+    candidates["location and scale"] = location_scale = LocationScaleRecalibrator(scoring)
+    levels: Any = QuantileRecalibrator() if forecast._is_grid else PITRecalibrator("beta")
+    if not forecast._is_grid or n >= least_samples(forecast.levels, "levels"):
         candidates["levels"] = levels
         candidates["location, scale and levels"] = RecalibratorChain(location_scale, levels)
     return candidates
+
+
+def remedy_of_spread(data: Any, names: list[str]) -> str:
+    """The default candidate that mends the spread, if there is one and the spread is wrong."""
+    is_wrong = spread_p_value(data) < _LEAST_P_VALUE
+    remedies = ("levels", "scale") if data.forecast._is_grid else ("scale", "levels")
+    return next((name for name in remedies if is_wrong and name in names), "none")
 
 
 class RecalibratorChain(ForecastRecalibrator):

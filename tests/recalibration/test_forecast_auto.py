@@ -20,7 +20,12 @@ from skcalib.recalibration import (
     QuantileRecalibrator,
 )
 from skcalib.recalibration._auto import deal_folds
-from skcalib.recalibration._registry import RecalibratorChain, forecast_candidates
+from skcalib.recalibration._levels import spread_p_value
+from skcalib.recalibration._registry import (
+    RecalibratorChain,
+    forecast_candidates,
+    remedy_of_spread,
+)
 
 rng = np.random.default_rng(0)
 N = 120
@@ -115,21 +120,78 @@ def test_the_order_of_rows_does_not_matter():
 
 
 def test_few_samples_try_less():
-    # half of the samples are fitted, and 8 are enough for more than a scale
-    forecast, auto = GaussianForecast(MEAN, STD), AutoRecalibrator(n_folds=2)
-    names = {n: auto.fit(forecast[:n], Y[:n]).results_["name"] for n in (15, 16)}
-    assert names[15] == ["none", "scale"]
-    assert names[16] == [
+    # four of five samples are fitted, and 50 are enough for more than a scale
+    forecast, auto = GaussianForecast(MEAN, STD), AutoRecalibrator()
+    names = {n: auto.fit(forecast[:n], Y[:n]).results_["name"] for n in (10, 62, 63)}
+    assert names[10] == names[62] == ["none", "scale"]
+    assert names[63] == [
         "none",
         "scale",
         "location and scale",
         "levels",
         "location, scale and levels",
     ]
-    # all ranks exist from 9 samples on
-    grid = QuantileForecast(forecast.quantiles([0.1, 0.9]), [0.1, 0.9])
-    assert "levels" not in forecast_candidates(grid, 8, "crps")
-    assert "levels" in forecast_candidates(grid, 9, "crps")
+    # all ranks exist from 99 samples on
+    grid = QuantileForecast(forecast.quantiles([0.1, 0.99]), [0.1, 0.99])
+    assert "levels" not in forecast_candidates(grid, 98, "crps")
+    assert "levels" in forecast_candidates(grid, 99, "crps")
+    counts = DistributionForecast(stats.poisson(np.ones(N)))
+    assert not forecast_candidates(counts, 15, "crps")
+    assert list(forecast_candidates(counts, 16, "crps")) == ["levels"]
+
+
+def test_a_wrong_spread_does_not_stay_though_no_gain_is_sure():
+    generator = np.random.default_rng(0)
+    mean = generator.normal(size=10)
+    y, forecast = generator.normal(mean), GaussianForecast(mean, np.full(10, 0.5))
+    auto = AutoRecalibrator().fit(forecast, y)
+    gain, error = auto.results_["gain"][1], auto.results_["gain_error"][1]
+    assert abs(gain) < error
+    assert auto.best_name_ == "scale"
+    assert auto.weights_ == {"scale": 1.0}
+    # candidates that are given are judged by their gain alone
+    given = [("scale", LocationScaleRecalibrator(scale_only=True))]
+    assert AutoRecalibrator(given).fit(forecast, y).best_name_ == "none"
+    # two outcomes far out: another scale is surely worse by the CRPS
+    z = stats.norm.ppf((np.arange(40) + 0.5) / 40)
+    z[[0, -1]] = -5, 5
+    forecast = GaussianForecast(MEAN[:40], STD[:40])
+    y = MEAN[:40] + STD[:40] * np.random.default_rng(0).permutation(z)
+    assert spread_p_value(check_forecasts(y, forecast)) < 0.01
+    assert AutoRecalibrator().fit(forecast, y).best_name_ == "none"
+
+
+def test_quantiles_of_the_wrong_spread_are_moved_by_levels():
+    names = ["none", "scale", "location and scale", "levels"]
+    levels = [0.05, 0.5, 0.95]
+    forecast = GaussianForecast(MEAN, STD)
+    grid = QuantileForecast(forecast.quantiles(levels), levels)
+    for factor, of_grid, of_gaussian in ((1, "none", "none"), (2, "levels", "scale")):
+        y = MEAN + factor * (Y - MEAN)
+        assert remedy_of_spread(check_forecasts(y, grid), names) == of_grid
+        assert remedy_of_spread(check_forecasts(y, forecast), names) == of_gaussian
+    assert remedy_of_spread(check_forecasts(y, grid), names[:2]) == "scale"
+    assert remedy_of_spread(check_forecasts(y, forecast), names[:1]) == "none"
+
+
+def test_the_p_value_of_the_spread():
+    y, forecast = MEAN + 1.2 * STD, GaussianForecast(MEAN, STD)
+    weight = np.random.default_rng(6).random(N)
+    n = weight.sum() ** 2 / (weight @ weight)
+    exact = spread_p_value(check_forecasts(y, forecast, sample_weight=weight))
+    assert exact == pytest.approx(2 * stats.chi2.sf(1.44 * n, n), rel=1e-8)
+    assert spread_p_value(check_forecasts(MEAN, forecast)) == 0
+    assert spread_p_value(check_forecasts(y, GaussianForecast(MEAN, STD * 1e-9))) == 0
+    # levels between 0.05 and 0.95, and beyond: the mean of z² in an interval, by integration
+    grid = QuantileForecast(forecast.quantiles([0.05, 0.95]), [0.05, 0.95])
+    n_outside = 18
+    y = MEAN + STD * np.where(np.arange(N) < n_outside, 3.0, 0.1)
+    end = stats.norm.ppf(0.95)
+    outside = 1 + end * stats.norm.pdf(end) / 0.05
+    inside = 1 - 2 * end * stats.norm.pdf(end) / 0.9
+    total = n_outside * outside + (N - n_outside) * inside
+    expected = 2 * min(stats.chi2.sf(total, N), stats.chi2.cdf(total, N))
+    assert spread_p_value(check_forecasts(y, grid)) == pytest.approx(expected, rel=0.1)
 
 
 def test_both_steps_know_the_weights():
