@@ -303,7 +303,7 @@ def calibration_report(
     >>> y = rng.normal(mean, 1.0)
     >>> forecast = mean, np.full(200, 0.4)
     >>> calibration_report(y, forecast, random_state=0).advice
-    'Miscalibrated (p ≤ 0.002); standard deviations are too small by a factor 2...'
+    'Miscalibrated (p ≤ 0.001); standard deviations are too small by a factor 2...'
     """
     rng = check_random_state(random_state)
     data = check_either(
