@@ -146,6 +146,11 @@ def error_cases():
     kde = losses.kde_calibration_loss
     for order in (1.0, 1.5, 2.0):
         yield f"kde {order}", Case(kde, (LOGITS,), LABEL, weighted | {"order": order})
+    conditional = losses.conditional_kernel_calibration_loss
+    for estimator in ("biased", "unbiased"):
+        options = weighted | {"estimator": estimator, "regularization": 0.2}
+        yield f"conditional {estimator}", Case(conditional, (LOGITS,), LABEL, options)
+    yield "conditional binary", Case(conditional, (LOGITS[:, 0],), LABEL % 2, {"bandwidth": 0.3})
     yield "kde binary", Case(kde, (LOGITS[:, 0],), LABEL % 2, {"bandwidth": 0.3})
 
 

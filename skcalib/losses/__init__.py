@@ -5,6 +5,7 @@ gradients come from the framework. :mod:`skcalib.torch` has them as modules.
 """
 
 from ._errors import (
+    conditional_kernel_calibration_loss,
     kde_calibration_loss,
     maximum_mean_calibration_loss,
     smooth_calibration_loss,
@@ -15,6 +16,7 @@ from ._predictions import Draws
 
 __all__ = [
     "Draws",
+    "conditional_kernel_calibration_loss",
     "distribution_matching_loss",
     "kde_calibration_loss",
     "maximum_mean_calibration_loss",

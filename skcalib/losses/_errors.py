@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from array_api_compat import array_namespace
 
 from .._inputs.scikit_learn import Interval, StrOptions, validate_params
-from .._numerics.array_api import Array, count_like, special_functions
+from .._numerics.array_api import Array, count_like, identity_like, special_functions
 from .._numerics.smooth_expected import SMALLEST_BANDWIDTH, smoothed_mass
 from .._statistics.kernels import KERNELS, kernel_values
 from ._checks import CLASS_CONSTRAINTS, check_arrays, check_batch, check_class_batch
@@ -273,6 +273,100 @@ def kde_calibration_loss(
     share = share / xp.sum(share, axis=1, keepdims=True)
     gap = share @ (classes.residuals() + classes.proba) - classes.proba
     return xp.sum(weight * xp.sum(xp.abs(gap) ** order, axis=1))
+
+
+@validate_params(
+    {
+        "bandwidth": [_POSITIVE],
+        "regularization": [Interval(Real, 1e-6, 1e6, closed="both"), None],
+        "estimator": [StrOptions({"biased", "unbiased"})],
+    }
+    | CLASS_CONSTRAINTS
+)
+def conditional_kernel_calibration_loss(
+    prediction: Array,
+    target: Array,
+    *,
+    sample_weight: Array | None = None,
+    bandwidth: float = 0.4,
+    regularization: float | None = None,
+    estimator: str = "biased",
+    input_type: str = "logits",
+) -> Array:
+    r"""Conditional kernel calibration error (CKCE) of a batch, for training.
+
+    Parameters
+    ----------
+    prediction : array of shape (n_samples, n_classes) or (n_samples,)
+        What `input_type` says, of all classes or of the second of two.
+
+    target : array of shape (n_samples,)
+        Labels 0, 1, 2 and so on.
+
+    sample_weight : array of shape (n_samples,), default=None
+        Non-negative weights; only their ratios matter.
+
+    bandwidth : float, default=0.4
+        The γ of the kernel :math:`p^\top q + \exp(-\|p - q\|^2 / (2 \gamma^2))`.
+
+    regularization : float in [1e-6, 1e6], default=None
+        The λ of the ridge regression; None means :math:`n^{-1/4}` for batches of n samples.
+
+    estimator : {"biased", "unbiased"}, default="biased"
+        "unbiased" leaves out the products of the residuals of a sample with themselves. Value and
+        gradient are then 0 on average over the labels of calibrated predictions.
+
+    input_type : {"logits", "probabilities"}, default="logits"
+        What `prediction` holds.
+
+    Returns
+    -------
+    loss : array of shape ()
+        At most :math:`1 / (2 \lambda)`, and at least 0 unless it is unbiased.
+
+    See Also
+    --------
+    skcalib.metrics.conditional_kernel_calibration_error : The metric, with the same number for the
+        same bandwidth and regularization.
+
+    Notes
+    -----
+    The squared norm of a kernel ridge regression of the residuals on the predictions [1]_, for
+    kernel and labels as in the metric: :math:`\sum_{ij} Q_{ij} \langle r_i, r_j \rangle`, or
+    "unbiased" the sum over :math:`i \ne j`. The debiased metric subtracts the expectation of what
+    is left out here; its gradient for given labels is not 0 at calibrated predictions, so it is no
+    loss to train with. Cost :math:`O(n^3 + n^2 K)`, memory :math:`O(n^2)`: choose small batches.
+
+    Bad values, such as labels out of range or negative weights, lead to NaN.
+
+    References
+    ----------
+    .. [1] P. Moskvichev and D. Sejdinovic (2025). All Models Are Miscalibrated, But Some Less So:
+       Comparing Calibration with Conditional Mean Operators. :arxiv:`2502.11465`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.losses import conditional_kernel_calibration_loss
+    >>> logits, labels = np.array([2.0, 2.0, -2.0, -2.0]), np.array([1, 0, 0, 1])
+    >>> round(float(conditional_kernel_calibration_loss(logits, labels, regularization=0.1)), 3)
+    0.293
+    """
+    classes = _checked(prediction, target, sample_weight, input_type)
+    proba, xp = classes.proba, array_namespace(classes.proba)
+    weight = weights_of(sample_weight, proba)
+    root = xp.sqrt(weight)[:, None]
+    gram = proba @ proba.T + kernel_values(proba, proba, KERNELS["rbf"], bandwidth)
+    gram = root * gram * root.T
+    ridge = len(weight) ** -0.25 if regularization is None else regularization
+    shifted = gram + ridge * identity_like(gram, len(weight))
+    solution = xp.linalg.solve(shifted, root * classes.residuals())
+    loss = xp.sum(solution * (gram @ solution))
+    if estimator == "biased":
+        return loss
+    inverse = xp.linalg.inv(shifted)
+    diagonal = xp.linalg.diagonal(inverse) - ridge * xp.sum(inverse**2, axis=1)
+    return loss - xp.sum(weight * diagonal * xp.sum(classes.residuals() ** 2, axis=1))
 
 
 @validate_params(

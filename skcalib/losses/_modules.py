@@ -19,6 +19,7 @@ from .._inputs.scikit_learn import (
 from .._numerics.array_api import at_least_single
 from ._checks import check_batch
 from ._errors import (
+    conditional_kernel_calibration_loss,
     kde_calibration_loss,
     maximum_mean_calibration_loss,
     smooth_calibration_loss,
@@ -38,6 +39,7 @@ from ._tensors import (
 )
 
 _ERRORS: dict[str, Callable[..., Tensor]] = {
+    "conditional": conditional_kernel_calibration_loss,
     "kde": kde_calibration_loss,
     "mmce": maximum_mean_calibration_loss,
     "smooth": smooth_calibration_loss,
@@ -111,14 +113,15 @@ def _brief(value: Any) -> str:
 class CalibrationPenalty(Penalty):
     """A calibration error of the literature, of a batch of class scores.
 
-    All of them are biased: the error of a calibrated model is positive, and larger in smaller
-    batches. :class:`DistributionMatchingLoss` has no bias.
+    They are biased: the error of a calibrated model is positive, and larger in smaller batches.
+    "conditional" with ``estimator="unbiased"`` and :class:`DistributionMatchingLoss` have no bias.
 
     Parameters
     ----------
-    name : {"kde", "mmce", "smooth", "soft-binned"}
-        The error: canonical by kernel density estimates (ECE-KDE), maximum mean calibration error,
-        smooth expected calibration error, or with bins of soft membership.
+    name : {"conditional", "kde", "mmce", "smooth", "soft-binned"}
+        The error: conditional kernel calibration error, canonical by kernel density estimates
+        (ECE-KDE), maximum mean calibration error, smooth expected calibration error, or with bins
+        of soft membership.
 
     input_type : {"logits", "probabilities"}, default="logits"
         What predictions hold.
@@ -128,11 +131,13 @@ class CalibrationPenalty(Penalty):
 
     **options : dict
         Options of the function of :mod:`skcalib.losses`, such as `bandwidth`, `multi_class`,
-        `order` or `n_bins`, with the defaults that they have there.
+        `order`, `n_bins` or `regularization`, with the defaults that they have there.
 
     See Also
     --------
-    skcalib.losses.kde_calibration_loss : The function of "kde", with its formula.
+    skcalib.losses.conditional_kernel_calibration_loss : The function of "conditional", with its
+        formula.
+    skcalib.losses.kde_calibration_loss : That of "kde".
     skcalib.losses.maximum_mean_calibration_loss : That of "mmce".
     skcalib.losses.smooth_calibration_loss : That of "smooth".
     skcalib.losses.soft_binned_calibration_loss : That of "soft-binned".

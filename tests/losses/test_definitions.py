@@ -28,6 +28,7 @@ from scipy.stats import norm
 from skcalib._statistics.matching_given import pooled_thresholds
 from skcalib.forecasts import GaussianForecast
 from skcalib.losses import (
+    conditional_kernel_calibration_loss,
     distribution_matching_loss,
     kde_calibration_loss,
     maximum_mean_calibration_loss,
@@ -35,6 +36,7 @@ from skcalib.losses import (
     soft_binned_calibration_loss,
 )
 from skcalib.metrics import (
+    conditional_kernel_calibration_error,
     distribution_matching_error,
     smooth_expected_calibration_error,
     squared_kernel_calibration_error,
@@ -343,6 +345,17 @@ def kernel_density_error(proba, label, weight, bandwidth, order):
     return total
 
 
+def conditional_error(proba, label, weight, estimator, bandwidth, ridge):
+    """The quadratic form of the residuals from explicit matrices; "unbiased" without i = j."""
+    distance = np.sum((proba[:, None] - proba) ** 2, axis=2)
+    root = np.sqrt(np.outer(weight, weight))
+    gram = root * (proba @ proba.T + np.exp(-distance / (2 * bandwidth**2)))
+    inverse = np.linalg.inv(gram + ridge * np.eye(len(weight)))
+    residual = np.eye(proba.shape[1])[label] - proba
+    terms = root * (inverse @ gram @ inverse) * (residual @ residual.T)
+    return terms.sum() - (np.trace(terms) if estimator == "unbiased" else 0.0)
+
+
 @pytest.mark.parametrize("name", ERROR_CASES)
 def test_other_errors_equal_loops(name):
     case = ERROR_CASES[name]
@@ -354,6 +367,15 @@ def test_other_errors_equal_loops(name):
         bandwidth, order = options.get("bandwidth", 0.1), options.get("order", 1.0)
         expected = kernel_density_error(proba, label, weight, bandwidth, order)
         tolerance = 1e-12
+    elif name.startswith("conditional"):
+        expected = conditional_error(
+            proba,
+            label,
+            weight,
+            options.get("estimator"),
+            options.get("bandwidth", 0.4),
+            options.get("regularization", len(label) ** -0.25),
+        )
     else:
         problems = binary_problems(proba, label, options.get("multi_class"))
         if name.startswith("smooth"):
@@ -459,6 +481,16 @@ def test_class_kernel_is_that_of_the_metrics():
         LABEL, proba, kernel="loss", loss=LOSS, given_bandwidth=0.4, **shared
     )
     assert actual == pytest.approx(losses, abs=1e-12)
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT])
+@pytest.mark.parametrize("regularization", [None, 1e-3])
+def test_conditional_loss_equals_the_metric(weight, regularization):
+    proba = np.exp(LOGITS) / np.exp(LOGITS).sum(axis=1, keepdims=True)
+    options = {"sample_weight": weight, "bandwidth": 0.3, "regularization": regularization}
+    expected = conditional_kernel_calibration_error(LABEL, proba, labels=range(4), **options)
+    found = conditional_kernel_calibration_loss(LOGITS, LABEL, **options)
+    assert found == pytest.approx(expected, rel=1e-10)
 
 
 @pytest.mark.parametrize("bandwidth", [0.01, 0.1, 2.0])

@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 from loss_cases import CLASS_CASES, FORECAST_CASES, value
 
-from skcalib.losses import Draws, distribution_matching_loss
+from skcalib.losses import (
+    Draws,
+    conditional_kernel_calibration_loss,
+    distribution_matching_loss,
+)
 
 PROBA = np.array([[0.5, 0.3, 0.2], [0.1, 0.2, 0.7], [0.4, 0.5, 0.1]])
 TRUTH = np.array([[0.3, 0.3, 0.4], [0.2, 0.1, 0.7], [0.5, 0.2, 0.3]])
@@ -22,6 +26,22 @@ def expectation(truth, options):
             PROBA, np.array(labels), input_type="probabilities", **options
         )
     return total
+
+
+def test_conditional_loss_has_mean_and_gradient_0_at_calibrated_predictions():
+    labels = list(itertools.product(range(3), repeat=3))
+    chance = [np.prod(PROBA[np.arange(3), list(label)]) for label in labels]
+    options = {"estimator": "unbiased", "regularization": 0.1, "input_type": "probabilities"}
+
+    def mean(proba):
+        values = [
+            conditional_kernel_calibration_loss(proba, np.array(one), **options) for one in labels
+        ]
+        return chance @ np.array(values)
+
+    assert mean(PROBA) == pytest.approx(0, abs=1e-14)
+    step = 1e-4 * np.array([[1.0, -1.0, 0.0], [0.5, 0.5, -1.0], [0.0, 1.0, -1.0]])
+    assert mean(PROBA + step) == pytest.approx(mean(PROBA - step), abs=1e-11)
 
 
 CLASS_OPTIONS = {

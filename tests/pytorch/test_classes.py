@@ -43,6 +43,11 @@ PAIRS = {
         losses.maximum_mean_calibration_loss,
         {"multi_class": "classwise"},
     ),
+    "conditional": (
+        Penalty("conditional", regularization=0.1),
+        losses.conditional_kernel_calibration_loss,
+        {"regularization": 0.1},
+    ),
     "kde": (Penalty("kde", order=2.0), losses.kde_calibration_loss, {"order": 2.0}),
     "soft": (
         Penalty("soft-binned", n_bins=5),
@@ -142,6 +147,7 @@ SATURATED += [
     DistributionMatchingLoss("canonical", n_draws=2),
 ]
 SATURATED += [MODULES[name] for name in ("decision", "weighted", "smooth", "mmce", "soft")]
+SATURATED += [MODULES["conditional"], Penalty("conditional", estimator="unbiased")]
 SATURATED += [Penalty("kde"), Penalty("kde", order=2.0)]
 
 
