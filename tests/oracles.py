@@ -1,10 +1,11 @@
 """Slow twins of the fast kernels, which are obviously right."""
 
+import functools
 import itertools
 
 import cvxpy
 import numpy as np
-from scipy.optimize import brentq, linprog
+from scipy.optimize import LinearConstraint, brentq, linprog, milp
 from scipy.special import softmax
 
 
@@ -171,6 +172,48 @@ def upper_distance_by_enumeration(proba, outcome, weight=None):
             ),
         )
     return best
+
+
+@functools.cache
+def partitions_as_labels(n):
+    """Every partition of n things: rows of the cell of each thing, (Bell number, n)."""
+    rows = np.zeros((1, 1), dtype=np.int8)
+    for _ in range(n - 1):
+        choices = rows.max(axis=1) + 2  # a cell that is there, or a new one
+        rank = np.concatenate([np.arange(k) for k in choices])
+        rows = np.column_stack([np.repeat(rows, choices, axis=0), rank]).astype(np.int8)
+    return rows
+
+
+def least_change_by_enumeration(points, total, positive, order=1.0):
+    """min over all partitions of (Σ w |p − mean outcome of the cell|^order)^(1/order)."""
+    labels = partitions_as_labels(len(points))
+    cost = np.zeros(len(labels))
+    for cell in range(len(points)):
+        inside = labels == cell
+        mass = inside @ total
+        mean = inside @ positive / np.where(mass > 0, mass, 1)
+        cost += (inside * total * np.abs(points - mean[:, None]) ** order).sum(axis=1)
+    return cost.min() ** (1 / order)
+
+
+def least_change_by_integer_program(points, total, positive):
+    """The same of order 1: choose cells, each at its cost, that cover every point once."""
+    members = np.array(list(itertools.product([0, 1], repeat=len(points))))[1:]
+    mean = members @ positive / (members @ total)
+    cost = (members * total * np.abs(points - mean[:, None])).sum(axis=1)
+    covered = LinearConstraint(members.T, 1, 1)
+    return milp(cost, integrality=np.ones(len(cost)), constraints=covered, bounds=(0, 1)).fun
+
+
+def least_change_of_split_points(points, total, positive, grid):
+    """A linear program: points may be split among calibrated predictions on a grid."""
+    outcome = positive / total
+    moved = cvxpy.Variable((len(points), len(grid)), nonneg=True)
+    change = cvxpy.sum(cvxpy.multiply(np.abs(points[:, None] - grid), moved))
+    gap = cvxpy.sum(cvxpy.multiply(outcome[:, None] - grid, moved), axis=0)
+    program = cvxpy.Problem(cvxpy.Minimize(change), [cvxpy.sum(moved, axis=1) == total, gap == 0])
+    return program.solve(solver=cvxpy.HIGHS)
 
 
 def isotonic_l1_by_enumeration(values, weights, upper):

@@ -120,6 +120,7 @@ def test_every_metric_is_registered():
         "MatchingWitness",
         "ScoreDecomposition",
         "Sharpness",
+        "UpperDistanceCertificate",
         "calibration_distance_bounds",
         "calibration_in_the_large",  # signed: 0 or 1 is calibrated
         "calibration_intercept",
@@ -135,6 +136,7 @@ def test_every_metric_is_registered():
         "score_decomposition",
         "sharpness",
         "smooth_calibration_witness",
+        "upper_distance_certificate",
         "weighted_calibration_error",  # for more than two classes too slow to be a default scorer
     }
     assert set(ALL_METRICS) | others == set(metrics.__all__)

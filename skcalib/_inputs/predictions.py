@@ -230,7 +230,7 @@ class Predictions:
     def confidence(self) -> "Predictions":
         """The probability of the predicted class, and whether the prediction was right."""
         hit = self.label == np.argmax(self.proba, axis=1)
-        return _binary(self.proba.max(axis=1), hit, self.weight)
+        return _binary(self.proba.max(axis=1), hit, self.weight, self.given)
 
     def top_label(self) -> Iterator[tuple[float, "Predictions | None"]]:
         """`confidence` for each predicted class alone, with its share; None if that is 0."""
@@ -240,15 +240,19 @@ class Predictions:
             weight = self.weight[rows]
             share = float(weight.sum())
             hit = self.label[rows] == k
-            yield share, _binary(self.proba[rows, k], hit, weight / share) if len(rows) else None
+            given = None if self.given is None else self.given[rows]
+            part = _binary(self.proba[rows, k], hit, weight / share, given) if len(rows) else None
+            yield share, part
 
     def classwise(self) -> Iterator[tuple[float, "Predictions"]]:
         """Each class against the rest, with the class's share of the labels."""
         for k, proba in enumerate(self.columns()):
             hit = self.label == k
-            yield float(self.weight @ hit), _binary(proba, hit, self.weight)
+            yield float(self.weight @ hit), _binary(proba, hit, self.weight, self.given)
 
 
-def _binary(proba: np.ndarray, hit: np.ndarray, weight: np.ndarray) -> Predictions:
+def _binary(
+    proba: np.ndarray, hit: np.ndarray, weight: np.ndarray, given: np.ndarray | None
+) -> Predictions:
     proba = proba.astype(np.float64, copy=False)
-    return Predictions(proba, hit.astype(np.int32), weight, np.array([False, True]))
+    return Predictions(proba, hit.astype(np.int32), weight, np.array([False, True]), given)

@@ -77,7 +77,7 @@ def make_hard_instance(
     See Also
     --------
     skcalib.metrics.calibration_distance_bounds : For "near" and "far" it gives both distances, as
-        its two bounds.
+        its two bounds; with ``given=inputs``, the distance of each.
     skcalib.metrics.laplace_kernel_calibration_error : A kernel that sees every miscalibration.
 
     Notes
@@ -131,11 +131,16 @@ def make_hard_instance(
     >>> from skcalib.datasets import make_hard_instance
     >>> from skcalib.metrics import calibration_distance_bounds, interval_calibration_error
     >>> for problem in ["near", "far"]:
-    ...     y_true, y_proba, weight = make_hard_instance(problem)
-    ...     bounds = calibration_distance_bounds(y_true, y_proba, sample_weight=weight)
-    ...     print(*(round(bound, 4) for bound in bounds))
+    ...     y_true, y_proba, weight, inputs = make_hard_instance(problem, return_inputs=True)
+    ...     for given in (None, inputs):
+    ...         bounds = calibration_distance_bounds(
+    ...             y_true, y_proba, sample_weight=weight, given=given
+    ...         )
+    ...         print(*(round(bound, 4) for bound in bounds))
     0.0167 0.1
+    0.0167 0.0167
     0.0167 0.1
+    0.1 0.1
     >>> for separation in [1e-3, 0.0, -1e-9]:
     ...     y_true, y_proba, weight = make_hard_instance(separation=separation)
     ...     print(round(interval_calibration_error(y_true, y_proba, sample_weight=weight), 4))

@@ -39,6 +39,11 @@ from ._proper import ScoreDecomposition, score_decomposition
 from ._quantile import Sharpness, sharpness
 from ._scorers import get_scorer, get_scorer_names, make_scorer
 from ._smooth_expected import smooth_expected_calibration_error
+from ._upper_distance import (
+    UpperDistanceCertificate,
+    upper_distance_certificate,
+    upper_distance_to_calibration,
+)
 from ._weighted import weighted_calibration_error
 
 __all__ = [
@@ -48,6 +53,7 @@ __all__ = [
     "MatchingWitness",
     "ScoreDecomposition",
     "Sharpness",
+    "UpperDistanceCertificate",
     "calibration_distance_bounds",
     "calibration_in_the_large",
     "calibration_intercept",
@@ -83,5 +89,7 @@ __all__ = [
     "smooth_calibration_witness",
     "smooth_expected_calibration_error",
     "squared_kernel_calibration_error",
+    "upper_distance_certificate",
+    "upper_distance_to_calibration",
     "weighted_calibration_error",
 ]

@@ -13,8 +13,9 @@ from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Interval, Label, validate_params
 from .._inputs.warnings import warn
 from .._numerics.distance import certified_transport, least_calibrating_transport
-from ._interval import _interval_calibration_error
+from ..forecasts._data import with_given
 from ._reductions import average_over_reductions, over_reductions, probability_metric, reduced
+from ._upper_distance import certificate_of, change_by_intervals
 
 _TOLERANCE: dict = {"tol": [Interval(Real, 1e-6, 1, closed="both")]}
 
@@ -99,8 +100,12 @@ def _warn_of_wide_bracket(lower: float, upper: float, tol: float) -> None:
 
 
 def _bounds(predictions: Predictions, tol: float) -> np.ndarray:
+    if predictions.given is not None:
+        certificate = certificate_of(predictions)
+        return np.array([certificate.lower, certificate.upper])
     lower = _lower_distance_to_calibration(predictions, tol)
-    return np.array([lower, _interval_calibration_error(predictions)])
+    upper = change_by_intervals(predictions)
+    return np.array([min(lower, upper), upper])
 
 
 def _calibration_distance_bounds(predictions: Predictions, tol: float = 1e-4, **reduction) -> tuple:
@@ -318,6 +323,7 @@ def calibration_distance_bounds(
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
+    given: ArrayLike | None = None,
     tol: float = 1e-4,
     multi_class: str = "confidence",
     average: str | None = "auto",
@@ -350,6 +356,11 @@ def calibration_distance_bounds(
         `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
         {−1, 1} or {False, True} is supplied.
 
+    given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
+        What the calibrated predictor may know beside the prediction, such as the inputs of the
+        model, groups or cells: equal rows are the same input. Then the distance is known: both
+        bounds are equal for up to 12 inputs. By default nothing is known of the inputs.
+
     tol : float in [1e-6, 1], default=1e-4
         Accuracy of the lower bound, which holds in any case.
 
@@ -372,25 +383,45 @@ def calibration_distance_bounds(
     Returns
     -------
     lower : float or ndarray of shape (n_classes,)
-        :func:`lower_distance_to_calibration`.
+        :func:`lower_distance_to_calibration`; with `given`, the lower end of
+        :func:`upper_distance_certificate`.
 
     upper : float or ndarray of shape (n_classes,)
-        :func:`interval_calibration_error`.
+        The least change that is found by a map which is constant on intervals; for up to 12
+        distinct predictions, and with `given`, :func:`upper_distance_to_calibration`.
+
+    Warns
+    -----
+    UserWarning
+        If more than half of the samples are alone at their `given`.
 
     See Also
     --------
+    upper_distance_to_calibration : The best upper bound, where predictions recur.
+    distance_certificate : What proves the lower bound.
     smooth_calibration_error : One number instead, within a factor 2 of the lower bound.
 
     Notes
     -----
-    The distance to calibration is :math:`\min_g E|g(x) - p(x)|` over all predictors g that are
-    perfectly calibrated [1]_. It depends on more than predictions and labels; from these,
-    lower ≤ distance ≤ upper is known. Of the exact quantities, upper :math:`\le 4 \sqrt{lower}`
-    (Theorem 6.2). As the lower bound returned may be smaller than the exact one by `tol`, the
-    numbers returned obey upper :math:`\le 4 \sqrt{lower + tol}`, for up to 100 000 distinct
-    predictions, where the upper bound is exact. A recalibration that gives every prediction the
-    mean outcome of its interval changes predictions by at most the upper bound on average. Cost and
-    the treatment of ties are those of the two functions.
+    The distance to calibration is :math:`\min_g E|g(x) - p(x)|` over all predictors g of the inputs
+    x that are perfectly calibrated [1]_. Predictions and labels alone do not determine it, but
+    lower ≤ distance ≤ upper ≤ :func:`interval_calibration_error`. Of the exact quantities, upper
+    :math:`\le 4 \sqrt{lower}` (Theorem 6.2). As the lower bound returned may be smaller than the
+    exact one by `tol`, the numbers returned obey upper :math:`\le 4 \sqrt{lower + tol}`, for up to
+    100 000 distinct predictions.
+
+    For a partition of [0, 1] into intervals, the map that gives every prediction the mean outcome
+    of its interval is calibrated, so its mean change :math:`\sum_i w_i |p_i - \bar y_{I(p_i)}|` is
+    an upper bound. The least over all partitions lies between the upper distance (Definition 5.2)
+    and the interval error. It is not replaced by the upper distance on larger samples, as that
+    falls to the lower distance where predictions do not recur, whatever the population's is. Of a
+    model with uniform predictions p and outcomes of probability 1/4 + p/2, the upper distance is
+    0.125, and the mean upper bounds of samples of 100, 1000 and 10 000 were 0.110, 0.117 and 0.124
+    (interval errors: 0.159, 0.129 and 0.126; upper distances of the last two: 0.054 and 0.050).
+
+    The best partition into intervals is searched for among halves of halves and their unions, and
+    is never worse than that of the interval error. The cost is that of the two other functions, and
+    a fraction more. Ties are pooled.
 
     References
     ----------
@@ -402,9 +433,10 @@ def calibration_distance_bounds(
     >>> from skcalib.metrics import calibration_distance_bounds
     >>> lower, upper = calibration_distance_bounds([0, 1], [0.4, 0.6])
     >>> round(lower, 4), round(upper, 4)
-    (0.08, 0.2)
+    (0.08, 0.1)
     """
     predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    predictions = with_given(predictions, y_true, given, sample_weight)
     return _calibration_distance_bounds(
         predictions, tol=tol, multi_class=multi_class, average=average, n_jobs=n_jobs
     )

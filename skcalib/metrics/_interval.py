@@ -210,7 +210,8 @@ def interval_calibration_error(
 
     See Also
     --------
-    calibration_distance_bounds : A bracket on the distance, of which this is the upper end.
+    calibration_distance_bounds : A tighter bracket on the distance.
+    upper_distance_to_calibration : The best bound of this kind, with cells of any form.
     expected_calibration_error : The error for one binning; `add_bin_width` adds the width.
     level_set_calibration_error : The limit of narrow intervals.
 

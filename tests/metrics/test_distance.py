@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from oracles import (
+    law_of_predictions,
     lower_distance_by_joint_law,
     lower_distance_by_potentials,
     lower_distance_by_slopes,
@@ -24,6 +25,7 @@ from skcalib.metrics import (
     lower_distance_to_calibration,
     smooth_calibration_error,
     smooth_calibration_witness,
+    upper_distance_to_calibration,
 )
 
 
@@ -276,19 +278,58 @@ def test_bad_tolerances_are_refused(metric, tol):
 
 
 def test_distance_bounds_are_their_two_measures():
+    # of at most 12 distinct predictions each
     rng = np.random.default_rng(0)
-    proba, label = rng.dirichlet(np.ones(3), size=60), rng.integers(0, 3, size=60)
+    proba, label = rng.dirichlet(np.ones(3), 8)[rng.integers(0, 8, 60)], rng.integers(0, 3, 60)
     for options in ({}, {"multi_class": "classwise"}, {"multi_class": "top-label"}):
         bounds = calibration_distance_bounds(label, proba, **options)
         assert [type(bound) for bound in bounds] == [float, float]
         assert bounds == (
             pytest.approx(lower_distance_to_calibration(label, proba, **options), abs=1e-15),
-            pytest.approx(interval_calibration_error(label, proba, **options), abs=1e-15),
+            pytest.approx(upper_distance_to_calibration(label, proba, **options), abs=1e-15),
         )
     options = {"multi_class": "classwise", "average": None}
     lower, upper = calibration_distance_bounds(label, proba, **options)
     np.testing.assert_array_equal(lower, lower_distance_to_calibration(label, proba, **options))
-    np.testing.assert_array_equal(upper, interval_calibration_error(label, proba, **options))
+    np.testing.assert_array_equal(upper, upper_distance_to_calibration(label, proba, **options))
+
+
+def least_change_by_intervals(proba, outcome, weight=None):
+    """min Σ w |p − mean outcome of its run| over all partitions into runs, by recursion."""
+    points, law = law_of_predictions(proba, outcome, weight)
+    total, positive, least = law.sum(axis=1), law[:, 1], [0.0]
+    for stop in range(1, len(points) + 1):
+        costs = []
+        for start in range(stop):
+            run = slice(start, stop)
+            mean = positive[run].sum() / total[run].sum()
+            costs.append(least[start] + total[run] @ np.abs(points[run] - mean))
+        least.append(min(costs))
+    return least[-1]
+
+
+@pytest.mark.parametrize("n", [20, 60, 120])
+def test_the_upper_bound_is_the_change_by_the_best_intervals(n):
+    rng = np.random.default_rng(n)
+    proba = rng.random(n)
+    for chance in (proba, 0.25 + proba / 2):
+        outcome, weight = (rng.random(n) < chance).astype(int), rng.random(n)
+        lower, upper = calibration_distance_bounds(outcome, proba, sample_weight=weight)
+        best = least_change_by_intervals(proba, outcome, weight)
+        assert lower < best
+        assert best - 1e-12 <= upper <= 1.05 * best  # it is searched for
+        distance = upper_distance_to_calibration(outcome, proba, sample_weight=weight)
+        assert distance <= upper <= interval_calibration_error(outcome, proba, sample_weight=weight)
+
+
+def test_the_upper_bound_does_not_fall_to_the_lower_one_on_large_samples():
+    # the distance of the population is 0.125 if predictions are all that is known
+    rng = np.random.default_rng(0)
+    proba = rng.random(3000)
+    outcome = (rng.random(3000) < 0.25 + proba / 2).astype(int)
+    lower, upper = calibration_distance_bounds(outcome, proba)
+    assert lower < 0.07
+    assert 0.11 < upper < interval_calibration_error(outcome, proba) < 0.15
 
 
 def check_certificate(proba, outcome, weight, tol):

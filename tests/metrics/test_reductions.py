@@ -13,6 +13,7 @@ from skcalib.metrics import (
     lower_distance_to_calibration,
     smooth_calibration_error,
     smooth_expected_calibration_error,
+    upper_distance_to_calibration,
 )
 from skcalib.metrics._reductions import average_over_reductions, over_reductions
 
@@ -65,6 +66,7 @@ def test_jobs_run_at_the_same_time(multi_class):
         smooth_calibration_error,
         smooth_expected_calibration_error,
         lower_distance_to_calibration,
+        upper_distance_to_calibration,
         calibration_distance_bounds,
     ],
 )

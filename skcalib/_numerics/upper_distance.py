@@ -1,0 +1,286 @@
+"""The calibrated predictor of least change among those that give equal levels equal values.
+
+A level v has a prediction p_v, a weight w_v and a mean outcome η_v. A predictor that is constant on
+the cells of a partition of the levels is calibrated if its value is the mean outcome of each cell.
+Its change Σ w_v |p_v − g_v| is to be least over all partitions (Definitions 4.1 and 5.2 of Błasiok,
+Gopalan, Hu & Nakkiran 2023). For few levels all partitions are compared; for more, a good one is
+found from the transport that gives the lower distance, and a relaxation bounds what is possible.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from scipy import sparse
+from scipy.optimize import linprog
+
+from .distance import CertifiedTransport
+from .sorting import last_of_runs
+
+# Up to this number of levels all partitions are compared, in some 20 ms.
+_MOST_COMPARED = 12
+
+# Up to these numbers single levels are moved between cells, and the relaxation is solved.
+_MOST_MOVED = 256
+_MOST_RELAXED = 128
+
+# Runs of this number of blocks are compared, each cell having been cut into so many blocks, in this
+# many rounds.
+_LONGEST = 32
+_PARTS = 8
+_ROUNDS = 3
+
+_MOST_SWEEPS = 20
+
+# Costs are compared after rounding, so that ties are broken alike whatever the order of the sums.
+_DIGITS = 12
+
+
+class Levels(NamedTuple):
+    """What can be told apart: predictions, or inputs."""
+
+    points: np.ndarray  # (m,), increasing, perhaps with ties
+    total: np.ndarray  # (m,), weights, which sum to 1
+    positive: np.ndarray  # (m,), weights of label 1
+
+    def take(self, rows: np.ndarray) -> "Levels":
+        return Levels(*(values[rows] for values in self))
+
+    def means(self, cells: np.ndarray) -> np.ndarray:
+        """The mean outcome of the cell of each level, (m,)."""
+        return (np.bincount(cells, self.positive) / np.bincount(cells, self.total))[cells]
+
+    def change(self, cells: np.ndarray, order: float = 1.0) -> float:
+        """Σ w |p − mean outcome of the cell|^order."""
+        return float(self.total @ np.abs(self.points - self.means(cells)) ** order)
+
+
+def is_exact(levels: Levels) -> bool:
+    """Whether `nearest_cells` compares all partitions."""
+    return len(levels.points) <= _MOST_COMPARED
+
+
+def nearest_cells(
+    levels: Levels, transport: CertifiedTransport, guess: np.ndarray, order: float
+) -> np.ndarray:
+    """The cells (m,) of a partition of small change, not worse than the `guess` (m,).
+
+    For up to 12 levels it is the best. For more, levels are sorted by their predictions, and by
+    where the transport moves them, and both orders are cut into the best runs that are found. With
+    up to 256 levels, single levels are then moved between cells as long as that helps.
+    """
+    if is_exact(levels):
+        return _best_of_all(levels, order)
+    target = np.round(_targets(levels, transport), 6)
+    along = np.arange(len(target)), np.argsort(target, kind="stable")
+    found = [guess, *(_cut_into_runs(levels, one) for one in along)]
+    if len(target) <= _MOST_MOVED:
+        found = [_moved_singly(levels, cells, order) for cells in found]
+    return min(found, key=lambda cells: levels.change(cells, order))
+
+
+def nearest_intervals(levels: Levels, guess: np.ndarray) -> np.ndarray:
+    """Cells (m,) that are intervals of the predictions; for up to 12 levels the best of any form.
+
+    Unlike other cells, intervals cannot sort the levels by the labels that chance gave them, so
+    their change on a sample is near that on the population.
+    """
+    if is_exact(levels):
+        return _best_of_all(levels, 1.0)
+    return min(guess, _cut_into_runs(levels, np.arange(len(guess))), key=levels.change)
+
+
+def _best_of_all(levels: Levels, order: float) -> np.ndarray:
+    """The best of all partitions. Sets of levels are numbered by their bits; O(3^m).
+
+    With k the last level of a set, best[k ∪ R] is the least cost[k ∪ T] + best[R − T] over subsets
+    T of R. All R are treated at once, as arrays with one axis of length 2 for each level.
+    """
+    m = len(levels.points)
+    sums = np.zeros((2, 1))
+    for one in zip(*levels[1:], strict=True):
+        sums = np.concatenate([sums, sums + np.array(one)[:, None]], axis=1)
+    mean = sums[1] / np.where(sums[0] > 0, sums[0], 1)
+    number = np.arange(2**m)
+    cost = np.zeros(2**m)
+    for k, (point, weight, _) in enumerate(zip(*levels, strict=True)):
+        cost += (number >> k & 1) * weight * np.abs(point - mean) ** order
+    best, last_cell = np.zeros(1), np.zeros(1, dtype=np.intp)
+    for k in range(m):
+        alone = cost[2**k : 2 ** (k + 1)]
+        least, chosen = np.full((2,) * k, np.inf), np.zeros((2,) * k, dtype=np.intp)
+        before = best.reshape((2,) * k)
+        for subset in range(2**k):
+            bits = [subset >> axis & 1 for axis in reversed(range(k))]
+            within = tuple(1 if bit else slice(None) for bit in bits)
+            rest = tuple(0 if bit else slice(None) for bit in bits)
+            value = before[rest] + alone[subset]
+            is_better = value < least[within]
+            least[within] = np.where(is_better, value, least[within])
+            chosen[within] = np.where(is_better, 2**k + subset, chosen[within])
+        best = np.concatenate([best, least.ravel()])
+        last_cell = np.concatenate([last_cell, chosen.ravel()])
+    cells, left, n_cells = np.empty(m, dtype=np.intp), 2**m - 1, 0
+    while left:
+        cells[last_cell[left] >> np.arange(m) & 1 == 1] = n_cells
+        left, n_cells = left - last_cell[left], n_cells + 1
+    return cells
+
+
+def _targets(levels: Levels, transport: CertifiedTransport) -> np.ndarray:
+    """The mean prediction to which the transport moves each level, (m,).
+
+    On a line it moves the levels of one label in their order, to the law of that label.
+    """
+    target = np.zeros(len(levels.points))
+    nodes, law = transport.nodes, transport.law
+    both = (levels.total - levels.positive, (1 - nodes) * law), (levels.positive, nodes * law)
+    first = np.flatnonzero(np.diff(levels.points, prepend=-1))
+    number = np.repeat(np.arange(len(first)), last_of_runs(first, len(target)) - first + 1)
+    for weight, offered in both:
+        mass = np.add.reduceat(weight, first)  # at each prediction
+        reached, moment = _cumulated(offered), _cumulated(offered * nodes)
+        gain = np.diff(np.interp(np.minimum(_cumulated(mass), reached[-1]), reached, moment))
+        target += (weight * (gain / np.where(mass > 0, mass, 1))[number]) / levels.total
+    return target
+
+
+def _cumulated(mass: np.ndarray) -> np.ndarray:
+    return np.concatenate([[0.0], np.cumsum(mass)])
+
+
+def _cut_into_runs(levels: Levels, along: np.ndarray) -> np.ndarray:
+    """Cells (m,) that are runs of the levels in the order `along` (m,), O(m log m).
+
+    Runs are first halves of halves; then each is cut into parts, and the best union of neighbouring
+    parts is found, in some rounds.
+    """
+    ordered, m = levels.take(along), len(along)
+    start = _best_halves(ordered)
+    found = []
+    for _ in range(_ROUNDS):
+        length = last_of_runs(start, m) - start + 1
+        cuts = start[:, None] + length[:, None] * np.arange(_PARTS) // _PARTS
+        start = _best_unions(ordered, np.unique(cuts))
+        cells = np.empty(m, dtype=np.intp)
+        cells[along] = np.repeat(np.arange(len(start)), last_of_runs(start, m) - start + 1)
+        found.append(cells)
+    return min(found, key=levels.change)
+
+
+def _best_halves(levels: Levels) -> np.ndarray:
+    """Where the best runs start if runs are halves of halves of … all levels."""
+    number = np.arange(len(levels.points))
+    least = levels.total * np.abs(levels.points - levels.positive / levels.total)
+    depth = np.zeros(len(number), dtype=np.intp)
+    for k in range(1, int(number[-1]).bit_length() + 1):
+        cells = number >> k
+        whole = np.bincount(cells, levels.total * np.abs(levels.points - levels.means(cells)))
+        parts = np.bincount(np.arange(len(least)) >> 1, least)
+        is_whole = np.round(whole, _DIGITS) <= np.round(parts, _DIGITS)
+        least = np.where(is_whole, whole, parts)
+        depth[is_whole[cells]] = k
+    return np.flatnonzero(np.diff(number >> depth << depth, prepend=-1))
+
+
+def _best_unions(levels: Levels, start: np.ndarray) -> np.ndarray:
+    """Where the best unions of neighbouring blocks begin, of blocks that begin at `start` (k,).
+
+    The predictions of a block count as two: the mean of those below its mean outcome, and of those
+    above it. The change of unions is exact unless their outcome is on the other side.
+    """
+    k = len(start)
+    block = np.repeat(np.arange(k), last_of_runs(start, len(levels.points)) - start + 1)
+    half = block + k * (levels.points > levels.means(block))
+    weight = np.bincount(half, levels.total, 2 * k).reshape(2, k)
+    moment = np.bincount(half, levels.total * levels.points, 2 * k).reshape(2, k)
+    point = moment / np.where(weight > 0, weight, 1)
+    total, positive = (
+        _cumulated(weight.sum(axis=0)),
+        _cumulated(np.bincount(block, levels.positive)),
+    )
+    longest = min(_LONGEST, k)
+    cost = np.full((longest, k), np.inf)  # of the union of so many blocks that begins there
+    for more in range(longest):
+        n = k - more
+        mean = (positive[more + 1 :] - positive[:n]) / (total[more + 1 :] - total[:n])
+        weights, points = (sliding_window_view(x, more + 1, axis=1) for x in (weight, point))
+        cost[more, :n] = (weights * np.abs(points - mean[:, None])).sum(axis=(0, 2))
+    least, begin = np.zeros(k + 1), np.zeros(k + 1, dtype=np.intp)
+    for stop in range(1, k + 1):
+        first = np.arange(stop - 1, max(stop - longest, 0) - 1, -1)
+        value = np.round(least[first] + cost[np.arange(len(first)), first], _DIGITS)
+        choice = int(value.argmin())
+        least[stop], begin[stop] = value[choice], first[choice]
+    runs, stop = [], k
+    while stop > 0:
+        stop = begin[stop]
+        runs.append(stop)
+    return start[runs[::-1]]
+
+
+def _moved_singly(levels: Levels, cells: np.ndarray, order: float) -> np.ndarray:
+    """The cells (m,) after moving one level after the other where it costs least; O(m²) a sweep."""
+    scale = levels.change(cells, order)
+    for _ in range(_MOST_SWEEPS if scale > 0 else 0):
+        before = np.unique(cells, return_inverse=True)[1]
+        cells = before.copy()
+        for row in range(len(cells)):
+            cost = np.round(_cost_of_joining(levels, cells, row, order) / scale, _DIGITS)
+            if cost.min() < cost[cells[row]]:
+                cells[row] = cost.argmin()
+        if np.array_equal(cells, before):
+            break
+    return np.unique(cells, return_inverse=True)[1]
+
+
+def _cost_of_joining(levels: Levels, cells: np.ndarray, row: int, order: float) -> np.ndarray:
+    """How much the change grows if a level joins each cell, or an empty one, from outside."""
+    point, own, event = (values[row] for values in levels)
+    n = int(cells.max()) + 2
+    weight = levels.total.copy()
+    weight[row] = 0
+    total = np.bincount(cells, weight, n)
+    positive = np.bincount(cells, np.where(weight > 0, levels.positive, 0), n)
+    without, within = positive / np.where(total > 0, total, 1), (positive + event) / (total + own)
+    distance = np.abs(levels.points - within[cells]) ** order
+    distance -= np.abs(levels.points - without[cells]) ** order
+    return np.bincount(cells, weight * distance, n) + own * np.abs(point - within) ** order
+
+
+def relaxed_bound(levels: Levels) -> float:
+    """A lower bound on the change: the least if levels may be split between cells.
+
+    That is a linear program, whose dual is to maximise Σ w_v min_g |p_v − g| + λ(g) (η_v − g) over
+    functions λ on [0, 1]. It is solved at nodes g; between them λ is linear and the minimum over g
+    has a formula, so the bound holds whatever the solver returns. 0 for more than 128 levels, and
+    where outcomes are all 0 or 1: then it is the lower distance.
+    """
+    points, total, positive = levels
+    outcome = positive / total
+    if len(points) > _MOST_RELAXED or np.isin(outcome, [0, 1]).all():
+        return 0.0
+    nodes = np.union1d(points, np.linspace(0, 1, 33))
+    m, n = len(points), len(nodes)
+    distance, gap = np.abs(points[:, None] - nodes), outcome[:, None] - nodes  # (m, n)
+    calibrated = (total[:, None] * gap).ravel(), (np.tile(np.arange(n), m), np.arange(m * n))
+    solution = linprog(
+        (total[:, None] * distance).ravel(),
+        A_eq=sparse.vstack(
+            [sparse.kron(sparse.eye(m), np.ones((1, n))), sparse.csr_matrix(calibrated)]
+        ),
+        b_eq=np.repeat([1.0, 0.0], [m, n]),
+        method="highs",
+    )
+    if not solution.success:
+        return 0.0
+    multiplier = -solution.eqlin.marginals[m:]
+    value, step = distance + multiplier * gap, np.diff(nodes)
+    # at t from a node, value + linear·t + curvature·t²
+    curvature = -np.diff(multiplier) / step
+    linear = np.diff(value) / step - curvature * step
+    with np.errstate(divide="ignore", invalid="ignore"):
+        lowest = np.where(curvature > 0, -linear / (2 * curvature), 0.0)
+    lowest = np.clip(lowest, 0, step)
+    between = value[:, :-1] + linear * lowest + curvature * lowest**2
+    return float(total @ np.minimum(value.min(axis=1), between.min(axis=1)))
