@@ -15,8 +15,9 @@ from .matching_features import pit_intervals
 from .omnibus import Omnibus
 
 # Principal components of the quantiles that tell forecasts apart: mostly location, spread and
-# shape. Those that vary by less than this share of the first one are rounding.
-_N_PROPERTIES = 3
+# shape, which of exchangeable members is mostly chance. Those that vary by less than this share of
+# the first one are rounding.
+_N_PROPERTIES, _OF_MEMBERS = 3, 2
 _ROUNDING = 1e-6
 
 
@@ -76,6 +77,7 @@ class ForecastOmnibus(Omnibus):
             self.components["skce"] = MatchingError(data, **vars(options))
         if points is None:
             points = properties(MatchingError(data, calibration="quantile").forecast, data.weight)
+            points = points[:, : _OF_MEMBERS if data.forecast.is_exchangeable else _N_PROPERTIES]
         form = "local" if points.size else "quantile"
         error = MatchingError(replace(data, given=points), calibration=form, estimator=estimator)
         self.components |= {"pit": error, "bias_and_spread": BiasAndSpread(error)}
@@ -100,7 +102,7 @@ def properties(forecast: Forecast, weight: np.ndarray) -> np.ndarray:
     root = np.sqrt(weight)[:, None]
     left, size, _ = np.linalg.svd(root * (points - weight @ points), full_matrices=False)
     varies = size > _ROUNDING * np.maximum(size[0], np.abs(points).max() * _ROUNDING)
-    return (left / root)[:, varies][:, :_N_PROPERTIES]
+    return (left / root)[:, varies]
 
 
 def has_moments(forecast: Forecast) -> bool:

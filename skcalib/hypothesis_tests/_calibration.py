@@ -217,7 +217,8 @@ class CalibrationTest(HypothesisTest):
       of the forecast; left out for forecasts that have none;
     - "pit": the matching error of probability integral transforms (PITs), in its form "local",
       given three properties of the forecast: the standardised principal components of its
-      quantiles, which are mostly location, spread and shape;
+      quantiles, which are mostly location, spread and shape (of exchangeable members the first
+      two);
     - "bias_and_spread": the largest squared score. With the normal scores
       :math:`z_i = \Phi^{-1}(u_i)` of the PITs, averaged over intervals of PITs, scores are the sums
       of :math:`w_i z_i f_i` and :math:`w_i (z_i^2 - 1) f_i` divided by their standard deviations,
