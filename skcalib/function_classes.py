@@ -466,7 +466,7 @@ class RKHSBall(_Checked):
 
     bandwidth : "median" or float, default=1.0
         The ν of a named kernel. "median" takes the median of the distances between predictions,
-        over all pairs of samples (see the notes of
+        over all pairs of samples, but at least a tenth of their root mean square (see the notes of
         :func:`skcalib.metrics.squared_kernel_calibration_error`).
 
     radius : float, default=1.0

@@ -51,7 +51,7 @@ class UCMETest(ClassicalTest):
 
     bandwidth : "median" or float, default="median"
         The ν of a named kernel. "median" takes the median of the distances between predictions,
-        over all pairs of samples (see the notes of
+        over all pairs of samples, but at least a tenth of their root mean square (see the notes of
         :func:`skcalib.metrics.squared_kernel_calibration_error`).
 
     method : {"conditional", "asymptotic"}, default="conditional"

@@ -69,15 +69,16 @@ class DistributionMatchingLoss(Penalty):
 
     bandwidth : "median" or float, default="median"
         Bandwidth of `kernel` in the units of the outcomes; "median" is the median distance of the
-        training outcomes, which `fit` takes, and for PITs 0.2236. Leave it out for classes.
+        training outcomes, but at least a tenth of the root mean square distance, which `fit` takes,
+        and for PITs 0.2236. Leave it out for classes.
 
     given_kernel : {"rbf", "laplacian", "exponential", "total-variation"}, default="rbf"
         Kernel on what is conditioned on, if that is numbers.
 
     given_bandwidth : "median" or float, default="median"
         Bandwidth of `given_kernel`. "median" is the median distance of the training data after
-        standardization; `fit` learns the standardization and the median. For probabilities of
-        classes it is 0.4. A number is in the units of what is passed.
+        standardization, but at least a tenth of the root mean square distance; `fit` learns both.
+        For probabilities of classes it is 0.4. A number is in the units of what is passed.
 
     thresholds : array-like of shape (n_thresholds,), default=None
         For ``calibration="threshold"`` and "decision" of a number (the decisions whether the

@@ -312,9 +312,9 @@ def conditional_kernel_calibration_error(
 
     bandwidth : "median" or float, default="median"
         The γ of the Gaussian kernel, or the ν of another. "median" takes the median of the
-        distances between predictions, over all pairs of samples (see the notes of
-        :func:`squared_kernel_calibration_error`). It differs from model to model: fix the bandwidth
-        to compare their errors.
+        distances between predictions, over all pairs of samples, but at least a tenth of their root
+        mean square (see the notes of :func:`squared_kernel_calibration_error`). It differs from
+        model to model: fix the bandwidth to compare their errors.
 
     regularization : float in [1e-6, 1e6] or "cv", default=None
         The λ of the ridge regression; None means :math:`n^{-1/4}`. It decides the scale of the
@@ -481,9 +481,9 @@ def joint_kernel_calibration_error(
 
     bandwidth : "median" or float, default="median"
         The γ of the Gaussian kernel, or the ν of another. "median" takes the median of the
-        distances between predictions, over all pairs of samples (see the notes of
-        :func:`squared_kernel_calibration_error`). It differs from model to model: fix the bandwidth
-        to compare their errors.
+        distances between predictions, over all pairs of samples, but at least a tenth of their root
+        mean square (see the notes of :func:`squared_kernel_calibration_error`). It differs from
+        model to model: fix the bandwidth to compare their errors.
 
     multi_class : {"canonical", "confidence", "top-label", "classwise"}, default="canonical"
         For more than two classes: all classes at once, or the binary problems of

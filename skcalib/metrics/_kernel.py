@@ -134,8 +134,8 @@ def squared_kernel_calibration_error(
 
     bandwidth : "median" or float, default="median"
         The ν of a named kernel. "median" takes the median of the distances between predictions,
-        over all pairs of samples (see the notes). It differs from model to model: fix the bandwidth
-        to compare their errors.
+        over all pairs of samples, but at least a tenth of their root mean square (see the notes).
+        It differs from model to model: fix the bandwidth to compare their errors.
 
     estimator : {"unbiased", "biased", "linear", "block"}, default="unbiased"
         Which pairs of samples are averaged. "unbiased": all pairs of different samples. "biased":
@@ -318,8 +318,9 @@ def kernel_calibration_error(
 
     bandwidth : "median" or float, default="median"
         The ν of a named kernel. "median" takes the median of the distances between predictions,
-        over all pairs of samples (see the notes of :func:`squared_kernel_calibration_error`). It
-        differs from model to model: fix the bandwidth to compare their errors.
+        over all pairs of samples, but at least a tenth of their root mean square (see the notes of
+        :func:`squared_kernel_calibration_error`). It differs from model to model: fix the bandwidth
+        to compare their errors.
 
     class_kernel : array-like of shape (n_classes, n_classes), default=None
         A positive semi-definite matrix M over the classes, in the order of `labels`; None is the

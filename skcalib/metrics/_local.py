@@ -186,8 +186,9 @@ def local_calibration(
     bandwidth : float, "auto" or "median", default="auto"
         The ν of a named kernel. A number is in the units of the features as they are. With "auto"
         and "median" the features are standardised first. "median" is the median distance between
-        samples, which averages most of the space; "auto" is that times :math:`n^{-1/(d+4)}` for d
-        features and the effective number n of samples, so that weights are no repetitions.
+        samples, but at least a tenth of the root mean square distance, and averages most of the
+        space; "auto" is that times :math:`n^{-1/(d+4)}` for d features and the effective number n
+        of samples, so that weights are no repetitions.
 
     n_resamples : int, default=0
         Number of times that outcomes are drawn from the forecasts, for `p_value`.
@@ -323,8 +324,9 @@ def local_calibration_error(
     bandwidth : float, "auto" or "median", default="auto"
         The ν of a named kernel. A number is in the units of the features as they are. With "auto"
         and "median" the features are standardised first. "median" is the median distance between
-        samples, which averages most of the space; "auto" is that times :math:`n^{-1/(d+4)}` for d
-        features and the effective number n of samples, so that weights are no repetitions.
+        samples, but at least a tenth of the root mean square distance, and averages most of the
+        space; "auto" is that times :math:`n^{-1/(d+4)}` for d features and the effective number n
+        of samples, so that weights are no repetitions.
 
     debias : bool, default=False
         Whether to subtract from the mean square gap around each point what the finite sample adds

@@ -155,8 +155,9 @@ def distribution_matching_error(
 
     bandwidth : "median" or float, default="median"
         The ν of `kernel`, in the units of the outcomes. "median" takes their median distance over
-        all pairs; for PITs it is 0.2236. The kernel exp(−d²/b) of [1]_ has :math:`b = 2 \nu^2`.
-        "tanh" needs a number. "energy" and the other kernels of decisions have none.
+        all pairs, but at least a tenth of the root mean square distance; for PITs it is 0.2236. The
+        kernel exp(−d²/b) of [1]_ has :math:`b = 2 \nu^2`. "tanh" needs a number. "energy" and the
+        other kernels of decisions have none.
 
     given_kernel : {"rbf", "laplacian", "exponential", "total-variation", "wasserstein"} or \
             callable, default="rbf"
@@ -167,9 +168,10 @@ def distribution_matching_error(
 
     given_bandwidth : "median" or float, default="median"
         The ν of `given_kernel`. "median" first divides each column by its standard deviation, and
-        takes the median distance. With a number the columns are taken as they are. In many
-        dimensions a small number is a trap: the kernel then is 0 for all pairs, and nothing is
-        compared. The squared distances between rows of 100 standardized features are about 200.
+        takes the median distance, but at least a tenth of the root mean square distance. With a
+        number the columns are taken as they are. In many dimensions a small number is a trap: the
+        kernel then is 0 for all pairs, and nothing is compared. The squared distances between rows
+        of 100 standardized features are about 200.
 
     estimator : {"unbiased", "biased"}, default="unbiased"
         Whether the average is over all pairs of different samples, or also over each sample with

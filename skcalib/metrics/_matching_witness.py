@@ -121,14 +121,14 @@ def distribution_matching_witness(
         Kernel on the outcomes, as in :func:`distribution_matching_error`.
 
     bandwidth : "median" or float, default="median"
-        The ν of `kernel`; "tanh" needs a number.
+        The ν of `kernel`, as in :func:`distribution_matching_error`; "tanh" needs a number.
 
     given_kernel : {"rbf", "laplacian", "exponential", "total-variation", "wasserstein"} or \
             callable, default="rbf"
         Kernel on what is conditioned on.
 
     given_bandwidth : "median" or float, default="median"
-        The ν of `given_kernel`.
+        The ν of `given_kernel`, as in :func:`distribution_matching_error`.
 
     y_grid : array-like of shape (n_points,), default=None
         Outcomes (PITs for "quantile" and "local", levels for quantile forecasts) at which the
