@@ -91,39 +91,29 @@ def nearest_intervals(levels: Levels, guess: np.ndarray) -> np.ndarray:
 
 
 def _best_of_all(levels: Levels, order: float) -> np.ndarray:
-    """The best of all partitions. Sets of levels are numbered by their bits; O(3^m).
+    """The best of all partitions. Sets of levels are numbered by their bits; O(4^m).
 
-    With k the last level of a set, best[k ∪ R] is the least cost[k ∪ T] + best[R − T] over subsets
-    T of R. All R are treated at once, as arrays with one axis of length 2 for each level.
+    A set is the union of a cell with its first level and of a set of later levels.
     """
-    m = len(levels.points)
-    sums = np.zeros((2, 1))
-    for one in zip(*levels[1:], strict=True):
-        sums = np.concatenate([sums, sums + np.array(one)[:, None]], axis=1)
-    mean = sums[1] / np.where(sums[0] > 0, sums[0], 1)
-    number = np.arange(2**m)
-    cost = np.zeros(2**m)
-    for k, (point, weight, _) in enumerate(zip(*levels, strict=True)):
-        cost += (number >> k & 1) * weight * np.abs(point - mean) ** order
-    best, last_cell = np.zeros(1), np.zeros(1, dtype=np.intp)
+    points, total, positive = levels
+    m = len(points)
+    sets = np.arange(2**m)
+    members = sets[1:, None] >> np.arange(m) & 1  # (2^m − 1, m)
+    mean = (members @ positive) / (members @ total)
+    cost = (members * total * np.abs(points - mean[:, None]) ** order).sum(axis=1)
+    best, first_cell = np.where(sets > 0, np.inf, 0.0), np.zeros(2**m, dtype=np.intp)
+    for cell in sorted(range(1, 2**m), key=lambda cell: -(cell & -cell)):
+        later = sets[:: 2 * (cell & -cell)]
+        later = later[later & cell == 0]
+        value, union = best[later] + cost[cell - 1], later | cell
+        is_better = value < best[union]
+        best[union[is_better]], first_cell[union[is_better]] = value[is_better], cell
+    cells, left = np.empty(m, dtype=np.intp), 2**m - 1
     for k in range(m):
-        alone = cost[2**k : 2 ** (k + 1)]
-        least, chosen = np.full((2,) * k, np.inf), np.zeros((2,) * k, dtype=np.intp)
-        before = best.reshape((2,) * k)
-        for subset in range(2**k):
-            bits = [subset >> axis & 1 for axis in reversed(range(k))]
-            within = tuple(1 if bit else slice(None) for bit in bits)
-            rest = tuple(0 if bit else slice(None) for bit in bits)
-            value = before[rest] + alone[subset]
-            is_better = value < least[within]
-            least[within] = np.where(is_better, value, least[within])
-            chosen[within] = np.where(is_better, 2**k + subset, chosen[within])
-        best = np.concatenate([best, least.ravel()])
-        last_cell = np.concatenate([last_cell, chosen.ravel()])
-    cells, left, n_cells = np.empty(m, dtype=np.intp), 2**m - 1, 0
-    while left:
-        cells[last_cell[left] >> np.arange(m) & 1 == 1] = n_cells
-        left, n_cells = left - last_cell[left], n_cells + 1
+        cells[members[first_cell[left] - 1] == 1] = k
+        left -= first_cell[left]
+        if not left:
+            break
     return cells
 
 

@@ -244,7 +244,7 @@ def upper_distance_to_calibration(
     inputs) recur many times, or where rows and weights are a whole distribution;
     :func:`calibration_distance_bounds` is for samples without ties.
 
-    For m up to 12 distinct values it is exact, by a dynamic programme over sets in :math:`O(3^m)`.
+    For m up to 12 distinct values it is exact, by a dynamic programme over sets in :math:`O(4^m)`.
     For more it is that of the best partition that is found: never less than the minimum, and for
     order 1 never more than :func:`interval_calibration_error`. The search cuts the values into
     runs, in the order of the predictions and in that of their targets under the transport that
