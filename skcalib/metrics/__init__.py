@@ -15,7 +15,7 @@ from ._clinical import (
     integrated_calibration_index,
     observed_expected_ratio,
 )
-from ._conditional import conditional_kernel_calibration_error, joint_kernel_calibration_error
+from ._conditional import conditional_kernel_calibration_error
 from ._cumulative import cumulative_calibration_error
 from ._decisions import DecisionCalibration, decision_calibration, decision_calibration_error
 from ._distance import (
@@ -30,7 +30,11 @@ from ._forecast_scores import (
     log_density_loss,
 )
 from ._interval import interval_calibration_error
-from ._kernel import kernel_calibration_error, squared_kernel_calibration_error
+from ._kernel import (
+    joint_kernel_calibration_error,
+    kernel_calibration_error,
+    squared_kernel_calibration_error,
+)
 from ._laplace import laplace_kernel_calibration_error
 from ._local import LocalCalibration, local_calibration, local_calibration_error
 from ._matching import distribution_matching_error

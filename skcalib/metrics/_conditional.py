@@ -1,4 +1,4 @@
-"""Kernel calibration errors for the comparison of models."""
+"""The conditional kernel calibration error, for the comparison of models."""
 
 from collections.abc import Callable
 from functools import partial
@@ -14,7 +14,6 @@ from sklearn.utils import check_random_state
 
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import (
-    CANONICAL_CONSTRAINTS,
     IntegerInterval,
     Interval,
     Label,
@@ -36,45 +35,19 @@ from .._numerics.ridge import (
 )
 from .._statistics.gram import fourier_features, gram_diagonal, gram_matrix, pivoted_cholesky
 from .._statistics.kernels import (
-    KERNEL_CONSTRAINTS,
-    KERNELS,
     SMALLEST_BANDWIDTH,
     check_finite_kernel,
     check_semidefinite,
-    kernel_function,
     resolved_bandwidth,
 )
-from .._statistics.squared_error import SquaredKernelError
-from ._reductions import Needs, average_over_reductions, probability_metric
-
-_CONSTRAINTS: dict = (
-    CANONICAL_CONSTRAINTS
-    | KERNEL_CONSTRAINTS
-    | {"kernel": [StrOptions({"linear-rbf", "linear", *KERNELS}), callable]}
-)
+from ._kernel import CONDITIONAL_CONSTRAINTS, conditional_kernel
+from ._reductions import average_over_reductions, probability_metric
 
 # "nystroem" adds pivots until its error is certainly below this share of the value.
 _RELATIVE_ERROR = 1e-3
 
 # Seconds that a core takes for n³ operations of "exact", divided by n³.
 _SECONDS = 1.5e-11
-
-
-def _linear(s, t):
-    return s @ t.T
-
-
-def _linear_plus(s, t, other):
-    return s @ t.T + other(s, t)
-
-
-def _conditional_kernel(predictions, kernel, bandwidth):
-    """The kernel as a function of rows of probabilities, the combined one included."""
-    if kernel == "linear":
-        return _linear
-    if kernel == "linear-rbf":
-        return partial(_linear_plus, other=kernel_function(predictions, "rbf", bandwidth))
-    return kernel_function(predictions, kernel, bandwidth)
 
 
 class _Regression(NamedTuple):
@@ -167,7 +140,7 @@ def _conditional_error(
         check_matrix(points, 3 if debias["debias"] or regularization == "cv" else 1)
     elif method == "nystroem":
         check_features(points, n_components)
-    function = _conditional_kernel(predictions, kernel, bandwidth)
+    function = conditional_kernel(predictions, kernel, bandwidth)
     points = doubles(predictions.matrix)
     if method == "exact":
         gram = gram_matrix(function, points)
@@ -226,24 +199,9 @@ def _nystroem(kernel, points, regression, most):
     return regression.of_features(features.__getitem__) if regression.debias else value
 
 
-def _joint_error(predictions: Predictions, kernel, bandwidth) -> float:
-    if len(predictions.weight) < 2:
-        return np.nan  # there are no pairs
-    if kernel in ("linear", "linear-rbf"):
-        kernel = _conditional_kernel(predictions, kernel, bandwidth)
-    error = SquaredKernelError(predictions, kernel=kernel, bandwidth=bandwidth)
-    return float(error(predictions.label[None])[0])
-
-
-def _joint_kernel_calibration_error(predictions: Predictions, **options: Any) -> float | np.ndarray:
-    check_two_samples(predictions)
-    needs = Needs("at least 2 samples", "use the conditional error")
-    return average_over_reductions(_joint_error, predictions, needs=needs, **options)
-
-
 @probability_metric(
     _conditional_kernel_calibration_error,
-    _CONSTRAINTS
+    CONDITIONAL_CONSTRAINTS
     | {
         "regularization": [Interval(Real, 1e-6, 1e6, closed="both"), StrOptions({"cv"}), None],
         "debias": ["boolean"],
@@ -434,109 +392,6 @@ def conditional_kernel_calibration_error(
     """
 
 
-@probability_metric(_joint_kernel_calibration_error, _CONSTRAINTS, cost="n²")
-def joint_kernel_calibration_error(
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    pos_label: Label | None = None,
-    labels: ArrayLike | None = None,
-    kernel: str | Callable = "linear-rbf",
-    bandwidth: float | str = "median",
-    multi_class: str = "canonical",
-    average: str | None = "auto",
-) -> float | np.ndarray:
-    r"""Joint kernel calibration error (JKCE): the counterpart of CKCE for joint distributions.
-
-    The unbiased estimate of the squared distance between the joint distributions of (prediction,
-    label) and (prediction, label drawn from the prediction). It scatters around 0 for a calibrated
-    model and can be negative. Unlike :func:`conditional_kernel_calibration_error` it depends on
-    the distribution of the predictions, which it is there to show.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n_samples,)
-        True labels: strings, integers or booleans.
-
-    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
-        column for each class in the order of `labels`; rows sum to 1.
-
-    sample_weight : array-like of shape (n_samples,), default=None
-        Non-negative sample weights; only their ratios matter.
-
-    pos_label : int, float, bool or str, default=None
-        The class whose probability a one-dimensional `y_proba` holds. By default the last of
-        `labels`.
-
-    labels : array-like of shape (n_classes,), default=None
-        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
-        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
-        {−1, 1} or {False, True} is supplied.
-
-    kernel : {"linear-rbf", "linear", "rbf", "total-variation", "exponential", "laplacian"} or \
-            callable, default="linear-rbf"
-        Kernel on the probability vectors, as in :func:`conditional_kernel_calibration_error`.
-
-    bandwidth : "median" or float, default="median"
-        The γ of the Gaussian kernel, or the ν of another. "median" takes the median of the
-        distances between predictions, over all pairs of samples, but at least a tenth of their root
-        mean square (see the notes of :func:`squared_kernel_calibration_error`). It differs from
-        model to model: fix the bandwidth to compare their errors.
-
-    multi_class : {"canonical", "confidence", "top-label", "classwise"}, default="canonical"
-        For more than two classes: all classes at once, or the binary problems of
-        :func:`smooth_calibration_error`.
-
-    average : {"auto", "macro", "weighted"} or None, default="auto"
-        How the values for single classes are averaged under "top-label" (over the classes that are
-        predicted at all; "weighted" by their share of the predictions) and "classwise" ("weighted"
-        by the share of the labels). "auto" is "weighted" for "top-label" and "macro" for
-        "classwise", as these measures are defined. None returns the values of all classes, NaN for
-        one that is never predicted.
-
-    Returns
-    -------
-    error : float or ndarray of shape (n_classes,)
-        Smaller is better. An array if `average` is None and there are values for several classes.
-
-    Raises
-    ------
-    ValueError
-        If there are not two samples; with "top-label", not in any class.
-
-    Warns
-    -----
-    UndefinedMetricWarning
-        If the average leaves out a class that is predicted for one sample only.
-
-    See Also
-    --------
-    squared_kernel_calibration_error : The same with other kernels and estimators.
-
-    Notes
-    -----
-    This is the unbiased :func:`squared_kernel_calibration_error`, with the Kronecker kernel on the
-    labels. Weights, cost and ties are as there; the kernels with a linear part cost :math:`O(n^2
-    K)`. With "top-label" the value of a class that is predicted for one sample only is NaN, and the
-    average is taken over the other classes.
-
-    References
-    ----------
-    .. [1] P. Moskvichev and D. Sejdinovic (2025). All Models Are Miscalibrated, But Some Less So:
-       Comparing Calibration with Conditional Mean Operators. :arxiv:`2502.11465`
-
-    Examples
-    --------
-    >>> from skcalib.datasets import make_temperature_family
-    >>> from skcalib.metrics import joint_kernel_calibration_error
-    >>> y_true, y_proba = make_temperature_family(500, inverse_temperature=4, random_state=0)
-    >>> joint_kernel_calibration_error(y_true, y_proba)
-    0.047...
-    """
-
-
 def check_fourier_kernel(kernel, method):
     """Refuse "fourier" but for the Gaussian kernel and the linear one, which needs no features."""
     if method == "fourier" and (callable(kernel) or kernel not in ("linear-rbf", "linear", "rbf")):
@@ -590,12 +445,3 @@ def check_features(points, n_components):
         f"method='nystroem' with n_components={n_components}",
         "Choose fewer components, or pass method='fourier' or a random subsample of the rows.",
     )
-
-
-def check_two_samples(predictions):
-    """Refuse a single sample: the joint error averages over pairs."""
-    if len(predictions.weight) < 2:
-        raise ValueError(
-            "y_true must hold at least 2 samples of positive weight, as pairs of different samples "
-            "are averaged; found 1. Collect more, or use the conditional error."
-        )

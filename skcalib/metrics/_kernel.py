@@ -2,25 +2,52 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, Label, RandomState
+from .._inputs.predictions import Predictions
+from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, Label, RandomState, StrOptions
 from .._statistics.fourier_error import (
     FOURIER_CONSTRAINTS,
     N_COMPONENTS,
     check_fourier,
     kernel_error,
 )
-from .._statistics.kernels import KERNEL_CONSTRAINTS
+from .._statistics.kernels import KERNEL_CONSTRAINTS, KERNELS, kernel_function
 from .._statistics.squared_error import (
     CLASS_KERNEL_CONSTRAINTS,
     ESTIMATOR_CONSTRAINTS,
+    SquaredKernelError,
     check_enough_for_estimator,
     pairs_are_lost,
 )
 from ._reductions import Needs, average_over_reductions, probability_metric, reduced
+
+CONDITIONAL_CONSTRAINTS: dict = (
+    CANONICAL_CONSTRAINTS
+    | KERNEL_CONSTRAINTS
+    | {"kernel": [StrOptions({"linear-rbf", "linear", *KERNELS}), callable]}
+)
+
+
+def _linear(s, t):
+    return s @ t.T
+
+
+def _linear_plus(s, t, other):
+    return s @ t.T + other(s, t)
+
+
+def conditional_kernel(predictions, kernel, bandwidth):
+    """The kernel as a function of rows of probabilities, the combined one included."""
+    if kernel == "linear":
+        return _linear
+    if kernel == "linear-rbf":
+        return partial(_linear_plus, other=kernel_function(predictions, "rbf", bandwidth))
+    return kernel_function(predictions, kernel, bandwidth)
 
 
 def _squared_error(predictions, **options):
@@ -368,3 +395,130 @@ def kernel_calibration_error(
     >>> kernel_calibration_error([0, 1, 1, 0], [0.1, 0.4, 0.6, 0.9])
     0.34...
     """
+
+
+def _joint_error(predictions: Predictions, kernel, bandwidth) -> float:
+    if len(predictions.weight) < 2:
+        return np.nan  # there are no pairs
+    if kernel in ("linear", "linear-rbf"):
+        kernel = conditional_kernel(predictions, kernel, bandwidth)
+    error = SquaredKernelError(predictions, kernel=kernel, bandwidth=bandwidth)
+    return float(error(predictions.label[None])[0])
+
+
+def _joint_kernel_calibration_error(predictions: Predictions, **options: Any) -> float | np.ndarray:
+    check_two_samples(predictions)
+    needs = Needs("at least 2 samples", "use the conditional error")
+    return average_over_reductions(_joint_error, predictions, needs=needs, **options)
+
+
+@probability_metric(_joint_kernel_calibration_error, CONDITIONAL_CONSTRAINTS, cost="n²")
+def joint_kernel_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+    kernel: str | Callable = "linear-rbf",
+    bandwidth: float | str = "median",
+    multi_class: str = "canonical",
+    average: str | None = "auto",
+) -> float | np.ndarray:
+    r"""Joint kernel calibration error (JKCE): the counterpart of CKCE for joint distributions.
+
+    The unbiased estimate of the squared distance between the joint distributions of (prediction,
+    label) and (prediction, label drawn from the prediction). It scatters around 0 for a calibrated
+    model and can be negative. Unlike :func:`conditional_kernel_calibration_error` it depends on
+    the distribution of the predictions, which it is there to show.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: strings, integers or booleans.
+
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
+        column for each class in the order of `labels`; rows sum to 1.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    pos_label : int, float, bool or str, default=None
+        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        `labels`.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
+        {−1, 1} or {False, True} is supplied.
+
+    kernel : {"linear-rbf", "linear", "rbf", "total-variation", "exponential", "laplacian"} or \
+            callable, default="linear-rbf"
+        Kernel on the probability vectors, as in :func:`conditional_kernel_calibration_error`.
+
+    bandwidth : "median" or float, default="median"
+        The γ of the Gaussian kernel, or the ν of another. "median" takes the median of the
+        distances between predictions, over all pairs of samples, but at least a tenth of their root
+        mean square (see the notes of :func:`squared_kernel_calibration_error`). It differs from
+        model to model: fix the bandwidth to compare their errors.
+
+    multi_class : {"canonical", "confidence", "top-label", "classwise"}, default="canonical"
+        For more than two classes: all classes at once, or the binary problems of
+        :func:`smooth_calibration_error`.
+
+    average : {"auto", "macro", "weighted"} or None, default="auto"
+        How the values for single classes are averaged under "top-label" (over the classes that are
+        predicted at all; "weighted" by their share of the predictions) and "classwise" ("weighted"
+        by the share of the labels). "auto" is "weighted" for "top-label" and "macro" for
+        "classwise", as these measures are defined. None returns the values of all classes, NaN for
+        one that is never predicted.
+
+    Returns
+    -------
+    error : float or ndarray of shape (n_classes,)
+        Smaller is better. An array if `average` is None and there are values for several classes.
+
+    Raises
+    ------
+    ValueError
+        If there are not two samples; with "top-label", not in any class.
+
+    Warns
+    -----
+    UndefinedMetricWarning
+        If the average leaves out a class that is predicted for one sample only.
+
+    See Also
+    --------
+    squared_kernel_calibration_error : The same with other kernels and estimators.
+
+    Notes
+    -----
+    This is the unbiased :func:`squared_kernel_calibration_error`, with the Kronecker kernel on the
+    labels. Weights, cost and ties are as there; the kernels with a linear part cost :math:`O(n^2
+    K)`. With "top-label" the value of a class that is predicted for one sample only is NaN, and the
+    average is taken over the other classes.
+
+    References
+    ----------
+    .. [1] P. Moskvichev and D. Sejdinovic (2025). All Models Are Miscalibrated, But Some Less So:
+       Comparing Calibration with Conditional Mean Operators. :arxiv:`2502.11465`
+
+    Examples
+    --------
+    >>> from skcalib.datasets import make_temperature_family
+    >>> from skcalib.metrics import joint_kernel_calibration_error
+    >>> y_true, y_proba = make_temperature_family(500, inverse_temperature=4, random_state=0)
+    >>> joint_kernel_calibration_error(y_true, y_proba)
+    0.047...
+    """
+
+
+def check_two_samples(predictions):
+    """Refuse a single sample: the joint error averages over pairs."""
+    if len(predictions.weight) < 2:
+        raise ValueError(
+            "y_true must hold at least 2 samples of positive weight, as pairs of different samples "
+            "are averaged; found 1. Collect more, or use the conditional error."
+        )
