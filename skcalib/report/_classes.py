@@ -246,11 +246,10 @@ def _is_of_levels(predictions: Predictions) -> bool:
 
 
 def _sureness(excess: float) -> str:
-    kind, direction = ("too", "higher") if excess > 0 else ("not", "lower")
-    enough = "" if excess > 0 else " enough"
+    kind, direction = ("too sure", "higher") if excess > 0 else ("not sure enough", "lower")
     return (
-        f"the predictions are {kind} sure{enough}: the log loss is {abs(excess):.2g} {direction} "
-        "than they expect"
+        f"the predictions are {kind}: the log loss is {abs(excess):.2g} {direction} than they "
+        "expect"
     )
 
 
@@ -260,12 +259,11 @@ def _worst_class(predictions: Predictions) -> str:
     sums = statistic.by_class(predictions.label[None])[:, 0]  # (2, K)
     squares = sums**2 / statistic.scale
     worst = int(np.argmax(squares.sum(axis=0)))
-    proba = predictions.proba if predictions.is_binary else predictions.proba[:, worst]
     k = 1 if predictions.is_binary else worst
     name = predictions.classes[k]
     if squares[0, worst] >= squares[1, worst]:
         observed = float(predictions.weight @ (predictions.label == k))
-        expected = float(predictions.weight @ proba)
+        expected = float(predictions.weight @ predictions.matrix[:, k])
         seen, said = told_apart(observed, expected, 3)
         return f"class {name} is observed {seen} of the time, where the mean prediction is {said}"
     kind = "too far" if sums[1, worst] < 0 else "not far enough"
