@@ -310,7 +310,8 @@ def conditional_kernel_calibration_loss(
         The γ of the kernel :math:`p^\top q + \exp(-\|p - q\|^2 / (2 \gamma^2))`.
 
     regularization : float in [1e-6, 1e6], default=None
-        The λ of the ridge regression; None means :math:`n^{-1/4}` for batches of n samples.
+        The λ of the ridge regression; None means :math:`n^{-1/4}` for batches of n samples
+        of positive weight.
 
     estimator : {"biased", "unbiased"}, default="biased"
         "unbiased" leaves out the products of the residuals of a sample with themselves. Value and
@@ -358,7 +359,9 @@ def conditional_kernel_calibration_loss(
     root = xp.sqrt(weight)[:, None]
     gram = proba @ proba.T + kernel_values(proba, proba, KERNELS["rbf"], bandwidth)
     gram = root * gram * root.T
-    ridge = len(weight) ** -0.25 if regularization is None else regularization
+    ridge = regularization
+    if ridge is None:
+        ridge = xp.sum(xp.astype(weight != 0, weight.dtype)) ** -0.25
     shifted = gram + ridge * identity_like(gram, len(weight))
     solution = xp.linalg.solve(shifted, root * classes.residuals())
     loss = xp.sum(solution * (gram @ solution))

@@ -483,7 +483,7 @@ def test_class_kernel_is_that_of_the_metrics():
     assert actual == pytest.approx(losses, abs=1e-12)
 
 
-@pytest.mark.parametrize("weight", [None, WEIGHT])
+@pytest.mark.parametrize("weight", [None, WEIGHT, WEIGHT * (np.arange(len(WEIGHT)) % 3 > 0)])
 @pytest.mark.parametrize("regularization", [None, 1e-3])
 def test_conditional_loss_equals_the_metric(weight, regularization):
     proba = np.exp(LOGITS) / np.exp(LOGITS).sum(axis=1, keepdims=True)
