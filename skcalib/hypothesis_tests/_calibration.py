@@ -414,8 +414,9 @@ class CalibrationTest(HypothesisTest):
             other (see the notes).
 
         given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
-            What calibration of forecasts is conditioned on: groups, or features. For "omnibus",
-            and statistics that have an argument of this name.
+            What calibration of forecasts is conditioned on: groups, or features. Numbers are
+            features, so pass the codes of groups as strings. For "omnibus", and statistics that
+            have an argument of this name.
 
         Returns
         -------

@@ -99,7 +99,9 @@ def distribution_matching_error(
 
     The squared maximum mean discrepancy between the outcomes and draws from the forecasts, given
     what a form of calibration is conditioned on [1]_. Its expectation is 0 exactly if the forecasts
-    are calibrated in that form, for characteristic kernels such as the defaults. The unbiased
+    are calibrated in that form, for characteristic kernels such as the defaults ("distribution"
+    conditions on the mean and standard deviation, which are all of a forecast only in families of
+    location and scale; ``given_kernel="wasserstein"`` sees the rest). The unbiased
     estimate scatters around 0 for calibrated forecasts and can be negative; the biased one is never
     negative. The number has no natural scale: ``standardize=True`` divides it by its standard
     deviation under calibration, and :class:`skcalib.hypothesis_tests.CalibrationTest` gives the

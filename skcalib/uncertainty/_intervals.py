@@ -316,7 +316,8 @@ def confidence_interval(
         Number of subsamples of "resampling".
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the resampling. The result does not depend on `n_jobs`.
+        Seed of the resampling. The result does not depend on `n_jobs`; in another order of the
+        samples other ones are drawn.
 
     n_jobs : int, default=None
         Number of jobs among which joblib spreads the resamples; None means 1 unless in a
@@ -589,7 +590,8 @@ def compare(
         ``2 / (n_resamples + 1)``, or half of that if it is one-sided.
 
     random_state : int, RandomState instance or None, default=None
-        Seed of the resampling. The result does not depend on `n_jobs`.
+        Seed of the resampling. The result does not depend on `n_jobs`; in another order of the
+        samples other ones are drawn.
 
     n_jobs : int, default=None
         Number of jobs among which joblib spreads the resamples; None means 1 unless in a
