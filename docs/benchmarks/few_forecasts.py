@@ -129,7 +129,11 @@ def main(folder=None, quick=False):
             }
         )
         print(f"\n## Data sets {half}\n")
-        print(summary.reset_index().to_markdown(index=False, floatfmt=".3f"))
+        summary = summary.reset_index()
+        print("| " + " | ".join(summary.columns) + " |\n" + "|---" * summary.shape[1] + "|")
+        for row in summary.itertuples(index=False):
+            cells = (f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in row)
+            print("| " + " | ".join(cells) + " |")
 
 
 if __name__ == "__main__":
