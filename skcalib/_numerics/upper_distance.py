@@ -24,11 +24,10 @@ _MOST_COMPARED = 12
 _MOST_MOVED = 256
 _MOST_RELAXED = 128
 
-# Runs of this number of blocks are compared, each cell having been cut into so many blocks, in this
-# many rounds.
-_LONGEST = 32
-_PARTS = 8
+# In each round every cell is cut into parts, and unions of neighbouring parts are compared.
 _ROUNDS = 3
+_PARTS = 8
+_LONGEST = 32  # the most parts in a union
 
 _MOST_SWEEPS = 20
 
@@ -37,7 +36,7 @@ _DIGITS = 12
 
 
 class Levels(NamedTuple):
-    """What can be told apart: predictions, or inputs."""
+    """Predictions, or inputs, that can be told apart."""
 
     points: np.ndarray  # (m,), increasing, perhaps with ties
     total: np.ndarray  # (m,), weights, which sum to 1
@@ -56,7 +55,7 @@ class Levels(NamedTuple):
 
 
 def is_exact(levels: Levels) -> bool:
-    """Whether `nearest_cells` compares all partitions."""
+    """Whether `best_of_all` can compare all partitions in a short time."""
     return len(levels.points) <= _MOST_COMPARED
 
 
@@ -65,12 +64,10 @@ def nearest_cells(
 ) -> np.ndarray:
     """The cells (m,) of a partition of small change, not worse than the `guess` (m,).
 
-    For up to 12 levels it is the best. For more, levels are sorted by their predictions, and by
-    where the transport moves them, and both orders are cut into the best runs that are found. With
-    up to 256 levels, single levels are then moved between cells as long as that helps.
+    Levels are sorted by their predictions, and by where the transport moves them, and both orders
+    are cut into the best runs that are found. With up to 256 levels, single levels are then moved
+    between cells as long as that helps.
     """
-    if is_exact(levels):
-        return _best_of_all(levels, order)
     target = np.round(_targets(levels, transport), 6)
     along = np.arange(len(target)), np.argsort(target, kind="stable")
     found = [guess, *(_cut_into_runs(levels, one) for one in along)]
@@ -86,12 +83,12 @@ def nearest_intervals(levels: Levels, guess: np.ndarray) -> np.ndarray:
     their change on a sample is near that on the population.
     """
     if is_exact(levels):
-        return _best_of_all(levels, 1.0)
+        return best_of_all(levels, 1.0)
     return min(guess, _cut_into_runs(levels, np.arange(len(guess))), key=levels.change)
 
 
-def _best_of_all(levels: Levels, order: float) -> np.ndarray:
-    """The best of all partitions. Sets of levels are numbered by their bits; O(4^m).
+def best_of_all(levels: Levels, order: float) -> np.ndarray:
+    """The cells (m,) of the best of all partitions. Sets are numbered by their bits; O(4^m).
 
     A set is the union of a cell with its first level and of a set of later levels.
     """
@@ -190,7 +187,7 @@ def _best_unions(levels: Levels, start: np.ndarray) -> np.ndarray:
         _cumulated(np.bincount(block, levels.positive)),
     )
     longest = min(_LONGEST, k)
-    cost = np.full((longest, k), np.inf)  # of the union of so many blocks that begins there
+    cost = np.full((longest, k), np.inf)  # row r: of the unions of r + 1 blocks, by the first
     for more in range(longest):
         n = k - more
         mean = (positive[more + 1 :] - positive[:n]) / (total[more + 1 :] - total[:n])

@@ -94,7 +94,7 @@ class ForecastOmnibus(Omnibus):
 
 
 def properties(forecast: Forecast, weight: np.ndarray) -> np.ndarray:
-    """What tells forecasts apart, (n, d): principal components of their quantiles.
+    """Numbers that tell forecasts apart, (n, d): principal components of their quantiles.
 
     The distances of all components together are Wasserstein distances.
     """

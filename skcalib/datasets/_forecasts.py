@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
-from scipy.stats import nbinom, poisson
+from scipy.stats import nbinom, norm, poisson
 from sklearn.utils import check_random_state
 
 from .._inputs.scikit_learn import (
@@ -317,16 +317,12 @@ class _CensoredNormal:
 
     def mean(self):
         z = self.loc / self.scale
-        return self.loc * ndtr(z) + self.scale * _density(z)
+        return self.loc * ndtr(z) + self.scale * norm.pdf(z)
 
     def std(self):
         z = self.loc / self.scale
-        square = (self.loc**2 + self.scale**2) * ndtr(z) + self.loc * self.scale * _density(z)
+        square = (self.loc**2 + self.scale**2) * ndtr(z) + self.loc * self.scale * norm.pdf(z)
         return np.sqrt(square - self.mean() ** 2)
 
     def support(self):
         return 0.0, np.inf
-
-
-def _density(z):
-    return np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)

@@ -8,7 +8,7 @@ from .._inputs.arrays import as_array
 from ._base import Components, Forecast
 from ._foreign import wrap
 
-# What is known of all outcomes of at most a value.
+# Functions of the probability of all outcomes up to a value.
 _OF_AT_MOST = ("cdf", "sf", "logcdf", "logsf")
 
 # A discrete distribution with at most this many likely values is the sum over them.

@@ -198,7 +198,7 @@ def check_grid(levels: ArrayLike, n_columns: int) -> np.ndarray:
 
 
 def at_levels(forecast: Forecast, levels: ArrayLike) -> QuantileForecast:
-    """What the forecast says of some levels."""
+    """The forecast's quantiles at some levels, as a forecast of their own."""
     return QuantileForecast(forecast.quantiles(check_grid(levels, np.size(levels))), levels)
 
 

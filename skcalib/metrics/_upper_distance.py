@@ -15,6 +15,7 @@ from .._numerics.distance import CertifiedTransport, certified_transport
 from .._numerics.interval import optimal_partition
 from .._numerics.upper_distance import (
     Levels,
+    best_of_all,
     is_exact,
     nearest_cells,
     nearest_intervals,
@@ -78,20 +79,31 @@ def change_by_intervals(predictions: Predictions) -> float:
 
 
 def _upper_distance(predictions: Predictions, order: float) -> float:
-    levels, _, guess = _levels(predictions)
-    cells = nearest_cells(levels, _transport(predictions), guess, order)
+    levels, _, cells, _ = _nearest(predictions, order)
     return levels.change(cells, order) ** (1 / order)
 
 
 def certificate_of(predictions: Predictions, order: float = 1.0) -> UpperDistanceCertificate:
     """The bracket on the upper distance, and what proves its upper end."""
-    levels, level, guess = _levels(predictions)
-    transport = _transport(predictions)
-    cells = nearest_cells(levels, transport, guess, order)
+    levels, level, cells, transport = _nearest(predictions, order)
     lower = upper = levels.change(cells, order) ** (1 / order)
-    if not is_exact(levels):  # of any order: a mean is no larger than a root mean power
+    if transport is not None:  # of any order: a mean is no larger than a root mean power
         lower = min(upper, max(transport.lower, relaxed_bound(levels)))
     return UpperDistanceCertificate(lower, upper, levels.means(cells)[level])
+
+
+def _nearest(
+    predictions: Predictions, order: float
+) -> tuple[Levels, np.ndarray, np.ndarray, CertifiedTransport | None]:
+    """The levels, which of them each sample has, and their cells of least change.
+
+    Also the transport from which the cells were found; None if all partitions were compared.
+    """
+    levels, level, guess = _levels(predictions)
+    if is_exact(levels):
+        return levels, level, best_of_all(levels, order), None
+    transport = certified_transport(*predictions.pooled()[:2], _TOLERANCE)
+    return levels, level, nearest_cells(levels, transport, guess, order), transport
 
 
 def _levels(predictions: Predictions) -> tuple[Levels, np.ndarray, np.ndarray]:
@@ -123,10 +135,6 @@ def _warn_of_lone_inputs(n_rows: np.ndarray) -> None:
             "that of the sample and not of the model. Pass groups or cells instead.",
             UserWarning,
         )
-
-
-def _transport(predictions: Predictions) -> CertifiedTransport:
-    return certified_transport(*predictions.pooled()[:2], _TOLERANCE)
 
 
 _upper_distance_to_calibration = reduced(_upper_distance)

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.special import ndtr
 
 from .._inputs.scikit_learn import StrOptions
-from .._numerics.crps import level_weights
+from .._numerics.crps import level_weights, mean_distance, normal_density
 from ..forecasts import Forecast
 from ..forecasts._data import ForecastData
 from ..forecasts._transformed import affine, centre_and_spread
@@ -286,9 +286,8 @@ def _expected_score(
         return np.log(std) + square / 2, shift / std**2, (1 - square) / (2 * std**2)
     total = np.hypot(drawn, std)
     z = shift / total
-    slope, density = 2 * ndtr(z) - 1, np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
-    value = shift * slope + 2 * total * density - std / np.sqrt(np.pi)
-    return value, slope, density / total - 1 / (2 * np.sqrt(np.pi) * std)
+    by_variance = normal_density(z) / total - 1 / (2 * np.sqrt(np.pi) * std)
+    return mean_distance(shift, total) - std / np.sqrt(np.pi), 2 * ndtr(z) - 1, by_variance
 
 
 def fit_location_scale(

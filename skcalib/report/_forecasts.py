@@ -217,7 +217,7 @@ def diagnose(data: ForecastData) -> list[str]:
 
 
 def findings(test: CalibrationTest, data: ForecastData) -> list[str]:
-    """What the components of the test say that spoke, where the average says nothing."""
+    """A sentence for each component that spoke; it serves where the averages say nothing."""
     spoke = [name for name, p in test.adjusted_p_values_.items() if p <= LEVEL]
     found = []
     if "bias_and_spread" in spoke:

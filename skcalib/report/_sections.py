@@ -247,8 +247,7 @@ class Sections(ABC):
             )
         verdict = "Still miscalibrated" if recalibrated else "Miscalibrated"
         if p_value < LEVEL:  # otherwise the data rule out calibration without the test
-            n_tests = 2 if "p_value" in numbers and "quantile_p_value" in numbers else 1
-            verdict += f" (p {p_text(p_value, n_tests)})"
+            verdict += f" (p {p_text(p_value, len(tested_p_values(numbers)))})"
         what = "; ".join(found) or self.unknown
         remedy = f"{self.remedy}{self._gain_in_words(numbers, ends)}"
         if recalibrated:
@@ -304,8 +303,13 @@ def part_of(data: Any, rows: np.ndarray) -> Any:
 
 def joint_p_value(numbers: Numbers) -> float:
     """The p-value of the calibration test; for forecasts twice the smaller one of two tests."""
-    p_values = [numbers[key] for key in ("p_value", "quantile_p_value") if key in numbers]
+    p_values = tested_p_values(numbers)
     return min(1.0, len(p_values) * min(p_values))
+
+
+def tested_p_values(numbers: Numbers) -> list[float]:
+    """The p-values of the tests of all samples."""
+    return [numbers[key] for key in ("p_value", "quantile_p_value") if key in numbers]
 
 
 def error_name(numbers: Numbers) -> str:

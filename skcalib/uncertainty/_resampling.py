@@ -32,8 +32,8 @@ _BATCHES = 64
 # Fewer samples say nothing about how the estimate varies.
 _FEWEST = 10
 
-# What is seen this often shows how it varies. What is seen less often is moved (`moves_of`): as far
-# as it is not unlikelier than the last of these probabilities.
+# If fewer predictions are wrong, or right, the samples do not show how their number varies. Labels
+# are then moved (`moves_of`), until so few would be seen with one of these probabilities only.
 _OFTEN = 25
 _TAILS = np.array([0.3, 0.1, 0.05, 0.025, 0.01, 0.005, 1e-3, 1e-4, 1e-6, 1e-9])
 
@@ -210,8 +210,8 @@ def resample(
     """The values (C,) of all data, and those of subsamples, of the jackknife and of moved labels.
 
     Estimates for a calibrated model fall like n^-rate. If losses (n, C) are given, whose means the
-    values are, the jackknife leaves out single units. Where the labels of
-    models are moved, it is tested, too, whether an error of the first one may be due to chance.
+    values are, the jackknife leaves out single units. Where the labels of models are moved, it is
+    tested, too, whether an error of the first one may be due to chance.
     """
     if losses is None:
         without, degrees = units.without_parts(measure, data, rng, n_jobs)
