@@ -114,6 +114,9 @@ METRIC_CASES = {
     "expected, canonical l2": partial(
         expected_calibration_error, multi_class="canonical", norm="l2"
     ),
+    "expected, sqeuclidean": partial(
+        expected_calibration_error, multi_class="canonical", distance="sqeuclidean", n_bins=3
+    ),
     "expected, median-variance": partial(
         expected_calibration_error,
         multi_class="canonical",

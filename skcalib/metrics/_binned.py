@@ -18,6 +18,10 @@ from .._numerics.sorting import (
 )
 from ._reductions import Needs, average_over_reductions, probability_metric, reduced
 
+# Distances of the mean outcome from the mean prediction, vectors of K numbers: a factor and a power
+# of the absolute differences, which are summed over the classes.
+_DISTANCES = {"total-variation": (0.5, 1), "cityblock": (1.0, 1), "sqeuclidean": (1.0, 2)}
+
 _DEBIASED = Needs(
     "a bin in which at least 2 samples carry weight", "choose fewer bins, or debias=False"
 )
@@ -35,18 +39,23 @@ def _bins(predictions, n_bins, strategy, min_bin_size):
     return product_bins(proba, n_bins)
 
 
-def _binned_residuals(predictions, bins, n_bins):
-    """Share of each bin times its gap, (B,).
-
-    The gap is half the L1 norm of the mean one-hot label minus the mean prediction.
-    """
+def _class_residuals(predictions, bins, n_bins):
+    """The sums of w (1[y = k] − p_k) in each bin, (B,), for one class after another."""
     if predictions.is_binary:
-        return np.abs(np.bincount(bins, predictions.signed_mass, n_bins))
+        mass = np.bincount(bins, predictions.signed_mass, n_bins)
+        yield from (mass, -mass)
+        return
     label, weight = predictions.label, predictions.weight
-    return 0.5 * sum(
-        np.abs(np.bincount(bins, weight * ((label == k) - proba), n_bins))
-        for k, proba in enumerate(predictions.columns())
-    )
+    for k, proba in enumerate(predictions.columns()):
+        yield np.bincount(bins, weight * ((label == k) - proba), n_bins)
+
+
+def _binned_residuals(predictions, bins, share, distance):
+    """Share of each bin times its gap, (B,)."""
+    factor, power = _DISTANCES[distance]
+    share = np.where(share > 0, share, 1.0)
+    sizes = (np.abs(mass) for mass in _class_residuals(predictions, bins, len(share)))
+    return factor * sum(size * (size / share) ** (power - 1) for size in sizes)
 
 
 def _binned_error(
@@ -55,15 +64,16 @@ def _binned_error(
     strategy: str,
     min_bin_size: int,
     norm: str,
+    distance: str,
     debias: bool,
     add_bin_width: bool,
 ) -> float:
     proba, weight = predictions.proba, predictions.weight
     bins, n_bins = _bins(predictions, n_bins, strategy, min_bin_size)
-    residual = _binned_residuals(predictions, bins, n_bins)
+    share = np.bincount(bins, weight, n_bins)
+    residual = _binned_residuals(predictions, bins, share, distance)
     if norm == "l1" and not add_bin_width:
         return float(residual.sum())
-    share = np.bincount(bins, weight, n_bins)
     if norm == "l1":
         width = 1 / n_bins if strategy == "uniform" else bin_extents(bins, proba, n_bins)
         return float((residual + width * share).sum())
@@ -83,7 +93,8 @@ def _binned_error(
 
 
 def _expected_calibration_error(predictions: Predictions, **options: Any) -> float | np.ndarray:
-    check_binned_options(options["norm"], options["debias"], options["add_bin_width"])
+    chosen = (options[name] for name in ("norm", "distance", "debias", "add_bin_width"))
+    check_binned_options(*chosen)
     if options["multi_class"] == "canonical" and not predictions.is_binary:
         check_simplex_options(options["strategy"], options["debias"], options["add_bin_width"])
     error = average_over_reductions(_binned_error, predictions, needs=_DEBIASED, **options)
@@ -99,10 +110,11 @@ def _expected_calibration_error(predictions: Predictions, **options: Any) -> flo
         "strategy": [StrOptions({"uniform", "quantile", "median-variance"})],
         "min_bin_size": [IntegerInterval(1)],
         "norm": [StrOptions({"l1", "l2", "max"})],
+        "distance": [StrOptions(set(_DISTANCES))],
         "debias": ["boolean"],
         "add_bin_width": ["boolean"],
     },
-    largest=lambda options: 1.0 + options["add_bin_width"],
+    largest=lambda options: 2 * _DISTANCES[options["distance"]][0] + options["add_bin_width"],
     cost="n log n",
     in_report=True,
     of_counts=True,
@@ -118,6 +130,7 @@ def expected_calibration_error(
     strategy: str = "uniform",
     min_bin_size: int = 10,
     norm: str = "l1",
+    distance: str = "total-variation",
     debias: bool = False,
     add_bin_width: bool = False,
     multi_class: str = "confidence",
@@ -166,16 +179,24 @@ def expected_calibration_error(
         weight: a weight of 2 is not the same as a sample that occurs twice.
 
     norm : {"l1", "l2", "max"}, default="l1"
-        Mean absolute gap, root mean square gap, or largest gap (maximum calibration error).
+        How the gaps of the bins become one number: their mean, their root mean square, or the
+        largest of them (maximum calibration error).
+
+    distance : {"total-variation", "cityblock", "sqeuclidean"}, default="total-variation"
+        What the gap of one bin is: half the sum over the classes of the absolute differences
+        between the frequencies of the labels and the mean prediction, which with two classes is the
+        difference of the probabilities of the positive one; that sum; or the sum of the squared
+        differences.
 
     debias : bool, default=False
         Whether to subtract from the mean square gap what the noise of the labels adds to it, as
-        estimated in each bin. For `norm="l2"` only. `sample_weight` then holds importance weights:
-        a weight of 2 is not the same as a sample that occurs twice.
+        estimated in each bin. For `norm="l2"` and "total-variation" only. `sample_weight` then
+        holds importance weights: a weight of 2 is not the same as a sample that occurs twice.
 
     add_bin_width : bool, default=False
         Whether to add the average width of the bins. The sum bounds the distance to calibration
-        from above, which the error alone does not. For `norm="l1"` only.
+        from above, which the error alone does not. For `norm="l1"` and
+        "total-variation" only.
 
     multi_class : {"confidence", "top-label", "classwise", "canonical"}, default="confidence"
         For more than two classes, the binary problems that are measured: the probability of the
@@ -193,8 +214,8 @@ def expected_calibration_error(
     Returns
     -------
     error : float or ndarray of shape (n_classes,)
-        Between 0 and 1 (2 with `add_bin_width`); 0 is best. An array if `average` is None and there
-        are values for several classes.
+        Between 0 and 1 (2 with `add_bin_width` or another `distance`); 0 is best. An array if
+        `average` is None and there are values for several classes.
 
     Raises
     ------
@@ -226,12 +247,18 @@ def expected_calibration_error(
     as j/B: it may be a rounding error of the sum of the weights. The cost is :math:`O(n \log B)`,
     or :math:`O(n \log n)` for quantile bins.
 
-    With "canonical" [8]_ [9]_ the gap is the total variation distance between the mean prediction
-    and the frequencies of the K labels in a bin of probability vectors,
+    With "canonical" [8]_ [9]_ the gap is the distance between the mean prediction and the
+    frequencies of the K labels in a bin of probability vectors, by default in total variation,
 
     .. math::
         g_j = \frac{1}{2 P_j} \sum_{k=1}^K
         \Big| \sum_{i \in B_j} w_i (\mathbf{1}[y_i = k] - p_{ik}) \Big|.
+
+    The other distances are :math:`2 g_j` ("cityblock") and the sum of the squares of the K
+    differences ("sqeuclidean"), of which `norm="l1"` takes the mean over the bins: Section 4.3 of
+    [8]_. That mean is no root, unlike `norm="l2"`, the root mean square of total variation
+    distances. A problem of two classes, such as "confidence", has vectors :math:`(1 - p, p)` here:
+    with :math:`g_j` as above, the distances are :math:`2 g_j` and :math:`2 g_j^2`.
 
     Uniform bins are products of the uniform intervals of all classes. Only those of the :math:`B^K`
     products that hold samples are formed, at :math:`O(n (K \log B + \log n))`. With more than a few
@@ -306,10 +333,14 @@ def expected_calibration_error(
     >>> y_proba = [[0.5, 0.25, 0.25], [0.5, 0.25, 0.25], [0.0, 0.0, 1.0]]
     >>> expected_calibration_error(y_true, y_proba, multi_class="canonical")
     0.166...
+    >>> expected_calibration_error(
+    ...     y_true, y_proba, multi_class="canonical", distance="sqeuclidean"
+    ... )
+    0.0833...
     """
 
 
-def check_binned_options(norm, debias, add_bin_width):
+def check_binned_options(norm, distance, debias, add_bin_width):
     """Refuse `debias` but for squared gaps, and `add_bin_width` but for mean absolute gaps."""
     if debias and norm != "l2":
         raise ValueError(
@@ -321,6 +352,12 @@ def check_binned_options(norm, debias, add_bin_width):
             "add_bin_width=True needs norm='l1' (and debias=False): only with the mean absolute "
             f"gap is the sum a bound on a distance; found norm={norm!r}. Pass norm='l1', or "
             "add_bin_width=False."
+        )
+    name = "debias" if debias else "add_bin_width" if add_bin_width else None
+    if name and distance != "total-variation":
+        raise ValueError(
+            f"{name}=True needs distance='total-variation', whose gaps it is made for; found "
+            f"distance={distance!r}. Pass distance='total-variation', or {name}=False."
         )
 
 

@@ -9,24 +9,33 @@ from problems import random_problem
 
 from skcalib.datasets import make_dirichlet_family
 from skcalib.metrics import expected_calibration_error, squared_kernel_calibration_error
+from skcalib.uncertainty import confidence_interval
 
 canonical_error = partial(expected_calibration_error, multi_class="canonical")
 
 
-def canonical_error_by_loops(label, proba, bins, weight=None, norm="l1"):
+def distance_by_loops(first, second, name):
+    differences = [abs(a - b) for a, b in zip(first, second, strict=True)]
+    if name == "sqeuclidean":
+        return sum(difference**2 for difference in differences)
+    return sum(differences) / (2 if name == "total-variation" else 1)
+
+
+def canonical_error_by_loops(
+    label, proba, bins, weight=None, norm="l1", distance="total-variation"
+):
     weight = normalised(weight, len(label))
     shares, gaps = [], []
     for cell in set(bins):
         rows = [i for i in range(len(label)) if bins[i] == cell and weight[i] > 0]
         if rows:
             share = sum(weight[i] for i in rows)
-            distance = 0.0
+            means, frequencies = [], []
             for k in range(proba.shape[1]):
-                mean = sum(weight[i] * proba[i, k] for i in rows) / share
-                frequency = sum(weight[i] for i in rows if label[i] == k) / share
-                distance += abs(mean - frequency) / 2
+                means.append(sum(weight[i] * proba[i, k] for i in rows) / share)
+                frequencies.append(sum(weight[i] for i in rows if label[i] == k) / share)
             shares.append(share)
-            gaps.append(distance)
+            gaps.append(distance_by_loops(means, frequencies, distance))
     if norm == "l1":
         return sum(share * gap for share, gap in zip(shares, gaps, strict=True))
     if norm == "l2":
@@ -39,13 +48,20 @@ def canonical_error_by_loops(label, proba, bins, weight=None, norm="l1"):
 def test_uniform_bins_equal_loops(seed, norm):
     rng = np.random.default_rng(seed)
     n_classes, n_bins = 3 + seed % 4, 1 + seed % 5
+    distance = ("total-variation", "sqeuclidean", "cityblock")[seed % 3]
     label, proba = random_problem(rng, 40, n_classes)
     weight = rng.choice([0.0, 1.0, 2.5], size=40) if seed % 2 else None
     bins = [tuple(uniform_bin(p, n_bins) for p in row) for row in proba]
     actual = canonical_error(
-        label, proba, sample_weight=weight, labels=range(n_classes), n_bins=n_bins, norm=norm
+        label,
+        proba,
+        sample_weight=weight,
+        labels=range(n_classes),
+        n_bins=n_bins,
+        norm=norm,
+        distance=distance,
     )
-    expected = canonical_error_by_loops(label, proba, bins, weight, norm)
+    expected = canonical_error_by_loops(label, proba, bins, weight, norm, distance)
     assert actual == pytest.approx(expected, abs=1e-12)
 
 
@@ -60,6 +76,11 @@ def test_by_hand():
     assert canonical_error(y_true, y_proba, norm="l2") == pytest.approx(root)
     weighted = canonical_error(y_true, y_proba, sample_weight=[1, 1, 3, 3])
     assert weighted == pytest.approx((first + 3 * second) / 4)
+    # differences 0, ¼, ¼ and ⅜, ⅛, ¼
+    squares = canonical_error(y_true, y_proba, distance="sqeuclidean")
+    assert squares == pytest.approx((2 / 16 + 14 / 64) / 2)
+    sums = canonical_error(y_true, y_proba, distance="cityblock", norm="max")
+    assert sums == pytest.approx(2 * second)
     # one bin: (½, ¼, ¼) against the mean (5/16, 3/16, ½)
     assert canonical_error(y_true, y_proba, n_bins=1) == pytest.approx(1 / 4)
 
@@ -72,6 +93,8 @@ def test_median_variance_bins_by_hand():
     # (½, ½, 0) against (0.7, 0.2, 0.1), and (0, 1, 0) against (0.25, 0.2, 0.55)
     error = canonical_error(y_true, y_proba, min_bin_size=2, **split)
     assert error == pytest.approx((0.3 + 0.8) / 2)
+    squares = canonical_error(y_true, y_proba, min_bin_size=2, distance="sqeuclidean", **split)
+    assert squares == pytest.approx((0.04 + 0.09 + 0.01 + 0.0625 + 0.64 + 0.3025) / 2)
     # one bin: (¼, ¾, 0) against (0.475, 0.2, 0.325)
     assert canonical_error(y_true, y_proba, min_bin_size=3, **split) == pytest.approx(0.55)
     assert canonical_error(y_true, y_proba, **split) == pytest.approx(0.55)
@@ -93,6 +116,51 @@ def test_two_classes_are_the_binary_measure(strategy, norm):
     label, proba = random_problem(np.random.default_rng(0), 60)
     binary = expected_calibration_error(label, proba, strategy=strategy, norm=norm)
     assert canonical_error(label, proba, strategy=strategy, norm=norm) == binary
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile", "median-variance"])
+@pytest.mark.parametrize("multi_class", ["confidence", "top-label", "classwise"])
+def test_distances_of_two_classes(strategy, multi_class):
+    # of the vectors (1 − p, p): all of them follow from |y − p|
+    label, proba = random_problem(np.random.default_rng(0), 60, 2 if strategy == "quantile" else 4)
+    options = {"strategy": strategy, "multi_class": multi_class, "n_bins": 5, "average": None}
+    mean, root = (expected_calibration_error(label, proba, norm=m, **options) for m in ("l1", "l2"))
+    sums, squares = (
+        expected_calibration_error(label, proba, distance=one, **options)
+        for one in ("cityblock", "sqeuclidean")
+    )
+    np.testing.assert_allclose(sums, 2 * np.asarray(mean), rtol=1e-12)
+    np.testing.assert_allclose(squares, 2 * np.asarray(root) ** 2, rtol=1e-12)
+
+
+def test_squares_in_a_bin_of_hardly_any_weight():
+    # the square of its weight would be 0
+    error = canonical_error(
+        [0, 1, 1],
+        [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0]],
+        sample_weight=[1e-200, 1, 1],
+        labels=range(3),
+        norm="max",
+        distance="sqeuclidean",
+    )
+    assert error == pytest.approx(2)
+
+
+def test_intervals_know_the_largest_value():
+    proba = np.tile(np.eye(3), (20, 1))
+    label = np.roll(proba, 1, axis=1).argmax(axis=1)
+    label[:6] = proba[:6].argmax(axis=1)
+    for distance in ("cityblock", "sqeuclidean"):
+        params = {"multi_class": "canonical", "distance": distance}
+        interval = confidence_interval(
+            "expected_calibration_error",
+            label,
+            proba,
+            metric_params=params,
+            n_resamples=20,
+            random_state=0,
+        )
+        assert 1 < interval.estimate < interval.high <= 2
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "median-variance"])
@@ -150,6 +218,15 @@ def test_binary_problems_keep_all_options(strategy):
         ({"strategy": "quantile"}, "strategy='quantile' needs predictions that have an order"),
         ({"norm": "l2", "debias": True}, "debias=True needs binary problems.* debias=False"),
         ({"add_bin_width": True}, "add_bin_width=True needs binary problems"),
+        (
+            {"add_bin_width": True, "distance": "cityblock"},
+            "add_bin_width=True needs distance='total-variation'.* found distance='cityblock'",
+        ),
+        (
+            {"norm": "l2", "debias": True, "distance": "sqeuclidean"},
+            "debias=True needs distance='total-variation'",
+        ),
+        ({"distance": "euclidean"}, "The 'distance' parameter"),
         ({"min_bin_size": 0}, "The 'min_bin_size' parameter"),
         ({"min_bin_size": 2.5}, "The 'min_bin_size' parameter"),
     ],

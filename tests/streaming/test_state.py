@@ -19,6 +19,7 @@ from skcalib.streaming._evaluate import KNOWN
 MEASURES = [
     *((name, {}) for name in KNOWN),
     ("expected_calibration_error", {"debias": True, "norm": "l2"}),
+    ("expected_calibration_error", {"distance": "sqeuclidean", "norm": "max"}),
     ("expected_calibration_error", {"norm": "max", "n_bins": 7, "strategy": "quantile"}),
     ("interval_calibration_error", {"method": "surrogate", "random_state": 0}),
     ("laplace_kernel_calibration_error", {"method": "subsample", "random_state": 0, "n_draws": 9}),
