@@ -143,6 +143,9 @@ def error_cases():
             options = weighted | {"multi_class": multi_class}
             yield f"{name} {multi_class}", Case(function, (LOGITS,), LABEL, options)
         yield f"{name} binary", Case(function, (LOGITS[:, 0],), LABEL % 2, {})
+    options = weighted | {"balanced": True}
+    maximum_mean = losses.maximum_mean_calibration_loss
+    yield "maximum mean balanced", Case(maximum_mean, (LOGITS,), LABEL, options)
     kde = losses.kde_calibration_loss
     for order in (1.0, 1.5, 2.0):
         yield f"kde {order}", Case(kde, (LOGITS,), LABEL, weighted | {"order": order})

@@ -130,8 +130,9 @@ class CalibrationPenalty(Penalty):
         Samples with this target are left out.
 
     **options : dict
-        Options of the function of :mod:`skcalib.losses`, such as `bandwidth`, `multi_class`,
-        `order`, `n_bins` or `regularization`, with the defaults that they have there.
+        Options of the function of :mod:`skcalib.losses`, such as `bandwidth`, `balanced`,
+        `multi_class`, `order`, `n_bins` or `regularization`, with the defaults that they have
+        there.
 
     See Also
     --------

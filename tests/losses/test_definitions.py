@@ -22,8 +22,8 @@ from loss_cases import (
     Y,
     value,
 )
-from scipy.special import gammaln
-from scipy.stats import norm
+from scipy.special import gammaln, logsumexp
+from scipy.stats import dirichlet, norm
 
 from skcalib._statistics.matching_given import pooled_thresholds
 from skcalib.forecasts import GaussianForecast
@@ -315,6 +315,18 @@ def mean_map(p, r, weight):
     return math.sqrt(average(lambda i, j: near(p[i], p[j], 0.4) * r[i] * r[j], weight, "biased"))
 
 
+def balanced_mean_map(p, r, weight):
+    """MMCE_w of Kumar et al. 2018, section 3.2, with sums over misses and hits apart."""
+    near = GIVEN_KERNELS["laplacian"]
+    kinds = [np.flatnonzero(r < 0), np.flatnonzero(r > 0)]
+    total = 0.0
+    for one, other in itertools.product(kinds, repeat=2):
+        for i, j in itertools.product(one, other):
+            share = weight[i] / weight[one].sum() * weight[j] / weight[other].sum()
+            total += share * r[i] * r[j] * near(p[i], p[j], 0.4)
+    return math.sqrt(total)
+
+
 def soft_bins(p, r, weight, n_bins, temperature):
     total = 0.0
     centre = [(m + 0.5) / n_bins for m in range(n_bins)]
@@ -343,6 +355,36 @@ def kernel_density_error(proba, label, weight, bandwidth, order):
             share = density_at[label == k].sum() / density_at.sum()
             total += weight[j] * abs(share - proba[j, k]) ** order
     return total
+
+
+def test_the_likely_bandwidth_is_the_best_of_a_fine_grid():
+    # predictions of a spread that a bandwidth near 0.05 describes, and a weight of 0
+    rng = np.random.default_rng(4)
+    proba, label = rng.dirichlet([2.0, 3.0, 4.0], size=20), rng.integers(3, size=20)
+    weight = np.r_[0.0, rng.random(19)]
+
+    def likelihood(h):
+        log_density = np.array([dirichlet.logpdf(proba.T, row / h + 1) for row in proba]).T
+        log_density += np.log(weight, where=weight > 0, out=np.full(20, -np.inf))
+        np.fill_diagonal(log_density, -np.inf)
+        return weight @ logsumexp(log_density, axis=1)
+
+    grid = np.geomspace(1e-5, 1, 200)
+    best = grid[np.argmax([likelihood(h) for h in grid])]
+    assert 0.01 < best < 0.3
+    options = {"sample_weight": weight, "input_type": "probabilities"}
+    found = kde_calibration_loss(proba, label, bandwidth="likelihood", **options)
+    around = [
+        kde_calibration_loss(proba, label, bandwidth=best * step, **options)
+        for step in (0.93, 1.07)
+    ]
+    assert min(around) < found < max(around)
+    assert max(around) - min(around) < 0.02
+    other = kde_calibration_loss(proba, label, bandwidth=2 * best, **options)
+    assert not min(around) < other < max(around)
+    # the prediction without weight is like no other one, and changes nothing
+    proba[0] = [1, 0, 0]
+    assert kde_calibration_loss(proba, label, bandwidth="likelihood", **options) == found
 
 
 def conditional_error(proba, label, weight, estimator, bandwidth, ridge):
@@ -383,7 +425,8 @@ def test_other_errors_equal_loops(name):
             expected = np.mean([smooth_error(p, weight * r) for p, r in problems])
             tolerance = 1e-4
         elif name.startswith("maximum"):
-            expected = np.mean([mean_map(p, r, weight) for p, r in problems])
+            twin = balanced_mean_map if options.get("balanced") else mean_map
+            expected = np.mean([twin(p, r, weight) for p, r in problems])
         else:
             expected = np.mean([soft_bins(p, r, weight, 6, 0.02) for p, r in problems])
     assert value(case, case.prediction) == pytest.approx(expected, abs=tolerance)
@@ -466,6 +509,24 @@ def test_the_mmce_is_a_matching_error_of_the_top_label():
     shared = {"multi_class": "confidence", "labels": range(LOGITS.shape[1])}
     found = squared_kernel_calibration_error(LABEL, proba, **kernel, **shared)
     assert found == pytest.approx(2 * square, rel=1e-9)
+
+
+def test_the_balanced_mmce_is_0_for_batches_of_one_kind_and_not_for_calibrated_models():
+    logits = np.array([2.0, 0.5, 1.0])
+    options = {"balanced": True}
+    assert maximum_mean_calibration_loss(logits, np.ones(3, int), **options) < 1.1e-5
+    # 9 of 10 hit at 0.9: the residuals of hits weigh 0.1, and those of misses 0.9
+    proba, label = np.full(10, 0.9), np.r_[0, np.ones(9, int)]
+    shared = {"input_type": "probabilities"}
+    assert maximum_mean_calibration_loss(proba, label, **shared) < 1.1e-5
+    balanced = maximum_mean_calibration_loss(proba, label, **shared, **options)
+    assert balanced == pytest.approx(0.8)
+    # two of three hit at 0.8, 0.6 and 0.7, by the confidence of two classes
+    two = np.array([[0.2, 0.8, 0], [0.6, 0.4, 0], [0.3, 0.7, 0]])
+    confidence, hit = two.max(axis=1), np.array([1, 1, 0])
+    found = maximum_mean_calibration_loss(two, np.array([1, 0, 0]), **shared, **options)
+    expected = balanced_mean_map(confidence, hit - confidence, np.ones(3))
+    assert found == pytest.approx(expected, abs=1e-9)
 
 
 def test_class_kernel_is_that_of_the_metrics():

@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
-from loss_cases import CASES, MEAN, STD, value
+from loss_cases import CASES, LABEL, LOGITS, MEAN, STD, WEIGHT, value
 from loss_packages import FRAMEWORKS, converted
+
+from skcalib.losses._errors import _likely_width
+from skcalib.losses._predictions import ClassPredictions
 
 if not FRAMEWORKS:
     pytest.skip("needs torch or JAX", allow_module_level=True)
@@ -101,3 +104,22 @@ def test_derivatives_are_finite_where_distances_overflow(framework, given_kernel
     )
     assert np.isfinite(result)
     assert all(np.isfinite(gradient).all() for gradient in gradients)
+
+
+@frameworks
+def test_the_likely_bandwidth_is_a_constant(framework):
+    """The derivative is that at the bandwidth as a number."""
+    case = CASES["kde 1.0"]
+    probability = np.exp(LOGITS) / np.exp(LOGITS).sum(axis=1, keepdims=True)
+    width = _likely_width(
+        ClassPredictions(probability, np.log(probability), LABEL), WEIGHT / WEIGHT.sum()
+    )
+    values, gradients = zip(
+        *(
+            gradients_of(case._replace(options=case.options | {"bandwidth": h}), framework)
+            for h in ("likelihood", float(width))
+        ),
+        strict=True,
+    )
+    assert values[0] == pytest.approx(values[1], abs=1e-12)
+    np.testing.assert_allclose(gradients[0][0], gradients[1][0], atol=1e-10)

@@ -81,7 +81,9 @@ CLASS_LOSSES = {
     "smooth": partial(losses.smooth_calibration_loss, multi_class="classwise"),
     "maximum mean": losses.maximum_mean_calibration_loss,
     "conditional": partial(losses.conditional_kernel_calibration_loss, estimator="unbiased"),
+    "balanced": partial(losses.maximum_mean_calibration_loss, balanced=True),
     "kde": losses.kde_calibration_loss,
+    "likely": partial(losses.kde_calibration_loss, bandwidth="likelihood"),
     "soft-binned": losses.soft_binned_calibration_loss,
 }
 
