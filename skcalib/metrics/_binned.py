@@ -54,8 +54,8 @@ def _binned_residuals(predictions, bins, share, distance):
     """Share of each bin times its gap, (B,)."""
     factor, power = _DISTANCES[distance]
     share = np.where(share > 0, share, 1.0)
-    sizes = (np.abs(mass) for mass in _class_residuals(predictions, bins, len(share)))
-    return factor * sum(size * (size / share) ** (power - 1) for size in sizes)
+    residuals = _class_residuals(predictions, bins, len(share))
+    return factor * sum(np.abs(mass) ** power for mass in residuals) / share ** (power - 1)
 
 
 def _binned_error(

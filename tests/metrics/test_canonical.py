@@ -133,19 +133,6 @@ def test_distances_of_two_classes(strategy, multi_class):
     np.testing.assert_allclose(squares, 2 * np.asarray(root) ** 2, rtol=1e-12)
 
 
-def test_squares_in_a_bin_of_hardly_any_weight():
-    # the square of its weight would be 0
-    error = canonical_error(
-        [0, 1, 1],
-        [[0.0, 0.0, 1.0], [0.0, 1.0, 0.0], [0.0, 1.0, 0.0]],
-        sample_weight=[1e-200, 1, 1],
-        labels=range(3),
-        norm="max",
-        distance="sqeuclidean",
-    )
-    assert error == pytest.approx(2)
-
-
 def test_intervals_know_the_largest_value():
     proba = np.tile(np.eye(3), (20, 1))
     label = np.roll(proba, 1, axis=1).argmax(axis=1)
