@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,8 @@ from .._inputs.arrays import listed
 from ..forecasts import EnsembleForecast, GaussianForecast, QuantileForecast
 from ..forecasts._base import Forecast
 from . import _demo
+from ._output import check_target, escaped, progress, say
 from ._report import calibration_report
-from ._sections import LISTENER
 from ._tables import (
     ANYTHING,
     GROUP,
@@ -42,6 +42,8 @@ _COMPANIONS = {"mean": "std", "std": "mean", "levels": "quantiles", "pos_label":
 
 # Finds 0.05 in "q0.05", and nothing in "q97.5".
 _LEVEL = re.compile(r"(?<![0-9])0?\.[0-9]+$")
+
+_NO_FIGURES = ", without figures, as matplotlib is missing (pip install matplotlib)"
 
 # Options that name one column, or several, and their help.
 _COLUMN = {
@@ -75,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
         return _CLOSED_PIPE
     except (ValueError, OSError, ImportError) as error:
-        print(f"skcalib: error: {_escaped(str(error))}", file=sys.stderr)
+        say(f"error: {error}")
         return 2
     return 0
 
@@ -123,6 +125,8 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument(
         "--html", metavar="OUT", help="also write the report as a page to this file"
     )
+    text = "replace OUT though it is not a page of a report"
+    report.add_argument("--force", action="store_true", help=text)
     report.add_argument("--json", action="store_true", help="print JSON in place of the text")
     report.add_argument("--seed", type=int, default=0, help="seed of the test (default: 0)")
     report.set_defaults(command=_report)
@@ -142,16 +146,22 @@ def _report(options: argparse.Namespace) -> None:
                 f"--{name} must come with --{needed}; found it alone. Add --{needed}, or leave "
                 f"--{name} out."
             )
-    with _progress():
+    if options.html is not None:
+        check_target(options.html, force=options.force)
+    with progress():
         report = calibration_report(
             **_arguments(options), recalibrated=options.recalibrated, random_state=options.seed
         )
+    try:
         if options.html is not None:
-            report.to_html(options.html)
-    if options.json:
-        print(_escaped(report.to_json(), "\n", json.dumps))
-    else:
-        print(_escaped(str(report), "\n"))
+            with progress():
+                report.to_html(options.html)
+            say(f"page written to {options.html}{'' if report.figures else _NO_FIGURES}")
+    finally:  # a page that could not be written takes nothing from the text
+        if options.json:
+            print(escaped(report.to_json(), "\n", json.dumps))
+        else:
+            print(escaped(str(report), "\n"))
 
 
 def _separator(text: str | None) -> str | None:
@@ -264,25 +274,3 @@ def _in_order(
             f"{listed(levels)}. Pass the right ones with --levels."
         )
     return columns, levels
-
-
-def _escaped(text: str, kept: str = "", written: Callable[[str], str] = repr) -> str:
-    r"""Text with control characters such as escape written out, as "\x1b" or as JSON does."""
-    return "".join(c if c.isprintable() or c in kept else written(c)[1:-1] for c in text)
-
-
-@contextlib.contextmanager
-def _progress() -> Iterator[None]:
-    """Show on one line of a terminal what is being done, and nothing where errors are piped."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    erase = "\r\x1b[K"
-    before = LISTENER.set(
-        lambda title: print(f"{erase}{_escaped(title)} ...", end="", file=sys.stderr, flush=True)
-    )
-    try:
-        yield
-    finally:
-        LISTENER.reset(before)
-        print(erase, end="", file=sys.stderr, flush=True)

@@ -47,6 +47,8 @@ def _body(report: "CalibrationReport") -> str:
             for title, svg in report.figures.items()
         ]
         parts.append(f"<div class='pictures'>{''.join(pictures)}</div>")
+    else:
+        parts.append("<p>Without figures, as matplotlib was not installed.</p>")
     parts.append(f"<h2>Measures</h2>\n{_table(_measure_table(report))}")
     if report.classes:
         parts.append(f"<h2>Classes</h2>\n{_table(class_table(report.classes))}")

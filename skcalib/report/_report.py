@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from ..forecasts._data import check_either
 from ._classes import ClassSections
 from ._forecasts import ForecastSections
 from ._html import fragment, page
+from ._output import write_whole
 from ._sections import LEVEL, Rows, Sections, joint_p_value, stage
 from ._text import format_report
 
@@ -100,6 +100,7 @@ class CalibrationReport:
     @cached_property
     def figures(self) -> dict[str, str]:
         """The pictures of the page, as SVG, by what they show; none without matplotlib."""
+        stage("drawing")
         return self.draw()
 
     def _repr_html_(self) -> str:
@@ -139,7 +140,8 @@ class CalibrationReport:
         Parameters
         ----------
         path : str or path-like, default=None
-            Where the page is written, if anywhere.
+            Where the page is written, if anywhere. A file that is there is replaced once the page
+            is whole.
 
         Returns
         -------
@@ -148,7 +150,7 @@ class CalibrationReport:
         """
         html = page(self)
         if path is not None:
-            Path(path).write_text(html, encoding="utf-8")
+            write_whole(path, html)
         return html
 
 

@@ -22,8 +22,9 @@ from sklearn.ensemble import RandomForestClassifier
 import skcalib
 from skcalib._inputs.probabilities import check_probabilities
 from skcalib.report import calibration_report
-from skcalib.report._command_line import _arguments, _escaped, _parser, main
+from skcalib.report._command_line import _arguments, _parser, main
 from skcalib.report._demo import Stage, _summary
+from skcalib.report._output import escaped
 
 
 @pytest.fixture
@@ -514,21 +515,87 @@ def test_weights_subgroups_and_groups(rich, capsys):
     assert "missing, 40" in out
 
 
-def test_json_and_page(rich, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("skcalib.report._report.CalibrationReport.figures", {})
+@pytest.mark.usefixtures("plain_page")
+def test_json_and_page(rich, tmp_path, capsys):
     path, expected = rich
     page = tmp_path / "page.html"
-    status, out, _ = run(capsys, "report", path, *OPTIONS, "age", "--json", "--html", str(page))
-    assert status == 0
+    arguments = ["report", path, *OPTIONS, "age", "--json", "--html", str(page)]
+    status, out, err = run(capsys, *arguments)
+    assert (status, f"page written to {page}, without figures" in err) == (0, True)
     assert json.loads(out) == json.loads(expected.to_json())
     assert page.read_text("utf-8") == expected.to_html()
-    status, _, err = run(capsys, "report", path, *OPTIONS, "--html", str(tmp_path / "no" / "page"))
-    assert (status, "No such file" in err) == (2, True)
+
+
+@pytest.fixture
+def plain_page(monkeypatch):
+    """Pages are drawn without figures, which take most of the time."""
+    monkeypatch.setattr("skcalib.report._report.CalibrationReport.figures", {})
+
+
+@pytest.mark.usefixtures("plain_page")
+def test_only_pages_are_replaced(table, tmp_path, capsys):
+    path = table("y,p\n1,0.5\n0,0.4\n")
+    arguments = ["report", path, "--label", "y", "--proba", "p", "--html"]
+    before = Path(path).read_text("utf-8")
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    for target in (path, link):
+        status, out, err = run(capsys, *arguments, str(target))
+        assert (status, out, "pass --force" in err) == (2, "", True)
+        assert Path(path).read_text("utf-8") == before
+    page = tmp_path / "page.html"
+    for _ in range(2):  # the second one replaces the first one
+        status, _, err = run(capsys, *arguments, str(page))
+        assert (status, "page written to" in err) == (0, True)
+    page.chmod(0o600)
+    link.unlink()
+    link.symlink_to(page)
+    page.write_text("notes", "utf-8")
+    assert run(capsys, *arguments, str(link))[0] == 2
+    assert page.read_text("utf-8") == "notes"
+    assert run(capsys, *arguments, str(link), "--force")[0] == 0
+    assert page.read_text("utf-8").startswith("<!DOCTYPE html>")
+    assert (link.is_symlink(), page.stat().st_mode & 0o777) == (True, 0o600)
+    assert sorted(tmp_path.iterdir()) == sorted([link, page, Path(path)])
+
+
+@pytest.mark.parametrize("target", ["no/page.html", "", "table.csv/page.html", "long" * 99])
+def test_the_target_is_checked_before_the_work(target, table, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("skcalib.report._command_line.calibration_report", None)
+    path = table("y,p\n1,0.5\n0,0.4\n")
+    arguments = ["report", path, "--label", "y", "--proba", "p", "--html"]
+    assert run(capsys, *arguments, str(tmp_path / target))[:2] == (2, "")
+
+
+@pytest.mark.usefixtures("plain_page")
+def test_a_page_that_cannot_be_written_costs_nothing_else(table, tmp_path, capsys, monkeypatch):
+    path, page = table("y,p\n1,0.5\n0,0.4\n"), tmp_path / "page.html"
+    arguments = ["report", path, "--label", "y", "--proba", "p", "--html", str(page)]
+    _, expected, _ = run(capsys, *arguments)
+    before = page.read_text("utf-8")
+
+    def full(path, *_, **__):
+        path.touch()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.write_text", full)
+    status, out, err = run(capsys, *arguments)
+    assert (status, out, "No space left" in err) == (2, expected, True)
+    assert page.read_text("utf-8") == before
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.usefixtures("plain_page")
+def test_a_page_can_go_to_a_pipe(table, tmp_path, capsys):
+    path = table("y,p\n1,0.5\n0,0.4\n")
+    arguments = ["report", path, "--label", "y", "--proba", "p", "--html", os.devnull]
+    assert run(capsys, *arguments)[0] == 0
+    assert not Path(os.devnull).is_file()
 
 
 def test_json_has_no_control_characters():
     text = json.dumps({"a\x9b[31m": ["\x1b", "é", "\U000e0001"]}, indent=2, ensure_ascii=False)
-    shown = _escaped(text, "\n", json.dumps)
+    shown = escaped(text, "\n", json.dumps)
     assert all(line.isprintable() for line in shown.split("\n"))
     assert "é" in shown
     assert json.loads(shown) == json.loads(text)
