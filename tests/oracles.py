@@ -291,6 +291,26 @@ def skce_by_loops(
     return total if estimator == "biased" else total / pairs
 
 
+def skce_of_matrices_by_loops(proba, label, kernel, estimator, weight=None, block_size=None):
+    """The same with a matrix-valued kernel of two predictions, (K, K); Definition 1 there."""
+    n, n_classes = proba.shape
+    weight = normalised(weight, n)
+    residual = np.eye(n_classes)[label] - proba
+    block_size = {"linear": 2, "block": block_size}.get(estimator, n)
+    used = n // block_size * block_size
+    total = pairs = 0.0
+    for i in range(used):
+        for j in range(used):
+            if i // block_size == j // block_size and (estimator == "biased" or i != j):
+                matrix = kernel(proba[i], proba[j])
+                for c in range(n_classes):
+                    for d in range(n_classes):
+                        h = residual[i, c] * matrix[c, d] * residual[j, d]
+                        total += weight[i] * weight[j] * h
+                pairs += weight[i] * weight[j]
+    return total if estimator == "biased" else total / pairs
+
+
 def brier_score(label, proba, weight=None):
     """As scikit-learn has it; before 1.7 it has it for two classes only."""
     indicator = label if proba.ndim == 1 else np.eye(proba.shape[1])[label]

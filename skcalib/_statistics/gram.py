@@ -7,11 +7,12 @@ import numpy as np
 from array_api_compat import array_namespace, device
 
 from .._inputs.warnings import announce
-from .._numerics.array_api import Array, column_dots, count_like, doubles, to_numpy
+from .._numerics.array_api import Array, column_dots, count_like, doubles, row_dots, to_numpy
 from .kernels import SMALLEST_BANDWIDTH, Kernel, KernelFamily
 
-# Rows and columns of a tile, whose kernel values take half a megabyte. A GPU needs more at once.
-_TILE, _TILE_ON_DEVICE = 256, 4096
+# Rows and columns of a tile, whose kernel values take half a megabyte. A GPU needs more at once,
+# and so do kernels whose values are matrices, as few pairs at a time take long.
+_TILE, _TILE_ON_DEVICE, _TILE_OF_MATRICES = 256, 4096, 1024
 
 # Rows and columns of a tile if only entries near its diagonal are needed.
 _SMALL_TILE = 64
@@ -22,10 +23,11 @@ def gram_pair_sum(kernel: Kernel, points: Array, mass: Array) -> np.ndarray:
 
     Parameters: points (n, K), mass (n, R, C) for R replicates of vectors in C dimensions. Returns
     (R,). The kernel is symmetric: only the tiles on and above the diagonal are computed, one at a
-    time. Cost O(n² R C) in matrix products, memory O(tile · (tile + R C)).
+    time. Cost O(n² R C) in matrix products, memory O(tile · (tile + R C)). If the values of the
+    kernel are matrices, each term is ⟨mass_i, k(points_i, points_j) mass_j⟩, at C times the cost.
     """
     xp, (n, n_replicates, _) = array_namespace(points), mass.shape
-    tile = _TILE if isinstance(points, np.ndarray) else _TILE_ON_DEVICE
+    tile = _pair_tile(kernel, points)
     flat = xp.reshape(mass, (n, -1))
     total, start = 0.0, perf_counter()
     for i in range(0, n, tile):
@@ -35,12 +37,40 @@ def gram_pair_sum(kernel: Kernel, points: Array, mass: Array) -> np.ndarray:
             gram = xp.asarray(kernel(points[rows, :], points[columns, :]))
             if i == j:
                 index = count_like(points, gram.shape[0])
-                gram = xp.where(index[:, None] == index, 0.0, gram)
-            part = column_dots(gram @ flat[columns, :], flat[rows, :])
+                is_other = index[:, None] != index
+                gram = xp.where(_for_values(is_other, gram), gram, 0.0)
+            part = column_dots(_times(gram, flat[columns, :]), flat[rows, :])
             total += (1 if i == j else 2) * doubles(part)
         if i == 0:
             announce_pairs(n, (perf_counter() - start) * (n / tile + 1) / 2)
     return to_numpy(total).reshape(n_replicates, -1).sum(axis=1)
+
+
+def _pair_tile(kernel: Kernel, points: Array) -> int:
+    """Rows and columns of a tile of pairs."""
+    if not isinstance(points, np.ndarray):
+        return _TILE_ON_DEVICE
+    width = _width(kernel, points)
+    return _TILE if width == 1 else max(1, _TILE_OF_MATRICES // width)
+
+
+def _width(kernel: Kernel, points: Array) -> int:
+    """1 if the values of the kernel are numbers, C if they are matrices (C, C)."""
+    return (1, *np.shape(kernel(points[:1, :], points[:1, :]))[2:])[-1]
+
+
+def _for_values(pairs: Array, gram: Array) -> Array:
+    """An array of pairs (a, b), to be combined with the values of a kernel."""
+    return array_namespace(pairs).reshape(pairs, gram.shape[:2] + (1,) * (gram.ndim - 2))
+
+
+def _times(gram: Array, flat: Array) -> Array:
+    """Σ_j gram_ij flat_j of flat (b, R C) and numbers (a, b) or matrices (a, b, C, C), (a, R C)."""
+    if gram.ndim == 2:
+        return gram @ flat
+    mass = flat.reshape(len(flat), -1, gram.shape[3])
+    product = np.tensordot(gram, mass, axes=([1, 3], [0, 2]))  # (a, C, R)
+    return product.swapaxes(1, 2).reshape(len(gram), -1)
 
 
 def announce_pairs(n: int, seconds: float) -> None:
@@ -70,18 +100,22 @@ def gram_block_sums(
     """Σ_{i≠j} k(points_i, points_j) ⟨mass_i, mass_j⟩ within each whole block of consecutive points.
 
     Parameters: points (n, K), mass (n, R, C), as in `gram_pair_sum`. Returns (n // block_size, R).
-    A tile covers several small blocks, and only the blocks on its diagonal count.
+    A tile covers several small blocks, and only the blocks on its diagonal count. A large block is
+    a sum over its pairs.
     """
     n_blocks = len(points) // block_size
-    per_tile = max(1, _SMALL_TILE // block_size)
+    if block_size > _pair_tile(kernel, points):
+        blocks = (slice(b * block_size, (b + 1) * block_size) for b in range(n_blocks))
+        return np.stack([gram_pair_sum(kernel, points[block], mass[block]) for block in blocks])
+    per_tile = max(1, _SMALL_TILE // (block_size * _width(kernel, points)))
     tile = per_tile * block_size
     same_block = np.kron(np.eye(per_tile), 1 - np.eye(block_size))
     parts = []
     for i in range(0, n_blocks * block_size, tile):
         rows = slice(i, min(i + tile, n_blocks * block_size))
-        flat = mass[rows].reshape(rows.stop - i, -1)
-        gram = kernel(points[rows], points[rows]) * same_block[: len(flat), : len(flat)]
-        products = (gram @ flat).reshape(mass[rows].shape)
+        gram, n_rows = np.asarray(kernel(points[rows], points[rows])), rows.stop - i
+        gram = gram * _for_values(same_block[:n_rows, :n_rows], gram)
+        products = _times(gram, mass[rows].reshape(n_rows, -1)).reshape(mass[rows].shape)
         sums = np.einsum("nrc,nrc->nr", products, mass[rows])
         parts.append(sums.reshape(-1, block_size, mass.shape[1]).sum(axis=1))
     return np.concatenate(parts)
@@ -91,25 +125,29 @@ def gram_quadratic_forms(
     kernel: Kernel, points: np.ndarray, mass: np.ndarray, vectors: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """vᵀHv for each column v of the vectors, and the row sums of H, whose entries are
-    h_ij = k(points_i, points_j) ⟨mass_i, mass_j⟩.
+    h_ij = k(points_i, points_j) ⟨mass_i, mass_j⟩, or of matrices ⟨mass_i, k(…) mass_j⟩.
 
     Parameters: points (n, K), mass (n, C), vectors (n, R). Returns (R,) and (n,). Cost O(n² (C +
     R)), memory O(tile · (tile + R)).
     """
-    n, start = len(points), perf_counter()
+    n, start, tile = len(points), perf_counter(), _pair_tile(kernel, points)
     forms, row_sums = np.zeros(vectors.shape[1]), np.zeros(n)
-    for i in range(0, n, _TILE):
-        rows = slice(i, i + _TILE)
-        for j in range(i, n, _TILE):
-            columns = slice(j, j + _TILE)
-            h = kernel(points[rows], points[columns]) * (mass[rows] @ mass[columns].T)
+    for i in range(0, n, tile):
+        rows = slice(i, i + tile)
+        for j in range(i, n, tile):
+            columns = slice(j, j + tile)
+            gram = np.asarray(kernel(points[rows], points[columns]))
+            if gram.ndim == 2:
+                h = gram * (mass[rows] @ mass[columns].T)
+            else:
+                h = np.einsum("ac,abcd,bd->ab", mass[rows], gram, mass[columns], optimize=True)
             row_sums[rows] += h.sum(axis=1)
             if i != j:
                 row_sums[columns] += h.sum(axis=0)
             product = np.einsum("ij,ij->j", h @ vectors[columns], vectors[rows])
             forms += product if i == j else 2 * product
         if i == 0:
-            announce_pairs(n, (perf_counter() - start) * (n / _TILE + 1) / 2)
+            announce_pairs(n, (perf_counter() - start) * (n / tile + 1) / 2)
     return forms, row_sums
 
 
@@ -118,6 +156,14 @@ def gram_diagonal(kernel: Kernel, points: Array) -> Array:
     xp, n = array_namespace(points), points.shape[0]
     blocks = (points[i : min(i + _SMALL_TILE, n), :] for i in range(0, n, _SMALL_TILE))
     return xp.concat([xp.linalg.diagonal(xp.asarray(kernel(some, some))) for some in blocks])
+
+
+def gram_own_terms(kernel: Kernel, points: Array, mass: Array) -> Array:
+    """⟨mass_i, k(points_i, points_i) mass_i⟩, (n, R), for mass (n, R, C)."""
+    if not isinstance(points, np.ndarray) or _width(kernel, points) == 1:
+        return gram_diagonal(kernel, points)[:, None] * row_dots(mass, mass)
+    pairs = ((points[i : i + 1], mass[i]) for i in range(len(points)))
+    return np.stack([row_dots(own @ np.asarray(kernel(p, p))[0, 0], own) for p, own in pairs])
 
 
 def fourier_features(points: Array, frequencies: Array) -> Array:

@@ -13,7 +13,8 @@ from .._inputs.scikit_learn import Interval, StrOptions
 from .._numerics.array_api import Array, distances, to_numpy
 from .._numerics.median_distance import median_distance
 
-Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (a, K), (b, K) -> (a, b)
+# (a, K), (b, K) -> (a, b), or (a, b, K, K) if it is matrix-valued
+Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 # The least bandwidth that is used. The squared reciprocal of a smaller one overflows, and distinct
 # probabilities are as good as infinitely far apart anyway.
@@ -60,10 +61,10 @@ def kernel_values(s: Array, t: Array, family: KernelFamily, bandwidth: float) ->
     return xp.exp(-distance)
 
 
-def kernel_function(predictions, kernel, bandwidth):
+def kernel_function(predictions, kernel, bandwidth, *, may_be_matrices=False):
     """The kernel as a function of rows of probabilities."""
     if callable(kernel):
-        return check_kernel(kernel, predictions.matrix)
+        return check_kernel(kernel, predictions.matrix, may_be_matrices=may_be_matrices)
     bandwidth = resolved_bandwidth(predictions, kernel, bandwidth)
     return partial(kernel_values, family=KERNELS[kernel], bandwidth=bandwidth)
 
@@ -96,20 +97,32 @@ def median_bandwidth(
     return max(median, min(1.0, _RESOLUTION**2 / median)) if median > 0 else 1.0
 
 
-def check_kernel(kernel, points):
-    """A kernel must return a positive semi-definite matrix; it is tried on a few points (n, K)."""
+def check_kernel(kernel, points, *, may_be_matrices=False):
+    """A kernel must be positive semi-definite; it is tried on a few points (n, K).
+
+    A matrix-valued one is a kernel on pairs of a point and a class, so that its values for all
+    pairs make one matrix.
+    """
     rows, columns = points[:3], points[:2]
     values = np.asarray(kernel(rows, columns))
-    if values.shape != (len(rows), len(columns)) or values.dtype.kind not in "biuf":
+    shape, size = (len(rows), len(columns)), points.shape[1]
+    is_of_matrices = may_be_matrices and values.shape == (*shape, size, size)
+    if not (is_of_matrices or values.shape == shape) or values.dtype.kind not in "biuf":
+        matrices = ", or matrices of shape (a, b, n_classes, n_classes)" * may_be_matrices
+        is_refused = values.ndim == 4 and not may_be_matrices
+        remedy = " Matrices are for squared kernel errors without a class_kernel." * is_refused
         raise ValueError(
             "kernel must return the values for all pairs of rows, of shape (a, b) for arrays of "
-            f"shapes (a, n_classes) and (b, n_classes); found shape {values.shape} and type "
-            f"{values.dtype} for a = {len(rows)} and b = {len(columns)}."
+            f"shapes (a, n_classes) and (b, n_classes){matrices}; found shape {values.shape} and "
+            f"type {values.dtype} for a = {shape[0]}, b = {shape[1]} and {size} columns.{remedy}"
         )
     _check_diagonal(kernel, rows)
-    some = points[np.linspace(0, len(points) - 1, min(len(points), _TRIED)).astype(np.intp)]
+    n_tried = min(len(points), max(2, _TRIED // size) if is_of_matrices else _TRIED)
+    some = points[np.linspace(0, len(points) - 1, n_tried).astype(np.intp)]
     values = np.asarray(kernel(some, some))
     check_finite_kernel(values)
+    if is_of_matrices:
+        values = values.swapaxes(1, 2).reshape(n_tried * size, -1)
     rounding = 1e-4 if values.dtype == np.float32 else 1e-8
     check_semidefinite(values.astype(np.float64), "kernel", rounding)
     return kernel

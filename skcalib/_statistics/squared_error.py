@@ -5,14 +5,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 
 from .._inputs.arrays import as_array
 from .._inputs.scikit_learn import IntegerInterval, StrOptions
-from .._numerics.array_api import as_type, constant_like, count_like, row_dots, to_numpy
+from .._numerics.array_api import as_type, constant_like, count_like, to_numpy
 from .._numerics.laplace import laplace_pair_sum
 from .._numerics.median_distance import pair_weight
 from .base import Statistic
-from .gram import gram_block_sums, gram_diagonal, gram_pair_sum
+from .gram import gram_block_sums, gram_own_terms, gram_pair_sum
 from .kernels import (
     KERNELS,
     SMALLEST_BANDWIDTH,
@@ -45,7 +46,8 @@ class SquaredKernelError(Statistic):
     Predictions stay where they live, if all pairs of more than two classes are summed; `data` says.
     What does not depend on the labels is prepared once: a test evaluates many label vectors. With
     the root L of the class kernel, M = L Lᵀ, the term of a pair is h_ij = k(p_i, p_j) ⟨L r_i, L
-    r_j⟩; all estimators and tests are sums of such terms, taken by :mod:`skcalib._statistics.gram`.
+    r_j⟩, or r_iᵀ k(p_i, p_j) r_j if the kernel is matrix-valued. All estimators and tests are sums
+    of such terms, taken by :mod:`skcalib._statistics.gram`.
     """
 
     kind = "classes"
@@ -105,7 +107,8 @@ class SquaredKernelError(Statistic):
     @cached_property
     def kernel(self):
         """The kernel as a function of rows of probabilities."""
-        return kernel_function(self.data, self.options["kernel"], self.options["bandwidth"])
+        kernel, bandwidth = self.options["kernel"], self.options["bandwidth"]
+        return kernel_function(self.data, kernel, bandwidth, may_be_matrices=self.root is None)
 
     @property
     def largest_term(self) -> float | None:
@@ -159,7 +162,7 @@ class SquaredKernelError(Statistic):
         return sums
 
     def gram_terms(self):
-        """The kernel k, points and masses with w_i w_j h_ij = k(point_i, point_j) ⟨mass_i, mass_j⟩,
+        """The kernel k, points and masses with w_i w_j h_ij = ⟨mass_i, k(point_i, point_j) mass_j⟩,
         of the labels that were observed.
         """
         predictions = self.data
@@ -190,8 +193,7 @@ class SquaredKernelError(Statistic):
         """
         if not self.is_on_a_line:
             share = np.divide(self.square, self.data.weight**2)
-            norms = np.einsum("nrk,nrk->rn", residual, residual) * share
-            return norms @ gram_diagonal(self.kernel, self.data.matrix)
+            return share @ gram_own_terms(self.kernel, self.data.matrix, residual)
         proba, square = self.ordered_proba, self.square[self.order]
         noise = square @ (proba * (1 - proba))
         return self.scale * (residual @ (square / self.ordered_weight * (1 - 2 * proba)) + noise)
@@ -199,8 +201,8 @@ class SquaredKernelError(Statistic):
     def _diagonal(self, residual):
         """Σ_i w_i² h_ii."""
         if not self.is_on_a_line:
-            norms = row_dots(residual, residual)
-            return to_numpy(gram_diagonal(self.kernel, self.data.matrix) @ norms)
+            terms = gram_own_terms(self.kernel, self.data.matrix, residual)
+            return to_numpy(array_namespace(terms).sum(terms, axis=0))
         return self.scale * np.einsum("rn,rn->r", residual, residual)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.stats import t as student
 from sklearn.utils import check_random_state
 
-from .._statistics.gram import gram_diagonal, gram_quadratic_forms
+from .._statistics.gram import gram_own_terms, gram_quadratic_forms
 from .._statistics.matching_checks import FEATURE_KERNELS
 from ._base import as_p_value, monte_carlo_p_value
 
@@ -99,7 +99,7 @@ def bootstrap_null(error, n_resamples, random_state):
     order = error.data.canonical_order()
     n = len(order)
     kernel, points, mass = error.gram_terms()
-    diagonal = gram_diagonal(kernel, points) * np.einsum("nk,nk->n", mass, mass)
+    diagonal = gram_own_terms(kernel, points, mass[:, None])[:, 0]
     scale = n / (n - 1)
     null = []
     for start in range(0, n_resamples, max(1, _COUNTS // n)):

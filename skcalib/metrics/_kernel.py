@@ -157,7 +157,7 @@ def squared_kernel_calibration_error(
         t‖₁, with the Euclidean distance, or with ‖s − t‖₁; or exp(−‖s − t‖₂²/(2ν²)). Or a
         :class:`sklearn.gaussian_process.kernels.Kernel` without a `WhiteKernel`, or any symmetric
         positive definite function of arrays of shapes (a, n_classes) and (b, n_classes) with values
-        of shape (a, b).
+        of shape (a, b), or with matrices of shape (a, b, n_classes, n_classes) (see the notes).
 
     bandwidth : "median" or float, default="median"
         The ν of a named kernel. "median" takes the median of the distances between predictions,
@@ -240,6 +240,13 @@ def squared_kernel_calibration_error(
     For the unbiased estimator a weight of 2 is not the same as a sample that occurs twice, because
     copies are not independent samples.
 
+    A callable with matrices for values is a matrix-valued kernel (Definition 1 of [1]_), with
+    :math:`h_{ij} = r_i^\top k(p_i, p_j) r_j`. It must satisfy :math:`k(s, t) = k(t, s)^\top` and
+    be positive semi-definite as a kernel on pairs of a prediction and a class, which is tried on a
+    few predictions. Sums :math:`\sum_q k_q M_q` of kernels :math:`k_q` times positive
+    semi-definite matrices :math:`M_q` are, such as a kernel with a bandwidth for each class. It
+    costs :math:`O(n^2 K^2)`, over tiles, and takes no `class_kernel`: multiply by it.
+
     With "top-label" each class has the samples for which it is predicted. A class with fewer than
     two of them, or than a block, cannot be measured but by the biased estimator: its value is NaN,
     and the average is taken over the other classes.
@@ -287,6 +294,16 @@ def squared_kernel_calibration_error(
     -0.068...
     >>> squared_kernel_calibration_error(y_true, y_proba, estimator="biased")
     0.115...
+
+    A matrix-valued kernel with a bandwidth for each class:
+
+    >>> import numpy as np
+    >>> from scipy.spatial.distance import cdist
+    >>> def one_bandwidth_each(s, t):
+    ...     values = np.exp(-cdist(s, t)[:, :, None] / [0.1, 0.5])
+    ...     return values[:, :, :, None] * np.eye(2)
+    >>> squared_kernel_calibration_error(y_true, y_proba, kernel=one_bandwidth_each)
+    -0.027...
     """
 
 

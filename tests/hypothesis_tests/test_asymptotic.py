@@ -291,3 +291,36 @@ def test_defaults_survive_pickling():
     test = CalibrationTest("smooth_calibration_error", n_resamples=9, random_state=0)
     copy = pickle.loads(pickle.dumps(test)).set_params(kernel="".join(["total-", "variation"]))
     assert copy.fit(proba, label).p_value_ == test.fit(proba, label).p_value_
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"groups": np.repeat(range(10), 3)},
+        {"estimator": "biased"},
+        {"method": "asymptotic"},
+        {"method": "asymptotic", "estimator": "linear"},
+    ],
+    ids=str,
+)
+def test_a_matrix_valued_kernel_is_tested_like_the_class_kernel_that_it_equals(options):
+    label, proba = random_problem(np.random.default_rng(0), 30, 3)
+    root = np.random.default_rng(1).normal(size=(3, 3))
+    matrix = root @ root.T
+    groups = options.get("groups")
+    options = {key: value for key, value in options.items() if key != "groups"}
+
+    def of_matrices(s, t):
+        return RBF(0.3)(s, t)[:, :, None, None] * matrix
+
+    pair = []
+    for kernel, params in ((of_matrices, None), (RBF(0.3), {"class_kernel": matrix})):
+        test = CalibrationTest(
+            "skce", kernel=kernel, metric_params=params, n_resamples=19, random_state=0, **options
+        )
+        pair.append(test.fit(proba, label, groups=groups))
+    assert pair[0].statistic_ == pytest.approx(pair[1].statistic_, abs=1e-12)
+    assert pair[0].p_value_ == pytest.approx(pair[1].p_value_, rel=1e-10)
+    for name in {"null_distribution_"} & set(vars(pair[1])):
+        np.testing.assert_allclose(getattr(pair[0], name), getattr(pair[1], name), atol=1e-12)

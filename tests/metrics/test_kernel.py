@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from oracles import skce_by_loops
+from oracles import skce_by_loops, skce_of_matrices_by_loops
 from problems import random_problem, two_columns
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.gaussian_process.kernels import (
@@ -19,6 +19,7 @@ from sklearn.gaussian_process.kernels import (
 
 from skcalib._inputs.checks import check_predictions
 from skcalib._statistics.kernels import resolved_bandwidth
+from skcalib.hypothesis_tests import UCMETest
 from skcalib.metrics import (
     conditional_kernel_calibration_error,
     expected_calibration_error,
@@ -75,6 +76,114 @@ def test_class_kernels_equal_loops(n_classes, kernel, estimator):
         names[label], matrix, labels=names, kernel=kernel, bandwidth=0.3, **options
     )
     assert renamed == pytest.approx(expected, abs=1e-12)
+
+
+def turned(s, t):
+    """A kernel whose matrices are not symmetric: a multiple of the identity plus A(s) A(t)ᵀ."""
+    same = np.exp(-np.abs(s[:, None] - t).sum(axis=2) / 0.6)[:, :, None, None] * np.eye(s.shape[1])
+    return same + np.einsum("acp,bdp->abcd", *(np.stack([x, np.cos(9 * x)], 2) for x in (s, t)))
+
+
+def of_sum(s, t):
+    """Two kernels, each times a matrix."""
+    return sum(RBF(length)(s, t)[:, :, None, None] * M for length, M in SUMMANDS)
+
+
+_ROOTS = np.random.default_rng(1).normal(size=(2, 3, 3))
+SUMMANDS = [(0.1, _ROOTS[0] @ _ROOTS[0].T), (0.6, _ROOTS[1][:, :1] @ _ROOTS[1][:, :1].T)]
+
+
+@pytest.mark.parametrize("estimator", ["unbiased", "biased", "linear", "block"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_matrix_valued_kernels_equal_four_loops(n_classes, estimator, monkeypatch):
+    from skcalib._statistics import gram
+
+    rng = np.random.default_rng(0)
+    label, proba = random_problem(rng, 25, n_classes)
+    matrix = two_columns(proba) if n_classes == 2 else proba
+    weight = rng.random(25)
+    expected = skce_of_matrices_by_loops(
+        matrix, label, lambda s, t: turned(s[None], t[None])[0, 0], estimator, weight, block_size=7
+    )
+    options = {"kernel": turned, "estimator": estimator, "sample_weight": weight}
+    options["block_size"] = 7 if estimator == "block" else None
+    for tile in (8, 1024):
+        monkeypatch.setattr(gram, "_TILE_OF_MATRICES", tile)
+        for columns in (proba, matrix):
+            actual = squared_kernel_calibration_error(label, columns, **options)
+            assert actual == pytest.approx(expected, abs=1e-12)
+    if estimator == "biased":
+        root = kernel_calibration_error(label, proba, kernel=turned, sample_weight=weight)
+        assert root**2 == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("estimator", ["unbiased", "biased", "linear", "block"])
+def test_a_sum_of_kernels_times_matrices_has_the_sum_of_errors(estimator):
+    label, proba = random_problem(np.random.default_rng(0), 40, 3)
+    parts = [
+        squared_kernel_calibration_error(
+            label, proba, kernel="rbf", bandwidth=length, class_kernel=matrix, estimator=estimator
+        )
+        for length, matrix in SUMMANDS
+    ]
+    actual = squared_kernel_calibration_error(label, proba, kernel=of_sum, estimator=estimator)
+    assert actual == pytest.approx(sum(parts), abs=1e-12)
+
+
+def test_matrices_are_computed_for_a_tile_at_a_time():
+    label, proba = random_problem(np.random.default_rng(0), 300, 10)
+    sizes = []
+
+    def kernel(s, t):
+        sizes.append(len(s) * len(t) * 100)
+        return RBF(0.3)(s, t)[:, :, None, None] * np.eye(10)
+
+    error = squared_kernel_calibration_error(label, proba, kernel=kernel)
+    assert max(sizes) <= 1024**2
+    named = squared_kernel_calibration_error(label, proba, kernel="rbf", bandwidth=0.3)
+    assert error == pytest.approx(named, abs=1e-12)
+    sizes.clear()
+    options = {"estimator": "block", "block_size": 300}  # all pairs
+    whole = squared_kernel_calibration_error(label, proba, kernel=kernel, **options)
+    assert whole == pytest.approx(named, abs=1e-12)
+    assert max(sizes) <= 1024**2
+
+
+def test_matrix_valued_kernels_of_two_classes_at_a_time():
+    label, proba = random_problem(np.random.default_rng(0), 60, 3)
+    options = {"multi_class": "confidence", "estimator": "biased"}
+    hit, confidence = proba.argmax(axis=1) == label, proba.max(axis=1)
+    expected = squared_kernel_calibration_error(hit, confidence, kernel=turned, estimator="biased")
+    actual = squared_kernel_calibration_error(label, proba, kernel=turned, **options)
+    assert actual == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "message"),
+    [
+        (lambda s, t: turned(s, t)[..., :2], r"n_classes, n_classes\); found .*, 2\).* 3 columns"),
+        (lambda s, t: turned(s, t)[..., 0], r"found shape \(3, 2, 3\)"),
+        (lambda s, t: -turned(s, t), "must be positive semi-definite; found the eigenvalue -"),
+        (lambda s, t: turned(s, t).swapaxes(2, 3), "must be positive semi-definite"),
+        (lambda s, t: turned(s, t) + np.eye(3, k=1), "must be finite and symmetric"),
+        (lambda s, t: np.nan * turned(s, t), "must have finite values"),
+    ],
+)
+def test_bad_matrix_valued_kernels_are_refused(kernel, message):
+    label, proba = random_problem(np.random.default_rng(0), 20, 3)
+    with pytest.raises(ValueError, match=message):
+        squared_kernel_calibration_error(label, proba, kernel=kernel)
+
+
+def test_matrix_valued_kernels_are_refused_where_kernels_must_have_numbers_for_values():
+    label, proba = random_problem(np.random.default_rng(0), 20, 3)
+    message = r"found shape \(3, 2, 3, 3\).*Matrices are for squared kernel errors without"
+    with pytest.raises(ValueError, match=message):
+        squared_kernel_calibration_error(label, proba, kernel=turned, class_kernel=np.eye(3))
+    with pytest.raises(ValueError, match=message):
+        conditional_kernel_calibration_error(label, proba, kernel=turned)
+    with pytest.raises(ValueError, match=message):
+        UCMETest(kernel=turned).fit(proba, label)
 
 
 def test_class_kernel_of_nearby_classes_forgives_confusion():
