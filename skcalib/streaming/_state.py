@@ -1,8 +1,10 @@
 """The state of a stream of predictions: counts on a grid, and sums."""
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from numbers import Real
+from threading import Lock
 from typing import Any, Self
 
 import numpy as np
@@ -34,7 +36,7 @@ from ._checks import (
     check_weights_can_be_squared,
 )
 from ._evaluate import Evaluation, evaluated
-from ._tally import FourierSums, Rows, Tally
+from ._tally import FourierSums, Rows, Tally, with_own_arrays
 
 # Entries of a block (rows, K) of probabilities that are looked up at once.
 _BLOCK = 2**20
@@ -110,10 +112,15 @@ class CalibrationState:
     Notes
     -----
     A state of two classes keeps, for each point of the grid and each label, the number of samples
-    and the sums of weights and squared weights: at 4 decimals 29 603 points, so at most 1.5 MB. Of
-    K classes it keeps the same for each class against the rest, and for the predicted class: only
-    points that occur need memory, 40 bytes for each and label. Counts are whole numbers, so merged
-    states do not depend on the order; sums of weights do by rounding only.
+    and, if there are weights, their sums and those of their squares. At 4 decimals there are 29 603
+    points, so that is at most 0.95 MB, with weights 1.9 MB, and twice as much while samples wait to
+    be sorted in. Of K classes it keeps the same for each class against the rest, and for the
+    predicted class: only points that occur need memory, 16 bytes for each and label, with weights
+    32. Counts are whole numbers, so merged states do not depend on the order; sums of weights do by
+    rounding only.
+
+    Threads may share a state: updates wait for each other, and what reads the state sees it between
+    two of them. An update or merge that fails or is interrupted leaves the state as it was.
 
     **What the grid changes.** With :math:`\bar\varepsilon` the mean distance between predictions
     and points, the smooth calibration error changes by at most :math:`2 \bar\varepsilon`, because
@@ -178,6 +185,16 @@ class CalibrationState:
         self.subgroups: dict[Any, CalibrationState] = {}
         self._tallies: dict[str, Tally] = {}
         self._sums: FourierSums | None = None
+        self._lock = Lock()  # held while samples are added
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What the state holds at one moment, whatever other threads add to it."""
+        kept = vars(self).copy()
+        del kept["_lock"]
+        return kept
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        vars(self).update(kept, _lock=Lock())
 
     def update(
         self,
@@ -212,15 +229,15 @@ class CalibrationState:
         """
         if are_empty(y_true, y_proba, () if sample_weight is None else sample_weight):
             return self
-        predictions = self._checked(y_true, y_proba, sample_weight)
-        n = num_samples(y_true)
-        weight = None
-        if sample_weight is not None:
-            used = check_sample_weight(sample_weight, n)[rows_that_count(sample_weight, n)]
-            check_weights_can_be_squared(used, "sample_weight")
-            weight = np.stack([used, used**2])
-        subgroups = None if by is None else check_by(by, n, sample_weight)
-        return self._take(predictions, Rows(None, weight), subgroups)
+        with self._lock:
+            predictions = self._checked(y_true, y_proba, sample_weight)
+            n, weight = num_samples(y_true), None
+            if sample_weight is not None:
+                used = check_sample_weight(sample_weight, n)[rows_that_count(sample_weight, n)]
+                check_weights_can_be_squared(used, "sample_weight")
+                weight = np.stack([used, used**2])
+            subgroups = None if by is None else check_by(by, n, sample_weight)
+            return self._become(self._own()._take(predictions, Rows(None, weight), subgroups))
 
     @classmethod
     @validate_params({"resolution": [Interval(Real, 0, 1, closed="both")]})
@@ -300,6 +317,11 @@ class CalibrationState:
             The state.
         """
         check_alike(self, other)
+        with self._lock:
+            return self._become(self._own()._merge(copy(other)))
+
+    def _merge(self, other: "CalibrationState") -> Self:
+        check_alike(self, other)
         if other.n_samples == 0:
             return self
         if self.n_samples == 0:
@@ -309,7 +331,7 @@ class CalibrationState:
         if self._sums is not None and other._sums is not None:
             self._sums.merge(other._sums)
         for label, state in other.subgroups.items():
-            self.subgroups.setdefault(label, self._new()).merge(state)
+            self.subgroups[label] = self._subgroup(label)._merge(state)
         self.n_samples += other.n_samples
         self.total_weight += other.total_weight
         self._widen(*other._weights)
@@ -447,7 +469,7 @@ class CalibrationState:
         evaluation : Evaluation
             The pair of `value` and `bound`.
         """
-        return evaluated(self, metric, params)
+        return evaluated(copy(self), metric, params)
 
     def to_arrow(self) -> Any:
         """The state as a table, which Parquet files can hold; needs pyarrow.
@@ -459,7 +481,7 @@ class CalibrationState:
             ("binary", "top-label" or "classwise"), "class" (its index), "probability", "event",
             "count", "weight" and "squared_weight". All else is in the metadata of its schema.
         """
-        return to_table(self)
+        return to_table(copy(self))
 
     @classmethod
     def from_arrow(cls, table: Any) -> Self:
@@ -487,13 +509,30 @@ class CalibrationState:
         """An empty state with the same arguments."""
         return type(self)(self._labels, **self._options)
 
+    def _own(self) -> Self:
+        """A copy that can take more samples while this state stays as it is."""
+        state = copy(self)
+        state.subgroups = self.subgroups.copy()
+        state._tallies = {name: with_own_arrays(one) for name, one in self._tallies.items()}
+        state._sums = self._sums and with_own_arrays(self._sums)
+        return state
+
+    def _become(self, other: Self) -> Self:
+        """Take all that another state holds at once, or nothing if interrupted."""
+        vars(self).update(other.__getstate__())
+        return self
+
+    def _subgroup(self, label: Any) -> "CalibrationState":
+        """The state of a subgroup, to which samples can be added."""
+        return self.subgroups[label]._own() if label in self.subgroups else self._new()
+
     def _take(self, predictions: Predictions, rows: Rows, subgroups: Subgroups | None) -> Self:
         """Take checked samples, and those of each subgroup once more."""
         check_by_as_before(self, subgroups)
         self._add(predictions, rows)
         if subgroups is not None:
             for label, own in zip(subgroups.labels, subgroups.rows(), strict=True):
-                state = self.subgroups.setdefault(label, self._new())
+                state = self.subgroups[label] = self._subgroup(label)
                 state._add(predictions.take(own), rows.take(own))
         return self
 
@@ -541,8 +580,9 @@ class CalibrationState:
 
     def _of_two(self) -> "CalibrationState":
         """This state, or that of the confidences of more than two classes; refused if empty."""
-        check_not_empty(self)
-        return self if self.is_binary else self.confidence()
+        state = copy(self)
+        check_not_empty(state)
+        return state if state.is_binary else state.confidence()
 
     def _rows(self) -> Predictions:
         """Two classes, one row for each point of the grid and label."""

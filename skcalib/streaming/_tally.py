@@ -1,8 +1,9 @@
 """Sums that states keep: counts on the grid of probabilities, and of random features."""
 
+from copy import copy
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -24,6 +25,8 @@ _WAITING, _KEYS_OF_A_TABLE = 2**16, 2**8
 
 # Keys are counted in a table of all possible keys if it has at most this many for each sample.
 _SPARSE = 4
+
+Kept = TypeVar("Kept", "Tally", "FourierSums")
 
 
 @dataclass(frozen=True)
@@ -137,9 +140,9 @@ class Tally:
 
     def merge(self, other: "Tally") -> None:
         self._join(other.sums)
-        self.moves = self.moves + other.moves
+        self.moves += other.moves
         self.largest_moves = np.maximum(self.largest_moves, other.largest_moves)
-        self.is_off_grid = self.is_off_grid | other.is_off_grid
+        self.is_off_grid |= other.is_off_grid
 
     def _join(self, sums: Sums) -> None:
         self._tables.append(sums)
@@ -205,6 +208,13 @@ class Tally:
         )
 
 
+def with_own_arrays(kept: Kept) -> Kept:
+    """A copy that can take more samples while the original stays as it is."""
+    own = copy(kept)
+    vars(own).update((name, copy(value)) for name, value in vars(kept).items())
+    return own
+
+
 def sums_of(key: np.ndarray, n_keys: int, rows: Rows) -> Sums:
     """The sums of rows with keys (n,) of 0, …, n_keys − 1."""
     if n_keys > _SPARSE * len(key):
@@ -259,8 +269,8 @@ class FourierSums:
         self.moved |= bool(np.any(rows.moved))
 
     def merge(self, other: "FourierSums") -> None:
-        self.gap = self.gap + other.gap
-        self.total = self.total + other.total
+        self.gap += other.gap
+        self.total += other.total
         self.moved |= other.moved
 
     def squared_error(self, estimator: str) -> float:

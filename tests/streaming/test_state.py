@@ -1,5 +1,8 @@
 import json
 import pickle
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from functools import partial
 from inspect import signature
 from itertools import product
@@ -318,6 +321,54 @@ def test_single_rows_do_not_pile_up():
         state.update([1], [0.25])
     assert len(pickle.dumps(state)) < 4e4
     assert_array_equal(state.to_arrays()[2], [600])
+
+
+# Threads, and interruptions
+
+
+def test_threads_lose_no_samples():
+    """Without a lock more than half of them are lost."""
+    rng = np.random.default_rng(0)
+    batches = [(rng.integers(0, 2, 20_000), rng.random(20_000)) for _ in range(24)]
+    state, alone = CalibrationState([0, 1], decimals=6), CalibrationState([0, 1], decimals=6)
+    with ThreadPoolExecutor(8) as executor:
+        list(executor.map(lambda batch: state.update(*batch), batches))
+    for batch in batches:
+        alone.update(*batch)
+    assert state.n_samples == 480_000
+    assert all(map(np.array_equal, state.to_arrays(), alone.to_arrays()))
+
+
+@pytest.mark.parametrize("verb", ["update", "merge"])
+def test_an_interrupted_update_counts_as_a_whole_or_not_at_all(verb):
+    """Interrupted before any 23rd of its lines in turn."""
+    (label, proba), by = classes_on_grid(6, 3), list("aabbbb")
+    batch = CalibrationState([0, 1, 2]).update(label, proba, by=by)
+    before = CalibrationState([0, 1, 2]).update(label[:4], proba[:4], by=by[:4])
+    after, n_interrupted, line = deepcopy(before).merge(batch), 0, 0
+
+    def interrupt(frame, event, _):
+        nonlocal line
+        if "streaming" not in frame.f_code.co_filename:
+            return None
+        line -= event == "line"
+        if event == "line" and line == 0:
+            raise KeyboardInterrupt
+        return interrupt
+
+    tracer = sys.gettrace()
+    while True:
+        state, line = deepcopy(before), 1 + 23 * n_interrupted
+        sys.settrace(interrupt)
+        try:
+            state.merge(batch) if verb == "merge" else state.update(label, proba, by=by)
+            break
+        except KeyboardInterrupt:
+            n_interrupted += 1
+        finally:
+            sys.settrace(tracer)
+        assert same(state, before) or same(state, after)
+    assert n_interrupted > 9
 
 
 # More than two classes
