@@ -150,6 +150,7 @@ html_theme_options = {
 html_sidebars = {
     "getting_started": [],
     "coming_from": [],
+    "coming_from_a_paper": [],
     "changelog": [],
     "contributing": [],
 }

@@ -3,9 +3,11 @@
 import ast
 import importlib
 import inspect
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 from numpydoc.docscrape import NumpyDocString
@@ -228,3 +230,16 @@ def test_the_public_api_is_annotated(name):
         is_public = method == "__init__" or not method.startswith("_")
         if inspect.isfunction(function) and is_public:
             assert list(unannotated(function)) == [], method
+
+
+def test_each_call_for_a_paper_is_compared_with_the_formula():
+    page = Path(skcalib.__file__).parents[1] / "docs" / "coming_from_a_paper.md"
+    lines = page.read_text(encoding="utf-8").splitlines()
+    compared = "\n".join(
+        line for line in lines if re.match(">>> (same|ours|found|test) ?[=(]", line)
+    )
+    calls = [
+        call for line in lines if line[:2] == "| " for call in re.findall(r"`([^`]+\))`", line)
+    ]
+    assert len(calls) > 40
+    assert [call for call in calls if call not in compared] == []
