@@ -1,4 +1,4 @@
-"""The command line: ``skcalib demo`` and ``skcalib report FILE``, also ``python -m skcalib``."""
+"""The command line: ``skcalib demo`` and ``skcalib report FILE``."""
 
 import argparse
 import contextlib
@@ -15,7 +15,7 @@ from .._inputs.arrays import listed
 from ..forecasts import EnsembleForecast, GaussianForecast, QuantileForecast
 from ..forecasts._base import Forecast
 from . import _demo
-from ._output import check_target, escaped, progress, say
+from ._output import check_target, progress, say, show
 from ._report import calibration_report
 from ._tables import (
     ANYTHING,
@@ -76,8 +76,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with contextlib.suppress(OSError, ValueError), open(os.devnull, "w") as nowhere:
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
         return _CLOSED_PIPE
-    except (ValueError, OSError, ImportError) as error:
-        say(f"error: {error}")
+    except (ValueError, OSError, ImportError, MemoryError) as error:
+        say(f"error: {str(error) or 'out of memory'}")
         return 2
     return 0
 
@@ -135,7 +135,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _demo_command(options: argparse.Namespace) -> None:
     for text in _demo.run(options.output):
-        print(text, flush=True)
+        show(text)
+        sys.stdout.flush()
 
 
 def _report(options: argparse.Namespace) -> None:
@@ -159,9 +160,9 @@ def _report(options: argparse.Namespace) -> None:
             say(f"page written to {options.html}{'' if report.figures else _NO_FIGURES}")
     finally:  # a page that could not be written takes nothing from the text
         if options.json:
-            print(escaped(report.to_json(), "\n", json.dumps))
+            show(report.to_json(), json.dumps)
         else:
-            print(escaped(str(report), "\n"))
+            show(str(report))
 
 
 def _separator(text: str | None) -> str | None:

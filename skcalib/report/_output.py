@@ -55,11 +55,19 @@ def write_whole(path: str | PathLike, text: str) -> None:
 
 
 def say(text: str) -> None:
-    """A line on the standard error, where it does not mix with the report."""
-    print(f"skcalib: {escaped(text)}", file=sys.stderr)
+    """A line on the standard error, where it does not mix with the report; lost if that is full."""
+    with contextlib.suppress(OSError):
+        print(f"skcalib: {escaped(text)}", file=sys.stderr)
 
 
-def escaped(text: str, kept: str = "", written: Callable[[str], str] = repr) -> str:
+def show(text: str, written: Callable[[str], str] = ascii) -> None:
+    r"""Lines on the standard output, where what it has no code for is written out, as "\xe9"."""
+    encoding = sys.stdout.encoding or "utf-8"  # a text in memory has none
+    shown = escaped(text, "\n", written)
+    print("".join(c if c.encode(encoding, "ignore") else written(c)[1:-1] for c in shown))
+
+
+def escaped(text: str, kept: str = "", written: Callable[[str], str] = ascii) -> str:
     r"""Text with control characters such as escape written out, as "\x1b" or as JSON does."""
     return "".join(c if c.isprintable() or c in kept else written(c)[1:-1] for c in text)
 

@@ -58,10 +58,10 @@ def canonical(label: str) -> str:
 
     So whole numbers are the same labels however they are written.
     """
-    number = re.fullmatch(r"([+-]?)0*([0-9]+)(\.0*)?", label.strip())
+    number = re.fullmatch(r"([+-]?)([0-9]+)(\.0*)?", label.strip())
     if number is None:
         return label.strip()
-    sign, digits, _ = number.groups()
+    sign, digits = number[1], number[2].lstrip("0") or "0"
     return f"-{digits}" if sign == "-" and digits != "0" else digits
 
 

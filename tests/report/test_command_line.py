@@ -20,11 +20,13 @@ from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 
 import skcalib
+from skcalib.__main__ import main as program
 from skcalib._inputs.probabilities import check_probabilities
 from skcalib.report import calibration_report
 from skcalib.report._command_line import _arguments, _parser, main
 from skcalib.report._demo import Stage, _summary
 from skcalib.report._output import escaped
+from skcalib.report._tables import canonical
 
 
 @pytest.fixture
@@ -245,7 +247,7 @@ def test_the_program_goes_by_the_name_it_was_called_by(monkeypatch, capsys):
 def test_the_console_script_is_the_command_line():
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))
     module, name = project["project"]["scripts"]["skcalib"].split(":")
-    assert getattr(importlib.import_module(module), name) is main
+    assert getattr(importlib.import_module(module), name) is program
 
 
 @pytest.mark.slow  # the leg `demo` of .ci/run runs it, too
@@ -373,6 +375,64 @@ def test_a_closed_pipe_ends_the_program_quietly(table):
         os.close(writer)
     assert done.stderr == b""
     assert done.returncode == 141  # as a shell reports of a program that SIGPIPE ended
+
+
+def ended(monkeypatch, error):
+    """The exit status of a report that ends in an error."""
+
+    def report(**_):
+        raise error
+
+    monkeypatch.setattr("skcalib.report._command_line.calibration_report", report)
+    return program()
+
+
+def test_ends_in_one_line(table, monkeypatch, capsys):
+    path = table("y,p\n1,0.5\n0,0.4\n")
+    monkeypatch.setattr("sys.argv", ["skcalib", "report", path, "--label", "y", "--proba", "p"])
+    assert ended(monkeypatch, KeyboardInterrupt()) == 130  # as of SIGINT
+    assert capsys.readouterr() == ("", "skcalib: interrupted\n")
+    assert ended(monkeypatch, MemoryError()) == 2
+    assert capsys.readouterr() == ("", "skcalib: error: out of memory\n")
+    monkeypatch.setattr("sys.stdout", None)
+    assert ended(monkeypatch, AssertionError()) == 2
+    assert "The standard output must be open" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", [[], ["--json"]])
+def test_an_output_of_few_characters(option, table, capsys, monkeypatch):
+    path = table("y,p\n" + "é,0.9\nä,0.9\n" * 30)
+    arguments = ["report", path, "--label", "y", "--proba", "p", *option]
+    _, expected, _ = run(capsys, *arguments)
+    written = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding="ascii"))
+    assert main(arguments) == 0
+    text = written.getvalue().decode("ascii")
+    if option:
+        assert json.loads(text) == json.loads(expected)
+    else:
+        assert "(p \\u2264 0.0" in text
+        assert text.replace("\\u2264", "≤").replace("\\xe9", "é") == expected
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("streams", "status"),
+    [("- <&-", 2), ("{} >&-", 2), ("{} 2>&-", 0), ("nowhere 2>&-", 2), ("{} 2>/dev/full", 0)],
+)
+def test_closed_streams(streams, status, table):
+    path = table("y,p,w\n1,0.5,1\n0,0.4,0\n")
+    program = f"{sys.executable} -m skcalib report --label y --proba p --weight w"
+    done = subprocess.run(
+        f"{program} {streams.format(path)}", shell=True, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "accuracy" in done.stdout) == (status, status == 0)
+    assert len(done.stderr.splitlines()) == (0 if "2>" in streams else 1)
+
+
+def test_a_label_of_many_zeros():
+    assert canonical(100_000 * "0" + "x") == 100_000 * "0" + "x"  # took minutes
+    assert canonical("-" + 100_000 * "0" + "1." + 100_000 * "0") == "-1"
 
 
 def write_rows(table, template, label, proba):
