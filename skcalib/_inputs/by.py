@@ -5,14 +5,14 @@ independent of each other.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .._numerics.sorting import codes_by_appearance
-from .arrays import check_same_length, column_names, is_number, look_like_numbers
+from .arrays import check_same_length, column_names, is_number, listed, look_like_numbers
 from .checks import rows_that_count
 from .labels import as_labels
 
@@ -79,6 +79,16 @@ def check_by(by: Any, n: int, sample_weight: Any = None) -> Subgroups:
         labels = [(*labels[k // len(own)], own[k % len(own)]) for k in present.tolist()]
     found = [label[0] for label in labels] if len(columns) == 1 else labels
     return Subgroups(tuple(columns), tuple(found), code).take(rows_that_count(sample_weight, n))
+
+
+def check_told_apart(labels: Sequence[Any]) -> None:
+    """Refuse both True and 1, or False and 0, which are one key of a dictionary."""
+    rows = [label if isinstance(label, tuple) else (label,) for label in labels]
+    if len(set(rows)) < len({tuple((isinstance(one, bool), one) for one in row) for row in rows}):
+        raise ValueError(
+            "by must not hold both True and 1, or False and 0, which Python takes for the same "
+            f"subgroup; found {listed(labels)}. Turn them into strings."
+        )
 
 
 def title_of(label: Any) -> str:

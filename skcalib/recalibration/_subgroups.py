@@ -1,5 +1,6 @@
 """Recalibration of each subgroup, drawn towards what is common to all."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from numbers import Real
@@ -12,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import is_number, listed
-from .._inputs.by import Subgroups, check_by
+from .._inputs.by import Subgroups, check_by, check_told_apart
 from .._inputs.checks import check_predict_input
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import IntegerInterval, Interval, StrOptions, fit_context
@@ -210,6 +211,7 @@ class SubgroupRecalibrator(EitherRecalibrator):
         data = self._check(X, y, sample_weight)
         check_recalibrator(self, self._asked_for)
         subgroups = check_by(by, np.shape(y)[0], sample_weight)
+        check_told_apart(subgroups.labels)
         self.subgroups_ = list(subgroups.labels)
         self.subgroup_columns_ = list(subgroups.names)
         self.recalibrator_ = fit_data(data).fitted(self._chosen)
@@ -450,13 +452,20 @@ def check_like_fitted(subgroups: Subgroups, known: list[Any], columns: list[Any]
     same_types = len(found) == len(expected) and all(
         not new or not old or new & old for new, old in zip(found, expected, strict=True)
     )
-    in_other_order = list(subgroups.names) != columns and set(subgroups.names) == set(columns)
-    if not same_types or in_other_order:
+    names = list(subgroups.names)
+    are_others = names != columns and not (_are_unnamed(names) or _are_unnamed(columns))
+    if not same_types or are_others:
         raise ValueError(
             "by must have the columns that it had at fit, in the same order and of the same types: "
-            f"{listed(columns)}, with subgroups {listed(known)}; found {listed(subgroups.names)}, "
+            f"{listed(columns)}, with subgroups {listed(known)}; found {listed(names)}, "
             f"with subgroups such as {subgroups.labels[0]!r}. Pass the same columns."
         )
+    check_told_apart([*known, *subgroups.labels])
+
+
+def _are_unnamed(columns: list[Any]) -> bool:
+    """Whether columns were given without names, so that their order alone tells which they are."""
+    return all(re.fullmatch("by[0-9]*", str(name)) for name in columns)
 
 
 def _kinds(labels: Iterable[Any]) -> list[set[str]]:

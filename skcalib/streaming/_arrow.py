@@ -10,7 +10,7 @@ from ._tally import Sums, Tally
 
 _KEY, _DIGEST = b"skcalib.CalibrationState", b"skcalib.digest"
 
-_VERSION = 1
+_VERSION = 2
 
 _NUMBERS = ("class", "probability", "event", "count", "weight", "squared_weight")
 _COLUMNS = ("subgroup", "problem", *_NUMBERS)
@@ -18,8 +18,12 @@ _COLUMNS = ("subgroup", "problem", *_NUMBERS)
 
 def to_table(state: Any) -> Any:
     """The table of a state and its subgroups, with a row for each key."""
-    import pyarrow
-
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise ImportError(
+            'to_arrow() needs pyarrow; it is not installed. Run pip install "skcalib[arrow]".'
+        ) from error
     kept, parts = [], []
     for label, one in ((None, state), *state.subgroups.items()):
         subgroup = None if one is state else _text(label)
@@ -27,13 +31,13 @@ def to_table(state: Any) -> Any:
         tallies = one._tallies or {"binary": one._tally}
         parts += [_rows_of(subgroup, name, tally) for name, tally in tallies.items()]
     table = pyarrow.concat_tables(parts).combine_chunks()
-    text = _text({"version": _VERSION, "states": kept}).encode()
+    text = _text({"version": _VERSION, "columns": state._columns, "states": kept}).encode()
     return table.replace_schema_metadata({_KEY: text, _DIGEST: _digest(table, text)})
 
 
 def from_table(cls: type, table: Any) -> Any:
     """The state that a table holds."""
-    kept = _read(table)
+    names, kept = _read(table)
     columns = [table[name].to_numpy() for name in _NUMBERS]
     states, stop = {}, 0
     for one in kept:
@@ -52,6 +56,7 @@ def from_table(cls: type, table: Any) -> Any:
             state._sums.gap, state._sums.total = map(np.array, one["sums"]["arrays"])
             state._sums.moved = one["sums"]["moved"]
     whole = states.pop(None)
+    whole._columns = _label(names)
     whole.subgroups = {_label(json.loads(text)): state for text, state in states.items()}
     return whole
 
@@ -98,8 +103,8 @@ def _digest(table: Any, text: bytes) -> bytes:
     return digest.hexdigest().encode()
 
 
-def _read(table: Any) -> list[dict[str, Any]]:
-    """The metadata of all states, if the table is as it was written."""
+def _read(table: Any) -> tuple[list[Any], list[dict[str, Any]]]:
+    """Columns of subgroups and metadata of all states, if the table is as it was written."""
     metadata = getattr(getattr(table, "schema", None), "metadata", None) or {}
     text = metadata.get(_KEY, b"")
     if not text:
@@ -111,7 +116,7 @@ def _read(table: Any) -> list[dict[str, Any]]:
     else:
         kept = json.loads(text)
         if kept["version"] == _VERSION:
-            return kept["states"]
+            return kept["columns"], kept["states"]
         found = f"version {kept['version']} of it, which another version of skcalib reads"
     raise ValueError(
         f"table must be what CalibrationState.to_arrow made, unchanged; found {found}. Read the "

@@ -1,10 +1,12 @@
 """Checks of counts, of weights, and of states before they are read."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from .._inputs.arrays import check_numbers, listed
+from .._inputs.by import check_told_apart
 from ._tally import EQUAL
 
 # Sums of larger counts are not exact in double precision.
@@ -91,18 +93,26 @@ def check_has_classes(state: Any) -> None:
 
 
 def check_by_as_before(state: Any, subgroups: Any) -> None:
-    """Refuse subgroups in some updates only, and labels that Python does not tell apart."""
-    if subgroups is not None and len(set(subgroups.labels)) < len(subgroups.labels):
-        raise ValueError(
-            "by must not hold both True and 1, or False and 0, which Python takes for the same "
-            f"subgroup; found {listed(subgroups.labels)}. Turn them into strings."
-        )
+    """Refuse subgroups in some updates only, of other columns, or that Python mixes up."""
+    if subgroups is not None:
+        _check_subgroups(state, subgroups.names, subgroups.labels)
     if state.n_samples and (subgroups is None) == bool(state.subgroups):
         before, now = ("with", "without") if state.subgroups else ("without", "with")
         raise ValueError(
             f"by must be given in all updates or in none; found an update {now} it after one "
             f"{before} it. Keep a second state for those without subgroups."
         )
+
+
+def _check_subgroups(state: Any, columns: tuple, labels: Iterable[Any]) -> None:
+    """Refuse subgroups of other columns than those of a state, and True beside 1."""
+    if state._columns not in ((), columns):
+        raise ValueError(
+            "by must have the same columns, in the same order, in all updates and in states that "
+            f"are merged; found {listed(state._columns)} and {listed(columns)}. Pass a dictionary "
+            "of columns by name, or keep a state for each."
+        )
+    check_told_apart([*state.subgroups, *labels])
 
 
 def check_alike(state: Any, other: Any) -> None:
@@ -128,6 +138,13 @@ def check_alike(state: Any, other: Any) -> None:
         raise ValueError(
             "States that are merged must both have subgroups, or neither; found one with and one "
             "without. Pass by to the updates of both."
+        )
+    if other.subgroups:
+        _check_subgroups(state, other._columns, other.subgroups)
+    if state.n_samples + other.n_samples >= _MOST_SAMPLES:
+        raise ValueError(
+            "States that are merged must hold fewer than 2^53 samples together; found "
+            f"{state.n_samples + other.n_samples:,}. Keep them apart."
         )
 
 

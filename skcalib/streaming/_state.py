@@ -183,6 +183,7 @@ class CalibrationState:
         self.total_weight = 0.0
         self._weights = [np.inf, -np.inf]  # one sample's is no larger, one's no smaller
         self.subgroups: dict[Any, CalibrationState] = {}
+        self._columns: tuple[Any, ...] = ()  # those whose values name the subgroups
         self._tallies: dict[str, Tally] = {}
         self._sums: FourierSums | None = None
         self._lock = Lock()  # held while samples are added
@@ -220,7 +221,7 @@ class CalibrationState:
         by : array-like of shape (n_samples,) or (n_samples, n_columns), dict or data frame, \
                 default=None
             Subgroups, each of which gets a state of its own in `subgroups` besides. In all updates
-            or in none.
+            or in none, and always of the same columns: a column without a name is called "by".
 
         Returns
         -------
@@ -330,6 +331,7 @@ class CalibrationState:
             tally.merge(other._tallies[name])
         if self._sums is not None and other._sums is not None:
             self._sums.merge(other._sums)
+        self._columns = other._columns
         for label, state in other.subgroups.items():
             self.subgroups[label] = self._subgroup(label)._merge(state)
         self.n_samples += other.n_samples
@@ -531,6 +533,7 @@ class CalibrationState:
         check_by_as_before(self, subgroups)
         self._add(predictions, rows)
         if subgroups is not None:
+            self._columns = subgroups.names
             for label, own in zip(subgroups.labels, subgroups.rows(), strict=True):
                 state = self.subgroups[label] = self._subgroup(label)
                 state._add(predictions.take(own), rows.take(own))

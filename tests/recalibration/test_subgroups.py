@@ -254,6 +254,18 @@ def test_subgroups_of_another_kind_are_refused_after_fit(by):
     assert recalibrator.predict_proba(proba[:2], by=[None, None]).shape == (2, 2)
 
 
+def test_subgroups_of_another_column_are_refused_after_fit():
+    y, proba = random_problem(np.random.default_rng(0), 20, 2)
+    recalibrator = SubgroupRecalibrator(IdentityRecalibrator(), prior_weight=1)
+    recalibrator.fit(proba, y, by={"sex": ["F", 1] * 10})
+    with pytest.raises(ValueError, match=r"at fit.*\['sex'\].*found \['stage'\]"):
+        recalibrator.predict_proba(proba[:2], by={"stage": ["F", "I"]})
+    with pytest.raises(ValueError, match=r"both True and 1.*found \[1, 'F', True, 'F'\]"):
+        recalibrator.predict_proba(proba[:2], by={"sex": ["F", True]})
+    with pytest.raises(ValueError, match="both True and 1"):
+        recalibrator.fit(proba, y, by={"sex": ["F", True, 1, "F"] * 5})
+
+
 def test_columns_in_another_order_are_refused_after_fit():
     y, proba = random_problem(np.random.default_rng(0), 20, 2)
     by = {"sex": ["f", "m"] * 10, "site": ["x"] * 10 + ["y"] * 10}

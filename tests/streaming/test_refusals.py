@@ -1,4 +1,6 @@
+import io
 import pickle
+import sys
 from datetime import date
 from functools import partial
 
@@ -83,9 +85,41 @@ def test_refused_counts(change, message):
         CalibrationState.from_counts(**COUNTS | change)
 
 
+BY = {"sex": ["f", "m", "m"]}
+
+
+@pytest.mark.parametrize(
+    ("by", "message"),
+    [
+        ({"stage": ["f", "i", "i"]}, r"the same columns.*found \['sex'\] and \['stage'\]"),
+        (["f", "m", "m"], r"found \['sex'\] and \['by'\].*dictionary of columns by name"),
+        (BY | {"age": [1, 1, 2]}, r"found \['sex'\] and \['sex', 'age'\]"),
+    ],
+)
+def test_subgroups_of_other_columns_are_refused(by, message):
+    kept = CalibrationState().update(**GOOD, by=BY)
+    merged = CalibrationState().merge(CalibrationState.from_arrow(kept.to_arrow()))
+    other = CalibrationState().update(**GOOD, by=by)
+    for change in (lambda: kept.update(**GOOD, by=by), lambda: merged.merge(other)):
+        with pytest.raises(ValueError, match=message):
+            change()
+
+
+def test_true_is_not_1_in_later_updates():
+    whole, truth = ({"a": a, "b": ["x"] * 3} for a in ([1, 0, 1], [True, False, True]))
+    state, other = (CalibrationState().update(**GOOD, by=by) for by in (whole, truth))
+    for change in (lambda: state.update(**GOOD, by=truth), lambda: state.merge(other)):
+        with pytest.raises(ValueError, match="both True and 1"):
+            change()
+
+
+MANY = CalibrationState.from_counts([0, 1], [0.1, 0.5], [2**52 - 1, 2**52])
+
+
 @pytest.mark.parametrize(
     ("other", "message"),
     [
+        (MANY, "must hold fewer than 2.53 samples together; found 9,007,199,254,740,994"),
         (CalibrationState(decimals=5), "the same decimals; found 4 and 5"),
         (CalibrationState(random_state=1), "the same random_state"),
         (CalibrationState([3, 4]), r"the same classes; found \[0, 1\] and \[3, 4\]"),
@@ -144,11 +178,31 @@ def test_tables_with_a_changed_cell_are_refused():
             CalibrationState.from_arrow(table.set_column(k, name, changed))
 
 
+def test_files_with_a_flipped_bit_are_refused_or_hold_the_same():
+    rng, parquet = np.random.default_rng(0), pytest.importorskip("pyarrow.parquet")
+    label, proba, weight = rng.integers(0, 2, 50), rng.random(50), rng.random(50) + 0.1
+    table = CalibrationState().update(label, proba, weight, by=list("aabbc") * 10).to_arrow()
+    file, n_refused = io.BytesIO(), 0
+    parquet.write_table(table, file, compression="none")
+    for place in rng.choice(8 * len(file.getvalue()), 60, replace=False):
+        flipped = bytearray(file.getvalue())
+        flipped[place // 8] ^= 1 << place % 8
+        try:
+            read = parquet.read_table(io.BytesIO(flipped))
+        except (OSError, pyarrow.ArrowException):
+            continue
+        try:
+            assert CalibrationState.from_arrow(read).to_arrow().equals(table, check_metadata=True)
+        except ValueError as error:
+            n_refused += "unchanged; found" in str(error)
+    assert n_refused > 20
+
+
 def test_tables_of_another_version_are_refused(monkeypatch):
-    monkeypatch.setattr("skcalib.streaming._arrow._VERSION", 2)
+    monkeypatch.setattr("skcalib.streaming._arrow._VERSION", 3)
     table = CalibrationState().update(**GOOD).to_arrow()
     monkeypatch.undo()
-    with pytest.raises(ValueError, match="found version 2 of it"):
+    with pytest.raises(ValueError, match="found version 3 of it"):
         CalibrationState.from_arrow(table)
 
 
@@ -286,6 +340,12 @@ def test_pairs_of_several_classes_are_needed(weight, message):
 def test_refused_sizes_of_samples(n_samples):
     with pytest.raises(ValueError, match="of CalibrationState"):
         CalibrationState().update(**GOOD).sample(n_samples)
+
+
+def test_pyarrow_is_named_where_it_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"pip install \"skcalib\[arrow\]\""):
+        CalibrationState().to_arrow()
 
 
 def test_labels_that_tables_cannot_hold_are_refused():

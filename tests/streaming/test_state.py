@@ -502,7 +502,7 @@ def test_numbers_of_numpy_are_stored():
 def test_metadata_are_json():
     table = CalibrationState().update([0, 1, 1], [0.1, 0.5, 0.9]).to_arrow()
     kept = json.loads(table.schema.metadata[b"skcalib.CalibrationState"])
-    assert kept["version"] == 1
+    assert kept["version"] == 2
     assert kept["states"][0]["options"]["decimals"] == 4
 
 
