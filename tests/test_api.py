@@ -243,3 +243,21 @@ def test_each_call_for_a_paper_is_compared_with_the_formula():
     ]
     assert len(calls) > 40
     assert [call for call in calls if call not in compared] == []
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: metrics.get_scorer("neg_ece"),
+        lambda: skcalib.CalibrationTest("ECE").fit([0.5, 0.5], [0, 1]),
+        lambda: skcalib.uncertainty.confidence_interval("ECE", [0, 1], [0.5, 0.5]),
+    ],
+)
+def test_errors_tell_the_names_of_what_papers_call_ece(use):
+    with pytest.raises(
+        ValueError, match=r"expected\w+' \(ECE\), .*level_set\w+' \(ECE\), "
+    ) as error:
+        use()
+    listed = re.findall(r"'(\w+)'", str(error.value).partition("{")[2].partition("}")[0])
+    assert listed == sorted(listed)
+    assert "(ECE)" in metrics.level_set_calibration_error.__doc__.partition("\n")[0]

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import IntegerInterval, RandomState, StrOptions, fit_context
+from ..metrics._registry import MetricNames
 from ..metrics._statistic import OF_RESIDUALS, STATISTICS, make_statistic
 from ..streaming import CalibrationState
 from ..streaming._checks import check_can_be_tested
@@ -340,7 +341,7 @@ class CalibrationTest(HypothesisTest):
     null_distribution_: np.ndarray
 
     _parameter_constraints: dict = {
-        "statistic": [StrOptions(STATISTICS), callable],
+        "statistic": [MetricNames(STATISTICS), callable],
         "kernel": "no_validation",  # the statistic judges its options
         "bandwidth": "no_validation",
         "estimator": "no_validation",

@@ -8,14 +8,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._inputs.scikit_learn import IntegerInterval, Interval, RandomState, StrOptions, fit_context
+from .._inputs.scikit_learn import IntegerInterval, Interval, RandomState, fit_context
 from ..metrics import (
     calibration_in_the_large,
     calibration_intercept,
     calibration_slope,
     observed_expected_ratio,
 )
-from ..metrics._registry import ALL_METRICS
+from ..metrics._registry import ALL_METRICS, MetricNames
 from ..uncertainty._measured import Measured
 from ._base import HypothesisTest, as_p_value, check_test_input
 
@@ -118,7 +118,7 @@ class EquivalenceTest(HypothesisTest):
     """
 
     _parameter_constraints: dict = {
-        "metric": [StrOptions(set(ALL_METRICS)), callable],
+        "metric": [MetricNames(set(ALL_METRICS)), callable],
         "margin": [Interval(Real, 0, None, closed="neither")],
         "metric_params": [dict, None],
         "confidence_level": [Interval(Real, 0, 1, closed="neither")],

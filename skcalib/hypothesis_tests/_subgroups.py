@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.by import Subgroups, check_by
-from .._inputs.scikit_learn import IntegerInterval, RandomState, StrOptions, fit_context
+from .._inputs.scikit_learn import IntegerInterval, RandomState, fit_context
 from .._statistics.base import TIE, Statistic
 from .._statistics.omnibus import ranks
+from ..metrics._registry import MetricNames
 from ..metrics._statistic import STATISTICS, make_statistic
 from ._base import (
     HypothesisTest,
@@ -160,7 +161,7 @@ class SubgroupCalibrationTest(HypothesisTest):
     """
 
     _parameter_constraints: dict = {
-        "statistic": [StrOptions(STATISTICS), callable],
+        "statistic": [MetricNames(STATISTICS), callable],
         "metric_params": [dict, None],
         "n_resamples": [IntegerInterval(1)],
         "labels": ["array-like", None],

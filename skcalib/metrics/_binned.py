@@ -426,11 +426,12 @@ def level_set_calibration_error(
     multi_class: str = "confidence",
     average: str | None = "auto",
 ) -> float | np.ndarray:
-    r"""Expected calibration error over level sets: the mean gap at each distinct prediction.
+    r"""Expected calibration error (ECE) without bins: the mean gap at each distinct prediction.
 
-    It is 0 if, at every prediction, outcomes and prediction agree on average. This is the expected
-    calibration error without bins, for predictions that take few distinct values: the leaves of a
-    tree, the steps of an isotonic fit, forecasts in whole percent. If no two samples share a
+    It is 0 if, at every prediction, outcomes and prediction agree on average. This is what papers
+    define as the ECE, :math:`\mathrm{E}\,|\mathrm{E}[y \mid p] - p|`, over the level sets of the
+    predictions. It is for predictions that take few distinct values: the leaves of a tree, the
+    steps of an isotonic fit, forecasts in whole percent. If no two samples share a
     prediction it is the mean of :math:`|y - p|`, which says nothing of calibration; then take
     another measure. It is biased upwards, the more so the fewer samples share a prediction, and
     jumps where two different predictions become equal. With two classes it concerns the probability

@@ -33,7 +33,7 @@ def cumulative_calibration_error(
     multi_class: str = "confidence",
     average: str | None = "auto",
 ) -> float | np.ndarray:
-    r"""Cumulative calibration error: how far the residuals add up along the sorted predictions.
+    r"""Cumulative calibration error (ECCE): how far residuals add up along the sorted predictions.
 
     It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
     a calibrated model it is positive, of order :math:`n^{-1/2}`, so it is biased upwards. There are

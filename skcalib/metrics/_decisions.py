@@ -150,7 +150,7 @@ def decision_calibration_error(
     given: str | ArrayLike | None = None,
     actions: str = "all",
 ) -> float:
-    r"""Decision calibration error: how far losses are from those that predictions announce.
+    r"""Decision calibration error (DCE): how far losses are from those that predictions announce.
 
     It is 0 if the mean loss of every action is what the predictions expect. On a finite sample of
     calibrated predictions it is positive, of order :math:`n^{-1/2}`, so it is biased upwards. Given

@@ -291,7 +291,7 @@ def local_calibration_error(
     debias: bool = False,
     average: str | None = "mean",
 ) -> float | np.ndarray:
-    r"""Local calibration error: the quantile calibration error among samples with similar features.
+    r"""Local calibration error (LCE): the quantile error among samples with similar features.
 
     It is 0 if, around every point, quantiles of all levels cover as they say. On a finite sample of
     a calibrated forecast it is positive, so it is biased upwards, the more so the smaller the

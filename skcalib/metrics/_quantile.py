@@ -121,7 +121,7 @@ def quantile_calibration_error(
     debias: bool = False,
     squared: bool = False,
 ) -> float:
-    r"""Quantile calibration error: how far quantiles and intervals are from covering as they say.
+    r"""Quantile calibration error (QCE): how far quantiles and intervals miss their coverage.
 
     It is 0 if, at every level p, a share p of the outcomes lies below the quantile of that level.
     On a finite sample of a calibrated forecast it is positive, of order :math:`n^{-1/2}`, so it is

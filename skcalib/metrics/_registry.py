@@ -2,7 +2,8 @@
 
 import inspect
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, TypeVar
@@ -13,6 +14,7 @@ from sklearn.metrics import brier_score_loss, log_loss
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
+    StrOptions,
     constraints_of,
     validate_parameter_constraints,
     validate_params,
@@ -53,6 +55,12 @@ class Metric:
     @property
     def name(self) -> str:
         return self.function.__name__
+
+    @property
+    def symbol(self) -> str:
+        """What papers call it, if the first line of the docstring says so in brackets."""
+        found = re.search(r"\((\w+)\)", (self.function.__doc__ or "").partition("\n")[0])
+        return found[0] if found else ""
 
     @property
     def title(self) -> str:
@@ -179,6 +187,20 @@ METRICS: dict[str, Metric] = {}
 FORECAST_METRICS: dict[str, Metric] = {}
 
 _ENTRIES: list[Metric] = []
+
+
+class MetricNames(StrOptions):
+    """Names, of metrics or other statistics, that are valid."""
+
+    def __str__(self) -> str:
+        return f"a str among {{{listed_names(self.options)}}}"
+
+
+def listed_names(names: Iterable[str]) -> str:
+    """Names of metrics, or of their scorers, as errors list them: with what papers call them."""
+    symbols = {name: one.symbol for name, one in ALL_METRICS.items()}
+    listed = (f"{name!r} {symbols.get(name.removeprefix('neg_'), '')}" for name in sorted(names))
+    return ", ".join(map(str.rstrip, listed))
 
 
 def metric(

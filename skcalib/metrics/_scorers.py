@@ -6,7 +6,7 @@ from typing import Any
 from .._inputs.scikit_learn import Scorer, cache_of
 from .._inputs.warnings import warn
 from ..forecasts import forecast_of
-from ._registry import ALL_METRICS, Metric, entry_of, metric_of
+from ._registry import ALL_METRICS, Metric, entry_of, listed_names, metric_of
 
 # The methods that may hold a forecast, as scikit-learn wants to be told them.
 _OF_FORECASTS = ("predict_forecast", "predict_proba", "predict")
@@ -139,9 +139,9 @@ def get_scorer(scoring: str) -> Scorer:
     """
     if scoring not in get_scorer_names():
         raise ValueError(
-            f"scoring must be one of {get_scorer_names()}; found {scoring!r}. scikit-learn's own "
-            "scorers come from sklearn.metrics.get_scorer; any metric becomes one with "
-            "make_scorer."
+            f"scoring must be one of {listed_names(get_scorer_names())}; found {scoring!r}. "
+            "scikit-learn's own scorers come from sklearn.metrics.get_scorer; any metric becomes "
+            "one with make_scorer."
         )
     return make_scorer(ALL_METRICS[scoring.removeprefix("neg_")].function)
 

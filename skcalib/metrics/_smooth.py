@@ -38,7 +38,7 @@ def smooth_calibration_error(
     average: str | None = "auto",
     n_jobs: int | None = None,
 ) -> float | np.ndarray:
-    r"""Smooth calibration error: the largest residual that a Lipschitz function can see.
+    r"""Smooth calibration error (smCE): the largest residual that a Lipschitz function can see.
 
     It is 0 if, at every prediction, outcomes and prediction agree on average; on a finite sample of
     a calibrated model it is positive, of order :math:`n^{-1/2}`, so it is biased upwards. It is at

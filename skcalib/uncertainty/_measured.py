@@ -20,7 +20,7 @@ from .._inputs.scikit_learn import (
 )
 from .._numerics.logits import PROPER_LOSSES
 from ..forecasts._data import ForecastData, check_either
-from ..metrics._registry import ALL_METRICS, Metric, metric_of, unwrapped
+from ..metrics._registry import ALL_METRICS, Metric, MetricNames, metric_of, unwrapped
 from ..metrics._statistic import check_takes
 from ._resampling import Resamples, Units, checked_values, resample
 
@@ -28,7 +28,7 @@ from ._resampling import Resamples, Units, checked_values, resample
 _SHARE = 1e-9
 
 RESAMPLING_CONSTRAINTS = METRIC_CONSTRAINTS | {
-    "metric": [StrOptions(set(ALL_METRICS)), callable],
+    "metric": [MetricNames(set(ALL_METRICS)), callable],
     "given": "no_validation",
     "groups": "no_validation",
     "metric_params": [dict, None],
