@@ -1,9 +1,10 @@
-"""The gaps between realised and expected losses of decisions, as a function of the outcomes."""
+"""The gaps between realised and expected losses of decisions, as functions of the outcomes."""
 
 from typing import Any
 
 import numpy as np
 
+from .._numerics.policies import best_policies
 from ..forecasts._decisions import DecisionLoss, as_loss, expected_of_classes, least
 from .base import Statistic
 
@@ -114,6 +115,36 @@ class DecisionGaps(Statistic):
             )
             null.append(np.sqrt(squares))
         return np.concatenate(null)
+
+
+class AnyDecision(Statistic):
+    """The largest gap of any decision with some number of actions, and losses of norm 1.
+
+    Σ_a ‖Σ_{i: δ(p_i) = a} w_i (e_{y_i} − p_i)‖ for the policy δ that makes it largest.
+    """
+
+    def __init__(self, data: Any, *, n_actions: int = 2) -> None:
+        self.data = data
+        self.options: dict[str, Any] = {"n_actions": n_actions}
+        self.points, level = np.unique(data.matrix, axis=0, return_inverse=True)
+        level = level.ravel()  # which NumPy 2.0 gives a second axis
+        self._order = np.argsort(level, kind="stable")
+        self._starts = np.searchsorted(level[self._order], np.arange(len(self.points)))
+
+    @property
+    def numbers_per_draw(self):
+        return self.data.weight.size * self.points.shape[1] * self.options["n_actions"]
+
+    def __call__(self, outcomes: np.ndarray) -> np.ndarray:
+        """Values (R,) for R vectors of outcomes (R, n)."""
+        return self.best(outcomes)[0]
+
+    def best(self, outcomes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Values (R,) for R vectors of outcomes (R, n), and the policies that attain them."""
+        identity, weight = np.eye(self.points.shape[1]), self.data.weight[self._order, None]
+        terms = weight * (identity[outcomes[:, self._order]] - self.data.matrix[self._order])
+        mass = np.add.reduceat(terms, self._starts, axis=1)  # (R, m, K)
+        return best_policies(self.points, mass, self.options["n_actions"])
 
 
 def _norms(gaps):

@@ -17,7 +17,12 @@ from ._clinical import (
 )
 from ._conditional import conditional_kernel_calibration_error
 from ._cumulative import cumulative_calibration_error
-from ._decisions import DecisionCalibration, decision_calibration, decision_calibration_error
+from ._decisions import (
+    DecisionCalibration,
+    any_decision_calibration_error,
+    decision_calibration,
+    decision_calibration_error,
+)
 from ._distance import (
     DistanceCertificate,
     calibration_distance_bounds,
@@ -58,6 +63,7 @@ __all__ = [
     "ScoreDecomposition",
     "Sharpness",
     "UpperDistanceCertificate",
+    "any_decision_calibration_error",
     "calibration_distance_bounds",
     "calibration_in_the_large",
     "calibration_intercept",

@@ -9,8 +9,14 @@ from numpy.typing import ArrayLike
 from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast
-from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Label, StrOptions, validate_params
-from .._statistics.decisions import DecisionGaps
+from .._inputs.scikit_learn import (
+    METRIC_CONSTRAINTS,
+    IntegerInterval,
+    Label,
+    StrOptions,
+    validate_params,
+)
+from .._statistics.decisions import AnyDecision, DecisionGaps
 from ..forecasts._data import (
     ForecastData,
     check_forecasts,
@@ -200,6 +206,7 @@ def decision_calibration_error(
 
     See Also
     --------
+    any_decision_calibration_error : For the worst decision, if losses are not known.
     decision_calibration : The announced and realised loss of each action.
     skcalib.decisions.expected_loss : The loss that is announced.
     skcalib.recalibration.DecisionRecalibrator : Makes the error small for a given loss.
@@ -262,6 +269,125 @@ def decision_calibration_error(
         given=groups,
     )
     return _decision_calibration_error(data, decision, name, actions)
+
+
+def _any_decision_calibration_error(data: Predictions, n_actions: int = 2) -> float:
+    return float(AnyDecision(data.sorted(), n_actions=n_actions)(data.sorted().label[None])[0])
+
+
+@metric(
+    _any_decision_calibration_error,
+    {"n_actions": [IntegerInterval(1)]},
+    cost="n log n",
+    statistic=AnyDecision,
+    largest=np.sqrt(2),
+)
+def any_decision_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    pos_label: Label | None = None,
+    labels: ArrayLike | None = None,
+    n_actions: int = 2,
+) -> float:
+    r"""Error of announced losses for the worst of all decisions with a few actions.
+
+    It is for predictions whose use is not known: whoever takes one of at most `n_actions` actions,
+    by whatever losses, finds their mean loss as announced, up to this error times the size of the
+    losses. On a finite sample of calibrated predictions it is positive, of order
+    :math:`n^{-1/2}`, so it is biased upwards, and the more so the more actions and classes there
+    are. For two classes it is exact, for more **it is a lower value**: that of a decision that was
+    found, while there may be a worse one.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels: strings, integers or booleans.
+
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+        Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
+        column for each class in the order of `labels`; rows sum to 1.
+
+    sample_weight : array-like of shape (n_samples,), default=None
+        Non-negative sample weights; only their ratios matter.
+
+    pos_label : int, float, bool or str, default=None
+        The class whose probability a one-dimensional `y_proba` holds. By default the last of
+        `labels`.
+
+    labels : array-like of shape (n_classes,), default=None
+        The classes, in the order of the columns of `y_proba`. By default the sorted labels in
+        `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
+        {−1, 1} or {False, True} is supplied.
+
+    n_actions : int, default=2
+        The largest number of actions. 1 leaves the mean of the residuals.
+
+    Returns
+    -------
+    error : float
+        Between 0 and :math:`\sqrt 2`; 0 is best.
+
+    See Also
+    --------
+    decision_calibration_error : For losses that are known, and in their units.
+    skcalib.hypothesis_tests.CalibrationTest : Whether the error is more than chance.
+
+    Notes
+    -----
+    For A actions, let the loss :math:`\ell` and the loss by which actions are chosen be any two
+    with :math:`\|\ell(a, \cdot)\|_2 \le 1` for each a. The largest gap between the mean loss of
+    the chosen actions and the one announced is
+
+    .. math:: \sup_\delta \sum_{a=1}^A
+        \Big\| \sum_i w_i 1[\delta(p_i) = a] (e_{y_i} - p_i) \Big\|_2,
+
+    with weights that sum to 1, and policies
+    :math:`\delta(p) = \operatorname{argmax}_a \theta_a \cdot p`, the best actions of all losses. It
+    is 0 for decision calibration with respect to all losses with A actions ([1]_,
+    Definition A.1 of [2]_). Without `given="action"`, :func:`decision_calibration_error` asks for
+    less: there losses are averaged over all samples first.
+
+    **Two classes.** Cells of a policy are at most A intervals of predictions. A dynamic programme
+    finds the best ones, in :math:`O(n (\log n + A))`. For two actions the error is :math:`\sqrt 2`
+    times the largest sum of the net residual below a threshold and of that above it, in absolute
+    values.
+
+    **More classes.** To find the best half-space is hard already, so this is a local search. It
+    begins at cuts of the probability of a class, for each of the six classes of the largest mean
+    probability, and moves one :math:`\theta_a` at a time in a fixed direction to the best place,
+    which is exact. On 90 samples of 20 to 200 calibrated or overconfident predictions of three
+    classes, for two actions, it found the largest value of all half-spaces in three of four, and
+    99 % of it on average, 83 % at least. Nothing is random. A number costs
+    :math:`O(n K^2 A^2)` for each sweep: for 1000 samples 0.03 s for three classes, 0.2 s for ten.
+    Points on a boundary belong to either side.
+
+    The draws of :class:`skcalib.hypothesis_tests.CalibrationTest` are searched in the same way, so
+    the test is exact though the value may be a lower one. Its hypothesis is that predictions are
+    calibrated altogether.
+
+    References
+    ----------
+    .. [1] S. Zhao, M. P. Kim, R. Sahoo, T. Ma and S. Ermon (2021). Calibrating Predictions to
+       Decisions: A Novel Approach to Multi-Class Calibration. NeurIPS 2021. :arxiv:`2107.05719`
+    .. [2] C. Marx, S. Zalouk and S. Ermon (2023). Calibration by Distribution Matching: Trainable
+       Kernel Calibration Metrics. NeurIPS 2023. :arxiv:`2310.20211`
+
+    Examples
+    --------
+    On average half of the samples are positive, as predicted. But below any threshold between the
+    predictions there are too few, and above too many:
+
+    >>> from skcalib.metrics import any_decision_calibration_error
+    >>> y, proba = [0, 0, 1, 1], [0.4, 0.4, 0.6, 0.6]
+    >>> any_decision_calibration_error(y, proba, n_actions=1)
+    0.0
+    >>> any_decision_calibration_error(y, proba)
+    0.56...
+    """
+    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
+    return _any_decision_calibration_error(predictions, n_actions)
 
 
 @validate_params(METRIC_CONSTRAINTS)

@@ -1,0 +1,172 @@
+"""The policy for which announced and realised losses can differ most."""
+
+from collections.abc import Iterator
+from itertools import combinations
+
+import numpy as np
+
+# Of more classes than this, only the most frequent ones give starts, and no pairs are moved.
+_STARTS = 6
+
+# The largest number of sweeps over all moves.
+_SWEEPS = 10
+
+# Values that differ by less are equal: which of them is taken must not depend on rounding.
+_TIE = 1e-12
+
+# A move that gains less ends the search.
+_GAIN = 1e-9
+
+
+# Values (R,), and policies (R, A, K).
+Found = tuple[np.ndarray, np.ndarray]
+
+
+def best_policies(points: np.ndarray, mass: np.ndarray, n_actions: int) -> Found:
+    """The largest Σ_a ‖Σ_{i: δ(p_i) = a} m_i‖ over policies δ(p) = argmax_a θ_a · p.
+
+    Parameters: distinct predictions (m, K), R times their residual mass (R, m, K). Returns the
+    values (R,) and the θ (R, A, K) that attain them. Exact for two classes; for more, a value that
+    is attained, and that no move tried makes larger.
+    """
+    if n_actions == 1:
+        return np.linalg.norm(mass.sum(axis=1), axis=1), np.zeros((len(mass), 1, points.shape[1]))
+    find = _best_intervals if points.shape[1] == 2 else _searched
+    return find(points, mass, n_actions)
+
+
+def actions_of(points: np.ndarray, policy: np.ndarray) -> np.ndarray:
+    """argmax_a θ_a · p for policies (…, A, K) and points (m, K), (…, m)."""
+    return np.argmax(points @ np.swapaxes(policy, -1, -2), axis=-1)
+
+
+def _best_intervals(points: np.ndarray, mass: np.ndarray, n_actions: int) -> Found:
+    """Of two classes, cells are intervals: a dynamic programme over where they end.
+
+    For two classes ‖m‖ = √2 |m_2|, and |x| = max(x, −x), so that the best place at which the last
+    interval begins is a running maximum, for each of the two signs.
+    """
+    order = np.argsort(points[:, 1])
+    own, n_draws = points[order, 1], len(mass)
+    total = np.zeros((n_draws, len(own) + 1))
+    np.cumsum(mass[:, order, 1], axis=1, out=total[:, 1:])
+    value, begins = np.abs(total), []
+    for _ in range(n_actions - 1):
+        sides = [(value - sign * total, sign) for sign in (1, -1)]
+        best = [(np.maximum.accumulate(x, axis=1), sign) for x, sign in sides]
+        rising, falling = (x + sign * total for x, sign in best)
+        start = [
+            np.maximum.accumulate(np.where(x >= top, np.arange(len(own) + 1), 0), axis=1)
+            for (x, _), (top, _) in zip(sides, best, strict=True)
+        ]
+        begins.append(np.where(rising >= falling, *start))
+        value = np.maximum(rising, falling)
+    ends = np.concatenate([[-1.0], (own[:-1] + own[1:]) / 2, [2.0]])
+    draw, at, cuts = np.arange(n_draws), np.full(n_draws, len(own)), []
+    for begin in reversed(begins):
+        at = begin[draw, at]
+        cuts.append(ends[at])
+    return np.sqrt(2) * value[:, -1], _of_intervals(np.stack(cuts[::-1], axis=1), 1, 2)
+
+
+def _of_intervals(cuts: np.ndarray, k: int, n_classes: int) -> np.ndarray:
+    """Policies (…, A, K) that cut p_k at these increasing values (…, A − 1)."""
+    n_actions = cuts.shape[-1] + 1
+    policy = np.zeros((*cuts.shape[:-1], n_actions, n_classes))
+    policy[..., k] = np.arange(n_actions)
+    policy[..., 1:, :] -= np.cumsum(cuts, axis=-1)[..., None]
+    return policy
+
+
+def _searched(points: np.ndarray, mass: np.ndarray, n_actions: int) -> Found:
+    """One sweep from a cut of each class, and more from the best of these, for each draw."""
+    n_classes, n_draws = points.shape[1], len(mass)
+    frequent = np.argsort(-points.mean(axis=0), kind="stable")[:_STARTS]
+    levels = np.arange(1, n_actions) / n_actions
+    best = np.full(n_draws, -np.inf)
+    policy = np.zeros((n_draws, n_actions, n_classes))
+    for k in frequent:
+        start = _of_intervals(np.quantile(points[:, k], levels), k, n_classes)
+        found = np.tile(start, (n_draws, 1, 1))
+        value = _sweep(points, mass, found)
+        is_better = value > best + _TIE
+        best[is_better], policy[is_better] = value[is_better], found[is_better]
+    going = np.arange(n_draws)
+    for _ in range(_SWEEPS):
+        moved = policy[going]
+        value = _sweep(points, mass[going], moved)
+        policy[going] = moved
+        gains, best[going] = value - best[going], value
+        going = going[gains > _GAIN]
+        if len(going) == 0:
+            break
+    return _value(points, mass, policy), policy
+
+
+def _value(points: np.ndarray, mass: np.ndarray, policy: np.ndarray) -> np.ndarray:
+    action = actions_of(points, policy)
+    sums = ((action == a)[:, None] @ mass for a in range(policy.shape[1]))
+    return sum(np.linalg.norm(one, axis=(1, 2)) for one in sums)
+
+
+def _moves(n_classes: int) -> Iterator[np.ndarray]:
+    """Directions in which one θ_a moves: of all, of each class, of the others, of pairs."""
+    each = np.eye(n_classes)
+    yield np.ones(n_classes)
+    yield from each
+    yield from 1 - each
+    if n_classes <= _STARTS:
+        yield from (each[j] - each[k] for j, k in combinations(range(n_classes), 2))
+
+
+def _sweep(points: np.ndarray, mass: np.ndarray, policy: np.ndarray) -> np.ndarray:
+    """Move one θ_a after another in each direction, to where the value is largest, in place."""
+    movable = range(policy.shape[1] if policy.shape[1] > 2 else 1)  # differences decide
+    for a in movable:
+        for direction in _moves(points.shape[1]):
+            value = _move(points, mass, policy, a, direction)
+    return value
+
+
+def _move(
+    points: np.ndarray, mass: np.ndarray, policy: np.ndarray, a: int, direction: np.ndarray
+) -> np.ndarray:
+    """Add the best multiple of a direction (K,) to θ_a, in place; the values (R,) thereafter.
+
+    As the multiple t grows, the points come to action a one by one, from the action that is best
+    of the others; or they leave it, where the direction is negative. So all values are cumulative
+    sums in the order of the t at which points change.
+    """
+    draw = np.arange(len(mass))
+    scores = points @ policy.swapaxes(1, 2)  # (R, m, A)
+    mine = scores[:, :, a].copy()
+    scores[:, :, a] = -np.inf
+    other = scores.argmax(axis=2)
+    slope = points @ direction
+    leaves = slope < 0
+    with np.errstate(over="ignore"):
+        at = (scores.max(axis=2) - mine) / np.where(slope == 0, np.finfo(float).tiny, slope)
+    order = np.argsort(at, axis=1, kind="stable")
+    at = np.take_along_axis(at, order, axis=1)
+    signed = mass * np.where(leaves, -1.0, 1.0)[:, None]
+    signed = np.take_along_axis(signed, order[:, :, None], axis=1)
+    other_of = np.take_along_axis(other, order, axis=1)
+    values = _norms((leaves @ mass)[:, None], signed)
+    for b in range(policy.shape[1]):
+        if b != a:
+            begin = ((other == b) & ~leaves)[:, None] @ mass
+            values += _norms(begin, -signed * (other_of == b)[:, :, None])
+    low = np.concatenate([at[:, :1] - 1, at], axis=1)
+    high = np.concatenate([at, at[:, -1:] + 1], axis=1)
+    values[~(low < high) | ~np.isfinite(low + high)] = -np.inf
+    largest = values.max(axis=1)
+    place = np.argmax(values >= largest[:, None] - _TIE, axis=1)
+    step = (low[draw, place] + high[draw, place]) / 2
+    policy[:, a] += step[:, None] * direction
+    policy /= np.abs(policy).max(axis=(1, 2), keepdims=True)
+    return largest
+
+
+def _norms(begin: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """Norms (R, m + 1) of sums that begin with (R, 1, K), and to which (R, m, K) are added."""
+    return np.linalg.norm(np.cumsum(np.concatenate([begin, steps], axis=1), axis=1), axis=2)
