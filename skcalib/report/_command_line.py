@@ -4,35 +4,20 @@ import argparse
 import contextlib
 import json
 import os
-import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .. import __version__
-from .._inputs.arrays import listed
-from ..forecasts import EnsembleForecast, GaussianForecast, QuantileForecast
-from ..forecasts._base import Forecast
 from . import _demo
-from ._output import check_target, progress, say, show
+from ._columns import read_columns
+from ._html import check_target
 from ._report import calibration_report
-from ._tables import (
-    ANYTHING,
-    GROUP,
-    LABEL,
-    NUMBER,
-    POSITIVE,
-    PROBABILITY,
-    WEIGHT,
-    Rule,
-    Table,
-    classes_of_columns,
-    probabilities,
-    quantiles,
-    read_table,
-    two_classes,
-)
+from ._sections import LISTENER
+from ._tables import Table
 
 # Exit status of a program that a closed pipe ended, as in ``| head -1``: 128 + SIGPIPE.
 _CLOSED_PIPE = 141
@@ -40,8 +25,8 @@ _CLOSED_PIPE = 141
 # Options that are of no use without another one.
 _COMPANIONS = {"mean": "std", "std": "mean", "levels": "quantiles", "pos_label": "proba"}
 
-# Finds 0.05 in "q0.05", and nothing in "q97.5".
-_LEVEL = re.compile(r"(?<![0-9])0?\.[0-9]+$")
+# Takes back the line of a terminal that shows what is being done.
+_ERASE = "\r\x1b[K"
 
 _NO_FIGURES = ", without figures, as matplotlib is missing (pip install matplotlib)"
 
@@ -77,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
         return _CLOSED_PIPE
     except (ValueError, OSError, ImportError, MemoryError) as error:
-        say(f"error: {str(error) or 'out of memory'}")
+        _say(f"error: {str(error) or 'out of memory'}")
         return 2
     return 0
 
@@ -122,6 +107,12 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("--recalibrated", action="store_true", help=text)
     text = "what separates the values (default: the likely one)"
     report.add_argument("--sep", metavar="CHARACTER", help=text)
+    text = "the decimal point or comma (default: .)"
+    report.add_argument("--decimal", choices=".,", default=".", help=text)
+    text = "the encoding of a text, such as latin-1 (default: UTF-8)"
+    report.add_argument("--encoding", default="utf-8-sig", metavar="NAME", help=text)
+    text = "leave out rows where a value is missing, but in --by, and say how many"
+    report.add_argument("--drop-missing", action="store_true", help=text)
     report.add_argument(
         "--html", metavar="OUT", help="also write the report as a page to this file"
     )
@@ -135,7 +126,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _demo_command(options: argparse.Namespace) -> None:
     for text in _demo.run(options.output):
-        show(text)
+        _show(text)
         sys.stdout.flush()
 
 
@@ -149,129 +140,62 @@ def _report(options: argparse.Namespace) -> None:
             )
     if options.html is not None:
         check_target(options.html, force=options.force)
-    with progress():
+    with _progress():
+        table, found = read_columns(options)
         report = calibration_report(
-            **_arguments(options), recalibrated=options.recalibrated, random_state=options.seed
+            **found, recalibrated=options.recalibrated, random_state=options.seed
         )
+    _say_what_is_left_out(table, found)
+    if table.n_dropped:
+        report.audit["rows dropped"] = f"{table.n_dropped} (with missing values)"
     try:
         if options.html is not None:
-            with progress():
+            with _progress():
                 report.to_html(options.html)
-            say(f"page written to {options.html}{'' if report.figures else _NO_FIGURES}")
+            _say(f"page written to {options.html}{'' if report.figures else _NO_FIGURES}")
     finally:  # a page that could not be written takes nothing from the text
         if options.json:
-            show(report.to_json(), json.dumps)
+            _show(report.to_json(), json.dumps)
         else:
-            show(str(report))
+            _show(str(report))
 
 
-def _separator(text: str | None) -> str | None:
-    r"""One character; a tab may be written as \t."""
-    separator = "\t" if text == "\\t" else text
-    if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
-        raise ValueError(
-            f"--sep must be one character that separates values; found {text!r}. Pass ';' or "
-            "'\\t', for instance."
-        )
-    return separator
+def _say_what_is_left_out(table: Table, found: dict[str, Any]) -> None:
+    n_weightless = np.count_nonzero(found.get("sample_weight", 1) == 0)
+    for number, what in ((table.n_dropped, "with missing values"), (n_weightless, "of weight 0")):
+        if number:
+            _say(f"left out {number} rows {what}")
 
 
-def _arguments(options: argparse.Namespace) -> dict[str, Any]:
-    """The columns of the file as arguments of the report."""
-    weight = [] if options.weight is None else [(options.weight, WEIGHT)]
-    by = [(name, ANYTHING) for name in options.by or ()]
-    groups = [] if options.groups is None else [(options.groups, GROUP)]
-
-    def read(outcome: Rule, predictions: list[tuple[str, Rule]]) -> Table:
-        columns = [(options.label, outcome), *predictions, *weight, *by]
-        names = [name for name, _ in columns]
-        if len(set(names)) < len(names):
-            raise ValueError(f"Each column must be named once; found {listed(names)}.")
-        return read_table(options.file, columns + groups, _separator(options.sep))
-
-    make = _probabilities if options.proba is not None else _forecasts
-    table, found = make(options, read)
-    if weight:
-        found["sample_weight"] = table.columns[weight[0]]
-    if by:
-        found["by"] = {name: table.subgroups(name) for name in options.by}
-    if groups:
-        found["groups"] = table.columns[groups[0]]
-    return found
+def _say(text: str) -> None:
+    """A line on the standard error, where it does not mix with the report; lost if that is full."""
+    with contextlib.suppress(OSError):
+        print(f"skcalib: {_escaped(text)}", file=sys.stderr)
 
 
-def _probabilities(
-    options: argparse.Namespace, read: Callable[..., Table]
-) -> tuple[Table, dict[str, Any]]:
-    """Labels, probabilities and classes."""
-    names = options.proba
-    if len(names) > 1 and options.pos_label is not None:
-        raise ValueError(
-            f"--pos-label is for a single column of probabilities; found {len(names)} columns. "
-            "Leave it out."
-        )
-    columns = [(name, PROBABILITY) for name in names]
-    table = read(LABEL, columns)
-    labels = table.columns[options.label, LABEL]
-    if len(names) == 1:
-        classes = two_classes(labels, options.pos_label)
-    else:
-        classes = classes_of_columns(labels, names)
-    return table, {"y_true": labels, "y_proba": probabilities(table, columns), "labels": classes}
+def _show(text: str, written: Callable[[str], str] = ascii) -> None:
+    r"""Lines on the standard output, where what it has no code for is written out, as "\xe9"."""
+    encoding = sys.stdout.encoding or "utf-8"  # a text in memory has none
+    shown = _escaped(text, "\n", written)
+    print("".join(c if c.encode(encoding, "ignore") else written(c)[1:-1] for c in shown))
 
 
-def _forecasts(
-    options: argparse.Namespace, read: Callable[..., Table]
-) -> tuple[Table, dict[str, Any]]:
-    """Outcomes and forecasts."""
-    forecast: Forecast
-    if options.mean is not None:
-        columns = [(options.mean, NUMBER), (options.std, POSITIVE)]
-        table = read(NUMBER, columns)
-        forecast = GaussianForecast(*table.matrix(columns).T)
-    elif options.quantiles is not None:
-        names, levels = _in_order(options.quantiles, options.levels)
-        columns = [(name, NUMBER) for name in names]
-        table = read(NUMBER, columns)
-        forecast = QuantileForecast(quantiles(table, columns), levels)
-    elif len(options.members) < 2:
-        raise ValueError(
-            f"--members must name at least two columns; found {listed(options.members)}. One "
-            "number for each row is a prediction without a distribution."
-        )
-    else:
-        columns = [(name, NUMBER) for name in options.members]
-        table = read(NUMBER, columns)
-        forecast = EnsembleForecast(table.matrix(columns))
-    return table, {"y_true": table.columns[options.label, NUMBER], "y_proba": forecast}
+def _escaped(text: str, kept: str = "", written: Callable[[str], str] = ascii) -> str:
+    r"""Text with control characters such as escape written out, as "\x1b" or as JSON does."""
+    return "".join(c if c.isprintable() or c in kept else written(c)[1:-1] for c in text)
 
 
-def _in_order(
-    columns: Sequence[str], levels: Sequence[float] | None
-) -> tuple[Sequence[str], Sequence[float]]:
-    """The columns of quantiles and their levels, sorted by level.
-
-    The levels are those given, or the decimal fractions at the ends of the names: 0.05 of "q0.05".
-    """
-    if levels is None:
-        levels = []
-        for name in columns:
-            level = _LEVEL.search(name)
-            if level is None:
-                raise ValueError(
-                    "The name of a column of quantiles must end in its level, such as q0.05; found "
-                    f"{name!r}. Rename it, or pass all levels with --levels."
-                )
-            levels.append(float(level[0]))
-    if len(levels) != len(columns):
-        raise ValueError(
-            f"--levels must give one level for each column of --quantiles; found {len(levels)} for "
-            f"{len(columns)} columns. Pass them in the same order."
-        )
-    levels, columns = zip(*sorted(zip(levels, columns, strict=True)), strict=True)
-    if not all(0 < level < 1 for level in levels) or len(set(levels)) < len(levels):
-        raise ValueError(
-            "The levels of the quantiles must be different numbers between 0 and 1; found "
-            f"{listed(levels)}. Pass the right ones with --levels."
-        )
-    return columns, levels
+@contextlib.contextmanager
+def _progress() -> Iterator[None]:
+    """Show on one line of a terminal what is being done, and nothing where errors are piped."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    before = LISTENER.set(
+        lambda title: print(f"{_ERASE}{_escaped(title)} ...", end="", file=sys.stderr, flush=True)
+    )
+    try:
+        yield
+    finally:
+        LISTENER.reset(before)
+        print(_ERASE, end="", file=sys.stderr, flush=True)

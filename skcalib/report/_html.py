@@ -1,6 +1,10 @@
 """The page of a report: one file without anything from a network."""
 
+import os
+import secrets
+import shutil
 from html import escape
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,6 +12,9 @@ from ._text import Table, class_table, measure_lines, subgroup_table
 
 if TYPE_CHECKING:
     from ._report import CalibrationReport
+
+# What every page has after its style, and hardly any other file.
+_MARK = b"<main class='skcalib'>"
 
 _STYLE = "\n" + Path(__file__).with_name("style.css").read_text(encoding="utf-8")
 
@@ -80,3 +87,42 @@ def _table(table: Table, kind: str = "number") -> str:
         f"<div class='wide'><table>\n<thead><tr><th scope='col'>{escape(table.head[0])}</th>"
         f"{''.join(names)}</tr></thead>\n<tbody>\n{body}</tbody>\n</table></div>{note}"
     )
+
+
+def check_target(path: str, *, force: bool) -> None:
+    """Refuse a path that cannot be written to, and one of a file that may be dear to somebody."""
+    target = Path(path)
+    if target.is_file() and not force:
+        with open(target, "rb") as file:
+            if _MARK not in file.read(2**16):
+                raise ValueError(
+                    f"{path} must not be replaced, as it exists and is not a page of a report. "
+                    "Name another file, or pass --force."
+                )
+    is_pipe = target.exists() and not target.is_file() and not target.is_dir()
+    folder = Path(os.path.realpath(target)).parent
+    can_hold = folder.is_dir() and os.access(folder, os.W_OK)
+    if target.is_dir() or not (is_pipe or can_hold):
+        raise ValueError(
+            f"{path} must be a file in a folder that exists and can be written to. Name another "
+            "one."
+        )
+
+
+def write_whole(path: str | PathLike, text: str) -> None:
+    """Write a text to a file of its own, which then takes the place of the path.
+
+    So nothing that was there is lost unless all is written. Pipes and devices are written to.
+    """
+    if os.path.exists(path) and not os.path.isfile(path):
+        Path(path).write_text(text, encoding="utf-8")
+        return
+    target = Path(os.path.realpath(path))  # a link stays a link
+    part = target.with_name(f".skcalib-{secrets.token_hex(8)}")
+    try:
+        part.write_text(text, encoding="utf-8")
+        if target.exists():
+            shutil.copymode(target, part)
+        os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)

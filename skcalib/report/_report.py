@@ -26,8 +26,7 @@ from .._inputs.scikit_learn import (
 from ..forecasts._data import check_either
 from ._classes import ClassSections
 from ._forecasts import ForecastSections
-from ._html import fragment, page
-from ._output import write_whole
+from ._html import fragment, page, write_whole
 from ._sections import LEVEL, Rows, Sections, joint_p_value, stage
 from ._text import format_report
 

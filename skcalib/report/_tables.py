@@ -1,6 +1,5 @@
 """The columns of a table that the command line reads, and the predictions that they hold."""
 
-import codecs
 import contextlib
 import csv
 import io
@@ -8,8 +7,8 @@ import math
 import re
 import sys
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from decimal import Decimal
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from operator import itemgetter
 from typing import Any, BinaryIO, NamedTuple
@@ -17,7 +16,6 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from .._inputs.arrays import listed
-from .._inputs.probabilities import SUM_TOLERANCE, divide_by_sums
 from ._sections import stage
 
 # A terminal shows how many rows are read each time that this many more are.
@@ -26,18 +24,18 @@ _ROWS_BETWEEN_NEWS = 2**16
 # The first bytes of Parquet and Arrow files.
 _BINARY = b"PAR1", b"ARROW1"
 
-_MISSING = {"", "na", "n/a", "nan", "null", "<na>", "#n/a"}
+# Characters of a line; the next one is looked for in no file that is a table.
+_LONGEST_LINE = 2**24
 
-# A larger miss is refused. Rounding can cause one if there are many classes and few digits, but
-# dividing by the sum would not bring back what was rounded away.
-_LARGEST_MISS = 0.05
+_COMMA_FOR_POINT = str.maketrans(",.", ".,")
+
+_MISSING = {"", "na", "n/a", "nan", "null", "<na>", "#n/a"}
 
 
 class Rule(NamedTuple):
-    """The rule for the values of a column: its words, its remedy, and how a text is read."""
+    """The rule for the values of a column: its words, and how a text is read."""
 
     words: str
-    remedy: str
     value: Callable[[str], Any]  # of the text of a row; None is refused
     is_number: bool = False
 
@@ -50,7 +48,7 @@ def _number(words: str, is_allowed: Callable[[float], bool]) -> Rule:
             return None
         return number if is_allowed(number) and "_" not in text else None  # not 0.1_5
 
-    return Rule(f"hold {words}", "Remove or repair the row.", value, is_number=True)
+    return Rule(f"hold {words}", value, is_number=True)
 
 
 def canonical(label: str) -> str:
@@ -73,19 +71,20 @@ PROBABILITY = _number("a probability in [0, 1]", lambda p: 0 <= p <= 1)
 WEIGHT = _number("a weight, 0 or larger,", lambda w: 0 <= w < np.inf)
 NUMBER = _number("a number", math.isfinite)
 POSITIVE = _number("a positive standard deviation", lambda s: 0 < s < np.inf)
-LABEL = Rule(
-    "hold a label",
-    "Remove the rows without a label.",
-    lambda text: None if _is_missing(text) else canonical(text),
-)
-GROUP = Rule(
-    "name a group",
-    "Give such rows groups of their own.",
-    lambda text: None if _is_missing(text) else text.strip(),
-)
-ANYTHING = Rule("hold a text", "", str)
+LABEL = Rule("hold a label", lambda text: None if _is_missing(text) else canonical(text))
+GROUP = Rule("name a group", lambda text: None if _is_missing(text) else text.strip())
+ANYTHING = Rule("hold a text", str)
 
 Column = tuple[str, Rule]
+
+
+class Reading(NamedTuple):
+    """How a table is read: None stands for the likely separator."""
+
+    separator: str | None = None
+    encoding: str = "utf-8-sig"
+    decimal: str = "."
+    drop_missing: bool = False
 
 
 class Table(NamedTuple):
@@ -93,21 +92,25 @@ class Table(NamedTuple):
 
     columns: dict[Column, np.ndarray]
     rows: list[str]
+    n_dropped: int  # rows that were left out, as values are missing
 
     def matrix(self, columns: Sequence[Column]) -> np.ndarray:
         """Columns of numbers, (n, m)."""
         return np.column_stack([self.columns[column] for column in columns])
 
     def subgroups(self, name: str) -> np.ndarray:
-        """Numbers, NaN where missing, if all are numbers; otherwise texts, None where missing."""
-        texts = self.columns[name, ANYTHING]
+        """Numbers if some are fractions; otherwise texts, as whole numbers may be names."""
+        texts = [None if _is_missing(text) else text for text in self.columns[name, ANYTHING]]
+        whole = [None if text is None else canonical(text) for text in texts]
+        if all(one is None or one.lstrip("-").isdigit() for one in whole):
+            return np.array(whole, object)
         try:
-            return np.array([np.nan if _is_missing(text) else float(text) for text in texts])
+            return np.array([np.nan if text is None else float(text) for text in texts])
         except ValueError:
-            return np.array([None if _is_missing(text) else text.strip() for text in texts], object)
+            return np.array([text if text is None else text.strip() for text in texts], object)
 
 
-def read_table(path: str, wanted: Sequence[Column], separator: str | None = None) -> Table:
+def read_table(path: str, wanted: Sequence[Column], reading: Reading) -> Table:
     """The wanted columns, whose rows are judged as they are read.
 
     Python's csv module reads texts, pandas reads Parquet and Arrow. The path "-" is the standard
@@ -115,48 +118,82 @@ def read_table(path: str, wanted: Sequence[Column], separator: str | None = None
     """
     source = "standard input" if path == "-" else path
     found: list[str] = []
+    wrong: list[tuple[str, Rule, str, str]] = []
+    n_wrong = n_dropped = 0
     columns: list[Any] = [array("d") if rule.is_number else [] for _, rule in wanted]
     given = contextlib.nullcontext[Any](sys.stdin.buffer)
     try:
         with given if path == "-" else open(path, "rb") as file:
-            read = _binary_rows if file.peek(8).startswith(_BINARY) else _text_rows
-            for where, *texts in read(file, source, [name for name, _ in wanted], separator):
-                for (name, rule), column, text in zip(wanted, columns, texts, strict=True):
-                    value = rule.value(text)
-                    if value is None:
-                        raise ValueError(
-                            f"Column {name!r} must {rule.words} in every row; found "
-                            f"{repr(text) if text.strip() else 'nothing'} in {where} of {source}. "
-                            f"{rule.remedy}"
-                        )
+            is_binary = file.peek(8).startswith(_BINARY)
+            read = _binary_rows if is_binary else _text_rows
+            point = _COMMA_FOR_POINT if reading.decimal == "," and not is_binary else {}
+            for where, *texts in read(file, source, [name for name, _ in wanted], reading):
+                values = [
+                    rule.value(text.translate(point) if point and rule.is_number else text)
+                    for (_, rule), text in zip(wanted, texts, strict=True)
+                ]
+                if None in values:
+                    bad = [
+                        (*wanted[k], text, where)
+                        for k, text in enumerate(texts)
+                        if values[k] is None and not (reading.drop_missing and _is_missing(text))
+                    ]
+                    n_wrong, n_dropped = n_wrong + bool(bad), n_dropped + (not bad)
+                    wrong = wrong or bad
+                    continue
+                for column, value in zip(columns, values, strict=True):
                     column.append(value)
                 found.append(where)
                 if len(found) % _ROWS_BETWEEN_NEWS == 0:
                     stage(f"reading {source}: {len(found)} rows")
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{source} is not a text file of separated values: {error}.") from error
+    except (UnicodeDecodeError, LookupError, csv.Error) as error:
+        raise ValueError(
+            f"{source} is not a text file of separated values in {reading.encoding}: {error}. Name "
+            "its encoding with --encoding, such as latin-1 or utf-16."
+        ) from error
     except OSError as error:
         raise ValueError(f"{source} cannot be read: {error.strerror or error}.") from error
+    if wrong:
+        name, rule, text, where = wrong[0]
+        more = f" ({n_wrong} rows are wrong)" if n_wrong > 1 else ""
+        raise ValueError(
+            f"Column {name!r} must {rule.words} in every row; found "
+            f"{repr(text) if text.strip() else 'nothing'} in {where} of {source}{more}. "
+            f"{_remedy(rule, text)}"
+        )
     if not found:
-        raise ValueError(f"{source} must hold at least one row below the header; found none.")
+        dropped = f", as {n_dropped} were left out" if n_dropped else ""
+        raise ValueError(
+            f"{source} must hold at least one row below the header; found none{dropped}."
+        )
     arrays = [
         np.asarray(column, np.float64 if rule.is_number else object)
         for column, (_, rule) in zip(columns, wanted, strict=True)
     ]
-    return Table(dict(zip(wanted, arrays, strict=True)), found)
+    return Table(dict(zip(wanted, arrays, strict=True)), found, n_dropped)
+
+
+def _remedy(rule: Rule, text: str) -> str:
+    if _is_missing(text):
+        return "Repair such rows, or pass --drop-missing to leave them out."
+    if re.fullmatch("[-+.0-9]*,[0-9]+", text.strip()):
+        return "Pass --decimal , if that is a decimal comma."
+    if rule is PROBABILITY and NUMBER.value(text.rstrip("% ")) is not None:
+        return "Divide percentages by 100, map log odds to probabilities, or repair the row."
+    return "Remove or repair the row."
 
 
 def _text_rows(
-    file: BinaryIO, source: str, wanted: Sequence[str], separator: str | None
+    file: BinaryIO, source: str, wanted: Sequence[str], reading: Reading
 ) -> Iterator[tuple[str, ...]]:
     """The line and the wanted texts of each row below the header; blank lines are skipped."""
-    text = codecs.iterdecode(file, "utf-8-sig")
+    text = _lines(file, reading.encoding)
     head = []
     for line in text:
         head.append(line)
         if line.strip():
             break
-    separator = separator or max(",;\t|", key="".join(head).count)
+    separator = reading.separator or max(",;\t|", key="".join(head).count)
     rows = csv.reader(chain(head, text), delimiter=separator)
     filled = (row for row in rows if len(row) > 1 or "".join(row).strip())
     header = [name.strip() for name in next(filled, [])]
@@ -172,8 +209,16 @@ def _text_rows(
         yield f"line {rows.line_num}", *pick(row)
 
 
+def _lines(file: BinaryIO, encoding: str) -> Iterator[str]:
+    with io.TextIOWrapper(file, encoding, newline="") as text:
+        for line in iter(partial(text.readline, _LONGEST_LINE), ""):
+            if len(line) == _LONGEST_LINE:
+                raise csv.Error(f"a line has {_LONGEST_LINE} characters or more")
+            yield line
+
+
 def _binary_rows(
-    file: BinaryIO, source: str, wanted: Sequence[str], separator: str | None
+    file: BinaryIO, source: str, wanted: Sequence[str], reading: Reading
 ) -> Iterator[tuple[str, ...]]:
     """The number and the wanted texts of each row of a Parquet or Arrow file; "" if missing."""
     try:
@@ -215,105 +260,3 @@ def _check_header(header: list[str], source: str, wanted: Sequence[str], hint: s
                 f"{source} must have one column of each name; found {header.count(name)} named "
                 f"{name!r}. Rename them."
             )
-
-
-def probabilities(table: Table, columns: Sequence[Column]) -> np.ndarray:
-    """One column as (n,), several as (n, K).
-
-    The sum of a row may miss 1 by what rounding to the digits of the file makes; it is then divided
-    by its sum.
-    """
-    proba = table.matrix(columns)
-    if len(columns) == 1:
-        return proba[:, 0]
-    total = proba.sum(axis=1)
-    miss = np.abs(total - 1)
-    if miss.max() <= SUM_TOLERANCE:
-        return proba
-    tolerance = np.clip(_rounding(proba).sum(axis=1), SUM_TOLERANCE, _LARGEST_MISS)
-    row = int(np.argmax(miss - tolerance))
-    if miss[row] > tolerance[row] * (1 + 1e-9):
-        raise ValueError(
-            f"The probabilities of a row must sum to 1; found a sum of {total[row]:.6g} in "
-            f"{table.rows[row]}, which rounding to the digits of the file does not explain. Name "
-            "the columns of all classes, and write their values with more digits or divided by "
-            "their sum."
-        )
-    return divide_by_sums(proba, total)
-
-
-def _rounding(proba: np.ndarray) -> np.ndarray:
-    """Half a unit in the last digit of each probability, (n, K).
-
-    Files may be written with a fixed number of decimals or of significant digits. The place of the
-    last digit follows from the largest number of either in the file; of the two places, the coarser
-    one counts.
-    """
-    decimals = significant = 0
-    for number in np.unique(proba).tolist():
-        _, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
-        decimals, significant = max(decimals, -int(exponent)), max(significant, len(digits))
-    magnitude = np.floor(np.log10(np.where(proba > 0, proba, 1e-300))) + 1
-    return 0.5 * 10.0 ** np.maximum(-decimals, magnitude - significant)
-
-
-def two_classes(labels: Iterable[str], pos_label: str | None) -> list[str]:
-    """The class that a single column of probabilities is not of, and the one that it is of."""
-    observed = sorted(set(labels))
-    with contextlib.suppress(ValueError):  # words stay in the order of the alphabet
-        observed = sorted(observed, key=float)
-    if pos_label is None:
-        classes = ["0", "1"] if set(observed) <= {"0", "1"} else observed
-        if len(classes) != 2:
-            raise ValueError(
-                f"One column of probabilities is for two labels; found {len(observed)}: "
-                f"{listed(observed)}. Pass one column for each class, or name the class of the "
-                "column with --pos-label."
-            )
-        return classes
-    pos_label = canonical(pos_label)
-    others = [label for label in observed if label != pos_label] or [f"not {pos_label}"]
-    if len(observed) > 2 or len(others) > 1:
-        raise ValueError(
-            f"--pos-label {pos_label!r} must be one of two labels; found {listed(observed)}."
-        )
-    return [*others, pos_label]
-
-
-def classes_of_columns(labels: Iterable[str], columns: Sequence[str]) -> list[str]:
-    """The names of the columns without a common prefix, such that every label is among them.
-
-    A prefix ends in a separator or before a number: "proba_cat", "proba_dog"; "p0", "p1".
-    """
-    ends = [end for end in range(len(columns[0]), -1, -1) if _is_prefix(columns, end)]
-    candidates = [[canonical(name[end:]) for name in columns] for end in ends]
-    for classes in candidates:
-        if set(labels) <= set(classes):
-            return classes
-    unknown = sorted(set(labels) - set(candidates[0]))
-    raise ValueError(
-        f"Every label must match a column of probabilities; found {listed(unknown)}, and columns "
-        f"for {listed(candidates[0])}. Name each column like its label, or proba_ and the label."
-    )
-
-
-def _is_prefix(columns: Sequence[str], end: int) -> bool:
-    """Whether names of classes may begin at `end`: behind "p_" of "p_cat", and "p" of "p0"."""
-    prefix, last = columns[0][:end], columns[0][:end][-1:]
-    is_before_numbers = last.isalpha() and all(name[end : end + 1].isdigit() for name in columns)
-    is_common = all(name.startswith(prefix) for name in columns)
-    return is_common and (is_before_numbers or not last.isalnum())
-
-
-def quantiles(table: Table, columns: Sequence[Column]) -> np.ndarray:
-    """Quantiles in the order of their levels, (n, m), which must not cross."""
-    values = table.matrix(columns)
-    falls = np.argwhere(np.diff(values, axis=1) < 0)
-    if len(falls):
-        row, k = falls[0].tolist()
-        raise ValueError(
-            f"The quantiles of a row must not cross; found {values[row, k]:.6g} in column "
-            f"{columns[k][0]!r} and {values[row, k + 1]:.6g} in column {columns[k + 1][0]!r}, "
-            f"in {table.rows[row]}. Sort the quantiles of each row."
-        )
-    return values

@@ -23,9 +23,9 @@ import skcalib
 from skcalib.__main__ import main as program
 from skcalib._inputs.probabilities import check_probabilities
 from skcalib.report import calibration_report
-from skcalib.report._command_line import _arguments, _parser, main
+from skcalib.report._columns import read_columns
+from skcalib.report._command_line import _escaped, _parser, main
 from skcalib.report._demo import Stage, _summary
-from skcalib.report._output import escaped
 from skcalib.report._tables import canonical
 
 
@@ -59,7 +59,7 @@ def run(capsys, *arguments):
 def read_predictions(path, label, columns, *options):
     """Labels, probabilities and classes, as the report gets them."""
     arguments = ["report", str(path), "--label", label, "--proba", *columns, *options]
-    found = _arguments(_parser().parse_args(arguments))
+    _, found = read_columns(_parser().parse_args(arguments))
     return found["y_true"], found["y_proba"], found["labels"]
 
 
@@ -570,7 +570,8 @@ OPTIONS = ["--label", "y", "--proba", "p", "--weight", "w", "--groups", "who", "
 def test_weights_subgroups_and_groups(rich, capsys):
     path, expected = rich
     status, out, err = run(capsys, "report", path, *OPTIONS, "age")
-    assert (status, err) == (0, "")  # no progress where errors are piped
+    # no progress where errors are piped
+    assert (status, err) == (0, "skcalib: left out 37 rows of weight 0\n")
     assert out == f"{expected}\n"
     assert "missing, 40" in out
 
@@ -655,10 +656,93 @@ def test_a_page_can_go_to_a_pipe(table, tmp_path, capsys):
 
 def test_json_has_no_control_characters():
     text = json.dumps({"a\x9b[31m": ["\x1b", "é", "\U000e0001"]}, indent=2, ensure_ascii=False)
-    shown = escaped(text, "\n", json.dumps)
+    shown = _escaped(text, "\n", json.dumps)
     assert all(line.isprintable() for line in shown.split("\n"))
     assert "é" in shown
     assert json.loads(shown) == json.loads(text)
+
+
+def test_decimal_commas(table, capsys):
+    text = "y;p;w\na;0,5;1,5\nb;0,25;2\na;,75;1e-1\n"
+    options = ["--label", "y", "--proba", "p", "--weight", "w"]
+    expected = run(capsys, "report", table(text.replace(",", ".")), *options)
+    assert expected[0] == 0
+    assert run(capsys, "report", table(text), *options, "--decimal", ",") == expected
+    status, _, err = run(capsys, "report", table(text), *options)
+    assert (status, "Pass --decimal , if" in err) == (2, True)
+    points = table("y;p\na;0,5\nb;0.5\n")  # 1.234 may be a thousand
+    status, _, err = run(capsys, "report", points, *options[:4], "--decimal", ",")
+    assert (status, "found '0.5' in line 3" in err) == (2, True)
+
+
+def test_encodings(tmp_path, capsys):
+    text, path = "größe,p\nä,0.5\nü,0.25\n", tmp_path / "table.csv"
+    arguments = ["report", str(path), "--label", "größe", "--proba", "p"]
+    path.write_text(text, "utf-8")
+    expected = run(capsys, *arguments)
+    assert expected[0] == 0
+    for encoding in ("latin-1", "utf-16"):
+        path.write_text(text, encoding)
+        status, _, err = run(capsys, *arguments)
+        assert (status, "with --encoding, such as latin-1" in err) == (2, True)
+        assert run(capsys, *arguments, "--encoding", encoding) == expected
+    status, _, err = run(capsys, *arguments, "--encoding", "bogus")
+    assert (status, "unknown encoding: bogus" in err) == (2, True)
+
+
+def test_missing_values_can_be_dropped(table, capsys):
+    rows = ["1,0.5,1,a", "0,0.25,1,b", "1,0.5,1,", ",0.5,1,a", "0,NA,,b"]
+    options = ["--label", "y", "--proba", "p", "--weight", "w", "--by", "g", "--json"]
+    path = table("\n".join(["y,p,w,g", *rows]))
+    status, out, err = run(capsys, "report", path, *options)
+    assert (status, out) == (2, "")
+    assert "found nothing in line 5" in err
+    assert "(2 rows are wrong). Repair such rows, or pass --drop-missing" in err
+    status, out, err = run(capsys, "report", path, *options, "--drop-missing")
+    assert (status, err) == (0, "skcalib: left out 2 rows with missing values\n")
+    found = json.loads(out)
+    assert found["n_samples"] == 3
+    assert found["audit"].pop("rows dropped") == "2 (with missing values)"
+    path = table("\n".join(["y,p,w,g", *rows[:3]]))
+    assert json.loads(run(capsys, "report", path, *options)[1]) == found
+    path = table("\n".join(["y,p,w,g", *rows, "1,,-1,a"]))  # a wrong weight is not missing
+    status, _, err = run(capsys, "report", path, *options, "--drop-missing")
+    assert (status, "found '-1' in line 7 of" in err) == (2, True)
+    path = table("\n".join(["y,p,w,g", *rows[3:]]))
+    status, _, err = run(capsys, "report", path, *options, "--drop-missing")
+    assert (status, "found none, as 2 were left out" in err) == (2, True)
+
+
+HINTS = {
+    "percentages": ("1,63.7\n0,20\n", "Divide percentages by 100"),
+    "percent": ("1,63.7 %\n0,20 %\n", "Divide percentages by 100"),
+    "log odds": ("1,0.5\n0,-1.7\n", "map log odds to probabilities"),
+    "words": ("1,0.5\n0,high\n", "Remove or repair the row."),
+    "swapped": ("0.5,1\n0.25,0\n0.3,1\n", "exchange the columns of --label and --proba"),
+    "three": ("1,1\n2,0\n3,1\n", "Pass one column for each class"),
+}
+
+
+@pytest.mark.parametrize(("rows", "hint"), HINTS.values(), ids=HINTS)
+def test_hints(rows, hint, table, capsys):
+    status, _, err = run(capsys, "report", table(f"y,p\n{rows}"), "--label", "y", "--proba", "p")
+    assert (status, hint in err) == (2, True)
+
+
+def test_whole_numbers_name_subgroups(table):
+    path = table("y,p,id,age\n" + "".join(f"{k % 2},0.5,{k}.0,{k / 7}\n" for k in range(300)))
+    arguments = ["report", path, "--label", "y", "--proba", "p", "--by", "id", "age"]
+    by = read_columns(_parser().parse_args(arguments))[1]["by"]
+    assert by["id"].tolist() == [str(k) for k in range(300)]
+    assert by["age"].dtype == np.float64
+
+
+def test_an_endless_line(table, capsys, monkeypatch):
+    monkeypatch.setattr("skcalib.report._tables._LONGEST_LINE", 20)
+    arguments = ["--label", "y", "--proba", "p"]
+    assert run(capsys, "report", table("y,p\n1,0.5\n0," + 15 * "0" + "\n"), *arguments)[0] == 0
+    status, _, err = run(capsys, "report", table("y,p\n1,0.5\n0," + 30 * "0"), *arguments)
+    assert (status, "a line has 20 characters or more" in err) == (2, True)
 
 
 FURTHER_MISTAKES = {

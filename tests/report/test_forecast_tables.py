@@ -9,7 +9,8 @@ import pytest
 from skcalib.datasets import make_forecasts
 from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.report import calibration_report
-from skcalib.report._command_line import _arguments, _parser, main
+from skcalib.report._columns import read_columns
+from skcalib.report._command_line import _parser, main
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def run(capsys, *arguments):
 
 def read(path, *options):
     """Outcomes and forecasts, as the report gets them."""
-    found = _arguments(_parser().parse_args(["report", path, "--label", "y", *options]))
+    _, found = read_columns(_parser().parse_args(["report", path, "--label", "y", *options]))
     return found["y_true"], found["y_proba"]
 
 

@@ -1,0 +1,258 @@
+"""The columns that options of the command line name, as predictions."""
+
+import argparse
+import contextlib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from .._inputs.arrays import listed
+from .._inputs.probabilities import SUM_TOLERANCE, divide_by_sums
+from ..forecasts import EnsembleForecast, GaussianForecast, QuantileForecast
+from ..forecasts._base import Forecast
+from ._tables import (
+    ANYTHING,
+    GROUP,
+    LABEL,
+    NUMBER,
+    POSITIVE,
+    PROBABILITY,
+    WEIGHT,
+    Column,
+    Reading,
+    Rule,
+    Table,
+    canonical,
+    read_table,
+)
+
+# A larger miss is refused. Rounding can cause one if there are many classes and few digits, but
+# dividing by the sum would not bring back what was rounded away.
+_LARGEST_MISS = 0.05
+
+# Finds 0.05 in "q0.05", and nothing in "q97.5".
+_LEVEL = re.compile(r"(?<![0-9])0?\.[0-9]+$")
+
+
+def read_columns(options: argparse.Namespace) -> tuple[Table, dict[str, Any]]:
+    """The columns of the file, also as arguments of the report."""
+    how = options.encoding, options.decimal, options.drop_missing
+    reading = Reading(_separator(options.sep), *how)
+    weight = [] if options.weight is None else [(options.weight, WEIGHT)]
+    by = [(name, ANYTHING) for name in options.by or ()]
+    groups = [] if options.groups is None else [(options.groups, GROUP)]
+
+    def read(outcome: Rule, predictions: list[tuple[str, Rule]]) -> Table:
+        columns = [(options.label, outcome), *predictions, *weight, *by]
+        names = [name for name, _ in columns]
+        if len(set(names)) < len(names):
+            raise ValueError(f"Each column must be named once; found {listed(names)}.")
+        return read_table(options.file, columns + groups, reading)
+
+    make = _probabilities if options.proba is not None else _forecasts
+    table, found = make(options, read)
+    if weight:
+        found["sample_weight"] = table.columns[weight[0]]
+    if by:
+        found["by"] = {name: table.subgroups(name) for name in options.by}
+    if groups:
+        found["groups"] = table.columns[groups[0]]
+    return table, found
+
+
+def _probabilities(
+    options: argparse.Namespace, read: Callable[..., Table]
+) -> tuple[Table, dict[str, Any]]:
+    """Labels, probabilities and classes."""
+    names = options.proba
+    if len(names) > 1 and options.pos_label is not None:
+        raise ValueError(
+            f"--pos-label is for a single column of probabilities; found {len(names)} columns. "
+            "Leave it out."
+        )
+    columns = [(name, PROBABILITY) for name in names]
+    table = read(LABEL, columns)
+    labels = table.columns[options.label, LABEL]
+    if len(names) == 1:
+        classes = two_classes(labels, options.pos_label)
+    else:
+        classes = classes_of_columns(labels, names)
+    return table, {"y_true": labels, "y_proba": probabilities(table, columns), "labels": classes}
+
+
+def _forecasts(
+    options: argparse.Namespace, read: Callable[..., Table]
+) -> tuple[Table, dict[str, Any]]:
+    """Outcomes and forecasts."""
+    forecast: Forecast
+    if options.mean is not None:
+        columns = [(options.mean, NUMBER), (options.std, POSITIVE)]
+        table = read(NUMBER, columns)
+        forecast = GaussianForecast(*table.matrix(columns).T)
+    elif options.quantiles is not None:
+        names, levels = _in_order(options.quantiles, options.levels)
+        columns = [(name, NUMBER) for name in names]
+        table = read(NUMBER, columns)
+        forecast = QuantileForecast(quantiles(table, columns), levels)
+    elif len(options.members) < 2:
+        raise ValueError(
+            f"--members must name at least two columns; found {listed(options.members)}. One "
+            "number for each row is a prediction without a distribution."
+        )
+    else:
+        columns = [(name, NUMBER) for name in options.members]
+        table = read(NUMBER, columns)
+        forecast = EnsembleForecast(table.matrix(columns))
+    return table, {"y_true": table.columns[options.label, NUMBER], "y_proba": forecast}
+
+
+def _in_order(
+    columns: Sequence[str], levels: Sequence[float] | None
+) -> tuple[Sequence[str], Sequence[float]]:
+    """The columns of quantiles and their levels, sorted by level.
+
+    The levels are those given, or the decimal fractions at the ends of the names: 0.05 of "q0.05".
+    """
+    if levels is None:
+        levels = []
+        for name in columns:
+            level = _LEVEL.search(name)
+            if level is None:
+                raise ValueError(
+                    "The name of a column of quantiles must end in its level, such as q0.05; found "
+                    f"{name!r}. Rename it, or pass all levels with --levels."
+                )
+            levels.append(float(level[0]))
+    if len(levels) != len(columns):
+        raise ValueError(
+            f"--levels must give one level for each column of --quantiles; found {len(levels)} for "
+            f"{len(columns)} columns. Pass them in the same order."
+        )
+    levels, columns = zip(*sorted(zip(levels, columns, strict=True)), strict=True)
+    if not all(0 < level < 1 for level in levels) or len(set(levels)) < len(levels):
+        raise ValueError(
+            "The levels of the quantiles must be different numbers between 0 and 1; found "
+            f"{listed(levels)}. Pass the right ones with --levels."
+        )
+    return columns, levels
+
+
+def _separator(text: str | None) -> str | None:
+    r"""One character; a tab may be written as \t."""
+    separator = "\t" if text == "\\t" else text
+    if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
+        raise ValueError(
+            f"--sep must be one character that separates values; found {text!r}. Pass ';' or "
+            "'\\t', for instance."
+        )
+    return separator
+
+
+def probabilities(table: Table, columns: Sequence[Column]) -> np.ndarray:
+    """One column as (n,), several as (n, K).
+
+    The sum of a row may miss 1 by what rounding to the digits of the file makes; it is then divided
+    by its sum.
+    """
+    proba = table.matrix(columns)
+    if len(columns) == 1:
+        return proba[:, 0]
+    total = proba.sum(axis=1)
+    miss = np.abs(total - 1)
+    if miss.max() <= SUM_TOLERANCE:
+        return proba
+    tolerance = np.clip(_rounding(proba).sum(axis=1), SUM_TOLERANCE, _LARGEST_MISS)
+    row = int(np.argmax(miss - tolerance))
+    if miss[row] > tolerance[row] * (1 + 1e-9):
+        raise ValueError(
+            f"The probabilities of a row must sum to 1; found a sum of {total[row]:.6g} in "
+            f"{table.rows[row]}, which rounding to the digits of the file does not explain. Name "
+            "the columns of all classes, and write their values with more digits or divided by "
+            "their sum."
+        )
+    return divide_by_sums(proba, total)
+
+
+def _rounding(proba: np.ndarray) -> np.ndarray:
+    """Half a unit in the last digit of each probability, (n, K).
+
+    Files may be written with a fixed number of decimals or of significant digits. The place of the
+    last digit follows from the largest number of either in the file; of the two places, the coarser
+    one counts.
+    """
+    decimals = significant = 0
+    for number in np.unique(proba).tolist():
+        _, digits, exponent = Decimal(repr(number)).normalize().as_tuple()
+        decimals, significant = max(decimals, -int(exponent)), max(significant, len(digits))
+    magnitude = np.floor(np.log10(np.where(proba > 0, proba, 1e-300))) + 1
+    return 0.5 * 10.0 ** np.maximum(-decimals, magnitude - significant)
+
+
+def two_classes(labels: Iterable[str], pos_label: str | None) -> list[str]:
+    """The class that a single column of probabilities is not of, and the one that it is of."""
+    observed = sorted(set(labels))
+    with contextlib.suppress(ValueError):  # words stay in the order of the alphabet
+        observed = sorted(observed, key=float)
+    if pos_label is None:
+        classes = ["0", "1"] if set(observed) <= {"0", "1"} else observed
+        if len(classes) != 2:
+            remedy = (
+                "They look like probabilities: exchange the columns of --label and --proba."
+                if len(observed) > 2 and all(PROBABILITY.value(one) is not None for one in observed)
+                else "Pass one column for each class, or name the class of the column with "
+                "--pos-label."
+            )
+            raise ValueError(
+                f"One column of probabilities is for two labels; found {len(observed)}: "
+                f"{listed(observed)}. {remedy}"
+            )
+        return classes
+    pos_label = canonical(pos_label)
+    others = [label for label in observed if label != pos_label] or [f"not {pos_label}"]
+    if len(observed) > 2 or len(others) > 1:
+        raise ValueError(
+            f"--pos-label {pos_label!r} must be one of two labels; found {listed(observed)}."
+        )
+    return [*others, pos_label]
+
+
+def classes_of_columns(labels: Iterable[str], columns: Sequence[str]) -> list[str]:
+    """The names of the columns without a common prefix, such that every label is among them.
+
+    A prefix ends in a separator or before a number: "proba_cat", "proba_dog"; "p0", "p1".
+    """
+    ends = [end for end in range(len(columns[0]), -1, -1) if _is_prefix(columns, end)]
+    candidates = [[canonical(name[end:]) for name in columns] for end in ends]
+    for classes in candidates:
+        if set(labels) <= set(classes):
+            return classes
+    unknown = sorted(set(labels) - set(candidates[0]))
+    raise ValueError(
+        f"Every label must match a column of probabilities; found {listed(unknown)}, and columns "
+        f"for {listed(candidates[0])}. Name each column like its label, or proba_ and the label."
+    )
+
+
+def _is_prefix(columns: Sequence[str], end: int) -> bool:
+    """Whether names of classes may begin at `end`: behind "p_" of "p_cat", and "p" of "p0"."""
+    prefix, last = columns[0][:end], columns[0][:end][-1:]
+    is_before_numbers = last.isalpha() and all(name[end : end + 1].isdigit() for name in columns)
+    is_common = all(name.startswith(prefix) for name in columns)
+    return is_common and (is_before_numbers or not last.isalnum())
+
+
+def quantiles(table: Table, columns: Sequence[Column]) -> np.ndarray:
+    """Quantiles in the order of their levels, (n, m), which must not cross."""
+    values = table.matrix(columns)
+    falls = np.argwhere(np.diff(values, axis=1) < 0)
+    if len(falls):
+        row, k = falls[0].tolist()
+        raise ValueError(
+            f"The quantiles of a row must not cross; found {values[row, k]:.6g} in column "
+            f"{columns[k][0]!r} and {values[row, k + 1]:.6g} in column {columns[k + 1][0]!r}, "
+            f"in {table.rows[row]}. Sort the quantiles of each row."
+        )
+    return values
