@@ -482,6 +482,17 @@ def test_calibration_test_draws_the_same_labels(options, package):
     )
 
 
+def test_several_bandwidths(package):
+    y, proba, _ = multiclass(package, n=60)
+    test = CalibrationTest("skce", bandwidth="multiple", n_resamples=19, random_state=0)
+    expected = clone(test).fit(proba, y)
+    test.fit(package(proba), package(y))
+    assert test.p_value_ == expected.p_value_
+    for name, null in test.component_null_distributions_.items():
+        other = expected.component_null_distributions_[name]
+        np.testing.assert_allclose(null, other, rtol=0, atol=2 * package.tolerance)
+
+
 @pytest.mark.parametrize("statistic", ["auto", "log_loss", "smooth_calibration_error"])
 def test_other_statistics_are_converted(statistic, package):
     y, proba, _ = multiclass(package, n=60)

@@ -44,9 +44,9 @@ def check_law(test, statistic):
     if not statistic.has_known_law:
         raise ValueError(
             f"method={test.method!r} needs statistic='skce', of all classes at once or with the "
-            f"exact method, whose law is known; found statistic={test.statistic!r} with "
-            f"metric_params={test.metric_params!r}. Use method='conditional', which takes any "
-            "statistic."
+            f"exact method, whose law is known; found statistic={test.statistic!r} with bandwidth="
+            f"{test.bandwidth!r} and metric_params={test.metric_params!r}. Use "
+            "method='conditional', which takes any statistic."
         )
     estimator = statistic.estimator
     if test.method == "distribution-free":

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from .._inputs.scikit_learn import RandomState
 from .._statistics.base import Statistic
-from .._statistics.omnibus import omnibus
+from .._statistics.omnibus import SeveralBandwidths, omnibus, several_bandwidths
 from .._statistics.omnibus_forecasts import ForecastOmnibus
 from .._statistics.residuals import ScoreExcess
 from ._registry import (
@@ -73,6 +73,8 @@ def make_statistic(
         name = _KERNEL_ERRORS[data.kind]
     if "pos_label" in options:
         refuse_data("pos_label")
+    if str(options.get("bandwidth")) == "multiple":
+        return kernel_errors(name, data, options, seed)
     metric, judged = metric_of(name, options, as_matrix=as_matrix, weighted=weighted)
     check_takes(metric, data, "statistic")
     is_random = data.kind == "forecasts" or judged.get("method") == "fourier"
@@ -82,6 +84,31 @@ def make_statistic(
     if isinstance(name, str) and metric.statistic is not None:
         batched = metric.statistic(data, **judged)
     return Measured(data, metric, judged) if batched is None else batched
+
+
+def kernel_errors(
+    name: str | Callable, data: Any, options: Mapping[str, Any], seed: Callable[[], int]
+) -> SeveralBandwidths:
+    """The squared kernel error of all classes at once, with several bandwidths."""
+    metric = ALL_METRICS[_KERNEL_ERRORS["classes"]]
+    if name != metric.name or data.kind != "classes":
+        raise ValueError(
+            "bandwidth='multiple' is for statistic='skce' of probabilities of classes; found "
+            f"statistic={name!r} of {data.kind}. Pass 'median' or a number."
+        )
+    check_takes(metric, data, "statistic")
+    judged = metric.judged({**options, "bandwidth": "median"})
+    reduction = judged.pop("multi_class")
+    if reduction != "canonical" or callable(judged["kernel"]):
+        raise ValueError(
+            "bandwidth='multiple' needs a named kernel, which has a bandwidth, and "
+            f"multi_class='canonical'; found kernel={judged['kernel']!r} and multi_class="
+            f"{reduction!r}. Pass a named kernel, or bandwidth='median'."
+        )
+    del judged["average"]
+    if judged["method"] == "fourier" and judged["random_state"] is None:
+        judged["random_state"] = seed()
+    return several_bandwidths(data, judged)
 
 
 class Measured(Statistic):

@@ -2,11 +2,14 @@
 
 import itertools
 from dataclasses import replace
+from functools import partial
 
 import joblib
 import numpy as np
 import pytest
+from scipy.spatial.distance import pdist
 from scipy.stats import chi2, norm
+from sklearn.base import clone
 
 from skcalib._inputs.checks import check_predictions
 from skcalib._inputs.drawing import draw_labels
@@ -20,6 +23,7 @@ from skcalib.hypothesis_tests import (
     find_miscalibrated_subgroups,
 )
 from skcalib.hypothesis_tests._base import compared_values, most_cautious
+from skcalib.streaming import CalibrationState
 
 
 def problem(rng, n, n_classes, *, weighted=False, levels=None):
@@ -227,6 +231,108 @@ def test_omnibus_is_the_share_of_draws_with_as_small_p_values():
     )
     score = CalibrationTest("log_loss", n_resamples=49, random_state=0).fit(data.proba, data.label)
     assert score.p_value_ == test.component_p_values_["log_loss"]
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"kernel": "rbf", "estimator": "biased"},
+        {"estimator": "block", "metric_params": {"block_size": 7}},
+        {"metric_params": {"class_kernel": np.diag([3.0, 2.0, 1.0, 1.0])}},
+        {"metric_params": {"method": "fourier", "n_components": 5}},
+    ],
+    ids=str,
+)
+def test_several_bandwidths_are_tests_of_one_each(options, n_classes):
+    # the same draws, and the combination by loops
+    if n_classes == 2 and "class_kernel" in options.get("metric_params", {}):
+        options = {"metric_params": {"class_kernel": np.diag([3.0, 2.0])}}
+    rng = np.random.default_rng(0)
+    data = problem(rng, 60, n_classes, weighted=True)
+    matrix, weight = data.matrix, data.weight
+    metric = "cityblock" if options.get("kernel") != "rbf" else "euclidean"
+    scale = 0.5 if metric == "cityblock" else 1.0
+    pairs = np.outer(weight, weight)[np.triu_indices(60, 1)]
+    median = scale * weighted_median(pdist(matrix, metric), pairs)
+    options = options | {"n_resamples": 49, "random_state": 0, "labels": range(n_classes)}
+    fit = partial(_fitted, data=data, options=options)
+    test, columns = fit("multiple"), []
+    for name, bandwidth in (("median", 1.0), ("median/4", 0.25), ("median/16", 0.0625)):
+        one = fit(bandwidth * median)
+        np.testing.assert_allclose(
+            test.component_null_distributions_[name], one.null_distribution_, rtol=1e-6, atol=1e-12
+        )
+        assert test.component_p_values_[name] == one.p_value_
+        columns.append(np.append(one.statistic_, one.null_distribution_))
+    evidence = []
+    for row in range(50):
+        reciprocals = []
+        for values in columns:
+            others = np.delete(values, row)
+            p_value = (1 + np.sum(others >= values[row])) / 50
+            beyond = max(values[row] - others.max(), 0.0) / np.std(values)
+            reciprocals.append((1 + beyond) / p_value)
+        evidence.append(np.mean(reciprocals))
+    assert test.statistic_ == pytest.approx(evidence[0])
+    assert test.p_value_ == np.mean(np.array(evidence) >= evidence[0] * (1 - 1e-9))
+
+
+def weighted_median(values, weight):
+    order = np.argsort(values)
+    share = np.cumsum(weight[order]) / weight.sum()
+    return values[order][np.argmax(share >= 0.5)]
+
+
+def _fitted(bandwidth, *, data, options):
+    test = CalibrationTest("skce", bandwidth=bandwidth, **options)
+    return test.fit(data.proba, data.label, sample_weight=data.weight)
+
+
+def test_narrow_kernels_find_waves():
+    rng = np.random.default_rng(1)
+    proba = rng.random(1000)
+    label = rng.random(1000) < proba + proba * (1 - proba) * np.sin(40 * proba)
+    several = CalibrationTest(bandwidth="multiple", random_state=0).fit(proba, label)
+    assert several.p_value_ == 0.001
+    assert several.adjusted_p_values_["median/16"] < 0.01
+    assert CalibrationTest("skce", random_state=0).fit(proba, label).p_value_ > 0.1
+
+
+def test_several_bandwidths_of_a_state_and_of_groups():
+    rng = np.random.default_rng(0)
+    proba = np.round(rng.random(200), 2)
+    label = (rng.random(200) < proba).astype(int)
+    test = CalibrationTest("skce", bandwidth="multiple", n_resamples=99, random_state=0)
+    test.fit(proba, label)
+    state = CalibrationState().update(label, proba)
+    counted = clone(test).fit(state)
+    assert counted.component_statistics_ == pytest.approx(test.component_statistics_, abs=1e-12)
+    grouped = clone(test).fit(proba, label, groups=np.arange(200) // 2)
+    assert grouped.component_statistics_ == pytest.approx(test.component_statistics_, abs=1e-12)
+    assert grouped.p_value_ > 0.05
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kernel": lambda s, t: s @ t.T}, "needs a named kernel.* found kernel=<function"),
+        ({"metric_params": {"multi_class": "classwise"}}, "found .* multi_class='classwise'"),
+        ({"statistic": "smooth_calibration_error"}, "is for statistic='skce' .*'smooth_cal"),
+        ({"statistic": "omnibus"}, "The 'bandwidth' parameter"),
+        ({"method": "asymptotic"}, "found .* with bandwidth='multiple'"),
+        ({"metric_params": {"n_bins": 3}}, "metric_params must be arguments"),
+    ],
+    ids=str,
+)
+def test_where_several_bandwidths_are_refused(options, message):
+    rng = np.random.default_rng(0)
+    data = problem(rng, 30, 3)
+    with pytest.raises((ValueError, TypeError), match=message):
+        CalibrationTest(bandwidth="multiple", **options).fit(data.proba, data.label)
+    with pytest.raises(ValueError, match=r"of probabilities of classes; found .* of forecasts"):
+        CalibrationTest(bandwidth="multiple").fit(GaussianForecast([0.0, 1], [1.0, 1]), [0.0, 1])
 
 
 def test_p_values_are_exactly_uniform_under_exchangeability():
@@ -561,3 +667,20 @@ def test_size_of_the_omnibus(n_classes, n, concentration, weighted):
         test = CalibrationTest(n_resamples=19, random_state=seed, labels=range(n_classes))
         rejected += test.fit(proba, label, sample_weight=weight).p_value_ <= level
     assert rejected / repetitions <= level + 4 * np.sqrt(level * (1 - level) / repetitions)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_classes", [2, 4, 10])
+@pytest.mark.parametrize("n", [30, 300])
+def test_size_of_several_bandwidths(n_classes, n):
+    repetitions, level = 400, 0.05
+    rejected = 0
+    for seed in range(repetitions):
+        rng = np.random.default_rng(seed)
+        proba = rng.dirichlet(np.full(n_classes, 0.5), size=n)
+        label = draw_labels(proba, 1, rng)[0]
+        test = CalibrationTest(
+            bandwidth="multiple", n_resamples=19, random_state=seed, labels=range(n_classes)
+        )
+        rejected += test.fit(proba, label).p_value_ <= level
+    assert abs(rejected / repetitions - level) <= 4 * np.sqrt(level * (1 - level) / repetitions)
