@@ -14,6 +14,11 @@ N, N_CLASSES, N_DRAWS = 7, 4, 3
 RNG = np.random.default_rng(0)
 MEAN, STD = RNG.normal(size=N), RNG.uniform(0.4, 1.5, size=N)
 Y = MEAN + STD * RNG.normal(size=N)
+MIXTURE = (
+    MEAN[:, None] + np.array([-0.4, 0.9]),
+    STD[:, None] * np.array([0.7, 1.2]),
+    np.column_stack([np.linspace(0.2, 1.5, N), np.ones(N)]),
+)
 DRAWN = MEAN[:, None] + STD[:, None] * RNG.normal(size=(N, N_DRAWS))
 LOGITS, LABEL = 2 * RNG.normal(size=(N, N_CLASSES)), RNG.integers(N_CLASSES, size=N)
 FEATURES, GROUP, WEIGHT = RNG.normal(size=(N, 2)), np.arange(N) % 3, RNG.random(N)
@@ -42,14 +47,15 @@ class Case(NamedTuple):
 
     function: object
     prediction: (
-        tuple  # arrays: mean and std, draws and what describes them, logits or probabilities
+        tuple  # arrays: mean and std, of mixtures also weights; draws and what describes them;
+        # logits or probabilities
     )
     target: np.ndarray
     options: dict
 
     @property
     def is_of_draws(self):
-        return len(self.prediction) == 3
+        return self.prediction[0] is DRAWN
 
 
 def forecast_options(form, kernel):
@@ -82,6 +88,7 @@ def class_options(form, given_kernel):
 
 def forecast_cases():
     normal = partial(Case, distribution_matching_loss, (MEAN, STD), Y)
+    mixed = partial(Case, distribution_matching_loss, MIXTURE, Y)
     drawn = partial(Case, distribution_matching_loss, (DRAWN, MEAN, STD), Y)
     for form in FORMS:
         for kernel in LINE_KERNELS + (() if form in PIT_FORMS else FEATURE_KERNELS):
@@ -89,6 +96,7 @@ def forecast_cases():
             yield f"normal {form} {kernel}", normal(options)
             if kernel == "rbf" or form == "marginal":
                 yield f"draws {form} {kernel}", drawn(options)
+                yield f"mixture {form} {kernel}", mixed(options)
     options = forecast_options("distribution", "rbf")
     for kernel in GIVEN_KERNELS[1:]:
         yield f"normal given {kernel}", normal(options | {"given_kernel": kernel})
@@ -177,5 +185,5 @@ def value(case, prediction, convert=lambda array: array, **changes):
         drawn, mean, std = prediction
         parameters = array_namespace(mean).stack([mean, std], axis=1)
         prediction = (Draws(drawn, partial(logistic_cdf, mean, std), parameters),)
-    only = prediction if len(prediction) == 2 else prediction[0]
+    only = prediction[0] if len(prediction) == 1 else prediction
     return case.function(only, convert(case.target), **options)

@@ -50,16 +50,18 @@ def check_arrays(prediction: Any, **others: Any) -> None:
 def parts_of(prediction: Any) -> dict[str, Any]:
     """The arrays of a prediction, by the names that users know."""
     if isinstance(prediction, Draws):
-        parts = {"values of Draws": prediction.values, "parameters of Draws": prediction.parameters}
+        fields = ("values", "parameters", "weight")
+        parts = {f"{name} of Draws": vars(prediction)[name] for name in fields}
         return {name: array for name, array in parts.items() if array is not None}
     if not isinstance(prediction, tuple):
         return {"prediction": prediction}
-    if len(prediction) != 2:
+    if len(prediction) not in (2, 3):
         raise ValueError(
-            "prediction must be an array of class scores, a tuple (mean, std), or Draws; found a "
-            f"tuple of {len(prediction)}. Pass means and standard deviations."
+            "prediction must be an array of class scores, a tuple (mean, std) or (mean, std, "
+            f"weight), or Draws; found a tuple of {len(prediction)}. Pass means and standard "
+            "deviations, and for mixtures weights."
         )
-    return {"mean": prediction[0], "std": prediction[1]}
+    return dict(zip(("mean", "std", "weight"), prediction, strict=False))
 
 
 def check_batch(
@@ -115,17 +117,23 @@ def check_class_batch(prediction: Array, target: Array) -> None:
 
 
 def check_forecast_batch(prediction: Any, target: Array, thresholds: Array | None) -> None:
-    """A mean and a standard deviation, or draws, for each sample."""
-    n, is_drawn = target.shape[0], isinstance(prediction, Draws)
-    for name, array in parts_of(prediction).items():
-        if is_drawn and (array.ndim != 2 or array.shape[0] != n or 0 in array.shape):
+    """Means and standard deviations, with weights of a mixture, or draws, for each sample."""
+    n, parts = target.shape[0], parts_of(prediction)
+    first = next(iter(parts.values()))
+    for name, array in parts.items():
+        if isinstance(prediction, tuple) and len(prediction) == 2:
+            if tuple(array.shape) != (n,):
+                rule = f"shape (n_samples,) for the {n} samples of target"
+                remedy = "Drop the other axes, with squeeze or by an index."
+                raise _wrong_shape(name, array, rule, remedy)
+            continue
+        if array.ndim != 2 or array.shape[0] != n or 0 in array.shape:
             rule = f"two axes, the first of them for the {n} samples of target"
-            raise _wrong_shape(name, array, rule, "Put the draws on the second axis.")
-        if not is_drawn and tuple(array.shape) != (n,):
-            rule = f"shape (n_samples,) for the {n} samples of target"
-            raise _wrong_shape(
-                name, array, rule, "Drop the other axes, with squeeze or by an index."
-            )
+            what = "draws" if isinstance(prediction, Draws) else "components of the mixtures"
+            raise _wrong_shape(name, array, rule, f"Put the {what} on the second axis.")
+        if array.shape[1] != first.shape[1] and name != "parameters of Draws":
+            rule = f"the shape {tuple(first.shape)} of {next(iter(parts))}"
+            raise _wrong_shape(name, array, rule, "Pass one entry for each of them.")
     if thresholds is not None and (thresholds.ndim != 1 or 0 in thresholds.shape):
         rule = "shape (n_thresholds,), with at least one"
         raise _wrong_shape("thresholds", thresholds, rule, "Pass a vector.")

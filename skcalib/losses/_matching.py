@@ -93,10 +93,12 @@ def distribution_matching_loss(
 
     Parameters
     ----------
-    prediction : array, tuple of two arrays, or Draws
+    prediction : array, tuple of two or three arrays, or Draws
         For classes, what `input_type` says: shape (n_samples, n_classes), or (n_samples,) of the
         second of two classes. For a number, means and standard deviations, each of shape
-        (n_samples,), or :class:`Draws` from the distribution of each sample.
+        (n_samples,); means, standard deviations and weights of mixtures of normal distributions,
+        each of shape (n_samples, n_components); or :class:`Draws` from the distribution of each
+        sample.
 
     target : array of shape (n_samples,)
         Labels 0, 1, 2 and so on, or outcomes.
@@ -166,8 +168,9 @@ def distribution_matching_loss(
     "marginal", with the kernel of the pairs (1 − c, c) of its probability c: distances are
     :math:`\sqrt 2 |c - c'|`, for "laplacian" twice and for "total-variation" once
     :math:`|c - c'|`. For a number it is equation 3 of [1]_ with the forecast's randomness
-    integrated out: in closed form for normal distributions, and over draws for others, which leaves
-    the estimate unbiased. The actions of "decision" are constants.
+    integrated out: in closed form for normal distributions and their mixtures, and over draws for
+    others, which leaves the estimate unbiased. The weights of mixtures are divided by their sum.
+    The actions of "decision" are constants.
 
     The kernels "tanh" and "thresholds" are the means over all thresholds, as in the metric. Its
     thresholds for "thresholds" and ``calibration="threshold"`` are 64 quantiles of all forecasts
@@ -175,9 +178,10 @@ def distribution_matching_loss(
     outcomes, which must not overflow.
 
     The cost is :math:`O(n^2)`, times K for classes (with "rbf" in matrix products), and times s²
-    for s draws; all pairs are held, as a batch is small. For "marginal" and "top-label" with "rbf"
-    and a bandwidth of at least 0.12 it is :math:`O(n K)`, by a power series that is exact to
-    rounding; with another kernel, "marginal" holds the pairs K times where gradients are taken.
+    for s draws or components; all pairs are held, as a batch is small. For "marginal" and
+    "top-label" with "rbf" and a bandwidth of at least 0.12 it is :math:`O(n K)`, by a power series
+    that is exact to rounding; with another kernel, "marginal" holds the pairs K times where
+    gradients are taken.
 
     All arrays are of one package. Half precision and integers become single precision, or double
     precision in NumPy for integers; `target`, `given` and what is constant take the type of the

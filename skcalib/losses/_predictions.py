@@ -10,6 +10,7 @@ from array_api_compat import array_namespace
 
 from .._numerics.array_api import (
     Array,
+    as_type,
     at_least_single,
     bounded_ratio,
     count_like,
@@ -96,8 +97,8 @@ class Draws:
     """Predictive distributions that are known by draws from each.
 
     Gradients flow through the draws, which are functions of what a model predicts
-    (reparameterization). Averages over them are unbiased estimates of expectations, and so is the
-    loss that is made of them.
+    (reparameterization), and through their weights. Averages over them are unbiased estimates of
+    expectations, and so is the loss that is made of them.
 
     Parameters
     ----------
@@ -112,6 +113,11 @@ class Draws:
 
     parameters : array of shape (n_samples, n_parameters), default=None
         What describes the distributions. ``calibration="distribution"`` conditions on it.
+
+    weight : array of shape (n_samples, n_draws), default=None
+        The weights of the draws, which are used as they are and sum to 1 for each sample: of draws
+        from each component of a mixture, or of all values that a discrete distribution has. By
+        default they are equal.
 
     See Also
     --------
@@ -133,13 +139,15 @@ class Draws:
     values: Any
     cdf: Callable[[Any], Any] | None = None
     parameters: Any = None
+    weight: Any = None
 
 
 class Distributions(NamedTuple):
-    """The average of c normal distributions for each sample, or of c points without `deviation`."""
+    """A mixture of c normal distributions for each sample, or of c points without `deviation`."""
 
     location: Array  # (n, c)
     deviation: Array | None  # (n, c)
+    share: Array  # (n, c), sums to 1
     cdf: Callable[[Array], Array] | None  # F_i(t) at points (n,), or at (1, m) in common, (n, m)
     parameters: Array | None  # (n, d)
 
@@ -147,14 +155,20 @@ class Distributions(NamedTuple):
     def dtype(self) -> Any:
         return self.location.dtype
 
-    @property
-    def _share(self):
-        return array_namespace(self.location).full_like(self.location, 1 / self.location.shape[1])
+    def at(self, places: Array) -> "Distributions":
+        """Points in place of the normal distributions, at places (n, c, m) of a standard one."""
+        xp, shape = array_namespace(places), (len(places), -1)
+        deviation: Array = self.deviation
+        location = self.location[:, :, None] + deviation[:, :, None] * places
+        share = xp.broadcast_to(self.share[:, :, None] / places.shape[2], location.shape)
+        return self._replace(
+            location=xp.reshape(location, shape), deviation=None, share=xp.reshape(share, shape)
+        )
 
     def kernel_means(self, kernel: str, bandwidth: float | None, points: Array) -> Array:
         """E ℓ(Y_i, t_j) at points (m,), (n, m)."""
         deviation = None if self.deviation is None else self.deviation[:, :, None]
-        return expected_kernel(kernel, bandwidth, self.location, deviation, self._share, points)
+        return expected_kernel(kernel, bandwidth, self.location, deviation, self.share, points)
 
     def pair_means(self, kernel: str, bandwidth: float | None) -> Array:
         """E ℓ(Y_i, Y_j) of independent Y_i and Y_j, (n, n)."""
@@ -162,8 +176,8 @@ class Distributions(NamedTuple):
         if self.deviation is not None:
             deviation = hypot(self.deviation[:, :, None], xp.reshape(self.deviation, (1, 1, -1)))
         points = xp.reshape(self.location, (-1,))
-        means = expected_kernel(kernel, bandwidth, self.location, deviation, self._share, points)
-        return xp.mean(xp.reshape(means, (len(means), *self.location.shape)), axis=2)
+        means = expected_kernel(kernel, bandwidth, self.location, deviation, self.share, points)
+        return xp.sum(self.share * xp.reshape(means, (len(means), *self.location.shape)), axis=2)
 
     def feature_means(self, kernel: str, thresholds: Array, scale: Any) -> Array:
         """E φ(Y_i) of a kernel of decisions, (C, n)."""
@@ -171,38 +185,60 @@ class Distributions(NamedTuple):
         if kernel == "moments":
             square = self.location**2
             square = square if self.deviation is None else square + self.deviation**2
-            return xp.stack([xp.mean(self.location, axis=1), xp.mean(square, axis=1)])
+            return xp.stack(
+                [xp.sum(self.share * power, axis=1) for power in (self.location, square)]
+            )
         if kernel == "tanh":
             variance = None if self.deviation is None else self.deviation[:, :, None] ** 2
             steps = smoothed_tanh(thresholds, scale, self.location[:, :, None], variance)
-            mean = xp.mean(steps, axis=1)
+            mean = xp.sum(self.share[:, :, None] * steps, axis=1)
         else:
             mean = self.cdf(thresholds[None])  # type: ignore[misc]
         return mean.T / thresholds.shape[0] ** 0.5
 
 
 def as_distributions(prediction: Any) -> Distributions:
-    """A pair of means and standard deviations, or draws, in single or double precision.
+    """Means and standard deviations, with weights of mixtures, or draws, at least in float32.
 
     Standard deviations are NaN where they are not positive.
     """
     if isinstance(prediction, Draws):
         (values,) = at_least_single(prediction.values)
-        cdf = (
-            None if prediction.cdf is None else partial(_cdf_of_draws, prediction.cdf, len(values))
-        )
-        return Distributions(values, None, cdf, prediction.parameters)
-    mean, std = at_least_single(*prediction)
+        cdf, share = prediction.cdf, as_type(prediction.weight, values.dtype)
+        if share is None:
+            share = array_namespace(values).full_like(values, 1 / values.shape[1])
+        if cdf is not None:
+            cdf = partial(_cdf_of_draws, cdf, len(values))
+        return Distributions(values, None, share, cdf, prediction.parameters)
+    mean, std, *weight = at_least_single(*prediction)
     xp = array_namespace(mean)
     std = xp.where(std > 0, std, math.nan)
-    parameters = xp.stack([mean, xp.log(std)], axis=1)
-    return Distributions(mean[:, None], std[:, None], partial(_normal_cdf, mean, std), parameters)
+    if weight:
+        (share,) = weight
+        share = share / xp.sum(xp.where(share >= 0, share, math.nan), axis=1, keepdims=True)
+    else:
+        mean, std = mean[:, None], std[:, None]
+        share = xp.ones_like(mean)
+    return Distributions(
+        mean, std, share, partial(_cdf, mean, std, share), _moments(mean, std, share)
+    )
 
 
-def _normal_cdf(mean: Array, std: Array, points: Array) -> Array:
+def _moments(mean: Array, std: Array, share: Array) -> Array:
+    """Mean and log standard deviation of mixtures, (n, 2), from squares that do not overflow."""
+    xp = array_namespace(mean)
+    centre = xp.sum(share * mean, axis=1)
+    gap = mean - centre[:, None]
+    unit = stop_gradient(xp.max(xp.maximum(std, xp.abs(gap)), axis=1, keepdims=True))
+    square = xp.sum(share * ((std / unit) ** 2 + (gap / unit) ** 2), axis=1)
+    return xp.stack([centre, xp.log(unit[:, 0]) + xp.log(square) / 2], axis=1)
+
+
+def _cdf(mean: Array, std: Array, share: Array, points: Array) -> Array:
     column = (slice(None), None) if points.ndim == 2 else slice(None)
-    z = bounded_ratio(points - mean[column], std[column])
-    return special_functions(array_namespace(z)).ndtr(z)
+    z = bounded_ratio(points[..., None] - mean[column], std[column])
+    xp = array_namespace(z)
+    return xp.sum(share[column] * special_functions(xp).ndtr(z), axis=-1)
 
 
 def _cdf_of_draws(cdf: Callable[[Array], Array], n: int, points: Array) -> Array:

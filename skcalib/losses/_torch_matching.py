@@ -14,10 +14,10 @@ from .._inputs.scikit_learn import Interval, StrOptions
 from .._numerics.array_api import to_numpy
 from .._statistics.matching_checks import PIT_FORMS
 from .._statistics.matching_given import LEVELS, median_of, standardization
-from ._checks import WITH_BANDWIDTH, check_forecast_batch
+from ._checks import WITH_BANDWIDTH
 from ._matching import MATCHING_LOSS_CONSTRAINTS, Matching
 from ._modules import Penalty
-from ._predictions import Draws, as_distributions, class_predictions
+from ._predictions import Draws, class_predictions
 from ._tensors import (
     check_finite,
     class_batch,
@@ -99,8 +99,8 @@ class DistributionMatchingLoss(Penalty):
         Samples with this target are left out, for classes.
 
     n_draws : int, default=None
-        Draws from each distribution. By default there are 16 for distributions other than normal
-        ones, and none for normal ones and classes.
+        Draws from each distribution, and of a mixture from each component. By default there are 16
+        in all, and none for normal distributions, their mixtures, and classes.
 
     gumbel_temperature : float, default=1.0
         For draws of classes, which are one-hot (straight-through Gumbel-softmax): the lower, the
@@ -121,16 +121,19 @@ class DistributionMatchingLoss(Penalty):
     Notes
     -----
     Call it with predictions and targets. Predictions of classes are tensors. Those of a number are
-    a tuple of means and standard deviations, or a distribution of torch: normal ones have a closed
-    form, and others are drawn from with ``rsample``. "quantile", "threshold" and "local" take their
-    ``cdf`` and need no draws.
+    a tuple of means and standard deviations, or a distribution of torch. Normal ones and mixtures
+    of them (``MixtureSameFamily``) have a closed form. Others are drawn from, so that value and
+    gradient are unbiased: with ``rsample``; from each component of a mixture, which keeps its
+    weight, so that no Gumbel-softmax is needed; or, for families without ``rsample`` such as
+    counts, with ``sample`` and the score function, the derivative of ``log_prob``, whose gradients
+    scatter more. "quantile", "threshold" and "local" take their ``cdf`` and need no draws.
 
     Bandwidths that depended on the batch would bias the estimate. Therefore `fit` sets them once,
     as buffers that are saved with the state.
 
     The cost is that of the function: :math:`O(n^2)` for n samples, times K for classes, and times
-    s² for s draws. Bad values, such as NaN, labels out of range or standard deviations that are not
-    positive, raise errors. Half precision is computed in single precision.
+    s² for s draws or components. Bad values, such as NaN, labels out of range or standard
+    deviations that are not positive, raise errors. Half precision is computed in single precision.
 
     References
     ----------
@@ -286,10 +289,9 @@ class DistributionMatchingLoss(Penalty):
 
     def _error_of_numbers(self, prediction, batch):
         needs_draws = self.calibration not in PIT_FORMS and self.kernel != "thresholds"
-        forecast = forecast_of(
+        distributions = forecast_of(
             prediction, batch.target, n_draws=self.n_draws, needs_draws=needs_draws
         )
-        distributions = as_distributions(forecast)
         batch = number_batch(batch, distributions.dtype)
         if self.kernel == "moments":
             _check_moments(batch.target, *distributions.feature_means("moments", None, None))
@@ -300,7 +302,6 @@ class DistributionMatchingLoss(Penalty):
         if self.calibration in ("threshold", "decision") or self.kernel in ("tanh", "thresholds"):
             thresholds = self._learned("thresholds", "thresholds=None", "quantiles")
             thresholds = thresholds.to(batch.target)
-        check_forecast_batch(forecast, batch.target, thresholds)
         matching = self._matching(given, given_bandwidth, self._bandwidth(), thresholds)
         return matching.of_forecasts(distributions, batch.target, batch.sample_weight)
 
@@ -376,7 +377,7 @@ def _training_array(
 
 def _parameters_of(prediction: Any, target: Tensor) -> np.ndarray:
     """Mean and log standard deviation of training data, (n, 2)."""
-    parameters = as_distributions(forecast_of(prediction, target, needs_draws=False)).parameters
+    parameters = forecast_of(prediction, target, needs_draws=False).parameters
     if parameters is None:
         raise ValueError(
             "prediction must consist of distributions with a mean and a standard deviation; found "

@@ -46,7 +46,14 @@ BAD = {
     "labels of type float": (LOGITS, LABEL * 1.0, {}, "target must hold integers 0, …, 3"),
     "column of means": ((MEAN[:, None], STD), Y, LINE, r"mean must have shape .*\(7, 1\).*squeeze"),
     "one std": ((MEAN, STD[:1]), Y, LINE, r"std must have shape .* found \(1,\)"),
-    "three arrays": ((MEAN, STD, STD), Y, LINE, "tuple of 3. Pass means and standard deviations"),
+    "four arrays": ((MEAN,) * 4, Y, LINE, "tuple of 4. Pass means .*, and for mixtures weights"),
+    "flat mixture": ((MEAN, STD, STD), Y, LINE, "mean must have two axes.*the components of"),
+    "weights of other components": (
+        (np.ones((7, 2)), np.ones((7, 2)), np.ones((7, 3))),
+        Y,
+        LINE,
+        r"weight must have the shape \(7, 2\) of mean; found \(7, 3\)",
+    ),
     "flat draws": (Draws(MEAN), Y, MARGINAL, "values of Draws must have two axes"),
     "flat parameters": (
         Draws(np.ones((7, 2)), parameters=MEAN),
@@ -203,17 +210,20 @@ def in_place(array, entry):
 def with_bad_values(case):
     """The case with a bad value of one sample, and the name of that."""
     weight = case.options.get("sample_weight", np.ones(N))
-    weights = {"sample_weight": in_place(weight, -0.01)}
-    yield "weight", case._replace(options=case.options | weights)
+    changed = {"sample_weight": in_place(weight, -0.01)}
+    yield "weight", case._replace(options=case.options | changed)
     if len(case.prediction) == 1:
         n_classes = 2 if case.prediction[0].ndim == 1 else case.prediction[0].shape[1]
         n_classes = max(n_classes, 2)
         for label in (-1, n_classes, 0.5) if n_classes == 2 else (-1, n_classes):
             yield f"label {label}", case._replace(target=in_place(case.target, label))
     elif not case.is_of_draws:
-        mean, std = case.prediction
+        mean, std, *weights = case.prediction
         for entry in (0.0, -1.0, np.nan):
-            yield f"std {entry}", case._replace(prediction=(mean, in_place(std, entry)))
+            yield f"std {entry}", case._replace(prediction=(mean, in_place(std, entry), *weights))
+        for weight in weights:
+            changed = (mean, std, in_place(weight, -0.1))
+            yield "negative weight", case._replace(prediction=changed)
 
 
 @pytest.mark.parametrize(

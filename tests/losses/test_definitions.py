@@ -15,6 +15,7 @@ from loss_cases import (
     LOGITS,
     LOSS,
     MEAN,
+    MIXTURE,
     PIT_FORMS,
     STD,
     THRESHOLDS,
@@ -26,7 +27,7 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import dirichlet, norm
 
 from skcalib._statistics.matching_given import pooled_thresholds
-from skcalib.forecasts import GaussianForecast
+from skcalib.forecasts import GaussianForecast, GaussianMixtureForecast
 from skcalib.losses import (
     conditional_kernel_calibration_loss,
     distribution_matching_loss,
@@ -122,6 +123,35 @@ class NormalLaw:
         return np.array([self.mean, math.log(self.std)])
 
 
+class MixtureLaw:
+    """Sums over normal components."""
+
+    def __init__(self, mean, std, weight):
+        self.weight = weight / weight.sum()
+        self.parts = [NormalLaw(*row) for row in zip(mean, std, strict=True)]
+
+    def mixed(self, values):
+        return sum(w * value for w, value in zip(self.weight, values, strict=True))
+
+    def product(self, other, kernel, nu):
+        if isinstance(other, MixtureLaw):
+            return other.mixed([self.product(part, kernel, nu) for part in other.parts])
+        return self.mixed([part.product(other, kernel, nu) for part in self.parts])
+
+    def feature(self, kernel, threshold, scale):
+        return self.mixed([part.feature(kernel, threshold, scale) for part in self.parts])
+
+    def moments(self):
+        return self.mixed([np.array(part.moments()) for part in self.parts])
+
+    def cdf(self, t):
+        return self.mixed([part.cdf(t) for part in self.parts])
+
+    def parameters(self):
+        mean, square = self.moments()
+        return np.array([mean, math.log(square - mean**2) / 2])
+
+
 class DrawnLaw:
     """E ℓ by sums over draws; the distribution function is a logistic one."""
 
@@ -162,14 +192,17 @@ def expected_features(kernel, law, scale):
     return np.array([law.feature(kernel, t, scale) for t in THRESHOLDS]) / math.sqrt(3)
 
 
-NORMAL_LAWS = [NormalLaw(*row) for row in zip(MEAN, STD, strict=True)]
-DRAWN_LAWS = [DrawnLaw(*row) for row in zip(DRAWN, MEAN, STD, strict=True)]
+LAWS = {
+    "normal": [NormalLaw(*row) for row in zip(MEAN, STD, strict=True)],
+    "draws": [DrawnLaw(*row) for row in zip(DRAWN, MEAN, STD, strict=True)],
+    "mixture": [MixtureLaw(*row) for row in zip(*MIXTURE, strict=True)],
+}
 
 
 @cache
-def terms_of(is_of_draws, is_of_pits, kernel, nu):
+def terms_of(family, is_of_pits, kernel, nu):
     """The terms of all pairs, which several forms share."""
-    laws = DRAWN_LAWS if is_of_draws else NORMAL_LAWS
+    laws = LAWS[family]
     term = pit_term(laws, kernel) if is_of_pits else outcome_term(laws, kernel, nu)
     return np.array([[term(i, j) for j in range(len(Y))] for i in range(len(Y))])
 
@@ -228,9 +261,9 @@ def test_forms_of_forecasts_equal_loops(name):
     case = FORECAST_CASES[name]
     options = case.options
     is_of_pits = options["calibration"] in PIT_FORMS
-    terms = terms_of(case.is_of_draws, is_of_pits, options["kernel"], options.get("bandwidth"))
-    laws = DRAWN_LAWS if case.is_of_draws else NORMAL_LAWS
-    near = near_forecasts(laws, options)
+    family = name.split()[0]
+    terms = terms_of(family, is_of_pits, options["kernel"], options.get("bandwidth"))
+    near = near_forecasts(LAWS[family], options)
     expected = average(
         lambda i, j: near(i, j) * terms[i, j], WEIGHT, options.get("estimator", "unbiased")
     )
@@ -439,24 +472,26 @@ GAUSSIAN = GaussianForecast(MEAN, STD)
 
 
 # The metric has thresholds of its own for the kernel, whatever the decisions are.
-SHARED = {name for name in FORECAST_CASES if name.startswith("normal")}
+SHARED = {name for name in FORECAST_CASES if not name.startswith("draws")}
 SHARED -= {"normal decision thresholds"}
 
 
 @pytest.mark.parametrize("name", sorted(SHARED))
 def test_forms_of_forecasts_equal_the_metric(name):
-    options = dict(FORECAST_CASES[name].options)
+    case = FORECAST_CASES[name]
+    options = dict(case.options)
     options.pop("detach_given", None)
+    forecast = GaussianMixtureForecast(*MIXTURE) if name.startswith("mixture") else GAUSSIAN
     thresholds = options.pop("thresholds", None)
     if options["calibration"] == "threshold" or options["kernel"] == "thresholds":
-        thresholds = pooled_thresholds(GAUSSIAN)  # the metric chooses them
+        thresholds = pooled_thresholds(forecast)  # the metric chooses them
     metric_options = dict(options)
     if options["calibration"] == "decision" or options["kernel"] == "tanh":
         metric_options["loss"] = list(thresholds)
-    actual = distribution_matching_loss((MEAN, STD), Y, thresholds=thresholds, **options)
+    actual = distribution_matching_loss(case.prediction, Y, thresholds=thresholds, **options)
     # the metric has the rbf kernel by Fourier features, right to 1e-10
     tolerance = 1e-9 if options["kernel"] == "rbf" else 1e-12
-    expected = distribution_matching_error(Y, GAUSSIAN, **metric_options)
+    expected = distribution_matching_error(Y, forecast, **metric_options)
     assert actual == pytest.approx(expected, abs=tolerance)
 
 

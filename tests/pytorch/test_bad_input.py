@@ -17,9 +17,6 @@ MMCE = CalibrationPenalty("mmce")
 LOGITS = torch.tensor([[1.0, 0.0, 0.5], [0.0, 2.0, 0.0], [0.0, 0.0, 0.0]])
 LABELS = torch.tensor([0, 1, 2])
 MEAN, STD, Y = torch.zeros(3), torch.ones(3), torch.tensor([0.0, 1.0, 3.0])
-MIXTURE = distributions.MixtureSameFamily(
-    distributions.Categorical(torch.ones(3, 1)), distributions.Normal(MEAN[:, None], 1.0)
-)
 NAN, INFINITY = torch.tensor(float("nan")), torch.tensor(float("inf"))
 
 
@@ -27,6 +24,27 @@ def with_entry(tensor, value):
     changed = tensor.clone()
     changed.view(-1)[-1] = value
     return changed
+
+
+def with_entry_of_mixture(name, value):
+    parts = {"loc": MEAN[:, None], "scale": STD[:, None]}
+    parts[name] = with_entry(parts[name], value)
+    return distributions.MixtureSameFamily(
+        distributions.Categorical(torch.ones(3, 1)),
+        distributions.Normal(**parts, validate_args=False),
+        validate_args=False,
+    )
+
+
+class OnlyCdf(distributions.Distribution):
+    def __init__(self):
+        super().__init__(torch.Size([3]), validate_args=False)
+
+    def cdf(self, value):
+        return value.sigmoid()
+
+
+ONLY_CDF = OnlyCdf()
 
 
 @pytest.mark.parametrize("module", [DistributionMatchingLoss(), MMCE, CalibrationPenalty("kde")])
@@ -139,9 +157,17 @@ def test_batches_of_which_nothing_counts(reduction, labels):
         ((MEAN, STD[:2]), Y, r"found std of shape \(2,\)"),
         ((MEAN, STD), with_entry(Y, INFINITY), "target must be finite"),
         ((MEAN[:1], STD[:1]), Y[:1], "at least 2 samples, as .* found 1. Drop"),
-        (MIXTURE, Y, "with rsample, .* found MixtureSameFamily"),
-        (MIXTURE, Y, "choose calibration='quantile', which takes the cdf"),
-        (distributions.Poisson(STD), Y, r"with rsample, .* for classes, pass logits\.$"),
+        (distributions.Categorical(torch.ones(3, 2)), Y, "found Categorical. For classes, pass lo"),
+        (distributions.Bernoulli(STD / 2), Y, "found Bernoulli. For classes, pass logits"),
+        (ONLY_CDF, Y, "sample and log_prob, .* choose calibration='quantile', which takes the cdf"),
+        (with_entry_of_mixture("scale", 0.0), Y, "std of prediction must be positive; found 0"),
+        (with_entry_of_mixture("loc", NAN), Y, "mean of prediction must be finite"),
+        (Draws(MEAN[:, None], weight=MEAN), Y, "weight of Draws must have two axes"),
+        (
+            Draws(MEAN[:, None], weight=torch.ones(3, 2)),
+            Y,
+            r"weight .* the shape \(3, 1\) of values",
+        ),
         (distributions.MultivariateNormal(MEAN, torch.eye(3)), Y, r"event shape \(3,\)"),
         ((MEAN.reshape(1, 3), STD), Y, r"found mean of shape \(1, 3\)"),
         ((MEAN[:0], STD[:0]), Y[:0], "at least 2 samples, as .* found 0. Drop"),
@@ -162,7 +188,9 @@ def test_distributions_without_a_distribution_function():
     loss = DistributionMatchingLoss("quantile")
     with pytest.raises(ValueError, match=r"with cdf .* none for StudentT\. Choose"):
         loss(distributions.StudentT(3.0, MEAN, STD), Y)
-    with pytest.raises(ValueError, match=r"with cdf .* none for Poisson\. Take one with cdf"):
+    with pytest.raises(ValueError, match=r"n_draws must be at least 2 .* found 1"):
+        DistributionMatchingLoss(n_draws=1).fit(Y)(distributions.Poisson(STD), Y)
+    with pytest.raises(ValueError, match=r"with cdf .* none for Poisson\. .* take one with cdf"):
         loss(distributions.Poisson(STD), Y)
 
 

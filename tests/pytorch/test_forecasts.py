@@ -2,8 +2,10 @@
 
 import copy
 import io
+import itertools
 import math
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -259,6 +261,112 @@ def test_distributions_are_drawn_from(name, kernel):
     slopes = torch.autograd.grad(value, (a, b))
     assert torch.isfinite(value)
     assert all(bool(torch.isfinite(slope).all() and slope.any()) for slope in slopes)
+
+
+def mixture_of(part, a, b, logits):
+    """Two components with the places a and a + 1."""
+    places = torch.stack([a, a + 1], dim=1)
+    parts = part(places, torch.stack([b, 2 * b], dim=1))
+    return distributions.MixtureSameFamily(distributions.Categorical(logits=logits), parts)
+
+
+@pytest.mark.parametrize(("form", "kernel"), CASES)
+def test_mixtures_of_normal_distributions_are_closed_forms(form, kernel):
+    mean, std, y, given = batch(n=12)
+    logits = torch.linspace(-1, 1, 24, dtype=torch.float64).reshape(12, 2)
+    penalty, sides = fitted(form, kernel), {"given": given.get(form)}
+    value = penalty(mixture_of(distributions.Normal, mean, std, logits), y, **sides)
+    column = mean[:, None], std[:, None], logits[:, None]
+    parts = distributions.Normal(
+        torch.stack([column[0], column[0] + 1], dim=-1), torch.stack([std, 2 * std], 1)[:, None]
+    )
+    other = distributions.MixtureSameFamily(distributions.Categorical(logits=column[2]), parts)
+    assert penalty(other, y[:, None], **sides).item() == pytest.approx(value.item(), abs=1e-12)
+    assert torch.autograd.gradcheck(
+        lambda *t: penalty(mixture_of(distributions.Normal, *t), y, **sides),
+        [tensor.clone().requires_grad_() for tensor in (mean, std, logits)],
+    )
+    # a component without weight, and one for all samples
+    alone = torch.tensor([0.0, -1e4], dtype=torch.float64)
+    reduced = penalty(mixture_of(distributions.Normal, mean, std, alone.expand(12, 2)), y, **sides)
+    assert reduced.item() == pytest.approx(penalty((mean, std), y, **sides).item(), abs=1e-12)
+    shared = penalty(mixture_of(distributions.Normal, mean, std, alone), y, **sides)
+    assert shared.item() == reduced.item()
+
+
+def gradients(loss, tensors):
+    tensors = [tensor.clone().requires_grad_() for tensor in tensors]
+    value = loss(*tensors)
+    return torch.cat([slope.reshape(-1) for slope in torch.autograd.grad(value, tensors)])
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "energy", "moments"])
+def test_the_score_function_is_unbiased_by_enumeration(kernel):
+    # two draws of 0 or 1 for each of three forecasts, and a condition that depends on them, too
+    chance = torch.tensor([0.3, 0.6, 0.5], dtype=torch.float64)
+    y = torch.tensor([1.0, 0.0, 1.0], dtype=torch.float64)
+    options = {"kernel": kernel, "given_bandwidth": 0.5}
+    options |= {"bandwidth": 0.7} if kernel == "rbf" else {}
+    loss = DistributionMatchingLoss(**options)
+
+    def exact(p):
+        values = torch.tensor([0.0, 1.0], dtype=torch.float64).expand(3, 2)
+        weight = torch.stack([1 - p, p], dim=1)
+        return loss(Draws(values, parameters=p[:, None], weight=weight), y)
+
+    class Known(distributions.Binomial):
+        def sample(self, shape):
+            return drawn.T
+
+    def estimate(p):
+        return loss(Known(1, p), y, given=p[:, None])
+
+    loss.n_draws, mean, value = 2, 0.0, 0.0
+    for bits in itertools.product([0.0, 1.0], repeat=6):
+        drawn = torch.tensor(bits, dtype=torch.float64).reshape(3, 2)
+        share = distributions.Binomial(1, chance).log_prob(drawn.T).sum().exp()
+        mean = mean + share * gradients(estimate, [chance])
+        value = value + share * estimate(chance)
+    expected = gradients(exact, [chance])
+    assert value.item() == pytest.approx(exact(chance).item(), abs=1e-14)
+    torch.testing.assert_close(mean, expected, atol=1e-13, rtol=0)
+    assert expected.abs().min() > 1e-2
+
+
+DRAWN_WITH_WEIGHTS = {
+    "mixture of normal": partial(mixture_of, distributions.Normal),
+    "mixture of laplace": partial(mixture_of, distributions.Laplace),
+    "mixture of poisson": lambda a, b, logits: mixture_of(
+        lambda place, spread: distributions.Poisson(place.exp() + spread), a, b, logits
+    ),
+    "poisson": lambda a, b, logits: distributions.Poisson(a.exp() + b),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN_WITH_WEIGHTS)
+def test_draws_and_their_gradients_are_unbiased(name):
+    """The mean for few draws is that for many, within four standard errors."""
+    torch.manual_seed(0)
+    mean, std, y, _ = batch(n=5)
+    logits = torch.linspace(-1, 1, 10, dtype=torch.float64).reshape(5, 2)
+    make, inputs = DRAWN_WITH_WEIGHTS[name], [mean, std, logits]
+    inputs = inputs[: 2 if name == "poisson" else 3]
+    few, many = (fitted("marginal", n_draws=n) for n in (2, 50))
+
+    def slopes(loss):
+        return gradients(lambda *t: loss(make(*t, *[logits][len(t) - 2 :]), y.abs()), inputs)
+
+    found = torch.stack([slopes(few) for _ in range(300)])
+    expected = torch.stack([slopes(many) for _ in range(60)])
+    error = (found.var(dim=0) / 300 + expected.var(dim=0) / 60).sqrt()
+    gap = found.mean(dim=0) - expected.mean(dim=0)
+    assert (gap.abs() < 4 * error).all()
+    assert (expected.mean(dim=0).abs() > 4 * error).any()
+    if name == "mixture of normal":
+        exact = gradients(
+            lambda *t: fitted("marginal")(mixture_of(distributions.Normal, *t), y.abs()), inputs
+        )
+        assert ((found.mean(dim=0) - exact).abs() < 4 * error).all()
 
 
 def test_distribution_functions_need_no_draws():
