@@ -6,7 +6,8 @@ Which calibration error stays put when the inputs are shifted?
 The same overconfident model, the same world, but the inputs move from one end of their range to the
 other. A number for comparing models should not tell the ends from the middle. These are Figures 2
 and 4 of Moskvichev and Sejdinovic, `All Models Are Miscalibrated, But Some Less So
-<https://arxiv.org/abs/2502.11465>`_ (2025).
+<https://arxiv.org/abs/2502.11465>`_ (2025). The paper's networks on ImageNet (Table 1, Figures 1
+and 3) are not repeated.
 """
 
 # %%

@@ -19,6 +19,7 @@ sampled pairs or shifts, and with the bracket on the distance beside it.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from scipy.special import expit, logit
 
 from skcalib import metrics
 from skcalib.datasets import make_temperature_family
@@ -28,6 +29,24 @@ samples = [
     make_temperature_family(10_000, inverse_temperature=1 / temperature, random_state=0)
     for temperature in temperatures
 ]
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(6.4, 3.2), layout="constrained")
+prediction = np.linspace(0.001, 0.999, 999)
+for temperature, color in ((0.25, "#d95f02"), (1, "black"), (4, "#1f4e9c")):
+    truth = expit(temperature * logit(prediction))
+    density = temperature * truth * (1 - truth) / (prediction * (1 - prediction))
+    left.plot(prediction, truth, color=color, label=f"temperature {temperature}")
+    right.plot(prediction, density, color=color)
+left.set(xlabel="prediction", ylabel="true probability", aspect="equal")
+right.set(xlabel="prediction", ylabel="density of the predictions", ylim=(0, 5))
+figure.suptitle("Błasiok et al. (2023), Figure 1")
+figure.legend(loc="outside lower center", ncols=3, frameon=False)
+plt.show()
+
+# %%
+# On the left, a curve below the diagonal means predictions that are too high. On the right,
+# overconfident predictions gather at 0 and 1, underconfident ones around ½. The figures below
+# follow this family from one end to the other.
 
 
 def curve(measure, **parameters):
