@@ -259,6 +259,7 @@ RECALIBRATOR_CASES = {
 WITH_PRIOR_OR_FOLDS = {
     "Dirichlet",
     "Venn-Abers",
+    "any decision",
     "auto",
     "beta",
     "binning",

@@ -17,6 +17,8 @@ _TIE = 1e-12
 # A move that gains less ends the search.
 _GAIN = 1e-9
 
+# Points that only a longer move would change count as unmoved.
+_LONGEST = 1e9
 
 # Values (R,), and policies (R, A, K).
 Found = tuple[np.ndarray, np.ndarray]
@@ -56,7 +58,7 @@ def _best_intervals(points: np.ndarray, mass: np.ndarray, n_actions: int) -> Fou
         best = [(np.maximum.accumulate(x, axis=1), sign) for x, sign in sides]
         rising, falling = (x + sign * total for x, sign in best)
         start = [
-            np.maximum.accumulate(np.where(x >= top, np.arange(len(own) + 1), 0), axis=1)
+            np.maximum.accumulate(np.where(x >= top - _TIE, np.arange(len(own) + 1), 0), axis=1)
             for (x, _), (top, _) in zip(sides, best, strict=True)
         ]
         begins.append(np.where(rising >= falling, *start))
@@ -146,6 +148,7 @@ def _move(
     leaves = slope < 0
     with np.errstate(over="ignore"):
         at = (scores.max(axis=2) - mine) / np.where(slope == 0, np.finfo(float).tiny, slope)
+    at = np.clip(at, -_LONGEST, _LONGEST)
     order = np.argsort(at, axis=1, kind="stable")
     at = np.take_along_axis(at, order, axis=1)
     signed = mass * np.where(leaves, -1.0, 1.0)[:, None]
@@ -156,12 +159,14 @@ def _move(
         if b != a:
             begin = ((other == b) & ~leaves)[:, None] @ mass
             values += _norms(begin, -signed * (other_of == b)[:, :, None])
-    low = np.concatenate([at[:, :1] - 1, at], axis=1)
-    high = np.concatenate([at, at[:, -1:] + 1], axis=1)
-    values[~(low < high) | ~np.isfinite(low + high)] = -np.inf
+    end = np.full((len(mass), 1), _LONGEST)
+    low, high = np.concatenate([-end, at], axis=1), np.concatenate([at, end], axis=1)
+    values[low >= high] = -np.inf
     largest = values.max(axis=1)
     place = np.argmax(values >= largest[:, None] - _TIE, axis=1)
-    step = (low[draw, place] + high[draw, place]) / 2
+    low, high = low[draw, place], high[draw, place]
+    margin = np.minimum(high - low, 1) / 2
+    step = np.clip(0, low + margin, high - margin)  # the shortest that is clear of all points
     policy[:, a] += step[:, None] * direction
     policy /= np.abs(policy).max(axis=(1, 2), keepdims=True)
     return largest

@@ -332,6 +332,7 @@ def any_decision_calibration_error(
     See Also
     --------
     decision_calibration_error : For losses that are known, and in their units.
+    skcalib.recalibration.AnyDecisionRecalibrator : Makes the error small.
     skcalib.hypothesis_tests.CalibrationTest : Whether the error is more than chance.
 
     Notes
@@ -358,8 +359,8 @@ def any_decision_calibration_error(
     begins at cuts of the probability of a class, for each of the six classes of the largest mean
     probability, and moves one :math:`\theta_a` at a time in a fixed direction to the best place,
     which is exact. On 90 samples of 20 to 200 calibrated or overconfident predictions of three
-    classes, for two actions, it found the largest value of all half-spaces in three of four, and
-    99 % of it on average, 83 % at least. Nothing is random. A number costs
+    classes, for two actions, it found the largest value of all half-spaces in four of five, and
+    99 % of it on average, 92 % at least. Nothing is random. A number costs
     :math:`O(n K^2 A^2)` for each sweep: for 1000 samples 0.03 s for three classes, 0.2 s for ten.
     Points on a boundary belong to either side.
 

@@ -7,7 +7,7 @@ from ._binning import (
     ScalingBinningRecalibrator,
 )
 from ._classifier import RecalibratedClassifier
-from ._decision import DecisionRecalibrator
+from ._decision import AnyDecisionRecalibrator, DecisionRecalibrator
 from ._either import IdentityRecalibrator
 from ._export import export_sql, export_table
 from ._isotonic import IsotonicRecalibrator, VennAbersRecalibrator
@@ -29,6 +29,7 @@ from ._subgroups import SubgroupRecalibrator
 from ._updating import ClosedTestRecalibrator, InterceptRecalibrator
 
 __all__ = [
+    "AnyDecisionRecalibrator",
     "AutoRecalibrator",
     "BetaRecalibrator",
     "ClosedTestRecalibrator",

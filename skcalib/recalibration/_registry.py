@@ -7,7 +7,7 @@ from ..forecasts import EnsembleForecast, Forecast, QuantileForecast, ResidualFo
 from ..forecasts._data import ForecastData
 from ._base import ForecastRecalibrator, Recalibrator
 from ._binning import IntervalBinningRecalibrator, ScalingBinningRecalibrator
-from ._decision import DecisionRecalibrator
+from ._decision import AnyDecisionRecalibrator, DecisionRecalibrator
 from ._either import IdentityRecalibrator, fit_data
 from ._isotonic import IsotonicRecalibrator, VennAbersRecalibrator
 from ._levels import PITRecalibrator, QuantileRecalibrator, least_samples, spread_p_value
@@ -57,6 +57,7 @@ RECALIBRATORS = {
     "closed test": Entry(ClosedTestRecalibrator()),
     "prior shift": Entry(PriorShiftRecalibrator()),
     "decision": Entry(DecisionRecalibrator()),
+    "any decision": Entry(AnyDecisionRecalibrator(random_state=0)),
     "identity": Entry(IdentityRecalibrator()),
 }
 

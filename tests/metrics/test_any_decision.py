@@ -113,6 +113,18 @@ def test_the_value_is_attained_by_the_policy(n_classes, n_actions):
         np.testing.assert_allclose(best_policies(points, one[None], n_actions)[0], value)
 
 
+def test_classes_that_are_never_predicted():
+    generator = np.random.default_rng(0)
+    proba = np.column_stack([generator.dirichlet(np.ones(3), size=30), np.zeros(30)])
+    label = generator.integers(0, 4, size=30)
+    errors = [any_decision_calibration_error(label, proba, n_actions=a) for a in (1, 2, 3)]
+    assert errors == sorted(errors)
+    # certain, and always wrong: with three actions nothing cancels
+    assert any_decision_calibration_error([1, 2, 0], np.eye(3), n_actions=3) == pytest.approx(
+        np.sqrt(2)
+    )
+
+
 def test_more_actions_have_a_larger_gap():
     label, proba = random_problem(np.random.default_rng(2), 50)
     errors = [any_decision_calibration_error(label, proba, n_actions=a) for a in (1, 2, 3, 50)]
