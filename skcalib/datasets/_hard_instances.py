@@ -102,7 +102,7 @@ def make_hard_instance(
     With :math:`\beta < 0`, however small, an interval may hold these two predictions, whose errors
     cancel, without the outer ones, which are calibrated. The interval calibration error falls from
     :math:`\alpha` to :math:`4 \alpha (\alpha + \beta) / (1 + 2 \alpha)`: it is not continuous in
-    the predictions (Lemma 6.9).
+    the predictions (Lemma 6.9, which the paper shows by another example).
 
     **"gaussian-blind-spot"** has residuals that oscillate with the predictions. These are uniform
     on :math:`m = \lceil 10 / \varepsilon \rceil` equally spaced points of [1/4, 3/4], which makes 2

@@ -76,8 +76,8 @@ class CalibrationTest(HypothesisTest):
         and is bootstrapped for "unbiased" and for decisions.
         "distribution-free", for "skce" only: by bounds that hold for every sample size and are very
         loose. "consistency": by predictions drawn from the predictions, and labels drawn from
-        these; for comparison only, as with binned errors it rejects calibrated models nearly
-        always. A prediction that is drawn keeps its `sample_weight`.
+        these; for comparison only, as with binned errors it may reject calibrated models too often
+        (see the notes). A prediction that is drawn keeps its `sample_weight`.
 
     kernel : str or callable, default="total-variation"
         Kernel of the "skce" statistic, as in
