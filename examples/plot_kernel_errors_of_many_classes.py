@@ -79,8 +79,8 @@ for size, most in ((100, 3), (1000, 1)):
 # %%
 # With 1000 classes most data sets have none, and some have one. With 100 there are groups, too, but
 # they overlap. The mean of such terms is far from normal, so the asymptotic test of the linear
-# estimate errs: at level 0.05 it rejected 1 of 200 data sets of M1 with 1000 classes. Take the
-# unbiased estimate, or the default test.
+# estimate is too careful: at level 0.05 it rejected 1 of 200 data sets of M1 with 1000 classes.
+# Take the unbiased estimate, or the default test.
 
 # %%
 # Three p-values of the unbiased estimate
