@@ -18,6 +18,7 @@ from skcalib.forecasts import (
     QuantileForecast,
 )
 from skcalib.metrics import (
+    conditional_kernel_calibration_error,
     continuous_ranked_probability_loss,
     decision_calibration_error,
     distribution_matching_error,
@@ -61,6 +62,10 @@ CASES = {
     "matching, all thresholds": partial(distribution_matching_error, kernel="thresholds"),
     "matching, tanh": partial(matching, kernel="tanh", loss=0.3),
     "matching, loss": partial(distribution_matching_error, kernel="loss", loss=[0.3, squares]),
+    "conditional": conditional_kernel_calibration_error,
+    "conditional, debiased": partial(
+        conditional_kernel_calibration_error, outcome_bandwidth=1.0, debias=True
+    ),
     "decision": partial(decision_calibration_error, loss=0.3, given="action"),
     "decision, squares": partial(decision_calibration_error, loss=squares, actions="chosen"),
     "crps decomposition": lambda y, forecast, **options: (
@@ -174,6 +179,7 @@ SCALED = {
 }
 IN_UNITS = {
     "log_density_loss",
+    "conditional, debiased",
     "decision",
     "decision, squares",
     "matching, decision",
@@ -246,7 +252,7 @@ def test_every_metric_takes_every_forecast_or_says_why_not(name, kind):
 def test_bad_input_is_refused(name):
     for y, forecast, message in (
         (Y[:-1], (MEAN, STD), "inconsistent numbers of samples"),
-        (Y, np.column_stack([MEAN, STD]), "an array of shape"),
+        (Y, np.column_stack([MEAN, STD]), "an array of shape|Forecasts of a number are passed"),
         (np.where(np.arange(N) == 3, np.nan, Y), (MEAN, STD), "y_true must be finite"),
         (Y, (MEAN, -STD), "std must be positive"),
         (GROUP, (MEAN, STD), "y_true must hold numbers"),

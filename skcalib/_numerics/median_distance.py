@@ -47,7 +47,14 @@ def median_distance(
     at_zero = 0.0
     if len(points) > MOST_POINTS:
         points, weight, at_zero = _subset(points, weight)
-    distance = pdist(points, metric)
+    return median_of_pairs(pdist(points, metric), weight, at_zero)
+
+
+def median_of_pairs(distance: np.ndarray, weight: np.ndarray, at_zero: float = 0.0) -> float:
+    """The same from the distances of all pairs i < j, in the order of SciPy.
+
+    Further pairs of the weight `at_zero` have the distance 0.
+    """
     if len(distance) == 0:
         return 0.0
     if at_zero == 0 and (weight == weight[0]).all():
@@ -56,7 +63,7 @@ def median_distance(
         distance.partition(middle)  # several times faster than np.median
         below = distance[middle] if len(distance) % 2 else distance[:middle].max()
         return float(max((below + distance[middle]) / 2, floor))
-    first, second = np.triu_indices(len(points), 1)  # the pairs of pdist, in its order
+    first, second = np.triu_indices(len(weight), 1)
     pairs = weight[first] * weight[second]
     spread = np.sqrt(pairs @ distance**2 / (pairs.sum() + at_zero))
     return max(_weighted_median(distance, pairs, at_zero), _FLOOR * float(spread))

@@ -33,6 +33,7 @@ from .._numerics.ridge import (
     ridge_norm_of_features,
     ridge_scores,
 )
+from .._statistics.conditional_forecasts import check_kind, error_of_forecasts
 from .._statistics.gram import fourier_features, gram_diagonal, gram_matrix, pivoted_cholesky
 from .._statistics.kernels import (
     SMALLEST_BANDWIDTH,
@@ -40,6 +41,8 @@ from .._statistics.kernels import (
     check_semidefinite,
     resolved_bandwidth,
 )
+from .._statistics.matching_checks import MATCHING_CONSTRAINTS
+from ..forecasts._data import ForecastData
 from ._kernel import CONDITIONAL_CONSTRAINTS, conditional_kernel
 from ._reductions import average_over_reductions, probability_metric
 
@@ -155,12 +158,17 @@ def _conditional_error(
 
 
 def _conditional_kernel_calibration_error(
-    predictions: Predictions, *, random_state: RandomState = None, **options: Any
+    data: Predictions | ForecastData, *, random_state: RandomState = None, **options: Any
 ) -> float | np.ndarray:
+    check_kind(data, options)
     check_fourier_kernel(options["kernel"], options["method"])
-    check_noise_options(predictions, options)
+    check_noise_options(data, options)
+    if data.kind == "forecasts":
+        check_matrix(data.weight, 4)
+        return error_of_forecasts(data, options)
+    of_classes = {name: options[name] for name in options if not name.startswith("outcome_")}
     rng = check_random_state(random_state)
-    return average_over_reductions(_conditional_error, predictions, rng=rng, **options)
+    return average_over_reductions(_conditional_error, data, rng=rng, **of_classes)
 
 
 def _nystroem(kernel, points, regression, most):
@@ -203,6 +211,8 @@ def _nystroem(kernel, points, regression, most):
     _conditional_kernel_calibration_error,
     CONDITIONAL_CONSTRAINTS
     | {
+        "outcome_kernel": [StrOptions({"rbf", "laplacian"}), callable],
+        "outcome_bandwidth": MATCHING_CONSTRAINTS["bandwidth"],
         "regularization": [Interval(Real, 1e-6, 1e6, closed="both"), StrOptions({"cv"}), None],
         "debias": ["boolean"],
         "standardize": ["boolean"],
@@ -212,16 +222,20 @@ def _nystroem(kernel, points, regression, most):
     },
     cost="n³",
     in_place=True,
+    takes=("classes", "forecasts"),
 )
 def conditional_kernel_calibration_error(
     y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_proba: Any,
     *,
     sample_weight: ArrayLike | None = None,
     pos_label: Label | None = None,
     labels: ArrayLike | None = None,
+    given: ArrayLike | None = None,
     kernel: str | Callable = "linear-rbf",
     bandwidth: float | str = "median",
+    outcome_kernel: str | Callable = "rbf",
+    outcome_bandwidth: float | str = "median",
     regularization: float | str | None = None,
     debias: bool = False,
     standardize: bool = False,
@@ -234,21 +248,22 @@ def conditional_kernel_calibration_error(
     r"""Conditional kernel calibration error (CKCE), for comparing models.
 
     The squared norm of a kernel ridge regression of the residuals on the predictions: how far the
-    labels' conditional distribution is from the predicted one [1]_. It depends less than other
-    errors on how often each prediction occurs, but it does: a wrong prediction that is rare beside
-    the regularisation counts little. So compare models on different data only if sizes, bandwidth
-    and regularisation are the same and the predictions are spread alike. It is 0 if all residuals
-    are 0; on a finite sample of a calibrated model it is positive, so it is biased upwards. The
-    number has no natural scale.
+    conditional distribution of labels, or of outcomes, is from the predicted one [1]_. It depends
+    less than other errors on how often each prediction occurs, but it does: a wrong prediction that
+    is rare beside the regularisation counts little. So compare models on different data only if
+    sizes, bandwidth and regularisation are the same and the predictions are spread alike. It is 0
+    if all residuals are 0; on a finite sample of a calibrated model it is positive, so it is biased
+    upwards. The number has no natural scale.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
-        True labels: strings, integers or booleans.
+        True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
-    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
         Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
-        column for each class in the order of `labels`; rows sum to 1.
+        column for each class in the order of `labels`; rows sum to 1. Or a forecast of a number,
+        as :func:`skcalib.forecasts.as_forecast` takes it.
 
     sample_weight : array-like of shape (n_samples,), default=None
         Non-negative sample weights; only their ratios matter.
@@ -262,17 +277,31 @@ def conditional_kernel_calibration_error(
         `y_true`; if it holds only one of 0, 1 and −1, or of False and True, the other of {0, 1},
         {−1, 1} or {False, True} is supplied.
 
+    given : array-like of shape (n_samples,) or (n_samples, n_features), default=None
+        For forecasts of a number: features that take the place of the forecast, so that outcomes
+        are compared with forecasts given these (see the notes).
+
     kernel : {"linear-rbf", "linear", "rbf", "total-variation", "exponential", "laplacian"} or \
             callable, default="linear-rbf"
         Kernel on the probability vectors: the inner product plus the Gaussian kernel exp(−‖s −
         t‖²/(2γ²)) of [1]_, one of these alone, or one of
         :func:`squared_kernel_calibration_error`. The combination is what makes the measure robust.
+        The first three are also for forecasts of a number, on their embeddings (see the notes).
 
     bandwidth : "median" or float, default="median"
         The γ of the Gaussian kernel, or the ν of another. "median" takes the median of the
         distances between predictions, over all pairs of samples, but at least a tenth of their root
         mean square (see the notes of :func:`squared_kernel_calibration_error`). It differs from
         model to model: fix the bandwidth to compare their errors.
+
+    outcome_kernel : {"rbf", "laplacian"} or callable, default="rbf"
+        Kernel on the outcomes of forecasts: exp(−d²/(2ν²)), exp(−d/ν), or a callable that takes
+        arrays of shapes (a, 1) and (b, 1) and returns values of shape (a, b). Equal labels have the
+        kernel 1, and others 0.
+
+    outcome_bandwidth : "median" or float, default="median"
+        The ν of a named `outcome_kernel`, in the units of the outcomes. "median" takes their median
+        distance over all pairs, but at least a tenth of the root mean square distance.
 
     regularization : float in [1e-6, 1e6] or "cv", default=None
         The λ of the ridge regression; None means :math:`n^{-1/4}`. It decides the scale of the
@@ -283,10 +312,11 @@ def conditional_kernel_calibration_error(
     debias : bool, default=False
         Subtract the expectation of the error for labels drawn from the predictions. The mean is
         then 0 for a calibrated model, whatever the sample size, the kernel and the regularization,
-        and values may be negative.
+        and values may be negative. Forecasts need an `outcome_bandwidth` that is a number.
 
     standardize : bool, default=False
-        Divide the debiased error by its standard deviation for labels drawn from the predictions.
+        Divide the debiased error by its standard deviation for labels drawn from the predictions;
+        not for forecasts of a number.
         The result is evidence against calibration, not a size of error: it grows with the sample.
         Values above 2 are rare under calibration, but less rare than for a normal distribution.
 
@@ -368,6 +398,20 @@ def conditional_kernel_calibration_error(
     With "nystroem" the bound for a debiased value is :math:`3 e \sum_i w_i (\|r_i\|^2 + 1 -
     \|p_i\|^2) / \lambda^2`, and it is compared with the value that is not debiased.
 
+    For forecasts of a number, R holds the inner products of :math:`a(y_i) - \mu_i`, where a are the
+    features of the `outcome_kernel` :math:`\ell` and :math:`\mu_i = \mathrm{E}\, a(Y_i)` embeds the
+    forecast, as in :func:`distribution_matching_error`, which has the closed forms. The kernel on
+    forecasts is that of probabilities with these embeddings in place of p: :math:`\langle \mu_i,
+    \mu_j \rangle + \exp(-\|\mu_i - \mu_j\|^2 / (2 \gamma^2))`. So it sees all of a forecast, and
+    with :math:`\ell = 1[y = y']` on finitely many outcomes the error is that of class
+    probabilities. The default :math:`\ell` sees differences on the scale of its bandwidth. With
+    `given`, features less their means take the place of embeddings, divided by their standard
+    deviations if `bandwidth` is "median"; then the number is the squared distance (CMMD) of two
+    conditional laws given these, outcomes and forecasts. The quantiles of a quantile forecast are
+    treated as features, and its outcomes as cells. An ensemble without weights is embedded together
+    with its outcome, so that it is calibrated if these are exchangeable. The cost is :math:`O(n^3)`
+    and :math:`O(n^2)` times the square of the number of components of a forecast.
+
     Under scikit-learn's `array_api_dispatch`, tensors stay on their device. They are converted once
     for "nystroem", a callable kernel and binary problems of more classes, and for the bandwidth
     "median", which sorts.
@@ -389,6 +433,18 @@ def conditional_kernel_calibration_error(
     4 0.051
     >>> conditional_kernel_calibration_error(y_true, y_proba, debias=True, standardize=True)
     63.3...
+
+    A forecast of a number, with half the true standard deviation:
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> mean = rng.normal(size=300)
+    >>> y = mean + rng.normal(size=300)
+    >>> for std in (1.0, 0.5):
+    ...     forecast = mean, np.full(300, std)
+    ...     print(round(conditional_kernel_calibration_error(y, forecast), 4))
+    0.0014
+    0.0256
     """
 
 

@@ -9,7 +9,9 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._inputs.checks import check_predictions
+from .._inputs.probabilities import is_forecast
 from .._inputs.warnings import warn
+from ..forecasts._data import check_forecasts, check_no_labels, holds_forecasts, with_given
 from ._registry import Function, metric, options_of
 
 
@@ -117,9 +119,11 @@ def probability_metric(
 ) -> Callable[[Function], Function]:
     """Declare a metric of probabilities by its signature and docstring; its body is here.
 
-    `compute` gets `Predictions` and all options. With `in_place`, arrays of other packages stay
-    where they live. The other arguments are those of `metric`.
+    `compute` gets `Predictions` and all options; or `ForecastData`, if the metric takes forecasts
+    as well. With `in_place`, arrays of other packages stay where they live. The other arguments are
+    those of `metric`.
     """
+    may_be_numbers, names = "forecasts" in facts.get("takes", ()), ("y_true", "y_proba")
 
     def declare(function: Function) -> Function:
         defaults = options_of(function)
@@ -127,10 +131,20 @@ def probability_metric(
         def measured(
             y_true, y_proba, *, sample_weight=None, pos_label=None, labels=None, **options
         ):
-            predictions = check_predictions(
-                y_true, y_proba, sample_weight, pos_label, labels, in_place=in_place
-            )
-            return compute(predictions, **(defaults | options))
+            data: Any
+            given = options.pop("given", None)
+            is_either = is_forecast(y_proba) or isinstance(y_proba, tuple)
+            if may_be_numbers and is_either and holds_forecasts(y_true, y_proba):
+                check_no_labels(labels, pos_label)
+                data = check_forecasts(
+                    y_true, y_proba, sample_weight=sample_weight, given=given, names=names
+                )
+            else:
+                data = check_predictions(
+                    y_true, y_proba, sample_weight, pos_label, labels, in_place=in_place
+                )
+                data = with_given(data, y_true, given, sample_weight)
+            return compute(data, **(defaults | options))
 
         shown: Any = update_wrapper(measured, function)
         return metric(compute, constraints, **facts)(shown)

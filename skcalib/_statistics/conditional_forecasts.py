@@ -1,0 +1,105 @@
+"""The conditional kernel error of forecasts: a ridge regression of embedded outcomes.
+
+The residual of a sample is ρ_i = a(y_i) − μ_i, with the features a of a kernel ℓ on outcomes and
+the embedding μ_i = E a(Y_i) of the forecast. For labels, ℓ = 1[y = y'] and μ_i = p_i.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .._numerics.median_distance import median_of_pairs
+from .._numerics.ridge import cross_validated_norm, ridge_form
+from .gram import gram_diagonal
+from .kernels import SMALLEST_BANDWIDTH, check_finite_kernel
+from .matching import MatchingError
+from .matching_checks import MatchingOptions, check_matching
+from .matching_given import standardization
+
+# Squared distances are differences of inner products; below this share of these they are rounding.
+_ROUNDING = 1e-13
+
+# What options may be, as the others are for labels only, or for outcomes that are numbers only.
+_OF_FORECASTS = {
+    "kernel": ("linear-rbf", "linear", "rbf"),
+    "method": ("exact",),
+    "standardize": (False,),
+    "multi_class": ("canonical",),
+    "average": ("auto",),
+}
+_OF_CLASSES = {"given": (None,), "outcome_kernel": ("rbf",), "outcome_bandwidth": ("median",)}
+
+
+def error_of_forecasts(data: Any, options: dict[str, Any]) -> float:
+    """The conditional error of forecasts, from the options of the metric."""
+    kernel, weight, penalty = options["outcome_kernel"], data.weight, options["regularization"]
+    form = "marginal" if data.given is None else "individual"
+    chosen = MatchingOptions(form, None, kernel, options["outcome_bandwidth"], estimator="biased")
+    check_matching(data, chosen)
+    error = MatchingError(data, **vars(replace(chosen, calibration="marginal")))
+    pairs: Any = error.pairs_for(error.observed)
+    index = np.arange(len(weight))
+    embedded = pairs.forecast_pairs(index, index)  # ⟨μ_i, μ_j⟩
+    terms = pairs.outcome_pairs(error.observed, index, index) + embedded
+    terms *= error.scale**2  # ⟨ρ_i, ρ_j⟩
+    check_finite_kernel(terms)
+    gram = _gram(data, embedded, options["kernel"], options["bandwidth"])
+    if penalty == "cv":
+        spectrum, basis = np.linalg.eigh(terms)
+        residuals = basis * np.sqrt(np.maximum(spectrum, 0.0))
+        return cross_validated_norm(residuals, weight, gram=gram)
+    quadratic = ridge_form(gram, weight, penalty or len(weight) ** -0.25)
+    if options["debias"]:
+        own: Any = 1.0  # E ℓ(Y_i, Y_i)
+        if callable(kernel):
+            location, _, share = pairs.parts
+            values = gram_diagonal(kernel, location.reshape(-1, 1)).reshape(location.shape)
+            own = np.einsum("nc,nc->n", values, share)
+        terms[index, index] -= error.scale**2 * (own - np.diagonal(embedded))
+    return float(np.sum(quadratic * terms))
+
+
+def _gram(data, near, kernel, bandwidth):
+    """The kernel on what is given: inner products, a Gaussian of distances, or their sum.
+
+    If nothing is given it is the embeddings of the forecasts, with inner products (n, n).
+    """
+    points = data.given
+    if points is None and data.forecast._is_grid:
+        points = data.forecast._parameters()  # cells are alike in all forecasts
+    if points is not None:
+        points = points.reshape(len(points), -1)
+        centre, factor = standardization(points, data.weight)
+        points = (points - centre) * (factor if bandwidth == "median" else 1.0)
+        near = points @ points.T
+    if kernel == "linear":
+        return near.copy()
+    sums = np.add.outer(np.diagonal(near), np.diagonal(near))
+    square = np.maximum(sums - 2 * near, 0.0)
+    square[square < _ROUNDING * sums] = 0.0
+    if bandwidth == "median":
+        distance = np.sqrt(square[np.triu_indices(len(square), 1)])
+        bandwidth = median_of_pairs(distance, data.weight) or 1.0
+    with np.errstate(over="ignore"):
+        gram = np.exp(-square / (2 * max(bandwidth, SMALLEST_BANDWIDTH) ** 2))
+    return gram + near if kernel == "linear-rbf" else gram
+
+
+def check_kind(data: Any, options: dict[str, Any]) -> None:
+    """Refuse options that are for labels only, or for forecasts of a number only."""
+    of_forecasts, options = data.kind == "forecasts", options | {"given": data.given}
+    for name, allowed in (_OF_FORECASTS if of_forecasts else _OF_CLASSES).items():
+        value = options[name]
+        if callable(value) or hasattr(value, "shape") or value not in allowed:
+            raise ValueError(
+                f"{name} must be {' or '.join(map(repr, allowed))} for "
+                f"{'forecasts of a number' if of_forecasts else 'probabilities of classes'}; found "
+                f"{value!r:.80}. Leave it out."
+            )
+    follows = options["outcome_bandwidth"] == "median" and not callable(options["outcome_kernel"])
+    if of_forecasts and options["debias"] and follows:
+        raise ValueError(
+            "debias=True needs an outcome_bandwidth that does not follow the outcomes, as the "
+            "expectation is known for nothing else; found 'median'. Pass a number."
+        )
