@@ -159,11 +159,11 @@ def test_debiased_mean_is_zero_over_all_outcomes(kernel, weighted):
 
 def test_what_is_right_on_average_and_wrong_given_the_forecast():
     rng = np.random.default_rng(2)
-    x = rng.normal(size=150)
-    y = x + rng.normal(size=150)
-    right, wrong = (x, np.ones(150)), (-x, np.ones(150))  # both have the law of y on average
-    test = CalibrationTest("conditional_kernel_calibration_error", n_resamples=39, random_state=0)
-    assert test.fit(wrong, y).p_value_ == 1 / 40
+    x = rng.normal(size=100)
+    y = x + rng.normal(size=100)
+    right, wrong = (x, np.ones(100)), (-x, np.ones(100))  # both have the law of y on average
+    test = CalibrationTest("conditional_kernel_calibration_error", n_resamples=19, random_state=0)
+    assert test.fit(wrong, y).p_value_ == 1 / 20
     options = {"outcome_bandwidth": 1.0, "bandwidth": 0.5, "debias": True}
     low, high = (
         conditional_kernel_calibration_error(y, forecast, **options) for forecast in (right, wrong)
@@ -173,7 +173,7 @@ def test_what_is_right_on_average_and_wrong_given_the_forecast():
     marginal = {"calibration": "marginal", "standardize": True, "random_state": 0}
     assert distribution_matching_error(y, wrong, **marginal) < 3
     # the climate is calibrated given itself, but wrong given x
-    climate = np.zeros(150), np.full(150, np.sqrt(2))
+    climate = np.zeros(100), np.full(100, np.sqrt(2))
     assert conditional_kernel_calibration_error(y, climate, **options) < 0.01
     assert conditional_kernel_calibration_error(y, climate, given=x, **options) > 0.05
 
@@ -192,10 +192,10 @@ def test_the_shape_of_a_forecast_is_seen():
 def test_quantile_forecasts_are_told_by_their_quantiles():
     rng = np.random.default_rng(0)
     levels = np.arange(1, 10) / 10
-    x = rng.normal(size=200)
+    x = rng.normal(size=120)
     cells = QuantileForecast(x[:, None] + np.quantile(rng.normal(size=4000), levels), levels)
     options = {"outcome_bandwidth": 0.3, "debias": True}
-    y = x + rng.normal(size=200)
+    y = x + rng.normal(size=120)
     right = conditional_kernel_calibration_error(y, cells, **options)
     wrong = conditional_kernel_calibration_error(y - 2 * x, cells, **options)
     assert abs(right) < 0.005 < 0.02 < wrong
