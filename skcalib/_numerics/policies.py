@@ -52,17 +52,16 @@ def _best_intervals(points: np.ndarray, mass: np.ndarray, n_actions: int) -> Fou
     own, n_draws = points[order, 1], len(mass)
     total = np.zeros((n_draws, len(own) + 1))
     np.cumsum(mass[:, order, 1], axis=1, out=total[:, 1:])
+    sign = np.array([1.0, -1.0])[:, None, None]
     value, begins = np.abs(total), []
     for _ in range(n_actions - 1):
-        sides = [(value - sign * total, sign) for sign in (1, -1)]
-        best = [(np.maximum.accumulate(x, axis=1), sign) for x, sign in sides]
-        rising, falling = (x + sign * total for x, sign in best)
-        start = [
-            np.maximum.accumulate(np.where(x >= top - _TIE, np.arange(len(own) + 1), 0), axis=1)
-            for (x, _), (top, _) in zip(sides, best, strict=True)
-        ]
-        begins.append(np.where(rising >= falling, *start))
-        value = np.maximum(rising, falling)
+        before = value - sign * total  # (2, R, m + 1)
+        largest = np.maximum.accumulate(before, axis=2)
+        places = np.where(before >= largest - _TIE, np.arange(len(own) + 1), 0)
+        values = largest + sign * total
+        rising, falling = np.maximum.accumulate(places, axis=2)
+        begins.append(np.where(values[0] >= values[1], rising, falling))
+        value = values.max(axis=0)
     ends = np.concatenate([[-1.0], (own[:-1] + own[1:]) / 2, [2.0]])
     draw, at, cuts = np.arange(n_draws), np.full(n_draws, len(own)), []
     for begin in reversed(begins):

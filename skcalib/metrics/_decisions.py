@@ -272,7 +272,8 @@ def decision_calibration_error(
 
 
 def _any_decision_calibration_error(data: Predictions, n_actions: int = 2) -> float:
-    return float(AnyDecision(data.sorted(), n_actions=n_actions)(data.sorted().label[None])[0])
+    data = data.sorted()
+    return float(AnyDecision(data, n_actions=n_actions)(data.label[None])[0])
 
 
 @metric(
@@ -360,7 +361,8 @@ def any_decision_calibration_error(
     probability, and moves one :math:`\theta_a` at a time in a fixed direction to the best place,
     which is exact. On 90 samples of 20 to 200 calibrated or overconfident predictions of three
     classes, for two actions, it found the largest value of all half-spaces in four of five, and
-    99 % of it on average, 92 % at least. Nothing is random. A number costs
+    99 % of it on average, 92 % at least. With three actions, or eight classes, 60 searches from
+    random starts found 5 % to 9 % more on average, 16 % at most. Nothing is random. A number costs
     :math:`O(n K^2 A^2)` for each sweep: for 1000 samples 0.03 s for three classes, 0.2 s for ten.
     Points on a boundary belong to either side.
 

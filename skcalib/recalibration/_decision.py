@@ -322,8 +322,7 @@ class AnyDecisionRecalibrator(Recalibrator):
             shift = np.zeros(found[0].shape)
             if values[0] > max(_LEAST, (1 + _LEAST) * values[1:].max(initial=0.0)):
                 for a in np.unique(action):
-                    rows = action == a
-                    shift[a] = _mean_residual(now, matrix, rows)
+                    shift[a] = _mean_residual(now, matrix, action == a)
             return action, shift
 
         shifts = _repeated(self, predictions.matrix, next_round)

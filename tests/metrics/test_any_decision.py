@@ -166,27 +166,50 @@ def test_the_statistic_of_the_test_is_the_metric(n_classes):
     np.testing.assert_array_equal(batch, 0)
 
 
-def rejections(n, n_classes, n_runs, calibrated, seed):
-    generator = np.random.default_rng(seed)
+def rejections(draw, n_runs, n_classes=2, n_resamples=19):
     test = CalibrationTest(
         "any_decision_calibration_error",
-        n_resamples=19,
+        n_resamples=n_resamples,
         labels=list(range(n_classes)),
         random_state=0,
     )
-    count = 0
-    for _ in range(n_runs):
-        label, proba = random_problem(generator, n, n_classes, calibrated=calibrated)
-        count += test.fit(proba, label).p_value_ <= 0.05
-    return count / n_runs
+    return np.mean([test.fit(*draw()[::-1]).p_value_ <= 0.05 for _ in range(n_runs)])
 
 
 @pytest.mark.slow
-def test_size_and_power():
-    slack = 4 * np.sqrt(0.05 * 0.95 / 400)
-    for n_classes in (2, 3):
-        assert abs(rejections(30, n_classes, 400, True, n_classes) - 0.05) <= slack
-        assert rejections(150, n_classes, 50, False, n_classes) > 0.9
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_size_and_power(n_classes):
+    generator = np.random.default_rng(n_classes)
+
+    def calibrated():
+        return random_problem(generator, 30, n_classes, calibrated=True)
+
+    def too_flat():
+        return random_problem(generator, 150, n_classes)
+
+    slack = 4 * np.sqrt(0.05 * 0.95 / 300)
+    assert abs(rejections(calibrated, 300, n_classes) - 0.05) <= slack
+    assert rejections(too_flat, 50, n_classes) > 0.9
+
+
+@pytest.mark.slow  # the table of the guide what_will_it_cost
+@pytest.mark.parametrize(
+    ("truth_of", "power"),
+    [
+        (lambda p: p**0.6 / (p**0.6 + (1 - p) ** 0.6), 0.73),
+        (lambda p: p - 0.15 * (p > 0.7), 0.44),
+        (lambda p: np.clip(p + 0.12 * np.sin(4 * np.pi * p), 0, 1), 0.24),
+    ],
+)
+def test_power_in_the_guide(truth_of, power):
+    generator = np.random.default_rng(1)
+
+    def draw():
+        proba = generator.random(200)
+        return labels_of(truth_of(proba), generator), proba
+
+    slack = 4 * np.sqrt(power * (1 - power) * (1 / 200 + 1 / 400))
+    assert abs(rejections(draw, 200, n_resamples=99) - power) <= slack
 
 
 def test_power_against_an_error_that_averages_out():

@@ -4,14 +4,19 @@ import itertools
 
 import numpy as np
 import pytest
-from problems import random_problem
+from problems import labels_of, random_problem
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from skcalib.metrics import any_decision_calibration_error, make_scorer
-from skcalib.recalibration import AnyDecisionRecalibrator, PredictProba
+from skcalib.recalibration import (
+    AnyDecisionRecalibrator,
+    AutoRecalibrator,
+    PredictProba,
+    TemperatureRecalibrator,
+)
 from skcalib.recalibration._decision import onto_simplex
 
 
@@ -102,3 +107,23 @@ def test_pipelines_and_searches():
     errors = -search.cv_results_["mean_test_score"]
     assert errors[1] < errors[0]  # an intercept does not mend what is not sure enough
     assert search.best_estimator_[-1].policies_.shape[1] == 2
+
+
+@pytest.mark.slow  # the sentence of the guide what_will_it_cost
+def test_held_out_errors_of_the_guide():
+    errors = []
+    for n_classes, seed in itertools.product([2, 3], range(3)):
+        generator = np.random.default_rng(seed)
+        n_new = 10000 if n_classes == 2 else 3000
+        truth = generator.dirichlet(np.full(n_classes, 0.7), size=1000 + n_new)
+        label = labels_of(truth, generator)
+        weights = np.r_[0.2, np.ones(n_classes - 2), 3]
+        for proba in (truth**2, truth**0.5, truth * weights):
+            proba /= proba.sum(axis=1, keepdims=True)
+            maps = AnyDecisionRecalibrator(random_state=0), TemperatureRecalibrator()
+            fitted = [one.fit(proba[:1000], label[:1000]) for one in (*maps, AutoRecalibrator())]
+            after = [one.transform(proba[1000:]) for one in fitted]
+            all_of_them = (proba[1000:], *after, truth[1000:])
+            errors.append([any_decision_calibration_error(label[1000:], p) for p in all_of_them])
+    expected = [0.228, 0.052, 0.111, 0.029, 0.020]
+    np.testing.assert_allclose(np.mean(errors, axis=0), expected, atol=0.005)
