@@ -3,11 +3,6 @@
 import os
 import sys
 
-_CLOSED = (
-    "skcalib: error: The standard output must be open, as the report is printed there; found it "
-    "closed. Redirect it to a file, or to /dev/null."
-)
-
 
 def main() -> int:
     """Import the commands, which takes a second, run one, and return the exit status."""
@@ -16,7 +11,7 @@ def main() -> int:
         sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
         sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115
         if sys.stdout is None:
-            print(_CLOSED, file=sys.stderr)
+            print("skcalib: error: standard output is closed; redirect it", file=sys.stderr)
             return 2
         from .report._command_line import main as run
 

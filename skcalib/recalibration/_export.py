@@ -67,7 +67,7 @@ def export_sql(recalibrator: Any, *, columns: Sequence[str] | None = None) -> li
     Notes
     -----
     :class:`DecisionRecalibrator`, :class:`SubgroupRecalibrator`, and recalibrators that are
-    searches over others, have no formula.
+    searches over others, have no formula. Of an average the expressions hold all its formulas.
 
     The expressions hold no names but those of the columns, and nothing but standard SQL: arithmetic
     in double precision, CASE, COALESCE, NULLIF, `abs`, `ln` and `exp`. They were tested with DuckDB
@@ -211,12 +211,15 @@ def _(recalibrator: IdentityRecalibrator, names: list[str]) -> list[str]:
 
 @_formulas.register
 def _(recalibrator: AutoRecalibrator, names: list[str]) -> list[str]:
-    alone = _alone(recalibrator)
-    return (
-        _formulas.dispatch(object)(alone, names)
-        if alone is recalibrator
-        else _formulas(alone, names)
-    )
+    if (alone := _alone(recalibrator)) is not recalibrator:
+        return _formulas(alone, names)
+    parts = [
+        [f"{number(weight)} * {let(formula)}" for formula in _formulas(one, names)]
+        for one, weight in zip(
+            recalibrator.recalibrators_.values(), recalibrator.weights_.values(), strict=True
+        )
+    ]
+    return [" + ".join(terms) for terms in zip(*parts, strict=True)]
 
 
 @_formulas.register(OneVsRestRecalibrator)

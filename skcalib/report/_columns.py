@@ -1,7 +1,9 @@
-"""The columns that options of the command line name, as predictions."""
+"""The columns that options of the command line name, as predictions; and recalibrated ones."""
 
 import argparse
 import contextlib
+import csv
+import io
 import re
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
@@ -13,21 +15,11 @@ from .._inputs.arrays import listed
 from .._inputs.probabilities import SUM_TOLERANCE, divide_by_sums
 from ..forecasts import EnsembleForecast, GaussianForecast, QuantileForecast
 from ..forecasts._base import Forecast
-from ._tables import (
-    ANYTHING,
-    GROUP,
-    LABEL,
-    NUMBER,
-    POSITIVE,
-    PROBABILITY,
-    WEIGHT,
-    Column,
-    Reading,
-    Rule,
-    Table,
-    canonical,
-    read_table,
-)
+from ..recalibration import export_sql
+from ..recalibration._export import quoted
+from . import _tables
+from ._sections import stage
+from ._tables import Column, Rule, Table, canonical
 
 # A larger miss is refused. Rounding can cause one if there are many classes and few digits, but
 # dividing by the sum would not bring back what was rounded away.
@@ -39,18 +31,16 @@ _LEVEL = re.compile(r"(?<![0-9])0?\.[0-9]+$")
 
 def read_columns(options: argparse.Namespace) -> tuple[Table, dict[str, Any]]:
     """The columns of the file, also as arguments of the report."""
-    how = options.encoding, options.decimal, options.drop_missing
-    reading = Reading(_separator(options.sep), *how)
-    weight = [] if options.weight is None else [(options.weight, WEIGHT)]
-    by = [(name, ANYTHING) for name in options.by or ()]
-    groups = [] if options.groups is None else [(options.groups, GROUP)]
+    weight = [] if options.weight is None else [(options.weight, _tables.WEIGHT)]
+    by = [(name, _tables.ANYTHING) for name in options.by or ()]
+    groups = [] if options.groups is None else [(options.groups, _tables.GROUP)]
 
     def read(outcome: Rule, predictions: list[tuple[str, Rule]]) -> Table:
         columns = [(options.label, outcome), *predictions, *weight, *by]
         names = [name for name, _ in columns]
         if len(set(names)) < len(names):
             raise ValueError(f"Each column must be named once; found {listed(names)}.")
-        return read_table(options.file, columns + groups, reading)
+        return _tables.read_table(options.file, columns + groups, options)
 
     make = _probabilities if options.proba is not None else _forecasts
     table, found = make(options, read)
@@ -73,9 +63,9 @@ def _probabilities(
             f"--pos-label is for a single column of probabilities; found {len(names)} columns. "
             "Leave it out."
         )
-    columns = [(name, PROBABILITY) for name in names]
-    table = read(LABEL, columns)
-    labels = table.columns[options.label, LABEL]
+    columns = [(name, _tables.PROBABILITY) for name in names]
+    table = read(_tables.LABEL, columns)
+    labels = table.columns[options.label, _tables.LABEL]
     if len(names) == 1:
         classes = two_classes(labels, options.pos_label)
     else:
@@ -89,13 +79,13 @@ def _forecasts(
     """Outcomes and forecasts."""
     forecast: Forecast
     if options.mean is not None:
-        columns = [(options.mean, NUMBER), (options.std, POSITIVE)]
-        table = read(NUMBER, columns)
+        columns = [(options.mean, _tables.NUMBER), (options.std, _tables.POSITIVE)]
+        table = read(_tables.NUMBER, columns)
         forecast = GaussianForecast(*table.matrix(columns).T)
     elif options.quantiles is not None:
         names, levels = _in_order(options.quantiles, options.levels)
-        columns = [(name, NUMBER) for name in names]
-        table = read(NUMBER, columns)
+        columns = [(name, _tables.NUMBER) for name in names]
+        table = read(_tables.NUMBER, columns)
         forecast = QuantileForecast(quantiles(table, columns), levels)
     elif len(options.members) < 2:
         raise ValueError(
@@ -103,10 +93,10 @@ def _forecasts(
             "number for each row is a prediction without a distribution."
         )
     else:
-        columns = [(name, NUMBER) for name in options.members]
-        table = read(NUMBER, columns)
+        columns = [(name, _tables.NUMBER) for name in options.members]
+        table = read(_tables.NUMBER, columns)
         forecast = EnsembleForecast(table.matrix(columns))
-    return table, {"y_true": table.columns[options.label, NUMBER], "y_proba": forecast}
+    return table, {"y_true": table.columns[options.label, _tables.NUMBER], "y_proba": forecast}
 
 
 def _in_order(
@@ -138,17 +128,6 @@ def _in_order(
             f"{listed(levels)}. Pass the right ones with --levels."
         )
     return columns, levels
-
-
-def _separator(text: str | None) -> str | None:
-    r"""One character; a tab may be written as \t."""
-    separator = "\t" if text == "\\t" else text
-    if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
-        raise ValueError(
-            f"--sep must be one character that separates values; found {text!r}. Pass ';' or "
-            "'\\t', for instance."
-        )
-    return separator
 
 
 def probabilities(table: Table, columns: Sequence[Column]) -> np.ndarray:
@@ -199,12 +178,9 @@ def two_classes(labels: Iterable[str], pos_label: str | None) -> list[str]:
     if pos_label is None:
         classes = ["0", "1"] if set(observed) <= {"0", "1"} else observed
         if len(classes) != 2:
-            remedy = (
-                "They look like probabilities: exchange the columns of --label and --proba."
-                if len(observed) > 2 and all(PROBABILITY.value(one) is not None for one in observed)
-                else "Pass one column for each class, or name the class of the column with "
-                "--pos-label."
-            )
+            remedy = "Pass one column for each class, or name its class with --pos-label."
+            if len(observed) > 2 and None not in map(_tables.PROBABILITY.value, observed):
+                remedy = "They look like probabilities: exchange --label and --proba."
             raise ValueError(
                 f"One column of probabilities is for two labels; found {len(observed)}: "
                 f"{listed(observed)}. {remedy}"
@@ -256,3 +232,38 @@ def quantiles(table: Table, columns: Sequence[Column]) -> np.ndarray:
             f"in {table.rows[row]}. Sort the quantiles of each row."
         )
     return values
+
+
+def fit_and_apply(
+    recalibrator: Any, found: dict[str, Any], options: argparse.Namespace
+) -> tuple[Table, dict[str, str]]:
+    """The table to recalibrate; the texts of files: that, the map of two classes, and its SQL."""
+    columns = [(name, _tables.PROBABILITY) for name in options.proba]
+    table = _tables.read_table(options.apply, columns, options)
+    names = [f"recalibrated_{name}" for name in options.proba]
+    _tables.check_header([*table.header, *names], options.apply, names)
+    stage("recalibrating")
+    recalibrator.fit(found["y_proba"], found["y_true"], found.get("sample_weight"))
+
+    def as_csv(header: Sequence[str], rows: Iterable[Sequence[str]], proba: np.ndarray) -> str:
+        file = io.StringIO()
+        delimiter = ";" if options.decimal == "," else ","
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        writer.writerow([*header, *names])
+        for row, found in zip(rows, recalibrator.predict_proba(proba).tolist(), strict=True):
+            writer.writerow([*row, *map(written, found[-len(names) :])])
+        return file.getvalue()
+
+    def written(number: float) -> str:
+        return repr(number).replace(".", options.decimal)
+
+    files = {options.output: as_csv(table.header, table.texts, probabilities(table, columns))}
+    if options.map is not None:
+        points = np.linspace(0, 1, 1001)
+        rows = ([written(point)] for point in points.tolist())
+        files[options.map] = as_csv(options.proba[-1:], rows, points)
+    if options.sql is not None:
+        formulas = export_sql(recalibrator, columns=options.proba)[-len(names) :]
+        texts = [f"{one} AS {quoted(name)}" for one, name in zip(formulas, names, strict=True)]
+        files[options.sql] = ",\n".join(texts) + "\n"
+    return table, files

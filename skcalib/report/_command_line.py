@@ -1,4 +1,4 @@
-"""The command line: ``skcalib demo`` and ``skcalib report FILE``."""
+"""The command line: ``skcalib demo``, ``report`` and ``recalibrate``."""
 
 import argparse
 import contextlib
@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from .. import __version__
+from ..recalibration import AutoRecalibrator
+from ..recalibration._registry import RECALIBRATORS
 from . import _demo
-from ._columns import read_columns
-from ._html import check_target
+from ._columns import fit_and_apply, read_columns
+from ._html import check_target, write_whole
 from ._report import calibration_report
 from ._sections import LISTENER
 from ._tables import Table
@@ -29,6 +32,16 @@ _COMPANIONS = {"mean": "std", "std": "mean", "levels": "quantiles", "pos_label":
 _ERASE = "\r\x1b[K"
 
 _NO_FIGURES = ", without figures, as matplotlib is missing (pip install matplotlib)"
+
+METHODS = {name.lower().replace(" ", "-"): one.recalibrator for name, one in RECALIBRATORS.items()}
+METHODS["auto"] = AutoRecalibrator()
+
+_FILES = {
+    "apply": "the table whose probabilities are recalibrated",
+    "output": "that table with columns of recalibrated probabilities, as CSV",
+    "map": "also write the map of 1001 probabilities to this file, as CSV (for two classes)",
+    "sql": "also write the map as SQL expressions to this file",
+}
 
 # Options that name one column, or several, and their help.
 _COLUMN = {
@@ -78,20 +91,36 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     demo_parser = commands.add_parser("demo", help="recalibrate classifiers on scikit-learn's data")
-    demo_parser.add_argument(
-        "--output", default="skcalib_demo.png", metavar="PNG", help="the figure"
-    )
+    text = "the figure"
+    demo_parser.add_argument("--output", default="skcalib_demo.png", metavar="PNG", help=text)
     demo_parser.set_defaults(command=_demo_command)
+
+    table = argparse.ArgumentParser(add_help=False)
+    text = "separated values with a header (CSV), Parquet or Arrow; - is the standard input"
+    table.add_argument("file", metavar="FILE", help=text)
+    text = "the class of a single column of --proba (default: the larger)"
+    table.add_argument("--pos-label", metavar="LABEL", help=text)
+    text = "what separates the values (default: the likely one)"
+    table.add_argument("--sep", metavar="CHARACTER", help=text)
+    text = "the decimal point or comma (default: .)"
+    table.add_argument("--decimal", choices=".,", default=".", help=text)
+    text = "the encoding of a text, such as latin-1 (default: UTF-8)"
+    table.add_argument("--encoding", default="utf-8-sig", metavar="NAME", help=text)
+    text = "leave out rows where a value is missing, but in --by, and say how many"
+    table.add_argument("--drop-missing", action="store_true", help=text)
+    text = "replace a file though it is not a page of a report"
+    table.add_argument("--force", action="store_true", help=text)
 
     report = commands.add_parser(
         "report",
         help="report on a table of outcomes and probabilities or forecasts",
+        parents=[table],
         usage=f"{program} report FILE --label COLUMN (--proba COLUMN [COLUMN ...] | --mean "
         "COLUMN --std COLUMN | --quantiles COLUMN [COLUMN ...] | --members COLUMN [COLUMN ...]) "
         "[options]",
     )
-    text = "separated values with a header (CSV), Parquet or Arrow; - is the standard input"
-    report.add_argument("file", metavar="FILE", help=text)
+    text = "learn a map of probabilities from a table, and apply it to another"
+    recalibrate = commands.add_parser("recalibrate", help=text, parents=[table])
     predictions = report.add_mutually_exclusive_group(required=True)
     for name, text in _COLUMN.items():
         group = predictions if name == "mean" else report
@@ -101,33 +130,30 @@ def _parser() -> argparse.ArgumentParser:
         group.add_argument(f"--{name}", nargs="+", metavar="COLUMN", help=text)
     text = "levels of --quantiles"
     report.add_argument("--levels", nargs="+", type=float, metavar="LEVEL", help=text)
-    text = "the class of a single column of --proba (default: the larger)"
-    report.add_argument("--pos-label", metavar="LABEL", help=text)
     text = "the predictions have been recalibrated: the report does not advise that"
     report.add_argument("--recalibrated", action="store_true", help=text)
-    text = "what separates the values (default: the likely one)"
-    report.add_argument("--sep", metavar="CHARACTER", help=text)
-    text = "the decimal point or comma (default: .)"
-    report.add_argument("--decimal", choices=".,", default=".", help=text)
-    text = "the encoding of a text, such as latin-1 (default: UTF-8)"
-    report.add_argument("--encoding", default="utf-8-sig", metavar="NAME", help=text)
-    text = "leave out rows where a value is missing, but in --by, and say how many"
-    report.add_argument("--drop-missing", action="store_true", help=text)
-    report.add_argument(
-        "--html", metavar="OUT", help="also write the report as a page to this file"
-    )
-    text = "replace OUT though it is not a page of a report"
-    report.add_argument("--force", action="store_true", help=text)
+    text = "also write the report as a page to this file"
+    report.add_argument("--html", metavar="OUT", help=text)
     report.add_argument("--json", action="store_true", help="print JSON in place of the text")
     report.add_argument("--seed", type=int, default=0, help="seed of the test (default: 0)")
-    report.set_defaults(command=_report)
+    report.set_defaults(command=_report, keeps_rows=False)
+
+    recalibrate.add_argument("--label", metavar="COLUMN", help=_COLUMN["label"], required=True)
+    recalibrate.add_argument("--weight", metavar="COLUMN", help=_COLUMN["weight"])
+    text = _COLUMNS["proba"]
+    recalibrate.add_argument("--proba", nargs="+", metavar="COLUMN", help=text, required=True)
+    text = "how the map is learned (default: auto, an average)"
+    recalibrate.add_argument("--method", choices=METHODS, default="auto", help=text)
+    for name, text in _FILES.items():
+        is_needed = name in ("apply", "output")
+        recalibrate.add_argument(f"--{name}", metavar="FILE", help=text, required=is_needed)
+    recalibrate.set_defaults(command=_recalibrate, by=None, groups=None, keeps_rows=True)
     return parser
 
 
 def _demo_command(options: argparse.Namespace) -> None:
     for text in _demo.run(options.output):
         _show(text)
-        sys.stdout.flush()
 
 
 def _report(options: argparse.Namespace) -> None:
@@ -145,7 +171,7 @@ def _report(options: argparse.Namespace) -> None:
         report = calibration_report(
             **found, recalibrated=options.recalibrated, random_state=options.seed
         )
-    _say_what_is_left_out(table, found)
+    _say_what_is_left_out(options.file, table, found)
     if table.n_dropped:
         report.audit["rows dropped"] = f"{table.n_dropped} (with missing values)"
     try:
@@ -160,11 +186,26 @@ def _report(options: argparse.Namespace) -> None:
             _show(str(report))
 
 
-def _say_what_is_left_out(table: Table, found: dict[str, Any]) -> None:
+def _recalibrate(options: argparse.Namespace) -> None:
+    for path in filter(None, (options.output, options.map, options.sql)):
+        check_target(path, force=options.force)
+    with _progress():
+        table, found = read_columns(options)
+        recalibrator = clone(METHODS[options.method]).set_params(labels=found["labels"])
+        new, written = fit_and_apply(recalibrator, found, options)
+    _say_what_is_left_out(options.file, table, found)
+    _say_what_is_left_out(options.apply, new, {})
+    _show(f"{options.method}: {recalibrator!r}")
+    for path, text in written.items():
+        write_whole(path, text)
+        _say(f"written to {path}")
+
+
+def _say_what_is_left_out(source: str, table: Table, found: dict[str, Any]) -> None:
     n_weightless = np.count_nonzero(found.get("sample_weight", 1) == 0)
     for number, what in ((table.n_dropped, "with missing values"), (n_weightless, "of weight 0")):
         if number:
-            _say(f"left out {number} rows {what}")
+            _say(f"{source}: left out {number} rows {what}")
 
 
 def _say(text: str) -> None:
@@ -175,14 +216,14 @@ def _say(text: str) -> None:
 
 def _show(text: str, written: Callable[[str], str] = ascii) -> None:
     r"""Lines on the standard output, where what it has no code for is written out, as "\xe9"."""
-    encoding = sys.stdout.encoding or "utf-8"  # a text in memory has none
-    shown = _escaped(text, "\n", written)
-    print("".join(c if c.encode(encoding, "ignore") else written(c)[1:-1] for c in shown))
+    # a text in memory has no encoding
+    print(_escaped(text, "\n", written, sys.stdout.encoding or "utf-8"), flush=True)
 
 
-def _escaped(text: str, kept: str = "", written: Callable[[str], str] = ascii) -> str:
+def _escaped(text: str, kept: str = "", written: Callable = ascii, code: str = "utf-8") -> str:
     r"""Text with control characters such as escape written out, as "\x1b" or as JSON does."""
-    return "".join(c if c.isprintable() or c in kept else written(c)[1:-1] for c in text)
+    shown = set(kept) | {c for c in set(text) if c.isprintable() and c.encode(code, "ignore")}
+    return "".join(c if c in shown else written(c)[1:-1] for c in text)
 
 
 @contextlib.contextmanager

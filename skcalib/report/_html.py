@@ -1,10 +1,7 @@
 """The page of a report: one file without anything from a network."""
 
 import os
-import secrets
-import shutil
 from html import escape
-from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -99,17 +96,14 @@ def check_target(path: str, *, force: bool) -> None:
                     f"{path} must not be replaced, as it exists and is not a page of a report. "
                     "Name another file, or pass --force."
                 )
-    is_pipe = target.exists() and not target.is_file() and not target.is_dir()
+    is_pipe = target.exists() and not target.is_file()
     folder = Path(os.path.realpath(target)).parent
     can_hold = folder.is_dir() and os.access(folder, os.W_OK)
     if target.is_dir() or not (is_pipe or can_hold):
-        raise ValueError(
-            f"{path} must be a file in a folder that exists and can be written to. Name another "
-            "one."
-        )
+        raise ValueError(f"{path} must be a file in a folder that can be written to; it is not.")
 
 
-def write_whole(path: str | PathLike, text: str) -> None:
+def write_whole(path: str | os.PathLike, text: str) -> None:
     """Write a text to a file of its own, which then takes the place of the path.
 
     So nothing that was there is lost unless all is written. Pipes and devices are written to.
@@ -118,11 +112,11 @@ def write_whole(path: str | PathLike, text: str) -> None:
         Path(path).write_text(text, encoding="utf-8")
         return
     target = Path(os.path.realpath(path))  # a link stays a link
-    part = target.with_name(f".skcalib-{secrets.token_hex(8)}")
+    part = target.with_name(f".skcalib-{os.getpid()}-{id(text)}")
     try:
         part.write_text(text, encoding="utf-8")
         if target.exists():
-            shutil.copymode(target, part)
+            part.chmod(target.stat().st_mode)
         os.replace(part, target)
     finally:
         part.unlink(missing_ok=True)

@@ -1,5 +1,6 @@
 """The columns of a table that the command line reads, and the predictions that they hold."""
 
+import argparse
 import contextlib
 import csv
 import io
@@ -10,7 +11,6 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
-from operator import itemgetter
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -78,13 +78,8 @@ ANYTHING = Rule("hold a text", str)
 Column = tuple[str, Rule]
 
 
-class Reading(NamedTuple):
-    """How a table is read: None stands for the likely separator."""
-
-    separator: str | None = None
-    encoding: str = "utf-8-sig"
-    decimal: str = "."
-    drop_missing: bool = False
+# its name, the wanted texts, and all of them or these again
+Row = tuple[str, Sequence[str], Sequence[str]]
 
 
 class Table(NamedTuple):
@@ -93,6 +88,8 @@ class Table(NamedTuple):
     columns: dict[Column, np.ndarray]
     rows: list[str]
     n_dropped: int  # rows that were left out, as values are missing
+    header: Sequence[str]
+    texts: list[Sequence[str]]  # of whole rows, if they were to be kept
 
     def matrix(self, columns: Sequence[Column]) -> np.ndarray:
         """Columns of numbers, (n, m)."""
@@ -110,7 +107,7 @@ class Table(NamedTuple):
             return np.array([text if text is None else text.strip() for text in texts], object)
 
 
-def read_table(path: str, wanted: Sequence[Column], reading: Reading) -> Table:
+def read_table(path: str, wanted: Sequence[Column], options: argparse.Namespace) -> Table:
     """The wanted columns, whose rows are judged as they are read.
 
     Python's csv module reads texts, pandas reads Parquet and Arrow. The path "-" is the standard
@@ -118,6 +115,7 @@ def read_table(path: str, wanted: Sequence[Column], reading: Reading) -> Table:
     """
     source = "standard input" if path == "-" else path
     found: list[str] = []
+    kept: list[Sequence[str]] = []
     wrong: list[tuple[str, Rule, str, str]] = []
     n_wrong = n_dropped = 0
     columns: list[Any] = [array("d") if rule.is_number else [] for _, rule in wanted]
@@ -126,8 +124,10 @@ def read_table(path: str, wanted: Sequence[Column], reading: Reading) -> Table:
         with given if path == "-" else open(path, "rb") as file:
             is_binary = file.peek(8).startswith(_BINARY)
             read = _binary_rows if is_binary else _text_rows
-            point = _COMMA_FOR_POINT if reading.decimal == "," and not is_binary else {}
-            for where, *texts in read(file, source, [name for name, _ in wanted], reading):
+            point = _COMMA_FOR_POINT if options.decimal == "," and not is_binary else {}
+            rows = read(file, source, [name for name, _ in wanted], options)
+            header = next(rows)[2]
+            for where, texts, row in rows:
                 values = [
                     rule.value(text.translate(point) if point and rule.is_number else text)
                     for (_, rule), text in zip(wanted, texts, strict=True)
@@ -136,7 +136,7 @@ def read_table(path: str, wanted: Sequence[Column], reading: Reading) -> Table:
                     bad = [
                         (*wanted[k], text, where)
                         for k, text in enumerate(texts)
-                        if values[k] is None and not (reading.drop_missing and _is_missing(text))
+                        if values[k] is None and not (options.drop_missing and _is_missing(text))
                     ]
                     n_wrong, n_dropped = n_wrong + bool(bad), n_dropped + (not bad)
                     wrong = wrong or bad
@@ -144,11 +144,13 @@ def read_table(path: str, wanted: Sequence[Column], reading: Reading) -> Table:
                 for column, value in zip(columns, values, strict=True):
                     column.append(value)
                 found.append(where)
+                if options.keeps_rows:
+                    kept.append(row)
                 if len(found) % _ROWS_BETWEEN_NEWS == 0:
                     stage(f"reading {source}: {len(found)} rows")
     except (UnicodeDecodeError, LookupError, csv.Error) as error:
         raise ValueError(
-            f"{source} is not a text file of separated values in {reading.encoding}: {error}. Name "
+            f"{source} is not a text file of separated values in {options.encoding}: {error}. Name "
             "its encoding with --encoding, such as latin-1 or utf-16."
         ) from error
     except OSError as error:
@@ -162,15 +164,15 @@ def read_table(path: str, wanted: Sequence[Column], reading: Reading) -> Table:
             f"{_remedy(rule, text)}"
         )
     if not found:
-        dropped = f", as {n_dropped} were left out" if n_dropped else ""
         raise ValueError(
-            f"{source} must hold at least one row below the header; found none{dropped}."
+            f"{source} must hold at least one row below the header; found {n_dropped} that are "
+            "left out."
         )
     arrays = [
         np.asarray(column, np.float64 if rule.is_number else object)
         for column, (_, rule) in zip(columns, wanted, strict=True)
     ]
-    return Table(dict(zip(wanted, arrays, strict=True)), found, n_dropped)
+    return Table(dict(zip(wanted, arrays, strict=True)), found, n_dropped, header, kept)
 
 
 def _remedy(rule: Rule, text: str) -> str:
@@ -184,29 +186,41 @@ def _remedy(rule: Rule, text: str) -> str:
 
 
 def _text_rows(
-    file: BinaryIO, source: str, wanted: Sequence[str], reading: Reading
-) -> Iterator[tuple[str, ...]]:
-    """The line and the wanted texts of each row below the header; blank lines are skipped."""
-    text = _lines(file, reading.encoding)
+    file: BinaryIO, source: str, wanted: Sequence[str], options: argparse.Namespace
+) -> Iterator[Row]:
+    """The header, and the line and texts of each row below it; blank lines are skipped."""
+    text = _lines(file, options.encoding)
     head = []
     for line in text:
         head.append(line)
         if line.strip():
             break
-    separator = reading.separator or max(",;\t|", key="".join(head).count)
+    separator = _separator(options.sep) or max(",;\t|", key="".join(head).count)
     rows = csv.reader(chain(head, text), delimiter=separator)
     filled = (row for row in rows if len(row) > 1 or "".join(row).strip())
     header = [name.strip() for name in next(filled, [])]
     hint = f" Values are taken to be separated by {separator!r}; --sep names another."
-    _check_header(header, source, wanted, hint)
-    pick = itemgetter(*map(header.index, wanted))
+    check_header(header, source, wanted, hint)
+    places = list(map(header.index, wanted))
+    yield "header", wanted, header
     for row in filled:
         if len(row) != len(header):
             raise ValueError(
                 f"Every row must have the {len(header)} columns of the header; found {len(row)} "
                 f"in line {rows.line_num} of {source}."
             )
-        yield f"line {rows.line_num}", *pick(row)
+        yield f"line {rows.line_num}", [row[place] for place in places], row
+
+
+def _separator(text: str | None) -> str | None:
+    r"""One character; a tab may be written as \t."""
+    separator = "\t" if text == "\\t" else text
+    if separator is not None and (len(separator) != 1 or separator in '"\r\n'):
+        raise ValueError(
+            f"--sep must be one character that separates values; found {text!r}. Pass ';' or "
+            "'\\t', for instance."
+        )
+    return separator
 
 
 def _lines(file: BinaryIO, encoding: str) -> Iterator[str]:
@@ -218,9 +232,9 @@ def _lines(file: BinaryIO, encoding: str) -> Iterator[str]:
 
 
 def _binary_rows(
-    file: BinaryIO, source: str, wanted: Sequence[str], reading: Reading
-) -> Iterator[tuple[str, ...]]:
-    """The number and the wanted texts of each row of a Parquet or Arrow file; "" if missing."""
+    file: BinaryIO, source: str, wanted: Sequence[str], options: argparse.Namespace
+) -> Iterator[Row]:
+    """The header, and the number and texts of each row of Parquet or Arrow; "" if missing."""
     try:
         import pandas
 
@@ -235,19 +249,23 @@ def _binary_rows(
         ) from error
     except (ValueError, OSError) as error:
         raise ValueError(f"{source} is not a sound Parquet or Arrow file: {error}.") from error
-    _check_header(list(frame.columns), source, wanted)
+    check_header(list(frame.columns), source, wanted)
+    names = list(frame.columns) if options.keeps_rows else list(wanted)
+    yield "header", wanted, names
     texts = []
-    for name in wanted:
+    for name in names:
         values = frame[name].tolist()
-        if any(isinstance(value, (list, dict)) for value in values):
+        if name in wanted and any(isinstance(value, (list, dict)) for value in values):
             raise ValueError(
                 f"Column {name!r} must hold numbers or texts; found the type {frame[name].dtype}."
             )
         texts.append(np.where(frame[name].isna(), "", list(map(str, values))).tolist())
-    yield from zip((f"row {row + 1}" for row in range(len(frame))), *texts, strict=True)
+    places = list(map(names.index, wanted))
+    for number, row in enumerate(zip(*texts, strict=True), start=1):
+        yield f"row {number}", [row[place] for place in places], row
 
 
-def _check_header(header: list[str], source: str, wanted: Sequence[str], hint: str = "") -> None:
+def check_header(header: list[str], source: str, wanted: Sequence[str], hint: str = "") -> None:
     if not header:
         raise ValueError(f"{source} is empty; its first line must name the columns.")
     for name in wanted:

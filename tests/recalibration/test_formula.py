@@ -43,6 +43,9 @@ CASES = {
     "uniform, pseudo-count": IntervalBinningRecalibrator("uniform", n_bins=60, pseudo_count=1),
     "shifted": IntervalBinningRecalibrator("uniform", random_shift=True, random_state=0),
     "quantile": IntervalBinningRecalibrator("quantile", n_bins=4),
+    "average": AutoRecalibrator(
+        [("temperature", TemperatureRecalibrator()), ("steps", IsotonicRecalibrator(strict=False))]
+    ),
     "unpenalised": MatrixScalingRecalibrator(
         prior_weight=0, diagonal_penalty=1e-9, off_diagonal_penalty=1e-9, intercept_penalty=1e-9
     ),

@@ -22,9 +22,11 @@ from sklearn.ensemble import RandomForestClassifier
 import skcalib
 from skcalib.__main__ import main as program
 from skcalib._inputs.probabilities import check_probabilities
+from skcalib.recalibration import AutoRecalibrator, TemperatureRecalibrator, export_sql
+from skcalib.recalibration._registry import RECALIBRATORS
 from skcalib.report import calibration_report
 from skcalib.report._columns import read_columns
-from skcalib.report._command_line import _escaped, _parser, main
+from skcalib.report._command_line import METHODS, _escaped, _parser, main
 from skcalib.report._demo import Stage, _summary
 from skcalib.report._tables import canonical
 
@@ -396,7 +398,7 @@ def test_ends_in_one_line(table, monkeypatch, capsys):
     assert capsys.readouterr() == ("", "skcalib: error: out of memory\n")
     monkeypatch.setattr("sys.stdout", None)
     assert ended(monkeypatch, AssertionError()) == 2
-    assert "The standard output must be open" in capsys.readouterr().err
+    assert "standard output is closed" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", [[], ["--json"]])
@@ -571,7 +573,7 @@ def test_weights_subgroups_and_groups(rich, capsys):
     path, expected = rich
     status, out, err = run(capsys, "report", path, *OPTIONS, "age")
     # no progress where errors are piped
-    assert (status, err) == (0, "skcalib: left out 37 rows of weight 0\n")
+    assert (status, err) == (0, f"skcalib: {path}: left out 37 rows of weight 0\n")
     assert out == f"{expected}\n"
     assert "missing, 40" in out
 
@@ -699,7 +701,7 @@ def test_missing_values_can_be_dropped(table, capsys):
     assert "found nothing in line 5" in err
     assert "(2 rows are wrong). Repair such rows, or pass --drop-missing" in err
     status, out, err = run(capsys, "report", path, *options, "--drop-missing")
-    assert (status, err) == (0, "skcalib: left out 2 rows with missing values\n")
+    assert (status, err) == (0, f"skcalib: {path}: left out 2 rows with missing values\n")
     found = json.loads(out)
     assert found["n_samples"] == 3
     assert found["audit"].pop("rows dropped") == "2 (with missing values)"
@@ -710,7 +712,7 @@ def test_missing_values_can_be_dropped(table, capsys):
     assert (status, "found '-1' in line 7 of" in err) == (2, True)
     path = table("\n".join(["y,p,w,g", *rows[3:]]))
     status, _, err = run(capsys, "report", path, *options, "--drop-missing")
-    assert (status, "found none, as 2 were left out" in err) == (2, True)
+    assert (status, "found 2 that are left out" in err) == (2, True)
 
 
 HINTS = {
@@ -718,7 +720,7 @@ HINTS = {
     "percent": ("1,63.7 %\n0,20 %\n", "Divide percentages by 100"),
     "log odds": ("1,0.5\n0,-1.7\n", "map log odds to probabilities"),
     "words": ("1,0.5\n0,high\n", "Remove or repair the row."),
-    "swapped": ("0.5,1\n0.25,0\n0.3,1\n", "exchange the columns of --label and --proba"),
+    "swapped": ("0.5,1\n0.25,0\n0.3,1\n", "exchange --label and --proba"),
     "three": ("1,1\n2,0\n3,1\n", "Pass one column for each class"),
 }
 
@@ -858,3 +860,74 @@ def test_parquet_without_its_readers(missing, tmp_path, capsys, monkeypatch):
     path.write_bytes(b"PAR1 and more")
     status, _, err = run(capsys, "report", str(path), "--label", "y", "--proba", "p")
     assert (status, 'pip install "skcalib[tables]"' in err) == (2, True)
+
+
+def written_by(capsys, tmp_path, train, new, *options):
+    """What `skcalib recalibrate` writes: the recalibrated table, and what it says."""
+    target = tmp_path / "recalibrated.csv"
+    files = ["--apply", str(new), "--output", str(target)]
+    assert main(["recalibrate", str(train), *files, *options]) == 0
+    return target.read_text("utf-8"), capsys.readouterr()
+
+
+# 0.4 s: four averages are fitted
+def test_recalibrate_two_classes(table, tmp_path, capsys):
+    label, proba = random_problem(np.random.default_rng(0), 90)
+    names = np.array(["no", "yes"])[label]
+    weight = np.arange(90) % 3
+    train = table(pd.DataFrame({"y": names, "p": proba, "w": weight}))
+    new = tmp_path / "new.csv"
+    new.write_text('id,p,note\n007,0.25,"a, b"\n8, 0.75,\n', "utf-8")
+    further = ["--map", str(tmp_path / "map.csv"), "--sql", str(tmp_path / "map.sql")]
+    options = ["--label", "y", "--proba", "p", "--weight", "w", "--pos-label", "yes", *further]
+    auto = AutoRecalibrator().fit(proba, names, weight)
+    first, second = auto.predict_proba([0.25, 0.75])[:, 1].tolist()
+    text, (out, err) = written_by(capsys, tmp_path, train, new, *options)
+    expected = f'id,p,note,recalibrated_p\n007,0.25,"a, b",{first}\n8, 0.75,,{second}\n'
+    assert text == expected
+    assert out.startswith("auto: AutoRecalibrator(")
+    assert err.splitlines()[0].endswith("left out 30 rows of weight 0")
+    assert err.count("written to") == 3
+    written = pd.read_csv(tmp_path / "map.csv")
+    np.testing.assert_allclose(written["p"], np.linspace(0, 1, 1001), rtol=1e-12)
+    np.testing.assert_allclose(
+        written["recalibrated_p"], auto.predict_proba(np.linspace(0, 1, 1001))[:, 1], rtol=1e-12
+    )
+    sql = (tmp_path / "map.sql").read_text("utf-8")
+    assert sql == f'{export_sql(auto, columns=["p"])[1]} AS "recalibrated_p"\n'
+    arguments = ["recalibrate", train, *options, "--apply", str(new), "--output"]
+    status, _, err = run(capsys, *arguments, str(new))
+    assert (status, "pass --force" in err) == (2, True)
+    again = str(tmp_path / "again.csv")
+    status, _, err = run(capsys, *arguments[:-3], "--apply", again, "--output", again, "--force")
+    assert (status, "again.csv cannot be read" in err) == (2, True)
+    target = str(tmp_path / "recalibrated.csv")
+    status, _, err = run(capsys, *arguments[:-3], "--apply", target, "--output", again, "--force")
+    assert (status, "found 2 named 'recalibrated_p'" in err) == (2, True)
+
+
+def test_recalibrate_more_classes_with_commas(table, tmp_path, capsys, arrow):
+    label, proba = random_problem(np.random.default_rng(0), 100, 3)
+    frame = pd.DataFrame(proba, columns=["p_b", "p_a", "p_c"])
+    new = tmp_path / "new.parquet"
+    frame[:2].assign(id=[1, 2], list=[[1], [2]]).to_parquet(new)
+    frame["y"] = np.array(["b", "a", "c"])[label]
+    train = table(frame.to_csv(index=False, sep=";", decimal=",") + "0;;0;a\n")
+    options = ["--label", "y", "--proba", "p_b", "p_a", "p_c", "--method", "temperature"]
+    reading = ["--decimal", ",", "--drop-missing", "--sql", str(tmp_path / "map.sql")]
+    text, (_, err) = written_by(capsys, tmp_path, train, new, *options, *reading)
+    one = TemperatureRecalibrator(labels=["b", "a", "c"]).fit(proba, frame["y"])
+    found = pd.read_csv(io.StringIO(text), sep=";", decimal=",")
+    assert found.columns.tolist()[3:5] == ["id", "list"]
+    np.testing.assert_allclose(found.iloc[:, -3:], one.predict_proba(proba[:2]), rtol=1e-12)
+    assert found.columns[-3:].tolist() == [f"recalibrated_p_{name}" for name in "bac"]
+    assert "table.csv: left out 1 rows with missing values" in err
+    assert (tmp_path / "map.sql").read_text("utf-8").count(" AS ") == 3
+    arguments = ["recalibrate", train, "--apply", str(new), "--output", str(tmp_path / "other")]
+    status, _, err = run(capsys, *arguments, *options, *reading[:3], "--map", str(tmp_path / "map"))
+    assert (status, (tmp_path / "other").exists(), (tmp_path / "map").exists()) == (2, False, False)
+
+
+def test_methods_have_the_names_of_recalibrators():
+    assert {"auto", "temperature", "venn-abers", "scaling-binning"} < set(METHODS)
+    assert len(METHODS) == len(RECALIBRATORS) + 1
