@@ -1,5 +1,6 @@
 """The reliability diagram."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Self
@@ -14,7 +15,7 @@ from .._inputs.probabilities import check_logits
 from .._inputs.scikit_learn import Interval, Label, RandomState, StrOptions
 from .._numerics.logits import log_softmax
 from ._base import check_options, judged
-from ._panels import CurvesDisplay, choose_panels, problems_of
+from ._panels import CurvesDisplay, Problem, choose_panels, problems_of
 from ._reliability_curve import METHODS, ReliabilityCurve, reliability_curve
 from ._reliability_panel import check_same_scale, draw_curve, draw_strip, set_axes
 
@@ -40,6 +41,9 @@ class ReliabilityDisplay(CurvesDisplay):
 
     scale : {"linear", "logit"}, default="linear"
         Scale of both axes.
+
+    others : sequence of ReliabilityDisplay, default=()
+        The displays of further models, with the same panels, that are drawn on the same axes.
 
     Attributes
     ----------
@@ -121,6 +125,7 @@ class ReliabilityDisplay(CurvesDisplay):
     curves: list[ReliabilityCurve]
     _: KW_ONLY
     scale: str = "linear"
+    others: Sequence["ReliabilityDisplay"] = ()
 
     _size: ClassVar = (4.5, 6)
     _curve: ClassVar = "observed frequency"
@@ -187,7 +192,7 @@ class ReliabilityDisplay(CurvesDisplay):
     def from_predictions(
         cls,
         y_true: ArrayLike,
-        y_proba: ArrayLike,
+        y_proba: ArrayLike | Mapping[str, ArrayLike],
         *,
         sample_weight: ArrayLike | None = None,
         pos_label: Label | None = None,
@@ -216,8 +221,9 @@ class ReliabilityDisplay(CurvesDisplay):
         y_true : array-like of shape (n_samples,)
             True labels.
 
-        y_proba : array-like of shape (n_samples,) or (n_samples, n_classes)
-            Probabilities, as for the metrics.
+        y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or dict of them
+            Probabilities, as for the metrics. Or those of several models for the same samples, by
+            their names, as in ``{"before": p, "after": q}``: they are drawn on the same axes.
 
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights.
@@ -275,7 +281,7 @@ class ReliabilityDisplay(CurvesDisplay):
             The largest number of panels; others are named below.
 
         name : str, default=None
-            Name of the model, for the legend.
+            Name of the model, for the legend. Models in a dict have their own.
 
         ax : matplotlib Axes or array of them, default=None
             Where to draw; a new figure by default. Displays of several models can share it. A grid
@@ -287,29 +293,37 @@ class ReliabilityDisplay(CurvesDisplay):
         Returns
         -------
         display : ReliabilityDisplay
-            The display, drawn.
+            The display, drawn. Of several models, that of the first, with the others as `others`.
         """
         check_options(cls.from_predictions, kwargs)
-        predictions = check_predictions(
-            y_true, y_proba, sample_weight=sample_weight, pos_label=pos_label, labels=labels
-        )
-        problems = problems_of(predictions, multi_class, by, np.shape(y_true)[0], sample_weight)
+        models = _check_models(y_proba, name)
+        problems = []
+        for model, proba in models.items():
+            shown_as = "y_proba" if proba is y_proba else f"y_proba[{model!r}]"
+            predictions = check_predictions(
+                y_true, proba, sample_weight, pos_label, labels, names=("y_true", shown_as)
+            )
+            n_samples = np.shape(y_true)[0]
+            problems.append(problems_of(predictions, multi_class, by, n_samples, sample_weight))
+        _check_same_panels(problems)
         make, own = METHODS[method], {}
         if method == "binned":
             own = {"n_bins": n_bins, "strategy": strategy}
         elif method == "smooth":
             own = {"bandwidth": bandwidth}
-        errors = [make.error_of(problem.predictions, **own) for problem in problems]
-        shown, left_out = choose_panels(problems, errors, max_panels, keep_order=by is not None)
-        generator = check_random_state(random_state)
-        curves = []
-        for k in shown:
-            curve = make(problems[k].predictions, errors[k], scale, **own)
-            its_band = curve.band(band, confidence_level, n_resamples, generator)
-            curves.append(reliability_curve(problems[k], curve, its_band))
-        return cls(curves, name=name, scale=scale, left_out=left_out).plot(
-            ax, shade=shade, **kwargs
-        )
+        errors = [[make.error_of(one.predictions, **own) for one in each] for each in problems]
+        largest = np.max(errors, axis=0).tolist()
+        shown, left_out = choose_panels(problems[0], largest, max_panels, keep_order=by is not None)
+        displays = []
+        for model, each, its_errors in zip(models, problems, errors, strict=True):
+            generator, curves = check_random_state(random_state), []
+            for k in shown:
+                curve = make(each[k].predictions, its_errors[k], scale, **own)
+                its_band = curve.band(band, confidence_level, n_resamples, generator)
+                curves.append(reliability_curve(each[k], curve, its_band))
+            displays.append(cls(curves, name=model, scale=scale, left_out=left_out))
+        first, *first.others = displays
+        return first.plot(ax, shade=shade, **kwargs)
 
     def plot(
         self, ax: Any = None, *, name: str | None = None, shade: bool = False, **kwargs: Any
@@ -337,7 +351,10 @@ class ReliabilityDisplay(CurvesDisplay):
             This object, with its artists.
         """
         check_options(self.plot, kwargs)
-        return self._drawn(ax, name, kwargs, shade=shade)
+        self._drawn(ax, name, kwargs, shade=shade)
+        for other in self.others:
+            self.legend_ = other.plot(self.axes_, shade=shade, **kwargs).legend_
+        return self
 
     def _draw_curves(self, label, style, *, shade):
         self.strips_, self.bands_, self.areas_, lines = [], [], [], []
@@ -350,6 +367,30 @@ class ReliabilityDisplay(CurvesDisplay):
             self.strips_.append(draw_strip(ax, curve, line))
         set_axes(self.axes_, self.strips_, self.scale)
         return lines
+
+
+def _check_models(y_proba: Any, name: str | None) -> Mapping[str | None, Any]:
+    """The probabilities of each model by its name."""
+    if not isinstance(y_proba, Mapping):
+        return {name: y_proba}
+    if not y_proba or name is not None:
+        raise ValueError(
+            "y_proba must be a dict of at least one model, whose names are its keys, without "
+            f"`name`; found {len(y_proba)} model(s) and name={name!r}. Pass {{'name': y_proba}}."
+        )
+    return y_proba
+
+
+def _check_same_panels(problems: list[list[Problem]]) -> None:
+    """Models share panels: of predicted classes, all have predicted the same."""
+    titles = [[one.title for one in each] for each in problems]
+    for found in titles[1:]:
+        if found != titles[0]:
+            raise ValueError(
+                "y_proba must be of models that predict the same classes with multi_class="
+                f"'top-label'; found {titles[0]} and {found}. Pass multi_class='classwise', or one "
+                "model."
+            )
 
 
 def _in_columns(logits: Any) -> np.ndarray:

@@ -421,3 +421,44 @@ def test_unknown_options_are_refused_by_name():
         ReliabilityDisplay.from_estimator(model, [[0.0]], [0], response_method="predict")
     with pytest.raises(NotFittedError):
         ReliabilityDisplay.from_estimator(GaussianNB(), [[0.0], [1.0]], [0, 1])
+
+
+@pytest.mark.parametrize("multi_class", ["confidence", "classwise"])
+def test_a_dict_of_models_is_drawn_as_one_after_the_other(multi_class):
+    label, before = several_classes(60, 3)
+    models = {"before": before, "after": np.sqrt(before) / np.sqrt(before).sum(1, keepdims=True)}
+    options = QUICK | {"multi_class": multi_class}
+    first = ReliabilityDisplay.from_predictions(label, models, **options)
+    assert [one.name for one in (first, *first.others)] == ["before", "after"]
+    for shown, (name, proba) in zip((first, *first.others), models.items(), strict=True):
+        alone = ReliabilityDisplay.from_predictions(label, proba, name=name, **options)
+        alone_by_title = {curve.title: curve for curve in alone.curves}
+        for curve, line in zip(shown.curves, shown.lines_, strict=True):
+            expected = alone_by_title[curve.title]
+            assert curve.error == expected.error
+            if multi_class == "confidence":  # elsewhere the seed goes through other panels before
+                np.testing.assert_array_equal(curve.band.upper, expected.band.upper)
+            np.testing.assert_array_equal(line.get_ydata(), expected.observed)
+        assert (shown.axes_ == first.axes_).all()
+    titles = [curve.title for curve in first.curves]
+    assert [curve.title for curve in first.others[0].curves] == titles
+    entries = " ".join(texts_of(first.legend_))
+    assert "before" in entries
+    assert "after" in entries
+    again = first.plot()
+    assert sum(line.get_gid() is not None for line in again.ax_.lines) == 2
+    assert again.legend_.figure is again.figure_
+
+
+def test_models_with_other_panels_or_without_names_are_refused_by_name():
+    label, proba = two_classes(40)
+    with pytest.raises(ValueError, match=r"y_proba\['after'\]"):
+        ReliabilityDisplay.from_predictions(label, {"before": proba, "after": proba + 1})
+    for models, name in (({}, None), ({"before": proba}, "name")):
+        with pytest.raises(ValueError, match="y_proba must be a dict of at least one model"):
+            ReliabilityDisplay.from_predictions(label, models, name=name)
+    names = np.repeat(["a", "b", "c"], 4)
+    first, second = np.eye(3)[[0, 1] * 6], np.eye(3)[[1, 2] * 6]
+    models = {"one": first, "other": second}
+    with pytest.raises(ValueError, match="same classes with multi_class='top-label'"):
+        ReliabilityDisplay.from_predictions(names, models, multi_class="top-label")
