@@ -165,9 +165,35 @@ def error_cases():
     yield "kde binary", Case(kde, (LOGITS[:, 0],), LABEL % 2, {"bandwidth": 0.3})
 
 
+def rational(s, t):
+    """A kernel of any package, for points (a, d) and (b, d)."""
+    square = sum((s[:, k : k + 1] - t[:, k]) ** 2 for k in range(s.shape[1]))
+    return 1 / (1 + square)
+
+
+def costs(y):
+    """The losses of three orders for a demand."""
+    gaps = [y - order for order in (-0.5, 0.3, 1.0)]
+    return array_namespace(y).stack([gap**2 + gap / 2 for gap in gaps], axis=1)
+
+
+def user_cases():
+    normal = partial(Case, distribution_matching_loss, (MEAN, STD), Y)
+    drawn = partial(Case, distribution_matching_loss, (DRAWN, MEAN, STD), Y)
+    classes = partial(Case, distribution_matching_loss, (LOGITS,), LABEL)
+    own, losses_of = {"kernel": rational}, {"kernel": "loss", "loss": costs}
+    near = {"calibration": "distribution", "given_kernel": rational}
+    yield "normal quantile own", normal({"calibration": "quantile"} | own)
+    yield "draws distribution own", drawn(near | own)
+    yield "normal distribution losses", normal(near | losses_of | {"sample_weight": WEIGHT})
+    mixed = partial(Case, distribution_matching_loss, MIXTURE, Y)
+    yield "mixture decision losses", mixed({"calibration": "decision"} | losses_of)
+    yield "classes losses", classes({"kernel": "loss", "loss": LOSS, "given_kernel": rational})
+
+
 FORECAST_CASES, CLASS_CASES = dict(forecast_cases()), dict(class_cases())
 ERROR_CASES = dict(error_cases())
-CASES = FORECAST_CASES | CLASS_CASES | ERROR_CASES
+CASES = FORECAST_CASES | CLASS_CASES | ERROR_CASES | dict(user_cases())
 
 
 def logistic_cdf(mean, std, points):

@@ -20,10 +20,15 @@ CLASS_CONSTRAINTS: dict = {"input_type": [StrOptions({"logits", "probabilities"}
 
 SMOOTH_KERNELS = {"rbf", "laplacian", "energy"}
 
-FEATURE_KERNELS = {"moments", "tanh", "thresholds"}
+FEATURE_KERNELS = {"moments", "tanh", "thresholds", "loss"}
 
 # Kernels that have a bandwidth.
 WITH_BANDWIDTH = {"rbf", "laplacian", "tanh"}
+
+
+def name_of(kernel: Any) -> str:
+    """The name of a kernel, or "callable"; kernels of scikit-learn are in no set."""
+    return "callable" if callable(kernel) else kernel
 
 
 def check_arrays(prediction: Any, **others: Any) -> None:
@@ -143,12 +148,19 @@ def check_class_form(matching: Any, n_classes: int) -> None:
     """Options of a `Matching` that fit classes."""
     form, loss, class_kernel = matching.calibration, matching.loss, matching.class_kernel
     check_form(form, CLASS_FORMS)
-    check_left_out(matching, kernel=("rbf",), bandwidth=(None,), thresholds=(None,))
+    check_left_out(matching, kernel=("rbf", "loss"), bandwidth=(None,), thresholds=(None,))
     _check_given(matching, needs_bandwidth=matching.given is not None and form != "group")
-    if (loss is None) == (form == "decision"):
+    has_losses = name_of(matching.kernel) == "loss"
+    if (loss is None) == (form == "decision" or has_losses) or callable(loss):
+        found = "a callable" if callable(loss) else "None" if loss is None else "an array"
         raise ValueError(
-            "loss must be given for calibration='decision', and for no other form; found "
-            f"{'None' if loss is None else 'an array'}. Pass an array (n_actions, n_classes)."
+            "loss must be given for calibration='decision' and kernel='loss', and for no other "
+            f"form; found {found}. Pass an array (n_actions, n_classes)."
+        )
+    if has_losses and (form == "top-label" or class_kernel is not None):
+        raise ValueError(
+            "kernel='loss' compares the losses of all classes; found calibration='top-label', or "
+            "weights of classes. Use calibration='canonical', and weigh the losses."
         )
     if loss is not None and (loss.ndim != 2 or loss.shape[1] != n_classes or 0 in loss.shape):
         rule = f"shape (n_actions, n_classes) with {n_classes} classes"
@@ -167,14 +179,13 @@ def check_class_form(matching: Any, n_classes: int) -> None:
 
 def check_forecast_form(matching: Any, forecast: Distributions) -> None:
     """Options of a `Matching`, and a kernel, that fit forecasts of a number."""
-    form, kernel, bandwidth = matching.calibration, matching.kernel, matching.bandwidth
+    form, kernel, bandwidth = matching.calibration, name_of(matching.kernel), matching.bandwidth
     check_form(form, FORMS)
-    for name, value in (("loss", matching.loss), ("class_kernel", matching.class_kernel)):
-        if value is not None:
-            raise ValueError(
-                f"{name} must be None for forecasts of a number; found an array. Decisions whether "
-                "an outcome exceeds something are given by thresholds."
-            )
+    _check_loss_of_numbers(form, kernel, matching.loss, forecast)
+    if matching.class_kernel is not None:
+        raise ValueError(
+            "class_kernel must be None for forecasts of a number; found an array. Leave it out."
+        )
     is_given_forecast = form in ("distribution", "local") and matching.given is None
     if is_given_forecast and forecast.parameters is None:
         raise ValueError(
@@ -183,7 +194,8 @@ def check_forecast_form(matching: Any, forecast: Distributions) -> None:
         )
     _check_given(matching, needs_bandwidth=form in ("distribution", "individual", "local"))
     needed_by = f"kernel={kernel!r}" if kernel in ("tanh", "thresholds") else None
-    if form in ("threshold", "decision"):
+    has_thresholds = form == "threshold" or (form == "decision" and matching.loss is None)
+    if has_thresholds:
         needed_by = f"calibration={form!r}"
     if needed_by and matching.thresholds is None:
         raise ValueError(
@@ -191,12 +203,12 @@ def check_forecast_form(matching: Any, forecast: Distributions) -> None:
             "outcomes, or the thresholds of the decisions."
         )
     is_of_pits = form in PIT_FORMS
-    if is_of_pits and kernel not in SMOOTH_KERNELS:
+    if is_of_pits and kernel not in SMOOTH_KERNELS | {"callable"}:
         raise ValueError(
-            f"kernel must be one of {', '.join(map(repr, sorted(SMOOTH_KERNELS)))} for "
-            f"calibration={form!r}, which compares PITs; found {kernel!r}."
+            f"kernel must be one of {', '.join(map(repr, sorted(SMOOTH_KERNELS)))} or a callable "
+            f"for calibration={form!r}, which compares PITs; found {kernel!r}."
         )
-    needs_cdf = is_of_pits or kernel == "thresholds" or form == "decision"
+    needs_cdf = is_of_pits or kernel == "thresholds" or has_thresholds
     if needs_cdf and forecast.cdf is None:
         raise ValueError(
             f"Draws must have a cdf for calibration={form!r} and kernel={kernel!r}; found "
@@ -214,11 +226,34 @@ def check_forecast_form(matching: Any, forecast: Distributions) -> None:
         )
 
 
+def _check_loss_of_numbers(form: str, kernel: str, loss: Any, forecast: Distributions) -> None:
+    is_used = kernel == "loss" or (form == "decision" and loss is not None)
+    if is_used != (loss is not None) or (is_used and not callable(loss)):
+        found = "a callable" if callable(loss) else "None" if loss is None else "an array"
+        raise ValueError(
+            "loss must be a callable of outcomes for kernel='loss', may be one for "
+            "calibration='decision', and must be None otherwise for forecasts of a number; found "
+            f"{found}. Decisions whether an outcome exceeds something are given by thresholds."
+        )
+    if form == "decision" and loss is not None and forecast.deviation is None:
+        raise ValueError(
+            "calibration='decision' with a loss needs normal distributions or mixtures of them, "
+            "whose best action is known; found draws, which would choose the action by their own "
+            "luck. Pass means and standard deviations, without n_draws, or thresholds."
+        )
+
+
 def _check_given(matching: Any, *, needs_bandwidth: bool) -> None:
     """Refuse a condition that does not fit the form, or has no bandwidth."""
     form = matching.calibration
     check_condition(form, matching.given)
-    if needs_bandwidth and matching.given_bandwidth is None:
+    if callable(matching.given_kernel):
+        if matching.given_bandwidth is not None:
+            raise ValueError(
+                "given_bandwidth must be None for a callable given_kernel, which has its own; "
+                f"found {matching.given_bandwidth!r}. Leave it out."
+            )
+    elif needs_bandwidth and matching.given_bandwidth is None:
         raise ValueError(
             f"given_bandwidth must be a number for calibration={form!r}; found None. Take "
             "the median distance of the training data, which does not change from batch to batch."

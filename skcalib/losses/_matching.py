@@ -1,6 +1,7 @@
 """Distribution matching as a loss for training."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -11,7 +12,6 @@ from .._inputs.scikit_learn import Interval, StrOptions, validate_params
 from .._numerics.array_api import Array, as_type, count_like, distances, stop_gradient
 from .._numerics.matching import (
     feature_values,
-    smoothed_kernel,
     uniform_mean,
     uniform_pair_mean,
 )
@@ -28,13 +28,18 @@ from ._checks import (
     check_class_form,
     check_forecast_batch,
     check_forecast_form,
+    name_of,
 )
 from ._predictions import (
     ClassPredictions,
     Distributions,
     Draws,
     as_distributions,
+    called,
     class_predictions,
+    line_kernel,
+    loss_values,
+    uniform_like,
 )
 
 # Expected losses that differ by less than this many rounding errors are equal.
@@ -55,9 +60,9 @@ _POSITIVE = Interval(Real, 0, None, closed="neither")
 
 MATCHING_LOSS_CONSTRAINTS: dict = {
     "calibration": [StrOptions(FORMS | CLASS_FORMS)],
-    "kernel": [StrOptions(SMOOTH_KERNELS | FEATURE_KERNELS)],
+    "kernel": [StrOptions(SMOOTH_KERNELS | FEATURE_KERNELS), callable],
     "bandwidth": [_POSITIVE, None],
-    "given_kernel": [StrOptions(set(KERNELS))],
+    "given_kernel": [StrOptions(set(KERNELS)), callable],
     "given_bandwidth": [_POSITIVE, None],
     "detach_given": ["boolean"],
     "estimator": [StrOptions({"unbiased", "biased"})],
@@ -73,12 +78,12 @@ def distribution_matching_loss(
     calibration: str = "distribution",
     given: Array | None = None,
     sample_weight: Array | None = None,
-    kernel: str = "rbf",
+    kernel: str | Callable = "rbf",
     bandwidth: float | None = None,
-    given_kernel: str = "rbf",
+    given_kernel: str | Callable = "rbf",
     given_bandwidth: float | None = None,
     thresholds: Array | None = None,
-    loss: Array | None = None,
+    loss: Array | Callable | None = None,
     class_kernel: Array | None = None,
     detach_given: bool = False,
     estimator: str = "unbiased",
@@ -114,33 +119,39 @@ def distribution_matching_loss(
     sample_weight : array of shape (n_samples,), default=None
         Non-negative weights; only their ratios matter.
 
-    kernel : {"rbf", "laplacian", "energy", "moments", "tanh", "thresholds"}, default="rbf"
+    kernel : {"rbf", "laplacian", "energy", "moments", "tanh", "thresholds", "loss"} or callable, \
+            default="rbf"
         Kernel on the outcomes; "rbf", "laplacian" and "energy" also on probability integral
-        transforms (PITs). Classes have the kernel 1 if they are equal, and 0 if not.
+        transforms (PITs). "loss" compares the losses of all actions. A callable takes arrays of
+        shapes (a, 1) and (b, 1), of outcomes or of PITs, and returns values of shape (a, b).
+        Classes have the kernel 1 if they are equal and 0 if not, or "loss".
 
     bandwidth : float, default=None
         The ν of `kernel` in the units of the outcomes, or the s of "tanh". For PITs it is 0.2236 by
         default; otherwise it is required, as a number that depends on the batch would bias the
-        estimate. "energy", "moments" and "thresholds" have none.
+        estimate. "energy", "moments", "thresholds", "loss" and callables have none.
 
-    given_kernel : {"rbf", "laplacian", "exponential", "total-variation"}, default="rbf"
-        Kernel on what is conditioned on, if that is numbers.
+    given_kernel : {"rbf", "laplacian", "exponential", "total-variation"} or callable, default="rbf"
+        Kernel on what is conditioned on, if that is numbers. A callable takes arrays of shapes (a,
+        d) and (b, d).
 
     given_bandwidth : float, default=None
         The ν of `given_kernel`, in the units of what is conditioned on. For probabilities of
-        classes it is 0.4 by default; otherwise it is required.
+        classes it is 0.4 by default; otherwise it is required, but for callables, which have none.
 
     thresholds : array of shape (n_thresholds,), default=None
         For ``calibration="threshold"`` and "decision" of a number (the decisions whether the
         outcome exceeds each), and for the kernels "tanh" and "thresholds".
 
-    loss : array of shape (n_actions, n_classes), default=None
-        The loss of each action in each class, for ``calibration="decision"`` of classes.
+    loss : array of shape (n_actions, n_classes), or callable, default=None
+        For ``kernel="loss"`` and ``calibration="decision"``: the loss of each action in each class,
+        or, for a number, a function of outcomes of shape (m,) that returns the losses of all
+        actions, of shape (m, n_actions). For a number "decision" takes it, or `thresholds`.
 
     class_kernel : array of shape (n_classes, n_classes), default=None
         M of :math:`r^\top M r'`; by default the identity. A diagonal gives weights to classes, and
-        ``loss.T @ loss`` compares losses, as the metric does with ``kernel="loss"``. Not for
-        "top-label" and "marginal".
+        ``loss.T @ loss`` compares losses, as ``kernel="loss"`` does. Not for "top-label",
+        "marginal" and ``kernel="loss"``.
 
     detach_given : bool, default=False
         Whether what is conditioned on counts as constant. Otherwise gradients flow through it, too.
@@ -177,6 +188,13 @@ def distribution_matching_loss(
     pooled; here they must not change from batch to batch. "moments" takes the fourth power of
     outcomes, which must not overflow.
 
+    Functions of the user are written for the package of the arrays, which differentiates them. For
+    normal distributions and their mixtures they are averaged over the 64 nodes of the metric, so
+    that pairs of a callable kernel cost 64² times as much; with :class:`Draws` they cost less, and
+    are unbiased, too. A callable kernel must be symmetric and positive semi-definite, which is not
+    checked here. A loss with a step has the derivative 0 on either side of it, and trains nothing:
+    take "thresholds".
+
     The cost is :math:`O(n^2)`, times K for classes (with "rbf" in matrix products), and times s²
     for s draws or components; all pairs are held, as a batch is small. For "marginal" and
     "top-label" with "rbf" and a bandwidth of at least 0.12 it is :math:`O(n K)`, by a power series
@@ -207,7 +225,7 @@ def distribution_matching_loss(
     True
     """
     arrays = {"given": given, "sample_weight": sample_weight, "thresholds": thresholds}
-    arrays |= {"loss": loss, "class_kernel": class_kernel}
+    arrays |= {"loss": None if callable(loss) else loss, "class_kernel": class_kernel}
     check_arrays(prediction, target=target, **arrays)
     check_batch(target, sample_weight, given, least=2 if estimator == "unbiased" else 1)
     matching = Matching(
@@ -239,12 +257,12 @@ class Matching:
 
     calibration: str
     given: Array | None
-    kernel: str
+    kernel: Any
     bandwidth: float | None
-    given_kernel: str
+    given_kernel: Any
     given_bandwidth: float | None
     thresholds: Array | None
-    loss: Array | None
+    loss: Any
     class_kernel: Array | None
     detach_given: bool
     estimator: str
@@ -253,15 +271,20 @@ class Matching:
         """The error of class probabilities."""
         check_class_form(self, classes.proba.shape[1])
         weight = weights_of(sample_weight, classes.proba)
-        if self.calibration in ("marginal", "top-label"):
+        has_losses = name_of(self.kernel) == "loss"
+        if self.calibration in ("marginal", "top-label") and not has_losses:
             multi_class = "confidence" if self.calibration == "top-label" else "classwise"
             averages = self._pair_averages(*classes.problems(multi_class), weight)
             return 2 * array_namespace(averages).mean(averages)
         residual = classes.residuals()
+        if has_losses:
+            residual = residual @ as_type(self.loss, residual.dtype).T
         weighted = residual
         if self.class_kernel is not None:
             weighted = residual @ as_type(self.class_kernel, residual.dtype)
-        terms = self._near_classes(classes) * (weighted @ residual.T)
+        terms = weighted @ residual.T
+        if self.calibration != "marginal":
+            terms = self._near_classes(classes) * terms
         return pair_average(terms, weight, self.estimator)
 
     def of_forecasts(
@@ -282,17 +305,25 @@ class Matching:
         kernel, bandwidth = self.kernel, self.bandwidth
         if self.calibration in PIT_FORMS:
             outcome = forecast.cdf(outcome)
-            bandwidth = PIT_BANDWIDTH if bandwidth is None else bandwidth
-            means = uniform_mean(kernel, bandwidth, outcome)[:, None]
-            of_forecasts = uniform_pair_mean(kernel, bandwidth)
-        elif kernel in FEATURE_KERNELS:
+            if callable(kernel):
+                uniform = uniform_like(outcome)
+                means = uniform.kernel_means(kernel, None, outcome).T  # (n, 1)
+                of_forecasts = uniform.pair_means(kernel, None)
+            else:
+                bandwidth = PIT_BANDWIDTH if bandwidth is None else bandwidth
+                means = uniform_mean(kernel, bandwidth, outcome)[:, None]
+                of_forecasts = uniform_pair_mean(kernel, bandwidth)
+        elif name_of(kernel) == "loss":
+            residual = loss_values(self.loss, outcome) - forecast.loss_means(self.loss)
+            return residual @ residual.T
+        elif name_of(kernel) in FEATURE_KERNELS:
             residual = feature_values(kernel, outcome, thresholds, bandwidth)
             residual = residual - forecast.feature_means(kernel, thresholds, bandwidth)
             return residual.T @ residual
         else:
             means = forecast.kernel_means(kernel, bandwidth, outcome)
             of_forecasts = forecast.pair_means(kernel, bandwidth)
-        pairs = smoothed_kernel(kernel, outcome[:, None] - outcome, None, bandwidth)
+        pairs = line_kernel(kernel, bandwidth, outcome, outcome)
         return pairs - means - means.T + of_forecasts
 
     # The kernel on what is conditioned on
@@ -305,6 +336,8 @@ class Matching:
             return same_group(self.given, forecast.dtype)
         if self.calibration == "threshold":
             return self._near_thresholds(forecast.cdf(thresholds[None]))
+        if self.calibration == "decision" and self.loss is not None:
+            return same_group(_best(forecast.loss_means(self.loss)), forecast.dtype)
         if self.calibration == "decision":  # the outcome is said to exceed what it likely exceeds
             is_below = as_type(forecast.cdf(thresholds[None]) >= 0.5, forecast.dtype)
             return self._near_thresholds(is_below)
@@ -317,25 +350,17 @@ class Matching:
         if self.calibration == "group":
             return same_group(self.given, dtype)
         if self.calibration == "decision":
-            return same_group(self._actions(classes.proba), dtype)
+            return same_group(_best(classes.proba @ as_type(self.loss, dtype).T), dtype)
         if self.given is not None:
             return self._near(as_type(self.given, dtype))
-        if not KERNELS[self.given_kernel].is_gaussian or self._width < _SMALLEST_OF_PRODUCTS:
+        family = KERNELS.get(name_of(self.given_kernel))
+        if family is None or not family.is_gaussian or self._width < _SMALLEST_OF_PRODUCTS:
             return self._near(classes.proba)
         # one matrix product in place of the distances of all pairs
         points = self._held(classes.proba) / self._width
         xp = array_namespace(points)
         half = xp.sum(points**2, axis=1) / 2
         return xp.exp(points @ points.T - half[:, None] - half)
-
-    def _actions(self, proba):
-        """The best action for each sample, the first of equal ones, (n,)."""
-        xp = array_namespace(proba)
-        expected = stop_gradient(proba) @ as_type(self.loss, proba.dtype).T
-        lowest = xp.min(expected, axis=1, keepdims=True)
-        slack = _TIE * xp.finfo(proba.dtype).eps * xp.maximum(xp.abs(expected), xp.abs(lowest))
-        is_least = expected - lowest <= slack
-        return xp.argmax(xp.astype(is_least, xp.int32), axis=1)
 
     @property
     def _width(self):
@@ -347,6 +372,8 @@ class Matching:
     def _near(self, points):
         """k of points (n,) or (n, d), (n, n)."""
         points = self._held(points if points.ndim == 2 else points[:, None])
+        if callable(self.given_kernel):
+            return called(self.given_kernel, points, points)
         return kernel_values(points, points, KERNELS[self.given_kernel], self._width)
 
     def _near_thresholds(self, probability):
@@ -359,17 +386,27 @@ class Matching:
 
     def _pair_averages(self, proba, residual, weight):
         """`pair_average` of k r_i r_j for binary problems with p and r (n, P), (P,)."""
-        xp, family = array_namespace(proba), KERNELS[self.given_kernel]
-        reach = family.per_probability / self._width / 2
-        if family.is_gaussian and reach <= _LARGEST_REACH:
-            points = (2 * self._held(proba) - 1) * reach
-            return gaussian_average(points, residual, reach, weight, self.estimator)
+        xp, family = array_namespace(proba), KERNELS.get(name_of(self.given_kernel))
+        if family is not None and family.is_gaussian:
+            reach = family.per_probability / self._width / 2
+            if reach <= _LARGEST_REACH:
+                points = (2 * self._held(proba) - 1) * reach
+                return gaussian_average(points, residual, reach, weight, self.estimator)
         averages = []
         for k in range(proba.shape[1]):
             p, r = proba[:, k], residual[:, k]
             near = self._near(xp.stack([1 - p, p], axis=1))
             averages.append(pair_average(near * r[:, None] * r, weight, self.estimator))
         return xp.stack(averages)
+
+
+def _best(expected: Array) -> Array:
+    """The action of the least expected loss (n, A), the first of equal ones, (n,)."""
+    xp, expected = array_namespace(expected), stop_gradient(expected)
+    lowest = xp.min(expected, axis=1, keepdims=True)
+    slack = _TIE * xp.finfo(expected.dtype).eps * xp.maximum(xp.abs(expected), xp.abs(lowest))
+    is_least = expected - lowest <= slack
+    return xp.argmax(xp.astype(is_least, xp.int32), axis=1)
 
 
 def same_group(groups: Array, dtype: Any) -> Array:

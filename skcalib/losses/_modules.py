@@ -28,15 +28,14 @@ from ._errors import (
 from ._tensors import (
     Batch,
     check_finite,
-    check_one_number_each,
     check_tensor,
     check_weights,
     class_batch,
     flat,
     holds,
     normal_parameters,
-    unwrapped,
 )
+from ._torch_forecasts import check_one_number_each, unwrapped
 
 _ERRORS: dict[str, Callable[..., Tensor]] = {
     "conditional": conditional_kernel_calibration_loss,

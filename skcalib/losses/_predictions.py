@@ -6,19 +6,24 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
 from array_api_compat import array_namespace
+from scipy.special import ndtri
 
 from .._numerics.array_api import (
     Array,
     as_type,
     at_least_single,
     bounded_ratio,
+    constant_like,
     count_like,
     hypot,
     special_functions,
     stop_gradient,
 )
-from .._numerics.matching import expected_kernel, smoothed_tanh
+from .._numerics.crps import gauss_legendre, quantile_nodes
+from .._numerics.matching import expected_kernel, smoothed_kernel, smoothed_tanh
+from .._statistics.matching_features import NODES
 
 # Probabilities are clipped to at least this where their logarithm is taken.
 SMALLEST_PROBABILITY = 1e-30
@@ -155,29 +160,56 @@ class Distributions(NamedTuple):
     def dtype(self) -> Any:
         return self.location.dtype
 
-    def at(self, places: Array) -> "Distributions":
-        """Points in place of the normal distributions, at places (n, c, m) of a standard one."""
-        xp, shape = array_namespace(places), (len(places), -1)
+    def at(self, places: Array, share: Any) -> "Distributions":
+        """Points in place of the normal distributions, at places (…, m) of a standard one."""
         deviation: Array = self.deviation
         location = self.location[:, :, None] + deviation[:, :, None] * places
-        share = xp.broadcast_to(self.share[:, :, None] / places.shape[2], location.shape)
+        xp, shape = array_namespace(location), (len(location), -1)
+        share = xp.broadcast_to(self.share[:, :, None] * share, location.shape)
         return self._replace(
             location=xp.reshape(location, shape), deviation=None, share=xp.reshape(share, shape)
         )
 
-    def kernel_means(self, kernel: str, bandwidth: float | None, points: Array) -> Array:
+    def nodes(self) -> "Distributions":
+        """The points that the metric takes for functions without closed forms."""
+        if self.deviation is None:
+            return self
+        level, share = quantile_nodes(NODES)
+        return self.at(*(constant_like(self.location, part) for part in (ndtri(level), share)))
+
+    def kernel_means(self, kernel: Any, bandwidth: float | None, points: Array) -> Array:
         """E ℓ(Y_i, t_j) at points (m,), (n, m)."""
+        if callable(kernel):
+            return self._means(lambda location: line_kernel(kernel, None, location, points))
         deviation = None if self.deviation is None else self.deviation[:, :, None]
         return expected_kernel(kernel, bandwidth, self.location, deviation, self.share, points)
 
-    def pair_means(self, kernel: str, bandwidth: float | None) -> Array:
+    def pair_means(self, kernel: Any, bandwidth: float | None) -> Array:
         """E ℓ(Y_i, Y_j) of independent Y_i and Y_j, (n, n)."""
-        xp, deviation = array_namespace(self.location), None
-        if self.deviation is not None:
-            deviation = hypot(self.deviation[:, :, None], xp.reshape(self.deviation, (1, 1, -1)))
-        points = xp.reshape(self.location, (-1,))
-        means = expected_kernel(kernel, bandwidth, self.location, deviation, self.share, points)
-        return xp.sum(self.share * xp.reshape(means, (len(means), *self.location.shape)), axis=2)
+        parts = self.nodes() if callable(kernel) else self
+        xp, deviation = array_namespace(parts.location), None
+        points = xp.reshape(parts.location, (-1,))
+        if callable(kernel):
+            means = parts.kernel_means(kernel, None, points)
+        else:
+            if self.deviation is not None:
+                others = xp.reshape(self.deviation, (1, 1, -1))
+                deviation = hypot(self.deviation[:, :, None], others)
+            means = expected_kernel(kernel, bandwidth, self.location, deviation, self.share, points)
+        means = xp.reshape(means, (len(means), *parts.location.shape))
+        return xp.sum(parts.share * means, axis=2)
+
+    def loss_means(self, loss: Callable) -> Array:
+        """The expected losses of all actions, (n, A)."""
+        return self._means(lambda location: loss_values(loss, location))
+
+    def _means(self, function: Callable[[Array], Array]) -> Array:
+        """The means of a function of points (k,) that returns (k, m), by nodes or draws, (n, m)."""
+        parts = self.nodes()
+        xp = array_namespace(parts.location)
+        values = function(xp.reshape(parts.location, (-1,)))
+        values = xp.reshape(values, (*parts.location.shape, values.shape[1]))
+        return xp.sum(parts.share[:, :, None] * values, axis=1)
 
     def feature_means(self, kernel: str, thresholds: Array, scale: Any) -> Array:
         """E φ(Y_i) of a kernel of decisions, (C, n)."""
@@ -195,6 +227,46 @@ class Distributions(NamedTuple):
         else:
             mean = self.cdf(thresholds[None])  # type: ignore[misc]
         return mean.T / thresholds.shape[0] ** 0.5
+
+
+def uniform_like(array: Array) -> Distributions:
+    """One uniform distribution on [0, 1], by nodes."""
+    level, share = (constant_like(array, part)[None] for part in gauss_legendre(NODES))
+    return Distributions(level, None, share, None, None)
+
+
+# Functions of users
+
+
+def called(kernel: Callable, own: Array, other: Array) -> Array:
+    """A kernel of points (a, d) and (b, d), (a, b)."""
+    values = kernel(own, other)
+    if np.shape(values) != (len(own), len(other)):
+        raise ValueError(
+            "kernel and given_kernel must return the values for all pairs of rows, of shape (a, b) "
+            f"for arrays of shapes (a, d) and (b, d); found shape {tuple(np.shape(values))} for a "
+            f"= {len(own)}, b = {len(other)}. Use s[:, None] and t[None]."
+        )
+    return values
+
+
+def line_kernel(kernel: Any, bandwidth: float | None, own: Array, other: Array) -> Array:
+    """ℓ of numbers (a,) and (b,), (a, b)."""
+    if callable(kernel):
+        return called(kernel, own[:, None], other[:, None])
+    return smoothed_kernel(kernel, own[:, None] - other, None, bandwidth)
+
+
+def loss_values(loss: Callable, outcome: Array) -> Array:
+    """The losses of all actions, (m, A), for outcomes (m,)."""
+    values = loss(outcome)
+    if len(np.shape(values)) != 2 or len(values) != len(outcome):
+        raise ValueError(
+            "loss must return the losses of all actions, of shape (m, n_actions) for outcomes of "
+            f"shape (m,); found shape {tuple(np.shape(values))} for m = {len(outcome)}. Stack the "
+            "losses of each action on the second axis."
+        )
+    return values
 
 
 def as_distributions(prediction: Any) -> Distributions:

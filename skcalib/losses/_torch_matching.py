@@ -1,5 +1,7 @@
 """Distribution matching as a module of torch."""
 
+from collections.abc import Callable
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -14,17 +16,12 @@ from .._inputs.scikit_learn import Interval, StrOptions
 from .._numerics.array_api import to_numpy
 from .._statistics.matching_checks import PIT_FORMS
 from .._statistics.matching_given import LEVELS, median_of, standardization
-from ._checks import WITH_BANDWIDTH
+from ._checks import WITH_BANDWIDTH, name_of
 from ._matching import MATCHING_LOSS_CONSTRAINTS, Matching
 from ._modules import Penalty
 from ._predictions import Draws, class_predictions
-from ._tensors import (
-    check_finite,
-    class_batch,
-    forecast_of,
-    holds,
-    number_batch,
-)
+from ._tensors import check_finite, class_batch, holds, number_batch
+from ._torch_forecasts import N_DRAWS, check_moments, checked_values, forecast_of
 
 _POSITIVE = Interval(Real, 0, None, closed="neither")
 
@@ -63,30 +60,37 @@ class DistributionMatchingLoss(Penalty):
         The form of calibration, as for :func:`skcalib.metrics.distribution_matching_error`. For
         classes, "distribution" is "canonical".
 
-    kernel : {"rbf", "laplacian", "energy", "moments", "tanh", "thresholds"}, default="rbf"
+    kernel : {"rbf", "laplacian", "energy", "moments", "tanh", "thresholds", "loss"} or callable, \
+            default="rbf"
         Kernel on the outcomes; "rbf", "laplacian" and "energy" also on probability integral
-        transforms (PITs). Leave it out for classes.
+        transforms (PITs). "loss" compares the losses of all actions, also for classes, for which
+        other kernels are left out. A callable takes tensors of shapes (a, 1) and (b, 1), of
+        outcomes or of PITs, and returns values of shape (a, b).
 
     bandwidth : "median" or float, default="median"
         Bandwidth of `kernel` in the units of the outcomes; "median" is the median distance of the
         training outcomes, but at least a tenth of the root mean square distance, which `fit` takes,
         and for PITs 0.2236. Leave it out for classes.
 
-    given_kernel : {"rbf", "laplacian", "exponential", "total-variation"}, default="rbf"
-        Kernel on what is conditioned on, if that is numbers.
+    given_kernel : {"rbf", "laplacian", "exponential", "total-variation"} or callable, default="rbf"
+        Kernel on what is conditioned on, if that is numbers. A callable takes tensors of shapes (a,
+        d) and (b, d).
 
     given_bandwidth : "median" or float, default="median"
         Bandwidth of `given_kernel`. "median" is the median distance of the training data after
         standardization, but at least a tenth of the root mean square distance; `fit` learns both.
         For probabilities of classes it is 0.4. A number is in the units of what is passed.
+        Callables have none; for them "median" standardizes, and a number does not.
 
     thresholds : array-like of shape (n_thresholds,), default=None
         For ``calibration="threshold"`` and "decision" of a number (the decisions whether the
         outcome exceeds each), and for the kernels "tanh" and "thresholds". By default `fit` takes
         64 quantiles of the training outcomes.
 
-    loss : array-like of shape (n_actions, n_classes), default=None
-        The loss of each action in each class, for ``calibration="decision"`` of classes.
+    loss : array-like of shape (n_actions, n_classes), or callable, default=None
+        For ``kernel="loss"`` and ``calibration="decision"``: the loss of each action in each class,
+        or, for a number, a function of outcomes of shape (m,) that returns the losses of all
+        actions, of shape (m, n_actions). For a number "decision" takes it, or `thresholds`.
 
     class_weight : array-like of shape (n_classes,), default=None
         How much the residuals of each class count. Calibrated models still have an expectation of
@@ -100,7 +104,8 @@ class DistributionMatchingLoss(Penalty):
 
     n_draws : int, default=None
         Draws from each distribution, and of a mixture from each component. By default there are 16
-        in all, and none for normal distributions, their mixtures, and classes.
+        in all, and none for classes, normal distributions and their mixtures, unless `kernel` is a
+        callable.
 
     gumbel_temperature : float, default=1.0
         For draws of classes, which are one-hot (straight-through Gumbel-softmax): the lower, the
@@ -161,12 +166,12 @@ class DistributionMatchingLoss(Penalty):
         self,
         calibration: str = "distribution",
         *,
-        kernel: str = "rbf",
+        kernel: str | Callable = "rbf",
         bandwidth: str | float = "median",
-        given_kernel: str = "rbf",
+        given_kernel: str | Callable = "rbf",
         given_bandwidth: str | float = "median",
         thresholds: ArrayLike | None = None,
-        loss: ArrayLike | None = None,
+        loss: ArrayLike | Callable | None = None,
         class_weight: ArrayLike | None = None,
         input_type: str = "logits",
         ignore_index: int = -100,
@@ -195,7 +200,10 @@ class DistributionMatchingLoss(Penalty):
                 "class with the rest; found weights. Choose calibration='canonical'."
             )
         self.register_buffer("thresholds", _constant("thresholds", thresholds, 1))
-        self.register_buffer("loss", _constant("loss", loss, 2))
+        if callable(loss):
+            self.loss = loss
+        else:
+            self.register_buffer("loss", _constant("loss", loss, 2))
         self.register_buffer("class_weight", _constant("class_weight", class_weight, 1))
         self._learns_thresholds = thresholds is None
         for name in _LEARNED:
@@ -247,7 +255,9 @@ class DistributionMatchingLoss(Penalty):
         """Hold the standardization of points (n, d), and their median distance after it."""
         share = np.full(len(points), 1 / len(points))
         centre, factor = standardization(points, share)
-        median = median_of((points - centre) * factor, share, self.given_kernel)
+        median = 1.0
+        if not callable(self.given_kernel):
+            median = median_of((points - centre) * factor, share, self.given_kernel)
         self._hold(what, device, centre, factor, median)
 
     def _hold(self, what, device, *values):
@@ -288,18 +298,22 @@ class DistributionMatchingLoss(Penalty):
         return matching.of_classes(classes, batch.sample_weight)
 
     def _error_of_numbers(self, prediction, batch):
-        needs_draws = self.calibration not in PIT_FORMS and self.kernel != "thresholds"
+        kernel, form = name_of(self.kernel), self.calibration
+        n_draws, needs_draws = self.n_draws, form not in PIT_FORMS and kernel != "thresholds"
+        if n_draws is None and kernel == "callable" and self.loss is None:
+            n_draws = N_DRAWS  # cheaper than the nodes of pairs, and unbiased
         distributions = forecast_of(
-            prediction, batch.target, n_draws=self.n_draws, needs_draws=needs_draws
+            prediction, batch.target, n_draws=n_draws, needs_draws=needs_draws
         )
         batch = number_batch(batch, distributions.dtype)
-        if self.kernel == "moments":
-            _check_moments(batch.target, *distributions.feature_means("moments", None, None))
-        is_given_forecast = self.calibration in ("distribution", "local")
+        if kernel == "moments":
+            check_moments(batch.target, *distributions.feature_means("moments", None, None))
+        is_given_forecast = form in ("distribution", "local")
         parameters = distributions.parameters if is_given_forecast else None
         given, given_bandwidth = self._condition(batch.given, distributions.dtype, parameters)
         thresholds = self.thresholds
-        if self.calibration in ("threshold", "decision") or self.kernel in ("tanh", "thresholds"):
+        has_thresholds = form == "threshold" or (form == "decision" and self.loss is None)
+        if has_thresholds or kernel in ("tanh", "thresholds"):
             thresholds = self._learned("thresholds", "thresholds=None", "quantiles")
             thresholds = thresholds.to(batch.target)
         matching = self._matching(given, given_bandwidth, self._bandwidth(), thresholds)
@@ -307,19 +321,23 @@ class DistributionMatchingLoss(Penalty):
 
     def _matching(self, given, given_bandwidth, bandwidth, thresholds, class_kernel=None):
         names = ("calibration", "kernel", "given_kernel", "loss", "detach_given", "estimator")
+        options = {name: getattr(self, name) for name in names}
+        for name, value in options.items():
+            if callable(value):
+                options[name] = partial(checked_values, name, value)
         return Matching(
             given=given,
             given_bandwidth=given_bandwidth,
             bandwidth=bandwidth,
             thresholds=thresholds,
             class_kernel=class_kernel,
-            **{name: getattr(self, name) for name in names},
+            **options,
         )
 
     def _bandwidth(self):
         if self.bandwidth != "median":
             return self.bandwidth
-        if self.calibration in PIT_FORMS or self.kernel not in WITH_BANDWIDTH:
+        if self.calibration in PIT_FORMS or name_of(self.kernel) not in WITH_BANDWIDTH:
             return None
         median = self._learned("outcome_bandwidth", "bandwidth='median'", "the median distance")
         return float(median)
@@ -329,7 +347,7 @@ class DistributionMatchingLoss(Penalty):
         what, points = ("given", given) if given is not None else ("parameter", parameters)
         bandwidth = None if self.given_bandwidth == "median" else self.given_bandwidth
         if bandwidth is not None or points is None or self.calibration not in _NEAR_FORMS:
-            return given, bandwidth
+            return given, None if callable(self.given_kernel) else bandwidth
         centre, factor, median = (
             self._learned(f"{what}_{part}", "given_bandwidth='median'", "the median distance")
             for part in _PARTS
@@ -339,7 +357,8 @@ class DistributionMatchingLoss(Penalty):
             raise ValueError(
                 f"given must have the {len(centre)} features that fit saw; found {points.shape[1]}."
             )
-        return (points - centre.to(points)) * factor.to(points), float(median)
+        median = None if callable(self.given_kernel) else float(median)
+        return (points - centre.to(points)) * factor.to(points), median
 
     def _learned(self, name, option, what):
         value = getattr(self, name)
@@ -405,15 +424,3 @@ def _constant(name: str, values: ArrayLike | Tensor | None, ndim: int) -> Tensor
             "out by a weight of 0."
         )
     return tensor
-
-
-def _check_moments(target: Tensor, mean: Tensor, mean_square: Tensor) -> None:
-    """The loss is of the order of the fourth power of outcomes."""
-    limit = torch.finfo(target.dtype).max ** 0.25 / 10
-    largest = torch.stack([target.abs().max(), mean.abs().max(), mean_square.max() ** 0.5]).max()
-    if not holds(largest <= limit):
-        raise ValueError(
-            f"target and prediction must not exceed {limit:.1g} for kernel='moments' in this "
-            f"precision, whose fourth powers overflow; found {largest:.3g}. Standardize the "
-            "outcomes."
-        )

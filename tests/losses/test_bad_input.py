@@ -15,6 +15,8 @@ from loss_cases import (
     WEIGHT,
     N,
     Y,
+    costs,
+    rational,
     value,
 )
 from loss_packages import FRAMEWORKS, PACKAGES, converted
@@ -151,7 +153,63 @@ BAD = {
         {"calibration": "decision", "loss": LOSS.T},
         r"loss must have shape \(n_actions, n_classes\) with 4 classes; found \(4, 3\)",
     ),
-    "loss of numbers": (NORMAL, Y, LINE | {"loss": LOSS}, "loss must be None for forecasts"),
+    "loss of numbers": (NORMAL, Y, LINE | {"loss": LOSS}, "loss must be a callable .* found an ar"),
+    "no loss of numbers": (
+        NORMAL,
+        Y,
+        {"calibration": "marginal", "kernel": "loss"},
+        "loss must be a callable of outcomes for kernel='loss', .* found None",
+    ),
+    "callable in vain": (NORMAL, Y, LINE | {"loss": costs}, "must be None .* found a callable"),
+    "decision of draws": (
+        DRAWS,
+        Y,
+        {"calibration": "decision", "kernel": "loss", "loss": costs},
+        "found draws, which would choose the action by their own luck",
+    ),
+    "losses of one action": (
+        NORMAL,
+        Y,
+        {"calibration": "marginal", "kernel": "loss", "loss": np.abs},
+        r"loss must return .* found shape \(7,\) for m = 7",
+    ),
+    "losses of classes by a callable": (
+        LOGITS,
+        LABEL,
+        {"calibration": "decision", "loss": costs},
+        r"found a callable\. Pass an array",
+    ),
+    "losses of the top label": (
+        LOGITS,
+        LABEL,
+        {"calibration": "top-label", "kernel": "loss", "loss": LOSS},
+        "kernel='loss' compares the losses of all classes",
+    ),
+    "kernel of the diagonal": (
+        DRAWS,
+        Y,
+        {"calibration": "marginal", "kernel": lambda s, t: s[:, 0]},
+        r"kernel and given_kernel must return .* found shape \(14,\) for a = 14, b = 7",
+    ),
+    "bandwidth of a callable": (
+        NORMAL,
+        Y,
+        MARGINAL | {"kernel": rational},
+        "bandwidth must be None for kernel='callable', which has none",
+    ),
+    "bandwidth of a callable condition": (
+        NORMAL,
+        Y,
+        LINE | {"given_kernel": rational},
+        "given_bandwidth must be None for a callable given_kernel",
+    ),
+    "callable of classes": (LOGITS, LABEL, {"kernel": rational}, "kernel must be left out"),
+    "class kernel of numbers": (
+        NORMAL,
+        Y,
+        LINE | {"class_kernel": np.eye(2)},
+        "class_kernel must be None for forecasts",
+    ),
     "flat class kernel": (
         LOGITS,
         LABEL,

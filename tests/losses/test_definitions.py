@@ -10,6 +10,7 @@ from loss_cases import (
     CLASS_CASES,
     DRAWN,
     ERROR_CASES,
+    FEATURES,
     FORECAST_CASES,
     LABEL,
     LOGITS,
@@ -21,6 +22,8 @@ from loss_cases import (
     THRESHOLDS,
     WEIGHT,
     Y,
+    costs,
+    rational,
     value,
 )
 from scipy.special import gammaln, logsumexp
@@ -505,6 +508,68 @@ def test_forms_of_classes_equal_the_metric(form, estimator):
         LABEL, probabilities(case), labels=range(LOGITS.shape[1]), **options
     )
     assert actual == pytest.approx(expected, abs=1e-12)
+
+
+# Kernels and losses of users
+
+
+def rbf(s, t, nu=0.8):
+    return np.exp(-((s[:, None] - t) ** 2).sum(axis=2) / (2 * nu**2))
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in FORECAST_CASES if n.startswith("draws") and "rbf" in n]
+)
+def test_a_callable_kernel_is_that_of_its_name(name):
+    case = FORECAST_CASES[name]
+    options = case.options | {"kernel": rbf, "bandwidth": None}
+    if case.options["calibration"] in PIT_FORMS:
+        options["kernel"] = lambda s, t: rbf(s, t, PIT_BANDWIDTH)
+    if case.options["calibration"] in ("distribution", "individual", "local"):
+        options |= {"given_bandwidth": None, "given_kernel": lambda s, t: rbf(s, t, 1.1)}
+    found = value(case._replace(options=options), case.prediction)
+    assert found == pytest.approx(value(case, case.prediction), abs=1e-12)
+
+
+USER_OPTIONS = {
+    "kernel": {"kernel": rational},
+    "kernel of a condition": {"kernel": rational, "given_kernel": rational, "given_bandwidth": 1.0},
+    "individual": {"calibration": "individual", "kernel": rational, "given": FEATURES},
+    "quantile": {"calibration": "quantile", "kernel": rational},
+    "losses": {"kernel": "loss", "loss": costs, "given_bandwidth": 1.1},
+    "decision": {"calibration": "decision", "kernel": "loss", "loss": costs},
+    "decision rbf": {"calibration": "decision", "bandwidth": 0.8, "loss": costs},
+}
+
+
+@pytest.mark.parametrize("name", USER_OPTIONS)
+def test_functions_of_users_equal_the_metric(name):
+    options = {"given_bandwidth": 1.1, "sample_weight": WEIGHT} | USER_OPTIONS[name]
+    expected = distribution_matching_error(Y, GAUSSIAN, **options)
+    if callable(options.get("given_kernel")):
+        options["given_bandwidth"] = None  # which tells the metric not to standardize
+    found = distribution_matching_loss((MEAN, STD), Y, **options)
+    # with the named kernel the metric has Fourier features, right to 1e-10
+    assert found == pytest.approx(expected, abs=1e-9 if name == "decision rbf" else 1e-12)
+    assert abs(found) > 1e-4
+
+
+@pytest.mark.parametrize("form", ["canonical", "decision", "marginal", "group", "individual"])
+def test_losses_of_classes_equal_the_metric(form):
+    options = CLASS_CASES[f"classes {form} rbf"].options | {"kernel": "loss", "loss": LOSS}
+    options["given_bandwidth"] = 0.4
+    proba = np.exp(LOGITS) / np.exp(LOGITS).sum(axis=1, keepdims=True)
+    expected = distribution_matching_error(LABEL, proba, labels=range(4), **options)
+    found = distribution_matching_loss(LOGITS, LABEL, **options)
+    assert found == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("form", ["canonical", "marginal", "top-label"])
+def test_a_callable_condition_is_that_of_its_name(form):
+    case = CLASS_CASES[f"classes {form} rbf"]
+    own = case._replace(options=case.options | {"given_kernel": lambda s, t: rbf(s, t, 0.4)})
+    expected = value(case, case.prediction)
+    assert value(own, case.prediction) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

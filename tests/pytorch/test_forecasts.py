@@ -413,6 +413,70 @@ def test_draws_are_unbiased(form, kernel):
     assert exact(prediction, y).item() == pytest.approx(expected, abs=0.03)
 
 
+def rational(s, t):
+    return 1 / (1 + torch.cdist(s, t, compute_mode="donot_use_mm_for_euclid_dist") ** 2)
+
+
+def costs(y):
+    return torch.stack([(y - 1) ** 2, (y + 1).abs()], dim=1)
+
+
+def test_a_callable_kernel_is_averaged_over_draws():
+    torch.manual_seed(0)
+    mean, std, y, _ = batch(n=8)
+    penalty = DistributionMatchingLoss("individual", kernel=rational, given_kernel=rational)
+    penalty.fit(y, given=mean)
+    values = np.array([penalty((mean, std), y, given=mean).item() for _ in range(200)])
+    points = (mean - mean.mean()) / mean.std(correction=0)  # standardized by fit
+    expected = losses.distribution_matching_loss(
+        (mean, std),
+        y,
+        calibration="individual",
+        kernel=rational,
+        given=points,
+        given_kernel=rational,
+    )
+    assert abs(values.mean() - expected.item()) < 4 * values.std() / np.sqrt(200)
+    assert abs(expected.item()) > 8 * values.std() / np.sqrt(200)
+    normal = distributions.Normal(mean, std)
+    many = DistributionMatchingLoss("marginal", kernel=rational, n_draws=300)(normal, y).item()
+    nodes = losses.distribution_matching_loss(
+        (mean, std), y, calibration="marginal", kernel=rational
+    )
+    assert many == pytest.approx(nodes.item(), abs=0.02)
+
+
+@pytest.mark.parametrize("form", ["distribution", "decision"])
+def test_losses_of_decisions_about_a_number(form):
+    mean, std, y, _ = batch(n=12)
+    near = {"given_bandwidth": 1.0} if form == "distribution" else {}
+    penalty = DistributionMatchingLoss(form, kernel="loss", loss=costs, **near)
+    value = penalty(distributions.Normal(mean, std), y)
+    expected = losses.distribution_matching_loss(
+        (mean, std), y, calibration=form, kernel="loss", loss=costs, **near
+    )
+    assert value.item() == pytest.approx(expected.item(), abs=1e-12)
+    slopes = gradients(lambda m, s: penalty((m, s), y), (mean, std))
+    assert bool(torch.isfinite(slopes).all() and slopes.any())
+    laplace = distributions.Laplace(mean, std)
+    if form == "distribution":
+        assert torch.isfinite(penalty(laplace, y))
+    else:
+        with pytest.raises(ValueError, match=r"needs normal distributions .* found draws"):
+            penalty(laplace, y)
+
+
+def test_functions_of_users_have_finite_values():
+    mean, std, y, _ = batch(n=12)
+    for options in (
+        {"kernel": lambda s, t: rational(s, t) / 0},
+        {"kernel": "loss", "loss": lambda y: costs(y) / 0},
+    ):
+        name = "loss" if "loss" in options else "kernel"
+        with pytest.raises(ValueError, match=f"values of {name} must be finite"):
+            DistributionMatchingLoss("marginal", **options)((mean, std), y)
+
+
 @pytest.mark.parametrize("n_draws", [None, 1])
 @pytest.mark.parametrize("form", ["distribution", "quantile"])
 def test_calibrated_forecasts_have_expectation_0_in_small_batches(form, n_draws):
