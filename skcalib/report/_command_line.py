@@ -191,6 +191,8 @@ def _recalibrate(options: argparse.Namespace) -> None:
         check_target(path, force=options.force)
     with _progress():
         table, found = read_columns(options)
+        if options.map is not None and len(found["labels"]) > 2:
+            raise ValueError("--map must be of two classes; found more. Pass --sql in its place.")
         recalibrator = clone(METHODS[options.method]).set_params(labels=found["labels"])
         new, written = fit_and_apply(recalibrator, found, options)
     _say_what_is_left_out(options.file, table, found)
