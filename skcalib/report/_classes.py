@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import roc_auc_score
 
 from .._inputs.predictions import Predictions
 from .._numerics.logits import PROPER_LOSSES
@@ -18,14 +17,18 @@ from ..recalibration import AutoRecalibrator
 from ._pictures import class_pictures
 from ._sections import (
     LEVEL,
+    MOST_VALUES,
     SMALL,
+    Ends,
     Measure,
     Numbers,
     Rows,
     Sections,
     error_name,
     part_of,
+    stage,
 )
+from ._two_classes import CLEAR, backwards, smooth_ends, two_class_numbers
 
 # Seconds that a test may take. Drawing a label takes the first, and the sign of a sample in a group
 # the second; each class takes a little more.
@@ -41,9 +44,6 @@ _MOST_RECALIBRATED, _FEWEST_OF_A_CLASS = 120_000, 10
 # 0.002 is much for a disease that one in a thousand has.
 _SMALL_PART = 0.1
 
-# A deviation from chance by this many standard deviations is a mistake, not a bad model.
-_CLEAR = 4.0
-
 # The message on mistaken columns names at most this many.
 _MOST_NAMED = 3
 
@@ -51,6 +51,9 @@ _MOST_NAMED = 3
 _N_RANGES = 8
 
 _MOST_DIGITS = 6
+
+# The measures of a clinical validation take longer than the others.
+_TIMES_SLOWER = 4
 
 
 class ClassSections(Sections):
@@ -93,6 +96,7 @@ class ClassSections(Sections):
         numbers = {
             "n_samples": len(label),
             "n_classes": len(data.classes),
+            **(two_class_numbers(data) if data.is_binary else {}),
             "accuracy": float(weight @ confident.label),
             "mean_confidence": float(weight @ confident.proba),
         }
@@ -127,6 +131,16 @@ class ClassSections(Sections):
                 part = self._binary if kind == "confidence" else self.data
                 name = entry.name if self.data.is_binary else f"{entry.name}_{kind}"
                 yield Measure(name, entry, {"multi_class": kind}, part, part.proba.size)
+        if self.data.is_binary:
+            index = METRICS["integrated_calibration_index"]
+            yield Measure(index.name, index, {}, self.data, _TIMES_SLOWER * self.data.proba.size)
+
+    def intervals(self, numbers: Numbers) -> Ends:
+        found = super().intervals(numbers)
+        if self.data.is_binary and found and self.data.n_samples <= MOST_VALUES // _TIMES_SLOWER:
+            stage("finding the intervals of calibration intercept and slope")
+            found |= smooth_ends(self.data, self.rng, numbers)
+        return found
 
     def _class_rows(self, errors: np.ndarray) -> Rows:
         """How each class is calibrated against the rest, the worst ones first."""
@@ -195,7 +209,7 @@ class ClassSections(Sections):
         return bool(self._is_impossible.any())
 
     def mistake(self) -> str | None:
-        return _backwards(self.data) if self.data.is_binary else _out_of_order(self.data)
+        return backwards(self.data) if self.data.is_binary else _out_of_order(self.data)
 
     def audited(self) -> tuple[str, list[np.ndarray], dict[str, Any]]:
         data = self.data
@@ -298,23 +312,6 @@ def told_apart(one: float, other: float, digits: int) -> list[str]:
     return texts
 
 
-def _backwards(predictions: Predictions) -> str | None:
-    """A message if, of two classes, the one predicted to be less likely happens more often."""
-    weight, label = predictions.weight, predictions.label
-    mass, squares = np.bincount(label, weight, 2), np.bincount(label, weight**2, 2)
-    if mass.min() == 0:
-        return None
-    area = roc_auc_score(label, predictions.proba, sample_weight=weight)
-    deviation = np.sqrt(np.sum(squares / mass**2) / 12)  # that of ranks without a relation
-    if area >= 0.5 - _CLEAR * deviation:
-        return None
-    return (
-        "The probabilities rank the labels backwards: what is predicted to be more likely happens "
-        f"less often (the area under the ROC curve is {area:.2g}). Check which column, and which "
-        "pos_label, they belong to before anything else."
-    )
-
-
 def _out_of_order(predictions: Predictions) -> str | None:
     """A message if some columns clearly belong to each other's classes.
 
@@ -332,7 +329,7 @@ def _out_of_order(predictions: Predictions) -> str | None:
     highest = np.argmax(mass, axis=1)
     excess = mass[k, highest] - mass[k, k]
     deviation = np.sqrt(squares[k, highest] + squares[k, k])
-    moved = np.flatnonzero((highest != k) & (excess > _CLEAR * deviation))
+    moved = np.flatnonzero((highest != k) & (excess > CLEAR * deviation))
     if len(moved) == 0 or (np.sort(highest[moved]) != moved).any():
         return None
     names = predictions.classes.tolist()

@@ -26,25 +26,19 @@ def page(report: "CalibrationReport") -> str:
         "<!DOCTYPE html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>\n"
         "<meta name='color-scheme' content='light dark'>\n"
-        f"<title>{escape(_heading(report))}</title>\n<style>{_STYLE}body {{ margin: 0; }}\n"
+        f"<title>{escape(report.heading)}</title>\n<style>{_STYLE}body {{ margin: 0; }}\n"
         "@media screen and (prefers-color-scheme: dark) { body { background: #161616; } }\n"
         f"</style>\n</head>\n<body>\n<main class='skcalib'>\n{_body(report)}\n</main>\n</body>\n"
         "</html>\n"
     )
 
 
-def _heading(report: "CalibrationReport") -> str:
-    return report.text.split("\n", 1)[0]
-
-
 def _body(report: "CalibrationReport") -> str:
     parts = [
-        f"<h1>{escape(_heading(report))}</h1>",
-        f"<p class='verdict'>{escape(report.advice)}</p>",
+        f"<h1>{escape(report.heading)}</h1>",
+        f"<p>{escape(report.date)}</p>" if report.date else "",
+        f"<div class='verdict'>{_verdict(report)}</div>",
     ]
-    if report.findings:
-        items = "".join(f"<li>{escape(one[0].upper() + one[1:])}.</li>" for one in report.findings)
-        parts.append(f"<h2>What the test found</h2>\n<ul>{items}</ul>")
     if report.figures:
         pictures = [
             f"<figure><figcaption>{escape(title)}</figcaption>\n{svg}</figure>"
@@ -65,10 +59,24 @@ def _body(report: "CalibrationReport") -> str:
     return "\n".join(parts)
 
 
+def _verdict(report: "CalibrationReport") -> str:
+    """The advice, in which findings are items of a list."""
+    found = "; ".join(report.findings)
+    before, _, after = report.advice.partition(found) if found else (report.advice, "", "")
+    if not after:
+        return f"<p>{escape(report.advice)}</p>"
+    items = "".join(f"<li>{escape(one[0].upper() + one[1:])}.</li>" for one in report.findings)
+    return f"<p>{escape(before)}</p>\n<ul>{items}</ul>\n<p>{escape(after.lstrip('. '))}</p>"
+
+
 def _measure_table(report: "CalibrationReport") -> Table:
     head = ["measure", "estimate", "95 % interval"][: 3 if report.intervals else 2]
     lines = measure_lines(report.numbers, report.intervals)
-    return Table(head, [[title, value.strip(), ends][: len(head)] for title, value, ends in lines])
+    rows = [
+        [f"{one.title} ({one.note})" if one.note else one.title, one.value.strip(), one.ends]
+        for one in lines
+    ]
+    return Table(head, [row[: len(head)] for row in rows])
 
 
 def _table(table: Table, kind: str = "number") -> str:

@@ -1,11 +1,12 @@
 """A report on calibration, in the manner of scikit-learn's `classification_report`."""
 
+import datetime
 import hashlib
 import json
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from os import PathLike
 from typing import Any
 
@@ -23,12 +24,13 @@ from .._inputs.scikit_learn import (
     num_samples,
     validate_params,
 )
+from ..display._base import response_of
 from ..forecasts._data import check_either
 from ._classes import ClassSections
 from ._forecasts import ForecastSections
 from ._html import fragment, page, write_whole
 from ._sections import LEVEL, Rows, Sections, joint_p_value, stage
-from ._text import format_report
+from ._text import format_report, heading_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,6 +68,12 @@ class CalibrationReport:
     draw : callable
         Makes the pictures of the page.
 
+    name : str, default=None
+        Name of the model.
+
+    date : str, default=None
+        The date that the report bears.
+
     See Also
     --------
     calibration_report : The function that returns it.
@@ -89,6 +97,44 @@ class CalibrationReport:
     audit: dict[str, Any]
     text: str
     draw: Callable[[], dict[str, str]]
+    name: str | None = None
+    date: str | None = None
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: ArrayLike, y: ArrayLike, **options: Any
+    ) -> "CalibrationReport":
+        """Report on a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted classifier with `predict_proba`, or a regressor in which
+            :func:`skcalib.forecasts.forecast_of` finds a forecast.
+
+        X : array-like of shape (n_samples, n_features)
+            Features of data that the estimator was not fitted on.
+
+        y : array-like of shape (n_samples,)
+            Labels, or outcomes.
+
+        **options : dict
+            The options of :func:`calibration_report`. `labels` are the classes of the estimator,
+            and `name` is by default the name of its class.
+
+        Returns
+        -------
+        report : CalibrationReport
+            The report.
+        """
+        predicted, known = response_of(estimator, X, takes_classes=True)
+        options = {"name": type(estimator).__name__} | options
+        return calibration_report(y, predicted, **known, **options)
+
+    @property
+    def heading(self) -> str:
+        """The first line of the text."""
+        return self.text.split("\n", 1)[0]
 
     def __str__(self) -> str:
         return self.text
@@ -106,7 +152,7 @@ class CalibrationReport:
         return fragment(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The numbers, and "intervals", "findings", "advice", "classes", "subgroups" and "audit".
+        """The numbers; "name", "date", "findings", "advice", "intervals" and the other attributes.
 
         Returns
         -------
@@ -114,6 +160,8 @@ class CalibrationReport:
             Of numbers, strings, lists and dictionaries only.
         """
         parts = {
+            "name": self.name,
+            "date": self.date,
             "intervals": {name: list(ends) for name, ends in self.intervals.items()},
             "findings": self.findings,
             "advice": self.advice,
@@ -163,9 +211,26 @@ def _plain(value: Any, *, finite: bool = False) -> Any:
     return None if finite and isinstance(value, float) and not np.isfinite(value) else value
 
 
+def _refuse_estimators(function: Any) -> Any:
+    @wraps(function)
+    def judging(*args: Any, **options: Any) -> Any:
+        if args and hasattr(args[0], "fit"):
+            raise TypeError(
+                f"y_true must hold labels or outcomes; found {type(args[0]).__name__}, which is an "
+                "estimator. Call CalibrationReport.from_estimator(estimator, X, y), or pass y and "
+                "estimator.predict_proba(X)."
+            )
+        return function(*args, **options)
+
+    return judging
+
+
+@_refuse_estimators
 @validate_params(
     METRIC_CONSTRAINTS
     | {
+        "name": [str, None],
+        "date": [str, datetime.date, None],
         "by": "no_validation",
         "groups": "no_validation",
         "recalibrated": ["boolean"],
@@ -182,6 +247,8 @@ def calibration_report(
     by: Any = None,
     groups: ArrayLike | None = None,
     recalibrated: bool = False,
+    name: str | None = None,
+    date: str | datetime.date | None = None,
     random_state: RandomState = None,
 ) -> CalibrationReport:
     """Report how well probabilities or forecasts are calibrated, and whether that could be chance.
@@ -220,6 +287,13 @@ def calibration_report(
     recalibrated : bool, default=False
         Whether the predictions have been recalibrated: then the report does not advise that.
 
+    name : str, default=None
+        Name of the model, for the head of the report.
+
+    date : str or datetime.date, default=None
+        The date that the report bears, such as ``datetime.date.today()``. By default none, so that
+        the same data give the same report.
+
     random_state : int, RandomState instance or None, default=None
         Seed of what is resampled. Pass an int for a report that can be repeated.
 
@@ -227,15 +301,19 @@ def calibration_report(
     -------
     report : CalibrationReport
         ``print(report)`` shows it as a text, and a notebook as a page; `to_html` writes that page,
-        and `to_dict` and `to_json` hold its numbers: "n_samples", "n_classes", "accuracy",
-        "mean_confidence", "brier_score_loss", "log_loss", "smooth_calibration_error",
-        "expected_calibration_error" (for more than two classes these two end in "_confidence" and
-        "_classwise"), "distance_lower_bound", "distance_upper_bound" (between which the distance to
-        calibration lies; for more than two classes they end in "_confidence"), "p_value", and the
-        adjusted p-values of the components of the test, "p_value_skce", "p_value_log_loss",
-        "p_value_level_and_spread" and "p_value_local", "n_tested" (the number of samples in these),
-        with `by` "subgroup_p_value", and for miscalibrated predictions "gain" and "n_recalibrated"
-        (the number of samples on which it was found). Besides,
+        and `to_dict` and `to_json` hold its numbers: "n_samples", "n_classes", for two classes
+        "event" (the name of the positive class), "n_events", "prevalence", "mean_prediction",
+        "observed_expected_ratio", "calibration_intercept", "calibration_slope",
+        "area_under_roc_curve" (which sees the ranks of the predictions alone) and
+        "integrated_calibration_index", then "accuracy", "mean_confidence", "brier_score_loss",
+        "log_loss", "smooth_calibration_error", "expected_calibration_error" (for more than two
+        classes these two end in "_confidence" and "_classwise"), "distance_lower_bound",
+        "distance_upper_bound" (between which the distance to calibration lies; for more than two
+        classes they end in "_confidence"), "p_value", and the adjusted p-values of the components
+        of the test, "p_value_skce", "p_value_log_loss", "p_value_level_and_spread" and
+        "p_value_local", "n_tested" (the number of samples in these), with `by` "subgroup_p_value",
+        and for miscalibrated predictions "gain" and "n_recalibrated" (the number of samples on
+        which it was found). What the data do not determine is left out. Besides, "name", "date",
         "intervals", "findings", "classes", "subgroups", "advice" and "audit".
 
         For forecasts the numbers are "n_samples", "continuous_ranked_probability_loss",
@@ -266,13 +344,15 @@ def calibration_report(
 
     Intervals cover with probability 0.95; they are those of
     :func:`skcalib.uncertainty.confidence_interval` with 199 subsamples, for measures of at most
-    200 000 values. The gain is that of :class:`skcalib.recalibration.AutoRecalibrator` in log loss,
-    by cross-validation on at most 120 000 / (10 + K) samples of K classes. Of
-    subgroups the smooth calibration error is shown, with the p-values of
-    :class:`skcalib.hypothesis_tests.SubgroupCalibrationTest`, which are of at most half as many
-    samples. If that needs a part, every subgroup has the same number of samples in it, or all that
-    it has. The audit trail holds a hash of the labels, probabilities and weights in their order, so
-    that anybody who has the data can check that these are what was reported on.
+    200 000 values. Those of O:E ratio, intercept, slope and index are those of
+    :func:`skcalib.uncertainty.clinical_calibration`, for at most 50 000 samples; that of the area
+    under the ROC curve is by the same jackknife. The gain is that of
+    :class:`skcalib.recalibration.AutoRecalibrator` in log loss, by cross-validation on at most
+    120 000 / (10 + K) samples of K classes. Of subgroups the smooth calibration error is shown,
+    with the p-values of :class:`skcalib.hypothesis_tests.SubgroupCalibrationTest`, which are of at
+    most half as many samples. If that needs a part, every subgroup has the same number of samples
+    in it, or all that it has. The audit trail holds a hash of the labels, probabilities and weights
+    in their order, so that anybody who has the data can check that these are what was reported on.
 
     Of forecasts, at most 1000 samples are tested by ``CalibrationTest()``. If there are more, and
     no `groups`, ``CalibrationTest("quantile_calibration_error")`` also tests at most 10 000, and
@@ -341,9 +421,13 @@ def calibration_report(
     )
     by = None if subgroups is None else subgroups.title
     audit = _audit_trail(sections, n_rows, random_state, pos_label, by)
-    text = format_report(numbers, intervals, advice, rows, classes)
+    name = name and " ".join(name.split())
+    date = None if date is None else str(date)
+    head = [heading_of(numbers, name), *filter(None, [date])]
+    text = format_report(head, numbers, intervals, advice, rows, classes)
+    draw = sections.pictures
     return CalibrationReport(
-        numbers, intervals, findings, advice, classes, rows, audit, text, sections.pictures
+        numbers, intervals, findings, advice, classes, rows, audit, text, draw, name, date
     )
 
 

@@ -25,7 +25,7 @@ SMALL = 0.01
 
 # Resamples of the intervals; measures of more values of predictions get none.
 _N_RESAMPLES = 199
-_MOST_VALUES = 200_000
+MOST_VALUES = 200_000
 
 # Fewer than 10 independent samples say nothing about how a measure varies.
 _LARGEST_SHARE = 0.1 + 1e-12
@@ -138,7 +138,7 @@ class Sections(ABC):
             low, high = self._mean(name, losses[name], units).limits([1.0]).interval(0.95)
             found[name] = max(low, 0.0), max(high, 0.0)
         for measure in self.measures():
-            if measure.n_values <= _MOST_VALUES:
+            if measure.n_values <= MOST_VALUES:
                 stage(f"finding the interval of the {title_of(measure.name)}")
                 found[measure.name] = self._interval(measure)
         return found

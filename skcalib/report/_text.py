@@ -13,6 +13,14 @@ _SMALLEST_P = 1 / (1 + CalibrationTest().n_resamples)
 _MOST_SUBGROUPS, _N_WORST = 20, 5
 
 _TITLES = {
+    "n_events": "events",
+    "prevalence": "prevalence",
+    "mean_prediction": "mean prediction",
+    "observed_expected_ratio": "O:E ratio",
+    "calibration_intercept": "calibration intercept",
+    "calibration_slope": "calibration slope",
+    "integrated_calibration_index": "integrated calibration index (ICI)",
+    "area_under_roc_curve": "AUC (ranking, which is not calibration)",
     "accuracy": "accuracy",
     "mean_confidence": "mean confidence",
     "brier_score_loss": "Brier score",
@@ -37,6 +45,23 @@ _TITLES = {
     "share_between_members": "share to expect between all members",
     "gain": "loss that recalibration would gain",
 }
+
+# The numbers, by how their keys begin, of what may be a part of the samples, and its size.
+_OF_PART = {
+    "p_value": "n_tested",
+    "distribution_matching": "n_tested",
+    "quantile_p_value": "quantile_n_tested",
+    "gain": "n_recalibrated",
+}
+
+
+class Line(NamedTuple):
+    """A number of the report, as texts."""
+
+    title: str
+    value: str
+    ends: str  # of its interval, if it has one
+    note: str  # what it is of, if not of all samples
 
 
 class Table(NamedTuple):
@@ -68,10 +93,8 @@ def title_of(key: str) -> str | None:
     return _TITLES[key].format("") if key in _TITLES else None
 
 
-def measure_lines(
-    numbers: dict[str, Any], intervals: dict[str, tuple[float, float]]
-) -> list[tuple[str, str, str]]:
-    """Title, value and interval of each number that has a line, as texts."""
+def measure_lines(numbers: dict[str, Any], intervals: dict[str, tuple[float, float]]) -> list[Line]:
+    """A line for each number that has one."""
     of_classes = "n_classes" in numbers
     lines = []
     for key, value in numbers.items():
@@ -80,12 +103,21 @@ def measure_lines(
             title = f"{'log loss' if of_classes else 'CRPS'} that recalibration would gain"
         if title is not None:
             digits = "9.4f" if of_classes else _digits_for_forecasts(key)
+            digits = "9d" if isinstance(value, int) else digits
             ends = " to ".join(format(end, digits).strip() for end in intervals.get(key, ()))
             text = format(value, digits)
             if "p_value" in key and p_text(value)[0] == "≤":
                 text = f"{p_text(value):>9}"
-            lines.append((title, text, ends))
+            lines.append(Line(title, text, ends, _note(key, numbers)))
     return lines
+
+
+def _note(key: str, numbers: dict[str, Any]) -> str:
+    if key == "n_events":
+        return f"class {numbers['event']}"
+    n = numbers["n_samples"]
+    sizes = [numbers.get(size, n) for start, size in _OF_PART.items() if key.startswith(start)]
+    return f"{sizes[0]} of {n} samples, at random" if sizes and sizes[0] < n else ""
 
 
 def _digits_for_forecasts(key: str) -> str:
@@ -97,34 +129,33 @@ def _digits_for_forecasts(key: str) -> str:
     return "9.4f" if in_unit else "#9.4g"
 
 
+def heading_of(numbers: dict[str, Any], name: str | None) -> str:
+    """What the report is on, in one line."""
+    what = f"{numbers['n_samples']} forecasts"
+    if "n_classes" in numbers:
+        what = f"{numbers['n_samples']} predictions, {numbers['n_classes']} classes"
+    return f"Calibration of {what}" if name is None else f"Calibration of {name}: {what}"
+
+
 def format_report(
+    head: list[str],
     numbers: dict[str, Any],
     intervals: dict[str, tuple[float, float]],
     advice: str,
     subgroups: list[dict[str, Any]],
     classes: list[dict[str, Any]],
 ) -> str:
-    n = numbers["n_samples"]
-    of_classes = "n_classes" in numbers
-    what = f"predictions, {numbers['n_classes']} classes" if of_classes else "forecasts"
-    lines = [f"Calibration of {n} {what}", ""]
-    for title, value, ends in measure_lines(numbers, intervals):
-        lines.append(f"{title:<48}{value}" + (f"   {ends}" if ends else ""))
+    lines = [*head, "", textwrap.fill(advice, width=76), ""]
+    for title, value, *more in measure_lines(numbers, intervals):
+        shown = [f"{title:<48}{value}", more[0], f"({more[1]})" if more[1] else ""]
+        lines.append("   ".join(filter(None, shown)))
     if intervals:
         lines.append("(a range after a number is its 95 % confidence interval)")
-    parts = {
-        "n_tested": "p-values are" if of_classes else "matching error and the p-values are",
-        "quantile_n_tested": "test of quantiles is",
-        "n_recalibrated": "gain is",
-    }
-    for key, subject in parts.items():
-        if numbers.get(key, n) < n:
-            lines.append(f"(the {subject} of {numbers[key]} samples, chosen at random)")
     if classes:
         lines += _lines(class_table(classes))
     if subgroups:
         lines += _lines(subgroup_table(subgroups))
-    return "\n".join([*lines, "", textwrap.fill(advice, width=76)])
+    return "\n".join(lines)
 
 
 def class_table(classes: list[dict[str, Any]]) -> Table:

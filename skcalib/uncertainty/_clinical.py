@@ -1,6 +1,7 @@
 """The calibration measures of a clinical validation, with intervals."""
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,7 +21,7 @@ from ..metrics._clinical import (
 )
 from ._intervals import ConfidenceInterval
 from ._measured import RESAMPLING_CONSTRAINTS
-from ._resampling import Limits, Units, jackknife_deviation, resample
+from ._resampling import Limits, Measure, Units, jackknife_deviation, resample
 
 # Titles of the rows, and the values of calibrated predictions.
 _ROWS = {
@@ -253,17 +254,21 @@ def _smooth_measures(predictions: Predictions) -> list[float]:
 
 
 def _smooth_limits(
-    predictions: Predictions, units: Units, rng: np.random.RandomState, n_jobs: int | None
+    data: Any,
+    units: Units,
+    rng: np.random.RandomState,
+    n_jobs: int | None,
+    measures: Measure = _smooth_measures,
 ) -> list[Limits]:
     """Jackknife limits; infinite ones if a part of the samples has no finite value."""
-    without, degrees = units.without_parts(_smooth_measures, predictions, rng, n_jobs)
-    values = np.array(without)  # (G, 4)
+    without, degrees = units.without_parts(measures, data, rng, n_jobs)
+    values = np.array(without)  # (G, C)
     deviation = np.full(values.shape[1], np.inf)
     is_finite = np.isfinite(values).all(axis=0)
     deviation[is_finite] = jackknife_deviation(values[:, is_finite])
     return [
         Limits(estimate, float(one), degrees, np.empty(0))
-        for estimate, one in zip(_smooth_measures(predictions), deviation, strict=True)
+        for estimate, one in zip(measures(data), deviation, strict=True)
     ]
 
 

@@ -116,14 +116,14 @@ def test_text_shows_the_numbers():
     y, forecast = make_forecasts(50, random_state=0)
     numbers = calibration_report(y, forecast, random_state=0).numbers
     text = str(calibration_report(y, (forecast.mean(), forecast.std()), random_state=0))
-    *lines, note = text.split("\n\n")[1].split("\n")
+    *lines, note = text.split("\n\n")[2].split("\n")
     shown = [float(line[48:].split()[0]) for line in lines]
     assert "interval" in note
     values = [value for value in numbers.values() if isinstance(value, float)]
     np.testing.assert_allclose(shown, values, rtol=5e-4, atol=5e-5)
     assert f"{numbers['distribution_matching_error']:.1e}\n" in text
     advice = calibration_report(y, forecast, random_state=0).advice
-    assert advice.split() == text.split("\n\n")[-1].split()
+    assert advice.split() == text.split("\n\n")[1].split()
     assert text.startswith("Calibration of 50 forecasts\n")
     assert "coverage of the 80 % intervals" in text
 
@@ -293,8 +293,13 @@ def test_large_problems_are_tested_on_a_part(monkeypatch):
     y, forecast = make_forecasts(50, random_state=0)
     by = np.repeat(["a", "b", "c"], [3, 7, 40])
     report = calibration_report(y, forecast, by=by, random_state=0)
-    assert "(the matching error and the p-values are of 20 samples, chosen" in str(report)
-    assert "(the test of quantiles is of 30 samples, chosen at random)" in str(report)
+    sizes = {line[:48].strip(): line[57:] for line in str(report).split("\n")}
+    for name, size in (
+        ("p-value of the calibration test", 20),
+        ("distribution matching error", 20),
+    ):
+        assert sizes[name] == f"   ({size} of 50 samples, at random)"
+    assert sizes["p-value of the test of quantiles"] == "   (30 of 50 samples, at random)"
     assert [report.numbers[key] for key in ("n_tested", "quantile_n_tested")] == [20, 30]
     assert [one["n_tested"] for one in report.subgroups] == [3, 7, 20]
     assert [one["n_samples"] for one in report.subgroups] == [3, 7, 40]
@@ -478,7 +483,7 @@ def test_page_shows_the_numbers_and_the_histogram():
     y, forecast = make_forecasts(60, dispersion=0.5, random_state=0)
     report = calibration_report(y, forecast, random_state=0)
     html = report.to_html()
-    for line in str(report).split("\n\n")[1].split("\n")[:-1]:
+    for line in str(report).split("\n\n")[2].split("\n")[:-1]:
         title, (value, *ends) = line[:48].rstrip(), line[48:].strip().split("   ")
         cells = "".join(f"<td class='number'>{one}</td>" for one in (value, *(ends or [""])))
         assert f"<th scope='row'>{title}</th>{cells}" in html

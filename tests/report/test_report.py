@@ -1,9 +1,11 @@
 """The report shows the numbers of the metrics and gives the advice that they call for."""
 
+import datetime
 import json
 import re
 from dataclasses import replace
 from functools import partial
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,7 +15,7 @@ import pytest
 from oracles import brier_score
 from problems import random_problem, two_columns
 from sklearn.datasets import load_breast_cancer
-from sklearn.metrics import accuracy_score, brier_score_loss, log_loss
+from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, roc_auc_score
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
 
@@ -21,15 +23,21 @@ from skcalib._inputs.checks import check_predictions
 from skcalib.hypothesis_tests import CalibrationTest, SubgroupCalibrationTest
 from skcalib.metrics import (
     calibration_distance_bounds,
+    calibration_intercept,
+    calibration_slope,
     expected_calibration_error,
+    integrated_calibration_index,
+    observed_expected_ratio,
     smooth_calibration_error,
     smooth_calibration_witness,
 )
 from skcalib.recalibration import IsotonicRecalibrator
-from skcalib.report import calibration_report
+from skcalib.report import CalibrationReport, calibration_report
 from skcalib.report._classes import ClassSections, most_tested, told_apart
 from skcalib.report._pictures import _names, class_pictures
 from skcalib.report._sections import Sections, even_part
+from skcalib.report._two_classes import area_under_roc_curve
+from skcalib.uncertainty import clinical_calibration
 
 GAIN = 0.12, 0.07, 0.17
 
@@ -92,8 +100,19 @@ def test_numbers_are_those_of_the_metrics_for_two_classes():
         "brier_score_loss": brier_score_loss(label, proba, sample_weight=weight),
         "log_loss": log_loss(label, proba, sample_weight=weight),
         "n_tested": 200,
+        "n_events": label.sum(),
+        "prevalence": np.average(label, weights=weight),
+        "mean_prediction": np.average(proba, weights=weight),
+        "area_under_roc_curve": roc_auc_score(label, proba, sample_weight=weight),
     }
-    for metric in (smooth_calibration_error, expected_calibration_error):
+    for metric in (
+        smooth_calibration_error,
+        expected_calibration_error,
+        integrated_calibration_index,
+        observed_expected_ratio,
+        calibration_intercept,
+        calibration_slope,
+    ):
         expected[metric.__name__] = metric(label, proba, sample_weight=weight)
     lower, upper = calibration_distance_bounds(label, proba, sample_weight=weight)
     expected |= {"distance_lower_bound": lower, "distance_upper_bound": upper}
@@ -103,7 +122,79 @@ def test_numbers_are_those_of_the_metrics_for_two_classes():
     assert numbers["p_value"] == test.fit(proba, label, sample_weight=weight).p_value_
     parts = {f"p_value_{name}": p for name, p in test.adjusted_p_values_.items()}
     assert {name: numbers[name] for name in parts} == parts
-    assert set(numbers) == {*expected, *parts, "p_value", "gain", "n_recalibrated"}
+    assert set(numbers) == {*expected, *parts, "event", "p_value", "gain", "n_recalibrated"}
+
+
+def test_intervals_of_two_classes_are_those_of_a_clinical_validation(monkeypatch):
+    monkeypatch.setattr("skcalib.uncertainty._resampling._PARTS", 100)  # single samples
+    label, proba = random_problem(np.random.default_rng(0), 100)
+    weight = np.random.default_rng(1).random(100)
+    found = calibration_report(label, proba, sample_weight=weight, random_state=0).intervals
+    clinical = clinical_calibration(label, proba, sample_weight=weight, n_resamples=1)
+    for name in ("observed_expected_ratio", "calibration_intercept", "calibration_slope"):
+        one = vars(clinical)[name]
+        assert found[name] == pytest.approx((one.low, one.high), rel=1e-9), name
+    assert {"integrated_calibration_index", "area_under_roc_curve"} < found.keys()
+
+
+def test_area_under_the_roc_curve_counts_ties_half():
+    rng = np.random.default_rng(0)
+    label, proba, weight = rng.integers(0, 2, 300), rng.integers(0, 9, 300) / 8, rng.random(300)
+    for one in (None, weight):
+        data = check_predictions(label, proba, one)
+        expected = roc_auc_score(label, proba, sample_weight=one)
+        assert area_under_roc_curve(data) == pytest.approx(expected, abs=1e-14)
+    assert np.isnan(area_under_roc_curve(problem_of([0.2, 0.7], [1, 1])))
+
+
+def test_what_two_classes_do_not_determine_is_left_out():
+    one = calibration_report([1] * 20, np.linspace(0.1, 0.9, 20), random_state=0)
+    assert not {"calibration_slope", "area_under_roc_curve"} & one.numbers.keys()
+    assert "observed_expected_ratio" not in one.intervals
+    apart = calibration_report([0] * 10 + [1] * 10, np.linspace(0.1, 0.9, 20), random_state=0)
+    assert apart.numbers["calibration_slope"] == np.inf
+    assert apart.intervals["calibration_slope"] == (-np.inf, np.inf)
+    assert apart.numbers["area_under_roc_curve"] == pytest.approx(1, abs=1e-15)
+    assert "area_under_roc_curve" not in apart.intervals
+    json.loads(apart.to_json(), parse_constant=pytest.fail)
+
+
+def test_head_of_the_report(binary):
+    label, proba, silent = binary
+    options = {"name": "a\n<b>model", "date": datetime.date(2026, 1, 31), "random_state": 0}
+    report = calibration_report(label, proba, **options)
+    heading, date, empty, *rest = str(report).split("\n")
+    assert (heading, date, empty) == (
+        "Calibration of a <b>model: 103 predictions, 2 classes",
+        "2026-01-31",
+        "",
+    )
+    assert rest == str(silent).split("\n")[2:]  # the words come first
+    assert rest[0].startswith("Miscalibrated")
+    assert f"{'events':<48}{label.sum():9}   (class 1)\n" in str(report)
+    assert [report.to_dict()[key] for key in ("name", "date")] == ["a <b>model", "2026-01-31"]
+    assert silent.to_dict()["date"] is None
+    html = report.to_html()
+    assert "<h1>Calibration of a &lt;b&gt;model: 103 predictions, 2 classes</h1>" in html
+    assert "<p>2026-01-31</p>" in html
+    for found in report.findings:
+        assert html.lower().count(escape(found.lower())) == 1
+
+
+def test_report_of_an_estimator():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = np.where(X[:, 0] + rng.normal(size=60) > 0, "yes", "no")
+    model = GaussianNB().fit(X, y)
+    found = CalibrationReport.from_estimator(model, X, y, random_state=0)
+    expected = calibration_report(
+        y, model.predict_proba(X), labels=model.classes_, name="GaussianNB", random_state=0
+    )
+    assert str(found) == str(expected)
+    named = CalibrationReport.from_estimator(model, X, y, name="Bayes", random_state=0)
+    assert str(named).startswith("Calibration of Bayes: 60 predictions")
+    with pytest.raises(TypeError, match=r"found GaussianNB.*CalibrationReport\.from_estimator"):
+        calibration_report(model, X, y)
 
 
 def test_numbers_are_those_of_the_metrics_for_many_classes():
@@ -125,7 +216,7 @@ def test_text_shows_the_numbers(three):
     for key, value in report.numbers.items():
         if isinstance(value, float):
             assert ("≤ 0.001" if value == 0.001 else format(value, ".4f")) in text, key
-    assert report.advice.split() == text.split("\n\n")[-1].split()
+    assert report.advice.split() == text.split("\n\n")[1].split()
     assert {"log_loss", "smooth_calibration_error_confidence"} < set(report.intervals)
     for low, high in report.intervals.values():
         assert f"{low:.4f} to {high:.4f}" in text
@@ -355,7 +446,17 @@ def test_large_problems_are_tested_on_a_part(monkeypatch):
     label, proba = random_problem(np.random.default_rng(0), 60, 3)
     report = calibration_report(label, proba, random_state=0)
     assert report.numbers["n_tested"] == 50
-    assert "(the p-values are of 50 samples, chosen at random)" in str(report)
+    p_value = f"{report.numbers['p_value']:.4f}" if report.numbers["p_value"] > 0.001 else "≤ 0.001"
+    (line,) = [one for one in str(report).split("\n") if one.startswith("p-value of the cal")]
+    assert line.endswith(f"{p_value}   (50 of 60 samples, at random)")
+    assert "calibration test (50 of 60 samples, at random)</th>" in report.to_html()
+
+
+def test_the_gain_says_of_how_many_samples_it_is(monkeypatch):
+    monkeypatch.setattr(ClassSections, "sizes_for_gain", lambda _: (1, 40))
+    label, proba = random_problem(np.random.default_rng(0), 60)
+    report = calibration_report(label, proba, random_state=0)
+    assert "0.0700 to 0.1700   (40 of 60 samples, at random)\n" in str(report)
 
 
 def test_strings_and_bad_input(binary):
@@ -572,7 +673,9 @@ def test_page_is_self_contained_and_safe(tmp_path):
     assert not {"script", "b", "img", "link"} & set(page.tags)
     assert all(link.startswith("#") for link in page.links)
     text = " ".join("".join(page.texts).split())
-    assert report.advice in text
+    for found in report.findings:
+        assert f"{found[0].upper()}{found[1:]}." in text
+    assert "for instance with RecalibratedClassifier" in text
     assert "<b>" in text
     assert "<script>site" in text
     assert "prefers-color-scheme: dark" in html

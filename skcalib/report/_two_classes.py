@@ -1,0 +1,88 @@
+"""What a validation reports of two classes: how many events, what was predicted, and the ranks."""
+
+import numpy as np
+
+from .._inputs.predictions import Predictions
+from ..uncertainty._clinical import _smooth_limits, _smooth_measures
+from ..uncertainty._resampling import Units
+from ._sections import Ends, Numbers
+
+_SMOOTH = (
+    "observed_expected_ratio",
+    "calibration_intercept",
+    "calibration_slope",
+    "area_under_roc_curve",
+)
+
+# A deviation from chance by this many standard deviations is a mistake, not a bad model.
+CLEAR = 4.0
+
+# A narrower interval is one of a number that does not vary.
+_ROUNDING = 1e-9
+
+
+def two_class_numbers(data: Predictions) -> Numbers:
+    """Events and mean prediction, signed measures, and ranks; what is not determined is left out.
+
+    Beside the measures stand the numbers that they are made of.
+    """
+    numbers = {
+        "event": str(data.classes[1]),
+        "n_events": int(data.label.sum()),
+        "prevalence": float(data.weight @ data.label),
+        "mean_prediction": float(data.weight @ data.proba),
+    }
+    values = dict(zip(_SMOOTH, smooth_measures(data), strict=True))
+    return numbers | {name: value for name, value in values.items() if not np.isnan(value)}
+
+
+def smooth_measures(data: Predictions) -> list[float]:
+    """O:E ratio, intercept, slope, and area under the ROC curve."""
+    _, log_ratio, *line = _smooth_measures(data)
+    return [float(np.exp(log_ratio)), *line, area_under_roc_curve(data)]
+
+
+def smooth_ends(data: Predictions, rng: np.random.RandomState, numbers: Numbers) -> Ends:
+    """Their 95 % intervals, that of the ratio by its logarithm.
+
+    None if only one outcome is seen; and perfect ranks do not show how they vary.
+    """
+    if data.label.min() == data.label.max():
+        return {}
+    limits = _smooth_limits(data, Units(data), rng, None, _with_logarithm)
+    ends = dict(zip(_SMOOTH, (one.interval(0.95) for one in limits), strict=True))
+    low, high = np.exp(ends["observed_expected_ratio"]).tolist()
+    ends["observed_expected_ratio"] = low, high
+    low, high = np.clip(ends["area_under_roc_curve"], 0.0, 1.0).tolist()
+    ends["area_under_roc_curve"] = low, high
+    known = {name: one for name, one in ends.items() if name in numbers}
+    return {name: (low, high) for name, (low, high) in known.items() if high - low > _ROUNDING}
+
+
+def _with_logarithm(data: Predictions) -> list[float]:
+    return [*_smooth_measures(data)[1:], area_under_roc_curve(data)]
+
+
+def area_under_roc_curve(data: Predictions) -> float:
+    """How often an event has the higher prediction of two; ties count half. NaN for one outcome."""
+    negative, positive = data.pooled().weight  # each (m,)
+    below = np.cumsum(negative) - negative / 2
+    with np.errstate(invalid="ignore"):
+        return float(positive @ below / (negative.sum() * positive.sum()))
+
+
+def backwards(predictions: Predictions) -> str | None:
+    """A message if, of two classes, the one predicted to be less likely happens more often."""
+    weight, label = predictions.weight, predictions.label
+    mass, squares = np.bincount(label, weight, 2), np.bincount(label, weight**2, 2)
+    if mass.min() == 0:
+        return None
+    area = area_under_roc_curve(predictions)
+    deviation = np.sqrt(np.sum(squares / mass**2) / 12)  # that of ranks without a relation
+    if area >= 0.5 - CLEAR * deviation:
+        return None
+    return (
+        "The probabilities rank the labels backwards: what is predicted to be more likely happens "
+        f"less often (the area under the ROC curve is {area:.2g}). Check which column, and which "
+        "pos_label, they belong to before anything else."
+    )
