@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import pdist, squareform
 
 from ._inputs.scikit_learn import Interval, StrOptions, validate_parameter_constraints
-from ._inputs.warnings import check_memory
+from ._inputs.warnings import announce, check_memory
 from ._statistics.kernels import (
     KERNELS,
     check_finite_kernel,
@@ -43,6 +43,9 @@ _ROUNDS_OF_THINNING = 5
 
 # A solution may violate a limit by this share of the largest limit.
 _TOLERANCE = 1e-8
+
+# Bytes for each point of a line, and seconds for each pair, that linear programs take.
+_BYTES_OF_A_POINT, _SECONDS_OF_A_PAIR = 7.5e3, 1.2e-8
 
 _NON_NEGATIVE = [Interval(Real, 0, None, closed="left")]
 
@@ -209,6 +212,7 @@ class Lipschitz(_Checked):
         if len(points) == 1:
             return []
         if points.ndim == 1:
+            _check_line_fits(len(points))
             return [cvxpy.abs(values[1:] - values[:-1]) <= self.constant * np.diff(points)]
         i, j = np.triu_indices(len(points), 1)  # the pairs of pdist, in its order
         return [cvxpy.norm(values[i] - values[j], 2, axis=1) <= self.constant * pdist(points)]
@@ -244,6 +248,14 @@ class Lipschitz(_Checked):
                 pairs &= slack <= 0.01 * np.maximum(limit, 0.01 * limit.max())
                 pairs |= links
             pairs |= is_violated & _smallest_of_rows(np.where(is_violated, slack, np.inf))
+
+
+def _check_line_fits(n_points):
+    """HiGHS needs memory for each point of a line, and time for each pair."""
+    what = f"Lipschitz() at {n_points} distinct predictions"
+    remedy = "Pass predictions rounded to fewer values, or call smooth_calibration_error."
+    check_memory(_BYTES_OF_A_POINT * n_points, what, remedy)
+    announce(_SECONDS_OF_A_PAIR * n_points**2, what, remedy)
 
 
 def _check_pairs_fit(name, n_points, n_matrices):

@@ -35,7 +35,7 @@ class Subgroups:
     @property
     def title(self) -> str:
         """Names of the columns that define the subgroups: "sex, age"."""
-        return ", ".join(map(str, self.names))
+        return ", ".join(printable(str(name)) for name in self.names)
 
     @property
     def titles(self) -> list[str]:
@@ -95,7 +95,12 @@ def title_of(label: Any) -> str:
     """A label of a subgroup as text in one line."""
     values = label if isinstance(label, tuple) else (label,)
     texts = ("missing" if value is None else str(value) for value in values)
-    return ", ".join(text if text.isprintable() else repr(text)[1:-1] for text in texts)
+    return ", ".join(map(printable, texts))
+
+
+def printable(text: str) -> str:
+    """The text in one line, without characters that steer a terminal."""
+    return text if text.isprintable() else repr(text)[1:-1]
 
 
 def columns_of(by: Any, n: int) -> dict[Any, Any]:
@@ -230,8 +235,8 @@ def _by_nature(label: Any) -> Any:
     if is_number(label):
         return 1, "", label
     if isinstance(label, str):
-        parts = re.split("([0-9]+)", label)
-        return 2, "", [int(part) if k % 2 else part for k, part in enumerate(parts)]
+        parts = re.split("0*([0-9]+)", label)  # of numbers without zeros before them
+        return 2, "", [(len(part), part) if k % 2 else part for k, part in enumerate(parts)]
     return 3 if label is not None else 4, type(label).__name__, 0 if label is None else label
 
 

@@ -39,11 +39,24 @@ class IntegerInterval(Interval):
         return not isinstance(value, bool) and super().is_satisfied_by(value)
 
 
+class Count(IntegerInterval):
+    """How many bins, features or draws: no more than memory and time bear, whatever the machine."""
+
+    def __init__(self, least: int, most: int = 10**6) -> None:
+        super().__init__(least, most, closed="both")
+
+    def __str__(self) -> str:
+        return f"an int from {self.left} to {self.right:,}, no more, as each takes memory and time"
+
+
 # The further arguments of binary measures, which reduce more classes to problems of two.
 REDUCTION_CONSTRAINTS: dict = {
     "multi_class": [StrOptions({"confidence", "top-label", "classwise"})],
     "average": [StrOptions({"auto", "macro", "weighted"}), None],
 }
+
+# Jobs of joblib; −1 stands for all cores, −2 for all but one.
+N_JOBS: list = [IntegerInterval(-(2**15), 2**15), None]
 
 # The arguments that metrics share, where a metric has them; the data are judged by
 # `check_predictions`.
@@ -51,7 +64,7 @@ METRIC_CONSTRAINTS: dict = REDUCTION_CONSTRAINTS | {
     "sample_weight": "no_validation",
     "pos_label": [numbers.Real, str, bytes, "boolean", None],
     "labels": ["array-like", None],
-    "n_jobs": [numbers.Integral, None],
+    "n_jobs": N_JOBS,
 }
 
 # Measures that can also see all classes at once.

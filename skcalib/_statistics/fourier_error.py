@@ -7,7 +7,7 @@ from array_api_compat import array_namespace
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from .._inputs.scikit_learn import IntegerInterval, StrOptions
+from .._inputs.scikit_learn import Count, StrOptions
 from .._numerics.array_api import (
     as_type,
     constant_like,
@@ -52,7 +52,7 @@ N_COMPONENTS = 200
 
 FOURIER_CONSTRAINTS: dict = {
     "method": [StrOptions({"exact", "fourier"})],
-    "n_components": [IntegerInterval(1)],
+    "n_components": [Count(1)],
     "random_state": ["random_state"],
 }
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .._inputs.scikit_learn import IntegerInterval, Interval, StrOptions
+from .._inputs.scikit_learn import Count, Interval, StrOptions
 from ..forecasts._decisions import DecisionLoss, as_loss
 from .kernels import KERNELS, check_kernel
 from .squared_error import check_enough_for_estimator
@@ -36,7 +36,7 @@ MATCHING_CONSTRAINTS: dict = {
     "loss": "no_validation",
     "estimator": [StrOptions({"unbiased", "biased"})],
     "method": [StrOptions({"exact", "fourier"})],
-    "n_components": [IntegerInterval(1)],
+    "n_components": [Count(1)],
     "random_state": ["random_state"],
 }
 

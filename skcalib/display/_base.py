@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
     REDUCTION_CONSTRAINTS,
+    Count,
     IntegerInterval,
     Interval,
     check_matplotlib_support,
@@ -25,9 +26,9 @@ from ..forecasts._estimators import has_forecast
 # Constraints of the options that several displays have.
 _SHARED: dict[str, Any] = METRIC_CONSTRAINTS | {
     "multi_class": REDUCTION_CONSTRAINTS["multi_class"],
-    "n_bins": [IntegerInterval(1)],
+    "n_bins": [Count(1, 1000)],
     "confidence_level": [Interval(Real, 0, 1, closed="neither")],
-    "n_resamples": [IntegerInterval(1)],
+    "n_resamples": [Count(1, 10**9)],
     "random_state": ["random_state"],
     "max_panels": [IntegerInterval(1)],
     "name": [str, None],

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.spatial import KDTree
 
 from .._inputs.arrays import as_array, column_names
-from .._inputs.scikit_learn import IntegerInterval, Interval, RandomState, StrOptions
+from .._inputs.scikit_learn import Count, Interval, RandomState, StrOptions
 from ..forecasts._data import check_forecasts
 from ..metrics._local import calibration_around
 from ._base import Display, axes_of, check_options, is_small, judged, wrapped
@@ -151,7 +151,7 @@ class LocalCalibrationDisplay(Display):
     @judged(
         kind=[StrOptions({"bias", "spread", "error"})],
         bandwidth=[Interval(Real, 0, None, closed="neither")],
-        n_cells=[IntegerInterval(1)],
+        n_cells=[Count(1, 1000)],
     )
     def from_predictions(
         cls,

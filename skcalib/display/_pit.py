@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from .._inputs.scikit_learn import IntegerInterval, Interval, RandomState, StrOptions
+from .._inputs.scikit_learn import Count, Interval, RandomState, StrOptions
 from .._numerics.pit import PitLaw, pit_curve, pit_laws
 from ..forecasts._data import ForecastData, check_forecasts
 from ..metrics._quantile import known_levels
@@ -146,7 +146,7 @@ class PITHistogramDisplay(_PitDisplay):
     @classmethod
     @judged(
         confidence_level=_LEVEL,
-        n_bins=[IntegerInterval(1), None],
+        n_bins=[Count(1, 1000), None],
         atoms=[StrOptions({"average", "randomize"})],
     )
     def from_predictions(

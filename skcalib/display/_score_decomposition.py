@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.probabilities import is_forecast
-from .._inputs.scikit_learn import IntegerInterval, Label, RandomState, StrOptions
+from .._inputs.scikit_learn import Count, Label, RandomState, StrOptions
 from ..metrics._proper import ScoreDecomposition, check_scored, decompose
 from ._base import (
     MARKERS,
@@ -117,7 +117,7 @@ class ScoreDecompositionDisplay(Display):
     @judged(
         score=[StrOptions({"auto", *_TITLES})],
         kind=[StrOptions(set(_METHODS))],
-        n_resamples=[IntegerInterval(0)],
+        n_resamples=[Count(0, 10**9)],
     )
     def from_predictions(
         cls,

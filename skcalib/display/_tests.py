@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from .._inputs.scikit_learn import Interval
+from .._inputs.scikit_learn import HasMethods, Interval
 from ..hypothesis_tests import CalibrationTest
 from ._base import Display, axes_of, check_options, draw_legend, judged, wrapped
 from ._panels import columns_that_fit, label_outer, legend_of_panels, panels
@@ -139,7 +139,7 @@ class NullDistributionDisplay(Display):
         return cls(*found, p_value=test.p_value_, name=name).plot(ax, **kwargs)
 
     @classmethod
-    @judged()
+    @judged(test=[HasMethods("fit"), None])
     def from_predictions(
         cls,
         y_true: ArrayLike,

@@ -353,11 +353,11 @@ def check_loss(loss: Any) -> Any:
             )
         return loss
     if is_number(loss):
-        if not np.isfinite(loss):
+        if not abs(loss) <= float(np.finfo(np.float64).max):
             raise ValueError(
                 f"loss must be a finite number (a threshold); found {loss!r}. Pass the threshold."
             )
-        return loss
+        return float(loss)
     is_array = loss is not None and not isinstance(loss, bool)
     values = numbers_of_objects(as_array(loss, "loss") if is_array else np.empty(0))
     found = f"{loss!r:.80}"

@@ -1,14 +1,13 @@
 """The test of calibration, by resampling or by known laws of the kernel statistic."""
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import IntegerInterval, RandomState, StrOptions, fit_context
+from .._inputs.scikit_learn import N_JOBS, Count, RandomState, StrOptions, fit_context
 from ..metrics._registry import MetricNames
 from ..metrics._statistic import OF_RESIDUALS, STATISTICS, make_statistic
 from ..streaming import CalibrationState
@@ -356,10 +355,10 @@ class CalibrationTest(HypothesisTest):
         "method": [StrOptions({"conditional", "consistency", *LAWS})],
         "metric_params": [dict, None],
         "alternative": [StrOptions({"two-sided", "less", "greater"})],
-        "n_resamples": [IntegerInterval(1)],
+        "n_resamples": [Count(1, 10**9)],
         "labels": ["array-like", None],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
         "verbose": ["verbose"],
     }
 

@@ -10,7 +10,7 @@ from scipy.stats import chi2, norm
 from sklearn.utils import check_random_state
 
 from .._inputs.drawing import seeded_batches
-from .._inputs.scikit_learn import IntegerInterval, RandomState, StrOptions, fit_context
+from .._inputs.scikit_learn import Count, IntegerInterval, RandomState, StrOptions, fit_context
 from .._numerics.logistic_batch import likelihood_gains, slope_scores
 from .._numerics.logits import log_odds
 from .._numerics.sorting import first_of_ties, quantile_bins
@@ -34,7 +34,7 @@ _N_ANGLES = 1000
 # The constraints of all tests whose labels are drawn here.
 DRAWN_CONSTRAINTS: dict = {
     "method": [StrOptions({"conditional", "asymptotic"})],
-    "n_resamples": [IntegerInterval(1)],
+    "n_resamples": [Count(1, 10**9)],
     "labels": ["array-like", None],
     "random_state": ["random_state"],
 }
@@ -801,7 +801,7 @@ class HosmerLemeshowTest(ClassicalTest):
 
     _parameter_constraints: dict = {
         **DRAWN_CONSTRAINTS,
-        "n_bins": [IntegerInterval(1)],
+        "n_bins": [Count(1)],
         "ddof": [IntegerInterval(0)],
     }
 

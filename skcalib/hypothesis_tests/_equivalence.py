@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from functools import partial
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._inputs.scikit_learn import IntegerInterval, Interval, RandomState, fit_context
+from .._inputs.scikit_learn import N_JOBS, Count, Interval, RandomState, fit_context
 from ..metrics import (
     calibration_in_the_large,
     calibration_intercept,
@@ -122,10 +122,10 @@ class EquivalenceTest(HypothesisTest):
         "margin": [Interval(Real, 0, None, closed="neither")],
         "metric_params": [dict, None],
         "confidence_level": [Interval(Real, 0, 1, closed="neither")],
-        "n_resamples": [IntegerInterval(1)],
+        "n_resamples": [Count(1, 10**9)],
         "labels": ["array-like", None],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
     }
 
     def __init__(

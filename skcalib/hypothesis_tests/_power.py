@@ -1,7 +1,7 @@
 """The power of a test against a miscalibration, and the number of labels that it needs."""
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,8 @@ from sklearn.utils.parallel import Parallel, delayed
 from .._inputs.drawing import draw_labels
 from .._inputs.probabilities import check_probabilities
 from .._inputs.scikit_learn import (
+    N_JOBS,
+    Count,
     HasMethods,
     IntegerInterval,
     Interval,
@@ -36,9 +38,9 @@ _CONSTRAINTS: dict = {
     "true_proba": "no_validation",
     "test": [HasMethods(["fit", "get_params"]), None],
     "level": [Interval(Real, 0, 1, closed="neither")],
-    "n_simulations": [IntegerInterval(1)],
+    "n_simulations": [Count(1, 10**9)],
     "random_state": ["random_state"],
-    "n_jobs": [Integral, None],
+    "n_jobs": N_JOBS,
 }
 
 

@@ -14,6 +14,7 @@ from .._inputs.by import encode_column, title_of
 from .._inputs.checks import rows_that_count
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
+    Count,
     IntegerInterval,
     RandomState,
     StrOptions,
@@ -139,9 +140,9 @@ def _text(value: Any) -> str:
         "groups": "no_validation",
         "multi_class": [StrOptions({"confidence", "classwise"})],
         "recalibrate": ["boolean"],
-        "n_bins": [IntegerInterval(2)],
+        "n_bins": [Count(2)],
         "min_samples": [IntegerInterval(1)],
-        "n_resamples": [IntegerInterval(1)],
+        "n_resamples": [Count(1, 10**9)],
         "random_state": ["random_state"],
     }
 )

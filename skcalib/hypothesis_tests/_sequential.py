@@ -226,6 +226,11 @@ class SequentialCalibrationTest(HypothesisTest):
         if chosen is None:
             last = SigmoidRecalibrator() if batch.is_binary else VectorScalingRecalibrator()
             chosen = [TemperatureRecalibrator(), InterceptRecalibrator(), last]
+        if not chosen or any(isinstance(one, type) or not hasattr(one, "fit") for one in chosen):
+            raise ValueError(
+                "recalibrators must hold recalibrators, at least one, such as "
+                f"[TemperatureRecalibrator()]; found {chosen!r:.80}. Pass objects, or None."
+            )
         self._bettors = [
             Bettor(clone(one).set_params(labels=batch.classes), window)
             for one in chosen

@@ -1,14 +1,13 @@
 """The test that all subgroups are calibrated at once."""
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.by import Subgroups, check_by
-from .._inputs.scikit_learn import IntegerInterval, RandomState, fit_context
+from .._inputs.scikit_learn import N_JOBS, Count, RandomState, fit_context
 from .._statistics.base import TIE, Statistic
 from .._statistics.omnibus import ranks
 from ..metrics._registry import MetricNames
@@ -163,10 +162,10 @@ class SubgroupCalibrationTest(HypothesisTest):
     _parameter_constraints: dict = {
         "statistic": [MetricNames(STATISTICS), callable],
         "metric_params": [dict, None],
-        "n_resamples": [IntegerInterval(1)],
+        "n_resamples": [Count(1, 10**9)],
         "labels": ["array-like", None],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
         "verbose": ["verbose"],
     }
 

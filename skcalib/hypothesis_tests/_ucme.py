@@ -12,7 +12,7 @@ from .._inputs.arrays import check_same_length
 from .._inputs.checks import recode
 from .._inputs.labels import check_labels
 from .._inputs.probabilities import check_probabilities
-from .._inputs.scikit_learn import IntegerInterval, RandomState, fit_context
+from .._inputs.scikit_learn import Count, RandomState, fit_context
 from .._statistics.kernels import KERNEL_CONSTRAINTS, check_finite_kernel, kernel_function
 from ._base import check_class_input
 from ._classical import DRAWN_CONSTRAINTS, ClassicalTest
@@ -144,7 +144,7 @@ class UCMETest(ClassicalTest):
 
     _parameter_constraints: dict = {
         **DRAWN_CONSTRAINTS,
-        "n_locations": [IntegerInterval(1)],
+        "n_locations": [Count(1)],
         "locations": [tuple, list, None],
         **KERNEL_CONSTRAINTS,
     }

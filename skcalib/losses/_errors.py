@@ -4,12 +4,12 @@ They are biased: those of a calibrated model are positive, and larger in smaller
 """
 
 import math
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 from array_api_compat import array_namespace
 
-from .._inputs.scikit_learn import Interval, StrOptions, validate_params
+from .._inputs.scikit_learn import Count, Interval, StrOptions, validate_params
 from .._numerics.array_api import (
     Array,
     constant_like,
@@ -440,9 +440,7 @@ def conditional_kernel_calibration_loss(
 
 
 @validate_params(
-    {"n_bins": [Interval(Integral, 1, None, closed="left")], "temperature": [_POSITIVE]}
-    | MULTI_CLASS
-    | CLASS_CONSTRAINTS
+    {"n_bins": [Count(1, 10_000)], "temperature": [_POSITIVE]} | MULTI_CLASS | CLASS_CONSTRAINTS
 )
 def soft_binned_calibration_loss(
     prediction: Array,

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, IntegerInterval, Label, StrOptions
+from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, Count, IntegerInterval, Label, StrOptions
 from .._numerics.sorting import (
     bin_extents,
     mean_variances,
@@ -106,7 +106,7 @@ def _expected_calibration_error(predictions: Predictions, **options: Any) -> flo
     _expected_calibration_error,
     CANONICAL_CONSTRAINTS
     | {
-        "n_bins": [IntegerInterval(1)],
+        "n_bins": [Count(1)],
         "strategy": [StrOptions({"uniform", "quantile", "median-variance"})],
         "min_bin_size": [IntegerInterval(1)],
         "norm": [StrOptions({"l1", "l2", "max"})],

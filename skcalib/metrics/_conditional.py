@@ -13,13 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import (
-    IntegerInterval,
-    Interval,
-    Label,
-    RandomState,
-    StrOptions,
-)
+from .._inputs.scikit_learn import Count, Interval, Label, RandomState, StrOptions
 from .._inputs.warnings import announce, check_memory, warn
 from .._numerics.array_api import Array, constant_like, count_like, doubles
 from .._numerics.ridge import (
@@ -130,6 +124,11 @@ def _conditional_error(
         return regression.of_features(regression.proba)
     if method == "fourier":
         gamma = max(resolved_bandwidth(predictions, "rbf", bandwidth), SMALLEST_BANDWIDTH)
+        check_memory(
+            32.0 * n_components**2,
+            f"method='fourier' with n_components={n_components}",
+            "Choose fewer components.",
+        )
         frequencies = rng.standard_normal(size=(n_components, points.shape[1])) / gamma
         frequencies = constant_like(weight, frequencies)
 
@@ -217,7 +216,7 @@ def _nystroem(kernel, points, regression, most):
         "debias": ["boolean"],
         "standardize": ["boolean"],
         "method": [StrOptions({"exact", "fourier", "nystroem"})],
-        "n_components": [IntegerInterval(1)],
+        "n_components": [Count(1)],
         "random_state": ["random_state"],
     },
     cost="n³",

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import IntegerInterval, Interval, Label, RandomState, StrOptions
+from .._inputs.scikit_learn import Count, Interval, Label, RandomState, StrOptions
 from .._numerics.interval import (
     _ROUNDING,
     drawn_partition_sum,
@@ -108,7 +108,7 @@ def _interval_calibration_error(
         "method": [StrOptions({"exact", "surrogate", "random-grid"})],
         "precision": [Interval(Real, 0, 1, closed="both"), None],
         "width": [Interval(Real, _SMALLEST_WIDTH, 1, closed="both"), None],
-        "n_draws": [IntegerInterval(1), None],
+        "n_draws": [Count(1, 10**7), None],
         "random_state": ["random_state"],
     },
     cost="n log n",

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import IntegerInterval, Interval, Label, RandomState, StrOptions
+from .._inputs.scikit_learn import Count, Interval, Label, RandomState, StrOptions
 from .._numerics.laplace import laplace_pair_sum
 from .._numerics.sorting import first_of_ties
 from .._statistics.kernels import SMALLEST_BANDWIDTH
@@ -94,7 +94,7 @@ def _laplace_kernel_calibration_error(
     {
         "bandwidth": [Interval(Real, 0, None, closed="neither")],
         "method": [StrOptions({"exact", *_ESTIMATORS})],
-        "n_draws": [IntegerInterval(1), None],
+        "n_draws": [Count(1, 10**7), None],
         "squared": ["boolean"],
         "random_state": ["random_state"],
     },

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from .._inputs.arrays import as_array, check_numbers
-from .._inputs.scikit_learn import IntegerInterval, RandomState, StrOptions, validate_params
+from .._inputs.scikit_learn import Count, RandomState, StrOptions, validate_params
 from .._inputs.warnings import announce
 from .._numerics.pit import PitLaw, pit_laws
 from .._statistics.kernels import (
@@ -140,7 +140,7 @@ _KERNEL_CONSTRAINTS: dict = {
 
 
 @validate_params(
-    _KERNEL_CONSTRAINTS | {"n_resamples": [IntegerInterval(0)], "random_state": ["random_state"]}
+    _KERNEL_CONSTRAINTS | {"n_resamples": [Count(0, 10**9)], "random_state": ["random_state"]}
 )
 def local_calibration(
     y_true: ArrayLike,

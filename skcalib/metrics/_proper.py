@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtr
 from sklearn.utils import check_random_state
 
 from .._inputs.checks import check_predictions
@@ -14,7 +15,7 @@ from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
-    IntegerInterval,
+    Count,
     Label,
     RandomState,
     StrOptions,
@@ -33,6 +34,11 @@ _TOLERANCE = 1e-4
 
 # The tolerance for each draw, where a mean over many draws is wanted.
 DRAW_TOLERANCE = 5e-3
+
+# A forecast is narrow if its quantiles so many standard deviations of a normal law below and above
+# its median are within this share of the range of outcomes. Its quantiles are edges of cells, up to
+# this many of all forecasts.
+_REACH, _NARROW, _MOST_RISES = 5.0, 1 / 16, 2048
 
 # Up to this many values of discrete forecasts are looked at for steps.
 _MOST_VALUES = 2**20
@@ -54,9 +60,11 @@ def crps_parts(data: ForecastData, tolerance: float = _TOLERANCE) -> np.ndarray:
         return np.array([score, 0.0, 0.0, score])
     uncertainty = mean_half_distance(points, mass)
     inside = float(weight @ losses_between(forecast, value, points[0], points[-1]))
-    steps, recalibrated = _steps(forecast), np.inf
+    widest, recalibrated = _NARROW * (points[-1] - points[0]), np.inf
+    most = max(tolerance * score, np.spacing(np.abs(points).max()))  # thresholds are rounded
     for n_cells in _CELLS:
         error, before = -inside, recalibrated
+        steps = _steps(forecast, widest, n_cells)
         recalibrated = 0.0
         for t, width in zip(*threshold_cells(points, mass, steps, n_cells), strict=True):
             proba, event = forecast.at_threshold(t), value > t
@@ -64,18 +72,23 @@ def crps_parts(data: ForecastData, tolerance: float = _TOLERANCE) -> np.ndarray:
             rest = forecast.cdf(t)
             recalibrated += width * recalibrated_brier(proba, rest, event, weight)
         recalibrated -= error
-        if max(abs(error), abs(recalibrated - before)) <= tolerance * score:
+        if max(abs(error), abs(recalibrated - before)) <= most:
             break
     recalibrated = min(max(recalibrated, 0.0), uncertainty, score)
     return np.array([score - recalibrated, uncertainty - recalibrated, uncertainty, score])
 
 
-def _steps(forecast):
-    """Where discrete forecasts jump, if they have few values altogether."""
-    if forecast.is_continuous:
+def _steps(forecast, widest, n_cells):
+    """Where discrete forecasts of few values jump, and where narrow ones rise, if they are few."""
+    if not forecast.is_continuous:
+        n_values = forecast[:1].components().location.size * len(forecast)
+        few = n_values <= _MOST_VALUES
+        return forecast.components().location.ravel() if few else np.empty(0)
+    n_levels = min(n_cells, _MOST_RISES) // len(forecast)
+    if n_levels < 2:
         return np.empty(0)
-    n_values = forecast[:1].components().location.size * len(forecast)
-    return forecast.components().location.ravel() if n_values <= _MOST_VALUES else np.empty(0)
+    rise = forecast.quantiles(ndtr(np.linspace(-_REACH, _REACH, n_levels)))
+    return rise[rise[:, -1] - rise[:, 0] < widest].ravel()
 
 
 def check_thresholds_known(data):
@@ -175,7 +188,7 @@ def _with_null_mean(data, n_resamples: int, seed: int, parts: Callable, **option
     METRIC_CONSTRAINTS
     | {
         "score": [StrOptions({*PROPER_LOSSES, "crps"})],
-        "n_resamples": [IntegerInterval(0)],
+        "n_resamples": [Count(0, 10**9)],
         "random_state": ["random_state"],
     }
 )

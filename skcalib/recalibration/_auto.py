@@ -2,7 +2,6 @@
 
 import reprlib
 import warnings
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import IntegerInterval, StrOptions
+from .._inputs.scikit_learn import N_JOBS, IntegerInterval, StrOptions
 from ..forecasts._data import ForecastData
 from ._base import Recalibrator, all_classes, is_smooth
 from ._checks import recalibrator_like
@@ -200,7 +199,7 @@ class AutoRecalibrator(EitherRecalibrator):
         "scoring": [StrOptions({"log_loss", "brier", "crps", "log"}), None],
         "average": ["boolean"],
         "n_folds": [IntegerInterval(2)],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
     }
 
     def __init__(

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from .._inputs.arrays import listed
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import HasMethods, IntegerInterval, Interval, RandomState, StrOptions
+from .._inputs.scikit_learn import Count, HasMethods, Interval, RandomState, StrOptions
 from .._numerics.interval import optimal_partition, partition_errors
 from .._numerics.logits import clipped, smallest_probability
 from .._numerics.sorting import cuts_before, first_of_ties, last_of_runs, pool_ties, quantile_bins
@@ -225,7 +225,7 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
     _parameter_constraints: dict = {
         **Recalibrator._parameter_constraints,
         "strategy": [StrOptions({"optimal", "uniform", "quantile"})],
-        "n_bins": [IntegerInterval(1)],
+        "n_bins": [Count(1)],
         "random_shift": ["boolean"],
         "random_state": ["random_state"],
         "pseudo_count": [Interval(Real, 0, None, closed="left")],
@@ -418,7 +418,7 @@ class ScalingBinningRecalibrator(Recalibrator):
     _parameter_constraints: dict = {
         **Recalibrator._parameter_constraints,
         "recalibrator": [HasMethods(["fit", "predict_proba"]), None],
-        "n_bins": [IntegerInterval(1)],
+        "n_bins": [Count(1)],
     }
 
     def __init__(

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from .._inputs.by import check_by
 from .._inputs.checks import check_sample_weight
 from .._inputs.labels import check_labels
-from .._inputs.scikit_learn import HasMethods, StrOptions, check_method_params, safe_split
+from .._inputs.scikit_learn import N_JOBS, HasMethods, StrOptions, check_method_params, safe_split
 from .._inputs.warnings import warn
 from ..forecasts._transformed import concatenate
 from ._auto import AutoRecalibrator
@@ -37,7 +37,7 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
     _parameter_constraints: dict = {
         "estimator": [HasMethods(["fit"])],
         "cv": ["cv_object"],
-        "n_jobs": [Integral, None],
+        "n_jobs": N_JOBS,
     }
 
     estimator: Any

@@ -22,6 +22,9 @@ from ._base import (
     warn_unless_inside,
 )
 
+# Squares of larger outcomes overflow.
+_LARGEST_OUTCOME = 1e150
+
 # Step of the derivative of a log density, in standard deviations.
 _STEP = 1e-5
 
@@ -137,6 +140,11 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
     def _fit(self, data: ForecastData) -> None:
         if not self.scale_only:
             check_enough_outcomes(data, 2, "to fit a location and a spread")
+        if np.abs(data.value).max() > _LARGEST_OUTCOME:
+            raise ValueError(
+                f"y must lie within ±{_LARGEST_OUTCOME:g}, as squares of larger outcomes overflow; "
+                f"found {np.abs(data.value).max():.3g}. Choose a larger unit."
+            )
         forecast, is_log = data.forecast, self.scoring == "log"
         mean, std = centre_and_spread(forecast)
         score = _log_score(forecast, std) if is_log else _crps(forecast)

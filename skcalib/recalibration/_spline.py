@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import IntegerInterval, Interval
+from .._inputs.scikit_learn import Count, Interval
 from .._numerics.logistic import newton, orthonormal_basis
 from .._numerics.logits import log_odds
 from ._base import WEIGHT_OF_CLASSES, Outcomes, warn_unless_converged
@@ -124,7 +124,7 @@ class SplineRecalibrator(LogisticRecalibrator):
 
     _parameter_constraints: dict = {
         **LogisticRecalibrator._parameter_constraints,
-        "n_knots": [IntegerInterval(2)],
+        "n_knots": [Count(2)],
         "smoothing": [Interval(Real, 0, None, closed="left"), None],
     }
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._inputs.by import printable
 from .._inputs.predictions import Predictions
 from .._numerics.logits import PROPER_LOSSES
 from .._statistics.residuals import LevelAndSpread, ResidualCells
@@ -274,7 +275,7 @@ def _worst_class(predictions: Predictions) -> str:
     squares = sums**2 / statistic.scale
     worst = int(np.argmax(squares.sum(axis=0)))
     k = 1 if predictions.is_binary else worst
-    name = predictions.classes[k]
+    name = printable(str(predictions.classes[k]))
     if squares[0, worst] >= squares[1, worst]:
         observed = float(predictions.weight @ (predictions.label == k))
         expected = float(predictions.weight @ predictions.matrix[:, k])

@@ -208,6 +208,7 @@ def _plain(value: Any, *, finite: bool = False) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(one, finite=finite) for one in value]
     value = value.item() if isinstance(value, np.generic) else value
+    value = value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
     return None if finite and isinstance(value, float) and not np.isfinite(value) else value
 
 

@@ -3,6 +3,7 @@
 import textwrap
 from typing import Any, NamedTuple
 
+from .._inputs.by import printable
 from ..hypothesis_tests import CalibrationTest
 from ..metrics._registry import ALL_METRICS
 
@@ -162,14 +163,17 @@ def class_table(classes: list[dict[str, Any]]) -> Table:
     n = len(classes)
     title = f"worst of {n} classes" if n > _N_WORST else "class, the worst first"
     keys = ("observed_share", "mean_prediction", "smooth_calibration_error")
-    rows = [[str(one["class"]), *(f"{one[key]:.4f}" for key in keys)] for one in classes[:_N_WORST]]
+    rows = [
+        [printable(str(one["class"])), *(f"{one[key]:.4f}" for key in keys)]
+        for one in classes[:_N_WORST]
+    ]
     return Table([title, *(key.replace("_", " ") for key in keys)], rows)
 
 
 def subgroup_table(subgroups: list[dict[str, Any]]) -> Table:
     """All subgroups; of more than 20 the 20 with the smallest p-values."""
     n, first = len(subgroups), subgroups[0]
-    title = "subgroup" if first["by"] == "by" else first["by"]
+    title = "subgroup" if first["by"] == "by" else printable(first["by"])
     note = ""
     if n > _MOST_SUBGROUPS:
         title = f"{title} ({_MOST_SUBGROUPS} of {n})"

@@ -15,6 +15,7 @@ from .._inputs.by import Subgroups, check_by
 from .._inputs.checks import check_predictions, check_sample_weight, rows_that_count
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import (
+    Count,
     IntegerInterval,
     Interval,
     RandomState,
@@ -22,6 +23,7 @@ from .._inputs.scikit_learn import (
     num_samples,
     validate_params,
 )
+from .._inputs.warnings import check_memory
 from .._statistics.kernels import KERNELS
 from ._arrow import from_table, to_table
 from ._checks import (
@@ -154,7 +156,7 @@ class CalibrationState:
         {
             "labels": ["array-like", None],
             "decimals": [IntegerInterval(3, 6, closed="both")],
-            "n_components": [IntegerInterval(0)],
+            "n_components": [Count(0)],
             "kernel": [StrOptions(set(KERNELS))],
             "bandwidth": [Interval(Real, 0, None, closed="neither")],
             "random_state": [IntegerInterval(0)],
@@ -395,6 +397,7 @@ class CalibrationState:
         check_equal_weights(state, "Single samples of a state")
         rows, samples = state._rows(), state._tallies["binary"].sums.samples
         n = state.n_samples if n_samples is None else min(n_samples, state.n_samples)
+        check_memory(40.0 * n, f"A sample of {n:,}", "Pass n_samples, such as n_samples=100_000.")
         seed = check_random_state(random_state).randint(2**31 - 1)
         place = np.random.default_rng(seed).choice(state.n_samples, n, replace=False)
         drawn = np.searchsorted(np.cumsum(samples), place, side="right")

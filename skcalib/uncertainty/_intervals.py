@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._inputs.by import check_by, title_of
+from .._inputs.by import check_by, printable, title_of
 from .._inputs.scikit_learn import RandomState, StrOptions, validate_params
 from ..forecasts._quantile import check_same_levels
 from ..metrics._registry import entry_of
@@ -162,7 +162,7 @@ class SubgroupIntervals(Mapping):
         return pd.DataFrame(values | {"note": list(self.notes)}, index=index)
 
     def __repr__(self) -> str:
-        head = ", ".join(map(str, self.names))
+        head = ", ".join(printable(str(name)) for name in self.names)
         titles = [title_of(label) for label in self.subgroups]
         width = max(len(title) for title in [head, "all", *titles])
         lines = [

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
-    IntegerInterval,
+    N_JOBS,
+    Count,
     Interval,
     RandomState,
     StrOptions,
@@ -35,9 +36,9 @@ RESAMPLING_CONSTRAINTS = METRIC_CONSTRAINTS | {
     "confidence_level": [Interval(Real, 0, 1, closed="neither")],
     "alternative": [StrOptions({"two-sided", "less", "greater"})],
     "method": [StrOptions({"auto", "resampling", "jackknife"})],
-    "n_resamples": [IntegerInterval(1)],
+    "n_resamples": [Count(1, 10**9)],
     "random_state": ["random_state"],
-    "n_jobs": [Integral, None],
+    "n_jobs": N_JOBS,
 }
 
 Data = Predictions | ForecastData

@@ -128,6 +128,12 @@ def test_bad_windows(windows):
         SequentialCalibrationTest(windows=windows).fit([0.2, 0.7], [0, 1])
 
 
+@pytest.mark.parametrize("recalibrators", [[], ["x"], [TemperatureRecalibrator]])
+def test_bettors_must_be_recalibrators(recalibrators):
+    with pytest.raises(ValueError, match=r"recalibrators must hold recalibrators.*found \["):
+        SequentialCalibrationTest(recalibrators).fit([0.2, 0.7], [0, 1])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_size_under_weekly_looks(n_classes):

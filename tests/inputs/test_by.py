@@ -121,6 +121,11 @@ def test_names_and_titles():
     assert check_by([SEX, AGE], 4).names == ("by0", "by1")
 
 
+def test_long_numbers_within_labels():
+    labels = ["g" + "9" * 5000, "g1", "g007", "g10"]  # Python reads at most 4300 digits
+    assert list(check_by(labels, 4).labels) == ["g1", "g007", "g10", labels[0]]
+
+
 def test_rows_and_parts():
     subgroups = check_by(["b", "a", "b", "c", "a"], 5)
     assert [rows.tolist() for rows in subgroups.rows()] == [[1, 4], [0, 2], [3]]

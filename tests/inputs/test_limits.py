@@ -1,19 +1,31 @@
 """Memory and time are judged before a computation starts."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.exceptions import EfficiencyWarning
 
+from skcalib import metrics
 from skcalib._inputs import warnings as own_warnings
 from skcalib._inputs.warnings import announce, check_memory, memory_of_machine
+from skcalib.display import ReliabilityDisplay
 from skcalib.function_classes import Bounded, Lipschitz, RKHSBall
-from skcalib.hypothesis_tests import CalibrationTest
+from skcalib.hypothesis_tests import (
+    CalibrationTest,
+    HosmerLemeshowTest,
+    UCMETest,
+    find_miscalibrated_subgroups,
+)
+from skcalib.losses import soft_binned_calibration_loss
 from skcalib.metrics import (
     conditional_kernel_calibration_error,
     local_calibration_error,
     squared_kernel_calibration_error,
     weighted_calibration_error,
 )
+from skcalib.recalibration import ScalingBinningRecalibrator
+from skcalib.streaming import CalibrationState
 
 
 def problem(n, n_classes=3):
@@ -66,7 +78,10 @@ def test_exact_conditional_error_needs_memory(monkeypatch):
     monkeypatch.setattr(own_warnings, "memory_of_machine", lambda: 1.1 * 8 * 100**2)
     with pytest.raises(MemoryError, match=r"method='exact' .* Pass method='fourier' or 'nystroem'"):
         conditional_kernel_calibration_error(label, proba)
-    conditional_kernel_calibration_error(label, proba, method="fourier", random_state=0)
+    few = {"method": "fourier", "random_state": 0, "n_components": 40}
+    conditional_kernel_calibration_error(label, proba, **few)
+    with pytest.raises(MemoryError, match=r"n_components=60 needs .* Choose fewer components"):
+        conditional_kernel_calibration_error(label, proba, **few | {"n_components": 60})
     conditional_kernel_calibration_error(label, proba, kernel="linear")  # needs no such matrix
 
 
@@ -93,6 +108,49 @@ def test_programs_of_all_pairs_need_memory(function_class, n_matrices, monkeypat
     monkeypatch.setattr(own_warnings, "memory_of_machine", lambda: 0.99 * least)
     with pytest.raises(MemoryError, match=r"at 70 distinct predictions needs .* subsample"):
         weighted_calibration_error(label, proba, function_class=function_class)
+
+
+LABEL, PROBA = np.arange(30) % 2, np.linspace(0, 1, 30)
+
+
+@pytest.mark.parametrize("number", [10**8, 2**31, 2**63])
+@pytest.mark.parametrize(
+    ("call", "name", "most"),
+    [
+        (partial(metrics.expected_calibration_error, LABEL, PROBA), "n_bins", "1,000,000"),
+        (partial(metrics.laplace_kernel_calibration_error, LABEL, PROBA), "n_draws", "10,000,000"),
+        (partial(metrics.squared_kernel_calibration_error, LABEL, PROBA), "n_components", "1,0"),
+        (partial(soft_binned_calibration_loss, PROBA, LABEL), "n_bins", "10,000"),
+        (CalibrationState, "n_components", "1,000,000"),
+        (lambda **one: UCMETest(**one).fit(PROBA, LABEL), "n_locations", "1,000,000"),
+        (lambda **one: HosmerLemeshowTest(**one).fit(PROBA, LABEL), "n_bins", "1,000,000"),
+        (lambda **one: ScalingBinningRecalibrator(**one).fit(PROBA, LABEL), "n_bins", "1,000,000"),
+        (partial(ReliabilityDisplay.from_predictions, LABEL, PROBA), "n_bins", "1,000"),
+        (partial(find_miscalibrated_subgroups, LABEL, PROBA, PROBA), "n_bins", "1,000,000"),
+    ],
+)
+def test_numbers_beyond_memory_and_time_are_refused(call, name, most, number):
+    with pytest.raises(
+        ValueError, match=f"'{name}' .* to {most}.* takes memory and time.*{number}"
+    ):
+        call(**{name: number})
+
+
+def test_samples_of_a_state_need_memory():
+    state = CalibrationState.from_counts([0, 1], [0.1, 0.5], [10**15, 10**15])
+    with pytest.raises(MemoryError, match=r"A sample of 2,000,000,000,000,000 .* Pass n_samples"):
+        state.sample()
+    assert len(state.sample(10)[0]) == 10
+
+
+def test_functions_of_many_points_need_memory_and_time(monkeypatch):
+    pytest.importorskip("cvxpy")
+    monkeypatch.setattr(own_warnings, "LONG", 0)
+    with pytest.warns(EfficiencyWarning, match=r"at 30 distinct .* call smooth_calibration_error"):
+        weighted_calibration_error(LABEL, PROBA)
+    monkeypatch.setattr(own_warnings, "memory_of_machine", lambda: 1e5)
+    with pytest.raises(MemoryError, match=r"Lipschitz\(\) at 30 distinct predictions needs"):
+        weighted_calibration_error(LABEL, PROBA)
 
 
 def test_exact_conditional_error_announces_its_time(monkeypatch):

@@ -417,6 +417,12 @@ def test_bad_input(name):
         decision_calibration_error(LABEL, PROBA, **options)
 
 
+def test_large_integers_are_thresholds():
+    assert DecisionLoss(10**30).loss == 1e30
+    with pytest.raises(ValueError, match="loss must be a finite number"):
+        DecisionLoss(10**400)
+
+
 def test_bad_input_of_forecasts_and_tests():
     forecast = GaussianForecast(MEAN, 1.0)
     with pytest.raises(ValueError, match="loss must be a finite number"):

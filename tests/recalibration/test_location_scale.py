@@ -314,3 +314,8 @@ def test_forecasts_that_are_as_wide_everywhere_are_searched_once():
     weight = np.full(len(Y), 1 / len(Y))
     (start,) = LocationScaleProblem(Y, mean, std, weight, None, False).starts()
     assert start == pytest.approx(np.mean(((Y - mean) / std) ** 2))
+
+
+def test_outcomes_whose_squares_overflow_are_refused():
+    with pytest.raises(ValueError, match=r"y must lie within ±1e\+150.*found 1e\+300"):
+        LocationScaleRecalibrator().fit((np.zeros(20), np.ones(20)), np.full(20, 1e300))

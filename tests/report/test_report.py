@@ -483,6 +483,18 @@ def test_one_sample():
     assert calibration_report([1], [0.9]).numbers["p_value"] > 0.5
 
 
+def test_names_cannot_steer_a_terminal():
+    rng = np.random.default_rng(0)
+    names = np.array([b"a", b"\x1b[2J", b"c"])
+    label, proba = rng.integers(0, 3, 60), rng.dirichlet([3, 1, 3], 60)
+    in_bytes = calibration_report(names[label], proba)
+    assert json.loads(in_bytes.to_json())["classes"][0]["class"] in ("a", "\x1b[2J", "c")
+    report = calibration_report(names.astype(str)[label], proba, by={"x\x07": ["u", "v"] * 30})
+    assert r"\x1b[2J" in str(report)
+    assert r"x\x07" in str(report)
+    assert str(report).replace("\n", "").isprintable()
+
+
 def test_dictionary_and_json_hold_everything(three):
     content = three.to_dict()
     assert content["subgroups"] == three.subgroups
