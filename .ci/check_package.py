@@ -4,6 +4,7 @@ python .ci/check_package.py FOLDER
 """
 
 import email
+import re
 import sys
 import tarfile
 import zipfile
@@ -30,8 +31,8 @@ def problems(folder):
         in_sdist = {name.partition("/")[2] for name in archive.getnames()}
 
     package = sources("skcalib")
-    loose = {"README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md"}
-    loose |= {"pyproject.toml"}
+    loose = {path.name for path in ROOT.glob("*.md")}
+    loose |= {"LICENSE", "CITATION.cff", "pyproject.toml"}
     complete = package | sources("tests") | sources("examples") | sources("docs") | loose
     yield from (f"not in the wheel: {name}" for name in sorted(package - in_wheel))
     yield from (f"not in the source archive: {name}" for name in sorted(complete - in_sdist))
@@ -50,6 +51,8 @@ def problems(folder):
             yield f"not in the wheel: {name}"
     if not any(name.endswith("licenses/LICENSE") for name in in_wheel):
         yield "no licence in the wheel"
+    for link in re.findall(r"\]\((?!https://)([^)]*)\)", metadata.get_payload()):
+        yield f"a relative link on the page of the package: {link}"
     if f"version: {metadata['Version']}\n" not in (ROOT / "CITATION.cff").read_text("utf-8"):
         yield f"CITATION.cff does not name the version {metadata['Version']}"
 
