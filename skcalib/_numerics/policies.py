@@ -24,6 +24,18 @@ _LONGEST = 1e9
 Found = tuple[np.ndarray, np.ndarray]
 
 
+def worst_policies(
+    proba: np.ndarray, weight: np.ndarray, labels: np.ndarray, n_actions: int
+) -> Found:
+    """The best policies for the residuals w_i (e_{y_i} − p_i) of R vectors of labels (R, n)."""
+    points, level = np.unique(proba, axis=0, return_inverse=True)
+    order = np.argsort(level.ravel(), kind="stable")  # NumPy 2.0 gives levels a second axis
+    starts = np.searchsorted(level.ravel()[order], np.arange(len(points)))
+    residuals = np.eye(proba.shape[1])[labels[:, order]] - proba[order]
+    mass = np.add.reduceat(weight[order, None] * residuals, starts, axis=1)
+    return best_policies(points, mass, n_actions)
+
+
 def best_policies(points: np.ndarray, mass: np.ndarray, n_actions: int) -> Found:
     """The largest Σ_a ‖Σ_{i: δ(p_i) = a} m_i‖ over policies δ(p) = argmax_a θ_a · p.
 
@@ -82,11 +94,12 @@ def _of_intervals(cuts: np.ndarray, k: int, n_classes: int) -> np.ndarray:
 def _searched(points: np.ndarray, mass: np.ndarray, n_actions: int) -> Found:
     """One sweep from a cut of each class, and more from the best of these, for each draw."""
     n_classes, n_draws = points.shape[1], len(mass)
-    frequent = np.argsort(-points.mean(axis=0), kind="stable")[:_STARTS]
+    turn = np.argsort(-points.mean(axis=0), kind="stable")  # whatever the order of the classes
+    points, mass = points[:, turn], mass[:, :, turn]
     levels = np.arange(1, n_actions) / n_actions
     best = np.full(n_draws, -np.inf)
     policy = np.zeros((n_draws, n_actions, n_classes))
-    for k in frequent:
+    for k in range(min(n_classes, _STARTS)):
         start = _of_intervals(np.quantile(points[:, k], levels), k, n_classes)
         found = np.tile(start, (n_draws, 1, 1))
         value = _sweep(points, mass, found)
@@ -101,7 +114,7 @@ def _searched(points: np.ndarray, mass: np.ndarray, n_actions: int) -> Found:
         going = going[gains > _GAIN]
         if len(going) == 0:
             break
-    return _value(points, mass, policy), policy
+    return _value(points, mass, policy), policy[:, :, np.argsort(turn)]
 
 
 def _value(points: np.ndarray, mass: np.ndarray, policy: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from .._numerics.policies import best_policies
+from .._numerics.policies import worst_policies
 from ..forecasts._decisions import DecisionLoss, as_loss, expected_of_classes, least
 from .base import Statistic
 
@@ -126,25 +126,15 @@ class AnyDecision(Statistic):
     def __init__(self, data: Any, *, n_actions: int = 2) -> None:
         self.data = data
         self.options: dict[str, Any] = {"n_actions": n_actions}
-        self.points, level = np.unique(data.matrix, axis=0, return_inverse=True)
-        level = level.ravel()  # which NumPy 2.0 gives a second axis
-        self._order = np.argsort(level, kind="stable")
-        self._starts = np.searchsorted(level[self._order], np.arange(len(self.points)))
 
     @property
     def numbers_per_draw(self):
-        return self.data.weight.size * self.points.shape[1] * self.options["n_actions"]
+        return self.data.matrix.size * self.options["n_actions"]
 
     def __call__(self, outcomes: np.ndarray) -> np.ndarray:
         """Values (R,) for R vectors of outcomes (R, n)."""
-        return self.best(outcomes)[0]
-
-    def best(self, outcomes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Values (R,) for R vectors of outcomes (R, n), and the policies that attain them."""
-        identity, weight = np.eye(self.points.shape[1]), self.data.weight[self._order, None]
-        terms = weight * (identity[outcomes[:, self._order]] - self.data.matrix[self._order])
-        mass = np.add.reduceat(terms, self._starts, axis=1)  # (R, m, K)
-        return best_policies(self.points, mass, self.options["n_actions"])
+        data = self.data
+        return worst_policies(data.matrix, data.weight, outcomes, **self.options)[0]
 
 
 def _norms(gaps):

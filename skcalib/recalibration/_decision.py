@@ -15,8 +15,7 @@ from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import IntegerInterval, Interval, RandomState
 from .._inputs.warnings import warn
 from .._numerics.logits import clipped
-from .._numerics.policies import actions_of
-from .._statistics.decisions import AnyDecision
+from .._numerics.policies import actions_of, worst_policies
 from ..forecasts._decisions import as_loss, expected_of_classes, least
 from ._base import Recalibrator, all_classes
 
@@ -316,7 +315,7 @@ class AnyDecisionRecalibrator(Recalibrator):
         def next_round(matrix):
             now = replace(predictions, proba=matrix[:, 1] if predictions.is_binary else matrix)
             outcomes = np.vstack([now.label, now.redraw(generator, n_draws)])
-            values, found = AnyDecision(now, n_actions=self.n_actions).best(outcomes)
+            values, found = worst_policies(matrix, now.weight, outcomes, self.n_actions)
             policies.append(found[0])
             action = actions_of(matrix, found[0])
             shift = np.zeros(found[0].shape)

@@ -113,6 +113,17 @@ def test_the_value_is_attained_by_the_policy(n_classes, n_actions):
         np.testing.assert_allclose(best_policies(points, one[None], n_actions)[0], value)
 
 
+@pytest.mark.parametrize(("n_classes", "n_actions"), [(2, 2), (3, 2), (4, 3), (8, 2)])
+def test_the_order_of_the_classes_does_not_matter(n_classes, n_actions):
+    generator = np.random.default_rng(5)
+    label = generator.integers(0, n_classes, size=40)
+    proba, turn = generator.dirichlet(np.ones(n_classes), size=40), np.arange(n_classes)[::-1]
+    options = {"n_actions": n_actions, "labels": range(n_classes)}
+    error = any_decision_calibration_error(label, proba, **options)
+    turned = any_decision_calibration_error(turn[label], proba[:, turn], **options)
+    assert turned == pytest.approx(error, abs=1e-12)
+
+
 def test_classes_that_are_never_predicted():
     generator = np.random.default_rng(0)
     proba = np.column_stack([generator.dirichlet(np.ones(3), size=30), np.zeros(30)])
