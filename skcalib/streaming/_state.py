@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import replace
 from numbers import Real
 from threading import Lock
 from typing import Any, Self
@@ -38,13 +37,10 @@ from ._checks import (
     check_weights_can_be_squared,
 )
 from ._evaluate import Evaluation, evaluated
-from ._tally import FourierSums, Rows, Tally, with_own_arrays
+from ._tally import FourierSums, Rows, Tally, add_classes, with_own_arrays
 
 # Entries of a block (rows, K) of probabilities that are looked up at once.
 _BLOCK = 2**20
-
-# Differences of probabilities are exact up to this.
-_ROUNDING = 1e-12
 
 _YES_OR_NO = np.array([False, True])
 
@@ -553,7 +549,7 @@ class CalibrationState:
             if self.is_binary:
                 self._tallies["binary"].add(0, *own)
             else:
-                self._add_classes(*own)
+                add_classes(self._tallies, self._sums, *own)
         self.n_samples += n if rows.count is None else int(rows.count.sum())
         self.total_weight += float(np.broadcast_to(rows.mass, n).sum())
         self._widen(*rows.weights)
@@ -570,17 +566,6 @@ class CalibrationState:
         self._tallies = {name: Tally(len(classes), decimals) for name in ("top-label", "classwise")}
         if n_components:
             self._sums = FourierSums(len(classes), n_components, *kernel)
-
-    def _add_classes(self, proba: np.ndarray, label: np.ndarray, rows: Rows) -> None:
-        top = np.argmax(proba, axis=1)
-        confidence = proba.max(axis=1).astype(np.float64, copy=False)
-        unsure = _rows_of_confidence(proba, confidence, rows)
-        self._tallies["top-label"].add(top, confidence, label == top, unsure)
-        for k in range(proba.shape[1]):
-            column = proba[:, k].astype(np.float64)
-            self._tallies["classwise"].add(k, column, label == k, rows)
-        if self._sums is not None:
-            self._sums.add(proba, label, rows)
 
     # Reading
 
@@ -608,12 +593,3 @@ class CalibrationState:
         check_has_classes(self)
         tally = self._tallies[name]
         return {label: self._part(tally.part(k)) for k, label in enumerate(self.classes.tolist())}
-
-
-def _rows_of_confidence(proba: np.ndarray, confidence: np.ndarray, rows: Rows) -> Rows:
-    """The rows, with an infinite move where rounding may have changed the predicted class."""
-    if np.all(rows.moved == 0):
-        return rows
-    second = np.partition(proba, -2, axis=1)[:, -2]
-    is_unsure = confidence - second <= 2 * rows.moved + _ROUNDING
-    return replace(rows, moved=np.where(is_unsure, np.inf, rows.moved))

@@ -1,7 +1,7 @@
 """Sums that states keep: counts on the grid of probabilities, and of random features."""
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import NamedTuple, TypeVar
 
@@ -18,6 +18,9 @@ _SINGLE = 2.0**-24
 
 # Weights are equal up to this, as sums of them are rounded.
 EQUAL = 1e-9
+
+# Differences of probabilities are exact up to this.
+_ROUNDING = 1e-12
 
 # New tables wait until their keys are more than those of the sorted table, and more than this. Each
 # table counts for some keys more, for the memory that it takes itself.
@@ -280,6 +283,33 @@ class FourierSums:
         if estimator == "biased":
             return biased / weight**2
         return (biased - own) / (weight**2 - square)
+
+
+def add_classes(
+    tallies: dict[str, Tally],
+    sums: FourierSums | None,
+    proba: np.ndarray,
+    label: np.ndarray,
+    rows: Rows,
+) -> None:
+    """Add probabilities (n, K) of more than two classes to all that is kept of them."""
+    top = np.argmax(proba, axis=1)
+    confidence = proba.max(axis=1).astype(np.float64, copy=False)
+    unsure = _rows_of_confidence(proba, confidence, rows)
+    tallies["top-label"].add(top, confidence, label == top, unsure)
+    for k in range(proba.shape[1]):
+        tallies["classwise"].add(k, proba[:, k].astype(np.float64), label == k, rows)
+    if sums is not None:
+        sums.add(proba, label, rows)
+
+
+def _rows_of_confidence(proba: np.ndarray, confidence: np.ndarray, rows: Rows) -> Rows:
+    """The rows, with an infinite move where rounding may have changed the predicted class."""
+    if np.all(rows.moved == 0):
+        return rows
+    second = np.partition(proba, -2, axis=1)[:, -2]
+    is_unsure = confidence - second <= 2 * rows.moved + _ROUNDING
+    return replace(rows, moved=np.where(is_unsure, np.inf, rows.moved))
 
 
 # Digits behind the point of the finest steps: 1 − 1e-15 is the last such number below 1 that
