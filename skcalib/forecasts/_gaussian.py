@@ -105,6 +105,10 @@ class GaussianForecast(Forecast):
         return Components(location, self.scale[:, None] ** 2, np.ones_like(location))
 
 
+# Entries of a block (rows, columns, components) of mixtures whose logarithms are taken at once.
+_ENTRIES = 2**16
+
+
 class GaussianMixtureForecast(Forecast):
     """Mixtures of normal distributions, one for each sample.
 
@@ -156,14 +160,15 @@ class GaussianMixtureForecast(Forecast):
         self.weights = check_weights(weights, self.loc.shape)
 
     def _mix(self, log_values, y: np.ndarray) -> np.ndarray:
-        """log Σ_k w_k exp(log_values(z_k)) with z_k = (y − μ_k)/σ_k, column by column."""
+        """log Σ_k w_k exp(log_values(z_k)) with z_k = (y − μ_k)/σ_k, for many columns at once."""
         with np.errstate(divide="ignore"):
-            log_weight = np.log(self.weights)
-        columns = [
-            logsumexp(log_weight + log_values((column[:, None] - self.loc) / self.scale), axis=1)
-            for column in y.T
-        ]
-        return np.column_stack(columns) if columns else np.empty(y.shape)
+            log_weight = np.log(self.weights)[:, None]
+        mixed, at_once = np.empty(y.shape), max(1, _ENTRIES // self.loc.size)
+        for start in range(0, y.shape[1], at_once):
+            columns = slice(start, start + at_once)
+            z = (y[:, columns, None] - self.loc[:, None]) / self.scale[:, None]
+            mixed[:, columns] = logsumexp(log_weight + log_values(z), axis=2)
+        return mixed
 
     def _cdf(self, y: np.ndarray) -> np.ndarray:
         return np.minimum(self._weighted(ndtr, y), 1.0)
@@ -185,7 +190,7 @@ class GaussianMixtureForecast(Forecast):
         return np.minimum(self._mix(lambda z: log_ndtr(-z), y), 0.0)
 
     def _logpdf(self, y: np.ndarray) -> np.ndarray:
-        log_scale = np.log(self.scale)
+        log_scale = np.log(self.scale)[:, None]
         return self._mix(lambda z: -(z**2) / 2 - log_scale - _LOG_SQRT_2_PI, y)
 
     def _ppf(self, level: np.ndarray) -> np.ndarray:

@@ -419,7 +419,10 @@ def _best_prior_weight(predictions: Predictions, subgroups: Subgroups, fewest: i
         mapped = matrix.copy()
         for k in range(fold.max() + 1):
             is_test = fold == k
-            rows = np.flatnonzero(~is_test)
+            is_needed = np.isin(subgroups.code, subgroups.code[is_test])  # others map no sample
+            rows = np.flatnonzero(~is_test & is_needed)
+            if len(rows) == 0:
+                continue
             train = subgroups.take(rows)
             maps = _fitted_maps(predictions.take(rows), train, prior_weight, fewest)
             place = subgroups.codes_among(train.labels)

@@ -254,6 +254,20 @@ def test_subgroups_of_another_kind_are_refused_after_fit(by):
     assert recalibrator.predict_proba(proba[:2], by=[None, None]).shape == (2, 2)
 
 
+def test_maps_that_no_fold_needs_are_not_fitted(monkeypatch):
+    """Each of 30 subgroups has one sample: no fold holds any of those that it was fitted to."""
+    n_fits, fit = [], VectorScalingRecalibrator.fit
+    monkeypatch.setattr(
+        VectorScalingRecalibrator, "fit", lambda *one, **more: n_fits.append(1) or fit(*one, **more)
+    )
+    y, proba = random_problem(np.random.default_rng(0), 30, 3)
+    fitted = SubgroupRecalibrator(IdentityRecalibrator()).fit(
+        proba, y, by=[f"g{k}" for k in range(30)]
+    )
+    assert not n_fits
+    assert fitted.prior_weight_ == np.inf
+
+
 def test_subgroups_of_another_column_are_refused_after_fit():
     y, proba = random_problem(np.random.default_rng(0), 20, 2)
     recalibrator = SubgroupRecalibrator(IdentityRecalibrator(), prior_weight=1)
