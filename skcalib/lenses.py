@@ -6,9 +6,8 @@ through every lens; the reverse does not hold. Rows stay in their order, so weig
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from ._inputs.arrays import listed
+from ._inputs.arrays import ArrayLike, listed
 from ._inputs.checks import check_predictions
 from ._inputs.labels import check_labels
 from ._inputs.scikit_learn import IntegerInterval, validate_params

@@ -232,6 +232,13 @@ def test_the_public_api_is_annotated(name):
             assert list(unannotated(function)) == [], method
 
 
+def test_signatures_are_short():
+    shown = str(inspect.signature(metrics.expected_calibration_error))
+    assert shown.startswith(
+        "(y_true: ArrayLike, y_proba: ArrayLike, *, sample_weight: ArrayLike | "
+    )
+
+
 def test_each_call_for_a_paper_is_compared_with_the_formula():
     page = Path(skcalib.__file__).parents[1] / "docs" / "coming_from_a_paper.md"
     lines = page.read_text(encoding="utf-8").splitlines()

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Hashable, Sequence
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from array_api_compat import (
@@ -18,8 +18,19 @@ from sklearn.utils import check_array
 
 from .._numerics.array_api import Array, at_least_single, stop_gradient, to_numpy
 
-# Outcomes with this many distinct values are taken for numbers, not classes.
-_MANY = 10
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+else:
+
+    class ArrayLike:
+        """What becomes an array. NumPy's own fills a screen with `help` of one function."""
+
+        __module__ = "builtins"  # shown as a name alone
+
+
+# Outcomes with this many distinct values are taken for numbers, not classes; this many
+# probabilities that are 0 or 1 for labels.
+MANY = 10
 
 
 def as_array(values: Any, name: str) -> np.ndarray:
@@ -154,7 +165,7 @@ def numbers_of_objects(values: np.ndarray) -> np.ndarray:
 def look_like_numbers(values: Any) -> bool:
     """Whether these are many distinct numbers, not all of them whole, as labels are not."""
     values = _as_doubles(values)
-    return len(np.unique(values)) >= _MANY and bool((values % 1 != 0).any())
+    return len(np.unique(values)) >= MANY and bool((values % 1 != 0).any())
 
 
 def look_like_probabilities(values: Any) -> bool:

@@ -13,7 +13,13 @@ from .._numerics.logits import log_softmax
 from .arrays import as_array, check_numbers, check_same_length, column_names, listed
 from .labels import as_labels, class_array, encode, label_array
 from .predictions import Predictions
-from .probabilities import check_logits, check_probabilities, is_forecast, refuse_swapped
+from .probabilities import (
+    check_logits,
+    check_probabilities,
+    is_forecast,
+    refuse_swapped,
+    warn_of_hard_labels,
+)
 from .scikit_learn import check_feature_names
 from .warnings import warn
 
@@ -34,11 +40,13 @@ def check_predictions(
     names: tuple[str, str] = ("y_true", "y_proba"),
     as_logits: bool = False,
     in_place: bool = False,
+    estimator: Any = None,
 ) -> Predictions:
     """Labels, probabilities and weights as `Predictions`; rows of weight 0 are left out.
 
     `names` are the names of the first two arguments in error messages. With `as_logits`, the second
-    holds logits. With `in_place`, arrays of other packages stay where they live, if they may.
+    holds logits. With `in_place`, arrays of other packages stay where they live, if they may. The
+    `estimator`, if any, is what takes them.
     """
     if is_forecast(y_true):
         refuse_swapped(y_true, names)
@@ -57,11 +65,14 @@ def check_predictions(
             partner_values=y_true,
             keep_single=True,
             in_place=in_place,
+            estimator=estimator,
         )
     observed, code = encode(values, name=names[0], partner=names[1])
     check_same_length({names[0]: len(code), names[1]: proba.shape[0]})
     classes = _resolve_classes(observed, proba, pos_label, labels, names)
     check_column_order(y_proba, classes, name=names[1])
+    if labels is None and not as_logits:  # an estimator's predict_proba comes with its classes
+        warn_of_hard_labels(proba, names[1])
     label = code if classes is observed else recode(observed, code, classes, name=names[0])
     positive = 1 if pos_label is None else _positive_index(classes, pos_label)
     if proba.ndim == 2 and proba.shape[1] == 2:
@@ -93,6 +104,7 @@ def check_fit_input(estimator: Any, X: Any, y: Any, sample_weight: Any) -> Predi
         names=("y", "X"),
         as_logits=estimator._takes_logits,
         in_place=estimator._fits_in_place,
+        estimator=estimator,
     )
     if np.shape(y)[1:] == (1,):
         warn(
@@ -116,7 +128,9 @@ def check_predict_input(estimator: Any, X: Any) -> Array:
         kind, proba = "logits", log_softmax(check_logits(X, name="X", in_place=in_place))
     else:
         kind = "probabilities"
-        proba = check_probabilities(X, name="X", in_place=in_place, keep_single=in_place)
+        proba = check_probabilities(
+            X, name="X", in_place=in_place, keep_single=in_place, estimator=estimator
+        )
     n_classes = len(estimator.classes_)
     n_columns = 2 if proba.ndim == 1 else proba.shape[1]
     if n_columns != n_classes:

@@ -8,6 +8,7 @@ from array_api_compat import array_namespace
 from .._numerics.array_api import Array, as_type
 from .._numerics.logits import row_blocks
 from .arrays import (
+    MANY,
     as_array,
     is_number,
     look_like_numbers,
@@ -15,6 +16,7 @@ from .arrays import (
     numbers_in_place,
     numbers_of_objects,
 )
+from .warnings import warn
 
 # Largest distance of the sum of a row from 1, by the bytes of a probability; the last is for
 # double precision. A softmax in single precision misses 1 by up to 1.5e-6 for a thousand
@@ -22,6 +24,12 @@ from .arrays import (
 # tolerance, √ε. Half precision gets ten times the error that rounding each probability can make.
 _TOLERANCES = {2: 5e-3, 4: 3.5e-4}
 SUM_TOLERANCE = 1e-5
+
+# Probabilities beyond 0 or 1 by less are taken for rounded ones.
+_ROUNDING = 1e-3
+
+# The probability of larger log-odds is 1 in double precision.
+_CERTAIN_LOGIT = 37
 
 
 # Next to larger logits, differences between the other classes would be lost to rounding.
@@ -36,11 +44,13 @@ def check_probabilities(
     partner_values: Any = None,
     keep_single: bool = False,
     in_place: bool = False,
+    estimator: Any = None,
 ) -> Array:
     """Probabilities as float64, `(n,)` for the positive class or `(n, K)` with K ≥ 2.
 
-    With `keep_single`, those of more than two classes in single precision stay what they are. With
-    `in_place`, arrays of other packages stay where they are, if they may (see `device`).
+    The `estimator`, if any, is what takes them. With `keep_single`, those of more than two classes
+    in single precision stay what they are. With `in_place`, arrays of other packages stay where
+    they are, if they may (see `device`).
 
     The sum of a row may miss 1 by 1e-5, in single precision by 3.5e-4, in half precision by 5e-3.
     Rows that miss it by at most 1e-5 are kept as they are: divided by their sums, probabilities
@@ -61,8 +71,10 @@ def check_probabilities(
     tolerance = _TOLERANCES.get(min(itemsize, proba.dtype.itemsize), SUM_TOLERANCE)
     proba = as_predicted(proba, name, keep_single)
     if not (proba.min() >= 0 and proba.max() <= 1):
-        _refuse_range(proba, name, partner_values)
-    return proba if proba.ndim == 1 else _check_row_sums(proba, tolerance, name, partner_values)
+        _refuse_range(proba, name, partner_values, estimator)
+    if proba.ndim == 1:
+        return proba
+    return _check_row_sums(proba, tolerance, name, partner_values, estimator)
 
 
 def _probabilities_in_place(values: Any) -> Array | None:
@@ -165,15 +177,48 @@ def _remedy_for_numbers(partner_values: Any) -> str:
     )
 
 
-def _refuse_range(proba: np.ndarray, name: str, partner_values: Any) -> None:
+def _remedy_for_features(estimator: Any) -> str:
+    """Remedy if an estimator of predictions got the features of a model."""
+    if estimator is None:
+        return ""
+    kind = type(estimator).__name__
+    logits = ", or logits if input_type='logits'" if "input_type" in estimator.get_params() else ""
+    is_map = hasattr(estimator, "transform")
+    other = f", which RecalibratedClassifier(model, {kind}()) takes" if is_map else ""
+    return f" {kind} takes the output of predict_proba{logits}, not features{other}."
+
+
+def _refuse_range(proba: np.ndarray, name: str, partner_values: Any, estimator: Any) -> None:
     check_finite(proba, name)
     row = np.unravel_index(np.argmin((proba >= 0) & (proba <= 1)), proba.shape)
+    low, high = proba.min(), proba.max()
+    remedy = _remedy_for_numbers(partner_values)
+    if max(-low, high - 1) < _ROUNDING:
+        remedy = " Clip rounding errors with np.clip(..., 0, 1)."
+    elif not remedy:
+        remedy = _remedy_for_features(estimator)
+        has_sums = proba.ndim == 1 or np.allclose(proba.sum(axis=1), 100, atol=1)
+        is_percent = low >= 0 and high <= 100 and has_sums
+        if is_percent:
+            remedy += " Divide percentages by 100."
+        if not is_percent or high < _CERTAIN_LOGIT:
+            remedy += (
+                " Map logits to probabilities with scipy.special.softmax(logits, axis=1), or expit "
+                "for one column."
+            )
     raise ValueError(
-        f"{name} must lie in [0, 1]; found {float(proba[row])!r} in row {row[0]}. Map logits to "
-        "probabilities with scipy.special.softmax(logits, axis=1), or expit for one column, or "
-        "declare them, if the estimator has an input_type='logits'; clip rounding errors with "
-        f"np.clip(..., 0, 1).{_remedy_for_numbers(partner_values)}"
+        f"{name} must lie in [0, 1]; found {float(proba[row])!r} in row {row[0]}.{remedy}"
     )
+
+
+def warn_of_hard_labels(proba: Array, name: str) -> None:
+    """Warn of probabilities that are all 0 or 1, unless they are few, as by chance."""
+    is_many = isinstance(proba, np.ndarray) and len(proba) >= MANY
+    if is_many and not (proba[:MANY] % 1).any() and not (proba % 1).any():
+        warn(
+            f"All values of {name} are 0 or 1, as predicted labels are. Pass the output of "
+            "predict_proba; if this is it, say so with labels=[...]."
+        )
 
 
 def check_finite(predicted: np.ndarray, name: str) -> None:
@@ -188,7 +233,7 @@ def check_finite(predicted: np.ndarray, name: str) -> None:
 
 
 def _check_row_sums(
-    proba: np.ndarray, tolerance: float, name: str, partner_values: Any
+    proba: np.ndarray, tolerance: float, name: str, partner_values: Any, estimator: Any
 ) -> np.ndarray:
     """Rows that sum to 1; rows that miss it by more than 1e-5 are divided by their sums."""
     total = np.empty(len(proba))
@@ -201,6 +246,7 @@ def _check_row_sums(
             f"The rows of {name} must sum to 1 (within {tolerance:g}); found a sum of "
             f"{total[worst]:.10g} in row {worst}. Divide each row by its sum, or pass the columns "
             f"of one-vs-rest scores one at a time.{_remedy_for_numbers(partner_values)}"
+            f"{_remedy_for_features(estimator)}"
         )
     return divide_by_sums(proba, total)
 

@@ -8,9 +8,9 @@ from textwrap import fill
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
     REDUCTION_CONSTRAINTS,

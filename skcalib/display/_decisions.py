@@ -4,10 +4,9 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.stats import norm
 
-from .._inputs.arrays import numbers_of_objects
+from .._inputs.arrays import ArrayLike, numbers_of_objects
 from .._inputs.scikit_learn import Label, StrOptions
 from .._statistics.decisions import DecisionGaps
 from ..forecasts._data import ForecastData

@@ -5,10 +5,9 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.spatial import KDTree
 
-from .._inputs.arrays import as_array, column_names
+from .._inputs.arrays import ArrayLike, as_array, column_names
 from .._inputs.scikit_learn import Count, Interval, RandomState, StrOptions
 from ..forecasts._data import check_forecasts
 from ..metrics._local import calibration_around

@@ -7,9 +7,9 @@ from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Count, Interval, RandomState, StrOptions
 from .._numerics.pit import PitLaw, pit_curve, pit_laws
 from ..forecasts._data import ForecastData, check_forecasts

@@ -4,8 +4,8 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import Count, Label, RandomState, StrOptions
 from ..metrics._proper import ScoreDecomposition, check_scored, decompose

@@ -6,10 +6,10 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import HasMethods, Interval
 from ..hypothesis_tests import CalibrationTest
 from ._base import Display, axes_of, check_options, draw_legend, judged, wrapped

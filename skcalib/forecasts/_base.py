@@ -5,10 +5,9 @@ from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, NoReturn, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from .._inputs.arrays import check_numbers, is_number
+from .._inputs.arrays import ArrayLike, check_numbers, is_number
 from .._inputs.scikit_learn import RandomState
 from .._numerics.crps import crps_ensemble, crps_nodes, gauss_legendre, quantile_nodes, split_nodes
 

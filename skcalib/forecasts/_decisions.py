@@ -3,9 +3,15 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._inputs.arrays import as_array, check_numbers, is_number, listed, numbers_of_objects
+from .._inputs.arrays import (
+    ArrayLike,
+    as_array,
+    check_numbers,
+    is_number,
+    listed,
+    numbers_of_objects,
+)
 from .._inputs.labels import as_labels
 from .._inputs.probabilities import check_probabilities, is_forecast
 from .._inputs.scikit_learn import validate_params

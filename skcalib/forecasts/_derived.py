@@ -6,9 +6,9 @@ from functools import singledispatch
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import expit, log_expit, logit, ndtri_exp
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.warnings import warn
 from .._numerics.crps import crps_nodes
 from ._base import Components, Forecast, check_common_levels

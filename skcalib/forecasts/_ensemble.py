@@ -4,9 +4,8 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._inputs.arrays import check_numbers
+from .._inputs.arrays import ArrayLike, check_numbers
 from .._numerics.crps import crps_ensemble
 from ._base import Components, Forecast
 

@@ -3,10 +3,9 @@
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 
-from .._inputs.arrays import check_numbers
+from .._inputs.arrays import ArrayLike, check_numbers
 from .._numerics.crps import crps_gaussian, crps_mixture, normal_density
 from ._base import Components, Forecast
 from ._ensemble import check_weights

@@ -3,9 +3,8 @@
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._inputs.arrays import check_numbers, listed
+from .._inputs.arrays import ArrayLike, check_numbers, listed
 from .._numerics.crps import crps_quantiles, level_weights
 from ._base import Components, Forecast
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import N_JOBS, Count, RandomState, StrOptions, fit_context
 from ..metrics._registry import MetricNames
@@ -348,7 +348,7 @@ class CalibrationTest(HypothesisTest):
     null_distribution_: np.ndarray
 
     _parameter_constraints: dict = {
-        "statistic": [MetricNames(STATISTICS), callable],
+        "statistic": [MetricNames("statistic", STATISTICS), callable],
         "kernel": "no_validation",  # the statistic judges its options
         "bandwidth": "no_validation",
         "estimator": "no_validation",

@@ -4,11 +4,11 @@ from functools import partial
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import expit
 from scipy.stats import chi2, norm
 from sklearn.utils import check_random_state
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import seeded_batches
 from .._inputs.scikit_learn import Count, IntegerInterval, RandomState, StrOptions, fit_context
 from .._numerics.logistic_batch import likelihood_gains, slope_scores

@@ -6,8 +6,8 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import N_JOBS, Count, Interval, RandomState, fit_context
 from ..metrics import (
     calibration_in_the_large,
@@ -118,7 +118,7 @@ class EquivalenceTest(HypothesisTest):
     """
 
     _parameter_constraints: dict = {
-        "metric": [MetricNames(set(ALL_METRICS)), callable],
+        "metric": [MetricNames("metric", ALL_METRICS), callable],
         "margin": [Interval(Real, 0, None, closed="neither")],
         "metric_params": [dict, None],
         "confidence_level": [Interval(Real, 0, 1, closed="neither")],

@@ -4,10 +4,9 @@ import sys
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.stats import beta, binom
 
-from .._inputs.arrays import check_same_length
+from .._inputs.arrays import ArrayLike, check_same_length
 from .._inputs.labels import check_labels
 from .._inputs.scikit_learn import StrOptions, fit_context
 from ._base import HypothesisTest, check_class_input

@@ -5,13 +5,13 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.parallel import Parallel, delayed
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import draw_labels
 from .._inputs.probabilities import check_probabilities
 from .._inputs.scikit_learn import (

@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from .._inputs.arrays import as_array, check_same_length, column_names, is_number
+from .._inputs.arrays import ArrayLike, as_array, check_same_length, column_names, is_number
 from .._inputs.by import encode_column, title_of
 from .._inputs.checks import rows_that_count
 from .._inputs.scikit_learn import (

@@ -5,10 +5,10 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, clone
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.checks import check_fit_input, check_predictions
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast, refuse_forecast

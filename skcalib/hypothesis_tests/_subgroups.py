@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.by import Subgroups, check_by
 from .._inputs.scikit_learn import N_JOBS, Count, RandomState, fit_context
 from .._statistics.base import TIE, Statistic
@@ -160,7 +160,7 @@ class SubgroupCalibrationTest(HypothesisTest):
     """
 
     _parameter_constraints: dict = {
-        "statistic": [MetricNames(STATISTICS), callable],
+        "statistic": [MetricNames("statistic", STATISTICS), callable],
         "metric_params": [dict, None],
         "n_resamples": [Count(1, 10**9)],
         "labels": ["array-like", None],

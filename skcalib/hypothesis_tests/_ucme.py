@@ -4,11 +4,10 @@ from collections.abc import Callable
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.stats import chi2
 from sklearn.utils import check_random_state
 
-from .._inputs.arrays import check_same_length
+from .._inputs.arrays import ArrayLike, check_same_length
 from .._inputs.checks import recode
 from .._inputs.labels import check_labels
 from .._inputs.probabilities import check_probabilities

@@ -7,11 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
 from torch import Tensor
 from torch.distributions import Distribution
 
-from .._inputs.arrays import check_numbers
+from .._inputs.arrays import ArrayLike, check_numbers
 from .._inputs.scikit_learn import Interval, StrOptions
 from .._numerics.array_api import to_numpy
 from .._statistics.matching_checks import PIT_FORMS

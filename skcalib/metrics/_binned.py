@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, Count, IntegerInterval, Label, StrOptions
 from .._numerics.sorting import (

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from numbers import Real
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval, Label
 from .._inputs.warnings import warn

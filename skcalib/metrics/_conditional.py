@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
-from numpy.typing import ArrayLike
 from scipy.linalg import LinAlgError
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Count, Interval, Label, RandomState, StrOptions
 from .._inputs.warnings import announce, check_memory, warn

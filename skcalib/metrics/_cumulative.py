@@ -1,8 +1,8 @@
 """Measures of the cumulated residuals."""
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Label, StrOptions
 from ._reductions import probability_metric, reduced

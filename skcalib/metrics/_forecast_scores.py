@@ -6,9 +6,8 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._inputs.arrays import is_number
+from .._inputs.arrays import ArrayLike, is_number
 from .._inputs.scikit_learn import Interval, StrOptions
 from .._numerics.crps import (
     crps_ensemble,

@@ -6,9 +6,9 @@ from numbers import Real
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Count, Interval, Label, RandomState, StrOptions
 from .._numerics.interval import (

@@ -6,10 +6,9 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from .._inputs.arrays import as_array, check_numbers
+from .._inputs.arrays import ArrayLike, as_array, check_numbers
 from .._inputs.scikit_learn import Count, RandomState, StrOptions, validate_params
 from .._inputs.warnings import announce
 from .._numerics.pit import PitLaw, pit_laws

@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._inputs.arrays import check_numbers
+from .._inputs.arrays import ArrayLike, check_numbers
 from .._inputs.scikit_learn import StrOptions, validate_params
 from .._statistics.matching import MatchingError
 from .._statistics.matching_checks import (

@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import ndtr
 from sklearn.utils import check_random_state
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast

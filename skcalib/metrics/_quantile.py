@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from .._inputs.arrays import listed
+from .._inputs.arrays import ArrayLike, listed
 from .._inputs.checks import check_sample_weight
 from .._inputs.scikit_learn import StrOptions, validate_params
 from .._numerics.pit import (

@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
@@ -14,6 +15,7 @@ from sklearn.metrics import brier_score_loss, log_loss
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
+    InvalidParameterError,
     StrOptions,
     constraints_of,
     validate_parameter_constraints,
@@ -190,10 +192,26 @@ _ENTRIES: list[Metric] = []
 
 
 class MetricNames(StrOptions):
-    """Names, of metrics or other statistics, that are valid."""
+    """Names, of metrics or other statistics, that an argument takes."""
 
-    def __str__(self) -> str:
-        return f"a str among {{{listed_names(self.options)}}}"
+    def __init__(self, argument: str, names: Iterable[str]):
+        super().__init__(set(names))
+        self.argument = argument
+
+    def is_satisfied_by(self, value: Any) -> bool:
+        if isinstance(value, str):
+            check_name(self.argument, value, self.options, "Pass one of these, or a function.")
+        return super().is_satisfied_by(value)
+
+
+def check_name(argument: str, name: str, known: Iterable[str], remedy: str) -> None:
+    """Refuse a name that is not known; the remedy is for one that is like none of them."""
+    if name not in known:
+        similar = get_close_matches(name, known, n=1)
+        raise InvalidParameterError(
+            f"{argument} must be one of {listed_names(known)}; found {name!r}. "
+            f"{f'Did you mean {similar[0]!r}?' if similar else remedy}"
+        )
 
 
 def listed_names(names: Iterable[str]) -> str:

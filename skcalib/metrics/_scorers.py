@@ -6,7 +6,7 @@ from typing import Any
 from .._inputs.scikit_learn import Scorer, cache_of
 from .._inputs.warnings import warn
 from ..forecasts import forecast_of
-from ._registry import ALL_METRICS, Metric, entry_of, listed_names, metric_of
+from ._registry import ALL_METRICS, Metric, check_name, entry_of, metric_of
 
 # The methods that may hold a forecast, as scikit-learn wants to be told them.
 _OF_FORECASTS = ("predict_forecast", "predict_proba", "predict")
@@ -53,7 +53,7 @@ class _ForecastScorer(_ClassAwareScorer):
 
 
 def make_scorer(
-    score_func: Callable,
+    score_func: Callable | str,
     *,
     response_method: str | list[str] | tuple[str, ...] | None = None,
     greater_is_better: bool = False,
@@ -69,8 +69,9 @@ def make_scorer(
 
     Parameters
     ----------
-    score_func : callable
-        A function ``score_func(y_true, y_proba, **kwargs) -> float``, or one of forecasts.
+    score_func : callable or str
+        A function ``score_func(y_true, y_proba, **kwargs) -> float``, or one of forecasts; or the
+        name of a metric in :mod:`skcalib.metrics`.
 
     response_method : str or sequence of str, default=None
         The method of the estimator whose output is passed to `score_func`. None stands for
@@ -102,6 +103,9 @@ def make_scorer(
     >>> cross_val_score(GaussianNB(), X, y, scoring=make_scorer(expected_calibration_error)).shape
     (5,)
     """
+    if isinstance(score_func, str):
+        check_name("score_func", score_func, ALL_METRICS, "Pass one of these, or a function.")
+        score_func = ALL_METRICS[score_func].function
     sign = 1 if greater_is_better else -1
     entry = entry_of(score_func)
     if response_method is None:
@@ -137,13 +141,14 @@ def get_scorer(scoring: str) -> Scorer:
     >>> get_scorer("neg_smooth_calibration_error")
     make_scorer(smooth_calibration_error, greater_is_better=False, response_method='predict_proba')
     """
-    if scoring not in get_scorer_names():
-        raise ValueError(
-            f"scoring must be one of {listed_names(get_scorer_names())}; found {scoring!r}. "
-            "scikit-learn's own scorers come from sklearn.metrics.get_scorer; any metric becomes "
-            "one with make_scorer."
-        )
-    return make_scorer(ALL_METRICS[scoring.removeprefix("neg_")].function)
+    check_name(
+        "scoring",
+        scoring,
+        get_scorer_names(),
+        "scikit-learn's own scorers come from sklearn.metrics.get_scorer; any metric becomes one "
+        "with make_scorer.",
+    )
+    return make_scorer(scoring.removeprefix("neg_"))
 
 
 def get_scorer_names() -> list[str]:

@@ -1,8 +1,8 @@
 """The smooth calibration error, and the function that attains it."""
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Label, validate_params

@@ -3,8 +3,8 @@
 from numbers import Real
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval, Label
 from .._numerics.smooth_expected import (

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from array_api_compat import array_namespace, device
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import ThreadpoolController
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.checks import check_fit_input, check_predict_input
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval, fit_context
@@ -81,7 +81,7 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         self : object
             The fitted recalibrator.
         """
-        predictions = check_fit_input(self, X, y, sample_weight)
+        predictions = check_calibration_data(self, X, y, sample_weight)
         self.classes_ = predictions.classes
         limit = None if len(self.classes_) >= _FEWEST_TO_SHARE else 1
         with _threads().limit(limits=limit, user_api="blas"):
@@ -163,6 +163,20 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
     @abstractmethod
     def _map(self, proba: Any) -> Any:
         """Map checked probabilities, (n,) for two classes or (n, K), to calibrated ones."""
+
+
+def check_calibration_data(recalibrator: Any, X: Any, y: Any, sample_weight: Any) -> Predictions:
+    """The arguments of `fit`; warns of a single class, unless others are named."""
+    predictions = check_fit_input(recalibrator, X, y, sample_weight)
+    label = predictions.label
+    is_single = array_namespace(label).all(label == label[0])
+    if recalibrator.labels is None and is_single:
+        warn(
+            f"y holds one class only, {predictions.classes[int(label[0])]}, from which no "
+            "probability can be learned. Pass samples of all classes, or name these with "
+            "labels=[...]."
+        )
+    return predictions
 
 
 class ForecastRecalibrator(TransformerMixin, BaseEstimator, metaclass=ABCMeta):

@@ -5,10 +5,9 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
-from .._inputs.arrays import listed
+from .._inputs.arrays import ArrayLike, listed
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Count, HasMethods, Interval, RandomState, StrOptions
 from .._numerics.interval import optimal_partition, partition_errors

@@ -4,14 +4,13 @@ import itertools
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from .._inputs.arrays import listed
+from .._inputs.arrays import ArrayLike, listed
 from .._inputs.scikit_learn import HasMethods, StrOptions, fit_context
 from .._numerics.logits import log_probabilities, softmax
 from ._base import clone_for, is_smooth

@@ -3,12 +3,11 @@
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._inputs.checks import check_fit_input
+from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import fit_context
@@ -16,7 +15,7 @@ from .._numerics.logits import PROPER_LOSSES
 from ..forecasts import as_forecast
 from ..forecasts._data import ForecastData, check_forecasts, check_no_labels
 from ..forecasts._quantile import check_same_levels
-from ._base import Recalibrator, clone_for, negative_crps
+from ._base import Recalibrator, check_calibration_data, clone_for, negative_crps
 from ._responses import aligned_proba
 
 # Attributes that a fit on probabilities sets, and one on forecasts does not.
@@ -80,7 +79,7 @@ class EitherRecalibrator(Recalibrator):
         is_pair = isinstance(X, tuple) and len(X) == 2 and np.shape(y) != (2,)
         if not (is_pair or is_forecast(X)):
             self._kind = "classes"
-            predictions = check_fit_input(self, X, y, sample_weight)
+            predictions = check_calibration_data(self, X, y, sample_weight)
             self.classes_ = predictions.classes
             return predictions
         check_no_labels(self.labels)

@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.checks import check_predict_input
 from .._numerics.isotonic import (
     centred_isotonic_knots,

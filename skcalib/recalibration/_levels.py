@@ -3,10 +3,10 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import ndtri
 from scipy.stats import chi2
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import StrOptions
 from .._numerics.pit_maps import (
     fit_beta,

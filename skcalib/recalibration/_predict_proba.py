@@ -3,10 +3,10 @@
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import fit_context
 from ._base import probability_names
 from ._checks import without_method

@@ -4,10 +4,9 @@ from numbers import Real
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from .._inputs.arrays import as_array, listed
+from .._inputs.arrays import ArrayLike, as_array, listed
 from .._inputs.checks import check_predict_input, check_sample_weight
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval

@@ -4,11 +4,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, column_or_1d, get_tags, indexable
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import HasMethods, fit_context
 from .._inputs.warnings import warn
 from ..forecasts import Forecast, QuantileForecast, ResidualForecast, forecast_of

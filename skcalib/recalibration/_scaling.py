@@ -5,8 +5,8 @@ from numbers import Real
 
 import numpy as np
 from array_api_compat import array_namespace
-from numpy.typing import ArrayLike
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval
 from .._numerics.array_api import Array, constant_like, to_numpy

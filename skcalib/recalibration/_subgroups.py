@@ -7,12 +7,11 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._inputs.arrays import is_number, listed
+from .._inputs.arrays import ArrayLike, is_number, listed
 from .._inputs.by import Subgroups, check_by, check_told_apart
 from .._inputs.checks import check_predict_input
 from .._inputs.predictions import Predictions

@@ -4,9 +4,9 @@ from numbers import Real
 
 import numpy as np
 from array_api_compat import array_namespace
-from numpy.typing import ArrayLike
 from scipy.stats import chi2
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval
 from .._numerics.array_api import Array

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import scipy
 import sklearn
-from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.by import check_by
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,

@@ -7,9 +7,9 @@ from threading import Lock
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from .._inputs.arrays import ArrayLike
 from .._inputs.by import Subgroups, check_by
 from .._inputs.checks import check_predictions, check_sample_weight, rows_that_count
 from .._inputs.predictions import Predictions

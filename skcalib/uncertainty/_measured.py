@@ -29,7 +29,7 @@ from ._resampling import Resamples, Units, checked_values, resample
 _SHARE = 1e-9
 
 RESAMPLING_CONSTRAINTS = METRIC_CONSTRAINTS | {
-    "metric": [MetricNames(set(ALL_METRICS)), callable],
+    "metric": [MetricNames("metric", ALL_METRICS), callable],
     "given": "no_validation",
     "groups": "no_validation",
     "metric_params": [dict, None],

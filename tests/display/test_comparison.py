@@ -119,7 +119,7 @@ def test_bad_input():
         make(LABEL, MODELS, metric_params={"n_bins": {}})
     with pytest.raises(TypeError, match=r"unknown option 'metric'.*'metrics'"):
         make(LABEL, MODELS, metric=METRICS)
-    with pytest.raises(ValueError, match="'metric' parameter of ComparisonDisplay must be"):
+    with pytest.raises(ValueError, match="metric must be one of"):
         make(LABEL, MODELS, metrics=["brier"])
     with pytest.raises(ValueError, match="'n_resamples' parameter of ComparisonDisplay must be"):
         make(LABEL, MODELS, n_resamples=0)

@@ -184,8 +184,9 @@ def test_verbose_shows_progress(capfd):
 def test_impossible_labels_are_rejected_and_p_is_never_zero():
     proba = np.array([0.0] * 10 + [1.0] * 10)
     wrong = (proba == 0).astype(int)
-    assert CalibrationTest(n_resamples=99).fit(proba, wrong).p_value_ == 0.01
-    assert CalibrationTest(n_resamples=99).fit(proba, 1 - wrong).p_value_ == 1
+    test = CalibrationTest(n_resamples=99, labels=[0, 1])
+    assert test.fit(proba, wrong).p_value_ == 0.01
+    assert test.fit(proba, 1 - wrong).p_value_ == 1
 
 
 def test_a_constant_calibrated_forecast_is_not_rejected():

@@ -8,9 +8,15 @@ from scipy import stats
 from skcalib._inputs.checks import check_predictions
 from skcalib._inputs.probabilities import check_probabilities
 from skcalib.forecasts import GaussianForecast
+from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.lenses import class_groups
 from skcalib.metrics import expected_calibration_error, smooth_calibration_error
-from skcalib.recalibration import IsotonicRecalibrator, TemperatureRecalibrator
+from skcalib.recalibration import (
+    AutoRecalibrator,
+    IsotonicRecalibrator,
+    SigmoidRecalibrator,
+    TemperatureRecalibrator,
+)
 
 both_kinds = pytest.mark.parametrize("n_classes", [2, 3, 10])
 
@@ -190,3 +196,47 @@ def test_forecasts_are_pointed_to_thresholds():
             smooth_calibration_error(y, forecast)
     rows = (np.array([0.2, 0.8]), np.array([0.5, 0.5]))  # of two samples
     assert smooth_calibration_error([0, 1], rows) == smooth_calibration_error([0, 1], [0.8, 0.5])
+
+
+FEATURES = np.random.default_rng(1).normal(size=(40, 3))
+LABEL = np.arange(40) % 2
+OF_FEATURES = r"{0} takes the output of predict_proba.*, not features, which {1} takes\."
+
+
+@pytest.mark.parametrize("scale", [1, 0.01], ids=["any", "in the unit interval"])
+@pytest.mark.parametrize("kind", [SigmoidRecalibrator, TemperatureRecalibrator, AutoRecalibrator])
+def test_features_for_a_recalibrator(kind, scale):
+    features = scale * FEATURES + (0.5 if scale < 1 else 0)
+    message = OF_FEATURES.format(
+        kind.__name__, rf"RecalibratedClassifier\(model, {kind.__name__}\(\)\)"
+    )
+    with pytest.raises(ValueError, match=message):
+        kind().fit(features, LABEL)
+    with pytest.raises(ValueError, match=message):
+        kind().fit(np.linspace(0.1, 0.9, 40), LABEL).predict_proba(features)
+
+
+def test_features_for_a_test():
+    with pytest.raises(ValueError, match=r"CalibrationTest takes .*, not features\. Map logits"):
+        CalibrationTest().fit(FEATURES, LABEL)
+
+
+def test_percentages():
+    proba = np.random.default_rng(0).uniform(size=40)
+    for one in (100 * proba, 100 * np.column_stack([1 - proba, proba])):
+        with pytest.raises(ValueError, match=r"in row 0\. Divide percentages by 100\.$"):
+            smooth_calibration_error(LABEL, one)
+    # these may be either
+    with pytest.raises(ValueError, match=r"Divide percentages by 100\. Map logits to"):
+        smooth_calibration_error(LABEL, 5 * proba)
+    with pytest.raises(
+        ValueError, match=r"row 0\. Clip rounding errors with np.clip\(..., 0, 1\)\.$"
+    ):
+        smooth_calibration_error([0, 1], [1 + 1e-9, 0.5])
+
+
+def test_point_forecasts():
+    outcome = np.random.default_rng(0).normal(size=40)
+    for call in (smooth_calibration_error, lambda y, X: CalibrationTest().fit(X, y)):
+        with pytest.raises(ValueError, match=r"row \d+\. Forecasts of a number .*\(mean, std\)"):
+            call(outcome, outcome + 1)

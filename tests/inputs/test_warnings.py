@@ -5,12 +5,20 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.exceptions import DataConversionWarning
+from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
+from sklearn.tree import DecisionTreeClassifier
 
 from skcalib._inputs.warnings import warn
 from skcalib.hypothesis_tests import SpiegelhalterTest
-from skcalib.recalibration import TemperatureRecalibrator
+from skcalib.metrics import expected_calibration_error, make_scorer
+from skcalib.recalibration import (
+    AutoRecalibrator,
+    SigmoidRecalibrator,
+    SubgroupRecalibrator,
+    TemperatureRecalibrator,
+)
 
 PROBA, COLUMN = np.array([0.2, 0.7, 0.6]), np.array([[0], [1], [0]])
 
@@ -41,3 +49,44 @@ def test_warnings_name_the_line_that_called_skcalib(fit):
         fit()
     (warning,) = (w for w in caught if w.category is DataConversionWarning)
     assert warning.filename == __file__
+
+
+LABEL = np.arange(40) % 2
+AUTO = AutoRecalibrator([("sigmoid", SigmoidRecalibrator())])
+SURE, EVEN = LABEL[::-1].astype(float), np.linspace(0.1, 0.9, 40)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: expected_calibration_error(LABEL, SURE), "All values of y_proba are 0 or 1"),
+        (lambda: expected_calibration_error(LABEL, np.eye(2)[LABEL]), "are 0 or 1"),
+        (lambda: SpiegelhalterTest(random_state=0).fit(SURE, LABEL), "All values of X are 0 or 1"),
+        (lambda: SigmoidRecalibrator().fit(SURE, LABEL), "All values of X are 0 or 1"),
+        (lambda: AUTO.fit(SURE, LABEL), "X are 0 or 1"),
+        (lambda: SigmoidRecalibrator().fit(EVEN, np.ones(40)), "y holds one class only, 1"),
+        (
+            lambda: AUTO.fit(EVEN, 0 * LABEL),
+            "one class only, 0",
+        ),
+    ],
+)
+def test_data_that_are_likely_a_mistake_warn_once(call, message):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    assert [message in str(one.message) for one in caught] == [True]
+    assert caught[0].filename == __file__
+
+
+def test_the_outputs_of_sure_models_are_no_mistake():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    scores = cross_val_score(
+        DecisionTreeClassifier(), X, LABEL, scoring=make_scorer(expected_calibration_error)
+    )
+    assert len(scores) == 5
+    expected_calibration_error(LABEL, SURE, labels=[0, 1])
+    expected_calibration_error(LABEL[:9], SURE[:9])
+    # of one subgroup all labels are the same
+    by = LABEL * (EVEN > 0.5)
+    SubgroupRecalibrator(SigmoidRecalibrator()).fit(EVEN, LABEL, by=by)

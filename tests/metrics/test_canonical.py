@@ -143,6 +143,7 @@ def test_intervals_know_the_largest_value():
             "expected_calibration_error",
             label,
             proba,
+            labels=range(3),
             metric_params=params,
             n_resamples=20,
             random_state=0,

@@ -547,7 +547,7 @@ def test_without_pairs_in_any_class_there_is_no_top_label_error(estimator, avera
 def test_blocks_tell_the_least_number_of_samples():
     proba = np.repeat(np.eye(3), [5, 3, 2], axis=0)
     label = [0, 1, 0, 0, 0, 1, 1, 0, 2, 1]
-    options = {"multi_class": "top-label", "estimator": "block"}
+    options = {"multi_class": "top-label", "estimator": "block", "labels": range(3)}
     with pytest.warns(UndefinedMetricWarning, match=r"class\(es\) 1, 2: .* at least 4 samples"):
         value = squared_kernel_calibration_error(label, proba, block_size=4, **options)
     each = squared_kernel_calibration_error(label, proba, block_size=4, average=None, **options)

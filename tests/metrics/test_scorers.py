@@ -14,9 +14,11 @@ from sklearn.preprocessing import StandardScaler
 
 from skcalib import metrics
 from skcalib.forecasts import QuantileForecast, forecast_of
+from skcalib.hypothesis_tests import CalibrationTest, EquivalenceTest
 from skcalib.metrics import get_scorer, get_scorer_names, make_scorer, smooth_calibration_error
 from skcalib.metrics._registry import FORECAST_METRICS, METRICS
 from skcalib.recalibration import QuantileRecalibrator, RecalibratedRegressor
+from skcalib.uncertainty import compare, confidence_interval
 
 NAMES = [f"neg_{name}" for name in METRICS]
 OF_FORECASTS = [f"neg_{name}" for name in FORECAST_METRICS]
@@ -112,6 +114,30 @@ def test_unknown_name():
         get_scorer("smooth")
     with pytest.raises(ValueError, match=r"scoring must be one of .* found \['smooth'\]"):
         get_scorer(["smooth"])
+    with pytest.raises(ValueError, match=r"score_func must be .* found 'bogus'\. Pass one of"):
+        make_scorer("bogus")
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        make_scorer,
+        lambda name: get_scorer(f"neg_{name}"),
+        lambda name: CalibrationTest(name).fit([0.2, 0.7], [0, 1]),
+        lambda name: EquivalenceTest(name, margin=0.1).fit([0.2, 0.7], [0, 1]),
+        lambda name: confidence_interval(name, [0, 1], [0.2, 0.7]),
+        lambda name: compare(name, [0, 1], [0.2, 0.7], [0.3, 0.6]),
+    ],
+    ids=["make_scorer", "get_scorer", "test", "equivalence", "interval", "compare"],
+)
+def test_a_name_that_is_mistyped(take):
+    with pytest.raises(ValueError, match=r"Did you mean '(neg_)?smooth_calibration_error'\?$"):
+        take("smoth_calibration_eror")
+
+
+def test_a_metric_by_its_name():
+    by_name = make_scorer("smooth_calibration_error")
+    assert repr(by_name) == repr(make_scorer(smooth_calibration_error))
 
 
 def test_get_scorer_returns_a_copy():

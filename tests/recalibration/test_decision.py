@@ -182,7 +182,7 @@ def test_losses_that_never_differ_change_nothing():
 
 def test_impossible_labels_are_significant():
     proba = np.tile([1.0, 0.0], (30, 1))
-    fitted = DecisionRecalibrator().fit(proba, np.arange(30) < 10)
+    fitted = DecisionRecalibrator(labels=[False, True]).fit(proba, np.arange(30) < 10)
     np.testing.assert_allclose(fitted.transform([[1.0, 0.0]]), [[2 / 3, 1 / 3]])
 
 

@@ -100,7 +100,7 @@ def test_results_that_differ_by_rounding_are_tied():
 def test_rows_of_zeros_keep_the_results_of_the_map():
     # every class alone is almost always 0, and so is the mean of its lower bin
     proba = np.repeat(np.eye(3), 4, axis=0)
-    fitted = ScalingBinningRecalibrator(IdentityRecalibrator(), n_bins=2)
+    fitted = ScalingBinningRecalibrator(IdentityRecalibrator(), n_bins=2, labels=[0, 1, 2])
     fitted.fit(proba, proba.argmax(axis=1))
     query = np.array([[0.3, 0.3, 0.4], [1, 0, 0]])
     np.testing.assert_allclose(fitted.predict_proba(query), query, atol=1e-15)

@@ -122,7 +122,7 @@ def test_table():
     [
         ({"by": ["a", "b"]}, r"\(the predictions: 70, by: 2\)"),
         ({"by": "site"}, "by must hold the subgroup"),
-        ({"metric": "nothing"}, "'metric' parameter"),
+        ({"metric": "nothing"}, "metric must be one of"),
         ({"metric": lambda y, p: np.nan}, "metric must be finite"),
         ({"method": "finite-sample", "sample_weight": np.ones(70)}, "sample_weight=None"),
     ],
