@@ -38,16 +38,14 @@ _SHARED: dict[str, Any] = METRIC_CONSTRAINTS | {
 LINES = ("-", "--", "-.", ":")
 MARKERS = "os^Dv"
 
-LEGEND: dict[str, Any] = {
-    "frameon": False,
-    "fontsize": "small",
-    "labelspacing": 0.35,
-    "handlelength": 1.8,
-}
+_LEGEND = {"frameon": False, "fontsize": "small", "labelspacing": 0.35, "handlelength": 1.8}
 
-# Axes are small below this width or this height, in inches. Then a line of a label has this many
-# letters for each inch of the axes, but no fewer than the last number.
+# Axes are small below this width or this height, in inches. A line of a label has this many letters
+# for each inch of the axes, but no fewer than the last number.
 _NARROW, _LOW, _LETTERS_IN_INCH, _LETTERS = 3.1, 2.0, 13, 20
+
+# A legend with a longer line than this would hide much of the axes.
+_LONG = 40
 
 # Distance between texts below the axes, in points; and height of a line, in units of its font size.
 _PAD, _LINE = 4.0, 1.2
@@ -206,12 +204,17 @@ def is_small(ax: Any) -> bool:
     return bool(width < _NARROW or height < _LOW)
 
 
-def wrapped(text: str, ax: Any) -> str:
-    """A label, broken into lines where axes are small."""
-    if not is_small(ax):
-        return text
-    letters = max(_LETTERS, int(_LETTERS_IN_INCH * inches_of(ax).min()))
-    return "\n".join(fill(line, letters) for line in text.split("\n"))
+def shortened(name: Any, most: int) -> str:
+    """A name of at most so many letters, with an ellipsis for the middle of a longer one."""
+    text, end = f"{name}", most // 3
+    return text if len(text) <= most else f"{text[: most - end - 1]}…{text[-end:]}"
+
+
+def wrapped(text: str, ax: Any, n_lines: int = 5) -> str:
+    """A label, whose lines are broken to fit the axes; each becomes at most `n_lines`, or so."""
+    room = inches_of(ax).min() if is_small(ax) else inches_of(ax)[0]
+    letters = max(_LETTERS, int(_LETTERS_IN_INCH * room))
+    return "\n".join(fill(shortened(one, n_lines * letters), letters) for one in text.split("\n"))
 
 
 def legend_label(name: str | None, measure: str, error: float | None, otherwise: str) -> str:
@@ -220,9 +223,17 @@ def legend_label(name: str | None, measure: str, error: float | None, otherwise:
     return "\n".join(part for part in (name, shown) if part) or otherwise
 
 
+def legend_style() -> dict[str, Any]:
+    """Options of legends below; handles with the same label are side by side."""
+    from matplotlib.legend_handler import HandlerTuple
+
+    return _LEGEND | {"handler_map": {tuple: HandlerTuple(ndivide=None, pad=0)}}
+
+
 def draw_legend(ax: Any) -> None:
-    """The legend where it hides least, or below small axes."""
-    if is_small(ax):
+    """The legend where it hides least, or below axes that are small for it."""
+    labels = ax.get_legend_handles_labels()[1]
+    if is_small(ax) or max(map(len, "\n".join(labels).split("\n"))) > _LONG:
         legend_below(ax, *ax.get_legend_handles_labels())
     else:
         ax.legend(loc="best", framealpha=0.7, edgecolor="none", fontsize="small")
@@ -265,7 +276,8 @@ def _below(ax: Any, bottom: float, points: float) -> dict[str, Any]:
 def _height_of_ticks(ax: Any) -> float:
     """Height of the ticks at the lower end and of their labels, in points."""
     size = ax.xaxis.get_major_ticks(1)[0].label1.get_size()
-    return ax.xaxis.get_tick_padding() + _LINE * size + _PAD
+    n_lines = 1 + max((one.get_text().count("\n") for one in ax.get_xticklabels()), default=0)
+    return ax.xaxis.get_tick_padding() + _LINE * size * n_lines + _PAD
 
 
 def strip_below(ax: Any, label: str, height: float) -> Any:
@@ -299,7 +311,9 @@ def name_halves(strip: Any, names: tuple[str, str], sides: Sequence[str]) -> Non
         return
     for name, side, y, end in zip(names, sides, (0.95, 0.05), ("top", "bottom"), strict=True):
         place = {"x": 0.03 if side == "left" else 0.97, "y": y, "ha": side, "va": end}
-        strip.text(s=name, fontsize="x-small", transform=strip.transAxes, **place)
+        strip.text(
+            s=shortened(name, _LETTERS), fontsize="x-small", transform=strip.transAxes, **place
+        )
 
 
 def legend_below(ax: Any, handles: list, labels: list, note: str = "") -> Any:
@@ -316,7 +330,7 @@ def legend_below(ax: Any, handles: list, labels: list, note: str = "") -> Any:
         bbox_to_anchor=(anchor["x"], anchor["y"]),
         bbox_transform=anchor["transform"],
         borderaxespad=0,
-        **LEGEND,
+        **legend_style(),
     )
     legend.set_title(wrapped(note, ax), {"size": "small"})
     figure = ax.figure

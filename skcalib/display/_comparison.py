@@ -16,7 +16,7 @@ from .._inputs.scikit_learn import RandomState, validate_parameter_constraints
 from ..metrics._registry import ALL_METRICS
 from ..uncertainty._intervals import comparison_of, interval_of
 from ..uncertainty._measured import RESAMPLING_CONSTRAINTS, Measured, check_predicted
-from ._base import Display, check_options, inches_of, response_of
+from ._base import Display, check_options, inches_of, response_of, shortened
 from ._panels import columns_that_fit, label_outer, legend_of_panels, panels
 
 # Least and usual width of a panel, and heights of a model and of what is around, in inches.
@@ -302,7 +302,11 @@ class ComparisonDisplay(Display):
         self.points_ = [points for points, _ in drawn]
         self.whiskers_ = [whiskers for _, whiskers in drawn]
         label_outer(self.axes_, "", "")
-        what = "estimate" if self.reference is None else f"difference from {self.reference}"
+        what = (
+            "estimate"
+            if self.reference is None
+            else f"difference from {shortened(self.reference, 60)}"
+        )
         label = f"{what}\nand its {100 * self.confidence_level:.3g} % interval"
         handle = copy(self.points_[0])
         handle.set(linestyle="-", linewidth=1.5)
@@ -317,7 +321,7 @@ class ComparisonDisplay(Display):
         whiskers = ax.hlines(rows, low, high, color=points.get_color(), linewidth=1.5)
         if self.reference is not None or low.min() <= 0:
             ax.axvline(0, color="0.4", linewidth=1, linestyle=":", zorder=1)
-        ax.set_yticks(rows, self.models)
+        ax.set_yticks(rows, [fill(shortened(name, 48), 24) for name in self.models])
         ax.set_ylim(len(rows) - 0.5, -0.5)
         width = inches_of(ax)[0]
         ax.locator_params(axis="x", nbins=3 if width < _WIDTH else 5, min_n_ticks=2)

@@ -12,11 +12,23 @@ from .._statistics.decisions import DecisionGaps
 from ..forecasts._data import ForecastData
 from ..forecasts._decisions import DecisionLoss
 from ..metrics._decisions import check_decision_data, decision_table, standard_error
-from ._base import Display, axes_of, check_options, draw_legend, judged, wrapped
+from ._base import (
+    Display,
+    axes_of,
+    check_options,
+    draw_legend,
+    inches_of,
+    judged,
+    shortened,
+    wrapped,
+)
 
 _DIAGONAL = "as announced"
 
 _THRESHOLDS = np.linspace(0.01, 0.99, 99)
+
+# Room for the name of an action: a letter's width, and the height of a line, in points.
+_LETTER, _LINE = 5, 12
 
 _LABELS = {"loss": "mean loss", "net-benefit": "net benefit"}
 
@@ -225,18 +237,36 @@ class DecisionDisplay(Display):
         points = ax.errorbar(self.announced, self.realised, self.margin, **(style | kwargs))
         self.line_ = points[0]
         color = self.line_.get_color()
-        for k in np.flatnonzero(np.isfinite(self.announced)):
+        low, high = ax.dataLim.min.min(), ax.dataLim.max.max()
+        room = 0.1 * max(high - low, 1e-9)
+        ends = low - room, high + room
+        ax.set(xlim=ends, ylim=ends, box_aspect=1)
+        points = 72 * inches_of(ax).min() / (ends[1] - ends[0])
+        taken = np.flatnonzero(np.isfinite(self.announced))
+        for k in taken[np.argsort(self.realised[taken], kind="stable")]:
             share = "" if self.share is None else f" ({self.share[k]:.0%})"
+            text = f"{shortened(self.place[k], 20)}{share}"
+            x, y, width, up = self.announced[k], self.realised[k], _LETTER * len(text), -10
+            rooms = points * (x - ends[0]), points * (ends[1] - x)
+            is_outer = x > self.announced[taken].mean()
+            is_right = rooms[1] >= width if is_outer else rooms[0] < width
+            while any(
+                abs(points * (one.xy[0] - x)) < width
+                and abs(points * (one.xy[1] - y) + one.xyann[1] - up) < _LINE
+                for one in ax.texts
+            ):
+                up += 1
             ax.annotate(
-                f"{self.place[k]}{share}",
-                (self.announced[k], self.realised[k]),
-                xytext=(7, -10),
+                text,
+                (x, y),
+                xytext=(7 if is_right else -7, up),
+                ha="left" if is_right else "right",
                 textcoords="offset points",
                 fontsize="small",
                 color=color,
+                bbox={"color": "white", "alpha": 0.7, "pad": 0},
             )
-        ax.margins(x=0.3, y=0.15)
-        ax.set(xlabel=wrapped("announced mean loss of the action", ax), ylabel="realised mean loss")
+        ax.set(xlabel=wrapped("announced mean loss", ax), ylabel="realised mean loss")
 
     def _draw_curves(self, ax, name, kwargs):
         t, is_loss = self.place, self.kind == "loss"

@@ -266,9 +266,10 @@ class LocalCalibrationDisplay(Display):
         self.colorbar_ = ax.figure.colorbar(self.mesh_, ax=ax, location=location)
         label = wrapped(f"{_LABELS[self.kind]}, grey: chance", ax)
         self.colorbar_.set_label(label, fontsize="small")
-        ax.set(xlabel=self.feature_names[0], ylabel=self.feature_names[1])
+        x_label, y_label = (wrapped(one, ax) for one in self.feature_names)
+        ax.set(xlabel=x_label, ylabel=y_label)
         if name:
-            ax.set_title(name)
+            ax.set_title(wrapped(name, ax))
 
 
 def check_plane(given: Any) -> np.ndarray:

@@ -11,13 +11,14 @@ import numpy as np
 from .._inputs.by import check_by
 from .._inputs.predictions import Predictions
 from ._base import (
-    LEGEND,
     Display,
     axes_of,
     inches_of,
     is_small,
     legend_below,
     legend_label,
+    legend_style,
+    shortened,
     wrapped,
 )
 
@@ -35,6 +36,9 @@ _LETTER = 0.55
 
 # Names of panels that are not shown, in the note below.
 _MOST_NAMES = 20
+
+# Room for the handle of a legend, in letters.
+_HANDLE = 8
 
 # Labels up to this many letters stay on one line of the legend.
 _SHORT = 22
@@ -152,7 +156,7 @@ def label_outer(axes: np.ndarray, x: str, y: str) -> None:
         else:  # all panels have the same scale
             ax.tick_params(labelleft=False)
         if not any(_is_below(other, ax) for other in axes):
-            ax.set_xlabel(fill(x, 26))
+            ax.set_xlabel(fill(shortened(x, 78), 26))
 
 
 def _is_below(other: Any, ax: Any) -> bool:
@@ -172,24 +176,31 @@ def legend_of_panels(axes: np.ndarray, handles: list, labels: list, note: str = 
     if len(axes) == 1:
         return legend_below(ax, handles, labels, note)
     if len(figure.axes) > len(axes):
-        legend = ax.legend(handles, labels, loc="best", title=wrapped(note, ax), **LEGEND)
+        style = legend_style()
+        legend = ax.legend(handles, labels, loc="best", title=wrapped(note, ax), **style)
         legend.get_title().set_size("small")
         return legend
     for legend in figure.legends:  # of the model before
         legend.remove()
-    legend = figure.legend(handles, labels, loc="outside lower center", **LEGEND)
+    legend = figure.legend(handles, labels, loc="outside lower center", **legend_style())
     size = legend.get_texts()[0].get_size()
     letters = int(figure.bbox.width / figure.dpi * 72 / (_LETTER * size))
+    for text in legend.get_texts():
+        lines = shortened(text.get_text(), 3 * letters).split("\n")
+        text.set_text("\n".join(fill(line, letters - _HANDLE) for line in lines))
     legend.set_title(fill(note, letters), {"size": size})
     return legend
 
 
 def legend_entries(ax: Any) -> tuple[list, list]:
-    """Handles and labels: curves before areas, bands and the diagonal."""
-    pairs = list(zip(*ax.get_legend_handles_labels(), strict=True))
+    """Handles and labels: curves before areas, bands and the diagonal; equal labels together."""
     curves = curves_on(ax)
-    pairs.sort(key=lambda pair: (pair[0] not in curves, pair[1] == DIAGONAL))
-    return [handle for handle, _ in pairs], [label for _, label in pairs]
+    together: dict[tuple, list] = {}
+    for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+        together.setdefault((handle not in curves, label == DIAGONAL, label), []).append(handle)
+    places = sorted(together, key=lambda place: place[:2])
+    handles = [tuple(together[place]) for place in places]
+    return [one if len(one) > 1 else one[0] for one in handles], [label for *_, label in places]
 
 
 def curves_on(ax: Any) -> list:
@@ -201,19 +212,21 @@ def note_of_left_out(left_out: dict[str, float] | None) -> str:
     """Which panels are not shown."""
     if not left_out:
         return ""
-    names = list(left_out)
+    names = [shortened(name, 30) for name in left_out]
     if len(names) > _MOST_NAMES:
         names = [*names[:_MOST_NAMES], f"and {len(names) - _MOST_NAMES} more"]
-    return f"not shown, with errors up to {max(left_out.values()):.3f}: {', '.join(names)}"
+    errors = "error" if len(left_out) == 1 else "errors at most"
+    return f"not shown: {', '.join(names)} ({errors} {max(left_out.values()):.3f})"
 
 
 def _title_of(ax: Any, curve: Any) -> str:
     """The title of the curve and its error, beside those of other models on the same axes."""
+    title = wrapped(f"{curve.title}", ax, 2)
     if curve.error is None:
-        return f"{curve.title}"
+        return title
     if curves_on(ax):
         return f"{ax.get_title()}, {curve.error:.3f}"
-    return f"{curve.title}\n{curve.measure} {curve.error:.3f}"
+    return f"{title}\n{curve.measure} {curve.error:.3f}"
 
 
 @dataclass(eq=False, repr=False)
@@ -225,12 +238,11 @@ class CurvesDisplay(Display):
     name: str | None = None
     left_out: dict[str, float] | None = None
 
-    # Size of a figure of one panel, name of a curve, and label of the second axis, also of small
-    # axes; and the measure in the legend, if it is not called as in the titles of panels.
+    # Size of a figure of one panel, name of a curve, and label of the second axis; and the measure
+    # in the legend, if it is not called as in the titles of panels.
     _size: ClassVar[tuple[float, float]]
     _curve: ClassVar[str]
     _y_label: ClassVar[str]
-    _y_label_if_small: ClassVar[str]
     _measure: ClassVar[str | None] = None
 
     # Draws each curve on its axes, and returns the lines.
@@ -244,9 +256,10 @@ class CurvesDisplay(Display):
             (curve,) = self.curves
             label = legend_label(name, self._measure or curve.measure, curve.error, self._curve)
             label = label if len(label) > _SHORT else label.replace("\n", ", ")
-            x_label = wrapped(fill(curve.x_label, 36), self.ax_)
-            y_label = self._y_label_if_small if is_small(self.ax_) else self._y_label
-            self.ax_.set(xlabel=x_label, ylabel=y_label)
+            x_label = wrapped(fill(shortened(curve.x_label, 108), 36), self.ax_)
+            self.ax_.set(xlabel=x_label, ylabel=wrapped(self._y_label, self.ax_))
+            if is_small(self.ax_):
+                self.ax_.yaxis.label.set_size("x-small")
         else:
             label = name or self._curve
             for one, curve in zip(axes, self.curves, strict=True):

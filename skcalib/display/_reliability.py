@@ -130,7 +130,6 @@ class ReliabilityDisplay(CurvesDisplay):
     _size: ClassVar = (4.5, 6)
     _curve: ClassVar = "observed frequency"
     _y_label: ClassVar = "observed frequency"
-    _y_label_if_small: ClassVar = "observed\nfrequency"
 
     @classmethod
     def from_estimator(

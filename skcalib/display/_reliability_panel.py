@@ -35,8 +35,7 @@ def draw_curve(
     from matplotlib import rcParams
 
     n_before = len(curves_on(ax))
-    known = ax.get_legend_handles_labels()[1]
-    if DIAGONAL not in known:
+    if DIAGONAL not in ax.get_legend_handles_labels()[1]:
         ax.plot([0, 1], [0, 1], color="0.4", linewidth=1, linestyle=":", label=DIAGONAL, zorder=1.5)
     own: dict[str, Any] = {"label": label, "gid": CURVE, "zorder": 3}
     if "linestyle" not in rcParams["axes.prop_cycle"].keys:
@@ -50,10 +49,9 @@ def draw_curve(
     band = area = None
     if curve.band is not None:
         places, lower, upper, kind, level = curve.band
-        band = ax.fill_between(places, lower, upper, color=color, alpha=0.18, linewidth=0)
-        note = f"{_BANDS[kind]} ({100 * level:.3g} %)"
-        if note not in known:
-            ax.fill([], [], color="0.5", alpha=0.35, linewidth=0, label=note)
+        style = {"color": color, "alpha": 0.18, "linewidth": 0}
+        style["label"] = f"{_BANDS[kind]} ({100 * level:.3g} %)"
+        band = ax.fill_between(places, lower, upper, **style)
     if shade:
         area = _shade(ax, curve, color)
     return line, band, area

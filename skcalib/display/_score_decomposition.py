@@ -1,6 +1,7 @@
 """A proper score as a sum of parts: as bars, or as a point in a plane of models."""
 
 from dataclasses import KW_ONLY, dataclass
+from textwrap import fill
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from ._base import (
     judged,
     legend_below,
     legend_label,
+    shortened,
     wrapped,
 )
 
@@ -217,7 +219,8 @@ class ScoreDecompositionDisplay(Display):
             label = None if _CHANCE in ax.get_legend_handles_labels()[1] else _CHANCE
             where = (parts.expected_miscalibration, place[0] - 0.14, place[0] + 0.14)
             ax.vlines(*where, color="black", linewidth=1.5, label=label)
-        rows.append("\n".join([*filter(None, [name]), f"{title} {parts.score:.3g}"]))
+        shown = fill(shortened(name or "", 48), 24)
+        rows.append("\n".join([*filter(None, [shown]), f"{title} {parts.score:.3g}"]))
         ax.set_yticks(range(len(rows)), rows)
         ax.set(
             ylim=(len(rows) - 0.5, -0.5),

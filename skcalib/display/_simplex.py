@@ -1,6 +1,7 @@
 """Three classes at once: arrows from predictions to observed frequencies."""
 
 from dataclasses import KW_ONLY, dataclass
+from textwrap import fill
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,7 +12,7 @@ from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import RandomState, check_matplotlib_support
 from .._numerics.sorting import product_bins
-from ._base import Display, axes_of, judged, legend_below, legend_label
+from ._base import Display, axes_of, inches_of, judged, legend_below, legend_label, shortened
 
 # The corners of the triangle, one for each class.
 _CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 3**0.5 / 2]])
@@ -262,7 +263,8 @@ def _draw_triangle(ax, n_bins, classes):
         for share in np.arange(1, n_bins) / n_bins:
             ends = share * _CORNERS[k] + (1 - share) * np.array([first, second])
             ax.plot(*ends.T, color="0.5", alpha=0.3, linewidth=0.6, zorder=1)
-    left, right, top = map(str, classes.tolist())
+    letters = max(8, int(6 * inches_of(ax)[0]))  # half of the width
+    left, right, top = (fill(shortened(one, 3 * letters), letters) for one in classes.tolist())
     ax.set_xticks([0, 1], [left, right])
     ax.tick_params(axis="x", length=0)
     for text, side in zip(ax.get_xticklabels(), ("left", "right"), strict=True):

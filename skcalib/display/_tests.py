@@ -23,6 +23,9 @@ _TITLES = {"skce": "kernel error"}
 # The axis of e-values ends at this power of 1/α: larger ones hide where the line is crossed.
 _ABOVE = 2
 
+# Logarithm of the largest e-values that can be drawn, with a margin.
+_FINITE = 250 * np.log(10)
+
 
 @dataclass(eq=False, repr=False)
 class NullDistributionDisplay(Display):
@@ -274,7 +277,8 @@ class SequentialTestDisplay(Display):
         Number of samples after the batch at which the hypothesis was first rejected.
 
     line_ : matplotlib Line2D
-        The e-value, on a logarithmic axis that ends at :math:`1/\alpha^2`: larger ones leave it.
+        The e-value, on a logarithmic axis that reaches it, and :math:`1/\alpha^2`; infinite
+        ones leave it, and so do those above 1e250. The legend has the last value.
 
     threshold_ : matplotlib Line2D
         The line at :math:`1/\alpha`.
@@ -359,12 +363,23 @@ class SequentialTestDisplay(Display):
     def _draw(self, ax, name, style):
         self.ax_ = ax = axes_of(ax, (6.4, 3.6))
         highest = self.alpha**-_ABOVE
-        drawn = np.minimum(self.log_e_value, np.log(10 * highest))
-        own = {"drawstyle": "steps-post", "label": name or "e-value"}
-        (self.line_,) = ax.plot(self.n_seen, np.exp(drawn), **(own | style))
+        log_e = self.log_e_value[-1]
+        now = (
+            f"{np.exp(log_e):.3g}"
+            if abs(log_e) < _FINITE or np.isinf(log_e)
+            else f"1e{log_e / np.log(10):+.0f}"
+        )
+        own = {"drawstyle": "steps-post", "label": f"{name or 'e-value'}, now {now}"}
+        own["marker"] = "o" if len(self.n_seen) == 1 else "None"
+        drawn = np.exp(np.clip(self.log_e_value, -_FINITE, _FINITE))
+        (self.line_,) = ax.plot(self.n_seen, drawn, **(own | style))
         self.threshold_ = self._draw_threshold(ax)
         ax.set_yscale("log")
-        ax.set_ylim(top=highest, auto=True)  # the next display may need more room below
+        values = np.concatenate([line.get_ydata() for line in ax.lines])
+        reached = values[values < 0.9 * np.exp(_FINITE)].max(initial=0)  # infinite ones leave it
+        ax.set_ylim(
+            top=max(highest, 3 * reached), auto=True
+        )  # the next display may need more room below
         ax.set_xlabel("samples seen")
         ax.set_ylabel(wrapped("evidence (e-value)", ax))
         draw_legend(ax)

@@ -143,7 +143,6 @@ class WitnessDisplay(CurvesDisplay):
     _size: ClassVar = (5, 4.5)
     _curve: ClassVar = "witness"
     _y_label: ClassVar = "witness\n(higher: predicted too low)"
-    _y_label_if_small: ClassVar = "witness"
     _measure: ClassVar = "smooth calibration error"
 
     @classmethod

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from figures import assert_texts_are_clear
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import BayesianRidge
 
@@ -38,6 +39,16 @@ def test_points_are_those_of_the_table():
     assert again.figure_ is display.figure_
     labels = display.ax_.get_legend_handles_labels()[1]
     assert labels == ["as announced", "model", "other"]
+
+
+def test_losses_that_are_close_have_clear_ticks_and_a_true_diagonal(layout):
+    generator = np.random.default_rng(0)
+    proba = generator.random(2000)
+    display = DecisionDisplay.from_predictions(generator.random(2000) < proba, proba)
+    assert_texts_are_clear(display.figure_)
+    ax = display.ax_
+    assert ax.get_xlim() == ax.get_ylim()
+    assert np.ptp(ax.transData.transform([(0, 0), (1, 1)]), axis=0) @ [1, -1] == pytest.approx(0)
 
 
 def test_actions_that_are_never_best_are_not_drawn():

@@ -143,6 +143,14 @@ def test_bands_hold_what_they_should(method, kind, undrawn):
         assert np.nanmean(band.upper - band.lower) < 0.45
 
 
+def test_the_second_axis_is_named_in_one_line():
+    for size in (None, (2.5, 4)):
+        display = ReliabilityDisplay.from_predictions(
+            *two_classes(20), band=None, ax=plt.subplots(figsize=size)[1]
+        )
+        assert display.ax_.get_ylabel() == "observed frequency"
+
+
 def test_without_a_band():
     display = ReliabilityDisplay.from_predictions([0, 1], [0.2, 0.7], band=None)
     assert display.curves[0].band is None
@@ -290,6 +298,10 @@ def test_models_share_axes_diagonal_and_legend_of_the_band():
     errors = [f"smooth CE {display.curves[0].error:.3f}" for display in displays]
     expected = [f"first, {errors[0]}", f"the second of them\n{errors[1]}"]
     assert legend == [*expected, "by chance (90 %)", "calibrated"]
+    swatches = displays[-1].legend_.findobj(mpl.patches.Rectangle)  # in the colours of the bands
+    for swatch, display in zip(swatches, displays, strict=True):
+        color = display.bands_[0].get_facecolor()[0]
+        np.testing.assert_array_equal(swatch.get_facecolor(), color)
     assert displays[0].strips_ == displays[1].strips_
     assert len(ax.child_axes) == 1
     assert sum(line.get_label() == "calibrated" for line in ax.lines) == 1

@@ -30,6 +30,21 @@ def test_what_is_drawn_is_the_history(test):
     assert drawn.rejected_at == 9
 
 
+def test_strong_evidence_stays_on_the_axes_and_is_named():
+    drawn = SequentialTestDisplay([10, 20, 30], np.log([1.0, 50.0, 1e40]))
+    assert drawn.plot().ax_.get_ylim()[1] > 1e40
+    assert drawn.line_.get_label() == "e-value, now 1e+40"
+    drawn = SequentialTestDisplay([10, 20], np.array([1.0, 400 * np.log(10)])).plot()
+    assert drawn.line_.get_label() == "e-value, now 1e+400"
+    drawn.figure_.canvas.draw()
+
+
+def test_a_single_batch_can_be_seen(test):
+    once = SequentialCalibrationTest(labels=[0, 1]).partial_fit([0.2, 0.7], [0, 1])
+    assert SequentialTestDisplay.from_test(once).line_.get_marker() == "o"
+    assert SequentialTestDisplay.from_test(test).line_.get_marker() == "None"
+
+
 def test_without_rejection():
     test = SequentialCalibrationTest(labels=[0, 1]).partial_fit([0.2, 0.7], [0, 1])
     assert SequentialTestDisplay.from_test(test).rejected_at is None
@@ -41,7 +56,7 @@ def test_two_models_share_axes_and_threshold(test):
     assert other.ax_ is ax
     assert other.line_.get_color() == "black"
     labels = [line.get_label() for line in ax.lines if not line.get_label().startswith("_")]
-    assert sorted(labels) == ["one", "rejected at the level 0.05", "two"]
+    assert sorted(labels) == ["one, now inf", "rejected at the level 0.05", "two, now inf"]
 
 
 def test_refuses_what_has_no_history(test):

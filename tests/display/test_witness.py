@@ -113,7 +113,7 @@ def test_panels_of_classes_have_the_numbers_of_the_metric(weighted):
     worst = sorted(errors, key=lambda name: -errors[name])
     assert [curve.title for curve in display.curves] == worst[:3]
     assert display.left_out == {worst[3]: pytest.approx(errors[worst[3]], rel=1e-12)}
-    assert f"not shown, with errors up to {errors[worst[3]]:.3f}: {worst[3]}" == (
+    assert f"not shown: {worst[3]} (error {errors[worst[3]]:.3f})" == (
         note_of_left_out(display.left_out)
     )
     for ax, line, bars, name in zip(axes, display.lines_, display.bars_, worst[:3], strict=True):
