@@ -244,7 +244,8 @@ def make_forecasts(
         own = overdispersion if forecast_overdispersion is None else forecast_overdispersion
         forecast = DistributionForecast(_counts(mean, own))
         truth = DistributionForecast(_counts(mean, overdispersion))
-        y_true = truth.dist.rvs(random_state=rng).astype(np.float64)
+        drawn = truth.dist.rvs(random_state=rng)  # a number, of one sample
+        y_true = np.atleast_1d(drawn).astype(np.float64)
     elif problem == "spatial":
         mean, std = _draw_mean_and_std(n_samples, rng)
         forecast = GaussianForecast(mean, std)

@@ -146,6 +146,12 @@ def test_ranks_of_exchangeable_outcomes(n_members):
     np.testing.assert_allclose(share, p, atol=4 * math.sqrt(p / N))
 
 
+@pytest.mark.parametrize("overdispersion", [0.0, 1.0])
+def test_a_single_count_is_an_array(overdispersion):
+    y, forecast = make_forecasts(1, problem="counts", overdispersion=overdispersion, random_state=0)
+    assert y.shape == (1,) == (len(forecast),)
+
+
 @pytest.mark.parametrize("alpha", [0, 0.5, 2])
 def test_moments_of_counts(alpha):
     y, forecast = make_forecasts(N, problem="counts", overdispersion=alpha, random_state=0)
