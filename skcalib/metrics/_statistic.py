@@ -56,6 +56,10 @@ def make_statistic(
     and weights, if that is said.
     """
     seed = partial(_seed_apart, random_state)  # drawn only where it is needed
+    if "pos_label" in options:
+        refuse_data("pos_label")
+    if str(options.get("bandwidth")) == "multiple":
+        return kernel_errors(name, data, options, seed)
     if isinstance(name, str) and name in OF_RESIDUALS:
         of_forecasts = name == "omnibus" and data.kind == "forecasts"
         if not of_forecasts:
@@ -71,10 +75,6 @@ def make_statistic(
         return ForecastOmnibus(data) if of_forecasts else ScoreExcess(data, name)
     if isinstance(name, str) and name == "skce":
         name = _KERNEL_ERRORS[data.kind]
-    if "pos_label" in options:
-        refuse_data("pos_label")
-    if str(options.get("bandwidth")) == "multiple":
-        return kernel_errors(name, data, options, seed)
     metric, judged = metric_of(name, options, as_matrix=as_matrix, weighted=weighted)
     check_takes(metric, data, "statistic")
     is_random = data.kind == "forecasts" or judged.get("method") == "fourier"
@@ -91,7 +91,7 @@ def kernel_errors(
 ) -> SeveralBandwidths:
     """The squared kernel error of all classes at once, with several bandwidths."""
     metric = ALL_METRICS[_KERNEL_ERRORS["classes"]]
-    if name != metric.name or data.kind != "classes":
+    if name not in ("skce", metric.name) or data.kind != "classes":
         raise ValueError(
             "bandwidth='multiple' is for statistic='skce' of probabilities of classes; found "
             f"statistic={name!r} of {data.kind}. Pass 'median' or a number."

@@ -66,8 +66,9 @@ def export_sql(recalibrator: Any, *, columns: Sequence[str] | None = None) -> li
 
     Notes
     -----
-    :class:`DecisionRecalibrator`, :class:`SubgroupRecalibrator`, and recalibrators that are
-    searches over others, have no formula. Of an average the expressions hold all its formulas.
+    :class:`DecisionRecalibrator`, :class:`AnyDecisionRecalibrator`, :class:`SubgroupRecalibrator`,
+    and recalibrators that are searches over others, have no formula. Of an average the expressions
+    hold all its formulas.
 
     The expressions hold no names but those of the columns, and nothing but standard SQL: arithmetic
     in double precision, CASE, COALESCE, NULLIF, `abs`, `ln` and `exp`. They were tested with DuckDB

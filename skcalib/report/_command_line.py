@@ -40,7 +40,8 @@ _FILES = {
     "apply": "the table whose probabilities are recalibrated",
     "output": "that table with columns of recalibrated probabilities, as CSV",
     "map": "also write the map of 1001 probabilities to this file, as CSV (for two classes)",
-    "sql": "also write the map as SQL expressions to this file",
+    "sql": "also write the map as SQL expressions to this file, which give NULL where the sum of "
+    "several probabilities misses 1 by more than 0.00001: divide rounded ones by their sum before",
 }
 
 # Options that name one column, or several, and their help.

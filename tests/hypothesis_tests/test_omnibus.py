@@ -320,7 +320,7 @@ def test_several_bandwidths_of_a_state_and_of_groups():
         ({"kernel": lambda s, t: s @ t.T}, "needs a named kernel.* found kernel=<function"),
         ({"metric_params": {"multi_class": "classwise"}}, "found .* multi_class='classwise'"),
         ({"statistic": "smooth_calibration_error"}, "is for statistic='skce' .*'smooth_cal"),
-        ({"statistic": "omnibus"}, "The 'bandwidth' parameter"),
+        ({"statistic": "omnibus"}, "is for statistic='skce' .*'omnibus'"),
         ({"method": "asymptotic"}, "found .* with bandwidth='multiple'"),
         ({"metric_params": {"n_bins": 3}}, "metric_params must be arguments"),
     ],
