@@ -18,7 +18,6 @@ from ..recalibration import AutoRecalibrator
 from ._pictures import class_pictures
 from ._sections import (
     LEVEL,
-    MOST_VALUES,
     SMALL,
     Ends,
     Measure,
@@ -27,9 +26,15 @@ from ._sections import (
     Sections,
     error_name,
     part_of,
-    stage,
 )
-from ._two_classes import CLEAR, backwards, smooth_ends, two_class_numbers
+from ._two_classes import (
+    CLEAR,
+    TIMES_SLOWER,
+    backwards,
+    smooth_differences,
+    smooth_ends,
+    two_class_numbers,
+)
 
 # Seconds that a test may take. Drawing a label takes the first, and the sign of a sample in a group
 # the second; each class takes a little more.
@@ -52,9 +57,6 @@ _MOST_NAMED = 3
 _N_RANGES = 8
 
 _MOST_DIGITS = 6
-
-# The measures of a clinical validation take longer than the others.
-_TIMES_SLOWER = 4
 
 
 class ClassSections(Sections):
@@ -109,9 +111,8 @@ class ClassSections(Sections):
         }
         numbers |= {name: float(np.mean(value)) for name, value in values.items()}
         suffix = "" if data.is_binary else "_confidence"
-        numbers["distance_lower_bound" + suffix], numbers["distance_upper_bound" + suffix] = (
-            _calibration_distance_bounds(self._binary)
-        )
+        ends = [f"distance_{end}_bound{suffix}" for end in ("lower", "upper")]
+        numbers |= zip(ends, _calibration_distance_bounds(self._binary), strict=True)
         errors = values.get("smooth_calibration_error_classwise")
         return numbers, [] if errors is None else self._class_rows(errors)
 
@@ -133,15 +134,14 @@ class ClassSections(Sections):
                 name = entry.name if self.data.is_binary else f"{entry.name}_{kind}"
                 yield Measure(name, entry, {"multi_class": kind}, part, part.proba.size)
         if self.data.is_binary:
-            index = METRICS["integrated_calibration_index"]
-            yield Measure(index.name, index, {}, self.data, _TIMES_SLOWER * self.data.proba.size)
+            name, n_values = "integrated_calibration_index", TIMES_SLOWER * self.data.proba.size
+            yield Measure(name, METRICS[name], {}, self.data, n_values)
 
     def intervals(self, numbers: Numbers) -> Ends:
-        found = super().intervals(numbers)
-        if self.data.is_binary and found and self.data.n_samples <= MOST_VALUES // _TIMES_SLOWER:
-            stage("finding the intervals of calibration intercept and slope")
-            found |= smooth_ends(self.data, self.rng, numbers)
-        return found
+        return super().intervals(numbers) | smooth_ends(self.data, self.rng, numbers)
+
+    def differences(self, other: Sections) -> Ends:
+        return super().differences(other) | smooth_differences(self.data, other.data, self.rng)
 
     def _class_rows(self, errors: np.ndarray) -> Rows:
         """How each class is calibrated against the rest, the worst ones first."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ._text import Table, class_table, measure_lines, subgroup_table
 
 if TYPE_CHECKING:
-    from ._report import CalibrationReport
+    from ._report import CalibrationReport, ComparisonReport
 
 # What every page has after its style, and hardly any other file.
 _MARK = b"<main class='skcalib'>"
@@ -16,38 +16,56 @@ _MARK = b"<main class='skcalib'>"
 _STYLE = "\n" + Path(__file__).with_name("style.css").read_text(encoding="utf-8")
 
 
-def fragment(report: "CalibrationReport") -> str:
+def fragment(body: str) -> str:
     """The report as part of a page, for a notebook."""
-    return f"<style>{_STYLE}</style>\n<div class='skcalib'>\n{_body(report)}\n</div>"
+    return f"<style>{_STYLE}</style>\n<div class='skcalib'>\n{body}\n</div>"
 
 
-def page(report: "CalibrationReport") -> str:
+def page(heading: str, body: str) -> str:
     return (
         "<!DOCTYPE html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>\n"
         "<meta name='color-scheme' content='light dark'>\n"
-        f"<title>{escape(report.heading)}</title>\n<style>{_STYLE}body {{ margin: 0; }}\n"
+        f"<title>{escape(heading)}</title>\n<style>{_STYLE}body {{ margin: 0; }}\n"
         "@media screen and (prefers-color-scheme: dark) { body { background: #161616; } }\n"
-        f"</style>\n</head>\n<body>\n<main class='skcalib'>\n{_body(report)}\n</main>\n</body>\n"
+        f"</style>\n</head>\n<body>\n<main class='skcalib'>\n{body}\n</main>\n</body>\n"
         "</html>\n"
     )
 
 
-def _body(report: "CalibrationReport") -> str:
-    parts = [
-        f"<h1>{escape(report.heading)}</h1>",
-        f"<p>{escape(report.date)}</p>" if report.date else "",
-        f"<div class='verdict'>{_verdict(report)}</div>",
+def body_of(report: "CalibrationReport") -> str:
+    return "\n".join([_head(report), _verdict(report), _pictures(report), _tables(report)])
+
+
+def body_of_several(report: "ComparisonReport", changes: list[Table]) -> str:
+    """Verdicts, one figure and what changed; then the tables of each model."""
+    parts = [_head(report)]
+    for name, one in report.reports.items():
+        parts.append(f"<h2>{escape(str(name))}</h2>\n{_verdict(one)}")
+    parts.append(_pictures(report))
+    parts += [f"<h2>What changed</h2>\n{_table(one)}" for one in changes]
+    for name, one in report.reports.items():
+        parts.append(f"<section><h1>{escape(str(name))}</h1>\n{_tables(one)}</section>")
+    return "\n".join(parts)
+
+
+def _head(report: "CalibrationReport | ComparisonReport") -> str:
+    date = f"\n<p>{escape(report.date)}</p>" if report.date else ""
+    return f"<h1>{escape(report.heading)}</h1>{date}"
+
+
+def _pictures(report: "CalibrationReport | ComparisonReport") -> str:
+    pictures = [
+        f"<figure><figcaption>{escape(title)}</figcaption>\n{svg}</figure>"
+        for title, svg in report.figures.items()
     ]
-    if report.figures:
-        pictures = [
-            f"<figure><figcaption>{escape(title)}</figcaption>\n{svg}</figure>"
-            for title, svg in report.figures.items()
-        ]
-        parts.append(f"<div class='pictures'>{''.join(pictures)}</div>")
-    else:
-        parts.append("<p>Without figures, as matplotlib was not installed.</p>")
-    parts.append(f"<h2>Measures</h2>\n{_table(_measure_table(report))}")
+    if not pictures:
+        return "<p>Without figures, as matplotlib was not installed.</p>"
+    return f"<div class='pictures'>{''.join(pictures)}</div>"
+
+
+def _tables(report: "CalibrationReport") -> str:
+    parts = [f"<h2>Measures</h2>\n{_table(_measure_table(report))}"]
     if report.classes:
         parts.append(f"<h2>Classes</h2>\n{_table(class_table(report.classes))}")
     if report.subgroups:
@@ -64,9 +82,10 @@ def _verdict(report: "CalibrationReport") -> str:
     found = "; ".join(report.findings)
     before, _, after = report.advice.partition(found) if found else (report.advice, "", "")
     if not after:
-        return f"<p>{escape(report.advice)}</p>"
+        return f"<p class='verdict'>{escape(report.advice)}</p>"
     items = "".join(f"<li>{escape(one[0].upper() + one[1:])}.</li>" for one in report.findings)
-    return f"<p>{escape(before)}</p>\n<ul>{items}</ul>\n<p>{escape(after.lstrip('. '))}</p>"
+    before, after = escape(before.rstrip(":; ")), escape(after.lstrip(". "))
+    return f"<div class='verdict'><p>{before}:</p>\n<ul>{items}</ul>\n<p>{after}</p></div>"
 
 
 def _measure_table(report: "CalibrationReport") -> Table:

@@ -3,13 +3,19 @@
 import io
 import re
 from collections.abc import Callable
+from functools import partial
 from html import escape
 from typing import Any
 
 import numpy as np
 
 from .._inputs.predictions import Predictions
-from ..display import PITHistogramDisplay, ReliabilityDisplay, WitnessDisplay
+from ..display import (
+    PITHistogramDisplay,
+    QuantileReliabilityDisplay,
+    ReliabilityDisplay,
+    WitnessDisplay,
+)
 from ..forecasts._data import ForecastData
 
 # More predictions than this are drawn from a random part of them, which looks the same.
@@ -28,10 +34,11 @@ _SIZE = (4.2, 4.7)
 
 # Colours that figures are drawn in, and the colours of the page, be it light or dark, that replace
 # them: for text, for marks, and softer ones for the greys of guide lines and bands.
-_TEXT, _MARK = "#010203", "#040506"
+_TEXT, _MARK, _OTHER = "#010203", "#040506", "#070809"
 _OF_THE_PAGE = {
     _TEXT: "currentColor",
     _MARK: "var(--mark)",
+    _OTHER: "var(--other)",
     "#4c4c4c": "var(--soft)",
     "#666666": "var(--soft)",
     "#cccccc": "var(--line)",
@@ -54,6 +61,12 @@ def forecast_pictures(data: ForecastData) -> dict[str, str]:
     return _pictures(data, {"Where the outcomes lie in their forecasts{}": _histogram}, "outcome")
 
 
+def compared_pictures(models: dict[str, Any]) -> dict[str, str]:
+    """SVG of the curves of all models, on the same axes."""
+    data = next(iter(models.values()))
+    return _pictures(data, {"How calibrated the models are{}": partial(_compared, models)}, "")
+
+
 def _pictures(data: Any, titles: dict[str, Callable], what: str) -> dict[str, str]:
     """The picture of each title; those whose title has a place for a note may be of a part."""
     try:
@@ -61,9 +74,8 @@ def _pictures(data: Any, titles: dict[str, Callable], what: str) -> dict[str, st
         from matplotlib.figure import Figure
     except ImportError:
         return {}
-    drawn, note = data, ""
-    if data.n_samples > _MOST_DRAWN:
-        drawn = data.take(np.random.default_rng(0).permutation(data.n_samples)[:_MOST_DRAWN])
+    drawn, note = _part(data), ""
+    if drawn is not data:
         note = f" (of {_MOST_DRAWN} samples, chosen at random)"
     with rc_context(_colours_of_the_page()):
         return {
@@ -72,6 +84,30 @@ def _pictures(data: Any, titles: dict[str, Callable], what: str) -> dict[str, st
             )
             for title, draw in titles.items()
         }
+
+
+def _part(data: Any) -> Any:
+    """At most so many samples as are drawn, the same ones of each model."""
+    if data.n_samples <= _MOST_DRAWN:
+        return data
+    return data.take(np.random.default_rng(0).permutation(data.n_samples)[:_MOST_DRAWN])
+
+
+def _compared(models: dict[str, Any], data: Any, what: str, figure: Any) -> str:
+    parts = [_part(one) for one in models.values()]
+    names = _writable(list(models), "model")
+    ax, words = figure.subplots(), f"The curves of {', '.join(names)}, and their bands by chance."
+    if isinstance(data, ForecastData):
+        for name, one in zip(names, parts, strict=True):
+            QuantileReliabilityDisplay.from_predictions(
+                one.value, one.forecast, sample_weight=one.weight, random_state=0, name=name, ax=ax
+            )
+    else:
+        shown = [_shown(one) for one in parts]
+        probas = {name: one["y_proba"] for name, one in zip(names, shown, strict=True)}
+        options = shown[0] | {"y_proba": probas}
+        ReliabilityDisplay.from_predictions(**options, random_state=0, ax=ax)
+    return _svg(figure, "compared", words)
 
 
 def _histogram(data: ForecastData, what: str, figure: Any) -> str:
@@ -148,13 +184,17 @@ def _witness(predictions: Predictions, what: str, figure: Any) -> str:
 
 
 def _names(predictions: Predictions) -> np.ndarray:
-    """Names of the classes that every font can write; others by their number."""
-    numbered = [f"class {k}" for k in range(len(predictions.classes))]
+    return np.array(_writable(predictions.classes.tolist(), "class"), dtype=object)
+
+
+def _writable(known: list, kind: str) -> list[str]:
+    """Names, of classes or of models, that every font can write; others by their number."""
+    numbered = [f"{kind} {k}" for k in range(len(known))]
     names = [
         name if name.isascii() and name.isprintable() and len(name) <= 20 and "$" not in name else k
-        for name, k in zip(map(str, predictions.classes.tolist()), numbered, strict=True)
+        for name, k in zip(map(str, known), numbered, strict=True)
     ]
-    return np.array(names if len(set(names)) == len(names) else numbered, dtype=object)
+    return names if len(set(names)) == len(names) else numbered
 
 
 def _quantiles(predictions: Predictions) -> np.ndarray:
@@ -171,7 +211,7 @@ def _colours_of_the_page() -> dict[Any, Any]:
 
     names = ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color")
     return {
-        "axes.prop_cycle": cycler(color=[_MARK]),
+        "axes.prop_cycle": cycler(color=[_MARK, _OTHER]),
         "svg.fonttype": "path",
         "svg.hashsalt": "skcalib",
         **dict.fromkeys(names, _TEXT),

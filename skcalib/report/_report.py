@@ -4,9 +4,9 @@ import datetime
 import hashlib
 import json
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, wraps
+from functools import cached_property, partial, wraps
 from os import PathLike
 from typing import Any
 
@@ -25,16 +25,76 @@ from .._inputs.scikit_learn import (
     validate_params,
 )
 from ..display._base import response_of
-from ..forecasts._data import check_either
+from ..display._comparison import check_models
+from ..uncertainty._measured import check_predicted
 from ._classes import ClassSections
 from ._forecasts import ForecastSections
-from ._html import fragment, page, write_whole
+from ._html import body_of, body_of_several, fragment, page, write_whole
+from ._pictures import compared_pictures
 from ._sections import LEVEL, Rows, Sections, joint_p_value, stage
-from ._text import format_report, heading_of
+from ._text import change_tables, format_comparison, format_report, heading_of
+
+
+class _Printed:
+    """What has a text, numbers, pictures by what they show, and a page."""
+
+    text: str
+    to_dict: Callable[[], dict[str, Any]]
+    draw: Callable[[], dict[str, str]]
+    _body: Callable[[], str]
+
+    @property
+    def heading(self) -> str:
+        """The first line of the text."""
+        return self.text.split("\n", 1)[0]
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return self.text
+
+    @cached_property
+    def figures(self) -> dict[str, str]:
+        """The pictures of the page, as SVG, by what they show; none without matplotlib."""
+        stage("drawing")
+        return self.draw()
+
+    def _repr_html_(self) -> str:
+        return fragment(self._body())
+
+    def to_json(self) -> str:
+        """`to_dict` as JSON; numbers that are not finite become null.
+
+        Returns
+        -------
+        text : str
+            A JSON object.
+        """
+        return json.dumps(_plain(self.to_dict(), finite=True), indent=2, ensure_ascii=False)
+
+    def to_html(self, path: str | PathLike | None = None) -> str:
+        """The report as one self-contained page, which needs no network.
+
+        Parameters
+        ----------
+        path : str or path-like, default=None
+            Where the page is written, if anywhere. A file that is there is replaced once the page
+            is whole.
+
+        Returns
+        -------
+        html : str
+            The page.
+        """
+        html = page(self.heading, self._body())
+        if path is not None:
+            write_whole(path, html)
+        return html
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CalibrationReport:
+class CalibrationReport(_Printed):
     """A report on calibration: ``print`` shows its text, a notebook its page.
 
     Parameters
@@ -131,26 +191,6 @@ class CalibrationReport:
         options = {"name": type(estimator).__name__} | options
         return calibration_report(y, predicted, **known, **options)
 
-    @property
-    def heading(self) -> str:
-        """The first line of the text."""
-        return self.text.split("\n", 1)[0]
-
-    def __str__(self) -> str:
-        return self.text
-
-    def __repr__(self) -> str:
-        return self.text
-
-    @cached_property
-    def figures(self) -> dict[str, str]:
-        """The pictures of the page, as SVG, by what they show; none without matplotlib."""
-        stage("drawing")
-        return self.draw()
-
-    def _repr_html_(self) -> str:
-        return fragment(self)
-
     def to_dict(self) -> dict[str, Any]:
         """The numbers; "name", "date", "findings", "advice", "intervals" and the other attributes.
 
@@ -171,34 +211,72 @@ class CalibrationReport:
         }
         return _plain(self.numbers | parts)
 
-    def to_json(self) -> str:
-        """`to_dict` as JSON; numbers that are not finite become null.
+    def _body(self) -> str:
+        return body_of(self)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ComparisonReport(_Printed):
+    """A report on several models, or on one before and after recalibration.
+
+    ``print`` shows what each is like and what changed, a notebook the page.
+
+    Parameters
+    ----------
+    reports : dict of str to CalibrationReport
+        The report on each model, by its name.
+
+    changes : list of dict
+        For each other model and each measure, "model", "measure", the "reference", which is the
+        number of the first model, the "value" of this one, their "difference", and "low" and
+        "high", the ends of its 95 % confidence interval.
+
+    text : str
+        The verdicts and what changed.
+
+    draw : callable
+        Makes the picture of the page.
+
+    date : str, default=None
+        The date that the report bears.
+
+    See Also
+    --------
+    calibration_report : The function that returns it.
+    skcalib.uncertainty.compare : The difference of a single measure.
+
+    Examples
+    --------
+    >>> from skcalib.report import calibration_report
+    >>> y, proba = [0, 1, 1, 0] * 5, [0.1, 0.6, 0.9, 0.4] * 5
+    >>> after = [0.1, 0.8, 0.9, 0.2] * 5
+    >>> found = calibration_report(y, {"before": proba, "after": after}, random_state=0)
+    >>> round(found.changes[0]["difference"], 3), found.changes[0]["measure"]
+    (0.0, 'observed_expected_ratio')
+    >>> found.reports["after"].numbers["n_events"]
+    10
+    """
+
+    reports: dict[str, CalibrationReport]
+    changes: list[dict[str, Any]]
+    text: str
+    draw: Callable[[], dict[str, str]]
+    date: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """ "reports" by the names of the models, "changes" and "date".
 
         Returns
         -------
-        text : str
-            A JSON object.
+        report : dict
+            Of numbers, strings, lists and dictionaries only.
         """
-        return json.dumps(_plain(self.to_dict(), finite=True), indent=2, ensure_ascii=False)
+        reports = {name: one.to_dict() for name, one in self.reports.items()}
+        return _plain({"reports": reports, "changes": self.changes, "date": self.date})
 
-    def to_html(self, path: str | PathLike | None = None) -> str:
-        """The report as one self-contained page, which needs no network.
-
-        Parameters
-        ----------
-        path : str or path-like, default=None
-            Where the page is written, if anywhere. A file that is there is replaced once the page
-            is whole.
-
-        Returns
-        -------
-        html : str
-            The page.
-        """
-        html = page(self)
-        if path is not None:
-            write_whole(path, html)
-        return html
+    def _body(self) -> str:
+        tables = change_tables({k: v.numbers for k, v in self.reports.items()}, self.changes)
+        return body_of_several(self, tables)
 
 
 def _plain(value: Any, *, finite: bool = False) -> Any:
@@ -251,7 +329,7 @@ def calibration_report(
     name: str | None = None,
     date: str | datetime.date | None = None,
     random_state: RandomState = None,
-) -> CalibrationReport:
+) -> CalibrationReport | Any:
     """Report how well probabilities or forecasts are calibrated, and whether that could be chance.
 
     Parameters
@@ -259,7 +337,7 @@ def calibration_report(
     y_true : array-like of shape (n_samples,)
         True labels: strings, integers or booleans. Outcomes, if the predictions are forecasts.
 
-    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), or forecast
+    y_proba : array-like of shape (n_samples,) or (n_samples, n_classes), forecast, or dict of them
         Probabilities in [0, 1]. One-dimensional: of the positive class. Two-dimensional: one
         column for each class in the order of `labels`; rows sum to 1. Or a forecast of a number,
         as :func:`skcalib.forecasts.as_forecast` takes it.
@@ -286,7 +364,8 @@ def calibration_report(
         finite mean and standard deviation.
 
     recalibrated : bool, default=False
-        Whether the predictions have been recalibrated: then the report does not advise that.
+        Whether the predictions have been recalibrated: then the report does not advise that. Of
+        several models, those of all but the first.
 
     name : str, default=None
         Name of the model, for the head of the report.
@@ -300,10 +379,11 @@ def calibration_report(
 
     Returns
     -------
-    report : CalibrationReport
-        ``print(report)`` shows it as a text, and a notebook as a page; `to_html` writes that page,
-        and `to_dict` and `to_json` hold its numbers: "n_samples", "n_classes", for two classes
-        "event" (the name of the positive class), "n_events", "prevalence", "mean_prediction",
+    report : CalibrationReport or ComparisonReport
+        Of several models, a :class:`ComparisonReport`. ``print(report)`` shows it as a text, and a
+        notebook as a page; `to_html` writes that page, and `to_dict` and `to_json` hold its
+        numbers: "n_samples", "n_classes", for two classes "event" (the name of the positive
+        class), "n_events", "prevalence", "mean_prediction",
         "observed_expected_ratio", "calibration_intercept", "calibration_slope",
         "area_under_roc_curve" (which sees the ranks of the predictions alone) and
         "integrated_calibration_index", then "accuracy", "mean_confidence", "brier_score_loss",
@@ -337,6 +417,11 @@ def calibration_report(
 
     Notes
     -----
+    `y_proba` may be a dict of the predictions of several models for the same samples, such as
+    ``{"before": p, "after": q}``. Each gets its report, and the others are compared with the first:
+    the intervals of differences are those of :func:`skcalib.uncertainty.compare`, and of the
+    measures of two classes by the jackknife, with the samples resampled for both models together.
+
     The p-value is that of ``CalibrationTest()``. With many samples (more than 900 000, in
     groups 600 000, or of a thousand classes 100 000) the test uses a random part of them, so that
     the report takes seconds; the report says how many. A label that had probability 0 is certain
@@ -387,19 +472,63 @@ def calibration_report(
     >>> calibration_report(y, forecast, random_state=0).advice
     'Miscalibrated (p ≤ 0.001); standard deviations are too small by a factor 2...'
     """
-    rng = check_random_state(random_state)
-    data = check_either(
+    several = isinstance(y_proba, Mapping)
+    if several:
+        check_models(y_proba, None)
+    probas = {f"y_proba[{key!r}]": one for key, one in y_proba.items()} if several else {}
+    checked = check_predicted(
+        probas or {"y_proba": y_proba},
         y_true,
-        y_proba,
         sample_weight=sample_weight,
         pos_label=pos_label,
         labels=labels,
         groups=groups,
     )
-    kind: type[Sections] = ForecastSections if data.kind == "forecasts" else ClassSections
-    sections = kind(data, rng)
     n_rows = num_samples(y_true)
     subgroups = None if by is None else check_by(by, n_rows, sample_weight)
+    date = None if date is None else str(date)
+    name = name and " ".join(name.split())
+    sections: dict[Any, Sections] = {}
+    reports: dict[Any, CalibrationReport] = {}
+    for key, data in zip(y_proba if several else [name], checked["models"], strict=True):
+        kind: type[Sections] = ForecastSections if data.kind == "forecasts" else ClassSections
+        sections[key] = one = kind(data, check_random_state(random_state))
+        audit = _audit_trail(one, n_rows, random_state, pos_label, subgroups)
+        title = ", ".join(filter(None, [name, str(key)])) if several else name
+        is_new = recalibrated and not (several and len(reports) == 0)
+        reports[key] = _report(one, subgroups, is_new, title, date, audit)
+    return _comparison(sections, reports, name, date) if several else reports[name]
+
+
+def _comparison(
+    sections: dict[Any, Sections],
+    reports: dict[Any, CalibrationReport],
+    name: str | None,
+    date: str | None,
+) -> ComparisonReport:
+    """What the models are like, and how the others differ from the first."""
+    (first, before), *others = sections.items()
+    numbers, changes = {key: one.numbers for key, one in reports.items()}, []
+    for key, after in others:
+        stage(f"comparing {key} with {first}")
+        ends = after.differences(before)
+        for measure in [one for one in numbers[first] if one in ends and one in numbers[key]]:
+            value, reference = numbers[key][measure], numbers[first][measure]
+            row = {"model": key, "measure": measure, "reference": reference, "value": value}
+            low, high = ends[measure]
+            changes.append(row | {"difference": value - reference, "low": low, "high": high})
+    listed = " and ".join(", ".join(map(str, reports)).rsplit(", ", 1))
+    head = [heading_of(numbers[first], f"{name or 'models'}, {listed}"), *filter(None, [date])]
+    verdicts = {key: one.advice for key, one in reports.items()}
+    text = format_comparison(head, verdicts, change_tables(numbers, changes))
+    draw = partial(compared_pictures, {key: one.data for key, one in sections.items()})
+    return ComparisonReport(reports, changes, text, draw, date)
+
+
+def _report(
+    sections: Sections, subgroups: Any, recalibrated: bool, name: Any, date: Any, audit: dict
+) -> CalibrationReport:
+    """The report on one model."""
     stage("measuring")
     numbers, classes = sections.measure()
     stage("testing")
@@ -420,10 +549,6 @@ def calibration_report(
     advice = mistake or sections.advice(
         numbers, intervals, findings, rows, classes, recalibrated=recalibrated
     )
-    by = None if subgroups is None else subgroups.title
-    audit = _audit_trail(sections, n_rows, random_state, pos_label, by)
-    name = name and " ".join(name.split())
-    date = None if date is None else str(date)
     head = [heading_of(numbers, name), *filter(None, [date])]
     text = format_report(head, numbers, intervals, advice, rows, classes)
     draw = sections.pictures
@@ -433,7 +558,7 @@ def calibration_report(
 
 
 def _audit_trail(
-    sections: Sections, n_rows: int, random_state: RandomState, pos_label: Any, by: Any
+    sections: Sections, n_rows: int, random_state: RandomState, pos_label: Any, subgroups: Any
 ) -> dict[str, Any]:
     """Versions, settings, rows, and a hash of the data in their order."""
     from .. import __version__
@@ -445,6 +570,7 @@ def _audit_trail(
         digest.update(np.ascontiguousarray(array).tobytes())
     groups = sections.data.groups
     n_groups = None if groups is None else len(np.unique(groups))
+    by = None if subgroups is None else subgroups.title
     settings = {"pos_label": pos_label} | settings | {"by": by, "number of groups": n_groups}
     left_out = n_rows - sections.data.n_samples
     return {

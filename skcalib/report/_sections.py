@@ -13,7 +13,7 @@ from .._inputs.by import Subgroups
 from .._numerics.sorting import codes_by_appearance
 from ..hypothesis_tests import SubgroupCalibrationTest
 from ..metrics._registry import ALL_METRICS, Metric
-from ..uncertainty._intervals import interval_of
+from ..uncertainty._intervals import comparison_of, interval_of
 from ..uncertainty._measured import Measured
 from ..uncertainty._resampling import Resamples, Units, resample
 from ._text import p_text, title_of
@@ -28,7 +28,7 @@ _N_RESAMPLES = 199
 MOST_VALUES = 200_000
 
 # Fewer than 10 independent samples say nothing about how a measure varies.
-_LARGEST_SHARE = 0.1 + 1e-12
+LARGEST_SHARE = 0.1 + 1e-12
 
 # The errors of more samples are those of the model, but for the last digits.
 _MANY = 10_000
@@ -130,12 +130,12 @@ class Sections(ABC):
         Those of scores need no more than the jackknife, as scores are means.
         """
         found: Ends = {}
-        if share_of_one(self.data) > _LARGEST_SHARE:
+        if share_of_one(self.data) > LARGEST_SHARE:
             return found
-        units, losses = Units(self.data), self.scores()
-        for name in losses.keys() & numbers.keys():
+        units = Units(self.data)
+        for name in self.scores().keys() & numbers.keys():
             stage(f"finding the interval of the {title_of(name)}")
-            low, high = self._mean(name, losses[name], units).limits([1.0]).interval(0.95)
+            low, high = self._mean(name, units).limits([1.0]).interval(0.95)
             found[name] = max(low, 0.0), max(high, 0.0)
         for measure in self.measures():
             if measure.n_values <= MOST_VALUES:
@@ -143,17 +143,42 @@ class Sections(ABC):
                 found[measure.name] = self._interval(measure)
         return found
 
-    def _mean(self, name: str, losses: np.ndarray, units: Units) -> Resamples:
+    def _mean(self, name: str, units: Units, *others: "Sections") -> Resamples:
+        models = self.data, *(one.data for one in others)
+        losses = np.column_stack([one.scores()[name] for one in (self, *others)])
         return resample(
-            lambda data: [data.weight @ type(self)(data, self.rng).scores()[name]],
-            self.data,
+            lambda of: [one.weight @ type(self)(one, self.rng).scores()[name] for one in of.models],
+            Measured((), {}, models),
             units,
-            np.array([units.weight @ losses]),
+            units.weight @ losses,
             n_resamples=0,
             rng=self.rng,
-            losses=losses[:, None],
-            models=[self.data],
+            losses=losses,
+            models=models,
         )
+
+    def differences(self, other: "Sections") -> Ends:
+        """The 95 % intervals of how scores and measures differ from those of another model.
+
+        Both are of the same outcomes, which are resampled together. NaN of too few samples, or of
+        too many values.
+        """
+        names = [*self.scores(), *(one.name for one in self.measures())]
+        found: Ends = dict.fromkeys(names, (np.nan, np.nan))
+        if share_of_one(self.data) > LARGEST_SHARE:
+            return found
+        units = Units(self.data)
+        for name in self.scores():
+            found[name] = self._mean(name, units, other).limits([1.0, -1.0]).interval(0.95)
+        for one in self.measures():
+            if one.n_values <= MOST_VALUES:
+                # of all classes, as the models may predict different ones
+                pair = Measured((one.entry,) * 2, one.options, (self.data, other.data))
+                result = comparison_of(
+                    pair, method="auto", n_resamples=_N_RESAMPLES, random_state=self.rng
+                )
+                found[one.name] = result.low, result.high
+        return found
 
     def _interval(self, measure: Measure) -> tuple[float, float]:
         measured = Measured((measure.entry,), measure.options, (measure.data,))
@@ -171,7 +196,7 @@ class Sections(ABC):
         rows: Rows = []
         for title, members in zip(subgroups.titles, subgroups.rows(), strict=True):
             part, low, high = data.take(members), np.nan, np.nan
-            if share_of_one(part) <= _LARGEST_SHARE:
+            if share_of_one(part) <= LARGEST_SHARE:
                 low, high = self._interval(Measure(metric, entry, {}, part, part.n_samples))
             estimate = float(entry.measure(part))
             row = {"by": subgroups.title, "subgroup": title, "n_samples": part.n_samples}

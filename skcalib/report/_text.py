@@ -1,6 +1,7 @@
 """The text of a report, and the words and digits of its numbers."""
 
 import textwrap
+from itertools import chain
 from typing import Any, NamedTuple
 
 from .._inputs.by import printable
@@ -96,21 +97,25 @@ def title_of(key: str) -> str | None:
 
 def measure_lines(numbers: dict[str, Any], intervals: dict[str, tuple[float, float]]) -> list[Line]:
     """A line for each number that has one."""
-    of_classes = "n_classes" in numbers
     lines = []
     for key, value in numbers.items():
         title = title_of(key)
         if key == "gain":
-            title = f"{'log loss' if of_classes else 'CRPS'} that recalibration would gain"
+            title = (
+                f"{'log loss' if 'n_classes' in numbers else 'CRPS'} that recalibration would gain"
+            )
         if title is not None:
-            digits = "9.4f" if of_classes else _digits_for_forecasts(key)
-            digits = "9d" if isinstance(value, int) else digits
-            ends = " to ".join(format(end, digits).strip() for end in intervals.get(key, ()))
-            text = format(value, digits)
-            if "p_value" in key and p_text(value)[0] == "≤":
-                text = f"{p_text(value):>9}"
-            lines.append(Line(title, text, ends, _note(key, numbers)))
+            ends = " to ".join(_shown(key, end, numbers).strip() for end in intervals.get(key, ()))
+            lines.append(Line(title, _shown(key, value, numbers), ends, _note(key, numbers)))
     return lines
+
+
+def _shown(key: str, value: float, numbers: dict[str, Any], sign: str = "") -> str:
+    """A number, or one of its kind such as an end of its interval, with its digits."""
+    if "p_value" in key and p_text(value)[0] == "≤":
+        return f"{p_text(value):>9}"
+    digits = "9.4f" if "n_classes" in numbers else _digits_for_forecasts(key)
+    return format(value, sign + ("9d" if isinstance(value, int) else digits))
 
 
 def _note(key: str, numbers: dict[str, Any]) -> str:
@@ -128,6 +133,13 @@ def _digits_for_forecasts(key: str) -> str:
     in_unit = key.startswith(("coverage_", "p_value"))
     in_unit |= key.endswith(("p_value", "calibration_error"))
     return "9.4f" if in_unit else "#9.4g"
+
+
+def format_comparison(head: list[str], verdicts: dict[str, str], tables: list[Table]) -> str:
+    lines = list(head)
+    for name, advice in verdicts.items():
+        lines += ["", *textwrap.wrap(f"{name}: {advice}", width=76)]
+    return "\n".join([*lines, *chain(*map(lines_of, tables))])
 
 
 def heading_of(numbers: dict[str, Any], name: str | None) -> str:
@@ -153,10 +165,38 @@ def format_report(
     if intervals:
         lines.append("(a range after a number is its 95 % confidence interval)")
     if classes:
-        lines += _lines(class_table(classes))
+        lines += lines_of(class_table(classes))
     if subgroups:
-        lines += _lines(subgroup_table(subgroups))
+        lines += lines_of(subgroup_table(subgroups))
     return "\n".join(lines)
+
+
+def change_tables(numbers: dict[str, dict[str, Any]], changes: list[dict[str, Any]]) -> list[Table]:
+    """For each other model its numbers, and how they differ from those of the first."""
+    first, *others = numbers
+    return [
+        _change_table(numbers, first, name, [one for one in changes if one["model"] == name])
+        for name in others
+    ]
+
+
+def _change_table(
+    numbers: dict[str, dict[str, Any]], first: str, name: str, changes: list[dict[str, Any]]
+) -> Table:
+    before, after = numbers[first], numbers[name]
+    rows = []
+    for one in changes:
+        key = one["measure"]
+        values = [_shown(key, value, before).strip() for value in (one["reference"], one["value"])]
+        shown = (
+            _shown(key, one[end], before, "+z").strip() for end in ("difference", "low", "high")
+        )
+        difference, low, high = shown
+        ends = f"{low} to {high}" if one["low"] == one["low"] else ""
+        rows.append([str(title_of(key)), *values, difference, ends])
+    p_values = [_shown("p_value", one["p_value"], one).strip() for one in (before, after)]
+    rows.append([_TITLES["p_value"], *p_values, "", ""])
+    return Table(["measure", first, name, "difference", "95 % interval"], rows)
 
 
 def class_table(classes: list[dict[str, Any]]) -> Table:
@@ -195,11 +235,11 @@ def subgroup_table(subgroups: list[dict[str, Any]]) -> Table:
     return Table([title, "samples", measure, "95 % interval", "p-value (adjusted)"], rows, note)
 
 
-def _lines(table: Table) -> list[str]:
+def lines_of(table: Table) -> list[str]:
     """The table as text: names on the left, numbers on the right of their columns."""
     widths = [max(map(len, column)) for column in zip(table.head, *table.rows, strict=True)]
     lines = [
         "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
         for row in [table.head, *table.rows]
     ]
-    return ["", *lines, *([table.note] if table.note else [])]
+    return ["", *map(str.rstrip, lines), *([table.note] if table.note else [])]

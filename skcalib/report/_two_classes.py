@@ -1,11 +1,14 @@
 """What a validation reports of two classes: how many events, what was predicted, and the ranks."""
 
+from typing import Any
+
 import numpy as np
 
 from .._inputs.predictions import Predictions
 from ..uncertainty._clinical import _smooth_limits, _smooth_measures
+from ..uncertainty._measured import Measured
 from ..uncertainty._resampling import Units
-from ._sections import Ends, Numbers
+from ._sections import LARGEST_SHARE, MOST_VALUES, Ends, Numbers, share_of_one, stage
 
 _SMOOTH = (
     "observed_expected_ratio",
@@ -16,6 +19,9 @@ _SMOOTH = (
 
 # A deviation from chance by this many standard deviations is a mistake, not a bad model.
 CLEAR = 4.0
+
+# The measures of a clinical validation take longer than the others.
+TIMES_SLOWER = 4
 
 # A narrower interval is one of a number that does not vary.
 _ROUNDING = 1e-9
@@ -43,12 +49,10 @@ def smooth_measures(data: Predictions) -> list[float]:
 
 
 def smooth_ends(data: Predictions, rng: np.random.RandomState, numbers: Numbers) -> Ends:
-    """Their 95 % intervals, that of the ratio by its logarithm.
-
-    None if only one outcome is seen; and perfect ranks do not show how they vary.
-    """
-    if data.label.min() == data.label.max():
+    """Their 95 % intervals, that of the ratio by its logarithm; none of perfect ranks."""
+    if not _shows_how_it_varies(data):
         return {}
+    stage("finding the intervals of calibration intercept and slope")
     limits = _smooth_limits(data, Units(data), rng, None, _with_logarithm)
     ends = dict(zip(_SMOOTH, (one.interval(0.95) for one in limits), strict=True))
     low, high = np.exp(ends["observed_expected_ratio"]).tolist()
@@ -57,6 +61,30 @@ def smooth_ends(data: Predictions, rng: np.random.RandomState, numbers: Numbers)
     ends["area_under_roc_curve"] = low, high
     known = {name: one for name, one in ends.items() if name in numbers}
     return {name: (low, high) for name, (low, high) in known.items() if high - low > _ROUNDING}
+
+
+def smooth_differences(data: Predictions, other: Predictions, rng: np.random.RandomState) -> Ends:
+    """The 95 % intervals of how they differ from those of another model of the same outcomes."""
+    if not _shows_how_it_varies(data):
+        return {}
+    pair = Measured((), {}, (data, other))
+    limits = _smooth_limits(pair, Units(data), rng, None, _difference)
+    return dict(zip(_SMOOTH, (one.interval(0.95) for one in limits), strict=True))
+
+
+def _difference(pair: Any) -> list[float]:
+    values = zip(*map(smooth_measures, pair.models), strict=True)
+    return [one - other for one, other in values]
+
+
+def _shows_how_it_varies(data: Predictions) -> bool:
+    """Whether there are two classes, both outcomes, and enough samples, but not too many."""
+    return bool(
+        data.is_binary
+        and share_of_one(data) <= LARGEST_SHARE
+        and data.n_samples <= MOST_VALUES // TIMES_SLOWER
+        and data.label.min() < data.label.max()
+    )
 
 
 def _with_logarithm(data: Predictions) -> list[float]:

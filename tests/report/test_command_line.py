@@ -27,7 +27,7 @@ from skcalib.recalibration._registry import RECALIBRATORS
 from skcalib.report import calibration_report
 from skcalib.report._columns import read_columns
 from skcalib.report._command_line import METHODS, _escaped, _parser, main
-from skcalib.report._demo import Stage, _summary
+from skcalib.report._demo import Outcome, _summary
 from skcalib.report._tables import canonical
 
 
@@ -269,27 +269,25 @@ def test_demo(tmp_path, capsys, monkeypatch):
     for problem in ("breast cancer", "digits"):
         for classifier in ("GaussianNB", "RandomForestClassifier"):
             assert f"{classifier} on {problem}" in out
-    assert out.count("--- before recalibration ---") == 4
-    assert out.count("--- what changed ---") == 4
+    assert out.count(", before and after: ") == 4
     assert out.count("% is left, which") == 4
-    for after in out.split("--- after recalibration ---")[1:]:
-        advice = " ".join(after.split("--- what changed ---")[0].split())
+    for after in out.split("\nafter: ")[1:]:
+        advice = " ".join(after.split("\n\n")[0].split())
         assert "Recalibrate on" not in advice
         assert "More data to recalibrate on would leave less." in advice
 
 
 def test_the_demo_says_what_is_left_and_whether_it_may_be_chance():
-    outcome, proba = np.array([0, 1]), np.array([0.2, 0.8])
-
-    def stages(p_value, **errors):
-        return [
-            Stage(name, outcome, proba, SimpleNamespace(numbers={key: error, "p_value": p_value}))
+    def outcome(p_value, **errors):
+        key = "smooth_calibration_error" + ("_confidence" if p_value < 0.05 else "")
+        reports = {
+            name: SimpleNamespace(numbers={key: error, "p_value": p_value})
             for name, error in errors.items()
-            for key in ["smooth_calibration_error" + ("_confidence" if p_value < 0.05 else "")]
-        ]
+        }
+        return Outcome(np.array([0, 1]), {}, SimpleNamespace(reports=reports))
 
     text = _summary(
-        {"good": stages(0.3, before=0.2, after=0.02), "bad": stages(0.03, before=0.4, after=0.1)}
+        {"good": outcome(0.3, before=0.2, after=0.02), "bad": outcome(0.03, before=0.4, after=0.1)}
     )
     lines = [" ".join(line.split()) for line in text.splitlines()]
     good, bad = lines.index("good 0.2000 0.0200"), lines.index("bad 0.4000 0.1000")
