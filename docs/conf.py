@@ -136,6 +136,7 @@ html_css_files = ["site.css"]
 html_js_files = ["site.js"]
 html_show_sourcelink = False
 toc_object_entries_show_parents = "hide"
+wide = {f"benchmarks/{page.stem}": [] for page in (DOCS / "benchmarks").glob("*.md")}  # tables
 html_theme_options = {
     "logo": {"text": "skcalib"},
     "show_toc_level": 2,
@@ -143,7 +144,7 @@ html_theme_options = {
     "navigation_with_keys": False,
     "footer_start": ["copyright"],
     "footer_end": [],
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"]} | wide,
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
