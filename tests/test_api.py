@@ -239,6 +239,16 @@ def test_signatures_are_short():
     )
 
 
+def test_each_call_for_users_of_other_packages_is_run():
+    page = Path(skcalib.__file__).parents[1] / "docs" / "coming_from.md"
+    lines = page.read_text(encoding="utf-8").splitlines()
+    code = "\n".join(line[4:] for line in lines if line[:4] in (">>> ", "... "))
+    rows = [line.split(" | ")[1] for line in lines if re.match(r"\| .* \| .* \|", line)]
+    calls = [call for row in rows for call in re.findall(r"`([^`]+\))`", row)]
+    assert len(calls) > 50
+    assert [call for call in calls if call not in code] == []
+
+
 def test_each_call_for_a_paper_is_compared_with_the_formula():
     page = Path(skcalib.__file__).parents[1] / "docs" / "coming_from_a_paper.md"
     lines = page.read_text(encoding="utf-8").splitlines()

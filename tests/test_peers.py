@@ -6,9 +6,13 @@ The packages are mapie, model-diagnostics, pycalib and uncertainty-calibration.
 import numpy as np
 import pytest
 from problems import random_problem
+from sklearn.datasets import load_diabetes
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LinearRegression
 
 from skcalib.metrics import cumulative_calibration_error, score_decomposition
 from skcalib.metrics import expected_calibration_error as ece
+from skcalib.recalibration import PITRecalibrator, RecalibratedRegressor
 
 # what the peers warn about is theirs
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -87,6 +91,27 @@ def test_errors_of_mapie_have_one_bin_more(n_bins):
         right, p, num_bins=n_bins + 1, classwise=True, class_labels=y
     )
     assert ece(y, p, n_bins=n_bins, multi_class="classwise") == close(theirs)
+
+
+def test_conformal_intervals_of_mapie():
+    regression, scores = peer("mapie.regression"), peer("mapie.conformity_scores")
+    X, y = load_diabetes(return_X_y=True)
+    linear = LinearRegression().fit(X[:150], y[:150])
+    ours = RecalibratedRegressor(FrozenEstimator(linear), PITRecalibrator())
+    low, high = ours.fit(X[150:300], y[150:300]).predict_interval(X[300:], 0.9)
+    score = scores.AbsoluteConformityScore(sym=False)
+    theirs = regression.SplitConformalRegressor(
+        linear, confidence_level=0.9, conformity_score=score, prefit=True
+    ).conformalize(X[150:300], y[150:300])
+    intervals = theirs.predict_interval(X[300:])[1][:, :, 0]
+    np.testing.assert_allclose(np.column_stack([low, high]), intervals)
+
+
+def test_default_bins_of_mapie():
+    metrics = peer("mapie.metrics.calibration")
+    y, p = multi_class()
+    options = {"n_bins": 49, "multi_class": "top-label", "average": "macro"}
+    assert ece(y, p, **options) == close(metrics.top_label_ece(y, p))
 
 
 def test_exact_zeros_have_their_own_bin_in_mapie():

@@ -15,7 +15,13 @@ from .._numerics.pit_maps import (
     least_rank,
     rank_levels,
 )
-from ..forecasts import EnsembleForecast, Forecast, QuantileForecast, ResidualForecast
+from ..forecasts import (
+    EnsembleForecast,
+    Forecast,
+    GaussianForecast,
+    QuantileForecast,
+    ResidualForecast,
+)
 from ..forecasts._data import ForecastData
 from ..forecasts._derived import AffineForecast
 from ..forecasts._quantile import check_grid
@@ -36,7 +42,9 @@ class PITRecalibrator(ForecastRecalibrator):
     ----------
     method : {"conformal", "beta"}, default="conformal"
         "conformal": R has the value k/(n + 1) at the k-th smallest of n transforms; its intervals
-        have guaranteed coverage (see Notes), and it has no density. It takes continuous forecasts.
+        have guaranteed coverage (see Notes), and it has no density. It takes continuous forecasts,
+        and a :class:`~skcalib.forecasts.ResidualForecast`, as that of a regressor which only
+        predicts a number.
         "beta": a smooth map of three parameters, so that forecasts with a density keep one; it
         also takes ensembles, whose members get other weights, and discrete forecasts.
 
@@ -70,6 +78,10 @@ class PITRecalibrator(ForecastRecalibrator):
 
     `cdf`, `ppf`, the mean, the score and all else interpolate between ranks, and continue
     beyond the outermost ones with the tails of the base forecast; the bounds are not theirs.
+
+    For predictions that are numbers this is split conformal prediction: the quantile is the
+    prediction plus the k-th smallest residual. Normal distributions with the mean and the standard
+    deviation of the residual forecast stand in for it, as ranks do not depend on that choice.
 
     **Beta** is :math:`\mathrm{logit}\, R(u) = a \log u - b \log(1 - u) + c` with a, b > 0, the map
     of :class:`BetaRecalibrator` [2]_, by the largest mean of :math:`\log R'(u)`. The density is
@@ -134,24 +146,29 @@ class PITRecalibrator(ForecastRecalibrator):
                 "QuantileRecalibrator."
             )
         if not self.map_.has_density:
-            check_continuous(forecast)
+            forecast = as_continuous(forecast)
         return remap(forecast, self.map_)
 
 
-def check_continuous(forecast: Forecast) -> None:
+def as_continuous(forecast: Forecast) -> Forecast:
+    """A continuous forecast; of shared residuals one with the same ranks, those of y − location."""
+    if isinstance(forecast, ResidualForecast):
+        std = forecast.std()
+        return GaussianForecast(forecast.mean(), np.where(std > 0, std, 1.0))
     if not forecast.is_continuous:
         raise ValueError(
             f"X must be a continuous forecast for method='conformal'; found "
             f"{type(forecast).__name__}, by which single outcomes have positive probability, so "
             "that ranks tie. Pass method='beta', or use QuantileRecalibrator(levels=...)."
         )
+    return forecast
 
 
 def check_log_odds(data: ForecastData) -> np.ndarray:
     """The log-odds (n,) of the outcomes' levels, which must be finite."""
-    check_continuous(data.forecast)
-    z = data.forecast.log_odds(data.value)
-    if isinstance(data.forecast, AffineForecast):  # which may have moved the support
+    forecast = as_continuous(data.forecast)
+    z = forecast.log_odds(data.value)
+    if isinstance(forecast, AffineForecast):  # which may have moved the support
         z = np.clip(z, -_FARTHEST, _FARTHEST)
     if not np.isfinite(z).all():
         row = int(np.argmin(np.isfinite(z)))

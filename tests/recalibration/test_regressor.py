@@ -102,6 +102,34 @@ def test_frozen_regressors_are_used_as_they_are():
     assert share == 28 / 30
 
 
+@pytest.mark.parametrize("regressor", [Ridge(), DummyRegressor()], ids=["ridge", "dummy"])
+def test_conformal_intervals_of_regressors_that_predict_a_number(regressor):
+    # split conformal prediction: the prediction plus the ⌈(n + 1) α⌉-th smallest residual
+    frozen = FrozenEstimator(regressor.fit(X[:60], y[:60]))
+    model = RecalibratedRegressor(frozen, PITRecalibrator()).fit(X[60:], y[60:])
+    residuals = np.sort(y[60:] - frozen.predict(X[60:]))
+    assert len(residuals) == 30
+    expected = frozen.predict(X)[:, None] + residuals[[3, 15, 27]]
+    np.testing.assert_allclose(model.predict_quantiles(X, [0.1, 0.5, 0.9]), expected)
+    low, high = model.predict_interval(X, 0.8)
+    np.testing.assert_allclose(
+        np.column_stack([low, high]), frozen.predict(X)[:, None] + residuals[[2, 27]]
+    )
+
+
+def test_conformal_intervals_where_all_residuals_are_the_same():
+    frozen = FrozenEstimator(DummyRegressor(strategy="constant", constant=1.0).fit(X, y))
+    model = RecalibratedRegressor(frozen, PITRecalibrator()).fit(X, np.full(len(X), 3.0))
+    np.testing.assert_allclose(model.predict_quantiles(X[:2], [0.1, 0.9]), 3)
+
+
+def test_conformal_intervals_with_cross_fitting():
+    model = RecalibratedRegressor(Ridge(), PITRecalibrator()).fit(X, y)
+    residuals = np.sort(y - cross_val_predict(Ridge(), X, y, cv=5))
+    expected = Ridge().fit(X, y).predict(X) + residuals[int(np.ceil(0.9 * (len(y) + 1))) - 1]
+    np.testing.assert_allclose(model.predict_quantiles(X, [0.9])[:, 0], expected)
+
+
 @pytest.mark.parametrize("frozen", [False, True])
 def test_regressors_that_predict_a_number(frozen):
     regressor = Ridge().fit(X[:60], y[:60])
