@@ -3,6 +3,7 @@
 import sys
 from functools import partial
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -39,6 +40,24 @@ class HypothesisTest(BaseEstimator):
     def _fits_in_place(self) -> bool:
         """True if tensors stay on their device."""
         return False
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        text, found = super().__repr__(N_CHAR_MAX), self._in_words()
+        return f"{text}  # {found}" if found else text
+
+    def _repr_html_inner(self) -> str:
+        found = self._in_words()
+        return super()._repr_html_inner() + (f"<p>{found}</p>" if found else "")
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        shown = super()._repr_mimebundle_(**kwargs)
+        return shown | ({"text/html": self._repr_html_inner()} if "text/html" in shown else {})
+
+    def _in_words(self) -> str:
+        """What the test has found; empty before `fit`."""
+        names = {"statistic_": "statistic", "e_value_": "e-value", "p_value_": "p-value"}
+        known = vars(self)
+        return ", ".join(f"{word} {known[key]:.3g}" for key, word in names.items() if key in known)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

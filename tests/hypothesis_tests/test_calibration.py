@@ -7,13 +7,40 @@ import pytest
 from oracles import skce_by_loops
 from problems import random_problem, two_columns
 from scipy.stats import ks_2samp
+from sklearn import config_context
+from sklearn.base import clone
 from sklearn.metrics import brier_score_loss, log_loss
 
 from skcalib import metrics
 from skcalib._inputs.drawing import seeded_batches
 from skcalib._statistics.base import blocks_of_samples
-from skcalib.hypothesis_tests import CalibrationTest
+from skcalib.hypothesis_tests import (
+    CalibrationTest,
+    SequentialCalibrationTest,
+    SpiegelhalterTest,
+)
 from skcalib.metrics import smooth_calibration_error, squared_kernel_calibration_error
+
+
+@pytest.mark.parametrize(
+    "test", [CalibrationTest(n_resamples=9), SequentialCalibrationTest(), SpiegelhalterTest()]
+)
+def test_a_fitted_test_shows_what_it_found(test):
+    label, proba = random_problem(np.random.default_rng(0), 20)
+    test = clone(test)
+    before, page = repr(test), test._repr_mimebundle_()["text/html"]
+    assert "#" not in before
+    assert "p-value" not in page.lower() + test._repr_html_()
+    test.fit(proba, label)
+    found = f"p-value {test.p_value_:.3g}"
+    assert repr(test).startswith(f"{before}  # ")
+    assert repr(test).endswith(found)
+    for html in (test._repr_html_(), test._repr_mimebundle_()["text/html"]):
+        assert html.endswith(f"{found}</p>")
+    assert repr(clone(test)) == before
+    assert ("e-value" if "Sequential" in before else "statistic ") in repr(test)
+    with config_context(display="text"):
+        assert list(test._repr_mimebundle_()) == ["text/plain"]
 
 
 def all_labels(n, n_classes):
