@@ -235,14 +235,15 @@ class DecisionDisplay(Display):
         style = {"label": name or "actions", "marker": "o", "linestyle": ""}
         style |= {"capsize": 3, "elinewidth": 1.2}
         points = ax.errorbar(self.announced, self.realised, self.margin, **(style | kwargs))
-        self.line_ = points[0]
-        color = self.line_.get_color()
+        self.line_, color = points[0], points[0].get_color()
         low, high = ax.dataLim.min.min(), ax.dataLim.max.max()
         room = 0.1 * max(high - low, 1e-9)
         ends = low - room, high + room
         ax.set(xlim=ends, ylim=ends, box_aspect=1)
         points = 72 * inches_of(ax).min() / (ends[1] - ends[0])
         taken = np.flatnonzero(np.isfinite(self.announced))
+        style = {"textcoords": "offset points", "fontsize": "small", "color": color}
+        style["bbox"] = {"color": "white", "alpha": 0.7, "pad": 0}
         for k in taken[np.argsort(self.realised[taken], kind="stable")]:
             share = "" if self.share is None else f" ({self.share[k]:.0%})"
             text = f"{shortened(self.place[k], 20)}{share}"
@@ -250,22 +251,14 @@ class DecisionDisplay(Display):
             rooms = points * (x - ends[0]), points * (ends[1] - x)
             is_outer = x > self.announced[taken].mean()
             is_right = rooms[1] >= width if is_outer else rooms[0] < width
+            names = [(one.xy[0] - x, one.xy[1] - y, one.xyann[1]) for one in ax.texts]
             while any(
-                abs(points * (one.xy[0] - x)) < width
-                and abs(points * (one.xy[1] - y) + one.xyann[1] - up) < _LINE
-                for one in ax.texts
+                abs(points * dx) < width and abs(points * dy + at - up) < _LINE
+                for dx, dy, at in names
             ):
                 up += 1
-            ax.annotate(
-                text,
-                (x, y),
-                xytext=(7 if is_right else -7, up),
-                ha="left" if is_right else "right",
-                textcoords="offset points",
-                fontsize="small",
-                color=color,
-                bbox={"color": "white", "alpha": 0.7, "pad": 0},
-            )
+            place = {"xytext": (7 if is_right else -7, up), "ha": "left" if is_right else "right"}
+            ax.annotate(text, (x, y), **place, **style)
         ax.set(xlabel=wrapped("announced mean loss", ax), ylabel="realised mean loss")
 
     def _draw_curves(self, ax, name, kwargs):

@@ -14,10 +14,11 @@ from .._inputs.checks import check_predictions
 from .._inputs.probabilities import check_logits
 from .._inputs.scikit_learn import Interval, Label, RandomState, StrOptions
 from .._numerics.logits import log_softmax
+from ..metrics._proper import decompose
 from ._base import check_options, judged
 from ._panels import CurvesDisplay, Problem, choose_panels, problems_of
 from ._reliability_curve import METHODS, ReliabilityCurve, reliability_curve
-from ._reliability_panel import check_same_scale, draw_curve, draw_strip, set_axes
+from ._reliability_panel import check_same_scale, choose_scale, draw_curve, draw_strip, set_axes
 
 
 @dataclass(eq=False, repr=False)
@@ -185,7 +186,8 @@ class ReliabilityDisplay(CurvesDisplay):
         strategy=[StrOptions({"uniform", "quantile"})],
         bandwidth=[Interval(Real, 1e-3, None, closed="left"), None],
         band=[StrOptions({"consistency", "confidence"}), None],
-        scale=[StrOptions({"linear", "logit"})],
+        scale=[StrOptions({"auto", "linear", "logit"})],
+        decomposition=["boolean"],
         shade=["boolean"],
     )
     def from_predictions(
@@ -206,7 +208,8 @@ class ReliabilityDisplay(CurvesDisplay):
         confidence_level: float = 0.9,
         n_resamples: int = 200,
         random_state: RandomState = None,
-        scale: str = "linear",
+        scale: str = "auto",
+        decomposition: bool = False,
         shade: bool = False,
         max_panels: int = 9,
         name: str | None = None,
@@ -269,8 +272,16 @@ class ReliabilityDisplay(CurvesDisplay):
         random_state : int, RandomState instance or None, default=None
             Seed of the consistency band.
 
-        scale : {"linear", "logit"}, default="linear"
+        scale : {"auto", "linear", "logit"}, default="auto"
             Scale of both axes. "logit" spreads probabilities near 0 and 1; 0 and 1 are at its ends.
+            "auto" is that of the models on the axes. Without any it is "logit" if there is a single
+            panel and more than half of the predictions, over all models, are at most 0.01 away from
+            0 or 1. In a grid it is "linear", as narrow axes have no room for the ticks.
+
+        decomposition : bool, default=False
+            Whether to write into the corner the miscalibration (MCB), the discrimination (DSC) and
+            the uncertainty (UNC), of which the Brier score is MCB − DSC + UNC, as of
+            :func:`~skcalib.metrics.score_decomposition`, for each curve.
 
         shade : bool, default=False
             Whether to shade the area between curve and diagonal. Weighted by the predictions it is
@@ -313,13 +324,16 @@ class ReliabilityDisplay(CurvesDisplay):
         errors = [[make.error_of(one.predictions, **own) for one in each] for each in problems]
         largest = np.max(errors, axis=0).tolist()
         shown, left_out = choose_panels(problems[0], largest, max_panels, keep_order=by is not None)
+        if scale == "auto":
+            scale = choose_scale(ax, [each[0].predictions for each in problems], len(shown))
         displays = []
         for model, each, its_errors in zip(models, problems, errors, strict=True):
             generator, curves = check_random_state(random_state), []
             for k in shown:
                 curve = make(each[k].predictions, its_errors[k], scale, **own)
                 its_band = curve.band(band, confidence_level, n_resamples, generator)
-                curves.append(reliability_curve(each[k], curve, its_band))
+                parts = decompose(each[k].predictions, "brier", 0, 0) if decomposition else None
+                curves.append(reliability_curve(each[k], curve, its_band, parts))
             displays.append(cls(curves, name=model, scale=scale, left_out=left_out))
         first, *first.others = displays
         return first.plot(ax, shade=shade, **kwargs)
@@ -382,14 +396,12 @@ def _check_models(y_proba: Any, name: str | None) -> Mapping[str | None, Any]:
 
 def _check_same_panels(problems: list[list[Problem]]) -> None:
     """Models share panels: of predicted classes, all have predicted the same."""
-    titles = [[one.title for one in each] for each in problems]
-    for found in titles[1:]:
-        if found != titles[0]:
-            raise ValueError(
-                "y_proba must be of models that predict the same classes with multi_class="
-                f"'top-label'; found {titles[0]} and {found}. Pass multi_class='classwise', or one "
-                "model."
-            )
+    titles = {tuple(one.title for one in each) for each in problems}
+    if len(titles) > 1:
+        raise ValueError(
+            "y_proba must be of models that predict the same classes with multi_class='top-label'; "
+            f"found {titles}. Pass multi_class='classwise', or one model."
+        )
 
 
 def _in_columns(logits: Any) -> np.ndarray:

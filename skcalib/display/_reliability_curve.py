@@ -100,6 +100,9 @@ class ReliabilityCurve:
     x_label : str, default="predicted probability"
         What is predicted, for the axis.
 
+    decomposition : ScoreDecomposition, default=None
+        The parts of the Brier score, for the corner.
+
     Examples
     --------
     >>> from skcalib.display import ReliabilityDisplay
@@ -129,6 +132,7 @@ class ReliabilityCurve:
     names: tuple[str, str] = ("event", "no event")
     title: str | None = None
     x_label: str = "predicted probability"
+    decomposition: Any = None
 
 
 class CurveMethod(ABC):
@@ -324,7 +328,7 @@ METHODS: dict[str, type[CurveMethod]] = {"isotonic": Isotonic, "binned": Binned,
 
 
 def reliability_curve(
-    problem: Problem, method: CurveMethod, band: ReliabilityBand | None
+    problem: Problem, method: CurveMethod, band: ReliabilityBand | None, decomposition: Any
 ) -> ReliabilityCurve:
     """The numbers of the diagram: the curve, its band and the distribution of the predictions."""
     predicted, observed = method.curve(method.label)
@@ -348,4 +352,5 @@ def reliability_curve(
         names=problem.names,
         title=problem.title,
         x_label=problem.x_label,
+        decomposition=decomposition,
     )

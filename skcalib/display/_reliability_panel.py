@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 
+from .._inputs.predictions import Predictions
 from ._base import LINES, MARKERS, draw_bars, inches_of, is_small, name_halves, strip_below
 from ._panels import CURVE, DIAGONAL, curves_on
 from ._reliability_curve import ReliabilityCurve
@@ -26,6 +27,12 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _DIGIT, _LINE = 0.55, 1.6
 
 _DECADE = np.log(10.0)
+
+# Height of three lines in the corner, in units of the height of narrow axes.
+_PARTS = 0.24
+
+# Predictions this close to 0 or 1 are very sure: if most are, axes are logarithmic in the odds.
+_SURE = 0.01
 
 
 def draw_curve(
@@ -52,9 +59,19 @@ def draw_curve(
         style = {"color": color, "alpha": 0.18, "linewidth": 0}
         style["label"] = f"{_BANDS[kind]} ({100 * level:.3g} %)"
         band = ax.fill_between(places, lower, upper, **style)
+    if curve.decomposition is not None:
+        _write_parts(ax, curve.decomposition, color)
     if shade:
         area = _shade(ax, curve, color)
     return line, band, area
+
+
+def _write_parts(ax, parts, color):
+    """The parts of the Brier score in the corner, below those of other models."""
+    values = parts.miscalibration, parts.discrimination, parts.uncertainty
+    text = "MCB {:.3f}\nDSC {:.3f}\nUNC {:.3f}".format(*values)
+    style = {"va": "top", "color": color, "fontsize": "x-small", "transform": ax.transAxes}
+    ax.text(0.03, 0.97 - _PARTS * len(ax.texts), text, **style)
 
 
 def _shade(ax, curve, color):
@@ -108,9 +125,22 @@ def _round_down(value):
     return max(step * power for step in (1, 2, 5) if step * power <= value * (1 + 1e-9))
 
 
+def choose_scale(ax: Any, predictions: list[Predictions], n_panels: int) -> str:
+    """That of the models on the axes; or "logit" where most predictions are very sure."""
+    for one in np.ravel(np.array(ax, dtype=object)):
+        if one is not None and curves_on(one):
+            return _scale_of(one)
+    sure = [one.weight @ (np.minimum(one.proba, 1 - one.proba) <= _SURE) for one in predictions]
+    return "logit" if n_panels == 1 and np.mean(sure) > 0.5 else "linear"
+
+
+def _scale_of(ax):
+    return "linear" if ax.get_xscale() == "linear" else "logit"
+
+
 def check_same_scale(ax: Any, scale: str) -> None:
     """Models on the same axes share their scale."""
-    found = "linear" if ax.get_xscale() == "linear" else "logit"
+    found = _scale_of(ax)
     if curves_on(ax) and found != scale:
         raise ValueError(
             f"scale must be that of the other models on the axes, {found!r}; found {scale!r}. Pass "

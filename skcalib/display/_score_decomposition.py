@@ -222,10 +222,7 @@ class ScoreDecompositionDisplay(Display):
         shown = fill(shortened(name or "", 48), 24)
         rows.append("\n".join([*filter(None, [shown]), f"{title} {parts.score:.3g}"]))
         ax.set_yticks(range(len(rows)), rows)
-        ax.set(
-            ylim=(len(rows) - 0.5, -0.5),
-            xlim=(0, 1.15 * ax.dataLim.x1),
-        )
+        ax.set(ylim=(len(rows) - 0.5, -0.5), xlim=(0, 1.15 * ax.dataLim.x1))
         ax.set_xlabel(f"{title} = miscalibration − discrimination + uncertainty", fontsize="small")
         ax.legend(
             loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False, fontsize="small"
@@ -236,23 +233,14 @@ class ScoreDecompositionDisplay(Display):
         check_same_uncertainty(ax, float(parts.uncertainty))
         known = ax.get_legend_handles_labels()[1]
         n_before = sum(line.get_gid() == _POINT for line in ax.lines)
-        own = {
-            "marker": MARKERS[n_before % len(MARKERS)],
-            "linestyle": "",
-            "gid": _POINT,
-            "zorder": 3,
-        }
+        marker = MARKERS[n_before % len(MARKERS)]
+        own = {"marker": marker, "linestyle": "", "gid": _POINT, "zorder": 3}
         place = (parts.miscalibration, parts.discrimination)
         (self.point_,) = ax.plot(*place, **(own | {"label": label} | style))
         if parts.expected_miscalibration is not None:
-            ends = [parts.expected_miscalibration, parts.miscalibration]
-            ax.plot(ends, [place[1]] * 2, color=self.point_.get_color(), linewidth=0.8, zorder=2)
-            mark = {
-                "marker": "|",
-                "markersize": 9,
-                "linestyle": "",
-                "color": self.point_.get_color(),
-            }
+            ends, color = [parts.expected_miscalibration, place[0]], self.point_.get_color()
+            ax.plot(ends, [place[1]] * 2, color=color, linewidth=0.8, zorder=2)
+            mark = {"marker": "|", "markersize": 9, "linestyle": "", "color": color}
             ax.plot(ends[0], place[1], **mark)
             if _CHANCE not in known:
                 ax.plot([], [], label=_CHANCE, **(mark | {"color": "0.5"}))

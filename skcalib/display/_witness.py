@@ -10,13 +10,18 @@ from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Label
 from .._numerics.smooth import lipschitz_maximiser
-from ._base import LINES, check_options, draw_bars, judged, name_halves, strip_below
+from ._base import LINES, check_options, draw_bars, is_small, judged, name_halves, strip_below
 from ._panels import CURVE, CurvesDisplay, choose_panels, curves_on, problems_of
 
 # Height of the strip, in units of the height of the axes.
 _HEIGHT = 0.35
 
 _N_BINS = 40
+
+# Curves that are closer to their mean look flat.
+_FLAT = 0.1
+
+_PREDICTIONS = "predictions"
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +45,9 @@ class WitnessCurve:
     x_label : str, default="predicted probability"
         What is predicted, for the axis.
 
+    share : ndarray of shape (n_distinct,), default=None
+        The shares of the samples at these predictions.
+
     Attributes
     ----------
     error : float
@@ -62,6 +70,7 @@ class WitnessCurve:
     residual: np.ndarray
     title: str | None = None
     x_label: str = "predicted probability"
+    share: np.ndarray | None = None
 
     @property
     def error(self) -> float:
@@ -72,7 +81,9 @@ class WitnessCurve:
 def witness_curve(predictions: Predictions, **names: Any) -> WitnessCurve:
     """The witness of two classes."""
     points, mass = predictions.pooled_mass()
-    return WitnessCurve(points, lipschitz_maximiser(points, mass), mass, **names)
+    places = np.searchsorted(points, predictions.proba)
+    share = np.bincount(places, predictions.weight, len(points))
+    return WitnessCurve(points, lipschitz_maximiser(points, mass), mass, share=share, **names)
 
 
 @dataclass(eq=False, repr=False)
@@ -80,11 +91,14 @@ class WitnessDisplay(CurvesDisplay):
     r"""Witness of the smooth calibration error: where, and in which direction, the model errs.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to create one. The curve is the function
-    that :func:`skcalib.metrics.smooth_calibration_witness` returns. Where it is high, outcomes tend
-    to be more frequent than predicted, and where it is low, less frequent. Its level means nothing
-    but the sign of the mean residual: look at how it rises and falls. The strip below shows what it
-    sees: the residuals, upwards where predictions are too low. The error is the sum of the
-    residuals times the curve.
+    that :func:`skcalib.metrics.smooth_calibration_witness` returns, less its mean over the samples.
+    Where it is high, outcomes tend to be more frequent than predicted, and where it is low, less
+    frequent, compared with the whole. It matters where predictions are: their distribution is
+    shaded. The strip below shows what it sees: the residuals, upwards where predictions are too
+    low. The error is the sum of the residuals times the function: the mean of the function times
+    the mean residual (the bias), and what the curve around the mean adds. The legend has both,
+    where there is room. If all predictions are too high, or all too low, the curve is nearly flat:
+    the error is all bias.
 
     Parameters
     ----------
@@ -142,7 +156,7 @@ class WitnessDisplay(CurvesDisplay):
 
     _size: ClassVar = (5, 4.5)
     _curve: ClassVar = "witness"
-    _y_label: ClassVar = "witness\n(higher: predicted too low)"
+    _y_label: ClassVar = "witness less its mean"
     _measure: ClassVar = "smooth calibration error"
 
     @classmethod
@@ -231,11 +245,19 @@ class WitnessDisplay(CurvesDisplay):
             own = {"label": label, "linestyle": linestyle, "gid": CURVE}
             if len(curve.predicted) == 1:
                 own["marker"] = "o"
-            (line,) = ax.plot(curve.predicted, curve.witness, **(own | style))
+            middle = np.average(curve.witness, weights=curve.share)
+            if curve.title is None and not is_small(ax):
+                bias = middle * curve.residual.sum()
+                own["label"] += f"\n({bias:z.3f} by bias, {curve.error - bias:z.3f} by shape)"
+            (line,) = ax.plot(curve.predicted, curve.witness - middle, **(own | style))
             lines.append(line)
             strip = strip_below(ax, "residuals", _HEIGHT)
             name_halves(strip, ("too low", "too high"), ("left", "left"))
             sums, edges = np.histogram(curve.predicted, _N_BINS, (0, 1), weights=curve.residual)
+            if curve.share is not None and _PREDICTIONS not in ax.get_legend_handles_labels()[1]:
+                shares = np.histogram(curve.predicted, edges, weights=curve.share)[0]
+                behind = {"transform": ax.get_xaxis_transform(), "zorder": 0.5, "color": "0.9"}
+                ax.stairs(shares / shares.max(), edges, fill=True, label=_PREDICTIONS, **behind)
             self.strips_.append(strip)
             self.bars_.append(draw_bars(strip, sums, edges, line))
         _set_limits(self.axes_, self.strips_)
@@ -243,12 +265,12 @@ class WitnessDisplay(CurvesDisplay):
 
 
 def _set_limits(axes: Any, strips: list[Any]) -> None:
-    """Give all panels the limits of a witness of that sign, so that a flat one looks flat.
+    """Give all panels the same limits, not too close, so that a flat curve looks flat.
 
     The limits of the strips hold all bars and leave room for names.
     """
     values = np.concatenate([line.get_ydata() for ax in axes for line in ax.lines])
-    ends = (-1.05 if values.min() < 0 else -0.05, 1.05 if values.max() > 0 else 0.05)
+    ends = 1.1 * values.min(initial=-_FLAT), 1.1 * values.max(initial=_FLAT)
     heights = [np.abs(one.get_data().values).max() for strip in strips for one in strip.patches]
     most = 1.9 * max(*heights, 1e-12)
     for ax, strip in zip(axes, strips, strict=True):

@@ -15,6 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 from skcalib.display import ReliabilityCurve, ReliabilityDisplay
 from skcalib.metrics import (
     expected_calibration_error,
+    score_decomposition,
     smooth_calibration_error,
     smooth_expected_calibration_error,
 )
@@ -307,6 +308,38 @@ def test_models_share_axes_diagonal_and_legend_of_the_band():
     assert sum(line.get_label() == "calibrated" for line in ax.lines) == 1
 
 
+def test_axes_are_logarithmic_where_most_predictions_are_very_sure():
+    label, proba = np.arange(9) % 2, np.r_[np.full(5, 0.005), np.full(4, 0.5)]
+    options = QUICK | {"band": None}
+
+    def scale_of(proba, **own):
+        return ReliabilityDisplay.from_predictions(label, proba, **(options | own)).scale
+
+    assert scale_of(proba) == scale_of(1 - proba) == "logit"
+    assert scale_of(proba, scale="linear") == "linear"
+    assert scale_of(proba[::-1], sample_weight=np.arange(9)[::-1]) == "linear"
+    assert scale_of({"sure": proba, "less": np.full(9, 0.5)}) == "linear"
+    assert scale_of(proba, by=label) == "linear"
+    ax = plt.subplots()[1]
+    assert scale_of(proba**0.5, ax=ax) == scale_of(proba, ax=ax) == "linear"
+    ax = plt.subplots()[1]
+    assert scale_of(proba, ax=ax) == scale_of(proba**0.5, ax=ax) == "logit"
+
+
+def test_parts_of_the_brier_score_are_in_the_corner():
+    label, proba = two_classes(60)
+    models = {"before": proba, "after": two_classes(60, 1.0)[1]}
+    display = ReliabilityDisplay.from_predictions(label, models, decomposition=True, **QUICK)
+    for text, one in zip(display.ax_.texts, models.values(), strict=True):
+        parts = score_decomposition(label, one, n_resamples=0)
+        expected = parts.miscalibration, parts.discrimination, parts.uncertainty
+        found = [float(line.split()[1]) for line in text.get_text().split("\n")]
+        np.testing.assert_allclose(found, expected, atol=6e-4)
+        assert text.get_text().startswith("MCB")
+    display = ReliabilityDisplay.from_predictions(*several_classes(60), **QUICK)
+    assert not display.ax_.texts
+
+
 def test_logit_axes_show_0_and_1():
     proba = np.array([0.0, 0.0, 1e-4, 0.01, 0.3, 0.9, 0.999, 1.0])
     label = np.array([0, 0, 0, 0, 1, 1, 1, 1])
@@ -325,7 +358,7 @@ def test_logit_axes_show_0_and_1():
     ticks = [text.get_text() for text in ax.get_yticklabels()]
     assert {"0", "0.01", "0.5", "0.99", "1"} <= set(ticks)
     with pytest.raises(ValueError, match="scale must be that of the other models"):
-        ReliabilityDisplay.from_predictions(label, proba, ax=ax, **QUICK)
+        ReliabilityDisplay.from_predictions(label, proba, ax=ax, scale="linear", **QUICK)
     wider = ReliabilityDisplay.from_predictions(label, proba**2, scale="logit", ax=ax, **QUICK)
     assert wider.ax_.transData.transform((1e-8, 0))[0] > wider.ax_.transData.transform((0, 0))[0]
 
@@ -473,4 +506,6 @@ def test_models_with_other_panels_or_without_names_are_refused_by_name():
     first, second = np.eye(3)[[0, 1] * 6], np.eye(3)[[1, 2] * 6]
     models = {"one": first, "other": second}
     with pytest.raises(ValueError, match="same classes with multi_class='top-label'"):
-        ReliabilityDisplay.from_predictions(names, models, multi_class="top-label")
+        ReliabilityDisplay.from_predictions(
+            names, models, labels=list("abc"), multi_class="top-label"
+        )

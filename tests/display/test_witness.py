@@ -42,7 +42,13 @@ def test_the_artists_have_the_numbers_of_the_metric(n_classes, weighted, ax):
     display = WitnessDisplay.from_predictions(y, proba, sample_weight=weight, name="model", ax=ax)
     error = smooth_calibration_error(y, proba, sample_weight=weight)
     points, values = smooth_calibration_witness(y, proba, sample_weight=weight)
-    np.testing.assert_array_equal(display.line_.get_data(), [points, values])
+    (curve,) = display.curves
+    middle = np.average(values, weights=curve.share)
+    np.testing.assert_allclose(display.line_.get_data(), [points, values - middle])
+    weight_of = np.ones(200) if weight is None else weight
+    shown = proba if n_classes == 2 else proba.max(axis=1)
+    share = [weight_of[shown == point].sum() / weight_of.sum() for point in points]
+    np.testing.assert_allclose(curve.share, share)
     np.testing.assert_allclose(display.curves[0].error, error, rtol=1e-12)
     assert f"model\nsmooth calibration error {error:.3f}" in display.line_.get_label()
     if n_classes == 2:
@@ -52,6 +58,22 @@ def test_the_artists_have_the_numbers_of_the_metric(n_classes, weighted, ax):
     mean_residual = np.average(residual, weights=weight)
     np.testing.assert_allclose(display.bars_[0].get_data().values.sum(), mean_residual, rtol=1e-9)
     assert display.ax_ is ax
+
+
+def test_a_biased_model_has_a_flat_curve_within_the_axes(ax):
+    y, proba = two_classes(200)
+    display = WitnessDisplay.from_predictions(y, np.full(200, 0.9), ax=ax)
+    error = 0.9 - np.mean(y == "malignant")
+    assert f"({error:.3f} by bias, 0.000 by shape)" in display.line_.get_label()
+    display = WitnessDisplay.from_predictions(y, proba**0.3, ax=plt.subplots()[1])
+    low, high = display.ax_.get_ylim()
+    assert low < 0 < high
+    assert np.abs(display.line_.get_ydata()).max() < 0.9 * max(-low, high)
+    (curve,) = display.curves
+    bias = np.average(curve.witness, weights=curve.share) * curve.residual.sum()
+    shape = display.line_.get_ydata() @ curve.residual
+    assert f"({bias:.3f} by bias, {shape:.3f} by shape)" in display.line_.get_label()
+    assert bias + shape == pytest.approx(curve.error)
 
 
 def test_from_estimator(ax):
@@ -89,10 +111,10 @@ def test_models_share_axes_and_strip(ax):
     (curve,) = first.curves
     second = WitnessDisplay([replace(curve, residual=3 * curve.residual)]).plot(ax)
     assert second.strips_ == first.strips_
-    ends = (-0.05, 1.05) if curve.witness.max() > 0 else (-1.05, 0.05)
-    assert ax.get_ylim() == ends
+    low, high = ax.get_ylim()
     WitnessDisplay([WitnessCurve(curve.predicted, -curve.witness, -curve.residual)]).plot(ax)
-    assert ax.get_ylim() == (-1.05, 1.05)
+    assert ax.get_ylim() == pytest.approx((min(low, -high), max(high, -low)), abs=0.2)
+    assert sum(one.get_label() == "predictions" for one in ax.patches) == 1
     assert second.strips_[0].get_ylim()[1] >= np.abs(second.bars_[0].get_data().values).max()
     assert first.line_.get_color() == "k"
     assert first.line_.get_linestyle() != second.line_.get_linestyle()
@@ -119,7 +141,8 @@ def test_panels_of_classes_have_the_numbers_of_the_metric(weighted):
     for ax, line, bars, name in zip(axes, display.lines_, display.bars_, worst[:3], strict=True):
         k = "abcd".index(name)
         points, values = smooth_calibration_witness(y == name, proba[:, k], sample_weight=weight)
-        np.testing.assert_array_equal(line.get_data(), [points, values])
+        np.testing.assert_array_equal(line.get_xdata(), points)
+        np.testing.assert_allclose(np.diff(line.get_ydata()), np.diff(values), atol=1e-12)
         gap = np.average((y == name) - proba[:, k], weights=weight)
         np.testing.assert_allclose(bars.get_data().values.sum(), gap, atol=1e-12)
         assert ax.get_title() == f"{name}\nsmooth CE {errors[name]:.3f}"

@@ -723,7 +723,6 @@ def test_pictures_take_the_colours_of_the_page(page, monkeypatch):
         "var(--soft)",
         "var(--line)",
         "var(--faint)",
-        "#808080",  # translucent
     }
     for name in ("mark", "soft", "line", "faint"):
         assert html.count(f"--{name}: ") == 2 * 3  # light, dark and print of two pages
