@@ -11,7 +11,7 @@ from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
-    IntegerInterval,
+    Count,
     Label,
     StrOptions,
     validate_params,
@@ -278,7 +278,7 @@ def _any_decision_calibration_error(data: Predictions, n_actions: int = 2) -> fl
 
 @metric(
     _any_decision_calibration_error,
-    {"n_actions": [IntegerInterval(1)]},
+    {"n_actions": [Count(1, 1000)]},
     cost="n log n",
     statistic=AnyDecision,
     largest=np.sqrt(2),

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import IntegerInterval, Interval, RandomState
+from .._inputs.scikit_learn import Count, IntegerInterval, Interval, RandomState
 from .._inputs.warnings import warn
 from .._numerics.logits import clipped
 from .._numerics.policies import actions_of, worst_policies
@@ -285,7 +285,7 @@ class AnyDecisionRecalibrator(Recalibrator):
 
     _parameter_constraints: dict = {
         **Recalibrator._parameter_constraints,
-        "n_actions": [IntegerInterval(1)],
+        "n_actions": [Count(1, 1000)],
         "level": [Interval(Real, 0, 1, closed="right")],
         "max_rounds": [IntegerInterval(1)],
         "random_state": ["random_state"],
