@@ -258,27 +258,32 @@ def check_either(
     given: Any = None,
     groups: Any = None,
     names: tuple[str, str] = ("y_true", "y_proba"),
+    may_be_numbers: bool = False,
+    in_place: bool = False,
 ) -> Predictions | ForecastData:
-    """`Predictions` from probabilities, and `ForecastData` from forecasts."""
+    """`Predictions` from probabilities, and `ForecastData` from forecasts.
+
+    With `may_be_numbers`, the outcomes tell if the predictions do not.
+    """
     data: Predictions | ForecastData
-    if is_forecast(y_proba):
+    if is_forecast(y_proba) or (may_be_numbers and _are_numbers(y_true, y_proba)):
         check_no_labels(labels, pos_label)
         data = check_forecasts(
             y_true, y_proba, sample_weight=sample_weight, given=given, names=names
         )
     else:
-        data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels, names=names)
+        data = check_predictions(
+            y_true, y_proba, sample_weight, pos_label, labels, names=names, in_place=in_place
+        )
         data = with_given(data, y_true, given, sample_weight)
-    return with_groups(data, y_true, groups, sample_weight)
+    return data if groups is None else with_groups(data, y_true, groups, sample_weight)
 
 
-def holds_forecasts(y_true: Any, y_proba: Any) -> bool:
+def _are_numbers(y_true: Any, y_proba: Any) -> bool:
     """Whether the arguments are outcomes and forecasts, rather than labels and probabilities.
 
     Fractions are no labels; and two columns in a tuple are the mean and the standard deviation.
     """
-    if is_forecast(y_proba):
-        return True
     if isinstance(y_proba, tuple) and len(y_proba) == 2 and len(y_true) != 2:
         return True
     values = as_array(y_true, "y_true")

@@ -8,7 +8,6 @@ import numpy as np
 from .._inputs.arrays import ArrayLike
 from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
-from .._inputs.probabilities import is_forecast
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
     Count,
@@ -17,13 +16,7 @@ from .._inputs.scikit_learn import (
     validate_params,
 )
 from .._statistics.decisions import AnyDecision, DecisionGaps
-from ..forecasts._data import (
-    ForecastData,
-    check_forecasts,
-    check_no_labels,
-    holds_forecasts,
-    with_given,
-)
+from ..forecasts._data import ForecastData, check_either
 from ..forecasts._decisions import DecisionLoss, as_loss
 from ._registry import metric
 
@@ -110,22 +103,25 @@ def check_decision_data(
 ) -> tuple[Predictions | ForecastData, DecisionLoss]:
     """The data, and the loss with its columns in the order of the classes of the data."""
     decision = as_loss(loss)
-    may_be_numbers = not decision.is_of_classes and holds_forecasts(y_true, y_proba)
-    if is_forecast(y_proba) or may_be_numbers:
-        check_no_labels(labels, pos_label)
-        data = check_forecasts(
-            y_true, y_proba, sample_weight=sample_weight, given=given, names=("y_true", "y_proba")
-        )
-        return data, decision
-    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-    if pos_label is not None and has_classes_reversed(predictions.classes, labels):
+    data = check_either(
+        y_true,
+        y_proba,
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+        labels=labels,
+        given=given,
+        may_be_numbers=not decision.is_of_classes,
+    )
+    if classes_are_reversed(data, labels, pos_label):
         decision = decision.with_classes_reversed()
-    return with_given(predictions, y_true, given, sample_weight), decision
+    return data, decision
 
 
-def has_classes_reversed(classes, labels):
-    """Whether the positive class is the first of the labels, or of the sorted ones."""
-    first, second = classes.tolist()
+def classes_are_reversed(data, labels, pos_label):
+    """Whether the positive class is said, and is the first of the labels, or of the sorted ones."""
+    if pos_label is None:
+        return False
+    first, second = data.classes.tolist()
     if labels is not None:
         return np.asarray(labels).tolist()[0] != first
     return first is not None and first > second

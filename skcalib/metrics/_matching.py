@@ -7,7 +7,6 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Label, RandomState, StrOptions
 from .._numerics.median_distance import pair_weight
@@ -18,14 +17,8 @@ from .._statistics.matching_checks import (
     MATCHING_CONSTRAINTS,
     MatchingOptions,
 )
-from ..forecasts._data import (
-    ForecastData,
-    check_forecasts,
-    check_no_labels,
-    holds_forecasts,
-    with_given,
-)
-from ._decisions import has_classes_reversed
+from ..forecasts._data import ForecastData, check_either
+from ._decisions import classes_are_reversed
 from ._registry import metric
 
 # The variance of the error is estimated from all pairs of at most this many samples.
@@ -320,22 +313,18 @@ def distribution_matching_error(
     >>> distribution_matching_error(y, forecast, standardize=True, random_state=0)
     5...
     """
-    data: ForecastData | Predictions
-    if holds_forecasts(y_true, y_proba):
-        check_no_labels(labels, pos_label)
-        data = check_forecasts(
-            y_true, y_proba, sample_weight=sample_weight, given=given, names=("y_true", "y_proba")
-        )
-    else:
-        data = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-        if (
-            pos_label is not None
-            and loss is not None
-            and has_classes_reversed(data.classes, labels)
-        ):
-            losses = MatchingOptions(loss=loss).losses
-            loss = [one.with_classes_reversed() for one in losses]
-        data = with_given(data, y_true, given, sample_weight)
+    data = check_either(
+        y_true,
+        y_proba,
+        sample_weight=sample_weight,
+        pos_label=pos_label,
+        labels=labels,
+        given=given,
+        may_be_numbers=True,
+    )
+    if loss is not None and classes_are_reversed(data, labels, pos_label):
+        losses = MatchingOptions(loss=loss).losses
+        loss = [one.with_classes_reversed() for one in losses]
     return _distribution_matching_error(
         data,
         calibration=calibration,

@@ -9,9 +9,8 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.utils.parallel import Parallel, delayed
 
 from .._inputs.checks import check_predictions
-from .._inputs.probabilities import is_forecast
 from .._inputs.warnings import warn
-from ..forecasts._data import check_forecasts, check_no_labels, holds_forecasts, with_given
+from ..forecasts._data import check_either
 from ._registry import Function, metric, options_of
 
 
@@ -114,6 +113,11 @@ def reduced(measure):
     return partial(average_over_reductions, measure)
 
 
+def _either(y_true, y_proba, **about):
+    """Probabilities, or forecasts, of which a tuple may be lists of means and deviations."""
+    return check_either(y_true, y_proba, may_be_numbers=isinstance(y_proba, tuple), **about)
+
+
 def probability_metric(
     compute: Callable, constraints: dict | None = None, *, in_place: bool = False, **facts: Any
 ) -> Callable[[Function], Function]:
@@ -123,27 +127,14 @@ def probability_metric(
     as well. With `in_place`, arrays of other packages stay where they live. The other arguments are
     those of `metric`.
     """
-    may_be_numbers, names = "forecasts" in facts.get("takes", ()), ("y_true", "y_proba")
+    check: Callable = _either if "forecasts" in facts.get("takes", ()) else check_predictions
 
     def declare(function: Function) -> Function:
         defaults = options_of(function)
 
-        def measured(
-            y_true, y_proba, *, sample_weight=None, pos_label=None, labels=None, **options
-        ):
-            data: Any
-            given = options.pop("given", None)
-            is_either = is_forecast(y_proba) or isinstance(y_proba, tuple)
-            if may_be_numbers and is_either and holds_forecasts(y_true, y_proba):
-                check_no_labels(labels, pos_label)
-                data = check_forecasts(
-                    y_true, y_proba, sample_weight=sample_weight, given=given, names=names
-                )
-            else:
-                data = check_predictions(
-                    y_true, y_proba, sample_weight, pos_label, labels, in_place=in_place
-                )
-                data = with_given(data, y_true, given, sample_weight)
+        def measured(y_true, y_proba, **options):
+            about = {name: options.pop(name) for name in options.keys() - defaults.keys()}
+            data = check(y_true, y_proba, in_place=in_place, **about)
             return compute(data, **(defaults | options))
 
         shown: Any = update_wrapper(measured, function)

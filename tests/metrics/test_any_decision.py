@@ -242,6 +242,8 @@ def test_power_against_an_error_that_averages_out():
 def test_bad_input():
     with pytest.raises(ValueError, match="n_actions"):
         any_decision_calibration_error([0, 1], [0.2, 0.8], n_actions=0)
+    with pytest.raises(ValueError, match="n_actions"):
+        any_decision_calibration_error([0, 1], [0.2, 0.8], n_actions=10**4)
     with pytest.raises(ValueError, match="asymptotic"):
         CalibrationTest("any_decision_calibration_error", method="asymptotic").fit(
             [0.2, 0.8], [0, 1]
