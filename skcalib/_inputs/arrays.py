@@ -123,7 +123,7 @@ def check_numbers(
         array = array.astype(np.float64)
     if ndim == 1 and array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
-    has_rows = array.size > 0 if length is None else len(array) == length
+    has_rows = array.size > 0 if length is None else array.shape[:1] == (length,)
     if ndim is not None and not (array.ndim == ndim and has_rows):
         found = "" if length is None else ", inconsistent numbers of samples"
         raise ValueError(

@@ -25,7 +25,7 @@ from .._numerics.logits import row_blocks
 from .._numerics.median_distance import pair_weight
 from .base import Statistic, blocks_of_samples
 from .gram import random_frequencies
-from .kernels import KERNELS, resolved_bandwidth
+from .kernels import KERNELS, check_semidefinite, resolved_bandwidth
 from .squared_error import (
     SquaredKernelError,
     check_class_kernel,
@@ -113,6 +113,7 @@ class FourierKernelError(Statistic):
         self.class_kernel = None
         if class_kernel is not None:
             matrix = check_class_kernel(class_kernel, n_classes)
+            check_semidefinite(matrix, "class_kernel")
             self.class_kernel = constant_like(predictions.weight, matrix)
         frequencies = random_frequencies(
             KERNELS[kernel], bandwidth, (n_components, n_classes), np.random.default_rng(seed)

@@ -9,17 +9,18 @@ from sklearn.utils import check_random_state
 
 from .._inputs.drawing import draw_labels
 from .._inputs.scikit_learn import (
-    IntegerInterval,
+    Count,
     Interval,
     RandomState,
     StrOptions,
     validate_params,
 )
+from .._inputs.warnings import check_memory
 
 
 @validate_params(
     {
-        "n_samples": [IntegerInterval(1)],
+        "n_samples": [Count(1, 10**8)],
         "location": [Interval(Real, -1, 1, closed="both")],
         "return_true_proba": ["boolean"],
         "random_state": ["random_state"],
@@ -97,8 +98,8 @@ def make_covariate_shift(
 
 @validate_params(
     {
-        "n_samples": [IntegerInterval(1)],
-        "n_classes": [IntegerInterval(2)],
+        "n_samples": [Count(1, 10**8)],
+        "n_classes": [Count(2, 10**4)],
         "model": [StrOptions({"M1", "M2", "M3"})],
         "return_true_proba": ["boolean"],
         "random_state": ["random_state"],
@@ -179,6 +180,8 @@ def make_dirichlet_family(
     M2 0.086
     M3 0.016
     """
+    what = f"n_samples={n_samples} with n_classes={n_classes}"
+    check_memory(24.0 * n_samples * n_classes, what, "Choose fewer.")
     rng = check_random_state(random_state)
     y_proba = rng.dirichlet(np.full(n_classes, 0.1), size=n_samples)
     if model == "M1":
@@ -193,7 +196,7 @@ def make_dirichlet_family(
 
 @validate_params(
     {
-        "n_samples": [IntegerInterval(1)],
+        "n_samples": [Count(1, 10**8)],
         "inverse_temperature": [Interval(Real, 0, None, closed="left")],
         "return_true_proba": ["boolean"],
         "random_state": ["random_state"],

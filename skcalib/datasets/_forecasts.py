@@ -9,6 +9,7 @@ from scipy.stats import nbinom, norm, poisson
 from sklearn.utils import check_random_state
 
 from .._inputs.scikit_learn import (
+    Count,
     IntegerInterval,
     Interval,
     RandomState,
@@ -39,11 +40,11 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 
 @validate_params(
     {
-        "n_samples": [IntegerInterval(1)],
+        "n_samples": [Count(1, 10**8)],
         "problem": [StrOptions(set(_OPTIONS))],
         "dispersion": [Interval(Real, 0, None, closed="neither")],
         "bias": [Interval(Real, None, None, closed="neither")],
-        "n_members": [IntegerInterval(2)],
+        "n_members": [Count(2, 10**4)],
         "overdispersion": [Interval(Real, 0, None, closed="left")],
         "forecast_overdispersion": [Interval(Real, 0, None, closed="left"), None],
         "local_bias": [Interval(Real, 0, 1, closed="left")],

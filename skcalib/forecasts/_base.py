@@ -9,6 +9,7 @@ from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike, check_numbers, is_number
 from .._inputs.scikit_learn import RandomState
+from .._inputs.warnings import check_memory
 from .._numerics.crps import crps_ensemble, crps_nodes, gauss_legendre, quantile_nodes, split_nodes
 
 # Standard deviations below this share of their root mean square have the logarithm of that share.
@@ -312,6 +313,7 @@ class Forecast(ABC):
         seed = check_random_state(random_state).randint(2**31 - 1)
         if size is not None:
             check_count(size, "size")
+            check_memory(24.0 * size * len(self), f"size={size}", "Draw less at once.")
         draws = self._sample(np.random.default_rng(seed), 1 if size is None else size)
         return draws[:, 0] if size is None else draws
 

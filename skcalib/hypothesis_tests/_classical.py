@@ -1,6 +1,7 @@
 """The classical tests of two classes: z-tests, Cox's test, and that of Hosmer and Lemeshow."""
 
 from functools import partial
+from time import perf_counter
 from typing import Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from sklearn.utils import check_random_state
 from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import seeded_batches
 from .._inputs.scikit_learn import Count, IntegerInterval, RandomState, StrOptions, fit_context
+from .._inputs.warnings import announce
 from .._numerics.logistic_batch import likelihood_gains, slope_scores
 from .._numerics.logits import log_odds
 from .._numerics.sorting import first_of_ties, quantile_bins
@@ -113,11 +115,16 @@ class ClassicalTest(HypothesisTest):
             self.p_value_ = as_p_value(self._asymptotic_p_value())
             return
         numbers = self._n_arrays * len(data.label)
-        values = [
-            statistic(data.redraw(np.random.default_rng(batch.seed), batch.size))
-            for batch in seeded_batches(self.n_resamples, numbers, 1, random_state)
-        ]
-        null = self.null_distribution_ = np.concatenate(values)
+        batches = seeded_batches(self.n_resamples, numbers, 1, random_state)
+
+        def drawn(batch):
+            return statistic(data.redraw(np.random.default_rng(batch.seed), batch.size))
+
+        start = perf_counter()
+        values = [drawn(batches[0])]
+        seconds = (perf_counter() - start) * len(batches)
+        announce(seconds, f"n_resamples={self.n_resamples}", "Choose fewer.")
+        null = self.null_distribution_ = np.concatenate([*values, *map(drawn, batches[1:])])
         slack = _TIE * np.abs(null).max(where=np.isfinite(null), initial=0.0)
         compared = clipped(np.append(self.statistic_, null))
         self.p_value_ = monte_carlo_p_value(compared, self.alternative, slack)

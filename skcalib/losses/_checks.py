@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
 
 from .._inputs.scikit_learn import StrOptions
@@ -33,12 +34,21 @@ def name_of(kernel: Any) -> str:
 
 def check_arrays(prediction: Any, **others: Any) -> None:
     """Arrays of one package."""
-    arrays = parts_of(prediction) | {k: v for k, v in others.items() if v is not None}
+    arrays = parts_of(prediction) | {
+        name: array for name, array in others.items() if array is not None or name == "target"
+    }
     for name, array in arrays.items():
         if not is_array_api_obj(array):
             raise TypeError(
                 f"{name} must be an array of NumPy, torch or JAX; found {type(array).__name__}. "
                 "Convert it."
+            )
+        real = ("bool", "integral", "real floating")
+        is_number = name == "target" or array_namespace(array).isdtype(array.dtype, real)
+        if not is_number or isinstance(array, np.ma.MaskedArray):
+            raise TypeError(
+                f"{name} must hold real numbers, none of them masked; found a "
+                f"{type(array).__name__} of type {array.dtype}. Convert it."
             )
     first, *rest = arrays
     for name in rest:

@@ -274,7 +274,7 @@ def _any_decision_calibration_error(data: Predictions, n_actions: int = 2) -> fl
 
 @metric(
     _any_decision_calibration_error,
-    {"n_actions": [Count(1, 1000)]},
+    {"n_actions": [Count(1, 50)]},
     cost="n log n",
     statistic=AnyDecision,
     largest=np.sqrt(2),
@@ -319,7 +319,7 @@ def any_decision_calibration_error(
         {−1, 1} or {False, True} is supplied.
 
     n_actions : int, default=2
-        The largest number of actions. 1 leaves the mean of the residuals.
+        The largest number of actions, at most 50. 1 leaves the mean of the residuals.
 
     Returns
     -------

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Count, IntegerInterval, Interval, RandomState
-from .._inputs.warnings import warn
+from .._inputs.warnings import check_memory, warn
 from .._numerics.logits import clipped
 from .._numerics.policies import actions_of, worst_policies
 from ..forecasts._decisions import as_loss, expected_of_classes, least
@@ -197,11 +197,11 @@ class AnyDecisionRecalibrator(Recalibrator):
     Parameters
     ----------
     n_actions : int, default=2
-        The largest number of actions of a decision.
+        The largest number of actions of a decision, at most 20.
 
-    level : float in (0, 1], default=0.05
+    level : float in [1e-6, 1], default=0.05
         Probability of any shift if the predictions are calibrated. 1 is no test: all shifts are
-        made, `max_rounds` times at most.
+        made, `max_rounds` times at most. Each round draws 1/level − 1 vectors of labels.
 
     max_rounds : int, default=100
         The largest number of rounds.
@@ -285,8 +285,8 @@ class AnyDecisionRecalibrator(Recalibrator):
 
     _parameter_constraints: dict = {
         **Recalibrator._parameter_constraints,
-        "n_actions": [Count(1, 1000)],
-        "level": [Interval(Real, 0, 1, closed="right")],
+        "n_actions": [Count(1, 20)],
+        "level": [Interval(Real, 1e-6, 1, closed="both")],
         "max_rounds": [IntegerInterval(1)],
         "random_state": ["random_state"],
     }
@@ -310,6 +310,8 @@ class AnyDecisionRecalibrator(Recalibrator):
         predictions = predictions.sorted()  # draws follow their order
         generator = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         n_draws = int(np.ceil(1 / self.level)) - 1
+        needed = 16.0 * n_draws * predictions.matrix.size
+        check_memory(needed, f"level={self.level}", "Choose a larger level, which draws less.")
         policies: list[np.ndarray] = []
 
         def next_round(matrix):

@@ -239,7 +239,10 @@ class CalibrationState:
             return self._become(self._own()._take(predictions, Rows(None, weight), subgroups))
 
     @classmethod
-    @validate_params({"resolution": [Interval(Real, 0, 1, closed="both")]})
+    @validate_params(
+        {"resolution": [Interval(Real, 0, 1, closed="both")]},
+        prefer_skip_nested_validation=False,  # the state judges its `options`
+    )
     def from_counts(
         cls,
         y_true: ArrayLike,

@@ -447,3 +447,9 @@ def test_tests_of_ensembles_depend_on_the_order_of_neither_rows_nor_members():
             test = CalibrationTest(n_resamples=49, random_state=3)
             p_values.add(test.fit(EnsembleForecast(some[rows]), y[rows]).p_value_)
     assert len(p_values) == 1
+
+
+def test_one_number_is_no_column_of_outcomes():
+    forecast = GaussianForecast([0.0, 1.0], [1.0, 1.0])
+    with pytest.raises(ValueError, match=r"y must be 1-D.*found shape \(\)"):
+        forecast.crps(0.5)

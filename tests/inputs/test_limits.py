@@ -9,22 +9,26 @@ from sklearn.exceptions import EfficiencyWarning
 from skcalib import metrics
 from skcalib._inputs import warnings as own_warnings
 from skcalib._inputs.warnings import announce, check_memory, memory_of_machine
+from skcalib.datasets import make_covariate_shift, make_dirichlet_family, make_forecasts
 from skcalib.display import ReliabilityDisplay
+from skcalib.forecasts import GaussianForecast
 from skcalib.function_classes import Bounded, Lipschitz, RKHSBall
 from skcalib.hypothesis_tests import (
     CalibrationTest,
+    CoxTest,
     HosmerLemeshowTest,
     UCMETest,
     find_miscalibrated_subgroups,
 )
 from skcalib.losses import soft_binned_calibration_loss
 from skcalib.metrics import (
+    any_decision_calibration_error,
     conditional_kernel_calibration_error,
     local_calibration_error,
     squared_kernel_calibration_error,
     weighted_calibration_error,
 )
-from skcalib.recalibration import ScalingBinningRecalibrator
+from skcalib.recalibration import AnyDecisionRecalibrator, ScalingBinningRecalibrator
 from skcalib.streaming import CalibrationState
 
 
@@ -185,3 +189,40 @@ def test_local_error_announces_its_time(monkeypatch):
     monkeypatch.setattr(own_warnings, "LONG", 0)
     with pytest.warns(EfficiencyWarning, match=r"300 query points .* query"):
         local_calibration_error(rng.normal(size=300), forecast, given=feature)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (partial(any_decision_calibration_error, [0, 1], [0.2, 0.7], n_actions=10**9), "n_actions"),
+        (lambda: AnyDecisionRecalibrator(n_actions=10**9).fit([0.2, 0.7], [0, 1]), "n_actions"),
+        (lambda: AnyDecisionRecalibrator(level=5e-324).fit([0.2, 0.7], [0, 1]), "level"),
+        (partial(make_dirichlet_family, n_classes=2**62), "n_classes"),
+        (partial(make_covariate_shift, 2**62), "n_samples"),
+        (partial(make_forecasts, n_members=2**62, problem="ensemble"), "n_members"),
+    ],
+)
+def test_numbers_that_no_machine_bears_are_refused(call, message):
+    with pytest.raises(ValueError, match=rf"The '{message}' parameter .*must be"):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: AnyDecisionRecalibrator(level=1e-3).fit([0.2, 0.7], [0, 1]), "level=0.001 needs"),
+        (partial(make_dirichlet_family, 50), "n_samples=50 with n_classes=10 needs"),
+        (lambda: GaussianForecast([0.0], [1.0]).sample(10**30), f"size={10**30} needs"),
+    ],
+)
+def test_draws_need_memory(call, message, monkeypatch):
+    monkeypatch.setattr(own_warnings, "memory_of_machine", lambda: 1e4)
+    with pytest.raises(MemoryError, match=message):
+        call()
+
+
+def test_draws_of_classical_tests_announce_their_time(monkeypatch):
+    label, proba = problem(50, 2)
+    monkeypatch.setattr(own_warnings, "LONG", 0)
+    with pytest.warns(EfficiencyWarning, match=r"n_resamples=9 will take .*Choose fewer"):
+        CoxTest(n_resamples=9, random_state=0).fit(proba, label)

@@ -33,6 +33,15 @@ LINE = {"bandwidth": 1.0, "given_bandwidth": 1.0}
 MARGINAL = {"calibration": "marginal", "bandwidth": 1.0}
 
 BAD = {
+    # kinds of arrays
+    "no target": (LOGITS, None, {}, "target must be an array of NumPy"),
+    "objects": (LOGITS.astype(object), LABEL, {}, "prediction must hold real numbers.*object"),
+    "masked": (
+        LOGITS,
+        np.ma.masked_array(LABEL),
+        {},
+        "target must hold real numbers, none .*masked",
+    ),
     # shapes
     "target with two axes": (LOGITS, LABEL[:, None], {}, r"target must have shape \(n_samples,\)"),
     "target without axes": (LOGITS, np.array(1), {}, "target must have shape"),

@@ -211,8 +211,10 @@ def test_class_kernel_of_nearby_classes_forgives_confusion():
 )
 def test_bad_class_kernels_are_refused(class_kernel, message):
     label, proba = random_problem(np.random.default_rng(0), 20, 3)
-    with pytest.raises(ValueError, match=message):
-        squared_kernel_calibration_error(label, proba, class_kernel=class_kernel)
+    for method in ("exact", "fourier"):
+        options = {"class_kernel": class_kernel, "method": method}
+        with pytest.raises(ValueError, match=message):
+            squared_kernel_calibration_error(label, proba, **options)
 
 
 def test_default_blocks_and_what_is_left_over():

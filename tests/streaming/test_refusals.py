@@ -78,6 +78,7 @@ def test_empty_batches_change_nothing():
         ({"resolution": -0.1}, "'resolution' parameter of CalibrationState.from_counts"),
         ({"resolution": np.nan}, "'resolution' parameter of CalibrationState.from_counts"),
         ({"resolution": "1e-4"}, "'resolution' parameter of CalibrationState.from_counts"),
+        ({"bandwidth": "median"}, "'bandwidth' parameter of CalibrationState.__init__"),
     ],
 )
 def test_refused_counts(change, message):
