@@ -32,7 +32,7 @@ from ._forecasts import ForecastSections
 from ._html import body_of, body_of_several, fragment, page, write_whole
 from ._pictures import compared_pictures
 from ._sections import LEVEL, Rows, Sections, joint_p_value, stage
-from ._text import change_tables, format_comparison, format_report, heading_of
+from ._text import change_tables, format_comparison, format_report, head_of
 
 
 class _Printed:
@@ -518,7 +518,7 @@ def _comparison(
             low, high = ends[measure]
             changes.append(row | {"difference": value - reference, "low": low, "high": high})
     listed = " and ".join(", ".join(map(str, reports)).rsplit(", ", 1))
-    head = [heading_of(numbers[first], f"{name or 'models'}, {listed}"), *filter(None, [date])]
+    head = head_of(numbers[first], f"{name or 'models'}, {listed}", date)
     verdicts = {key: one.advice for key, one in reports.items()}
     text = format_comparison(head, verdicts, change_tables(numbers, changes))
     draw = partial(compared_pictures, {key: one.data for key, one in sections.items()})
@@ -549,7 +549,7 @@ def _report(
     advice = mistake or sections.advice(
         numbers, intervals, findings, rows, classes, recalibrated=recalibrated
     )
-    head = [heading_of(numbers, name), *filter(None, [date])]
+    head = head_of(numbers, name, date)
     text = format_report(head, numbers, intervals, advice, rows, classes)
     draw = sections.pictures
     return CalibrationReport(

@@ -142,12 +142,12 @@ def format_comparison(head: list[str], verdicts: dict[str, str], tables: list[Ta
     return "\n".join([*lines, *chain(*map(lines_of, tables))])
 
 
-def heading_of(numbers: dict[str, Any], name: str | None) -> str:
-    """What the report is on, in one line."""
+def head_of(numbers: dict[str, Any], name: str | None, date: str | None) -> list[str]:
+    """What the report is on, in one line, and the date if there is one."""
     what = f"{numbers['n_samples']} forecasts"
     if "n_classes" in numbers:
         what = f"{numbers['n_samples']} predictions, {numbers['n_classes']} classes"
-    return f"Calibration of {what}" if name is None else f"Calibration of {name}: {what}"
+    return [f"Calibration of {f'{name}: ' if name else ''}{what}", *([date] if date else [])]
 
 
 def format_report(
@@ -196,7 +196,7 @@ def _change_table(
         rows.append([str(title_of(key)), *values, difference, ends])
     p_values = [_shown("p_value", one["p_value"], one).strip() for one in (before, after)]
     rows.append([_TITLES["p_value"], *p_values, "", ""])
-    return Table(["measure", first, name, "difference", "95 % interval"], rows)
+    return Table(["measure", str(first), str(name), "difference", "95 % interval"], rows)
 
 
 def class_table(classes: list[dict[str, Any]]) -> Table:

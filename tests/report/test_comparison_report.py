@@ -123,6 +123,13 @@ def test_few_samples_have_no_intervals_of_changes():
     assert "null" in found.to_json()
 
 
+def test_names_may_be_numbers():
+    label, probas = models()
+    found = calibration_report(label, dict(enumerate(probas.values())), random_state=0)
+    assert str(found).startswith("Calibration of models, 0 and 1: 100 predictions")
+    assert {"0", "1"} == json.loads(found.to_json())["reports"].keys()
+
+
 def test_models_that_cannot_be_compared():
     with pytest.raises(ValueError, match="at least 1 model"):
         calibration_report([0, 1], {})
