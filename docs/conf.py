@@ -17,7 +17,9 @@ sys.path.insert(0, str(DOCS.parent))
 sys.path.append(str(DOCS.parent / "tests"))
 
 import matplotlib.pyplot as plt  # noqa: E402
+import numpy as np  # noqa: E402
 from figures import assert_legends_hide_no_curve, assert_texts_are_clear  # noqa: E402
+from matplotlib.transforms import Bbox  # noqa: E402
 from sphinx.ext.autodoc.mock import _MockObject, mock  # noqa: E402
 from sphinx.util import logging  # noqa: E402
 from sphinx_gallery.scrapers import matplotlib_scraper  # noqa: E402
@@ -86,18 +88,63 @@ def refuse_warnings(gallery_conf, script, when):
     warnings.simplefilter("error" if when == "before" else "default")
 
 
+def save_first_panel(figure, path):
+    """Save the first axes of a figure, without its legend: a tile of the gallery is small."""
+    figure.canvas.draw()
+    ax = ([ax for ax in figure.axes if ax.axison] or figure.axes)[0]
+    parts = [ax.get_window_extent(), ax.xaxis.get_tightbbox(), ax.yaxis.get_tightbbox()]
+    panel = Bbox.union([part for part in parts if part is not None]).padded(4)
+    left, bottom, right, top = panel.extents.clip(0).astype(int)
+    pixels = np.asarray(figure.canvas.buffer_rgba())[::-1][bottom:top, left:right]
+    plt.imsave(path, pixels[::-1])
+
+
 def show_readable_figures(block, block_vars, gallery_conf):
-    """Show the figures of an example, whose texts and legends must be clear of each other."""
+    """Show the figures of an example, whose texts and legends must be clear of each other.
+
+    The first image is not shown: it is the tile of the example, a panel of its last figure.
+    """
+    images = block_vars["image_path_iterator"]
     for number in plt.get_fignums():
         figure = plt.figure(number)
         assert_texts_are_clear(figure)
         assert_legends_hide_no_curve(figure)
+        save_first_panel(figure, images.paths[0] if images.paths else images.next())
     return matplotlib_scraper(block, block_vars, gallery_conf)
+
+
+ORDER = (
+    "what_is_wrong",
+    "interval_binning",
+    "measures_against_temperature",
+    "binned_error_is_discontinuous",
+    "which_recalibrator",
+    "which_model",
+    "model_comparison",
+    "covariate_shift",
+    "three_classes",
+    "kernel_calibration_tests",
+    "kernel_errors_of_many_classes",
+    "is_my_forecast_calibrated",
+    "where_is_my_forecast_wrong",
+    "fix_my_forecast",
+    "quantile_boosting",
+    "decisions_that_lose_money",
+    "training_towards_calibration",
+    "search_for_the_weight",
+)
+
+
+def place_in_gallery(file):
+    """Place an example in the order of questions, as the guide has it; a new one comes last."""
+    name = Path(file).stem.removeprefix("plot_")
+    return (*ORDER, name).index(name)
 
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
+    "thumbnail_size": (400, 340),
     "filename_pattern": "/plot_",
     "download_all_examples": False,
     "show_memory": False,
@@ -105,9 +152,8 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "image_scrapers": (show_readable_figures,),
     "copyfile_regex": r".*\.rst",
-    "within_subsection_order": "ExampleTitleSortKey",
+    "within_subsection_order": place_in_gallery,
     "remove_config_comments": True,
-    "default_thumb_file": str(DOCS / "benchmarks" / "training_curves.png"),  # of those not run
     "min_reported_time": 5,
     "reset_modules": ("matplotlib", refuse_warnings),
     "reset_modules_order": "both",

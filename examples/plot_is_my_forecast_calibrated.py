@@ -1,7 +1,7 @@
 """
-==========================
-Is my forecast calibrated?
-==========================
+=========================================
+Do outcomes fall where my regressor says?
+=========================================
 
 Two regressors forecast how a disease progresses, as a mean and a standard deviation. A forecast is
 calibrated if outcomes fall where it says: 80 % of them in the intervals that should hold 80 %. Two

@@ -1,7 +1,7 @@
 """
-======================================
-Which classifier is better calibrated?
-======================================
+==========================================================
+Does another test set turn the ranking of my models round?
+==========================================================
 
 Four classifiers of handwritten digits, ranked by three calibration errors, on the test set as it is
 and on one where rough images are over-represented. A ranking that a shift of the test set turns

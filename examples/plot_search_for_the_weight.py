@@ -96,6 +96,7 @@ for ax, name, title in zip(
 axes[0].axvline(search.best_index_, color="grey", linestyle=":", label="chosen")
 axes[0].legend(loc="lower left", frameon=False)
 plt.show()
+# sphinx_gallery_thumbnail_path = "_static/tiles/search_for_the_weight.png"
 
 # %%
 # And recalibration afterwards?

@@ -107,6 +107,7 @@ for ax in axes[1]:
     ax.set(xlabel="epoch", ylim=(0.75, 1.55))
 figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
 plt.show()
+# sphinx_gallery_thumbnail_path = "_static/tiles/training_towards_calibration.png"
 
 for weight, curve in curves.items():
     print(

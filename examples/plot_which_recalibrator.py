@@ -1,7 +1,7 @@
 """
-=================================
-Which recalibrator should I take?
-=================================
+=================================================
+What do ten recalibrators do to four classifiers?
+=================================================
 
 Four classifiers of handwritten digits, two tasks, ten ways to recalibrate. In short: take
 :class:`~skcalib.recalibration.AutoRecalibrator`, or structured matrix scaling; for two classes and
