@@ -1,10 +1,12 @@
 """Parameters as scikit-learn judges them; the only importer of its private names."""
 
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
+from joblib import parallel_config
 from sklearn.base import _fit_context
 from sklearn.metrics._scorer import _Scorer as Scorer
 from sklearn.utils import _safe_indexing
@@ -18,6 +20,7 @@ from sklearn.utils._param_validation import (
 )
 from sklearn.utils._param_validation import validate_params as _validate_params
 from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.parallel import Parallel as _Parallel
 from sklearn.utils.validation import _check_feature_names as check_feature_names
 from sklearn.utils.validation import _check_method_params as check_method_params
 from sklearn.utils.validation import _num_samples as num_samples
@@ -85,6 +88,42 @@ def validate_params(
     return _validate_params(
         constraints, prefer_skip_nested_validation=prefer_skip_nested_validation
     )
+
+
+class Parallel(_Parallel):
+    """scikit-learn's, with a bar of tqdm, if that is installed, in place of joblib's messages.
+
+    It is verbose as it is told, or as `joblib.parallel_config` says. What it calls is silent.
+    """
+
+    verbose: int
+    _bar: Any = None
+
+    def __init__(self, n_jobs: int | None = None, verbose: int = 0, **options: Any) -> None:
+        super().__init__(n_jobs, **options)
+        self.verbose = max(self.verbose, verbose)
+
+    def __call__(self, tasks: Iterable) -> Any:
+        if not self.verbose:
+            return super().__call__(tasks)
+        tasks = list(tasks)
+        with parallel_config(verbose=0), _progress_bar(len(tasks)) as self._bar:
+            self.verbose = 0 if self._bar else self.verbose
+            return super().__call__(tasks)
+
+    def print_progress(self) -> None:
+        if self._bar is None:
+            super().print_progress()
+        else:
+            self._bar.update(self.n_completed_tasks - self._bar.n)
+
+
+def _progress_bar(total: int) -> Any:
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return nullcontext()
+    return tqdm(total=total, delay=1)  # seconds
 
 
 def cache_of(method_caller: Callable) -> dict:

@@ -123,7 +123,7 @@ class CalibrationTest(HypothesisTest):
         :obj:`joblib.parallel_backend` context. The bootstrap of "asymptotic" runs in one job.
 
     verbose : int, default=0
-        Progress messages of joblib; 0 means none.
+        Above 0, progress is shown: a bar if tqdm is installed, else messages of joblib.
 
     Attributes
     ----------

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.parallel import delayed
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import draw_labels
@@ -20,6 +20,7 @@ from .._inputs.scikit_learn import (
     HasMethods,
     IntegerInterval,
     Interval,
+    Parallel,
     RandomState,
     validate_params,
 )

@@ -6,9 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.stats import rankdata
+from sklearn.utils.parallel import delayed
 
 from .._inputs.drawing import seeded_batches
 from .._inputs.predictions import Predictions
+from .._inputs.scikit_learn import Parallel
 from .._numerics.logits import log_odds
 from .._numerics.pit import laws_at, pit_laws
 from ..forecasts._data import ForecastData
@@ -221,6 +223,8 @@ def with_draws(
     observed, compared = search.of_signs(np.ones((1, len(search.data.weight)))), []
     for of_kind in kinds:
         batches = seeded_batches(n_resamples, search.numbers_per_draw, 1, random_state)
-        drawn = [of_kind(size, np.random.default_rng(seed)) for size, seed in batches]
+        drawn = Parallel(n_jobs=1)(
+            delayed(of_kind)(size, np.random.default_rng(seed)) for size, seed in batches
+        )
         compared.append(np.concatenate([observed, *drawn]))
     return compared

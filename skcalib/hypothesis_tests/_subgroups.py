@@ -61,7 +61,7 @@ class SubgroupCalibrationTest(HypothesisTest):
         :obj:`joblib.parallel_backend` context.
 
     verbose : int, default=0
-        Progress messages of joblib; 0 means none.
+        Above 0, progress is shown: a bar if tqdm is installed, else messages of joblib.
 
     Attributes
     ----------

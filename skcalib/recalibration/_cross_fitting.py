@@ -12,13 +12,20 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, Tags, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._inputs.by import check_by
 from .._inputs.checks import check_sample_weight
 from .._inputs.labels import check_labels
-from .._inputs.scikit_learn import N_JOBS, HasMethods, StrOptions, check_method_params, safe_split
+from .._inputs.scikit_learn import (
+    N_JOBS,
+    HasMethods,
+    Parallel,
+    StrOptions,
+    check_method_params,
+    safe_split,
+)
 from .._inputs.warnings import warn
 from ..forecasts._transformed import concatenate
 from ._auto import AutoRecalibrator

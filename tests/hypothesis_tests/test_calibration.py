@@ -1,5 +1,6 @@
 """CalibrationTest by resampled labels: exact p-values, batches, random states, size and power."""
 
+import sys
 from functools import partial
 
 import numpy as np
@@ -200,7 +201,8 @@ def test_random_state():
     assert null(None) != null(None)
 
 
-def test_verbose_shows_progress(capfd):
+def test_verbose_shows_progress(capfd, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm", None)
     label, proba = random_problem(np.random.default_rng(0), 20)
     CalibrationTest("smooth_calibration_error", n_resamples=50).fit(proba, label)
     assert capfd.readouterr().err == ""

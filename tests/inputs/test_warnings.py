@@ -1,24 +1,35 @@
 """Warnings name the user's own line."""
 
+import sys
 import warnings
+from contextlib import nullcontext
+from types import ModuleType
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from sklearn.exceptions import DataConversionWarning
 from sklearn.model_selection import cross_val_score
+from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 
 from skcalib._inputs.warnings import warn
-from skcalib.hypothesis_tests import SpiegelhalterTest
+from skcalib.hypothesis_tests import (
+    CalibrationTest,
+    SpiegelhalterTest,
+    find_miscalibrated_subgroups,
+)
 from skcalib.metrics import expected_calibration_error, make_scorer
 from skcalib.recalibration import (
     AutoRecalibrator,
+    RecalibratedClassifier,
     SigmoidRecalibrator,
     SubgroupRecalibrator,
     TemperatureRecalibrator,
 )
+from skcalib.uncertainty import confidence_interval
 
 PROBA, COLUMN = np.array([0.2, 0.7, 0.6]), np.array([[0], [1], [0]])
 
@@ -90,3 +101,53 @@ def test_the_outputs_of_sure_models_are_no_mistake():
     # of one subgroup all labels are the same
     by = LABEL * (EVEN > 0.5)
     SubgroupRecalibrator(SigmoidRecalibrator()).fit(EVEN, LABEL, by=by)
+
+
+class Bar(nullcontext):
+    """Stands for a bar of tqdm."""
+
+    def __init__(self, total, delay):
+        super().__init__(self)
+        self.total, self.n = total, 0
+
+    def update(self, steps):
+        self.n += steps
+
+
+@pytest.fixture
+def bars(monkeypatch):
+    shown = []
+    tqdm = ModuleType("tqdm")
+    tqdm.tqdm = lambda **options: shown.append(Bar(**options)) or shown[-1]
+    monkeypatch.setitem(sys.modules, "tqdm", tqdm)
+    return shown
+
+
+X = np.random.default_rng(0).normal(size=(40, 2))
+LONG = {
+    "test": lambda: CalibrationTest("log_loss", random_state=0).fit(EVEN, LABEL),
+    "interval": lambda: confidence_interval(
+        "smooth_calibration_error", LABEL, EVEN, n_resamples=20, random_state=0
+    ),
+    "search": lambda: find_miscalibrated_subgroups(LABEL, EVEN, {"first": X[:, 0]}, random_state=0),
+    "choice": lambda: AUTO.fit(EVEN, LABEL),
+    "classifier": lambda: RecalibratedClassifier(GaussianNB(), SigmoidRecalibrator()).fit(X, LABEL),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_progress_is_shown_where_it_is_asked_for(name, bars, capfd):
+    LONG[name]()
+    assert bars == []
+    for settings in ({}, {"n_jobs": 2, "backend": "threading"}):
+        with parallel_config(verbose=1, **settings):
+            LONG[name]()
+        assert bars != []
+        assert all(bar.n == bar.total for bar in bars)
+        bars.clear()
+    assert capfd.readouterr().err == ""
+
+
+def test_progress_of_one_test(bars):
+    CalibrationTest("log_loss", random_state=0, verbose=1).fit(EVEN, LABEL)
+    assert [bar.n for bar in bars] == [bars[0].total]
