@@ -89,7 +89,7 @@ LONG_NAMES = {
         *make_forecasts(60, random_state=0), name=LONG, random_state=0
     ),
 }
-SHOWN = ("reliability", "decisions", "sequential")  # others are slow, and have the leg of the site
+SHOWN = ("reliability", "decisions")  # others are slow, and have the leg of the site
 
 
 @pytest.mark.parametrize(

@@ -145,11 +145,9 @@ def test_bands_hold_what_they_should(method, kind, undrawn):
 
 
 def test_the_second_axis_is_named_in_one_line():
-    for size in (None, (2.5, 4)):
-        display = ReliabilityDisplay.from_predictions(
-            *two_classes(20), band=None, ax=plt.subplots(figsize=size)[1]
-        )
-        assert display.ax_.get_ylabel() == "observed frequency"
+    ax = plt.subplots(figsize=(2.5, 4))[1]
+    ReliabilityDisplay.from_predictions(*two_classes(20), band=None, ax=ax)
+    assert ax.get_ylabel() == "observed frequency"
 
 
 def test_without_a_band():
@@ -308,22 +306,27 @@ def test_models_share_axes_diagonal_and_legend_of_the_band():
     assert sum(line.get_label() == "calibrated" for line in ax.lines) == 1
 
 
-def test_axes_are_logarithmic_where_most_predictions_are_very_sure():
+def test_axes_are_logarithmic_where_most_predictions_are_very_sure(undrawn):
     label, proba = np.arange(9) % 2, np.r_[np.full(5, 0.005), np.full(4, 0.5)]
-    options = QUICK | {"band": None}
 
     def scale_of(proba, **own):
-        return ReliabilityDisplay.from_predictions(label, proba, **(options | own)).scale
+        options = QUICK | {"band": None} | own
+        return ReliabilityDisplay.from_predictions(label, proba, **options).scale
 
     assert scale_of(proba) == scale_of(1 - proba) == "logit"
     assert scale_of(proba, scale="linear") == "linear"
     assert scale_of(proba[::-1], sample_weight=np.arange(9)[::-1]) == "linear"
     assert scale_of({"sure": proba, "less": np.full(9, 0.5)}) == "linear"
     assert scale_of(proba, by=label) == "linear"
-    ax = plt.subplots()[1]
-    assert scale_of(proba**0.5, ax=ax) == scale_of(proba, ax=ax) == "linear"
-    ax = plt.subplots()[1]
-    assert scale_of(proba, ax=ax) == scale_of(proba**0.5, ax=ax) == "logit"
+
+
+def test_the_next_model_takes_the_scale_of_the_axes():
+    for proba in (0.005, 0.5):
+        displays = [ReliabilityDisplay.from_predictions([0, 1], [proba] * 2, band=None)]
+        for other in (0.005, 0.5):
+            options = {"band": None, "ax": displays[0].ax_}
+            displays.append(ReliabilityDisplay.from_predictions([0, 1], [other] * 2, **options))
+        assert {one.scale for one in displays} == {"logit" if proba < 0.01 else "linear"}
 
 
 def test_parts_of_the_brier_score_are_in_the_corner():
@@ -469,11 +472,13 @@ def test_unknown_options_are_refused_by_name():
 
 
 @pytest.mark.parametrize("multi_class", ["confidence", "classwise"])
-def test_a_dict_of_models_is_drawn_as_one_after_the_other(multi_class):
+def test_a_dict_of_models_is_drawn_as_one_after_the_other(multi_class, monkeypatch):
     label, before = several_classes(60, 3)
     models = {"before": before, "after": np.sqrt(before) / np.sqrt(before).sum(1, keepdims=True)}
     options = QUICK | {"multi_class": multi_class}
     first = ReliabilityDisplay.from_predictions(label, models, **options)
+    again = first.plot()
+    monkeypatch.setattr(ReliabilityDisplay, "plot", lambda self, ax, **style: self)
     assert [one.name for one in (first, *first.others)] == ["before", "after"]
     for shown, (name, proba) in zip((first, *first.others), models.items(), strict=True):
         alone = ReliabilityDisplay.from_predictions(label, proba, name=name, **options)
@@ -490,7 +495,6 @@ def test_a_dict_of_models_is_drawn_as_one_after_the_other(multi_class):
     entries = " ".join(texts_of(first.legend_))
     assert "before" in entries
     assert "after" in entries
-    again = first.plot()
     assert sum(line.get_gid() is not None for line in again.ax_.lines) == 2
     assert again.legend_.figure is again.figure_
 
