@@ -104,13 +104,17 @@ def check_numbers(
     length: int | None = None,
     rows: str = "one value for each sample",
     finite: bool = True,
+    most: float = np.inf,
 ) -> np.ndarray:
     """Real numbers as doubles, of any shape unless `ndim` or `length` asks for one.
 
     A single column is taken for one dimension. `rows` says in messages what there is one of.
     Text is refused, also if it could be read as a number.
     """
-    array = as_array(values, name) if np.ndim(values) else np.asarray(values)
+    is_one = False
+    with contextlib.suppress(ValueError):  # rows of unequal lengths, which as_array refuses by name
+        is_one = np.ndim(values) == 0
+    array = np.asarray(values) if is_one else as_array(values, name)
     if array.dtype.kind == "O" and not any(isinstance(one, str | bytes) for one in array.flat):
         with contextlib.suppress(TypeError, ValueError, OverflowError):
             array = array.astype(np.float64)
@@ -137,6 +141,11 @@ def check_numbers(
         raise ValueError(
             f"{name} must be finite; found {array[first]} (NaN or infinity){place}. Remove the "
             "sample, or repair the value."
+        )
+    if not np.isinf(most) and array.size and np.abs(array).max() > most:
+        raise ValueError(
+            f"{name} must lie within ±{most:g}, as squares of larger numbers overflow; found "
+            f"{array.flat[np.abs(array).argmax()]:g}. Pass all numbers in a larger unit."
         )
     return array
 

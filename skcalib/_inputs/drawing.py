@@ -37,6 +37,7 @@ def seeded_batches(
 
     Each has a seed of its own, so that the draws do not depend on which job makes them.
     """
+    n_draws = int(n_draws)  # a narrow integer of NumPy would overflow
     largest = max(1, _BATCH // numbers_per_draw)
     n_batches = min(n_draws, max(least, -(-n_draws // largest)))
     small, n_larger = divmod(n_draws, n_batches)

@@ -53,7 +53,7 @@ class OutcomePairs:
         for start in range(0, parts.location.shape[1], size):
             own, spread, weight = (part[:, start : start + size] for part in parts)
             if callable(self.kernel):
-                values = self.kernel(own.reshape(-1, 1), location[:, None])
+                values = np.asarray(self.kernel(own.reshape(-1, 1), location[:, None]))
                 values = values.reshape(len(rows), -1, len(location))
                 value += np.einsum("acb,ac->ab", values, weight)
                 continue

@@ -19,6 +19,10 @@ _LEAST_SPREAD = 1e-6
 _WASSERSTEIN_NODES = 64
 
 
+# The largest number of a forecast, whose square is finite.
+LARGEST = 1e150
+
+
 class Components(NamedTuple):
     """Forecasts as mixtures of normal distributions.
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from .._inputs.arrays import ArrayLike, check_numbers
 from .._numerics.crps import crps_ensemble
-from ._base import Components, Forecast
+from ._base import LARGEST, Components, Forecast
 
 # A location plus a residual misses their sum by less than this share.
 _ROUNDING = 4e-16
@@ -66,7 +66,9 @@ class EnsembleForecast(Forecast):
     _by_row: ClassVar[tuple[str, ...]] = ("members", "weights")
 
     def __init__(self, members: ArrayLike, weights: ArrayLike | None = None) -> None:
-        self.members = check_numbers(members, "members", ndim=2, rows="one row for each sample")
+        self.members = check_numbers(
+            members, "members", ndim=2, rows="one row for each sample", most=LARGEST
+        )
         if self.members.shape[1] < 2:
             raise ValueError(
                 "members must have at least 2 columns, one for each member; found 1. A single "
@@ -182,8 +184,8 @@ class ResidualForecast(Forecast):
     def __init__(
         self, location: ArrayLike, residuals: ArrayLike, weights: ArrayLike | None = None
     ) -> None:
-        self.location = check_numbers(location, "location", ndim=1)
-        residuals = check_numbers(residuals, "residuals", ndim=1)
+        self.location = check_numbers(location, "location", ndim=1, most=LARGEST)
+        residuals = check_numbers(residuals, "residuals", ndim=1, most=LARGEST)
         if len(residuals) < 2:
             raise ValueError(
                 "residuals must hold at least 2 values; found 1. Collect the residuals of more "

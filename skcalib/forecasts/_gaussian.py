@@ -7,7 +7,7 @@ from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 
 from .._inputs.arrays import ArrayLike, check_numbers
 from .._numerics.crps import crps_gaussian, crps_mixture, normal_density
-from ._base import Components, Forecast
+from ._base import LARGEST, Components, Forecast
 from ._ensemble import check_weights
 
 _LOG_SQRT_2_PI = 0.5 * np.log(2 * np.pi)
@@ -54,7 +54,7 @@ class GaussianForecast(Forecast):
     _by_row: ClassVar[tuple[str, ...]] = ("loc", "scale")
 
     def __init__(self, mean: ArrayLike, std: ArrayLike) -> None:
-        self.loc = check_numbers(mean, "mean", ndim=1)
+        self.loc = check_numbers(mean, "mean", ndim=1, most=LARGEST)
         self.scale = check_deviations(std, self.loc.shape)
 
     def _standardized(self, y: np.ndarray) -> np.ndarray:
@@ -154,7 +154,7 @@ class GaussianMixtureForecast(Forecast):
     _by_row: ClassVar[tuple[str, ...]] = ("loc", "scale", "weights")
 
     def __init__(self, mean: ArrayLike, std: ArrayLike, weights: ArrayLike | None = None) -> None:
-        self.loc = check_numbers(mean, "mean", ndim=2, rows="one row for each sample")
+        self.loc = check_numbers(mean, "mean", ndim=2, rows="one row for each sample", most=LARGEST)
         self.scale = check_deviations(std, self.loc.shape)
         self.weights = check_weights(weights, self.loc.shape)
 
@@ -215,7 +215,7 @@ class GaussianMixtureForecast(Forecast):
 
 def check_deviations(std: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
     """Positive standard deviations of the same shape as the means; one number stands for all."""
-    array = check_numbers(std, "std")
+    array = check_numbers(std, "std", most=LARGEST)
     if array.ndim == 2 and len(shape) == 1 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim > 0 and array.shape != shape:

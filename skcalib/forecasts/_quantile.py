@@ -6,7 +6,7 @@ import numpy as np
 
 from .._inputs.arrays import ArrayLike, check_numbers, listed
 from .._numerics.crps import crps_quantiles, level_weights
-from ._base import Components, Forecast
+from ._base import LARGEST, Components, Forecast
 
 
 class QuantileForecast(Forecast):
@@ -67,7 +67,9 @@ class QuantileForecast(Forecast):
     _by_row: ClassVar[tuple[str, ...]] = ("values",)
 
     def __init__(self, quantiles: ArrayLike, levels: ArrayLike) -> None:
-        self.values = check_numbers(quantiles, "quantiles", ndim=2, rows="one row for each sample")
+        self.values = check_numbers(
+            quantiles, "quantiles", ndim=2, rows="one row for each sample", most=LARGEST
+        )
         self.levels = check_grid(levels, self.values.shape[1])
         check_order(self.values, self.levels)
 
@@ -178,7 +180,7 @@ class QuantileForecast(Forecast):
 def check_grid(levels: ArrayLike, n_columns: int) -> np.ndarray:
     """Increasing levels in (0, 1), one for each column."""
     array = check_numbers(levels, "levels", finite=False)
-    if array.shape != (n_columns,):
+    if array.shape != (n_columns,) or n_columns == 0:
         raise ValueError(
             f"levels must hold one level for each of the {n_columns} columns of quantiles; found "
             f"shape {array.shape}. Pass the levels in the order of the columns."

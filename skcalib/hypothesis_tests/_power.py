@@ -93,7 +93,7 @@ class RequiredSampleSize:
 
 
 @validate_params(
-    _CONSTRAINTS | {"n_samples": [IntegerInterval(1)]}, prefer_skip_nested_validation=False
+    _CONSTRAINTS | {"n_samples": [Count(1, 10**8)]}, prefer_skip_nested_validation=False
 )
 def power_of_test(
     y_proba: ArrayLike,

@@ -450,7 +450,8 @@ def _places(data, query, kernel, bandwidth):
 def _features(values, name):
     """Finite numbers (m, d); truth values count as 0 and 1."""
     values = values.astype(np.int8) if values.dtype.kind == "b" else values
-    return check_numbers(values, name).reshape(len(values), -1)
+    values = values[:, None] if values.ndim == 1 else values
+    return check_numbers(values, name, ndim=2, rows="one row for each point")
 
 
 def _judged(kernel, query, points):

@@ -206,10 +206,10 @@ class MetricNames(StrOptions):
 
 def check_name(argument: str, name: str, known: Iterable[str], remedy: str) -> None:
     """Refuse a name that is not known; the remedy is for one that is like none of them."""
-    if name not in known:
-        similar = get_close_matches(name, known, n=1)
+    if not isinstance(name, str) or name not in known:
+        similar = get_close_matches(str(name), known, n=1)
         raise InvalidParameterError(
-            f"{argument} must be one of {listed_names(known)}; found {name!r}. "
+            f"{argument} must be one of {listed_names(known)}; found {name!r:.200}. "
             f"{f'Did you mean {similar[0]!r}?' if similar else remedy}"
         )
 

@@ -150,7 +150,7 @@ def _seed_apart(random_state):
 
 def omnibus_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of the omnibus are those of its kernel error, which sums over all pairs."""
-    unknown = sorted(options.keys() - set(_OF_OMNIBUS))
+    unknown = sorted(map(str, options.keys() - set(_OF_OMNIBUS)))
     if unknown:
         raise TypeError(
             f"The options of statistic='omnibus' must be among {', '.join(_OF_OMNIBUS)}; found "

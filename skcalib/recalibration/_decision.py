@@ -199,7 +199,7 @@ class AnyDecisionRecalibrator(Recalibrator):
     n_actions : int, default=2
         The largest number of actions of a decision, at most 20.
 
-    level : float in [1e-6, 1], default=0.05
+    level : float in [1e-4, 1], default=0.05
         Probability of any shift if the predictions are calibrated. 1 is no test: all shifts are
         made, `max_rounds` times at most. Each round draws 1/level − 1 vectors of labels.
 
@@ -286,7 +286,7 @@ class AnyDecisionRecalibrator(Recalibrator):
     _parameter_constraints: dict = {
         **Recalibrator._parameter_constraints,
         "n_actions": [Count(1, 20)],
-        "level": [Interval(Real, 1e-6, 1, closed="both")],
+        "level": [Interval(Real, 1e-4, 1, closed="both")],
         "max_rounds": [IntegerInterval(1)],
         "random_state": ["random_state"],
     }
@@ -310,7 +310,7 @@ class AnyDecisionRecalibrator(Recalibrator):
         predictions = predictions.sorted()  # draws follow their order
         generator = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         n_draws = int(np.ceil(1 / self.level)) - 1
-        needed = 16.0 * n_draws * predictions.matrix.size
+        needed = 32.0 * n_draws * predictions.matrix.size
         check_memory(needed, f"level={self.level}", "Choose a larger level, which draws less.")
         policies: list[np.ndarray] = []
 

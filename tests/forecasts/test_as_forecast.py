@@ -22,6 +22,11 @@ from skcalib.forecasts import (
 )
 from skcalib.forecasts._data import check_forecasts
 from skcalib.hypothesis_tests import CalibrationTest
+from skcalib.metrics import (
+    conditional_kernel_calibration_error,
+    continuous_ranked_probability_loss,
+    local_calibration_error,
+)
 
 MEAN, STD = np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 0.5])
 
@@ -449,7 +454,58 @@ def test_tests_of_ensembles_depend_on_the_order_of_neither_rows_nor_members():
     assert len(p_values) == 1
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: GaussianForecast([0.0, 1e200], [1.0, 1.0]),
+        lambda: GaussianForecast([0.0, 1.0], [1.0, 1e200]),
+        lambda: GaussianMixtureForecast([[0.0, -1e200]], [[1.0, 1.0]]),
+        lambda: EnsembleForecast([[0.0, 1e200]]),
+        lambda: ResidualForecast([0.0], [0.0, -1e200]),
+        lambda: QuantileForecast([[0.0, 1e200]], [0.1, 0.9]),
+    ],
+)
+def test_numbers_whose_squares_overflow_are_refused(make):
+    with pytest.raises(ValueError, match=r"must lie within ±1e\+150.*found -?1e\+200"):
+        make()
+
+
+def test_rows_of_unequal_lengths_are_refused():
+    with pytest.raises(ValueError, match="mean must be an array"):
+        GaussianForecast([[1], [2, 3]], [1.0, 1.0])
+
+
+def test_no_levels_are_refused():
+    with pytest.raises(ValueError, match="levels must hold"):
+        continuous_ranked_probability_loss([0.0], ([0.0], [1.0]), levels=[])
+
+
 def test_one_number_is_no_column_of_outcomes():
     forecast = GaussianForecast([0.0, 1.0], [1.0, 1.0])
     with pytest.raises(ValueError, match=r"y must be 1-D.*found shape \(\)"):
         forecast.crps(0.5)
+
+
+def test_no_points_are_refused():
+    with pytest.raises(ValueError, match=r"query must be 2-D.*at least one"):
+        local_calibration_error(MEAN, (MEAN, STD), given=MEAN, query=np.empty((0, 1)))
+
+
+def test_kernels_of_outcomes_may_return_lists():
+    def kernel(a, b):
+        return np.exp(-((a - b.T) ** 2))
+
+    def listed(a, b):
+        return kernel(a, b).tolist()
+
+    forecast, y = ResidualForecast(MEAN, [-1.0, 0.0, 2.0]), MEAN + 0.5
+    expected, found = (
+        conditional_kernel_calibration_error(y, forecast, outcome_kernel=one)
+        for one in (kernel, listed)
+    )
+    assert found == expected
+
+
+def test_narrow_integers_count_resamples():
+    test = CalibrationTest(n_resamples=np.int8(9), random_state=0).fit((MEAN, STD), MEAN)
+    assert 0.1 <= test.p_value_ <= 1

@@ -1,6 +1,7 @@
 """The scorers equal their metrics inside scikit-learn's cross-validation and routing."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn import config_context
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -114,6 +115,9 @@ def test_unknown_name():
         get_scorer("smooth")
     with pytest.raises(ValueError, match=r"scoring must be one of .* found \['smooth'\]"):
         get_scorer(["smooth"])
+    for other in (7, pd.Series([1.0, 2.0]), pd.NA):
+        with pytest.raises(ValueError, match=r"scoring must be one of .* found"):
+            get_scorer(other)
     with pytest.raises(ValueError, match=r"score_func must be .* found 'bogus'\. Pass one of"):
         make_scorer("bogus")
 
