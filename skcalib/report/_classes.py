@@ -118,10 +118,9 @@ class ClassSections(Sections):
 
     def scores(self) -> dict[str, np.ndarray]:
         """The losses (n,) of the scores; that of a label of probability 0 is finite."""
-        data = self.data
         of_label = np.maximum(self._proba_of_label, np.finfo(np.float64).eps)
         return {
-            "brier_score_loss": PROPER_LOSSES["brier"](data.proba, data.label),
+            "brier_score_loss": PROPER_LOSSES["brier"](self.data.proba, self.data.label),
             "log_loss": -np.log(of_label),
         }
 
