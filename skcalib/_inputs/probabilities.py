@@ -196,11 +196,10 @@ def _refuse_range(proba: np.ndarray, name: str, partner_values: Any, estimator: 
     if max(-low, high - 1) < _ROUNDING:
         remedy = " Clip rounding errors with np.clip(..., 0, 1)."
     elif not remedy:
-        remedy = _remedy_for_features(estimator)
         has_sums = proba.ndim == 1 or np.allclose(proba.sum(axis=1), 100, atol=1)
         is_percent = low >= 0 and high <= 100 and has_sums
-        if is_percent:
-            remedy += " Divide percentages by 100."
+        remedy = _remedy_for_features(estimator)
+        remedy += " Divide percentages by 100." if is_percent else ""
         if not is_percent or high < _CERTAIN_LOGIT:
             remedy += (
                 " Map logits to probabilities with scipy.special.softmax(logits, axis=1), or expit "

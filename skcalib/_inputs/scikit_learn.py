@@ -21,6 +21,7 @@ from sklearn.utils._param_validation import (
 from sklearn.utils._param_validation import validate_params as _validate_params
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel as _Parallel
+from sklearn.utils.parallel import delayed as delayed
 from sklearn.utils.validation import _check_feature_names as check_feature_names
 from sklearn.utils.validation import _check_method_params as check_method_params
 from sklearn.utils.validation import _num_samples as num_samples

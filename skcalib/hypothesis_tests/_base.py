@@ -9,13 +9,12 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.parallel import delayed
 
 from .._inputs.checks import check_fit_input
 from .._inputs.drawing import seeded_batches
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast, refuse_forecast
-from .._inputs.scikit_learn import Parallel
+from .._inputs.scikit_learn import Parallel, delayed
 from .._inputs.warnings import announce
 from .._numerics.sorting import codes_by_appearance
 from .._statistics.base import TIE

@@ -9,7 +9,6 @@ from scipy.optimize import minimize
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.utils import check_random_state
-from sklearn.utils.parallel import delayed
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import draw_labels
@@ -22,6 +21,7 @@ from .._inputs.scikit_learn import (
     Interval,
     Parallel,
     RandomState,
+    delayed,
     validate_params,
 )
 from ._calibration import CalibrationTest

@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.stats import rankdata
-from sklearn.utils.parallel import delayed
 
 from .._inputs.drawing import seeded_batches
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import Parallel
+from .._inputs.scikit_learn import Parallel, delayed
 from .._numerics.logits import log_odds
 from .._numerics.pit import laws_at, pit_laws
 from ..forecasts._data import ForecastData

@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.utils.parallel import delayed
 
 from .._inputs.checks import check_predictions
-from .._inputs.scikit_learn import Parallel
+from .._inputs.scikit_learn import Parallel, delayed
 from .._inputs.warnings import warn
 from ..forecasts._data import check_either
 from ._registry import Function, metric, options_of

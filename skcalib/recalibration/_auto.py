@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.parallel import delayed
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import N_JOBS, IntegerInterval, Parallel, StrOptions
+from .._inputs.scikit_learn import N_JOBS, IntegerInterval, Parallel, StrOptions, delayed
 from ..forecasts._data import ForecastData
 from ._base import Recalibrator, all_classes, is_smooth
 from ._checks import recalibrator_like

@@ -12,7 +12,6 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils import Bunch, Tags, column_or_1d, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._inputs.by import check_by
@@ -24,6 +23,7 @@ from .._inputs.scikit_learn import (
     Parallel,
     StrOptions,
     check_method_params,
+    delayed,
     safe_split,
 )
 from .._inputs.warnings import warn

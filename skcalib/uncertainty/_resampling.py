@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 from scipy import stats
-from sklearn.utils.parallel import delayed
 
 from .._inputs.drawing import seeded_batches
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import Parallel
+from .._inputs.scikit_learn import Parallel, delayed
 from .._numerics.sorting import codes_by_appearance
 from .._statistics.base import TIE
 from ..forecasts._data import ForecastData
