@@ -36,7 +36,7 @@ from skcalib.report import CalibrationReport, calibration_report
 from skcalib.report._classes import ClassSections, most_tested, told_apart
 from skcalib.report._pictures import _names, class_pictures
 from skcalib.report._sections import Sections, even_part
-from skcalib.report._two_classes import area_under_roc_curve
+from skcalib.report._two_classes import area_under_roc_curve, smooth_ends, two_class_numbers
 from skcalib.uncertainty import clinical_calibration
 
 GAIN = 0.12, 0.07, 0.17
@@ -127,14 +127,15 @@ def test_numbers_are_those_of_the_metrics_for_two_classes():
 
 def test_intervals_of_two_classes_are_those_of_a_clinical_validation(monkeypatch):
     monkeypatch.setattr("skcalib.uncertainty._resampling._PARTS", 100)  # single samples
-    label, proba = random_problem(np.random.default_rng(0), 100)
-    weight = np.random.default_rng(1).random(100)
-    found = calibration_report(label, proba, sample_weight=weight, random_state=0).intervals
+    label, proba = random_problem(np.random.default_rng(0), 60)
+    data = check_predictions(label, proba, weight := np.random.default_rng(1).random(60))
+    found = smooth_ends(data, np.random.RandomState(0), two_class_numbers(data))
     clinical = clinical_calibration(label, proba, sample_weight=weight, n_resamples=1)
     for name in ("observed_expected_ratio", "calibration_intercept", "calibration_slope"):
         one = vars(clinical)[name]
         assert found[name] == pytest.approx((one.low, one.high), rel=1e-9), name
-    assert {"integrated_calibration_index", "area_under_roc_curve"} < found.keys()
+    low, high = found["area_under_roc_curve"]
+    assert low < two_class_numbers(data)["area_under_roc_curve"] < high
 
 
 def test_area_under_the_roc_curve_counts_ties_half():
@@ -159,10 +160,12 @@ def test_what_two_classes_do_not_determine_is_left_out():
     json.loads(apart.to_json(), parse_constant=pytest.fail)
 
 
-def test_head_of_the_report(binary):
+def test_head_of_the_report(binary, monkeypatch):
+    monkeypatch.setattr(CalibrationReport, "figures", {})
     label, proba, silent = binary
     options = {"name": "a\n<b>model", "date": datetime.date(2026, 1, 31), "random_state": 0}
     report = calibration_report(label, proba, **options)
+    assert {"integrated_calibration_index", "calibration_slope"} < report.intervals.keys()
     heading, date, empty, *rest = str(report).split("\n")
     assert (heading, date, empty) == (
         "Calibration of a <b>model: 103 predictions, 2 classes",
@@ -191,8 +194,8 @@ def test_report_of_an_estimator():
         y, model.predict_proba(X), labels=model.classes_, name="GaussianNB", random_state=0
     )
     assert str(found) == str(expected)
-    named = CalibrationReport.from_estimator(model, X, y, name="Bayes", random_state=0)
-    assert str(named).startswith("Calibration of Bayes: 60 predictions")
+    few = CalibrationReport.from_estimator(model, X[:5], y[:5], name="Bayes", random_state=0)
+    assert str(few).startswith("Calibration of Bayes: 5 predictions")
     with pytest.raises(TypeError, match=r"found GaussianNB.*CalibrationReport\.from_estimator"):
         calibration_report(model, X, y)
 
@@ -443,6 +446,7 @@ def test_an_impossible_label_is_among_the_samples_tested(monkeypatch):
 
 def test_large_problems_are_tested_on_a_part(monkeypatch):
     monkeypatch.setattr("skcalib.report._classes.most_tested", lambda _: 50)
+    monkeypatch.setattr(CalibrationReport, "figures", {})
     label, proba = random_problem(np.random.default_rng(0), 60, 3)
     report = calibration_report(label, proba, random_state=0)
     assert report.numbers["n_tested"] == 50
