@@ -198,7 +198,9 @@ def omnibus(
     is_fast = is_plain and data.is_binary and not KERNELS[kernel].is_gaussian
     if is_fast and n > _MOST_CELLS:
         error, method = PooledKernelError(data, kernel=kernel, bandwidth=bandwidth), "pooled"
-    elif is_plain and not is_fast and n**2 * len(data.classes) * n_resamples > _MULTIPLICATIONS:
+    elif (
+        is_plain and not is_fast and n**2 * len(data.classes) * int(n_resamples) > _MULTIPLICATIONS
+    ):
         method = "fourier"
         error = kernel_error(
             data, method=method, n_components=_N_COMPONENTS, random_state=seed(), **options

@@ -230,6 +230,8 @@ class ComparisonDisplay(Display):
         check_options(cls.from_predictions, kwargs)
         check_models(y_probas, reference)
         by_name = _by_name(_of_report(y_probas) if metrics is None else metrics)
+        if not by_name:
+            raise ValueError("metrics must name at least one measure; found none. Leave it out.")
         params = check_metric_params(metric_params, by_name)
         options = {
             "confidence_level": confidence_level,

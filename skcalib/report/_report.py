@@ -16,7 +16,7 @@ import sklearn
 from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.by import check_by
+from .._inputs.by import check_by, printable
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
     Label,
@@ -486,8 +486,8 @@ def calibration_report(
     )
     n_rows = num_samples(y_true)
     subgroups = None if by is None else check_by(by, n_rows, sample_weight)
-    date = None if date is None else str(date)
-    name = name and " ".join(name.split())
+    date = None if date is None else printable(str(date))
+    name = name and printable(" ".join(name.split()))
     sections: dict[Any, Sections] = {}
     reports: dict[Any, CalibrationReport] = {}
     for key, data in zip(y_proba if several else [name], checked["models"], strict=True):

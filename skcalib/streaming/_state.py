@@ -39,9 +39,6 @@ from ._checks import (
 from ._evaluate import Evaluation, evaluated
 from ._tally import FourierSums, Rows, Tally, add_classes, with_own_arrays
 
-# Entries of a block (rows, K) of probabilities that are looked up at once.
-_BLOCK = 2**20
-
 _YES_OR_NO = np.array([False, True])
 
 
@@ -545,7 +542,7 @@ class CalibrationState:
         if self.classes is None:
             self._begin(predictions.classes)
         n, n_numbers = len(predictions.label), predictions.proba.size
-        at_once = max(1, _BLOCK * n // n_numbers)
+        at_once = max(1, 2**20 * n // n_numbers)  # rows of a million probabilities
         for start in range(0, n, at_once):
             block = slice(start, start + at_once)
             own = predictions.proba[block], predictions.label[block], rows.take(block)
@@ -585,8 +582,7 @@ class CalibrationState:
     def _part(self, tally: Tally) -> "CalibrationState":
         """A state of two classes with what a single problem holds."""
         state = CalibrationState(_YES_OR_NO, **self._options)
-        state.classes = _YES_OR_NO
-        state._tallies = {"binary": tally}
+        state.classes, state._tallies = _YES_OR_NO, {"binary": tally}
         state.n_samples = int(tally.sums.samples.sum())
         state.total_weight = float(tally.sums.weights[0].sum())
         state._weights = self._weights
@@ -594,5 +590,5 @@ class CalibrationState:
 
     def _parts(self, name: str) -> "dict[Any, CalibrationState]":
         check_has_classes(self)
-        tally = self._tallies[name]
-        return {label: self._part(tally.part(k)) for k, label in enumerate(self.classes.tolist())}
+        part = self._tallies[name].part
+        return {label: self._part(part(k)) for k, label in enumerate(self.classes.tolist())}

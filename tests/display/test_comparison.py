@@ -115,6 +115,8 @@ def test_bad_input():
         make(LABEL, {"sure": SURE}, reference="sure")
     with pytest.raises(ValueError, match="reference must be the name of one of the models"):
         make(LABEL, MODELS, reference="other")
+    with pytest.raises(ValueError, match="metrics must name at least one measure"):
+        make(LABEL, MODELS, metrics=[])
     with pytest.raises(ValueError, match="metric_params must have names of measures as keys"):
         make(LABEL, MODELS, metric_params={"n_bins": {}})
     with pytest.raises(TypeError, match=r"unknown option 'metric'.*'metrics'"):

@@ -495,7 +495,9 @@ def test_names_cannot_steer_a_terminal():
     label, proba = rng.integers(0, 3, 60), rng.dirichlet([3, 1, 3], 60)
     in_bytes = calibration_report(names[label], proba)
     assert json.loads(in_bytes.to_json())["classes"][0]["class"] in ("a", "\x1b[2J", "c")
-    report = calibration_report(names.astype(str)[label], proba, by={"x\x07": ["u", "v"] * 30})
+    by = {"x\x07": ["u", "v"] * 30}
+    report = calibration_report(names.astype(str)[label], proba, by=by, name="\x1bA", date="\x1b1")
+    assert (report.name, report.date) == (r"\x1bA", r"\x1b1")
     assert r"\x1b[2J" in str(report)
     assert r"x\x07" in str(report)
     assert str(report).replace("\n", "").isprintable()
