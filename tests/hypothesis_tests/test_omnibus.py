@@ -324,7 +324,6 @@ def test_several_bandwidths_of_a_state_and_of_groups():
         ({"method": "asymptotic"}, "found .* with bandwidth='multiple'"),
         ({"metric_params": {"n_bins": 3}}, "metric_params must be arguments"),
     ],
-    ids=str,
 )
 def test_where_several_bandwidths_are_refused(options, message):
     rng = np.random.default_rng(0)

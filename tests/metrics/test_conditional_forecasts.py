@@ -216,7 +216,6 @@ def test_quantile_forecasts_are_told_by_their_quantiles():
         ({"labels": [0, 1]}, "labels must be None for forecasts"),
         ({"outcome_kernel": lambda s, t: np.ones(3)}, "kernel must return the values for all"),
     ],
-    ids=str,
 )
 def test_refuses_what_forecasts_do_not_have(options, message):
     with pytest.raises(ValueError, match=message):
@@ -231,7 +230,6 @@ def test_refuses_what_forecasts_do_not_have(options, message):
         ({"outcome_bandwidth": 1.0}, "outcome_bandwidth must be 'median' for prob"),
         ({"given": [1.0, 2.0, 3.0]}, "given must be None for probabilities of classes"),
     ],
-    ids=str,
 )
 def test_refuses_what_classes_do_not_have(options, message):
     with pytest.raises(ValueError, match=message):
