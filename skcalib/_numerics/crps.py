@@ -56,8 +56,7 @@ def mean_distance(shift: Array, deviation: Array | None) -> Array:
 
 def crps_gaussian(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> np.ndarray:
     """σ (z (2Φ(z) − 1) + 2φ(z) − 1/√π) with z = (y − μ)/σ (Gneiting and Raftery 2007)."""
-    z = (y - mean) / std
-    return std * (z * (1 - 2 * ndtr(-z)) + 2 * normal_density(z) - 1 / _SQRT_PI)
+    return mean_distance(y - mean, std) - std / _SQRT_PI
 
 
 def crps_mixture(

@@ -7,6 +7,7 @@ import numpy as np
 from .._numerics.policies import worst_policies
 from ..forecasts._decisions import DecisionLoss, as_loss, expected_of_classes, least
 from .base import Statistic
+from .matching_checks import check_size_of_losses
 
 # Entries of the matrix of resampled counts that are held at once (128 MB).
 _COUNTS = 2**24
@@ -87,14 +88,19 @@ class DecisionGaps(Statistic):
         if self.data.kind == "classes":
             return self._of_classes[self.data.outcome[None] if outcomes is None else outcomes]
         values = self.data.value[None] if outcomes is None else outcomes
-        return self.loss.at_outcomes(values.ravel()).reshape(*values.shape, -1)
+        losses = self.loss.at_outcomes(values.ravel())
+        check_size_of_losses(losses)
+        return losses.reshape(*values.shape, -1)
 
     def _expected(self):
         if self.data.kind == "classes":
             classes = self.data.classes
             self._of_classes = self.loss.of_classes(classes, len(classes))  # (K, A)
+            check_size_of_losses(self._of_classes)
             return expected_of_classes(self.data.matrix, self._of_classes)
-        return self.loss.expected_of(self.data.forecast)
+        expected = self.loss.expected_of(self.data.forecast)
+        check_size_of_losses(expected)
+        return expected
 
     def resampled_null(self, n_resamples: int, random_state: np.random.RandomState) -> np.ndarray:
         """The statistic of bootstrap samples whose gaps are centred at those of the data, (B,).

@@ -161,7 +161,7 @@ class LevelAndSpread(ResidualStatistic):
         one_label = data.share_of_one_sample / data.n_samples
         variance = np.stack([level, spread_variance])
         with np.errstate(divide="ignore", invalid="ignore"):  # where a class cannot occur
-            self.scale = np.where(variance > 0, variance * (1 + one_label / level), np.inf)
+            self.scale = np.where(variance > 0, variance + one_label * (variance / level), np.inf)
 
     def _blocks(self):
         """Rows, probabilities (m, C) and weights (m, 1)."""

@@ -19,7 +19,7 @@ _LEAST_SPREAD = 1e-6
 _WASSERSTEIN_NODES = 64
 
 
-# The largest number of a forecast, whose square is finite.
+# The largest number of a forecast, or of a feature, whose square is finite.
 LARGEST = 1e150
 
 

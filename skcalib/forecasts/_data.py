@@ -12,7 +12,7 @@ from .._inputs.checks import SMALLEST_SHARE, check_predictions, check_sample_wei
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast, refuse_swapped
 from .._numerics.sorting import codes_by_appearance
-from ._base import Forecast, check_outcomes
+from ._base import LARGEST, Forecast, check_outcomes
 from ._distribution import DistributionForecast
 from ._ensemble import EnsembleForecast
 from ._foreign import is_distribution, normal_parameters, unwrapped
@@ -225,7 +225,7 @@ def check_given(given: Any, n: int) -> np.ndarray:
         with contextlib.suppress(ValueError):
             array = check_numbers(array, "given", finite=False)
     is_group = array.dtype.kind in "OUSMmb"
-    return _labels_of_groups(array) if is_group else check_numbers(array, "given")
+    return _labels_of_groups(array) if is_group else check_numbers(array, "given", most=LARGEST)
 
 
 def _labels_of_groups(labels: np.ndarray) -> np.ndarray:

@@ -359,6 +359,7 @@ def check_loss(loss: Any) -> Any:
             )
         return loss
     if is_number(loss):
+        loss = loss.item() if isinstance(loss, np.generic) else loss  # compared as doubles
         if not abs(loss) <= float(np.finfo(np.float64).max):
             raise ValueError(
                 f"loss must be a finite number (a threshold); found {loss!r}. Pass the threshold."
@@ -368,9 +369,11 @@ def check_loss(loss: Any) -> Any:
     values = numbers_of_objects(as_array(loss, "loss") if is_array else np.empty(0))
     found = f"{loss!r:.80}"
     if values.ndim == 2 and values.size > 0 and values.dtype.kind in "biuf":
+        with np.errstate(over="ignore"):  # long doubles become infinite, which is refused
+            values = values.astype(np.float64)
         is_finite = np.isfinite(values).all(axis=1)
         if is_finite.all():
-            return values.astype(np.float64)
+            return values
         found = f"NaN or infinity for action {int(np.argmin(is_finite))}"
     raise ValueError(
         "loss must be a finite matrix with one row for each action and one column for each class, "

@@ -58,7 +58,7 @@ class GaussianForecast(Forecast):
         self.scale = check_deviations(std, self.loc.shape)
 
     def _standardized(self, y: np.ndarray) -> np.ndarray:
-        return (y - self.loc[:, None]) / self.scale[:, None]
+        return _standardized(y, self.loc[:, None], self.scale[:, None])
 
     def _cdf(self, y: np.ndarray) -> np.ndarray:
         return ndtr(self._standardized(y))
@@ -102,6 +102,12 @@ class GaussianForecast(Forecast):
     def components(self, n_nodes: int = 64) -> Components:
         location = self.loc[:, None]
         return Components(location, self.scale[:, None] ** 2, np.ones_like(location))
+
+
+def _standardized(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> np.ndarray:
+    """(y − μ)/σ, which is infinite if it overflows: so far out the cdf is 0 or 1."""
+    with np.errstate(over="ignore"):
+        return (y - mean) / std
 
 
 # Entries of a block (rows, columns, components) of mixtures whose logarithms are taken at once.
@@ -165,7 +171,7 @@ class GaussianMixtureForecast(Forecast):
         mixed, at_once = np.empty(y.shape), max(1, _ENTRIES // self.loc.size)
         for start in range(0, y.shape[1], at_once):
             columns = slice(start, start + at_once)
-            z = (y[:, columns, None] - self.loc[:, None]) / self.scale[:, None]
+            z = _standardized(y[:, columns, None], self.loc[:, None], self.scale[:, None])
             mixed[:, columns] = logsumexp(log_weight + log_values(z), axis=2)
         return mixed
 
@@ -178,7 +184,7 @@ class GaussianMixtureForecast(Forecast):
     def _weighted(self, values, y: np.ndarray) -> np.ndarray:
         out = np.empty(y.shape)
         for j, column in enumerate(y.T):
-            z = (column[:, None] - self.loc) / self.scale
+            z = _standardized(column[:, None], self.loc, self.scale)
             out[:, j] = np.einsum("nc,nc->n", self.weights, values(z))
         return out
 
@@ -190,7 +196,8 @@ class GaussianMixtureForecast(Forecast):
 
     def _logpdf(self, y: np.ndarray) -> np.ndarray:
         log_scale = np.log(self.scale)[:, None]
-        return self._mix(lambda z: -(z**2) / 2 - log_scale - _LOG_SQRT_2_PI, y)
+        with np.errstate(over="ignore"):  # the density underflows to 0
+            return self._mix(lambda z: -(z**2) / 2 - log_scale - _LOG_SQRT_2_PI, y)
 
     def _ppf(self, level: np.ndarray) -> np.ndarray:
         columns = [_quantiles(one, self.loc, self.scale, self.weights) for one in level.T]

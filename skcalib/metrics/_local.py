@@ -19,6 +19,7 @@ from .._statistics.kernels import (
     kernel_values,
     median_bandwidth,
 )
+from ..forecasts._base import LARGEST
 from ..forecasts._data import ForecastData, check_forecasts, check_given
 from ._quantile import Gaps, known_levels, quotient
 from ._registry import metric
@@ -451,7 +452,7 @@ def _features(values, name):
     """Finite numbers (m, d); truth values count as 0 and 1."""
     values = values.astype(np.int8) if values.dtype.kind == "b" else values
     values = values[:, None] if values.ndim == 1 else values
-    return check_numbers(values, name, ndim=2, rows="one row for each point")
+    return check_numbers(values, name, ndim=2, rows="one row for each point", most=LARGEST)
 
 
 def _judged(kernel, query, points):

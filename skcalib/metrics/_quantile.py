@@ -382,6 +382,7 @@ def sharpness(
     weight = None
     if sample_weight is not None:
         weight = check_sample_weight(sample_weight, len(forecast))
+        weight = weight / weight.max()
     known = known_levels(forecast, "interval", levels)
     known = np.array(_LEVELS) if known is None else known
     width = [np.average(np.subtract(*forecast.interval(p)[::-1]), weights=weight) for p in known]

@@ -25,6 +25,9 @@ from ._base import (
 # Squares of larger outcomes overflow.
 _LARGEST_OUTCOME = 1e150
 
+# The least standard deviation but 0, relative to the largest number.
+_LEAST_SPREAD = 1e-70
+
 # Step of the derivative of a log density, in standard deviations.
 _STEP = 1e-5
 
@@ -147,14 +150,17 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
             )
         forecast, is_log = data.forecast, self.scoring == "log"
         mean, std = centre_and_spread(forecast)
-        score = _log_score(forecast, std) if is_log else _crps(forecast)
+        unit = _unit(data.value, mean, std)
+        score = _scaled(_log_score(forecast, std) if is_log else _crps(forecast), unit, is_log)
         prior = share_of_prior(data, self.prior_weight)
-        problem = LocationScaleProblem(data.value, mean, std, data.weight, score, is_log, prior)
+        value, mean, std = data.value / unit, mean / unit, std / unit
+        problem = LocationScaleProblem(value, mean, std, data.weight, score, is_log, prior)
         fitted, is_inside = fit_location_scale(problem, scale_only=True)
         if not self.scale_only:
             prior = share_of_prior(data, 4 * self.prior_weight)  # there are four parameters
             problem = replace(problem, prior=prior, prior_factor=float(fitted[3]))
             fitted, is_inside = fit_location_scale(problem, scale_only=False)
+        fitted = fitted * [unit, 1, unit, 1]
         self.shift_, self.slope_, self.added_std_, self.factor_ = fitted.tolist()
         warn_unless_inside(self, is_inside, "the moved forecasts hit all outcomes exactly")
 
@@ -162,6 +168,29 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
         mean, std = centre_and_spread(forecast)
         ratio = ratio_of_spread(std, self.added_std_, self.factor_)
         return affine(forecast, mean, self.shift_ + self.slope_ * mean, ratio)
+
+
+def _unit(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> float:
+    """A power of two, by which numbers are divided without rounding, so that squares are finite."""
+    largest = max(float(np.abs(values).max()) for values in (y, mean, std))
+    least = float(std.min(where=std > 0, initial=np.inf))
+    if least < _LEAST_SPREAD * largest:
+        raise ValueError(
+            f"X must hold standard deviations of 0, or of at least {_LEAST_SPREAD:g} times the "
+            f"largest outcome or mean, as squares of ratios overflow; found {least:.3g} and "
+            f"{largest:.3g}. Pass wider forecasts, or remove those that are all but certain."
+        )
+    return float(np.ldexp(0.5, np.frexp(largest)[1]))
+
+
+def _scaled(score: Any, unit: float, is_log: bool) -> Any:
+    """The score of forecasts and outcomes in this unit."""
+
+    def scaled(y):
+        value, slope = score(unit * y)
+        return (value - np.log(unit), unit * slope) if is_log else (value / unit, slope)
+
+    return scaled
 
 
 def _crps(forecast: Forecast) -> Any:

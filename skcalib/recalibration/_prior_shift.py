@@ -258,12 +258,14 @@ class PriorShiftRecalibrator(Recalibrator):
             )
 
     def _check_source(self) -> None:
-        if not self.source_prevalence_.all():
-            absent = self.classes_[self.source_prevalence_ == 0]
+        is_positive = self.source_prevalence_ >= np.finfo(np.float64).tiny  # 1 over it is finite
+        if not is_positive.all():
+            absent = self.classes_[~is_positive]
             raise ValueError(
-                "source_prevalence must be positive for every class; found 0 for "
-                f"{listed(absent)}. Pass the prevalence in the population for which the "
-                "predictions are calibrated, or fit on labels of all classes."
+                "source_prevalence must be positive for every class; found "
+                f"{self.source_prevalence_.min():.3g} for {listed(absent)}. Pass the "
+                "prevalence in the population for which the predictions are calibrated, or fit on "
+                "labels of all classes."
             )
 
     def _map(self, proba: np.ndarray) -> np.ndarray:

@@ -26,6 +26,7 @@ from skcalib.metrics import (
     conditional_kernel_calibration_error,
     continuous_ranked_probability_loss,
     local_calibration_error,
+    sharpness,
 )
 
 MEAN, STD = np.array([0.0, 1.0, 2.0]), np.array([1.0, 2.0, 0.5])
@@ -509,3 +510,31 @@ def test_kernels_of_outcomes_may_return_lists():
 def test_narrow_integers_count_resamples():
     test = CalibrationTest(n_resamples=np.int8(9), random_state=0).fit((MEAN, STD), MEAN)
     assert 0.1 <= test.p_value_ <= 1
+
+
+NARROW = [
+    GaussianForecast([0.0, 1.0], [1e-300, 1e-300]),
+    GaussianMixtureForecast([[0.0, 0.0], [1.0, 1.0]], np.full((2, 2), 1e-300)),
+]
+
+
+@pytest.mark.parametrize("forecast", NARROW, ids=["normal", "mixture"])
+def test_outcomes_beyond_all_standard_deviations_have_a_probability_of_zero(forecast):
+    y = np.array([-1e10, 1e10])
+    np.testing.assert_array_equal(forecast.cdf(y), [0, 1])
+    np.testing.assert_array_equal(forecast.logpdf(y), [-np.inf, -np.inf])
+    np.testing.assert_allclose(forecast.crps(y), [1e10, 1e10 - 1])
+
+
+@pytest.mark.parametrize("argument", ["given", "query"])
+def test_features_whose_squares_overflow_are_refused(argument):
+    features = {"given": MEAN, "query": MEAN[:2]}
+    features[argument] = features[argument] + 1e200
+    with pytest.raises(ValueError, match=rf"{argument} must lie within ±1e\+150"):
+        local_calibration_error(MEAN, (MEAN, STD), **features)
+
+
+def test_weights_may_be_as_large_as_their_sum():
+    large = sharpness(([0.0, 1.0], [1e140, 1e150]), sample_weight=[5e-324, 1e300])
+    assert large.std == 1e150
+    assert np.isfinite(large.width).all()

@@ -13,6 +13,7 @@ from skcalib.forecasts import (
     QuantileForecast,
     ResidualForecast,
 )
+from skcalib.metrics import decision_calibration, decision_calibration_error
 
 RNG = np.random.default_rng(0)
 N = 12
@@ -214,3 +215,23 @@ def test_losses_of_classes_are_none_of_numbers():
     for loss in (LOSS, "zero-one"):
         with pytest.raises(ValueError, match="for forecasts of a number; found DecisionLoss"):
             bayes_action((MEAN, STD), loss=loss)
+
+
+def test_thresholds_and_losses_of_other_precisions_are_judged_as_doubles():
+    assert DecisionLoss(np.float32(0.5)).loss == 0.5
+    for infinite in (np.float32("inf"), np.full((2, 2), np.longdouble("1e400"))):
+        with pytest.raises(ValueError, match="loss must be a finite"):
+            DecisionLoss(infinite)
+
+
+@pytest.mark.parametrize("metric", [decision_calibration_error, decision_calibration])
+@pytest.mark.parametrize(
+    "predictions", [[0.2, 0.7], GaussianForecast([0.0, 1.0], [1.0, 1.0])], ids=["p", "normal"]
+)
+def test_losses_whose_squares_overflow_have_no_gaps(metric, predictions):
+    def huge(y):
+        return np.column_stack([y, y]) * 1e200
+
+    loss = [[0, 1e200], [1, 0]] if isinstance(predictions, list) else huge
+    with pytest.raises(ValueError, match=r"loss must be at most 1e\+70.*larger unit"):
+        metric([0, 1], predictions, loss=loss)

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from skcalib._inputs.checks import check_predictions
 from skcalib._inputs.drawing import draw_labels
-from skcalib._statistics.omnibus import PooledKernelError, omnibus
+from skcalib._statistics.omnibus import PooledKernelError, omnibus, ranks
 from skcalib._statistics.residuals import LevelAndSpread, LocalGaps, ScoreExcess
 from skcalib._statistics.squared_error import SquaredKernelError
 from skcalib.forecasts import GaussianForecast
@@ -683,3 +683,15 @@ def test_size_of_several_bandwidths(n_classes, n):
         )
         rejected += test.fit(proba, label).p_value_ <= level
     assert abs(rejected / repetitions - level) <= 4 * np.sqrt(level * (1 - level) / repetitions)
+
+
+def test_infinite_values_are_tied():
+    p_values, distance = ranks(np.array([np.inf, np.inf, 1.0, -np.inf, -np.inf]), True)
+    np.testing.assert_allclose(p_values, [0.8, 0.8, 1, 0.8, 0.8])
+    assert not distance.any()
+
+
+def test_a_class_that_is_hardly_ever_expected_has_a_finite_variance():
+    proba = np.array([[1e-310, 0.4, 0.6], [1e-310, 0.7, 0.3]])
+    found = LevelAndSpread(check_predictions([1, 2], proba, labels=[0, 1, 2]))
+    assert found.scale[0, 0] == pytest.approx(0.25)  # that of one label

@@ -319,3 +319,24 @@ def test_forecasts_that_are_as_wide_everywhere_are_searched_once():
 def test_outcomes_whose_squares_overflow_are_refused():
     with pytest.raises(ValueError, match=r"y must lie within ±1e\+150.*found 1e\+300"):
         LocationScaleRecalibrator().fit((np.zeros(20), np.ones(20)), np.full(20, 1e300))
+
+
+@pytest.mark.parametrize("unit", [2.0**-990, 2.0**490])
+@pytest.mark.parametrize("scoring", ["crps", "log"])
+def test_tiny_and_huge_units_do_not_matter(scoring, unit):
+    plain, moved = (
+        LocationScaleRecalibrator(scoring).fit(GaussianForecast(one * MEAN, one), one * Y)
+        for one in (1.0, unit)
+    )
+    np.testing.assert_allclose(
+        [moved.shift_ / unit, moved.slope_, moved.added_std_ / unit, moved.factor_],
+        [plain.shift_, plain.slope_, plain.added_std_, plain.factor_],
+        rtol=1e-5,
+        atol=1e-7,
+    )
+
+
+def test_ratios_whose_squares_overflow_are_refused():
+    std = np.where(np.arange(len(Y)) == 3, 1e-300, 1.0)
+    with pytest.raises(ValueError, match=r"X must hold standard deviations of 0.*found 1e-300"):
+        LocationScaleRecalibrator().fit((MEAN, std), Y)

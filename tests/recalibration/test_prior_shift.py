@@ -381,3 +381,9 @@ def test_bad_calls_of_adapt_are_refused():
             recalibrator.adapt(X, sample_weight=weight)
     with pytest.raises(ValueError, match="pseudo_count"):
         fitted(3, pseudo_count=-1)
+
+
+def test_a_prevalence_whose_inverse_overflows_is_refused():
+    recalibrator = PriorShiftRecalibrator(source_prevalence=5e-324).fit([0.2, 0.8], [0, 1])
+    with pytest.raises(ValueError, match=r"source_prevalence must be positive.*found 4.94e-324"):
+        recalibrator.adapt([0.0, 1.0])
