@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from joblib import parallel_config
-from sklearn.base import _fit_context
+from sklearn.base import _fit_context, clone
 from sklearn.metrics._scorer import _Scorer as Scorer
 from sklearn.utils import _safe_indexing
 from sklearn.utils._optional_dependencies import check_matplotlib_support
@@ -131,6 +131,16 @@ def cache_of(method_caller: Callable) -> dict:
     """Cache that the scorers of one evaluation share, from what scikit-learn hands to them."""
     cache = next(iter(getattr(method_caller, "args", ())), None)
     return {} if cache is None else cache
+
+
+def copy_of(estimator: Any, argument: str) -> Any:
+    """An unfitted copy of what an argument holds, which must be no class."""
+    if isinstance(estimator, type):
+        raise InvalidParameterError(
+            f"{argument} must be an object; found the class {estimator.__name__}. Pass "
+            f"{estimator.__name__}()."
+        )
+    return clone(estimator)
 
 
 def safe_split(

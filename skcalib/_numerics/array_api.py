@@ -104,6 +104,8 @@ def at_least_single(*arrays: Array) -> tuple[Array, ...]:
     """The arrays in a common type, single or double precision."""
     xp = array_namespace(*arrays)
     dtype = xp.result_type(*arrays, xp.float32)
+    if dtype not in (xp.float32, xp.float64):  # NumPy's longdouble
+        dtype = xp.float64
     return tuple(xp.astype(array, dtype, copy=False) for array in arrays)
 
 

@@ -21,6 +21,7 @@ from .._inputs.scikit_learn import (
     Interval,
     Parallel,
     RandomState,
+    copy_of,
     delayed,
     validate_params,
 )
@@ -357,12 +358,7 @@ class Trials:
 
     def __init__(self, y_proba, true_proba, test, level, random_state, n_jobs) -> None:
         self.proba, self.truth = check_truth(y_proba, true_proba)
-        if isinstance(test, type):
-            raise TypeError(
-                f"test must be an estimator; found the class {test.__name__}. Call it: "
-                f"{test.__name__}()."
-            )
-        self.test = CalibrationTest(n_resamples=199) if test is None else clone(test)
+        self.test = CalibrationTest(n_resamples=199) if test is None else copy_of(test, "test")
         check_can_reject(self.test, level)
         if "labels" in self.test.get_params():
             n_classes = 2 if self.proba.ndim == 1 else self.proba.shape[1]

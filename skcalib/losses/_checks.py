@@ -89,7 +89,7 @@ def check_batch(
     if n < least:
         what = "sample" if least == 1 else "samples, as pairs of them are compared"
         raise ValueError(
-            f"A batch must have at least {least} {what}; found {n}. Drop the last batch of an "
+            f"target must have at least {least} {what}; found {n}. Drop the last batch of an "
             "epoch if it is smaller (drop_last=True)."
         )
     for name, array, axes in (("sample_weight", sample_weight, (1,)), ("given", given, (1, 2))):

@@ -88,9 +88,9 @@ def class_batch(
         batch = Batch(*(None if part is None else part[is_counted] for part in batch))
     if len(batch.target) < 2:
         raise ValueError(
-            f"A batch must have at least 2 samples with a target other than ignore_index="
-            f"{ignore_index}, as samples are compared with each other; found {len(batch.target)}. "
-            "Leave this batch out."
+            f"target must have at least 2 samples other than ignore_index={ignore_index}, as "
+            f"samples are compared with each other; found {len(batch.target)}. Leave this batch "
+            "out."
         )
     check_finite("prediction", prediction)
     if input_type == "probabilities":

@@ -103,7 +103,7 @@ def make_scorer(
     >>> cross_val_score(GaussianNB(), X, y, scoring=make_scorer(expected_calibration_error)).shape
     (5,)
     """
-    if isinstance(score_func, str):
+    if not callable(score_func):
         check_name("score_func", score_func, ALL_METRICS, "Pass one of these, or a function.")
         score_func = ALL_METRICS[score_func].function
     sign = 1 if greater_is_better else -1

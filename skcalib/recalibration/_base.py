@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from array_api_compat import array_namespace, device
-from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -17,7 +17,7 @@ from threadpoolctl import ThreadpoolController
 from .._inputs.arrays import ArrayLike
 from .._inputs.checks import check_fit_input, check_predict_input
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import Interval, fit_context
+from .._inputs.scikit_learn import Interval, copy_of, fit_context
 from .._inputs.warnings import warn
 from .._numerics.array_api import Array, doubles, to_numpy
 from .._numerics.logits import clipped, log_probabilities, softmax
@@ -326,7 +326,7 @@ def negative_crps(forecast: Forecast, y: Any, sample_weight: Any) -> float:
 
 def clone_for(recalibrator: Any, classes: np.ndarray | None) -> Any:
     """An unfitted copy that knows the classes, not all of which occur in every fold."""
-    recalibrator = clone(recalibrator)
+    recalibrator = copy_of(recalibrator, "recalibrator")
     if classes is not None and "labels" in recalibrator.get_params():
         recalibrator.set_params(labels=classes)
     return recalibrator

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from numbers import Real
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.utils import check_random_state
 from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Count, IntegerInterval, Interval, RandomState
-from .._inputs.warnings import check_memory, warn
+from .._inputs.warnings import announce, check_memory, warn
 from .._numerics.logits import clipped
 from .._numerics.policies import actions_of, worst_policies
 from ..forecasts._decisions import as_loss, expected_of_classes, least
@@ -21,6 +22,9 @@ from ._base import Recalibrator, all_classes
 
 # A smaller shift is rounding.
 _LEAST = 1e-9
+
+# The time of so many probabilities, times draws, tells that of all rounds.
+_TIMED = 200_000
 
 
 class DecisionRecalibrator(Recalibrator):
@@ -262,7 +266,8 @@ class AnyDecisionRecalibrator(Recalibrator):
     and 1.
 
     Each round costs one search for the data and for each draw: a round of 1000 samples takes 0.01 s
-    for two classes, 0.5 s for three, 4 s for ten.
+    for two classes, 0.5 s for three, 4 s for ten. If `max_rounds` would take more than ten minutes,
+    an EfficiencyWarning tells.
 
     References
     ----------
@@ -312,12 +317,23 @@ class AnyDecisionRecalibrator(Recalibrator):
         n_draws = int(np.ceil(1 / self.level)) - 1
         needed = 32.0 * n_draws * predictions.matrix.size
         check_memory(needed, f"level={self.level}", "Choose a larger level, which draws less.")
+        n_timed = 1 + _TIMED // predictions.matrix.size
         policies: list[np.ndarray] = []
 
         def next_round(matrix):
             now = replace(predictions, proba=matrix[:, 1] if predictions.is_binary else matrix)
             outcomes = np.vstack([now.label, now.redraw(generator, n_draws)])
-            values, found = worst_policies(matrix, now.weight, outcomes, self.n_actions)
+            start = perf_counter()
+            values, found = worst_policies(matrix, now.weight, outcomes[:n_timed], self.n_actions)
+            if not policies:
+                announce(
+                    (perf_counter() - start) * len(outcomes) / len(values) * self.max_rounds,
+                    f"max_rounds={self.max_rounds}, if all are needed,",
+                    "Choose fewer rounds, a larger level, fewer actions or fewer samples.",
+                )
+            if n_timed < len(outcomes):
+                others, _ = worst_policies(matrix, now.weight, outcomes[n_timed:], self.n_actions)
+                values = np.append(values, others)
             policies.append(found[0])
             action = actions_of(matrix, found[0])
             shift = np.zeros(found[0].shape)

@@ -17,6 +17,9 @@ from ._base import Recalibrator, all_classes
 # Prevalences sum to 1 up to this.
 _SUM_TOLERANCE = 1e-6
 
+# Classes that were rarer make numbers that overflow.
+_LEAST_PREVALENCE = 1e-100
+
 # Calibrated predictions give the warning about their mean with at most this probability.
 _FALSE_ALARM = 1e-4
 
@@ -41,7 +44,8 @@ class PriorShiftRecalibrator(Recalibrator):
 
     source_prevalence : array-like of shape (n_classes,), dict or float, default=None
         The prevalence in the old population, the one for which the predictions are calibrated,
-        likewise. None takes the frequencies of the labels at `fit`.
+        likewise; at least 1e-100 for every class if predictions are moved. None takes the
+        frequencies of the labels at `fit`.
 
     pseudo_count : float, default=1.0
         Number of further samples, distributed over the classes as in the old population, that
@@ -258,14 +262,13 @@ class PriorShiftRecalibrator(Recalibrator):
             )
 
     def _check_source(self) -> None:
-        is_positive = self.source_prevalence_ >= np.finfo(np.float64).tiny  # 1 over it is finite
-        if not is_positive.all():
-            absent = self.classes_[~is_positive]
+        least = self.source_prevalence_.min()
+        if least < _LEAST_PREVALENCE:
+            rare = self.classes_[self.source_prevalence_ < _LEAST_PREVALENCE]
             raise ValueError(
-                "source_prevalence must be positive for every class; found "
-                f"{self.source_prevalence_.min():.3g} for {listed(absent)}. Pass the "
-                "prevalence in the population for which the predictions are calibrated, or fit on "
-                "labels of all classes."
+                f"source_prevalence must be at least {_LEAST_PREVALENCE} for every class; found "
+                f"{least:.3g} for {listed(rare)}. Pass the prevalence in the population for which "
+                "the predictions are calibrated, or fit on labels of all classes."
             )
 
     def _map(self, proba: np.ndarray) -> np.ndarray:

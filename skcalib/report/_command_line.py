@@ -133,6 +133,8 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("--levels", nargs="+", type=float, metavar="LEVEL", help=text)
     text = "the predictions have been recalibrated: the report does not advise that"
     report.add_argument("--recalibrated", action="store_true", help=text)
+    report.add_argument("--name", metavar="MODEL", help="name of the model, for the head")
+    report.add_argument("--date", metavar="DATE", help="date that the report bears")
     text = "also write the report as a page to this file"
     report.add_argument("--html", metavar="OUT", help=text)
     report.add_argument("--json", action="store_true", help="print JSON in place of the text")
@@ -169,9 +171,8 @@ def _report(options: argparse.Namespace) -> None:
         check_target(options.html, force=options.force)
     with _progress():
         table, found = read_columns(options)
-        report = calibration_report(
-            **found, recalibrated=options.recalibrated, random_state=options.seed
-        )
+        chosen = {name: getattr(options, name) for name in ("recalibrated", "name", "date")}
+        report = calibration_report(**found, **chosen, random_state=options.seed)
     _say_what_is_left_out(options.file, table, found)
     if table.n_dropped:
         report.audit["rows dropped"] = f"{table.n_dropped} (with missing values)"

@@ -135,5 +135,7 @@ def test_bad_input():
         NullDistributionDisplay.from_test(test)
     with pytest.raises(ValueError, match="test must have drawn outcomes"):
         NullDistributionDisplay.from_predictions(label, proba, test=CoxTest(method="asymptotic"))
+    with pytest.raises(TypeError, match=r"test must be an object; found the class.* CoxTest\(\)"):
+        NullDistributionDisplay.from_predictions(label, proba, test=CoxTest)
     with pytest.raises(TypeError, match="unknown option 'n_resample'"):
         NullDistributionDisplay.from_predictions(label, proba, n_resample=5)

@@ -257,7 +257,7 @@ def test_bad_input_of_other_losses(loss, prediction, options, message):
 
 
 def test_an_empty_batch_is_refused():
-    with pytest.raises(ValueError, match="at least 1 sample; found 0"):
+    with pytest.raises(ValueError, match="target must have at least 1 sample; found 0"):
         smooth_calibration_loss(LOGITS[:0], LABEL[:0])
 
 

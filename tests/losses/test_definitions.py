@@ -691,3 +691,8 @@ def test_numbers_by_hand():
         kernel="energy",
     )
     assert exact == pytest.approx(0, abs=1e-8)
+
+
+@pytest.mark.parametrize("loss", [kde_calibration_loss, conditional_kernel_calibration_loss])
+def test_long_doubles_are_taken_as_doubles(loss):
+    assert loss(LOGITS.astype(np.longdouble), LABEL) == loss(LOGITS, LABEL)

@@ -120,6 +120,9 @@ def test_unknown_name():
             get_scorer(other)
     with pytest.raises(ValueError, match=r"score_func must be .* found 'bogus'\. Pass one of"):
         make_scorer("bogus")
+    for other in (None, b"x"):
+        with pytest.raises(ValueError, match=rf"score_func must be .* found {other}\. Pass one of"):
+            make_scorer(other)
 
 
 @pytest.mark.parametrize(

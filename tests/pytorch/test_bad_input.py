@@ -58,7 +58,7 @@ ONLY_CDF = OnlyCdf()
         (LOGITS[:, 0], torch.tensor([0.0, 1.0, 0.5]), "labels 0 to 1 for 2 classes; found 0.5"),
         (LOGITS[:, 0], with_entry(Y, NAN), "found nan"),
         (LOGITS[:1], LABELS[:1], "at least 2 samples, as .* found 1. Drop"),
-        (LOGITS, torch.tensor([0, -100, -100]), "at least 2 samples with a target other than"),
+        (LOGITS, torch.tensor([0, -100, -100]), "at least 2 samples other than"),
         (LOGITS, LOGITS.softmax(1), r"target must have shape \(n_samples,\)"),
         (LOGITS[:2], LABELS, r"found .*2, 3"),
         (LOGITS[None], LABELS, "Flatten axes"),

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from problems import labels_of, random_problem
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, EfficiencyWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -107,6 +107,19 @@ def test_pipelines_and_searches():
     errors = -search.cv_results_["mean_test_score"]
     assert errors[1] < errors[0]  # an intercept does not mend what is not sure enough
     assert search.best_estimator_[-1].policies_.shape[1] == 2
+
+
+def test_a_long_fit_is_announced_from_a_part_of_the_draws(monkeypatch):
+    label, proba = random_problem(np.random.default_rng(0), 60, 3)
+    proba = proba[:, [1, 2, 0]]  # of other classes, so that there is something to shift
+    once = AnyDecisionRecalibrator(random_state=0).fit(proba, label)
+    monkeypatch.setattr("skcalib.recalibration._decision._TIMED", 300)
+    monkeypatch.setattr("skcalib._inputs.warnings.LONG", 0.0)
+    with pytest.warns(EfficiencyWarning, match=r"max_rounds=100, if .* larger level") as found:
+        parts = AnyDecisionRecalibrator(random_state=0).fit(proba, label)
+    assert len(found) == 1
+    np.testing.assert_array_equal(parts.shifts_, once.shifts_)
+    np.testing.assert_array_equal(parts.policies_, once.policies_)
 
 
 @pytest.mark.slow  # the sentence of the guide what_will_it_cost

@@ -117,7 +117,9 @@ def test_a_class_that_the_new_population_lacks():
 
 def test_a_class_that_the_old_population_lacks_is_refused():
     for recalibrator in (PriorShiftRecalibrator(0.3, labels=["no", "yes"]),):
-        with pytest.raises(ValueError, match=r"must be positive for every class; found 0 .*'yes'"):
+        with pytest.raises(
+            ValueError, match=r"must be at least 1e-100 for every class; found 0 .*'yes'"
+        ):
             recalibrator.fit([0.1, 0.2], ["no", "no"])
     recalibrator = PriorShiftRecalibrator(labels=["no", "yes"]).fit([0.1, 0.2], ["no", "no"])
     with pytest.raises(ValueError, match="fit on labels of all classes"):
@@ -365,6 +367,15 @@ def test_bad_prevalences_are_refused(name, case):
         fitted(3, **{name: value})
 
 
+@pytest.mark.parametrize("share", [5e-324, 1e-300])
+def test_source_prevalences_that_overflow_are_refused(share):
+    recalibrator = fitted(2, source_prevalence=share)
+    with pytest.raises(ValueError, match=r"source_prevalence must be at least 1e-100 .* \[1\]"):
+        recalibrator.adapt([0.2, 0.7])
+    with pytest.raises(ValueError, match="source_prevalence must be at least 1e-100"):
+        fitted(2, prevalence=0.5, source_prevalence=share)
+
+
 def test_bad_calls_of_adapt_are_refused():
     with pytest.raises(NotFittedError):
         PriorShiftRecalibrator().adapt([0.5])
@@ -381,9 +392,3 @@ def test_bad_calls_of_adapt_are_refused():
             recalibrator.adapt(X, sample_weight=weight)
     with pytest.raises(ValueError, match="pseudo_count"):
         fitted(3, pseudo_count=-1)
-
-
-def test_a_prevalence_whose_inverse_overflows_is_refused():
-    recalibrator = PriorShiftRecalibrator(source_prevalence=5e-324).fit([0.2, 0.8], [0, 1])
-    with pytest.raises(ValueError, match=r"source_prevalence must be positive.*found 4.94e-324"):
-        recalibrator.adapt([0.0, 1.0])

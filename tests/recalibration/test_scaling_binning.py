@@ -8,6 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from skcalib.metrics import level_set_calibration_error
 from skcalib.recalibration import (
     IdentityRecalibrator,
+    IsotonicRecalibrator,
     ScalingBinningRecalibrator,
     SigmoidRecalibrator,
     TemperatureRecalibrator,
@@ -118,5 +119,7 @@ def test_other_maps():
         few.fit(wider, label)
     with pytest.raises(ValueError, match="'recalibrator' parameter"):
         ScalingBinningRecalibrator("sigmoid").fit(proba, label)
+    with pytest.raises(TypeError, match=r"recalibrator must be an .* class .* IsotonicR.*\(\)"):
+        ScalingBinningRecalibrator(IsotonicRecalibrator).fit(proba, label)
     with pytest.raises(ValueError, match="'n_bins' parameter"):
         ScalingBinningRecalibrator(n_bins=0).fit(proba, label)

@@ -86,9 +86,11 @@ def test_report_of_the_other_class(table, capsys):
     names = np.array(["yes", "no"])
     path = table(pd.DataFrame({"y": names[label], "p": proba}))
     arguments = ["report", path, "--label", "y", "--proba", "p", "--pos-label", "no", "--seed", "3"]
-    status, out, _ = run(capsys, *arguments)
+    head = {"name": "logistic", "date": "2026-01-31"}
+    status, out, _ = run(capsys, *arguments, "--name", "logistic", "--date", "2026-01-31")
     assert status == 0
-    assert out == f"{calibration_report(names[label], proba, labels=names, random_state=3)}\n"
+    expected = calibration_report(names[label], proba, labels=names, random_state=3, **head)
+    assert out == f"{expected}\n"
 
 
 @pytest.mark.parametrize("prefix", ["", "proba_", "P of "])
