@@ -197,7 +197,7 @@ def test_out_of_fold_probabilities_lower_the_held_out_error(classifier):
             "in-sample": in_sample.predict_proba(raw.transform(X_test)),
             "out-of-fold": pipeline.predict_proba(X_test),
         }.items():
-            error[name].append(smooth_calibration_error(y_test, proba))
+            error[name].append(smooth_calibration_error(y_test, proba, labels=[0, 1]))
     mean = {name: np.mean(values) for name, values in error.items()}
     assert mean["out-of-fold"] < mean["raw"]
     assert mean["out-of-fold"] < mean["in-sample"]
