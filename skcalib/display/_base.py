@@ -205,7 +205,7 @@ def is_small(ax: Any) -> bool:
 
 
 def shortened(name: Any, most: int) -> str:
-    """A name of at most so many letters, with an ellipsis for the middle of a longer one."""
+    """The name, cut to `most` letters by an ellipsis in the middle."""
     text, end = f"{name}", most // 3
     return text if len(text) <= most else f"{text[: most - end - 1]}…{text[-end:]}"
 

@@ -376,9 +376,8 @@ class SequentialTestDisplay(Display):
         ax.set_yscale("log")
         values = np.concatenate([line.get_ydata() for line in ax.lines])
         reached = values[values < 0.9 * np.exp(_FINITE)].max(initial=0)  # infinite ones leave it
-        ax.set_ylim(
-            top=max(highest, 3 * reached), auto=True
-        )  # the next display may need more room below
+        # With auto, since the next display on these axes may need more room below.
+        ax.set_ylim(top=max(highest, 3 * reached), auto=True)
         ax.set_xlabel("samples seen")
         ax.set_ylabel(wrapped("evidence (e-value)", ax))
         draw_legend(ax)

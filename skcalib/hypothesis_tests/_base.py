@@ -54,7 +54,7 @@ class HypothesisTest(BaseEstimator):
         return shown | ({"text/html": self._repr_html_inner()} if "text/html" in shown else {})
 
     def _in_words(self) -> str:
-        """What the test has found; empty before `fit`."""
+        """The statistic and the p-value or e-value as a text; empty before `fit`."""
         names = {"statistic_": "statistic", "e_value_": "e-value", "p_value_": "p-value"}
         known = vars(self)
         return ", ".join(f"{word} {known[key]:.3g}" for key, word in names.items() if key in known)

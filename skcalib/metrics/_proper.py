@@ -35,9 +35,8 @@ _TOLERANCE = 1e-4
 # The tolerance for each draw, where a mean over many draws is wanted.
 DRAW_TOLERANCE = 5e-3
 
-# A forecast is narrow if its quantiles so many standard deviations of a normal law below and above
-# its median are within this share of the range of outcomes. Its quantiles are edges of cells, up to
-# this many of all forecasts.
+# A forecast is narrow if its quantiles at the levels Φ(−5) and Φ(5) are within 1/16 of the range of
+# outcomes. The quantiles of narrow forecasts are edges of cells, at most 2048 of all forecasts.
 _REACH, _NARROW, _MOST_RISES = 5.0, 1 / 16, 2048
 
 # Up to this many values of discrete forecasts are looked at for steps.

@@ -60,7 +60,7 @@ class Metric:
 
     @property
     def symbol(self) -> str:
-        """What papers call it, if the first line of the docstring says so in brackets."""
+        """The name in papers, such as "(ECE)", of the docstring's first line; empty if none."""
         found = re.search(r"\((\w+)\)", (self.function.__doc__ or "").partition("\n")[0])
         return found[0] if found else ""
 

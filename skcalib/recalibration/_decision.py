@@ -23,7 +23,7 @@ from ._base import Recalibrator, all_classes
 # A smaller shift is rounding.
 _LEAST = 1e-9
 
-# The time of so many probabilities, times draws, tells that of all rounds.
+# Probabilities, counted once for each draw, that are searched first, to foretell the whole time.
 _TIMED = 200_000
 
 

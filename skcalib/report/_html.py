@@ -10,7 +10,7 @@ from ._text import Table, class_table, measure_lines, subgroup_table
 if TYPE_CHECKING:
     from ._report import CalibrationReport, ComparisonReport
 
-# What every page has after its style, and hardly any other file.
+# By this tag, with which the content of every page begins, a file is known as a page of ours.
 _MARK = b"<main class='skcalib'>"
 
 _STYLE = "\n" + Path(__file__).with_name("style.css").read_text(encoding="utf-8")

@@ -87,7 +87,7 @@ def _pictures(data: Any, titles: dict[str, Callable], what: str) -> dict[str, st
 
 
 def _part(data: Any) -> Any:
-    """At most so many samples as are drawn, the same ones of each model."""
+    """A random part of at most `_MOST_DRAWN` samples, the same ones for each model."""
     if data.n_samples <= _MOST_DRAWN:
         return data
     return data.take(np.random.default_rng(0).permutation(data.n_samples)[:_MOST_DRAWN])

@@ -36,7 +36,7 @@ from ._text import change_tables, format_comparison, format_report, head_of
 
 
 class _Printed:
-    """What has a text, numbers, pictures by what they show, and a page."""
+    """Base of the reports: the text, the dictionary, JSON and the page of one or several models."""
 
     text: str
     to_dict: Callable[[], dict[str, Any]]
@@ -506,7 +506,7 @@ def _comparison(
     name: str | None,
     date: str | None,
 ) -> ComparisonReport:
-    """What the models are like, and how the others differ from the first."""
+    """The report on several models: that on each, and the differences of all from the first."""
     (first, before), *others = sections.items()
     numbers, changes = {key: one.numbers for key, one in reports.items()}, []
     for key, after in others:

@@ -143,7 +143,7 @@ def format_comparison(head: list[str], verdicts: dict[str, str], tables: list[Ta
 
 
 def head_of(numbers: dict[str, Any], name: str | None, date: str | None) -> list[str]:
-    """What the report is on, in one line, and the date if there is one."""
+    """The first lines: the model, the number of predictions and classes, and the date, if given."""
     what = f"{numbers['n_samples']} forecasts"
     if "n_classes" in numbers:
         what = f"{numbers['n_samples']} predictions, {numbers['n_classes']} classes"

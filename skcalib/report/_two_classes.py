@@ -1,4 +1,4 @@
-"""What a validation reports of two classes: how many events, what was predicted, and the ranks."""
+"""Numbers of reports on two classes: events, means, O:E, intercept, slope, ICI and AUC."""
 
 from typing import Any
 

@@ -184,7 +184,7 @@ class CalibrationState:
         self._lock = Lock()  # held while samples are added
 
     def __getstate__(self) -> dict[str, Any]:
-        """What the state holds at one moment, whatever other threads add to it."""
+        """A copy of the attributes at one moment, without the lock, which has no pickle."""
         kept = vars(self).copy()
         del kept["_lock"]
         return kept
