@@ -14,14 +14,15 @@ from recalibrator_defaults import of_scikit_learn
 
 warnings.simplefilter("ignore")
 import betacal  # noqa: E402
-import cir_model  # noqa: E402, F401  (probmetrics imports it where it is needed, and numba)
+import cir_model  # noqa: E402, F401  (probmetrics imports it where it is needed)
+import lightgbm  # noqa: E402, F401  (as above)
 import netcal.binning  # noqa: E402
 import netcal.scaling  # noqa: E402
-import numba  # noqa: E402, F401
+import numba  # noqa: E402, F401  (as above)
 import probcal  # noqa: E402
 import splinecalib  # noqa: E402
 import venn_abers  # noqa: E402
-from probmetrics.calibrators import get_calibrator  # noqa: E402
+from probmetrics.calibrators import LightGBMCalibrator, get_calibrator  # noqa: E402
 
 
 def two_columns(positive):
@@ -60,6 +61,10 @@ def of_netcal(calibrator, proba, y, new):
 def of_probmetrics(name, proba, y, new):
     with contextlib.redirect_stdout(io.StringIO()):
         return get_calibrator(name).fit(proba, y).predict_proba(new)
+
+
+def of_boosting(proba, y, new):
+    return LightGBMCalibrator().fit(proba, y).predict_proba(new)
 
 
 TWO_CLASSES = {
@@ -103,4 +108,5 @@ ANY_CLASSES = {
         f"probmetrics {name}": partial(of_probmetrics, name)
         for name in ("temp-scaling", "ts-mix", "svs", "sms", "logistic", "cir", "ivap")
     },
+    "probmetrics LightGBM": of_boosting,
 }

@@ -155,7 +155,7 @@ class Case(NamedTuple):
     rest: np.ndarray
 
 
-def cases(problem, seeds, folder=None):
+def cases(problem, seeds, folder=None, *, split=split):
     """A `Case` for each split and classifier, kept in the folder."""
     data = None
     for seed in seeds:
@@ -167,14 +167,14 @@ def cases(problem, seeds, folder=None):
             if data is None:
                 X, y = problem.load()
                 data = X, np.unique(y, return_inverse=True)[1]
-            case = Case(name, seed, *fitted_and_split(classifier, *data, seed))
+            case = Case(name, seed, *fitted_and_split(classifier, *data, split(len(data[1]), seed)))
             if path:
                 np.savez(path, *case[2:])
             yield case
 
 
-def fitted_and_split(classifier, X, y, seed):
-    fit, pool, rest = split(len(y), seed)
+def fitted_and_split(classifier, X, y, parts):
+    fit, pool, rest = parts
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         classifier.fit(X[fit], y[fit])

