@@ -9,7 +9,6 @@ Newton's method works in the coordinates z = Tβ of a basis of the columns that 
 the weight w_i = m_i0 + m_i1, so that neither the scale nor the origin of the features matters.
 """
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -34,6 +33,10 @@ _LONGEST_STEP = 30.0
 # rounding errors.
 _LOST_COLUMN = 1e-13
 _LOST_SLOPE = 1e-15
+
+# A triangular root that was computed from its square has lost too many digits if an entry of its
+# diagonal is below this fraction of another: its square is this small, squared.
+_SMALL_ROOT = 1e-4
 
 # Rows per block: at most _BLOCK, which fit into the cache, and about _BLOCK_WORK / d² if there are
 # d columns, as larger products would be spread over threads, which cost more than they gain.
@@ -101,16 +104,27 @@ def newton(
     position: np.ndarray,
     penalty: np.ndarray | None = None,
     most_steps: int = MOST_STEPS,
+    *,
+    known: dict[bytes, Moments] | None = None,
+    enough: float = 0.0,
 ) -> tuple[Moments, bool]:
     """The moments at the minimum over z (d,), and whether it has been reached.
 
     The basis (n, d) is orthonormal, and the penalty is |Dz|²/2 with D (m, d). The search starts
     from `position`, or from 0 if the loss is lower there. Outcomes that are fitted up to rounding
-    can be separated; then there is no minimum.
+    can be separated; then there is no minimum. A step that promises no more than `enough` is the
+    last one. `known` keeps what does not depend on the penalty, for the next one.
     """
     if penalty is None:
         penalty = np.zeros((0, basis.shape[1]))
-    at = partial(_moments, basis, mass, penalty)
+    known = {} if known is None else known
+
+    def at(position: np.ndarray) -> Moments:
+        key = position.tobytes()
+        if key not in known:
+            known[key] = _moments(basis, mass, position)
+        return _penalised(known[key], penalty)
+
     origin = np.where(basis.any(axis=0), 0.0, position)
     here = min(at(position), at(origin), key=lambda moments: moments.loss)
     total = mass.sum(axis=0)
@@ -125,7 +139,8 @@ def newton(
         if there is None:
             return here, False
         here = there
-        if slope <= last_gain and np.linalg.norm(step) <= _LAST_STEP:
+        is_last = slope <= last_gain and np.linalg.norm(step) <= _LAST_STEP
+        if is_last or slope <= enough:
             return here, not hidden
     return here, False
 
@@ -148,28 +163,29 @@ def _newton_step(moments: Moments) -> tuple[np.ndarray, float, bool]:
     return -step @ directions, float(slope @ step), hidden
 
 
-def _moments(
-    basis: np.ndarray,
-    mass: np.ndarray,
-    penalty: np.ndarray,
-    position: np.ndarray,
-) -> Moments:
+def _penalised(moments: Moments, penalty: np.ndarray) -> Moments:
+    bent = penalty @ moments.position  # (m,)
+    return moments._replace(
+        loss=moments.loss + float(bent @ bent) / 2,
+        gradient=moments.gradient + bent @ penalty,
+        root=np.asarray(np.linalg.qr(np.vstack([moments.root, penalty]), mode="r")),
+    )
+
+
+def _moments(basis: np.ndarray, mass: np.ndarray, position: np.ndarray) -> Moments:
     """Sums over blocks of rows.
 
     The log-odds η_i lean to one outcome. With s_i the fitted probability of the other one, and m_i
     its mass, the loss is w_i log(1 + exp(−|η_i|)) + m_i|η_i| and its derivative ±(m_i − w_i s_i),
-    which keep every digit where s_i is almost 0. The second derivatives come from an orthogonal
-    factor and not from a sum of products, whose rounding errors would hide small ones.
+    which keep every digit where s_i is almost 0. The second derivatives are a sum of products, or
+    come from an orthogonal factor where rounding errors of that sum would hide small ones.
     """
     d = len(position)
-    bent = penalty @ position  # (m,)
-    loss = float(bent @ bent) / 2
-    gradient = bent @ penalty
-    square = 0.0
-    root = np.linalg.qr(np.vstack([np.zeros((d, d)), penalty]), mode="r")
+    loss, square, gradient, curvature = 0.0, 0.0, np.zeros(d), np.zeros((d, d))
+    spread = np.empty(len(basis))
     n_rows = min(_BLOCK, _BLOCK_WORK // d**2 + d)
-    for first in range(0, len(basis), n_rows):
-        rows = slice(first, first + n_rows)
+    blocks = [slice(first, first + n_rows) for first in range(0, len(basis), n_rows)]
+    for rows in blocks:
         negative, positive = mass[:, rows]
         weight = negative + positive
         log_odds = basis[rows] @ position
@@ -178,11 +194,27 @@ def _moments(
         miss = np.where(log_odds > 0, negative, positive)
         loss += float(weight @ np.log1p(other) + miss @ lean)
         other /= 1 + other
-        spread = np.sqrt(weight * other * (1 - other))
-        # R with RᵀR = Σ AᵀA over the roots A
-        root = np.linalg.qr(np.vstack([root, spread[:, None] * basis[rows]]), mode="r")
+        spread[rows] = np.sqrt(weight * other * (1 - other))
+        scaled = spread[rows, None] * basis[rows]
+        curvature += scaled.T @ scaled
         other *= weight
         pull = np.where(log_odds > 0, miss - other, other - miss)
         gradient += pull @ basis[rows]
         square += float(pull @ (pull / weight))
-    return Moments(position, loss, gradient, np.asarray(root), _LOST_SLOPE * np.sqrt(square))
+    root = _triangular_root(curvature)
+    if root is None:
+        root = np.zeros((d, d))
+        for rows in blocks:  # R with RᵀR = Σ AᵀA over the roots A
+            scaled = spread[rows, None] * basis[rows]
+            root = np.asarray(np.linalg.qr(np.vstack([root, scaled]), mode="r"))
+    return Moments(position, loss, gradient, root, _LOST_SLOPE * np.sqrt(square))
+
+
+def _triangular_root(square: np.ndarray) -> np.ndarray | None:
+    """R with RᵀR = square, None if rounding errors are no small part of it."""
+    try:
+        root = np.linalg.cholesky(square).T
+    except np.linalg.LinAlgError:
+        return None
+    size = root.diagonal()
+    return root if size.min() > _SMALL_ROOT * size.max() else None

@@ -170,6 +170,10 @@ _SCALES = 2.0 ** np.arange(-8, 4)
 
 _RATE = 2.0
 
+# To compare scales, a fit is close enough if its last step lowered the log-likelihood by less than
+# this: what is left is about the square of it.
+_NEARLY = 1e-4
+
 # A factor of the curvature above this gives a straight line, up to rounding.
 _STRAIGHT = 1e15
 
@@ -216,17 +220,22 @@ def logistic_spline(
     penalties = share / scales**2
     if smoothing is not None:
         penalties = np.array([min(smoothing, _STRAIGHT)])
+    known: dict = {}
     fits, surprise = [], np.zeros(len(penalties))
     for k, penalty in enumerate(penalties):
-        moments, converged = newton(basis, mass, position, np.sqrt(penalty) * root)
+        moments, _ = newton(
+            basis, mass, position, np.sqrt(penalty) * root, known=known, enough=_NEARLY * share
+        )
         position = moments.position
-        fits.append((position, converged))
+        fits.append(position)
         volume = np.abs(moments.root.diagonal()) + np.finfo(np.float64).tiny
         log_volume = np.log(volume).sum() + n_bends * np.log(scales[k])
         surprise[k] = moments.loss / share + log_volume + _RATE * scales[k]
     best = int(surprise.argmin())
-    position, converged = fits[best]
-    values = values_at_knots(np.linalg.solve(triangle, position), knots)
+    moments, converged = newton(
+        basis, mass, fits[best], np.sqrt(penalties[best]) * root, known=known
+    )
+    values = values_at_knots(np.linalg.solve(triangle, moments.position), knots)
     return values, float(penalties[best]), converged
 
 
