@@ -28,19 +28,16 @@ def line_search(
     promise: float,
     *,
     rounding: float,
-    discard: Callable[[Any], None] = lambda point: None,
 ) -> Any:
     """The point at the first of step, step/2, step/4, … that lowers the loss enough, or None.
 
     Where the loss falls almost straight on, or to less than half, steps of twice the length are
     tried, as long as they lower it further. `loss` and minus its slope, `promise`, are those at the
-    start; `at` returns a point with the attribute `loss`. Points that are not returned are
-    discarded.
+    start; `at` returns a point with the attribute `loss`.
     """
     length = 1.0
     point = at(start + step)
     while not point.loss <= loss - _ENOUGH * length * promise + rounding:
-        discard(point)
         length /= 2
         if length < _SHORTEST_FRACTION:
             return None
@@ -52,9 +49,7 @@ def line_search(
         length *= 2
         further = at(start + length * step)
         if not further.loss < point.loss:
-            discard(further)
             break
-        discard(point)
         point = further
     return point
 

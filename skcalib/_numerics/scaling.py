@@ -6,7 +6,7 @@ linear in the parameters: Σ_i w_i (log Σ_k exp s_ik − Σ_k t_ik s_ik). It is
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -19,11 +19,12 @@ from .array_api import (
     constant_like,
     dot,
     doubles,
+    empty_on,
     row_dots,
     to_numpy,
     written,
 )
-from .logits import SAMPLE, row_blocks
+from .logits import SAMPLE, row_blocks, softmax
 from .newton import ROUNDING, line_search
 from .scaling_designs import Design, Solve
 
@@ -60,9 +61,12 @@ _TINY = 1e-100
 _FLAT = 1e-6
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Problem:
-    """The data and the penalty: everything the loss depends on but the parameters."""
+    """The data and the penalty: everything the loss depends on but the parameters.
+
+    There is memory for the probabilities of one point: new memory costs time.
+    """
 
     design: Design
     inputs: Array  # (n, K)
@@ -70,7 +74,7 @@ class Problem:
     weight: Array  # (n,)
     start: Array  # (d, K)
     penalty: Array  # (d, K), infinite for a parameter that stays at the start
-    spare: list[Array] = field(default_factory=list)  # (n, K): new memory costs time
+    latest: Array = None  # (d, K), the parameters whose probabilities are in memory
 
     @cached_property
     def held(self) -> Array:
@@ -87,6 +91,11 @@ class Problem:
         is_single = is_large(inputs) and float(xp.max(inputs) - xp.min(inputs)) <= _WIDEST
         return as_type(inputs, xp.float32) if is_single else inputs
 
+    @cached_property
+    def proba(self) -> Array:
+        """The softmax of the scores of the latest point (n, K), in the precision of products."""
+        return empty_on(self.target, self.target.shape, self.inputs_of_products.dtype)
+
     def blocks(self) -> Iterator[slice]:
         n, n_classes = self.target.shape
         fewest = n_classes if self.design.mixes_classes else 1
@@ -97,19 +106,23 @@ class Problem:
         xp, deviation = array_namespace(parameters), parameters - self.start
         gradient = self.finite_penalty * deviation
         value = dot(deviation, gradient) / 2
-        proba = self.spare.pop() if self.spare else xp.empty_like(self.target)
         for rows in self.blocks():
             inputs, target, weight = self.inputs[rows, :], self.target[rows, :], self.weight[rows]
             scores = self.design.scores(parameters, inputs)
             scores -= xp.max(scores, axis=1, keepdims=True)
-            share = written("exp", scores, out=proba[rows, :])
+            score = row_dots(target, scores)
+            share = written("exp", scores, out=scores)
             total = xp.sum(share, axis=1)
             share /= total[:, None]
+            self.proba[rows, :] = share
             value += weight @ xp.log(total)
-            value -= weight @ row_dots(target, scores)
-            gradient += self.design.adjoint(weight[:, None] * (share - target), inputs)
+            value -= weight @ score
+            share -= target
+            share *= weight[:, None]
+            gradient += self.design.adjoint(share, inputs)
         gradient[self.held] = 0.0
-        return Point(self, parameters, float(value), gradient, proba)
+        self.latest = parameters
+        return Point(self, parameters, float(value), gradient)
 
     def change_of_scores(self, step: Array) -> float:
         """How much the step moves scores of one row against each other, at most."""
@@ -130,16 +143,22 @@ class Point:
     parameters: Array  # (d, K)
     loss: float
     gradient: Array  # (d, K)
-    proba: Array  # (n, K), the softmax of the scores
+
+    @property
+    def proba(self) -> Array:
+        """The softmax of the scores (n, K), computed again if the memory holds another one."""
+        if self.problem.latest is not self.parameters:
+            self.problem.at(self.parameters)
+        return self.problem.proba
 
     def curvature(self, direction: Array) -> Array:
         """The product of the matrix of second derivatives with a direction (d, K)."""
         problem = self.problem
-        product = problem.finite_penalty * direction
+        proba, product = self.proba, problem.finite_penalty * direction
         size, unit = _scaled(direction, problem.inputs_of_products.dtype)
         for rows in problem.blocks():
             inputs = problem.inputs_of_products[rows, :]
-            share = as_type(self.proba[rows, :], inputs.dtype)
+            share = proba[rows, :]
             change = problem.design.scores(unit, inputs)
             change -= row_dots(share, change)[:, None]
             change *= share
@@ -150,15 +169,15 @@ class Point:
 
     def preconditioner(self) -> Solve:
         """An approximate inverse of that matrix."""
-        weight, n = self.problem.weight, self.proba.shape[0]
+        weight, n = self.problem.weight, self.problem.target.shape[0]
         xp = array_namespace(weight)
         # a sample would miss where the weight is, if it is not everywhere
         rows = slice(None, None, -(-n // SAMPLE) if xp.min(weight) == xp.max(weight) else 1)
-        share = self.proba[rows, :]
+        inputs, share = self.problem.inputs[rows, :], self.proba[rows, :]
+        if share.dtype != inputs.dtype:  # the last digits of where a fit ends would depend on it
+            share = softmax(self.problem.design.scores(self.parameters, inputs))
         spread = (weight[rows] / xp.sum(weight[rows]))[:, None] * share * (1 - share)
-        return self.problem.design.preconditioner(
-            spread, self.problem.inputs[rows, :], self.problem.penalty
-        )
+        return self.problem.design.preconditioner(spread, inputs, self.problem.penalty)
 
     def newton_step(self, precondition: Solve, tolerance: float) -> tuple[Array, float]:
         """The step to the least loss, to second order, up to a relative residual.
@@ -186,12 +205,7 @@ class Point:
             self.loss,
             promise,
             rounding=ROUNDING * abs(self.loss),
-            discard=Point.discard,
         )
-
-    def discard(self) -> None:
-        """Leave the memory of the probabilities to other points."""
-        self.problem.spare.append(self.proba)
 
 
 def is_large(values: Array) -> bool:
@@ -247,7 +261,6 @@ def softmax_regression(
             change *= min(1.0, promise / last_promise)  # of a further step
             return to_numpy(here.parameters), change
         last_promise = promise
-        here.discard()  # its probabilities have been used
         there = here.lower(step, promise)
         if promise <= _SMALL_UNLESS_FALLING:
             flatter = there and there.steepness(precondition) <= here.steepness(precondition) / 4

@@ -1,5 +1,6 @@
 """Logarithms of probabilities keep their digits next to 0 and 1."""
 
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -362,6 +363,22 @@ def test_a_point_has_the_derivatives_of_its_loss(design):
     assert np.vdot(at.gradient, direction) == pytest.approx(slope, abs=1e-7)
     bend = (after.gradient - before.gradient) / (2 * size)
     np.testing.assert_allclose(at.curvature(direction), bend, atol=1e-7)
+
+
+def test_a_fit_holds_the_probabilities_of_one_point():
+    rng = np.random.default_rng(0)
+    inputs, label = 10 * rng.normal(size=(20_000, 10)), rng.integers(10, size=20_000)
+    target, weight = np.eye(10)[label], np.full(20_000, 1 / 20_000)
+    start = identity(ScaledAndShifted, 10)
+    tracemalloc.start()
+    problem = Problem(ScaledAndShifted, inputs, target, weight, start, np.zeros((2, 10)))
+    here = problem.at(start)
+    step = -0.01 * here.gradient  # short, so that longer ones are tried, and compared with it
+    there = here.lower(step, -np.vdot(here.gradient, step))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert there.loss < here.loss
+    assert peak < 1.7 * inputs.nbytes
 
 
 def test_a_search_that_finds_no_lower_loss_ends():
