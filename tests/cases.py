@@ -272,6 +272,7 @@ WITH_PRIOR_OR_FOLDS = {
     "intercept",
     "isotonic",
     "matrix scaling",
+    "pairwise scaling",
     "quadratic",
     "scaling-binning",
     "sigmoid",

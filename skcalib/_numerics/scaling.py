@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
+from scipy.linalg import cho_factor, cho_solve
 
 from .array_api import (
     Array,
@@ -55,6 +56,9 @@ _MOST_STEPS = 100
 _MOST_PRODUCTS = 1000
 
 _TINY = 1e-100
+
+# Keeps the joint Hessian away from singular, relative to its largest entry.
+_RIDGE = 1e-12
 
 # A direction is not determined if its curvature is below this fraction of what the preconditioner
 # expects.
@@ -208,6 +212,36 @@ class Point:
         )
 
 
+def joint_preconditioner(point: Point) -> Solve:
+    """The inverse Hessian in the factors that are not held of d inputs, with an `Affine` design.
+
+    It is that of rows drawn in proportion to their weights. It costs O(d² K²) for each of them, and
+    saves most products with the Hessian where inputs depend on each other.
+    """
+    problem, n_classes = point.problem, point.proba.shape[1]
+    places = (np.arange(SAMPLE) + 0.5) / SAMPLE
+    rows = np.minimum(np.searchsorted(np.cumsum(problem.weight), places), len(problem.weight) - 1)
+    free = ~problem.held.any(axis=1)
+    inputs, share = problem.inputs[rows][:, free[:-1]], point.proba[rows]
+    d = inputs.shape[1]
+    hessian = np.empty((n_classes, d, n_classes, d))
+    for k in range(n_classes):
+        for j in range(k + 1):
+            spread = share[:, k] * ((j == k) - share[:, j]) / SAMPLE
+            hessian[k, :, j] = hessian[j, :, k] = (inputs * spread[:, None]).T @ inputs
+    hessian = hessian.reshape(n_classes * d, n_classes * d)
+    diagonal = np.einsum("ii->i", hessian)
+    diagonal += problem.penalty[free].T.ravel() + _RIDGE * diagonal.max()
+    factor = cho_factor(hessian, overwrite_a=True)
+
+    def solve(residual: np.ndarray) -> np.ndarray:
+        step = np.zeros_like(residual)
+        step[free] = cho_solve(factor, residual[free].T.ravel()).reshape(n_classes, d).T
+        return step
+
+    return solve
+
+
 def is_large(values: Array) -> bool:
     """Whether there are more than `MANY` numbers, so that a fit may stop a little earlier."""
     return math.prod(values.shape) > MANY
@@ -231,6 +265,7 @@ def softmax_regression(
     weight: Array,
     start: Array,
     penalty: np.ndarray | float = 0.0,
+    preconditioner: "Callable[[Point], Solve]" = Point.preconditioner,
 ) -> tuple[np.ndarray, float]:
     """Parameters (d, K) of least loss plus ½ Σ penalty·δ², and how much scores moved at the end.
 
@@ -239,9 +274,9 @@ def softmax_regression(
     0 where the penalty is infinite.
 
     Newton's method, each step by conjugate gradients, preconditioned by an approximation of the
-    Hessian in the parameters of each class, from a sample of the rows. Directions that the loss
-    does not determine are left alone. A product with the Hessian costs as much as a gradient, O(n
-    K) or O(n K²), and nothing is larger than inputs and parameters.
+    Hessian: by default in the parameters of each class, from a sample of the rows. Directions that
+    the loss does not determine are left alone. A product with the Hessian costs as much as a
+    gradient, O(n K) or O(n K²), and nothing is larger than inputs and parameters.
 
     All is computed in the namespace of the inputs, in double precision; parameters are returned in
     an array of NumPy.
@@ -253,7 +288,7 @@ def softmax_regression(
     tolerance, change, last_promise = 0.1, 0.0, np.inf
     unseen = _UNSEEN * target.shape[1] / target.shape[0]
     for _ in range(_MOST_STEPS):
-        precondition = here.preconditioner()
+        precondition = preconditioner(here)
         last_change = change
         step, change = here.newton_step(precondition, tolerance)
         promise = -dot(here.gradient, step)

@@ -14,6 +14,7 @@ from ._isotonic import IsotonicRecalibrator, VennAbersRecalibrator
 from ._levels import PITRecalibrator, QuantileRecalibrator
 from ._location_scale import LocationScaleRecalibrator
 from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
+from ._pairwise import PairwiseScalingRecalibrator
 from ._predict_proba import PredictProba
 from ._prior_shift import PriorShiftRecalibrator
 from ._regressor import RecalibratedRegressor
@@ -44,6 +45,7 @@ __all__ = [
     "LocationScaleRecalibrator",
     "MatrixScalingRecalibrator",
     "PITRecalibrator",
+    "PairwiseScalingRecalibrator",
     "PredictProba",
     "PriorShiftRecalibrator",
     "QuadraticRecalibrator",

@@ -1,18 +1,17 @@
 """The list of all recalibrators. A new one adds a line."""
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ..forecasts import EnsembleForecast, Forecast, QuantileForecast, ResidualForecast
-from ..forecasts._data import ForecastData
-from ._base import ForecastRecalibrator, Recalibrator
+from ._base import Recalibrator
 from ._binning import IntervalBinningRecalibrator, ScalingBinningRecalibrator
 from ._decision import AnyDecisionRecalibrator, DecisionRecalibrator
-from ._either import IdentityRecalibrator, fit_data
+from ._either import EitherRecalibrator, IdentityRecalibrator, fit_data
 from ._isotonic import IsotonicRecalibrator, VennAbersRecalibrator
 from ._levels import PITRecalibrator, QuantileRecalibrator, least_samples, spread_p_value
 from ._location_scale import LocationScaleRecalibrator
 from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
+from ._pairwise import PairwiseScalingRecalibrator
 from ._prior_shift import PriorShiftRecalibrator
 from ._scaling import (
     DirichletRecalibrator,
@@ -50,6 +49,7 @@ RECALIBRATORS = {
     "vector scaling": Entry(VectorScalingRecalibrator(), for_more_classes=True),
     "matrix scaling": Entry(MatrixScalingRecalibrator(), for_more_classes=True, has_matrix=True),
     "Dirichlet": Entry(DirichletRecalibrator(), for_more_classes=True, has_matrix=True),
+    "pairwise scaling": Entry(PairwiseScalingRecalibrator()),
     "binning": Entry(IntervalBinningRecalibrator()),
     "scaling-binning": Entry(ScalingBinningRecalibrator()),
     "Venn-Abers": Entry(VennAbersRecalibrator()),
@@ -114,20 +114,21 @@ def remedy_of_spread(data: Any, names: list[str]) -> str:
     return next((name for name in remedies if is_wrong and name in names), "none")
 
 
-class RecalibratorChain(ForecastRecalibrator):
+class RecalibratorChain(EitherRecalibrator):
     """Recalibrators one after another, each fitted on what the one before it returns.
 
     Unlike a pipeline it hands the weights to all of them.
     """
 
-    def __init__(self, first: Any, second: Any) -> None:
+    def __init__(self, first: Any, second: Any, labels: Any = None) -> None:
         self.first = first
         self.second = second
+        self.labels = labels
 
-    def _fit(self, data: ForecastData) -> None:
-        self.first_ = fit_data(data).fitted(self.first)
-        moved = replace(data, forecast=self.first_.transform(data.forecast))
-        self.second_ = fit_data(moved).fitted(self.second)
+    def _fit(self, data: Any) -> None:
+        given = fit_data(data)
+        self.first_ = given.fitted(self.first)
+        self.second_ = given._replace(X=self.first_.transform(given.X)).fitted(self.second)
 
-    def _map(self, forecast: Forecast) -> Forecast:
-        return self.second_.transform(self.first_.transform(forecast))
+    def _map(self, given: Any) -> Any:
+        return self.second_.transform(self.first_.transform(given))

@@ -238,7 +238,7 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
         )
 
 
-_PENALTY = Interval(Real, 0, None, closed="right")
+PENALTY = Interval(Real, 0, None, closed="right")
 
 # A column is constant, up to rounding, if its spread is below this fraction of its mean.
 CONSTANT = 1e-13
@@ -478,8 +478,8 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
     _parameter_constraints: dict = {
         **LogScaleRecalibrator._parameter_constraints,
         "diagonal_penalty": [Interval(Real, 0, None, closed="both")],
-        "off_diagonal_penalty": [_PENALTY],
-        "intercept_penalty": [_PENALTY],
+        "off_diagonal_penalty": [PENALTY],
+        "intercept_penalty": [PENALTY],
     }
 
     def __init__(
@@ -628,8 +628,8 @@ class DirichletRecalibrator(LogScaleRecalibrator):
 
     _parameter_constraints: dict = {
         **LogScaleRecalibrator._parameter_constraints,
-        "off_diagonal_penalty": [_PENALTY],
-        "intercept_penalty": [_PENALTY],
+        "off_diagonal_penalty": [PENALTY],
+        "intercept_penalty": [PENALTY],
     }
 
     _draws_to_temperature = True
