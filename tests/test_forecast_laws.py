@@ -16,18 +16,22 @@ from skcalib.forecasts import (
     GaussianForecast,
     GaussianMixtureForecast,
     QuantileForecast,
+    ResidualForecast,
 )
+from skcalib.hypothesis_tests import CalibrationTest
 from skcalib.metrics import (
     conditional_kernel_calibration_error,
     continuous_ranked_probability_loss,
     decision_calibration_error,
     distribution_matching_error,
+    distribution_matching_witness,
     local_calibration_error,
     log_density_loss,
     quantile_calibration_error,
     score_decomposition,
 )
 from skcalib.metrics._registry import FORECAST_METRICS
+from skcalib.recalibration import LocationScaleRecalibrator
 
 N = 30
 RNG = np.random.default_rng(0)
@@ -197,6 +201,76 @@ def test_units_of_the_outcome(name, shift, scale):
     factor = scale if name in SCALED else 1.0
     tolerance = 1e-4 if name == "crps decomposition" else 1e-8
     np.testing.assert_allclose(moved, factor * reference(name), rtol=tolerance, atol=1e-12 * factor)
+
+
+BY_FEATURES = {
+    **{name: CASES[name] for name in CASES if needs_features(name)},
+    "conditional": CASES["conditional"],
+    "matching, fourier": partial(
+        CASES["matching, individual"], kernel="laplacian", method="fourier", random_state=0
+    ),
+    "witness": lambda y, forecast, given: (
+        distribution_matching_witness(y, forecast, calibration="individual", given=given).value
+    ),
+    "test": lambda y, forecast, given: list(
+        CalibrationTest(n_resamples=1, random_state=0)
+        .fit(forecast, y, given=given)
+        .component_statistics_.values()
+    ),
+}
+
+
+@pytest.mark.parametrize("power", [-1000, -600, 400])
+@pytest.mark.parametrize("name", BY_FEATURES)
+def test_units_of_the_features(name, power):
+    moved, expected = (
+        BY_FEATURES[name](Y, (MEAN, STD), given=X * unit) for unit in (2.0**power, 1.0)
+    )
+    np.testing.assert_allclose(moved, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "measure",
+    [
+        partial(local_calibration_error, given=X, bandwidth=1e-160),
+        partial(conditional_kernel_calibration_error, given=X, bandwidth=1e-160),
+        partial(CASES["matching, individual"], given=X, given_bandwidth=1e-160),
+    ],
+    ids=["local", "conditional", "matching"],
+)
+def test_bandwidths_whose_squares_vanish_are_refused(measure):
+    with pytest.raises(ValueError, match=r"bandwidth' parameter of .*range \[1e-150, inf\)"):
+        measure(Y, (MEAN, STD))
+
+
+def of_kind(kind, unit):
+    """Forecasts of each kind, with all numbers in a unit."""
+    members = unit * (MEAN[:, None] + STD[:, None] * [-1.0, 2.0])
+    return {
+        "normal": lambda: GaussianForecast(unit * MEAN, unit * STD),
+        "mixture": lambda: GaussianMixtureForecast(members, np.full((N, 2), unit)),
+        "ensemble": lambda: EnsembleForecast(members),
+        "residuals": lambda: ResidualForecast(unit * MEAN, unit * Y[:5]),
+        "SciPy": lambda: DistributionForecast(stats.logistic(unit * MEAN, unit * STD)),
+    }[kind]()
+
+
+@pytest.mark.parametrize("power", [-600, 400])
+@pytest.mark.parametrize("kind", ["normal", "mixture", "ensemble", "residuals", "SciPy"])
+def test_no_unit_is_too_small(kind, power):
+    def numbers(unit):
+        y, forecast = unit * Y, of_kind(kind, unit)
+        moved = LocationScaleRecalibrator().fit(forecast, y).transform(forecast).mean()
+        return np.concatenate([forecast.std(), forecast.crps(y), moved]) / unit
+
+    # below 1e-150 the standard deviation of SciPy is replaced by one of quantiles
+    tolerance = 1e-4 if kind == "SciPy" else 1e-9
+    np.testing.assert_allclose(numbers(2.0**power), numbers(1.0), rtol=tolerance)
+
+
+def test_standard_deviations_that_lack_digits_are_refused():
+    with pytest.raises(ValueError, match=r"found 1e-310 in row 0\. .* but at least 1e-300"):
+        GaussianMixtureForecast([[0.0, 1e-310]], 1e-310)
 
 
 @pytest.mark.parametrize(

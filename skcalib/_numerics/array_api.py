@@ -100,6 +100,21 @@ def hypot(a: Array, b: Array) -> Array:
     return scale * xp.sqrt((a / scale) ** 2 + (b / scale) ** 2)
 
 
+def power_of_two(values: np.ndarray, axis: int | None) -> np.ndarray:
+    """The power of two below the largest absolute value: a unit in which squares are finite.
+
+    Numbers are divided by it without rounding, so that results do not depend on their unit.
+    """
+    _, exponent = np.frexp(np.abs(values).max(axis=axis, keepdims=True))
+    return np.ldexp(1.0, np.maximum(exponent - 1, -1022))
+
+
+def root_mean_square(weight: Any, values: np.ndarray, axis: int = -1) -> np.ndarray:
+    """√(Σ w x²) along an axis of weights and values that broadcast, in any unit."""
+    unit = power_of_two(values, axis)
+    return np.sqrt(np.sum(weight * (values / unit) ** 2, axis=axis)) * unit.squeeze(axis)
+
+
 def at_least_single(*arrays: Array) -> tuple[Array, ...]:
     """The arrays in a common type, single or double precision."""
     xp = array_namespace(*arrays)

@@ -12,7 +12,7 @@ from array_api_compat import array_namespace
 from scipy.optimize import isotonic_regression
 from scipy.special import ndtr
 
-from .array_api import Array, bounded_ratio, special_functions
+from .array_api import Array, bounded_ratio, power_of_two, special_functions
 
 _SQRT_PI = math.sqrt(math.pi)
 _SQRT_2_PI = math.sqrt(2 * math.pi)
@@ -66,10 +66,11 @@ def crps_mixture(
 
     Cost O(n c²), memory O(n c).
     """
-    variance = std**2
+    unit = power_of_two(std, 1)
+    variance = (std / unit) ** 2
     score = np.einsum("nc,nc->n", weight, mean_distance(y[:, None] - mean, std))
     for k in range(mean.shape[1]):
-        deviation = np.sqrt(variance + variance[:, k : k + 1])
+        deviation = unit * np.sqrt(variance + variance[:, k : k + 1])
         apart = mean_distance(mean - mean[:, k : k + 1], deviation)
         score -= weight[:, k] / 2 * np.einsum("nc,nc->n", weight, apart)
     return score

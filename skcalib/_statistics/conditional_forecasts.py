@@ -70,8 +70,8 @@ def _gram(data, near, kernel, bandwidth):
         points = data.forecast._parameters()  # cells are alike in all forecasts
     if points is not None:
         points = points.reshape(len(points), -1)
-        centre, factor = standardization(points, data.weight)
-        points = (points - centre) * (factor if bandwidth == "median" else 1.0)
+        centre, spread = standardization(points, data.weight)
+        points = (points - centre) / (spread if bandwidth == "median" else 1.0)
         near = points @ points.T
     if kernel == "linear":
         return near.copy()

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._inputs.scikit_learn import Count, Interval, StrOptions
 from ..forecasts._decisions import DecisionLoss, as_loss
-from .kernels import KERNELS, check_kernel
+from .kernels import KERNELS, SMALLEST_BANDWIDTH, check_kernel
 from .squared_error import check_enough_for_estimator
 
 # Forms that compare PITs with the uniform distribution.
@@ -32,7 +32,10 @@ MATCHING_CONSTRAINTS: dict = {
     "kernel": [StrOptions({"rbf", "laplacian", "energy", *FEATURE_KERNELS}), callable],
     "bandwidth": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
     "given_kernel": [StrOptions({*KERNELS, "wasserstein"}), callable],
-    "given_bandwidth": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
+    "given_bandwidth": [
+        StrOptions({"median"}),
+        Interval(Real, SMALLEST_BANDWIDTH, None, closed="left"),
+    ],
     "loss": "no_validation",
     "estimator": [StrOptions({"unbiased", "biased"})],
     "method": [StrOptions({"exact", "fourier"})],

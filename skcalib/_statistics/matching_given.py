@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.spatial.distance import cdist
 
+from .._numerics.array_api import power_of_two, root_mean_square
 from .._numerics.matching import distance_pair_sum
 from .._numerics.median_distance import median_distance
 from ..forecasts import Forecast
@@ -68,9 +69,9 @@ class Given(NamedTuple):
     features: Callable[[slice], Any] | None = None
     is_of_thresholds: bool = False  # points are probabilities, and k is 1 − their mean distance
     bandwidth: float | None = None  # of a kernel whose random waves are multiplied by those of ℓ
-    raw: np.ndarray | None = None  # points as they came, if points are (raw − centre) · factor
+    raw: np.ndarray | None = None  # points as they came, if points are (raw − centre) / spread
     centre: Any = 0.0
-    factor: Any = 1.0
+    spread: Any = 1.0
 
     def sums_of_features(self, rows_of: Rows, n_numbers: int) -> tuple[np.ndarray, np.ndarray]:
         """Both sums, (R,), from features; `n_numbers` of them, R C, belong to each sample."""
@@ -143,12 +144,12 @@ def given_of(data, forecast: Forecast, options: MatchingOptions) -> Given:
     else:
         raw = forecast._parameters()
     centre: Any = 0.0
-    factor: Any = 1.0
+    spread: Any = 1.0
     if kernel == "wasserstein":
         kernel = "exponential"
     elif bandwidth == "median":
-        centre, factor = standardization(raw, data.weight)
-    points = (raw - centre) * factor
+        centre, spread = standardization(raw, data.weight)
+    points = (raw - centre) / spread
     if bandwidth == "median" and not callable(kernel):
         bandwidth = median_of(points, data.weight, kernel)
     if options.method == "exact":
@@ -158,7 +159,7 @@ def given_of(data, forecast: Forecast, options: MatchingOptions) -> Given:
     else:  # the features of the outcomes will hold random waves of the points
         near = partial(kernel_values, family=KERNELS[kernel], bandwidth=bandwidth)
         given = nothing(len(points))._replace(points=points, kernel=near, bandwidth=bandwidth)
-    return given._replace(raw=raw, centre=centre, factor=factor)
+    return given._replace(raw=raw, centre=centre, spread=spread)
 
 
 def _actions(data, forecast, losses):
@@ -256,20 +257,20 @@ def _waves_of_rows(points: np.ndarray, frequencies: np.ndarray, rows: slice) -> 
 
 
 def standardization(points: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The means of the columns, and 1 over their standard deviations; 0 if they are constant."""
+    """The means of the columns, and their standard deviations; infinite if they are constant."""
     centre = weight @ points
-    spread = np.sqrt(weight @ (points - centre) ** 2)
+    spread = root_mean_square(weight[:, None], points - centre, axis=0)
     varies = spread > _ROUNDING * np.abs(points).max(axis=0)
-    return centre, np.divide(1.0, spread, out=np.zeros_like(spread), where=varies)
+    return centre, np.where(varies, spread, np.inf)
 
 
 def median_of(points: np.ndarray, weight: np.ndarray, kernel: str) -> float:
     """The median distance of points in any units; 1 if all are equal."""
     family = KERNELS[kernel]
     shifted = points - points.min(axis=0)
-    if shifted.shape[1] == 1:
-        shifted = shifted[:, 0]
-    return family.scale * median_distance(shifted, weight, family.metric) or 1.0
+    unit = float(power_of_two(shifted, None).item())
+    shifted = (shifted[:, 0] if shifted.shape[1] == 1 else shifted) / unit
+    return unit * family.scale * median_distance(shifted, weight, family.metric) or 1.0
 
 
 def pooled_thresholds(forecast: Forecast) -> np.ndarray:

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from .._inputs.arrays import ArrayLike, check_numbers, is_number
 from .._inputs.scikit_learn import RandomState
 from .._inputs.warnings import check_memory
+from .._numerics.array_api import root_mean_square
 from .._numerics.crps import crps_ensemble, crps_nodes, gauss_legendre, quantile_nodes, split_nodes
 
 # Standard deviations below this share of their root mean square have the logarithm of that share.
@@ -57,7 +58,7 @@ class Components(NamedTuple):
 
     def _std(self) -> np.ndarray:
         centred = self.location - self._mean()[:, None]
-        return np.sqrt(np.einsum("nc,nc->n", self.weight, centred**2 + self.variance))
+        return root_mean_square(self.weight, np.hypot(centred, np.sqrt(self.variance)))
 
 
 class Forecast(ABC):
@@ -453,7 +454,7 @@ class Forecast(ABC):
             self._refuse(
                 "parameters", "has no finite mean and standard deviation", "Pass given=[...]."
             )
-        least = _LEAST_SPREAD * np.sqrt(np.mean(std**2)) or 1.0
+        least = _LEAST_SPREAD * root_mean_square(1 / len(std), std) or 1.0
         return np.column_stack([mean, np.log(np.maximum(std, least))])
 
     def _match_scale(self, y: np.ndarray) -> np.ndarray:

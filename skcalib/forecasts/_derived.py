@@ -10,6 +10,7 @@ from scipy.special import expit, log_expit, logit, ndtri_exp
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.warnings import warn
+from .._numerics.array_api import root_mean_square
 from .._numerics.crps import crps_nodes
 from ._base import Components, Forecast, check_common_levels
 from ._gaussian import GaussianForecast
@@ -239,8 +240,8 @@ class RecalibratedForecast(Forecast):
         if self._atoms() is not None:
             return super().std()
         return self._integrated(
-            lambda values, level, weight, rows: np.sqrt(
-                (values - (values @ weight)[:, None]) ** 2 @ weight
+            lambda values, level, weight, rows: root_mean_square(
+                weight, values - (values @ weight)[:, None]
             )
         )
 

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from .._inputs.arrays import as_array
-from ._base import Components, Forecast
+from ._base import LARGEST, Components, Forecast
 from ._foreign import wrap
 
 # Functions of the probability of all outcomes up to a value.
@@ -82,7 +82,7 @@ class DistributionForecast(Forecast):
             )
         if name in _OF_AT_MOST and self._wrapped.has_whole_numbers:
             values = self._wrapped.rounded_down(values)  # some packages interpolate
-        with np.errstate(divide="ignore"):  # a logarithm may be infinite
+        with np.errstate(divide="ignore", over="ignore"):  # what is infinite is judged below
             result = self._wrapped.call(name, values)
         if np.isnan(result).any():
             row = int(np.argmax(np.isnan(result).any(axis=1)))
@@ -142,7 +142,12 @@ class DistributionForecast(Forecast):
         return self._wrapped.moment("mean") if self._wrapped.has("mean") else super().mean()
 
     def std(self) -> np.ndarray:
-        return self._wrapped.moment("std") if self._wrapped.has("std") else super().std()
+        if not self._wrapped.has("std"):
+            return super().std()
+        with np.errstate(over="ignore"):
+            std = self._wrapped.moment("std")
+        is_lost = ~(std > 1 / LARGEST)  # many packages take the root of a variance
+        return np.where(is_lost, super().std(), std) if is_lost.any() else std
 
     def entropy(self) -> np.ndarray:
         if self.is_continuous and self._wrapped.has("entropy"):

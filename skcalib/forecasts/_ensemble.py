@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from .._inputs.arrays import ArrayLike, check_numbers
+from .._numerics.array_api import root_mean_square
 from .._numerics.crps import crps_ensemble
 from ._base import LARGEST, Components, Forecast
 
@@ -226,7 +227,7 @@ class ResidualForecast(Forecast):
 
     def std(self) -> np.ndarray:
         centred = self.residuals - self.weights @ self.residuals
-        return np.full(len(self), np.sqrt(self.weights @ centred**2))
+        return np.full(len(self), root_mean_square(self.weights, centred))
 
     def _pit_bounds(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         column = y[:, None]

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 
 from .._inputs.arrays import ArrayLike, check_numbers
+from .._numerics.array_api import root_mean_square
 from .._numerics.crps import crps_gaussian, crps_mixture, normal_density
 from ._base import LARGEST, Components, Forecast
 from ._ensemble import check_weights
@@ -216,8 +217,16 @@ class GaussianMixtureForecast(Forecast):
     def _crps(self, y: np.ndarray) -> np.ndarray:
         return crps_mixture(y, self.loc, self.scale, self.weights)
 
+    def std(self) -> np.ndarray:
+        centred = self.loc - self.mean()[:, None]
+        return root_mean_square(self.weights, np.hypot(centred, self.scale))
+
     def components(self, n_nodes: int = 64) -> Components:
         return Components(self.loc, self.scale**2, self.weights)
+
+
+# Numbers below have fewer digits, and densities of narrower forecasts overflow.
+_SMALLEST_STD = 1e-300
 
 
 def check_deviations(std: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
@@ -231,11 +240,11 @@ def check_deviations(std: ArrayLike, shape: tuple[int, ...]) -> np.ndarray:
             f"{array.shape}. Pass one value for each mean."
         )
     array = np.broadcast_to(array, shape).copy()
-    if (array <= 0).any():
-        row = int(np.argmax((array <= 0).reshape(len(array), -1).any(axis=1)))
+    if (array < _SMALLEST_STD).any():
+        row = int(np.argmax((array < _SMALLEST_STD).reshape(len(array), -1).any(axis=1)))
         raise ValueError(
-            f"std must be positive; found {array[row].min():.6g} in row {row}. Use a small "
-            "positive number for an outcome that is all but certain."
+            f"std must be positive; found {array[row].min():.6g} in row {row}. Use a small number, "
+            f"but at least {_SMALLEST_STD:g}, for an outcome that is all but certain."
         )
     return array
 

@@ -242,8 +242,9 @@ class DistributionMatchingLoss(Penalty):
         if self._learns_thresholds:
             self.thresholds = _buffer(np.quantile(outcome, LEVELS), device)
         # means of forecasts are expected to vary as the outcomes do
-        (centre,), (factor,) = standardization(column, share)
-        self._hold("parameter", device, np.array([centre, 0.0]), np.array([factor or 1.0, 1.0]), 1)
+        (centre,), (spread,) = standardization(column, share)
+        factor = 1.0 if np.isinf(spread) else 1 / spread
+        self._hold("parameter", device, np.array([centre, 0.0]), np.array([factor, 1.0]), 1)
         if prediction is not None:
             self._learn("parameter", _parameters_of(prediction, torch.as_tensor(outcome)), device)
         if given is not None and self.calibration in _NEAR_FORMS:
@@ -253,11 +254,11 @@ class DistributionMatchingLoss(Penalty):
     def _learn(self, what, points, device):
         """Hold the standardization of points (n, d), and their median distance after it."""
         share = np.full(len(points), 1 / len(points))
-        centre, factor = standardization(points, share)
+        centre, spread = standardization(points, share)
         median = 1.0
         if not callable(self.given_kernel):
-            median = median_of((points - centre) * factor, share, self.given_kernel)
-        self._hold(what, device, centre, factor, median)
+            median = median_of((points - centre) / spread, share, self.given_kernel)
+        self._hold(what, device, centre, 1 / spread, median)
 
     def _hold(self, what, device, *values):
         for part, value in zip(_PARTS, values, strict=True):

@@ -210,6 +210,7 @@ def _nystroem(kernel, points, regression, most):
     _conditional_kernel_calibration_error,
     CONDITIONAL_CONSTRAINTS
     | {
+        "bandwidth": MATCHING_CONSTRAINTS["given_bandwidth"],
         "outcome_kernel": [StrOptions({"rbf", "laplacian"}), callable],
         "outcome_bandwidth": MATCHING_CONSTRAINTS["bandwidth"],
         "regularization": [Interval(Real, 1e-6, 1e6, closed="both"), StrOptions({"cv"}), None],

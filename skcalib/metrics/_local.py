@@ -13,12 +13,13 @@ from .._inputs.scikit_learn import Count, RandomState, StrOptions, validate_para
 from .._inputs.warnings import announce
 from .._numerics.pit import PitLaw, pit_laws
 from .._statistics.kernels import (
-    KERNEL_CONSTRAINTS,
     KERNELS,
     Kernel,
     kernel_values,
     median_bandwidth,
 )
+from .._statistics.matching_checks import MATCHING_CONSTRAINTS
+from .._statistics.matching_given import standardization
 from ..forecasts._base import LARGEST
 from ..forecasts._data import ForecastData, check_forecasts, check_given
 from ._quantile import Gaps, known_levels, quotient
@@ -26,9 +27,6 @@ from ._registry import metric
 
 # Numbers in the curves of one block of query points (8 MB).
 _BLOCK = 2**20
-
-# A feature that varies by less than this share of its mean is constant but for rounding.
-_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +133,7 @@ def _local_calibration(data: ForecastData, places: Places, drawn: list[PitLaw]) 
 
 _KERNEL_CONSTRAINTS: dict = {
     "kernel": [StrOptions({"rbf", "laplacian", "exponential"}), callable],
-    "bandwidth": [*KERNEL_CONSTRAINTS["bandwidth"], StrOptions({"auto"})],
+    "bandwidth": [*MATCHING_CONSTRAINTS["given_bandwidth"], StrOptions({"auto"})],
 }
 
 
@@ -184,11 +182,11 @@ def local_calibration(
         weights of all pairs, as an array of shape (n_points, n_samples).
 
     bandwidth : float, "auto" or "median", default="auto"
-        The ν of a named kernel. A number is in the units of the features as they are. With "auto"
-        and "median" the features are standardised first. "median" is the median distance between
-        samples, but at least a tenth of the root mean square distance, and averages most of the
-        space; "auto" is that times :math:`n^{-1/(d+4)}` for d features and the effective number n
-        of samples, so that weights are no repetitions.
+        The ν of a named kernel. A number, at least 1e-150, is in the units of the features as they
+        are. With "auto" and "median" they are standardised first. "median" is the median distance
+        between samples, but at least a tenth of the root mean square distance, and averages most of
+        the space; "auto" is that times :math:`n^{-1/(d+4)}` for d features and the effective number
+        n of samples, so that weights are no repetitions.
 
     n_resamples : int, default=0
         Number of times that outcomes are drawn from the forecasts, for `p_value`.
@@ -322,11 +320,11 @@ def local_calibration_error(
         weights of all pairs, as an array of shape (n_points, n_samples).
 
     bandwidth : float, "auto" or "median", default="auto"
-        The ν of a named kernel. A number is in the units of the features as they are. With "auto"
-        and "median" the features are standardised first. "median" is the median distance between
-        samples, but at least a tenth of the root mean square distance, and averages most of the
-        space; "auto" is that times :math:`n^{-1/(d+4)}` for d features and the effective number n
-        of samples, so that weights are no repetitions.
+        The ν of a named kernel. A number, at least 1e-150, is in the units of the features as they
+        are. With "auto" and "median" they are standardised first. "median" is the median distance
+        between samples, but at least a tenth of the root mean square distance, and averages most of
+        the space; "auto" is that times :math:`n^{-1/(d+4)}` for d features and the effective number
+        n of samples, so that weights are no repetitions.
 
     debias : bool, default=False
         Whether to subtract from the mean square gap around each point what the finite sample adds
@@ -436,11 +434,10 @@ def _places(data, query, kernel, bandwidth):
         return Places(raw, raw, points, partial(_judged, kernel))
     seen, family = raw, KERNELS[kernel]
     if bandwidth in ("auto", "median"):
-        centre = data.weight @ points
-        scale = np.sqrt(data.weight @ (points - centre) ** 2)
-        varies = scale > _ROUNDING * np.abs(centre)
-        scale[~varies] = 1.0
-        points, seen = (points - centre) / scale, (raw - centre) / scale
+        centre, spread = standardization(points, data.weight)
+        varies = np.isfinite(spread)
+        spread[~varies] = 1.0  # the query may differ in a feature that is constant
+        points, seen = (points - centre) / spread, (raw - centre) / spread
         on_a_line = points[:, 0] if points.shape[1] == 1 else points
         rate = 1 / (varies.sum() + 4) if bandwidth == "auto" else 0.0
         median = median_bandwidth(on_a_line, data.weight, family.metric, family.scale)

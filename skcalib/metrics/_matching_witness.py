@@ -234,7 +234,7 @@ def _places(error, given_grid):
         places = distinct[some.astype(np.intp)]
     else:
         places = _check_grid(given_grid, "given_grid", 2, raw.shape[1])
-    return places, (places - error.given.centre) * error.given.factor
+    return places, (places - error.given.centre) / error.given.spread
 
 
 def _check_grid(values, name, n_dimensions, n_columns=1):
