@@ -225,17 +225,7 @@ def make_forecasts(
     >>> print(pit.mean().round(2), pit[middle].mean().round(2))
     0.48 0.73
     """
-    given = {
-        "dispersion": dispersion,
-        "bias": bias,
-        "n_members": n_members,
-        "overdispersion": overdispersion,
-        "forecast_overdispersion": forecast_overdispersion,
-        "local_bias": local_bias,
-        "n_waves": n_waves,
-        "return_positions": return_positions,
-    }
-    check_options(make_forecasts, problem, _OPTIONS[problem], given)
+    check_options(make_forecasts, _OPTIONS, locals())
     rng = check_random_state(random_state)
     positions = rng.uniform(size=(n_samples, 2)) if problem == "spatial" else np.empty(0)
     forecast: Any

@@ -157,13 +157,7 @@ def make_hard_instance(
     ... ) < 1e-6
     True
     """
-    given = {
-        "alpha": alpha,
-        "separation": separation,
-        "scale": scale,
-        "return_inputs": return_inputs,
-    }
-    check_options(make_hard_instance, problem, _OPTIONS[problem], given)
+    check_options(make_hard_instance, _OPTIONS, locals())
     if problem == "gaussian-blind-spot":
         n_points = math.ceil(10 / scale)
         offset = (np.arange(n_points) + 0.5) / (2 * n_points) - 0.25  # from the middle, 1/2

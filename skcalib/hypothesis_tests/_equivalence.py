@@ -1,7 +1,6 @@
 """The test whether a model is calibrated within a margin."""
 
 from collections.abc import Callable
-from functools import partial
 from numbers import Real
 from typing import Any, Self
 
@@ -9,22 +8,16 @@ import numpy as np
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import N_JOBS, Count, Interval, RandomState, fit_context
-from ..metrics import (
-    calibration_in_the_large,
-    calibration_intercept,
-    calibration_slope,
-    observed_expected_ratio,
-)
-from ..metrics._registry import ALL_METRICS, MetricNames
+from ..metrics._registry import ALL_METRICS, MetricNames, entry_of
 from ..uncertainty._measured import Measured
 from ._base import HypothesisTest, as_p_value, check_test_input
 
 # Measures that err on both sides of what is calibrated.
 _SIGNED = (
-    calibration_in_the_large,
-    calibration_intercept,
-    calibration_slope,
-    observed_expected_ratio,
+    "calibration_in_the_large",
+    "calibration_intercept",
+    "calibration_slope",
+    "observed_expected_ratio",
 )
 
 
@@ -212,12 +205,11 @@ class EquivalenceTest(HypothesisTest):
 
 def check_is_distance(metric):
     """Only what is 0 at best, and larger the worse, has a margin above which it is too large."""
-    while isinstance(metric, partial):
-        metric = metric.func
-    if metric in _SIGNED:
+    entry = entry_of(metric)
+    if entry is not None and entry.name in _SIGNED:
         raise ValueError(
             "metric must be 0 for calibrated models and larger for worse ones, as its upper limit "
-            f"is compared with the margin; found {metric.__name__}, which errs on both sides. Use "
+            f"is compared with the margin; found {entry.name}, which errs on both sides. Use "
             "an error, or compare both ends of clinical_calibration with margins of your own."
         )
 

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
@@ -18,7 +17,7 @@ from .._inputs.scikit_learn import (
 from .._statistics.decisions import AnyDecision, DecisionGaps
 from ..forecasts._data import ForecastData, check_either
 from ..forecasts._decisions import DecisionLoss, as_loss
-from ._registry import metric
+from ._reductions import probability_metric
 
 
 @dataclass(frozen=True)
@@ -92,32 +91,17 @@ class DecisionCalibration:
 
 
 def check_decision_data(
-    y_true: Any,
-    y_proba: Any,
-    loss: Any,
-    *,
-    sample_weight: Any = None,
-    pos_label: Any = None,
-    labels: Any = None,
-    given: Any = None,
+    y_true: Any, y_proba: Any, loss: Any, **about: Any
 ) -> tuple[Predictions | ForecastData, DecisionLoss]:
     """The data, and the loss with its columns in the order of the classes of the data."""
     decision = as_loss(loss)
-    data = check_either(
-        y_true,
-        y_proba,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        labels=labels,
-        given=given,
-        may_be_numbers=not decision.is_of_classes,
-    )
-    if classes_are_reversed(data, labels, pos_label):
+    data = check_either(y_true, y_proba, may_be_numbers=not decision.is_of_classes, **about)
+    if classes_are_reversed(data, **about):
         decision = decision.with_classes_reversed()
     return data, decision
 
 
-def classes_are_reversed(data, labels, pos_label):
+def classes_are_reversed(data, labels=None, pos_label=None, **_):
     """Whether the positive class is said, and is the first of the labels, or of the sorted ones."""
     if pos_label is None:
         return False
@@ -134,12 +118,21 @@ def _decision_calibration_error(
     return float(np.sqrt(np.sum(gaps.gaps() ** 2)))
 
 
-@metric(
+def _prepared(y_true, y_proba, about, options):
+    """The data, and the losses in their order; a `given` that is a name is an option."""
+    if isinstance(about.get("given"), str):
+        options["given"] = about.pop("given")
+    data, options["loss"] = check_decision_data(y_true, y_proba, options["loss"], **about)
+    return data, options
+
+
+@probability_metric(
     _decision_calibration_error,
     {"actions": [StrOptions({"all", "chosen"})]},
     cost="n",
     takes=("classes", "forecasts"),
     statistic=DecisionGaps,
+    prepare=_prepared,
 )
 def decision_calibration_error(
     y_true: ArrayLike,
@@ -254,17 +247,6 @@ def decision_calibration_error(
     >>> decision_calibration_error(y, proba, loss=loss, actions="chosen")
     0.89...
     """
-    name, groups = (given, None) if isinstance(given, str) else (None, given)
-    data, decision = check_decision_data(
-        y_true,
-        y_proba,
-        loss,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        labels=labels,
-        given=groups,
-    )
-    return _decision_calibration_error(data, decision, name, actions)
 
 
 def _any_decision_calibration_error(data: Predictions, n_actions: int = 2) -> float:
@@ -272,7 +254,7 @@ def _any_decision_calibration_error(data: Predictions, n_actions: int = 2) -> fl
     return float(AnyDecision(data, n_actions=n_actions)(data.label[None])[0])
 
 
-@metric(
+@probability_metric(
     _any_decision_calibration_error,
     {"n_actions": [Count(1, 50)]},
     cost="n log n",
@@ -385,8 +367,6 @@ def any_decision_calibration_error(
     >>> any_decision_calibration_error(y, proba)
     0.56...
     """
-    predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-    return _any_decision_calibration_error(predictions, n_actions)
 
 
 @validate_params(METRIC_CONSTRAINTS)

@@ -19,7 +19,7 @@ from .._statistics.matching_checks import (
 )
 from ..forecasts._data import ForecastData, check_either
 from ._decisions import classes_are_reversed
-from ._registry import metric
+from ._reductions import probability_metric
 
 # The variance of the error is estimated from all pairs of at most this many samples.
 _MOST_SAMPLES = 1024
@@ -60,13 +60,23 @@ def _matching_statistic(data, *, standardize, random_state=None, **options):
     return matching_error(data, MatchingOptions(**options), check_random_state(random_state))
 
 
-@metric(
+def _prepared(y_true, y_proba, about, options):
+    """The data, and the losses of classes in the order of the data."""
+    data = check_either(y_true, y_proba, may_be_numbers=True, **about)
+    if options["loss"] is not None and classes_are_reversed(data, **about):
+        losses = MatchingOptions(loss=options["loss"]).losses
+        options["loss"] = [one.with_classes_reversed() for one in losses]
+    return data, options
+
+
+@probability_metric(
     _distribution_matching_error,
     MATCHING_CONSTRAINTS
     | {"calibration": [StrOptions(FORMS | CLASS_FORMS)], "standardize": ["boolean"]},
     cost="n²",
     takes=("forecasts", "classes"),
     statistic=_matching_statistic,
+    prepare=_prepared,
 )
 def distribution_matching_error(
     y_true: ArrayLike,
@@ -313,32 +323,6 @@ def distribution_matching_error(
     >>> distribution_matching_error(y, forecast, standardize=True, random_state=0)
     5...
     """
-    data = check_either(
-        y_true,
-        y_proba,
-        sample_weight=sample_weight,
-        pos_label=pos_label,
-        labels=labels,
-        given=given,
-        may_be_numbers=True,
-    )
-    if loss is not None and classes_are_reversed(data, labels, pos_label):
-        losses = MatchingOptions(loss=loss).losses
-        loss = [one.with_classes_reversed() for one in losses]
-    return _distribution_matching_error(
-        data,
-        calibration=calibration,
-        loss=loss,
-        kernel=kernel,
-        bandwidth=bandwidth,
-        given_kernel=given_kernel,
-        given_bandwidth=given_bandwidth,
-        estimator=estimator,
-        standardize=standardize,
-        method=method,
-        n_components=n_components,
-        random_state=random_state,
-    )
 
 
 def null_deviation(

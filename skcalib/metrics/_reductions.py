@@ -119,13 +119,19 @@ def _either(y_true, y_proba, **about):
 
 
 def probability_metric(
-    compute: Callable, constraints: dict | None = None, *, in_place: bool = False, **facts: Any
+    compute: Callable,
+    constraints: dict | None = None,
+    *,
+    in_place: bool = False,
+    prepare: Callable | None = None,
+    **facts: Any,
 ) -> Callable[[Function], Function]:
     """Declare a metric of probabilities by its signature and docstring; its body is here.
 
     `compute` gets `Predictions` and all options; or `ForecastData`, if the metric takes forecasts
-    as well. With `in_place`, arrays of other packages stay where they live. The other arguments are
-    those of `metric`.
+    as well. With `in_place`, arrays of other packages stay where they live. Where options follow
+    the data, `prepare` makes both out of `y_true`, `y_proba`, the other data and the options. The
+    other arguments are those of `metric`.
     """
     check: Callable = _either if "forecasts" in facts.get("takes", ()) else check_predictions
 
@@ -134,7 +140,10 @@ def probability_metric(
 
         def measured(y_true, y_proba, **options):
             about = {name: options.pop(name) for name in options.keys() - defaults.keys()}
-            data = check(y_true, y_proba, in_place=in_place, **about)
+            if prepare is None:
+                data = check(y_true, y_proba, in_place=in_place, **about)
+            else:
+                data, options = prepare(y_true, y_proba, about, defaults | options)
             return compute(data, **(defaults | options))
 
         shown: Any = update_wrapper(measured, function)
