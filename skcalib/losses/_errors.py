@@ -22,12 +22,7 @@ from .._numerics.smooth_expected import SMALLEST_BANDWIDTH, smoothed_mass
 from .._statistics.kernels import KERNELS, kernel_values
 from ._checks import CLASS_CONSTRAINTS, check_arrays, check_batch, check_class_batch
 from ._matching import pair_average, weights_of
-from ._predictions import (
-    SMALLEST_PROBABILITY,
-    ClassPredictions,
-    class_predictions,
-    less_largest,
-)
+from ._predictions import SMALLEST_PROBABILITY, class_predictions, less_largest
 
 # |x| becomes √(x² + ε), and √x becomes √(x + ε), whose derivatives are finite at 0.
 _ROUNDING_OF_ABSOLUTE = 1e-12
@@ -120,10 +115,9 @@ def smooth_calibration_loss(
     >>> round(float(smooth_calibration_loss(logits, labels)), 2)
     0.38
     """
-    classes = _checked(prediction, target, sample_weight, input_type)
-    xp = array_namespace(classes.proba)
+    xp, classes, weight = _checked(prediction, target, sample_weight, input_type)
     proba, residual = classes.problems(multi_class)
-    mass = weights_of(sample_weight, proba)[:, None] * residual
+    mass = weight[:, None] * residual
     n_steps = math.ceil(_STEPS_PER_BANDWIDTH / min(bandwidth, 1.0))
     height = xp.sqrt(smoothed_mass(proba, mass, bandwidth, n_steps) ** 2 + _ROUNDING_OF_ABSOLUTE)
     inner = xp.sum(height, axis=1) - (height[:, 0] + height[:, -1]) / 2
@@ -208,10 +202,8 @@ def maximum_mean_calibration_loss(
     >>> round(float(maximum_mean_calibration_loss(logits, labels)), 4)  # 1/(1 + e⁻²) − 1/2
     0.3808
     """
-    classes = _checked(prediction, target, sample_weight, input_type)
-    xp = array_namespace(classes.proba)
+    xp, classes, weight = _checked(prediction, target, sample_weight, input_type)
     proba, residual = classes.problems(multi_class)
-    weight = weights_of(sample_weight, proba)
     total = 0.0
     for k in range(proba.shape[1]):
         points = proba[:, k : k + 1]
@@ -294,39 +286,34 @@ def kde_calibration_loss(
     >>> float(kde_calibration_loss(logits, labels, order=2.0)) > 0
     True
     """
-    classes = _checked(prediction, target, sample_weight, input_type, least=2)
-    xp = array_namespace(classes.proba)
-    weight = weights_of(sample_weight, classes.proba)
-    width = _likely_width(classes, weight) if bandwidth == "likelihood" else bandwidth
-    exponent = _log_densities(classes, weight, width)
-    share = xp.exp(less_largest(exponent)) * weight
-    share = share / xp.sum(share, axis=1, keepdims=True)
-    gap = share @ (classes.residuals() + classes.proba) - classes.proba
-    return xp.sum(weight * xp.sum(xp.abs(gap) ** order, axis=1))
-
-
-def _log_densities(classes: ClassPredictions, weight: Array, width: Array | float) -> Array:
-    """log κ_ji, (n, n); −∞ for i = j and for i without weight."""
-    xp = array_namespace(weight)
-    gammaln = special_functions(xp).gammaln
-    shape = classes.proba / width
-    normalizer = xp.sum(gammaln(shape + 1), axis=1) - gammaln(xp.sum(shape + 1, axis=1))
+    xp, classes, weight = _checked(prediction, target, sample_weight, input_type, least=2)
+    proba = classes.proba
     # logarithms of saturated probabilities would make gradients explode
     log_proba = xp.clip(classes.log_proba, math.log(SMALLEST_PROBABILITY), None)
     index = count_like(weight, len(weight))
     is_other = (index[:, None] != index) & (weight != 0)
-    return xp.where(is_other, log_proba @ shape.T - normalizer, -math.inf)
+    products = xp.where(is_other, log_proba @ proba.T, -math.inf)
+    width = _likely_width(proba, products, weight) if bandwidth == "likelihood" else bandwidth
+    share = xp.exp(less_largest(_log_densities(proba, products, width))) * weight
+    share = share / xp.sum(share, axis=1, keepdims=True)
+    gap = share @ (classes.residuals() + proba) - proba
+    return xp.sum(weight * xp.sum(xp.abs(gap) ** order, axis=1))
 
 
-def _likely_width(classes: ClassPredictions, weight: Array) -> Array:
+def _log_densities(proba: Array, products: Array, width: Array | float) -> Array:
+    """log κ_ji, (n, n), of the products Σ_k p_ik log p_jk; −∞ for i = j and i without weight."""
+    xp = array_namespace(proba)
+    gammaln, shape = special_functions(xp).gammaln, proba / width + 1
+    normalizer = xp.sum(gammaln(shape), axis=1) - gammaln(xp.sum(shape, axis=1))
+    return products / width - normalizer
+
+
+def _likely_width(proba: Array, products: Array, weight: Array) -> Array:
     """The h of the largest leave-one-out likelihood, Σ_j w_j log Σ_{i≠j} w_i κ_ji."""
-    xp = array_namespace(weight)
-    constant = classes._replace(
-        proba=stop_gradient(classes.proba), log_proba=stop_gradient(classes.log_proba)
-    )
+    xp, proba, products = array_namespace(weight), stop_gradient(proba), stop_gradient(products)
 
     def likelihood(width):
-        exponent = _log_densities(constant, weight, width)
+        exponent = _log_densities(proba, products, width)
         largest = xp.max(exponent, axis=1, keepdims=True)
         total = xp.sum(xp.exp(exponent - largest) * weight, axis=1)
         return xp.sum(weight * (largest[:, 0] + xp.log(total)))
@@ -420,23 +407,22 @@ def conditional_kernel_calibration_loss(
     >>> round(float(conditional_kernel_calibration_loss(logits, labels, regularization=0.1)), 3)
     0.293
     """
-    classes = _checked(prediction, target, sample_weight, input_type)
-    proba, xp = classes.proba, array_namespace(classes.proba)
-    weight = weights_of(sample_weight, proba)
-    root = xp.sqrt(weight)[:, None]
+    xp, classes, weight = _checked(prediction, target, sample_weight, input_type)
+    proba, root = classes.proba, xp.sqrt(weight)[:, None]
     gram = proba @ proba.T + kernel_values(proba, proba, KERNELS["rbf"], bandwidth)
-    gram = root * gram * root.T
+    gram, residual = root * gram * root.T, root * classes.residuals()
     ridge = regularization
     if ridge is None:
         ridge = xp.sum(xp.astype(weight != 0, weight.dtype)) ** -0.25
     shifted = gram + ridge * identity_like(gram, len(weight))
-    solution = xp.linalg.solve(shifted, root * classes.residuals())
-    loss = xp.sum(solution * (gram @ solution))
     if estimator == "biased":
-        return loss
-    inverse = xp.linalg.inv(shifted)
-    diagonal = xp.linalg.diagonal(inverse) - ridge * xp.sum(inverse**2, axis=1)
-    return loss - xp.sum(weight * diagonal * xp.sum(classes.residuals() ** 2, axis=1))
+        solution, of_itself = xp.linalg.solve(shifted, residual), 0.0
+    else:
+        inverse = xp.linalg.inv(shifted)
+        solution = inverse @ residual
+        diagonal = xp.linalg.diagonal(inverse) - ridge * xp.sum(inverse**2, axis=1)
+        of_itself = xp.sum(diagonal[:, None] * residual**2)
+    return xp.sum(solution * (gram @ solution)) - of_itself
 
 
 @validate_params(
@@ -505,14 +491,12 @@ def soft_binned_calibration_loss(
     >>> round(float(soft_binned_calibration_loss(logits, labels)), 4)  # 1/(1 + e⁻²) − 1/2
     0.3808
     """
-    classes = _checked(prediction, target, sample_weight, input_type)
-    xp = array_namespace(classes.proba)
+    xp, classes, weight = _checked(prediction, target, sample_weight, input_type)
     proba, residual = classes.problems(multi_class)
-    mass = weights_of(sample_weight, proba)[:, None, None]
     centre = (xp.astype(count_like(proba, n_bins), proba.dtype) + 0.5) / n_bins
     score = -((proba[:, :, None] - centre) ** 2) / temperature
     share = xp.exp(less_largest(score))
-    mass = mass * share / xp.sum(share, axis=2, keepdims=True)  # (n, P, n_bins)
+    mass = weight[:, None, None] * share / xp.sum(share, axis=2, keepdims=True)  # (n, P, n_bins)
     size = xp.sum(mass, axis=0)
     is_empty = size < _EMPTY
     gap = xp.where(is_empty, 0.0, xp.sum(mass * residual[:, :, None], axis=0))
@@ -520,11 +504,13 @@ def soft_binned_calibration_loss(
     return xp.mean(xp.sqrt(xp.sum(squares, axis=1) + _ROUNDING_OF_ROOT))
 
 
-def _checked(prediction, target, sample_weight, input_type, least=1) -> ClassPredictions:
+def _checked(prediction, target, sample_weight, input_type, least=1):
+    """The functions of the package of the arrays, the predictions, and weights that sum to 1."""
     check_arrays(prediction, target=target, sample_weight=sample_weight)
     check_batch(target, sample_weight, least=least)
     check_class_batch(prediction, target)
-    return class_predictions(prediction, target, input_type)
+    classes = class_predictions(prediction, target, input_type)
+    return array_namespace(classes.proba), classes, weights_of(sample_weight, classes.proba)
 
 
 def _shares_of_kinds(is_hit: Array, weight: Array) -> Array:
