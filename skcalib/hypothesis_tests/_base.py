@@ -36,6 +36,12 @@ class HypothesisTest(BaseEstimator):
     # Whether X holds logits.
     _takes_logits = False
 
+    # What to do if draws take very long.
+    _remedy = (
+        "Choose fewer, raise n_jobs, or pass a random subsample of the rows. For a kernel error of "
+        "more than two classes, metric_params={'method': 'fourier'} is fast."
+    )
+
     @property
     def _fits_in_place(self) -> bool:
         """True if tensors stay on their device."""
@@ -162,24 +168,19 @@ def compared_values(test, statistic, value, order, *, resampled=False):
     compared = []
     for evaluate, first in kinds:
         batches = seeded_batches(test.n_resamples, statistic.numbers_per_draw, least_batches, rng)
-        drawn = _drawn_values(test, partial(evaluate, statistic, data, order), batches)
+        drawn = drawn_values(test, partial(evaluate, statistic, data, order), batches)
         compared.append(np.concatenate([first, *drawn]))
     return compared
 
 
-def _drawn_values(test, evaluate, batches):
+def drawn_values(test, evaluate, batches):
     """The values of all batches, spread among jobs."""
     values = []
     if len(batches) >= _MANY_BATCHES:  # the first one tells how long the others take
         start = perf_counter()
         values.append(evaluate(*batches.pop(0)))
         seconds = (perf_counter() - start) * (len(batches) + 1) / effective_n_jobs(test.n_jobs)
-        announce(
-            seconds,
-            f"n_resamples={test.n_resamples}",
-            "Choose fewer, raise n_jobs, or pass a random subsample of the rows. For a kernel "
-            "error of more than two classes, metric_params={'method': 'fourier'} is fast.",
-        )
+        announce(seconds, f"n_resamples={test.n_resamples}", test._remedy)
     values += Parallel(n_jobs=test.n_jobs, verbose=test.verbose)(
         delayed(evaluate)(*batch) for batch in batches
     )
@@ -198,7 +199,7 @@ def most_cautious(judgements):
 def of_redrawn_outcomes(statistic, data, order, size, seed):
     """Values for outcomes drawn from the data, which are in this order of the statistic's."""
     generator = np.random.default_rng(seed)
-    if statistic.adds_up and order is not None:
+    if order is not None and statistic.adds_up:
         return statistic.of_redrawn(order, size, generator)
     drawn = data.redraw(generator, size)
     if order is None:

@@ -1,7 +1,6 @@
 """The classical tests of two classes: z-tests, Cox's test, and that of Hosmer and Lemeshow."""
 
 from functools import partial
-from time import perf_counter
 from typing import Self
 
 import numpy as np
@@ -12,7 +11,6 @@ from sklearn.utils import check_random_state
 from .._inputs.arrays import ArrayLike
 from .._inputs.drawing import seeded_batches
 from .._inputs.scikit_learn import Count, IntegerInterval, RandomState, StrOptions, fit_context
-from .._inputs.warnings import announce
 from .._numerics.logistic_batch import likelihood_gains, slope_scores
 from .._numerics.logits import log_odds
 from .._numerics.sorting import first_of_ties, quantile_bins
@@ -22,8 +20,10 @@ from ._base import (
     as_p_value,
     check_class_input,
     clipped,
+    drawn_values,
     forget,
     monte_carlo_p_value,
+    of_redrawn_outcomes,
 )
 
 # Statistics of different batches that differ by less than this, relative to the largest, are tied:
@@ -58,6 +58,8 @@ class ClassicalTest(HypothesisTest):
 
     # Arrays of one number for each label that the statistic of a batch needs at once.
     _n_arrays = 2
+
+    n_jobs, verbose, _remedy = None, 0, "Choose fewer."
 
     def __init__(
         self,
@@ -116,15 +118,8 @@ class ClassicalTest(HypothesisTest):
             return
         numbers = self._n_arrays * len(data.label)
         batches = seeded_batches(self.n_resamples, numbers, 1, random_state)
-
-        def drawn(batch):
-            return statistic(data.redraw(np.random.default_rng(batch.seed), batch.size))
-
-        start = perf_counter()
-        values = [drawn(batches[0])]
-        seconds = (perf_counter() - start) * len(batches)
-        announce(seconds, f"n_resamples={self.n_resamples}", "Choose fewer.")
-        null = self.null_distribution_ = np.concatenate([*values, *map(drawn, batches[1:])])
+        evaluate = partial(of_redrawn_outcomes, statistic, data, None)
+        null = self.null_distribution_ = np.concatenate(drawn_values(self, evaluate, batches))
         slack = _TIE * np.abs(null).max(where=np.isfinite(null), initial=0.0)
         compared = clipped(np.append(self.statistic_, null))
         self.p_value_ = monte_carlo_p_value(compared, self.alternative, slack)

@@ -21,8 +21,9 @@ from .._inputs.scikit_learn import (
 )
 from .._statistics.base import TIE
 from ..forecasts._data import ForecastData, check_either
-from ._search_scores import Candidate, ClassSearch, ForecastSearch, with_draws
-from ._subgroups import standardised
+from ._base import compared_values
+from ._search_scores import Candidate, ClassSearch, ForecastSearch
+from ._subgroups import SubgroupCalibrationTest, standardised
 
 # Columns of more distinct numbers are divided into ranges.
 _MOST_NUMBERS = 10
@@ -301,7 +302,9 @@ def find_miscalibrated_subgroups(
         search = ForecastSearch(data, candidates, recalibrate=recalibrate, random_state=rng)
     else:
         search = ClassSearch(data, candidates, recalibrate=recalibrate)
-    return _result(search, with_draws(search, n_resamples, rng))
+    observed = search.of_signs(np.ones((1, len(order))))
+    settings = SubgroupCalibrationTest(n_resamples=n_resamples, random_state=rng)
+    return _result(search, compared_values(settings, search, observed, np.arange(len(order))))
 
 
 def _result(search: ClassSearch | ForecastSearch, compared: list[np.ndarray]) -> SubgroupSearch:

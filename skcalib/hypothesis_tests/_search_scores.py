@@ -7,15 +7,13 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.stats import rankdata
 
-from .._inputs.drawing import seeded_batches
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import Parallel, delayed
 from .._numerics.logits import log_odds
 from .._numerics.pit import laws_at, pit_laws
+from .._statistics.base import Statistic
 from ..forecasts._data import ForecastData
 from ..recalibration import SplineRecalibrator
 from ..recalibration._either import fit_data
-from ._base import draw_signs
 
 # A remainder of less than this share of a variance is rounding.
 _ROUNDING = 1e-9
@@ -74,7 +72,17 @@ class CandidateScores:
         return np.sum(sums**2 / self.scale[:, :, None], axis=0).T
 
 
-class ClassSearch:
+class Search(Statistic):
+    """A value (C,) for each candidate. It draws outcomes itself, in the order of its data."""
+
+    adds_up = depends_on_order = True
+
+    @property
+    def numbers_per_draw(self) -> int:
+        return self.data.proba.size if self.data.kind == "classes" else self.data.n_samples
+
+
+class ClassSearch(Search):
     """The candidates in predictions of classes: of two, or of each against the rest."""
 
     def __init__(
@@ -86,11 +94,10 @@ class ClassSearch:
         self.problems = _problems(self.data)
         self.scores = [CandidateScores(problem, candidates) for problem in self.problems]
         self.classes = None if data.is_binary else data.classes.tolist()
-        self.numbers_per_draw = data.proba.size
 
-    def of_draws(self, size: int, generator: np.random.Generator) -> np.ndarray:
-        """Values (size, C) for drawn labels; all candidates for each class."""
-        label = self.data.redraw(generator, size)
+    def of_redrawn(self, order: Any, n_draws: int, generator: np.random.Generator) -> np.ndarray:
+        """Values (n_draws, C) for drawn labels; all candidates for each class."""
+        label = self.data.redraw(generator, n_draws)
         if self.classes is None:
             return self._of_residuals([(label - self.data.proba) * self.data.weight])
         return self._of_residuals(
@@ -131,7 +138,7 @@ def _recalibrated(data: Predictions) -> Predictions:
     return replace(data, proba=proba[:, 1] if data.is_binary else proba)
 
 
-class ForecastSearch:
+class ForecastSearch(Search):
     """The candidates in forecasts: how far the transforms of their outcomes are from uniform.
 
     The statistic is that of the first two terms of Neyman's smooth test: Legendre polynomials,
@@ -155,7 +162,6 @@ class ForecastSearch:
         if recalibrate:
             self.transform = (rankdata(self.transform) - 0.5) / len(lower)
         self.inside = _inside(candidates)
-        self.numbers_per_draw = data.n_samples
         weight = data.weight
         self.share = self.inside @ weight if recalibrate else np.zeros(len(candidates))
         own = self.inside @ weight**2
@@ -170,9 +176,9 @@ class ForecastSearch:
             values += own**2 / self.variance[:, None]
         return values.T
 
-    def of_draws(self, size: int, generator: np.random.Generator) -> np.ndarray:
-        """Values (size, C) for drawn or permuted transforms."""
-        shape = size, self.data.n_samples
+    def of_redrawn(self, order: Any, n_draws: int, generator: np.random.Generator) -> np.ndarray:
+        """Values (n_draws, C) for drawn or permuted transforms."""
+        shape = n_draws, self.data.n_samples
         if not self.recalibrate:
             return self(legendre(generator.random(shape)))
         return self(legendre(generator.permuted(np.broadcast_to(self.transform, shape), axis=1)))
@@ -208,22 +214,3 @@ def _means(candidates: list[Candidate], weight: np.ndarray, *values: np.ndarray)
     """Weighted means over each candidate, (V, C)."""
     inside = np.stack([candidate.rows for candidate in candidates])
     return np.stack([inside @ (weight * one) for one in values]) / (inside @ weight)
-
-
-def with_draws(
-    search: ClassSearch | ForecastSearch, n_resamples: int, random_state: np.random.RandomState
-) -> list[np.ndarray]:
-    """Values (1 + n_resamples, C) of the data and of draws; with groups, also of random signs."""
-
-    def of_drawn_signs(size: int, generator: np.random.Generator) -> np.ndarray:
-        return search.of_signs(draw_signs(search.data.groups, size, generator))
-
-    kinds = [search.of_draws] if search.data.groups is None else [of_drawn_signs, search.of_draws]
-    observed, compared = search.of_signs(np.ones((1, len(search.data.weight)))), []
-    for of_kind in kinds:
-        batches = seeded_batches(n_resamples, search.numbers_per_draw, 1, random_state)
-        drawn = Parallel(n_jobs=1)(
-            delayed(of_kind)(size, np.random.default_rng(seed)) for size, seed in batches
-        )
-        compared.append(np.concatenate([observed, *drawn]))
-    return compared

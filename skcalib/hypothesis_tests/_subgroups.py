@@ -339,11 +339,8 @@ class BySubgroup(Statistic):
 
     def _side_by_side(self, evaluate):
         """Values (R, C), where the omnibus of a subgroup has several columns."""
-        columns = []
-        for one, rows in zip(self.statistics, self.parts, strict=True):
-            values = evaluate(one, rows)
-            columns.append(values)
-        return np.column_stack(columns)
+        pairs = zip(self.statistics, self.parts, strict=True)
+        return np.column_stack([evaluate(one, rows) for one, rows in pairs])
 
     def of_each(self, values):
         """One column of B + 1 values for each subgroup, of those side by side."""

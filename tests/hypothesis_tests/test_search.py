@@ -16,14 +16,14 @@ from skcalib.forecasts import (
     QuantileForecast,
 )
 from skcalib.forecasts._data import check_forecasts, with_groups
-from skcalib.hypothesis_tests import find_miscalibrated_subgroups
+from skcalib.hypothesis_tests import SubgroupCalibrationTest, find_miscalibrated_subgroups
+from skcalib.hypothesis_tests._base import compared_values
 from skcalib.hypothesis_tests._search_scores import (
     Candidate,
     CandidateScores,
     ClassSearch,
     ForecastSearch,
     legendre,
-    with_draws,
 )
 
 OPTIONS = {"n_resamples": 99, "random_state": 0}
@@ -33,6 +33,12 @@ def problem(rng, n, change=lambda proba, X: proba):
     X = {"age": rng.uniform(18, 90, size=n), "site": rng.choice(["a", "b", "c"], size=n)}
     proba = rng.random(n)
     return rng.random(n) < change(proba, X), proba, X
+
+
+def with_draws(search, n_resamples):
+    """The values of the data and of draws, by signs where there are groups."""
+    n, test = len(search.data.weight), SubgroupCalibrationTest(n_resamples=n_resamples)
+    return compared_values(test, search, search.of_signs(np.ones((1, n))), np.arange(n))[0]
 
 
 def score_statistic(data, residual, rows):
@@ -203,7 +209,7 @@ def test_statistics_of_classes_are_those_of_each_against_the_rest(in_groups):
     data = with_groups(data, y, groups, None) if in_groups else data
     candidates = [Candidate("by", "", X["by"] == "a"), Candidate("x", "", X["x"] > 0.3)]
     search = ClassSearch(data, candidates, recalibrate=False)
-    values = with_draws(search, 5, np.random.RandomState(0))[0]
+    values = with_draws(search, 5)
     assert values.shape == (6, 6)
     for k, name in enumerate(("ant", "bee", "cat")):
         alone = check_predictions(y == name, proba[:, k], sample_weight=data.weight)
@@ -290,7 +296,7 @@ def test_statistics_of_forecasts_by_loops(recalibrate):
     search = ForecastSearch(
         data, candidates, recalibrate=recalibrate, random_state=np.random.RandomState(0)
     )
-    values = with_draws(search, 1, np.random.RandomState(0))[0][0]
+    values = with_draws(search, 1)[0]
     transform, share = forecast.pit(y), weight / weight.sum()
     if recalibrate:
         transform = np.array([(np.sum(transform <= one) - 0.5) / 50 for one in transform])
