@@ -98,9 +98,15 @@ def title_of(label: Any) -> str:
     return ", ".join(map(printable, texts))
 
 
-def printable(text: str) -> str:
-    """The text in one line, without characters that steer a terminal."""
-    return text if text.isprintable() else repr(text)[1:-1]
+def printable(
+    text: str, kept: str = "", written: Callable[[str], str] = ascii, code: str = "utf-8"
+) -> str:
+    r"""The text without characters that steer a terminal, but for those in `kept`.
+
+    They are written out, as "\x1b" or as JSON does, like those that the encoding has no code for.
+    """
+    shown = set(kept) | {c for c in set(text) if c.isprintable() and c.encode(code, "ignore")}
+    return "".join(c if c in shown else written(c)[1:-1] for c in text)
 
 
 def columns_of(by: Any, n: int) -> dict[Any, Any]:

@@ -1,6 +1,6 @@
 """Base of all displays: judged options, the way from an estimator, and axes with a legend."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from inspect import signature
 from numbers import Real
@@ -149,6 +149,17 @@ def response_of(
     if takes_classes and hasattr(estimator, "classes_"):
         return estimator.predict_proba(X), {"labels": estimator.classes_}
     return forecast_of(estimator, X), {}
+
+
+def check_models(models: Any, argument: str, *, least: int = 1, name: str | None = None) -> None:
+    """Models have names, which are the keys of a dict, and no other `name`."""
+    count = len(models) if isinstance(models, Mapping) else 0
+    if count < least or name is not None:
+        raise ValueError(
+            f"{argument} must be a dict with the predictions of at least {least} model(s) by their "
+            f"names, without `name`; found {count} model(s) in a {type(models).__name__} and name="
+            f"{name!r}. Pass {{'name': y_proba}}."
+        )
 
 
 def check_options(function: Callable, options: dict[str, Any], method: str = "plot") -> None:

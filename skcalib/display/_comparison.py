@@ -16,7 +16,7 @@ from .._inputs.scikit_learn import RandomState, validate_parameter_constraints
 from ..metrics._registry import ALL_METRICS
 from ..uncertainty._intervals import comparison_of, interval_of
 from ..uncertainty._measured import RESAMPLING_CONSTRAINTS, Measured, check_predicted
-from ._base import Display, check_options, inches_of, response_of, shortened
+from ._base import Display, check_models, check_options, inches_of, response_of, shortened
 from ._panels import columns_that_fit, label_outer, legend_of_panels, panels
 
 # Least and usual width of a panel, and heights of a model and of what is around, in inches.
@@ -228,7 +228,8 @@ class ComparisonDisplay(Display):
             The display, drawn.
         """
         check_options(cls.from_predictions, kwargs)
-        check_models(y_probas, reference)
+        check_models(y_probas, "y_probas", least=1 if reference is None else 2)
+        check_reference(reference, y_probas)
         by_name = _by_name(_of_report(y_probas) if metrics is None else metrics)
         if not by_name:
             raise ValueError("metrics must name at least one measure; found none. Leave it out.")
@@ -353,14 +354,8 @@ def _seed(random_state):
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def check_models(y_probas: Any, reference: str | None) -> None:
-    """Models have names, of which the reference is one."""
-    least = 1 if reference is None else 2
-    if not isinstance(y_probas, Mapping) or len(y_probas) < least:
-        raise ValueError(
-            f"y_probas must be a dict with the predictions of at least {least} model(s) by their "
-            f"names; found {type(y_probas).__name__}. Pass {{'name': y_proba}}."
-        )
+def check_reference(reference: str | None, y_probas: Mapping[str, Any]) -> None:
+    """The reference is one of the models."""
     if reference is not None and reference not in y_probas:
         raise ValueError(
             f"reference must be the name of one of the models; found {reference!r}. Choose one of "

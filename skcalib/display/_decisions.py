@@ -193,33 +193,19 @@ class DecisionDisplay(Display):
         data, decision = check_decision_data(
             y_true, y_proba, loss, sample_weight=sample_weight, pos_label=pos_label, labels=labels
         )
-        width = float(norm.isf((1 - confidence_level) / 2))
+        own: dict[str, Any] = {"kind": kind, "name": name}
         if kind == "actions":
             table = decision_table(DecisionGaps(data, loss=decision, given="action"))
-            display = cls(
-                table.actions,
-                table.announced,
-                table.realised,
-                margin=width * table.standard_error,
-                share=table.share,
-                name=name,
-            )
-            return display.plot(ax, **kwargs)
-        proba, label = _two_classes(data, decision)
-        place = _THRESHOLDS if thresholds is None else check_thresholds(thresholds)
-        curves = [_at_ratio(proba, label, data.weight, t, kind) for t in place]
-        announced, realised, deviation = np.transpose(curves)
-        base_rate = float(data.weight @ label)
-        display = cls(
-            place,
-            announced,
-            realised,
-            margin=width * deviation,
-            kind=kind,
-            base_rate=base_rate,
-            name=name,
-        )
-        return display.plot(ax, **kwargs)
+            place, announced, realised = table.actions, table.announced, table.realised
+            deviation, own["share"] = table.standard_error, table.share
+        else:
+            proba, label = _two_classes(data, decision)
+            place = _THRESHOLDS if thresholds is None else check_thresholds(thresholds)
+            curves = [_at_ratio(proba, label, data.weight, t, kind) for t in place]
+            announced, realised, deviation = np.transpose(curves)
+            own["base_rate"] = float(data.weight @ label)
+        margin = float(norm.isf((1 - confidence_level) / 2)) * deviation
+        return cls(place, announced, realised, margin=margin, **own).plot(ax, **kwargs)
 
     def _draw(self, ax, name, style):
         self.ax_ = ax = axes_of(ax, (5, 4.2))

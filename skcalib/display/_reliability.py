@@ -15,7 +15,7 @@ from .._inputs.probabilities import check_logits
 from .._inputs.scikit_learn import Interval, Label, RandomState, StrOptions
 from .._numerics.logits import log_softmax
 from ..metrics._proper import decompose
-from ._base import check_options, judged
+from ._base import check_models, check_options, judged
 from ._panels import CurvesDisplay, Problem, choose_panels, problems_of
 from ._reliability_curve import METHODS, ReliabilityCurve, reliability_curve
 from ._reliability_panel import check_same_scale, choose_scale, draw_curve, draw_strip, set_axes
@@ -306,7 +306,10 @@ class ReliabilityDisplay(CurvesDisplay):
             The display, drawn. Of several models, that of the first, with the others as `others`.
         """
         check_options(cls.from_predictions, kwargs)
-        models = _check_models(y_proba, name)
+        models: Any = {name: y_proba}
+        if isinstance(y_proba, Mapping):
+            check_models(y_proba, "y_proba", name=name)
+            models = y_proba
         problems = []
         for model, proba in models.items():
             shown_as = "y_proba" if proba is y_proba else f"y_proba[{model!r}]"
@@ -380,18 +383,6 @@ class ReliabilityDisplay(CurvesDisplay):
             self.strips_.append(draw_strip(ax, curve, line))
         set_axes(self.axes_, self.strips_, self.scale)
         return lines
-
-
-def _check_models(y_proba: Any, name: str | None) -> Mapping[str | None, Any]:
-    """The probabilities of each model by its name."""
-    if not isinstance(y_proba, Mapping):
-        return {name: y_proba}
-    if not y_proba or name is not None:
-        raise ValueError(
-            "y_proba must be a dict of at least one model, whose names are its keys, without "
-            f"`name`; found {len(y_proba)} model(s) and name={name!r}. Pass {{'name': y_proba}}."
-        )
-    return y_proba
 
 
 def _check_same_panels(problems: list[list[Problem]]) -> None:

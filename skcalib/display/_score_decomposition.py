@@ -288,19 +288,11 @@ def _draw_isolines(ax, uncertainty, label):
         x = np.array([max(left, bottom - rise), min(right, top - rise)])
         style = {"color": "0.5", "alpha": 0.5, "linewidth": 0.8, "zorder": 1, "gid": gid}
         lines += ax.plot(x, x + rise, label=None if lines else label, **style)
-        is_right = right + rise < top
-        ax.annotate(
-            f"{level:.{digits}f}",
-            (x[1], x[1] + rise),
-            xytext=(4, 0) if is_right else (0, 3),
-            textcoords="offset points",
-            ha="left" if is_right else "center",
-            va="center" if is_right else "bottom",
-            fontsize="small",
-            color="0.5",
-            annotation_clip=False,
-            gid=gid,
-        )
+        style = {"textcoords": "offset points", "fontsize": "small", "color": "0.5", "gid": gid}
+        style |= {"xytext": (0, 3), "ha": "center", "va": "bottom"}
+        if right + rise < top:
+            style |= {"xytext": (4, 0), "ha": "left", "va": "center"}
+        ax.annotate(f"{level:.{digits}f}", (x[1], x[1] + rise), annotation_clip=False, **style)
     return lines
 
 

@@ -126,18 +126,12 @@ class NullDistributionDisplay(Display):
         check_is_fitted(test)
         check_has_null_distribution(test)
         if hasattr(test, "component_statistics_"):
-            found = (
-                test.component_statistics_,
-                test.component_null_distributions_,
-                test.adjusted_p_values_,
-            )
+            nulls = test.component_null_distributions_
+            found = [test.component_statistics_, nulls, test.adjusted_p_values_]
         else:
             title = _title_of(test)
-            found = (
-                {title: test.statistic_},
-                {title: test.null_distribution_},
-                {title: test.p_value_},
-            )
+            single = test.statistic_, test.null_distribution_, test.p_value_
+            found = [{title: one} for one in single]
         return cls(*found, p_value=test.p_value_, name=name).plot(ax, **kwargs)
 
     @classmethod

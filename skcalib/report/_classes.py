@@ -230,13 +230,15 @@ def most_tested(predictions: Predictions) -> int:
 def findings(test: CalibrationTest, predictions: Predictions) -> list[str]:
     """A sentence for each component of the omnibus test that spoke, without a full stop."""
     spoke = [name for name, p in test.adjusted_p_values_.items() if p <= LEVEL]
+    scores = LevelAndSpread(predictions)
+    sums = scores.by_class(predictions.label[None])[:, 0]  # (2, K)
     if np.isinf(test.component_statistics_.get("log_loss", 0.0)):
         spoke = [name for name in spoke if name != "log_loss"]  # said of labels of probability 0
-    elif "log_loss" in spoke and _is_of_levels(predictions):
+    elif "log_loss" in spoke and _is_of_levels(scores, sums):
         spoke = ["level_and_spread", *(name for name in spoke if name in ("skce", "local"))]
     words = {
         "log_loss": lambda: _sureness(test.component_statistics_["log_loss"]),
-        "level_and_spread": lambda: _worst_class(predictions),
+        "level_and_spread": lambda: _worst_class(predictions, sums, sums**2 / scores.scale),
         "local": lambda: _worst_range(predictions),
     }
     found = [words[name]() for name in spoke if name in words]
@@ -248,15 +250,13 @@ def findings(test: CalibrationTest, predictions: Predictions) -> list[str]:
     return found
 
 
-def _is_of_levels(predictions: Predictions) -> bool:
+def _is_of_levels(scores: LevelAndSpread, sums: np.ndarray) -> bool:
     """Whether classes that are predicted too often or too seldom explain the excess of log loss.
 
     With the log-odds z of each class, the sum of their excesses is that of (p − y) z. It is divided
     into the parts of the mean of z and of the deviations from it.
     """
-    statistic = LevelAndSpread(predictions)
-    level, spread = statistic.by_class(predictions.label[None])[:, 0]  # each (K,)
-    return bool(abs(level @ statistic.centre) > abs(spread.sum()))
+    return bool(abs(sums[0] @ scores.centre) > abs(sums[1].sum()))
 
 
 def _sureness(excess: float) -> str:
@@ -267,11 +267,8 @@ def _sureness(excess: float) -> str:
     )
 
 
-def _worst_class(predictions: Predictions) -> str:
+def _worst_class(predictions: Predictions, sums: np.ndarray, squares: np.ndarray) -> str:
     """Describe the worst class: its frequency if the intercept is off, else its spread."""
-    statistic = LevelAndSpread(predictions)
-    sums = statistic.by_class(predictions.label[None])[:, 0]  # (2, K)
-    squares = sums**2 / statistic.scale
     worst = int(np.argmax(squares.sum(axis=0)))
     k = 1 if predictions.is_binary else worst
     name = printable(str(predictions.classes[k]))

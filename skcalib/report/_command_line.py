@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import clone
 
 from .. import __version__
+from .._inputs.by import printable
 from ..recalibration import AutoRecalibrator
 from ..recalibration._registry import RECALIBRATORS
 from . import _demo
@@ -215,19 +216,13 @@ def _say_what_is_left_out(source: str, table: Table, found: dict[str, Any]) -> N
 def _say(text: str) -> None:
     """A line on the standard error, where it does not mix with the report; lost if that is full."""
     with contextlib.suppress(OSError):
-        print(f"skcalib: {_escaped(text)}", file=sys.stderr)
+        print(f"skcalib: {printable(text)}", file=sys.stderr)
 
 
 def _show(text: str, written: Callable[[str], str] = ascii) -> None:
     r"""Lines on the standard output, where what it has no code for is written out, as "\xe9"."""
     # a text in memory has no encoding
-    print(_escaped(text, "\n", written, sys.stdout.encoding or "utf-8"), flush=True)
-
-
-def _escaped(text: str, kept: str = "", written: Callable = ascii, code: str = "utf-8") -> str:
-    r"""Text with control characters such as escape written out, as "\x1b" or as JSON does."""
-    shown = set(kept) | {c for c in set(text) if c.isprintable() and c.encode(code, "ignore")}
-    return "".join(c if c in shown else written(c)[1:-1] for c in text)
+    print(printable(text, "\n", written, sys.stdout.encoding or "utf-8"), flush=True)
 
 
 @contextlib.contextmanager
@@ -237,7 +232,7 @@ def _progress() -> Iterator[None]:
         yield
         return
     before = LISTENER.set(
-        lambda title: print(f"{_ERASE}{_escaped(title)} ...", end="", file=sys.stderr, flush=True)
+        lambda title: print(f"{_ERASE}{printable(title)} ...", end="", file=sys.stderr, flush=True)
     )
     try:
         yield

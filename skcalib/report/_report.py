@@ -24,8 +24,7 @@ from .._inputs.scikit_learn import (
     num_samples,
     validate_params,
 )
-from ..display._base import response_of
-from ..display._comparison import check_models
+from ..display._base import check_models, response_of
 from ..uncertainty._measured import check_predicted
 from ._classes import ClassSections
 from ._forecasts import ForecastSections
@@ -199,17 +198,8 @@ class CalibrationReport(_Printed):
         report : dict
             Of numbers, strings, lists and dictionaries only.
         """
-        parts = {
-            "name": self.name,
-            "date": self.date,
-            "intervals": {name: list(ends) for name, ends in self.intervals.items()},
-            "findings": self.findings,
-            "advice": self.advice,
-            "classes": self.classes,
-            "subgroups": self.subgroups,
-            "audit": self.audit,
-        }
-        return _plain(self.numbers | parts)
+        parts = "name", "date", "intervals", "findings", "advice", "classes", "subgroups", "audit"
+        return _plain(self.numbers | {part: vars(self)[part] for part in parts})
 
     def _body(self) -> str:
         return body_of(self)
@@ -474,7 +464,7 @@ def calibration_report(
     """
     several = isinstance(y_proba, Mapping)
     if several:
-        check_models(y_proba, None)
+        check_models(y_proba, "y_proba")
     probas = {f"y_proba[{key!r}]": one for key, one in y_proba.items()} if several else {}
     checked = check_predicted(
         probas or {"y_proba": y_proba},

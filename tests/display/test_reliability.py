@@ -504,7 +504,7 @@ def test_models_with_other_panels_or_without_names_are_refused_by_name():
     with pytest.raises(ValueError, match=r"y_proba\['after'\]"):
         ReliabilityDisplay.from_predictions(label, {"before": proba, "after": proba + 1})
     for models, name in (({}, None), ({"before": proba}, "name")):
-        with pytest.raises(ValueError, match="y_proba must be a dict of at least one model"):
+        with pytest.raises(ValueError, match=r"y_proba must be a dict .* at least 1 model"):
             ReliabilityDisplay.from_predictions(label, models, name=name)
     names = np.repeat(["a", "b", "c"], 4)
     first, second = np.eye(3)[[0, 1] * 6], np.eye(3)[[1, 2] * 6]

@@ -21,12 +21,13 @@ from sklearn.ensemble import RandomForestClassifier
 
 import skcalib
 from skcalib.__main__ import main as program
+from skcalib._inputs.by import printable
 from skcalib._inputs.probabilities import check_probabilities
 from skcalib.recalibration import AutoRecalibrator, TemperatureRecalibrator, export_sql
 from skcalib.recalibration._registry import RECALIBRATORS
 from skcalib.report import calibration_report
 from skcalib.report._columns import read_columns
-from skcalib.report._command_line import METHODS, _escaped, _parser, main
+from skcalib.report._command_line import METHODS, _parser, main
 from skcalib.report._demo import Outcome, _summary
 from skcalib.report._tables import canonical
 
@@ -658,7 +659,7 @@ def test_a_page_can_go_to_a_pipe(table, tmp_path, capsys):
 
 def test_json_has_no_control_characters():
     text = json.dumps({"a\x9b[31m": ["\x1b", "é", "\U000e0001"]}, indent=2, ensure_ascii=False)
-    shown = _escaped(text, "\n", json.dumps)
+    shown = printable(text, "\n", json.dumps)
     assert all(line.isprintable() for line in shown.split("\n"))
     assert "é" in shown
     assert json.loads(shown) == json.loads(text)
