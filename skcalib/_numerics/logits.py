@@ -11,6 +11,9 @@ from .array_api import Array, contiguous, doubles, written
 # The machine epsilon of double precision, as in scikit-learn's log loss.
 _CLIP = float(np.finfo(np.float64).eps)
 
+# The smallest normal number of single precision: logarithms of smaller ones are not told apart.
+SMALLEST = float(np.finfo(np.float32).tiny)
+
 # Numbers in a block of rows; a few such blocks fit into the cache. A GPU needs more to do at once.
 _BLOCK, _BLOCK_ON_DEVICE = 2**15, 2**24
 
@@ -41,25 +44,27 @@ def softmax(scores: Array) -> Array:
     return scores
 
 
-def smallest_probability(proba: Array) -> float:
+def smallest_probability(proba: Array, least: float = _CLIP) -> float:
     """The number that replaces probabilities of 0, among others: (n,) of two classes, or (n, K).
 
     A model with few levels, such as the votes of a forest, says 0 where it means less than its
-    lowest level. So this is half the smallest positive probability of any class, but at least ε,
-    and at most half of 1/K. It is ε if no probability is 0, or all are 0 and 1.
+    lowest level. So if there are zeros this is half the smallest positive probability of any class,
+    and at most half of 1/K; else ε, or the smallest probability if that is less. It is ε if all are
+    0 and 1. It is never below `least`, and for two classes not below ε: next to 1, the probability
+    of the other class is not known that well.
     """
     xp, n_classes = array_namespace(proba), 2 if proba.ndim == 1 else proba.shape[1]
     parts = [proba]
     if proba.ndim == 1:
         # 1 − (1 − p) is 0 for p so small that 1 − p is 1: so both classes are treated alike
         rest = 1 - (proba if isinstance(proba, np.ndarray) else doubles(proba))
-        parts = [1 - rest, rest]
+        parts, least = [1 - rest, rest], _CLIP
+    smallest = min(float(xp.min(xp.where(part > 0, part, 1.0))) for part in parts)
+    if smallest == 1:
+        return _CLIP
     if not (xp.any(parts[0] == 0) or xp.any(parts[-1] == 0)):
-        return _CLIP
-    least = min(float(xp.min(xp.where(part > 0, part, 1.0))) for part in parts)
-    if least == 1:
-        return _CLIP
-    return max(min(least, 1 / n_classes) / 2, _CLIP)
+        return min(max(smallest, least), _CLIP)
+    return max(min(smallest, 1 / n_classes) / 2, least)
 
 
 def clipped(proba: Array, smallest: float = _CLIP, out: np.ndarray | None = None) -> Array:

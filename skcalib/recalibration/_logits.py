@@ -14,7 +14,7 @@ from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import StrOptions
 from .._inputs.warnings import warn
 from .._numerics.array_api import Array, count_like, doubles
-from .._numerics.logits import clipped, row_blocks, smallest_probability, softmax
+from .._numerics.logits import SMALLEST, clipped, row_blocks, smallest_probability, softmax
 from .._numerics.scaling import is_large
 from .._numerics.scaling_designs import Affine, ScaledAndShifted
 from ._base import (
@@ -68,7 +68,9 @@ class LogScaleRecalibrator(Recalibrator):
 
     def _fit(self, predictions: Predictions) -> None:
         is_exact = predictions.log_proba is not None
-        self.smallest_probability_ = 0.0 if is_exact else smallest_probability(predictions.proba)
+        self.smallest_probability_ = (
+            0.0 if is_exact else smallest_probability(predictions.proba, SMALLEST)
+        )
         self._fit_scores(predictions)
 
     def _fit_scores(self, predictions: Predictions) -> None:

@@ -11,6 +11,7 @@ from .._inputs.scikit_learn import HasMethods
 from .._inputs.warnings import warn
 from .._numerics.logits import (
     SAMPLE,
+    SMALLEST,
     clipped,
     log_probabilities,
     row_blocks,
@@ -71,7 +72,8 @@ class PairwiseScalingRecalibrator(Recalibrator):
     smallest_probability_ : float
         Where logarithms of the results of `base_` are taken, these are clipped to at least this
         distance from 0 and 1. It is the machine epsilon, or, if they contain exact zeros, half of
-        the smallest positive one (at most half of 1/K).
+        the smallest positive one (at most half of 1/K). If those of more than two classes are
+        smaller, it is the smallest one, but at least 1.2e-38.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -153,7 +155,7 @@ class PairwiseScalingRecalibrator(Recalibrator):
         check_has_classes(self.base_, predictions.classes)
         self._is_smooth = is_smooth(self.base_)
         proba = self.base_.predict_proba(predictions.matrix)
-        self.smallest_probability_ = smallest_probability(proba)
+        self.smallest_probability_ = smallest_probability(proba, SMALLEST)
         log_proba = log_probabilities(proba, self.smallest_probability_)
         relative = _relative(log_proba)
         scale = 4 * float(weight @ (relative**2).mean(axis=1)) or 1.0

@@ -49,7 +49,8 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
     smallest_probability_ : float
         Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
         1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K). It is 0 with logits.
+        smallest positive probability (at most half of 1/K). If probabilities of more than two
+        classes are smaller, it is the smallest one, but at least 1.2e-38. It is 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -161,7 +162,8 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
     smallest_probability_ : float
         Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
         1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K). It is 0 with logits.
+        smallest positive probability (at most half of 1/K). If probabilities of more than two
+        classes are smaller, it is the smallest one, but at least 1.2e-38. It is 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -275,7 +277,8 @@ class VectorScalingRecalibrator(LogScaleRecalibrator):
     smallest_probability_ : float
         Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
         1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K). It is 0 with logits.
+        smallest positive probability (at most half of 1/K). If probabilities of more than two
+        classes are smaller, it is the smallest one, but at least 1.2e-38. It is 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -411,7 +414,8 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
     smallest_probability_ : float
         Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
         1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K). It is 0 with logits.
+        smallest positive probability (at most half of 1/K). If probabilities of more than two
+        classes are smaller, it is the smallest one, but at least 1.2e-38. It is 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.
@@ -564,7 +568,8 @@ class DirichletRecalibrator(LogScaleRecalibrator):
     smallest_probability_ : float
         Where logarithms are taken, probabilities are clipped to at least this distance from 0 and
         1. It is the machine epsilon, or, if the calibration data contain exact zeros, half of the
-        smallest positive probability (at most half of 1/K). It is 0 with logits.
+        smallest positive probability (at most half of 1/K). If probabilities of more than two
+        classes are smaller, it is the smallest one, but at least 1.2e-38. It is 0 with logits.
 
     classes_ : ndarray of shape (n_classes,)
         The classes, in the order of the columns of the result.

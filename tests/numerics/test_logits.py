@@ -13,6 +13,7 @@ from sklearn.metrics import log_loss
 
 from skcalib._numerics.logits import (
     PROPER_LOSSES,
+    SMALLEST,
     clipped,
     log_odds,
     log_probabilities,
@@ -45,6 +46,27 @@ EPS = np.finfo(np.float64).eps
 )
 def test_what_a_probability_of_0_is_taken_for(proba, expected):
     assert smallest_probability(np.array(proba)) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("proba", "expected"),
+    [
+        ([[0.3, 0.3, 0.4], [0.9, 0.06, 0.04]], EPS),
+        ([[1e-20, 0.3, 0.7], [0.9, 0.06, 0.04]], 1e-20),
+        ([[1e-200, 1e-20, 1.0], [0.9, 0.06, 0.04]], SMALLEST),
+        ([[0.0, 0.5, 0.5], [0.9, 0.06, 0.04]], 0.02),
+        ([[0.0, 1e-30, 1.0], [0.9, 0.06, 0.04]], 5e-31),
+        ([[0.0, 5e-324, 1.0], [0.9, 0.06, 0.04]], SMALLEST),
+        (np.eye(3), EPS),
+        ([1e-20, 0.3], 0.15),  # of two classes, as 1 − p is exactly 1
+        ([1e-15, 0.3], EPS),
+    ],
+)
+def test_tiny_probabilities_of_more_classes_are_told_apart(proba, expected):
+    found = smallest_probability(np.array(proba), SMALLEST)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert np.isfinite(np.log(np.float32(found)))
+    assert np.isfinite(log_probabilities(np.array(proba), found)).all()
 
 
 @pytest.mark.parametrize("proba", [[0.0, 0.0], [0.0, 1.0], np.eye(3)])

@@ -146,6 +146,18 @@ def test_sql_is_predict_proba_where_zeros_become_tiny_numbers(name):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-15)
 
 
+@pytest.mark.parametrize("name", WRITABLE)
+def test_sql_is_predict_proba_where_probabilities_are_tiny(name):
+    proba, y = problem(3, 30)
+    proba[::2, 0] *= 10.0 ** -np.arange(0, 60, 4)
+    proba[::2, 1] += 1 - proba[::2].sum(axis=1)
+    recalibrator = WRITABLE[name].fit(proba, y)
+    expected = recalibrator.predict_proba(proba)
+    database = table_of("SQLite", proba.tolist(), ["a", "b", "c"])
+    found = select(database, export_sql(recalibrator, columns=["a", "b", "c"]))
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-15)
+
+
 def test_every_family_with_a_formula_has_one():
     without = {type(case).__name__ for case in CASES.values() if not has_formula(case)}
     smooth = (

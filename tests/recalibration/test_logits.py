@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import get_tags
 
+from skcalib._numerics.logits import SMALLEST
 from skcalib.metrics import smooth_calibration_error
 from skcalib.recalibration import (
     AutoRecalibrator,
@@ -176,6 +177,19 @@ def test_the_linear_map_of_logits_gives_the_probabilities(recalibrator, n_classe
     scores = (log_proba * factor if factor.ndim == 1 else log_proba @ factor.T) + shift
     expected = fitted.predict_proba(logits)
     np.testing.assert_allclose(softmax(scores, axis=1), expected, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["temperature", "vector", "matrix"])
+def test_tiny_probabilities_of_more_classes_are_worth_their_logits(kind):
+    """As those of naive Bayes are, which is sure of most: 1e-20 is not 1e-35."""
+    label, logits = logit_problem(4)
+    logits = 6 * logits
+    recalibrator = clone(CASES[kind]).set_params(input_type="probabilities")
+    of_proba = recalibrator.fit(softmax(logits, axis=1), label)
+    assert SMALLEST < of_proba.smallest_probability_ < 1e-20
+    of_logits = clone(recalibrator).set_params(input_type="logits").fit(logits, label)
+    expected = of_logits.predict_proba(logits)
+    np.testing.assert_allclose(of_proba.predict_proba(softmax(logits, axis=1)), expected, atol=1e-8)
 
 
 def test_modules_need_pytorch(monkeypatch):

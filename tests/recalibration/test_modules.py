@@ -55,6 +55,18 @@ def test_modules_return_the_same_probabilities(recalibrator, n_classes, input_ty
 
 
 @all_cases
+def test_modules_tell_tiny_probabilities_apart(recalibrator):
+    label, logits = logit_problem(4)
+    fitted = clone(recalibrator).fit(softmax(40 * logits, axis=1), label)
+    assert fitted.smallest_probability_ < 1e-30
+    expected = fitted.predict_proba(softmax(40 * logits, axis=1))
+    for dtype, tolerance in ((torch.float64, 1e-12), (torch.float32, 1e-5)):
+        result = fitted.to_module(dtype=dtype)(torch.tensor(40 * logits, dtype=dtype))
+        proba = torch.softmax(result.double(), dim=1).numpy()
+        np.testing.assert_allclose(proba, expected, atol=tolerance)
+
+
+@all_cases
 def test_log_odds_keep_their_shape(recalibrator):
     fitted = fitted_on(recalibrator, "logits", 2)
     odds = torch.linspace(-5, 5, 7, dtype=torch.float64)
