@@ -25,8 +25,12 @@ from .warnings import warn
 _TOLERANCES = {2: 5e-3, 4: 3.5e-4}
 SUM_TOLERANCE = 1e-5
 
-# Probabilities beyond 0 or 1 by less are taken for rounded ones.
-_ROUNDING = 1e-3
+# By how much rounding takes a probability beyond 0 or 1, likewise: some units in the last place.
+ROUNDINGS = {2: 4e-3, 4: 5e-7}
+ROUNDING = 1e-14
+
+# Probabilities beyond 0 or 1 by less look as if they were rounded more than that.
+_ALMOST = 1e-3
 
 # The probability of larger log-odds is 1 in double precision.
 _CERTAIN_LOGIT = 37
@@ -52,9 +56,11 @@ def check_probabilities(
     in single precision stay what they are. With `in_place`, arrays of other packages stay where
     they are, if they may (see `device`).
 
-    The sum of a row may miss 1 by 1e-5, in single precision by 3.5e-4, in half precision by 5e-3.
-    Rows that miss it by at most 1e-5 are kept as they are: divided by their sums, probabilities
-    that are tied in single precision would differ in the last digits. The others are divided.
+    Probabilities beyond 0 or 1 by at most 1e-14, in single precision 5e-7 and in half precision
+    4e-3, are taken for 0 or 1. The sum of a row may miss 1 by 1e-5, in single precision by 3.5e-4,
+    in half precision by 5e-3. Rows that miss it by at most 1e-5 are kept as they are: divided by
+    their sums, probabilities that are tied in single precision would differ in the last digits. The
+    others are divided.
     """
     if is_forecast(y_proba) and not look_like_probabilities(y_proba):
         refuse_forecast(y_proba, name)
@@ -69,9 +75,12 @@ def check_probabilities(
     # NumPy may hold a tensor of half precision in a wider type
     itemsize = getattr(getattr(y_proba, "dtype", None), "itemsize", 8)
     tolerance = _TOLERANCES.get(min(itemsize, proba.dtype.itemsize), SUM_TOLERANCE)
+    beyond = ROUNDINGS.get(min(itemsize, proba.dtype.itemsize), ROUNDING)
     proba = as_predicted(proba, name, keep_single)
     if not (proba.min() >= 0 and proba.max() <= 1):
-        _refuse_range(proba, name, partner_values, estimator)
+        if not (proba.min() >= -beyond and proba.max() <= 1 + beyond):
+            _refuse_range(proba, beyond, name, partner_values, estimator)
+        proba = np.clip(proba, 0, 1)
     if proba.ndim == 1:
         return proba
     return _check_row_sums(proba, tolerance, name, partner_values, estimator)
@@ -83,13 +92,16 @@ def _probabilities_in_place(values: Any) -> Array | None:
     if proba is None:
         return None
     xp = array_namespace(proba)
+    itemsize = getattr(values.dtype, "itemsize", 8)
+    beyond = ROUNDINGS.get(itemsize, ROUNDING)
     if not xp.all((proba >= 0) & (proba <= 1)):
-        return None
+        if not xp.all((proba >= -beyond) & (proba <= 1 + beyond)):
+            return None
+        proba = xp.clip(proba, 0, 1)
     if proba.ndim == 1:
         return proba
     total = xp.sum(proba, axis=1, dtype=xp.float64)
     miss = xp.abs(total - 1)
-    itemsize = getattr(values.dtype, "itemsize", 8)
     if xp.any(miss > _TOLERANCES.get(itemsize, SUM_TOLERANCE)):
         return None
     if xp.all(miss <= SUM_TOLERANCE):
@@ -188,13 +200,15 @@ def _remedy_for_features(estimator: Any) -> str:
     return f" {kind} takes the output of predict_proba{logits}, not features{other}."
 
 
-def _refuse_range(proba: np.ndarray, name: str, partner_values: Any, estimator: Any) -> None:
+def _refuse_range(
+    proba: np.ndarray, beyond: float, name: str, partner_values: Any, estimator: Any
+) -> None:
     check_finite(proba, name)
-    row = np.unravel_index(np.argmin((proba >= 0) & (proba <= 1)), proba.shape)
+    row = np.unravel_index(np.argmin((proba >= -beyond) & (proba <= 1 + beyond)), proba.shape)
     low, high = proba.min(), proba.max()
     remedy = _remedy_for_numbers(partner_values)
-    if max(-low, high - 1) < _ROUNDING:
-        remedy = " Clip rounding errors with np.clip(..., 0, 1)."
+    if max(-low, high - 1) < _ALMOST:
+        remedy = f" Clip rounding errors of more than {beyond:g} with np.clip(..., 0, 1)."
     elif not remedy:
         has_sums = proba.ndim == 1 or np.allclose(proba.sum(axis=1), 100, atol=1)
         is_percent = low >= 0 and high <= 100 and has_sums

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from .._inputs.probabilities import ROUNDING, ROUNDINGS
 from .._numerics.array_api import at_least_single
 from ._checks import check_batch, check_class_batch
 
@@ -94,7 +95,7 @@ def class_batch(
         )
     check_finite("prediction", prediction)
     if input_type == "probabilities":
-        _check_probabilities(prediction)
+        prediction = _check_probabilities(prediction)
     else:
         _check_logits(prediction)
     _check_labels(batch.target, 2 if prediction.ndim == 1 else prediction.shape[1])
@@ -165,13 +166,16 @@ def check_finite(name: str, tensor: Tensor, remedy: str = _DIVERGED) -> None:
         )
 
 
-def check_between_0_and_1(name: str, tensor: Tensor, remedy: str) -> None:
-    if not holds((tensor >= 0) & (tensor <= 1)):
+def check_between_0_and_1(name: str, tensor: Tensor, remedy: str) -> Tensor:
+    """Probabilities, without those by which rounding takes them beyond 0 or 1."""
+    beyond = ROUNDINGS.get(tensor.dtype.itemsize, ROUNDING)
+    if not holds((tensor >= -beyond) & (tensor <= 1 + beyond)):
         low, high = tensor.min().item(), tensor.max().item()
         raise ValueError(
             f"{name} must hold probabilities between 0 and 1; found "
-            f"{low if low < 0 else high:.3g}. {remedy}"
+            f"{low if low < -beyond else high:.3g}. {remedy}"
         )
+    return tensor.clip(0, 1)
 
 
 def _check_logits(prediction: Tensor) -> None:
@@ -186,9 +190,9 @@ def _check_logits(prediction: Tensor) -> None:
         )
 
 
-def _check_probabilities(prediction: Tensor) -> None:
+def _check_probabilities(prediction: Tensor) -> Tensor:
     remedy = "If these are logits, pass input_type='logits'."
-    check_between_0_and_1("prediction", prediction, remedy)
+    prediction = check_between_0_and_1("prediction", prediction, remedy)
     if prediction.ndim == 2:
         total = prediction.sum(dim=1)
         worst = total[(total - 1).abs().argmax()]
@@ -197,6 +201,7 @@ def _check_probabilities(prediction: Tensor) -> None:
                 "prediction must hold probabilities that sum to 1 for each sample; found a sum of "
                 f"{worst.item():.3g}. Use softmax, or pass logits with input_type='logits'."
             )
+    return prediction
 
 
 def _check_labels(target: Tensor, n_classes: int) -> None:

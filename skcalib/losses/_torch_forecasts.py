@@ -166,8 +166,7 @@ def _checked_cdf(cdf: Callable[[Tensor], Tensor], points: Tensor) -> Tensor:
     """Distribution functions of a user."""
     probability = cdf(points)
     check_finite("cdf of Draws", probability)
-    check_between_0_and_1("cdf of Draws", probability, "Pass distribution functions.")
-    return probability
+    return check_between_0_and_1("cdf of Draws", probability, "Pass distribution functions.")
 
 
 def _cdf_at(distribution: Distribution, points: Tensor) -> Tensor:

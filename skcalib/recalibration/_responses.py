@@ -57,7 +57,7 @@ def aligned_proba(estimator: Any, X: Any, classes: np.ndarray, **params: Any) ->
     """The estimator's probabilities with a column for each class, 0 for one it has not seen."""
     proba = to_numpy(estimator.predict_proba(X, **params))
     check_probabilities(proba, name=f"The output of {type(estimator).__name__}.predict_proba")
-    return _aligned(proba, estimator, classes)
+    return _aligned(np.clip(proba, 0, 1), estimator, classes)
 
 
 def _aligned(proba: np.ndarray, estimator: Any, classes: np.ndarray) -> np.ndarray:

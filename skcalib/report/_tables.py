@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 
 from .._inputs.arrays import listed
+from .._inputs.probabilities import ROUNDING
 from ._sections import stage
 
 # A terminal shows how many rows are read each time that this many more are.
@@ -67,7 +68,7 @@ def _is_missing(text: str) -> bool:
     return text.strip().lower() in _MISSING
 
 
-PROBABILITY = _number("a probability in [0, 1]", lambda p: 0 <= p <= 1)
+PROBABILITY = _number("a probability in [0, 1]", lambda p: -ROUNDING <= p <= 1 + ROUNDING)
 WEIGHT = _number("a weight, 0 or larger,", lambda w: 0 <= w < np.inf)
 NUMBER = _number("a number", math.isfinite)
 POSITIVE = _number("a positive standard deviation", lambda s: 0 < s < np.inf)

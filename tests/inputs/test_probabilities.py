@@ -17,6 +17,7 @@ from skcalib.recalibration import (
     SigmoidRecalibrator,
     TemperatureRecalibrator,
 )
+from skcalib.streaming import CalibrationState
 
 both_kinds = pytest.mark.parametrize("n_classes", [2, 3, 10])
 
@@ -230,7 +231,8 @@ def test_percentages():
     with pytest.raises(ValueError, match=r"Divide percentages by 100\. Map logits to"):
         smooth_calibration_error(LABEL, 5 * proba)
     with pytest.raises(
-        ValueError, match=r"row 0\. Clip rounding errors with np.clip\(..., 0, 1\)\.$"
+        ValueError,
+        match=r"row 0\. Clip rounding errors of more than 1e-14 with np.clip\(..., 0, 1\)\.$",
     ):
         smooth_calibration_error([0, 1], [1 + 1e-9, 0.5])
 
@@ -240,3 +242,44 @@ def test_point_forecasts():
     for call in (smooth_calibration_error, lambda y, X: CalibrationTest().fit(X, y)):
         with pytest.raises(ValueError, match=r"row \d+\. Forecasts of a number .*\(mean, std\)"):
             call(outcome, outcome + 1)
+
+
+BEYOND = {
+    "double": (np.float64, [1 + 2**-52, -1e-17, 1 + 9e-15, -9e-15]),
+    "single": (np.float32, [1 + 2**-23, -1e-17, 1 + 4e-7, -4e-7]),
+    "half": (np.float16, [1 + 2**-10, -1e-7, 1 + 2**-9, -3e-3]),
+}
+USES = {
+    "metric": smooth_calibration_error,
+    "test": lambda y, p: CalibrationTest(n_resamples=9, random_state=0).fit(p, y).p_value_,
+    "recalibrator": lambda y, p: SigmoidRecalibrator().fit(p, y).predict_proba(p),
+    "state": lambda y, p: (
+        CalibrationState([0, 1]).update(y, p).evaluate("smooth_calibration_error")
+    ),
+    "counts": lambda y, p: CalibrationState.from_counts(y, p, [1] * len(y)).to_arrow().to_pylist(),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize(("dtype", "values"), BEYOND.values(), ids=BEYOND)
+def test_rounding_beyond_0_and_1(use, dtype, values):
+    proba = np.concatenate([values, np.linspace(0.1, 0.9, 16)]).astype(dtype)
+    label = np.resize([1, 0, 1, 0, 0], 20)
+    given = proba.copy()
+    found = USES[use](label, proba)
+    np.testing.assert_equal(found, USES[use](label, np.clip(proba, 0, 1)))
+    np.testing.assert_array_equal(proba, given)
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("value", [1.0001, -1e-6, 1 + 1e-13, -1e-13])
+def test_more_than_rounding_is_refused(use, value):
+    with pytest.raises(ValueError, match=r"row 2\. Clip rounding errors of more than 1e-14"):
+        USES[use](np.resize([0, 1], 9), np.append([1 + 2**-52, -1e-17, value], np.full(6, 0.5)))
+
+
+def test_rounding_beyond_0_and_1_of_more_classes():
+    proba = np.array([[1 + 2**-52, -1e-17, 0.0], [0.2, 0.3, 0.5], [0.1, 0.8, 0.1]])
+    checked = check_probabilities(proba)
+    np.testing.assert_array_equal(checked, np.clip(proba, 0, 1))
+    assert (checked.min(), checked.max()) == (0, 1)

@@ -339,3 +339,12 @@ def test_log_densities():
         NegativeLogLikelihoodLoss()(distributions.Laplace(MEAN[:2], 1.0), Y)
     with pytest.raises(ValueError, match="std of prediction must be positive"):
         NegativeLogLikelihoodLoss()((MEAN, -STD), Y)
+
+
+def test_rounding_beyond_0_and_1_is_no_error():
+    module = CalibrationPenalty("smooth", input_type="probabilities")
+    labels = torch.tensor([1, 0, 1, 0])
+    rounded = torch.tensor([1 + 2**-23, -1e-8, 0.4, 0.3])
+    torch.testing.assert_close(module(rounded, labels), module(rounded.clip(0, 1), labels))
+    with pytest.raises(ValueError, match=r"between 0 and 1; found -1\.01e-06"):
+        module(rounded - torch.tensor([0, 1e-6, 0, 0]), labels)
