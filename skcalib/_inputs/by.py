@@ -109,6 +109,14 @@ def printable(
     return "".join(c if c in shown else written(c)[1:-1] for c in text)
 
 
+def aligned(rows: Sequence[Sequence[str]], n_texts: int = 1) -> list[str]:
+    """The rows of a table as lines; numbers, behind the first columns, stand on the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = "<" * n_texts + ">" * (len(widths) - n_texts)
+    cells = (zip(row, sides, widths, strict=True) for row in rows)
+    return ["  ".join(f"{text:{side}{width}}" for text, side, width in row) for row in cells]
+
+
 def columns_of(by: Any, n: int) -> dict[Any, Any]:
     """The columns by name."""
     if by is None or isinstance(by, str | bytes):
@@ -158,14 +166,8 @@ def encode_column(
     column: Any, n: int, name: str, *, may_be_quantity: bool = False
 ) -> tuple[list[Any], np.ndarray]:
     """The sorted distinct values of a column, None for missing ones; and their codes (n,)."""
-    values = as_labels(column, name)
-    if values.ndim != 1:
-        raise ValueError(
-            f"{name} must be 1-D, one value for each sample; found shape {values.shape}. Pass "
-            "several columns as a data frame or an array of two dimensions."
-        )
-    check_same_length({"the predictions": n, name: len(values)})
-    found, code = distinct_labels(values, name)
+    remedy = "Pass several columns as a data frame or an array of two dimensions."
+    found, code = _distinct(column, n, name, remedy)
     if getattr(getattr(column, "dtype", None), "kind", "") == "b":  # numbers, if some are missing
         found = [value if value is None else bool(value) for value in found]
     categories = _categories(column)
@@ -176,8 +178,14 @@ def encode_column(
     return _sorted(found, code, _by_nature)
 
 
-def distinct_labels(values: np.ndarray, name: str) -> tuple[list[Any], np.ndarray]:
+def _distinct(column: Any, n: int, name: str, remedy: str) -> tuple[list[Any], np.ndarray]:
     """The distinct values of a column, None for missing ones; and their codes (n,)."""
+    values = as_labels(column, name)
+    if values.ndim != 1:
+        raise ValueError(
+            f"{name} must be 1-D, one value for each sample; found shape {values.shape}. {remedy}"
+        )
+    check_same_length({"the predictions": n, name: len(values)})
     if values.dtype.kind in "biuf":
         distinct, code = np.unique(values, return_inverse=True)  # one NaN
         found = distinct.tolist()
@@ -264,19 +272,13 @@ def check_groups(groups: Any, n: int) -> np.ndarray:
     So the codes do not depend on how the groups are called. The labels may be of any type that can
     be hashed, none of them missing.
     """
-    values = as_labels(groups, "groups")
-    if values.ndim != 1:
-        raise ValueError(
-            f"groups must be 1-D, one label for each sample; found shape {values.shape}. Pass one "
-            "column; join several into one label."
-        )
-    check_same_length({"the predictions": n, "groups": len(values)})
-    found, code = distinct_labels(values, "groups")
+    remedy = "Pass one column; join several into one label."
+    found, code = _distinct(groups, n, "groups", remedy)
     if None in found:
         row = int(np.argmax(code == found.index(None)))
         raise ValueError(
-            f"groups must not hold missing values; found {values[row]!r} in row {row}. Give a "
-            "sample that belongs to no group a label of its own."
+            f"groups must not hold missing values; found {as_labels(groups, 'groups')[row]!r} in "
+            f"row {row}. Give a sample that belongs to no group a label of its own."
         )
     code = codes_by_appearance(code)
     check_several_groups(code)

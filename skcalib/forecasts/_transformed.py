@@ -1,7 +1,7 @@
 """Forecasts made of others: moved, at other levels, or side by side, each kind in its way."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import singledispatch
 from typing import Any
 
@@ -124,12 +124,13 @@ def _padded(arrays: Sequence[np.ndarray], name: str) -> list[np.ndarray]:
     return [np.pad(a, ((0, 0), (0, width - a.shape[1])), mode=mode) for a in arrays]
 
 
-def _asked(name: str, *, by_row: bool = True) -> Any:
+def _asked(name: str | Callable, *, by_row: bool = True) -> Any:
     """A method that asks each part for its rows; arguments are split by rows, or all the same."""
+    ask = name if callable(name) else lambda part, *own: getattr(part, name)(*own)
 
     def method(self: "ConcatenatedForecast", *arguments: Any) -> Any:
         answers = [
-            getattr(part, name)(*(value[place] if by_row else value for value in arguments))
+            ask(part, *(value[place] if by_row else value for value in arguments))
             for part, place in zip(self.parts, self.places, strict=True)
             if len(place)
         ]
@@ -204,11 +205,4 @@ class ConcatenatedForecast(Forecast):
     _sample = _asked("_sample", by_row=False)
 
 
-@at_log_odds.register
-def _(forecast: ConcatenatedForecast, z: np.ndarray) -> np.ndarray:
-    answers = [
-        at_log_odds(part, z[place])
-        for part, place in zip(forecast.parts, forecast.places, strict=True)
-        if len(place)
-    ]
-    return forecast._in_order(answers)
+at_log_odds.register(ConcatenatedForecast)(_asked(at_log_odds))

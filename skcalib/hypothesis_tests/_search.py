@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike, as_array, check_same_length, column_names, is_number
-from .._inputs.by import encode_column, title_of
+from .._inputs.by import aligned, encode_column, title_of
 from .._inputs.checks import rows_that_count
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
@@ -120,13 +120,8 @@ class SubgroupSearch:
         for name, values in self._table().items():
             title = {"n_samples": "samples", "p_values": "p-value"}.get(name, name)
             table.append([title, *(_text(value) for value in values[:10])])
-        n_texts = 2 if self.label is None else 3
-        columns = [
-            [text.ljust(size) if k < n_texts else text.rjust(size) for text in column]
-            for k, column in enumerate(table)
-            for size in [max(map(len, column))]
-        ]
-        return "\n".join("  ".join(row) for row in zip(*columns, strict=True))
+        rows = list(zip(*table, strict=True))
+        return "\n".join(aligned(rows, n_texts=2 if self.label is None else 3))
 
 
 def _text(value: Any) -> str:

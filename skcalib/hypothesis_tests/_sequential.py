@@ -1,7 +1,6 @@
 """The test of calibration for data that arrive over time, at which one may look at any time."""
 
 from collections.abc import Sequence
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +11,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.checks import check_fit_input, check_predictions
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast, refuse_forecast
-from .._inputs.scikit_learn import check_feature_names, fit_context
+from .._inputs.scikit_learn import IntegerInterval, check_feature_names, fit_context
 from ..recalibration import (
     InterceptRecalibrator,
     SigmoidRecalibrator,
@@ -302,10 +301,8 @@ class Bettor:
 
 def check_windows(windows):
     """Each window is a number of samples from which something can be learned."""
-    if len(windows) == 0 or not all(
-        isinstance(one, Integral) and not isinstance(one, bool) and int(one) >= _FEWEST_NEW
-        for one in windows
-    ):
+    is_size = IntegerInterval(_FEWEST_NEW).is_satisfied_by
+    if len(windows) == 0 or not all(map(is_size, windows)):
         raise ValueError(
             f"windows must be whole numbers of at least {_FEWEST_NEW} samples; found {windows!r}. "
             "The default is (500, 10000)."

@@ -15,6 +15,7 @@ from .._inputs.scikit_learn import (
     StrOptions,
     constraints_of,
     validate_parameter_constraints,
+    validate_params,
 )
 from .._numerics.array_api import at_least_single
 from ._checks import check_batch
@@ -161,12 +162,10 @@ class CalibrationPenalty(Penalty):
     0.3808
     """
 
+    @validate_params({"name": [StrOptions(set(_ERRORS))]})
     def __init__(
         self, name: str, *, input_type: str = "logits", ignore_index: int = -100, **options: Any
     ) -> None:
-        validate_parameter_constraints(
-            {"name": [StrOptions(set(_ERRORS))]}, {"name": name}, type(self).__name__
-        )
         defaults = _options_of(_ERRORS[name])
         if not options.keys() <= defaults.keys():
             raise ValueError(
@@ -238,19 +237,17 @@ class CalibrationRegularizedLoss(torch.nn.Module):
     >>> value.backward()
     """
 
+    @validate_params(
+        {
+            "base": [callable],
+            "penalty": [callable],
+            "weight": [Interval(Real, 0, None, closed="left")],
+        }
+    )
     def __init__(
         self, base: Callable[..., Tensor], penalty: Callable[..., Tensor], weight: float = 1.0
     ) -> None:
         super().__init__()
-        validate_parameter_constraints(
-            {
-                "base": [callable],
-                "penalty": [callable],
-                "weight": [Interval(Real, 0, None, closed="left")],
-            },
-            {"base": base, "penalty": penalty, "weight": weight},
-            type(self).__name__,
-        )
         for name, value in (("base", base), ("penalty", penalty)):
             if isinstance(value, type):
                 raise TypeError(
@@ -375,13 +372,9 @@ class NegativeLogLikelihoodLoss(torch.nn.Module):
     0.9189
     """
 
+    @validate_params({"reduction": [StrOptions({"mean", "none"})]})
     def __init__(self, reduction: str = "mean") -> None:
         super().__init__()
-        validate_parameter_constraints(
-            {"reduction": [StrOptions({"mean", "none"})]},
-            {"reduction": reduction},
-            type(self).__name__,
-        )
         self.reduction = reduction
 
     def forward(self, prediction: Any, target: Tensor) -> Tensor:

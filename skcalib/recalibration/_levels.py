@@ -3,11 +3,11 @@
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 from scipy.stats import chi2
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import StrOptions
+from .._numerics.pit import normal_scores
 from .._numerics.pit_maps import (
     fit_beta,
     fit_beta_to_intervals,
@@ -192,19 +192,13 @@ def _level_intervals(data: ForecastData) -> tuple[np.ndarray, np.ndarray]:
     return lower, upper
 
 
-# Levels of each interval, at which a mean over it is taken.
-_N_NODES = 64
-
-
 def spread_p_value(data: ForecastData) -> float:
     """The two-sided p-value of Σz², by χ², where z is the normal score of an outcome's level.
 
     Of a level in an interval, z² is the mean over the interval. That varies less, so that the
     p-value is an upper bound.
     """
-    lower, upper = _level_intervals(data)
-    nodes = (np.arange(_N_NODES) + 0.5) / _N_NODES
-    square = (ndtri(lower + nodes[:, None] * (upper - lower)) ** 2).mean(axis=0)
+    square = 1 + np.sqrt(2) * normal_scores(*_level_intervals(data))[1]
     size = 1 / data.share_of_one_sample
     total = size * float(data.weight @ square)
     return 2 * float(min(chi2.sf(total, size), chi2.cdf(total, size)))

@@ -4,7 +4,7 @@ import textwrap
 from itertools import chain
 from typing import Any, NamedTuple
 
-from .._inputs.by import printable
+from .._inputs.by import aligned, printable
 from ..hypothesis_tests import CalibrationTest
 from ..metrics._registry import ALL_METRICS
 
@@ -237,9 +237,5 @@ def subgroup_table(subgroups: list[dict[str, Any]]) -> Table:
 
 def lines_of(table: Table) -> list[str]:
     """The table as text: names on the left, numbers on the right of their columns."""
-    widths = [max(map(len, column)) for column in zip(table.head, *table.rows, strict=True)]
-    lines = [
-        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
-        for row in [table.head, *table.rows]
-    ]
-    return ["", *map(str.rstrip, lines), *([table.note] if table.note else [])]
+    lines = map(str.rstrip, aligned([table.head, *table.rows]))
+    return ["", *lines, *([table.note] if table.note else [])]

@@ -224,5 +224,6 @@ def test_draws_need_memory(call, message, monkeypatch):
 def test_draws_of_classical_tests_announce_their_time(monkeypatch):
     label, proba = problem(50, 2)
     monkeypatch.setattr(own_warnings, "LONG", 0)
-    with pytest.warns(EfficiencyWarning, match=r"n_resamples=9 will take .*Choose fewer"):
-        CoxTest(n_resamples=9, random_state=0).fit(proba, label)
+    monkeypatch.setattr("skcalib._inputs.drawing._BATCH", 1)  # each draw is a batch of its own
+    with pytest.warns(EfficiencyWarning, match=r"n_resamples=39 will take .*Choose fewer\.$"):
+        CoxTest(n_resamples=39, random_state=0).fit(proba, label)
