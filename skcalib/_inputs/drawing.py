@@ -5,14 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from array_api_compat import array_namespace
 
-from .._numerics.array_api import (
-    Array,
-    constant_like,
-    contiguous,
-    doubles,
-    rows_of,
-    zeros_on,
-)
+from .._numerics.array_api import Array, constant_like, contiguous, doubles, rows_of, zeros_on
 from .._numerics.sorting import codes_by_appearance
 
 # Numbers in the residuals of one batch of draws (32 MB).

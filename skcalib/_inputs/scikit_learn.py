@@ -73,7 +73,7 @@ METRIC_CONSTRAINTS: dict = REDUCTION_CONSTRAINTS | {
 
 # Measures that can also see all classes at once.
 CANONICAL_CONSTRAINTS: dict = {
-    "multi_class": [StrOptions({"canonical", "confidence", "top-label", "classwise"})],
+    "multi_class": [StrOptions({"canonical", "confidence", "top-label", "classwise"})]
 }
 
 

@@ -60,10 +60,7 @@ class Moments(NamedTuple):
 
 
 def logistic_fit(
-    design: np.ndarray,
-    mass: np.ndarray,
-    start: np.ndarray,
-    most_steps: int = MOST_STEPS,
+    design: np.ndarray, mass: np.ndarray, start: np.ndarray, most_steps: int = MOST_STEPS
 ) -> LogisticFit:
     """The unpenalised coefficients (d,) for a design (n, d) and the mass of the outcomes (2, n).
 

@@ -21,13 +21,7 @@ _FLAT = 1e-13
 
 
 def line_search(
-    at: Callable[[Any], Any],
-    start: Any,
-    step: Any,
-    loss: float,
-    promise: float,
-    *,
-    rounding: float,
+    at: Callable[[Any], Any], start: Any, step: Any, loss: float, promise: float, *, rounding: float
 ) -> Any:
     """The point at the first of step, step/2, step/4, … that lowers the loss enough, or None.
 

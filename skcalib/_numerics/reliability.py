@@ -46,11 +46,7 @@ def binned_means(bins: np.ndarray, values: np.ndarray, weights: np.ndarray) -> n
 
 
 def smoothed_rates(
-    points: np.ndarray,
-    mass: np.ndarray,
-    density: np.ndarray,
-    bandwidth: float,
-    places: np.ndarray,
+    points: np.ndarray, mass: np.ndarray, density: np.ndarray, bandwidth: float, places: np.ndarray
 ) -> np.ndarray:
     """p + r_σ(p)/δ_σ(p) at the places (m,): residuals over predictions, both smoothed alike.
 

@@ -27,12 +27,7 @@ class DecisionGaps(Statistic):
     laws = frozenset({"asymptotic"})
 
     def __init__(
-        self,
-        data: Any,
-        *,
-        loss: Any = "zero-one",
-        given: str | None = None,
-        actions: str = "all",
+        self, data: Any, *, loss: Any = "zero-one", given: str | None = None, actions: str = "all"
     ) -> None:
         check_condition(data, given)
         self.data = data

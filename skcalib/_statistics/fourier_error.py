@@ -26,11 +26,7 @@ from .._numerics.median_distance import pair_weight
 from .base import Statistic, blocks_of_samples
 from .gram import random_frequencies
 from .kernels import KERNELS, check_semidefinite, resolved_bandwidth
-from .squared_error import (
-    SquaredKernelError,
-    check_class_kernel,
-    check_enough_for_estimator,
-)
+from .squared_error import SquaredKernelError, check_class_kernel, check_enough_for_estimator
 
 # Rows whose features are summed in single precision; the sums of such blocks are double.
 _BLOCK = 2**14

@@ -8,13 +8,7 @@ from scipy.stats import truncnorm
 from sklearn.utils import check_random_state
 
 from .._inputs.drawing import draw_labels
-from .._inputs.scikit_learn import (
-    Count,
-    Interval,
-    RandomState,
-    StrOptions,
-    validate_params,
-)
+from .._inputs.scikit_learn import Count, Interval, RandomState, StrOptions, validate_params
 from .._inputs.warnings import check_memory
 
 

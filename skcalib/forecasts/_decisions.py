@@ -76,11 +76,7 @@ class DecisionLoss:
     """
 
     def __init__(
-        self,
-        loss: Any,
-        actions: ArrayLike | None = None,
-        *,
-        breakpoints: ArrayLike | None = None,
+        self, loss: Any, actions: ArrayLike | None = None, *, breakpoints: ArrayLike | None = None
     ) -> None:
         self.loss: Any = check_loss(loss)
         self.actions = None if actions is None else check_actions(actions)

@@ -10,11 +10,7 @@ from array_api_compat import array_namespace
 
 from .._inputs.scikit_learn import Interval, StrOptions, validate_params
 from .._numerics.array_api import Array, as_type, count_like, distances, stop_gradient
-from .._numerics.matching import (
-    feature_values,
-    uniform_mean,
-    uniform_pair_mean,
-)
+from .._numerics.matching import feature_values, uniform_mean, uniform_pair_mean
 from .._statistics.kernels import KERNELS, kernel_values
 from .._statistics.matching import PIT_BANDWIDTH
 from .._statistics.matching_checks import CLASS_FORMS, FORMS, PIT_FORMS

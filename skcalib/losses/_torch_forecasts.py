@@ -7,13 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import (
-    Bernoulli,
-    Categorical,
-    Distribution,
-    Independent,
-    MixtureSameFamily,
-)
+from torch.distributions import Bernoulli, Categorical, Distribution, Independent, MixtureSameFamily
 from torch.distributions import Normal as TorchNormal
 
 from .._numerics.array_api import at_least_single

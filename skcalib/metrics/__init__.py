@@ -29,11 +29,7 @@ from ._distance import (
     distance_certificate,
     lower_distance_to_calibration,
 )
-from ._forecast_scores import (
-    continuous_ranked_probability_loss,
-    interval_loss,
-    log_density_loss,
-)
+from ._forecast_scores import continuous_ranked_probability_loss, interval_loss, log_density_loss
 from ._interval import interval_calibration_error
 from ._kernel import (
     joint_kernel_calibration_error,

@@ -7,13 +7,7 @@ import numpy as np
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import (
-    METRIC_CONSTRAINTS,
-    Count,
-    Label,
-    StrOptions,
-    validate_params,
-)
+from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Count, Label, StrOptions, validate_params
 from .._statistics.decisions import AnyDecision, DecisionGaps
 from ..forecasts._data import ForecastData, check_either
 from ..forecasts._decisions import DecisionLoss, as_loss

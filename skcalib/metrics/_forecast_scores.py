@@ -333,12 +333,7 @@ def interval_loss(
 
 
 @metric(
-    _log_density_loss,
-    _AVERAGE,
-    cost="n",
-    takes=("forecasts",),
-    is_mean=True,
-    may_be_negative=True,
+    _log_density_loss, _AVERAGE, cost="n", takes=("forecasts",), is_mean=True, may_be_negative=True
 )
 def log_density_loss(
     y_true: ArrayLike,

@@ -11,12 +11,7 @@ from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Label, RandomState, StrOptions
 from .._numerics.median_distance import pair_weight
 from .._statistics.matching import ClassKernelErrors, MatchingError, matching_error
-from .._statistics.matching_checks import (
-    CLASS_FORMS,
-    FORMS,
-    MATCHING_CONSTRAINTS,
-    MatchingOptions,
-)
+from .._statistics.matching_checks import CLASS_FORMS, FORMS, MATCHING_CONSTRAINTS, MatchingOptions
 from ..forecasts._data import ForecastData, check_either
 from ._decisions import classes_are_reversed
 from ._reductions import probability_metric

@@ -66,12 +66,7 @@ def quotient(numerator: np.ndarray, rest: np.ndarray) -> np.ndarray:
 
 
 def _quantile_calibration_error(
-    data: ForecastData,
-    norm: str,
-    kind: str,
-    levels: ArrayLike | None,
-    debias: bool,
-    squared: bool,
+    data: ForecastData, norm: str, kind: str, levels: ArrayLike | None, debias: bool, squared: bool
 ) -> float:
     check_gap_options(norm, debias, squared)
     if debias:
@@ -328,10 +323,7 @@ class Sharpness:
 
 @validate_params({"levels": ["array-like", None]})
 def sharpness(
-    y_forecast: Any,
-    *,
-    sample_weight: ArrayLike | None = None,
-    levels: ArrayLike | None = None,
+    y_forecast: Any, *, sample_weight: ArrayLike | None = None, levels: ArrayLike | None = None
 ) -> Sharpness:
     """How sharp forecasts are: mean width of intervals, standard deviation and entropy.
 

@@ -14,13 +14,7 @@ from .._statistics.base import Statistic
 from .._statistics.omnibus import SeveralBandwidths, omnibus, several_bandwidths
 from .._statistics.omnibus_forecasts import ForecastOmnibus
 from .._statistics.residuals import ScoreExcess
-from ._registry import (
-    ALL_METRICS,
-    Data,
-    Metric,
-    metric_of,
-    refuse_data,
-)
+from ._registry import ALL_METRICS, Data, Metric, metric_of, refuse_data
 
 # Proper scores minus what the predictions expect of them.
 _SCORES = ("log_loss", "brier_score_loss")

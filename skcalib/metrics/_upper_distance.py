@@ -140,12 +140,7 @@ def _warn_of_lone_inputs(n_rows: np.ndarray) -> None:
 _upper_distance_to_calibration = reduced(_upper_distance)
 
 
-@metric(
-    _upper_distance_to_calibration,
-    _ORDERS,
-    cost="n log n",
-    of_counts=True,
-)
+@metric(_upper_distance_to_calibration, _ORDERS, cost="n log n", of_counts=True)
 def upper_distance_to_calibration(
     y_true: ArrayLike,
     y_proba: ArrayLike,

@@ -421,11 +421,7 @@ class ScalingBinningRecalibrator(Recalibrator):
     }
 
     def __init__(
-        self,
-        recalibrator: Any = None,
-        *,
-        n_bins: int = 15,
-        labels: ArrayLike | None = None,
+        self, recalibrator: Any = None, *, n_bins: int = 15, labels: ArrayLike | None = None
     ) -> None:
         self.recalibrator = recalibrator
         self.n_bins = n_bins

@@ -29,12 +29,7 @@ from .._inputs.scikit_learn import (
 from .._inputs.warnings import warn
 from ..forecasts._transformed import concatenate
 from ._auto import AutoRecalibrator
-from ._checks import (
-    check_cv_is_no_word,
-    check_is_object,
-    check_recalibrator,
-    check_takes_by,
-)
+from ._checks import check_cv_is_no_word, check_is_object, check_recalibrator, check_takes_by
 from ._responses import check_response, fit_classifier
 
 
@@ -92,7 +87,7 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
             warn(
                 f"{type(self.estimator).__name__} takes no sample_weight: the weights are used for "
                 "the recalibrator only. With metadata routing, what is inside a pipeline or a "
-                "search can request them.",
+                "search can request them."
             )
         return takes_weights
 
@@ -138,14 +133,7 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
         return whole, joined(parts)[rows]
 
     def _cross_fit(
-        self,
-        fit: Any,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        folds: Any,
-        routed: Any,
-        keep: bool = False,
+        self, fit: Any, estimator: Any, X: Any, y: Any, folds: Any, routed: Any, keep: bool = False
     ) -> Any:
         """For each fold the response of what is fitted on the others; with `keep`, also that.
 

@@ -16,17 +16,7 @@ from ..metrics._distance import _calibration_distance_bounds
 from ..metrics._registry import METRICS
 from ..recalibration import AutoRecalibrator
 from ._pictures import class_pictures
-from ._sections import (
-    LEVEL,
-    SMALL,
-    Ends,
-    Measure,
-    Numbers,
-    Rows,
-    Sections,
-    error_name,
-    part_of,
-)
+from ._sections import LEVEL, SMALL, Ends, Measure, Numbers, Rows, Sections, error_name, part_of
 from ._two_classes import (
     CLEAR,
     TIMES_SLOWER,

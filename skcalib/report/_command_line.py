@@ -86,8 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     called = Path(sys.argv[0]).name
     program = "python -m skcalib" if called == "__main__.py" else "skcalib"
     parser = argparse.ArgumentParser(
-        prog=program,
-        description="Is a model calibrated, how far from it is it, and how to fix it.",
+        prog=program, description="Is a model calibrated, how far from it is it, and how to fix it."
     )
     parser.add_argument("--version", action="version", version=f"skcalib {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

@@ -14,16 +14,7 @@ from ..metrics import Sharpness, sharpness
 from ..metrics._registry import FORECAST_METRICS
 from ..recalibration import AutoRecalibrator
 from ._pictures import forecast_pictures
-from ._sections import (
-    LEVEL,
-    SMALL,
-    Measure,
-    Numbers,
-    Rows,
-    Sections,
-    part_of,
-    share_of_one,
-)
+from ._sections import LEVEL, SMALL, Measure, Numbers, Rows, Sections, part_of, share_of_one
 
 # Tests of more samples take more than a few seconds: the default one, and that of quantiles.
 _MOST_TESTED = 1000

@@ -112,11 +112,7 @@ def _compared(models: dict[str, Any], data: Any, what: str, figure: Any) -> str:
 
 def _histogram(data: ForecastData, what: str, figure: Any) -> str:
     display = PITHistogramDisplay.from_predictions(
-        data.value,
-        data.forecast,
-        sample_weight=data.weight,
-        random_state=0,
-        ax=figure.subplots(),
+        data.value, data.forecast, sample_weight=data.weight, random_state=0, ax=figure.subplots()
     )
     heights = ", ".join(f"{height:.2g}" for height in display.density)
     words = (

@@ -261,8 +261,7 @@ def _surrogate_radius(n, error, precision):
             continue
         allowed = widths[: end + 1]
         bias = max(
-            bias,
-            min(math.sqrt((1 / width + 1) / n) + width - narrowest for width in allowed),
+            bias, min(math.sqrt((1 / width + 1) / n) + width - narrowest for width in allowed)
         )
     return bias + 2 * math.sqrt(math.log(1 / error) / (2 * n)), above
 
