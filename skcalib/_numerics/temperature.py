@@ -1,6 +1,6 @@
 """The best temperature of log-probabilities."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -132,7 +132,13 @@ _TINY = 1e-100
 
 # Shares are found if a step promises to lower the loss by no more than this: convergence is
 # quadratic.
-_SMALL_DECREASE = 1e-15
+_SMALL_DECREASE = 1e-12
+
+# Temperatures far from the start are tried on about these many to twice as many rows.
+_SAMPLE = 1024
+
+# At most these many probabilities are kept from one temperature to the next, with their logarithms.
+_MOST_KEPT = 10**6
 
 # Steps and halvings of one; a few are enough.
 _MOST_STEPS = 50
@@ -180,8 +186,8 @@ def best_mixture(
     go down in such steps, until the derivative changes its sign, and the root of it is found.
     """
     n = len(label)
-    coarse = _Profile(log_proba, label, weight, prior, max(n // SAMPLE, 1))
-    fine = coarse if n < 2 * SAMPLE else _Profile(log_proba, label, weight, prior, 1)
+    coarse = _Profile(log_proba, label, weight, prior, max(n // _SAMPLE, 1))
+    fine = coarse if n < 2 * _SAMPLE else _Profile(log_proba, label, weight, prior, 1)
     octaves = sorted(range(-_OCTAVES, _OCTAVES + 1), key=abs)
     octave = min(octaves, key=lambda j: round(coarse.at(2.0**j / start).loss, _DIGITS))
     inverse = _descend(fine, start, octave)
@@ -225,6 +231,19 @@ class _Profile:
         self.n_classes = log_proba(slice(0, 1)).shape[1]
         self.shares = np.full(3, 1 / 3)
         self.known: dict[float, _Fit] = {}
+        is_small = len(label) // every * self.n_classes <= _MOST_KEPT
+        self.kept = list(self._blocks()) if is_small else None
+
+    def _blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """log p, its largest entry 0, p and the weighted targets, of blocks of rows (b, K)."""
+        for rows in row_blocks(len(self.label), self.n_classes, self.every):
+            value = self.log_proba(rows)
+            plain = softmax(value.copy())
+            value -= value.max(axis=1, keepdims=True)
+            target = self.prior * plain
+            target[np.arange(len(target)), self.label[rows]] += 1 - self.prior
+            target *= self.weight[rows, None]
+            yield value, plain, target
 
     def at(self, inverse: float) -> _Fit:
         """Newton's method for Σ shares − Σ target log mixture, whose optimum sums to Σ target.
@@ -263,20 +282,14 @@ class _Profile:
         loss, slope, total = 0.0, 0.0, 0.0
         gradient, curvature = np.zeros(3), np.zeros((3, 3))
         uniform = 1 / self.n_classes
-        for rows in row_blocks(len(self.label), self.n_classes, self.every):
-            value = self.log_proba(rows)
-            plain = softmax(value.copy())
-            value -= value.max(axis=1, keepdims=True)
-            value *= inverse
+        for value, plain, target in self.kept or self._blocks():
+            value = value * inverse
             part = np.exp(value)
-            part /= part.sum(axis=1, keepdims=True)
-            target = self.prior * plain
-            target[np.arange(len(target)), self.label[rows]] += 1 - self.prior
-            target *= self.weight[rows, None]
+            part /= np.einsum("nk->n", part)[:, None]
             total += target.sum()
             mixture = shares[0] * part + shares[1] * plain + (shares[2] * uniform + _TINY)
             loss -= float(np.vdot(target, np.log(mixture)))
-            target /= mixture
+            target = target / mixture
             value -= np.einsum("nk,nk->n", part, value)[:, None]
             value *= part
             slope -= shares[0] * float(np.vdot(target, value))

@@ -32,6 +32,10 @@ _EXPONENT = 0.5
 # Candidates below this weight are left out.
 _SMALLEST_WEIGHT = 0.01
 
+# Folds of at least these many samples may stop candidates, if these would be below that weight even
+# if they were less far behind by these many standard errors.
+_FEWEST_TO_STOP, _STANDARD_ERRORS = 200, 4.0
+
 
 class AutoRecalibrator(EitherRecalibrator):
     r"""An average of recalibrators, weighted by a cross-validated proper score.
@@ -47,13 +51,13 @@ class AutoRecalibrator(EitherRecalibrator):
     candidates : list of (str, estimator), default=None
         Names and recalibrators, or searches over their parameters. No recalibration at all,
         "none", is always among the candidates. By default, for two classes temperature, sigmoid,
-        spline and isotonic; for more temperature, isotonic, vector and matrix scaling, Dirichlet,
-        but the last two only where they do not take too long. For forecasts "scale", "location and
-        scale" (:class:`LocationScaleRecalibrator`), "levels" (:class:`PITRecalibrator` with
-        ``method="beta"``, so that forecasts with a density keep one), and "location, scale and
-        levels". For quantile forecasts the levels are moved by a :class:`QuantileRecalibrator`; for
-        discrete ones, only "levels" is tried. If a fit has fewer than 50 samples, "scale"
-        alone is tried; for discrete ones nothing if it has fewer than 16.
+        spline, isotonic and ensemble temperature; for more temperature, isotonic, vector and matrix
+        scaling, Dirichlet, but the last two only where they do not take too long. For forecasts
+        "scale", "location and scale" (:class:`LocationScaleRecalibrator`), "levels"
+        (:class:`PITRecalibrator` with ``method="beta"``, so that forecasts with a density keep
+        one), and "location, scale and levels". For quantile forecasts the levels are moved by a
+        :class:`QuantileRecalibrator`; for discrete ones, only "levels" is tried. If a fit has fewer
+        than 50 samples, "scale" alone is tried; for discrete ones nothing if it has fewer than 16.
 
     scoring : {"log_loss", "brier", "crps", "log"}, default=None
         The proper score that decides: "log_loss", the default for probabilities, or "brier"; for
@@ -79,7 +83,11 @@ class AutoRecalibrator(EitherRecalibrator):
     Attributes
     ----------
     weights_ : dict
-        The candidates that entered, by name, with their weights, which sum to 1.
+        The candidates that entered, by name, with their weights. They sum to 1, less
+        `uniform_share_`.
+
+    uniform_share_ : float
+        The share of equal probabilities in the average; 0 for more than two classes.
 
     recalibrators_ : dict
         The same candidates, fitted on all samples.
@@ -93,7 +101,9 @@ class AutoRecalibrator(EitherRecalibrator):
     results_ : dict
         A table, ready for :class:`pandas.DataFrame`. It has a row for each candidate: its "name",
         its mean "loss" on samples that it was not fitted on, its "gain" over no recalibration, the
-        standard error of the gain, "gain_error", and its "weight" in the average.
+        standard error of the gain, "gain_error", the number of "folds" in which it was scored, and
+        its "weight" in the average. A candidate that was stopped has the gain of fewer folds; its
+        loss is that of no recalibration in all of them, less the gain.
 
     left_out_ : list of str
         The names of default candidates that were not tried, as they would have taken too long.
@@ -130,9 +140,18 @@ class AutoRecalibrator(EitherRecalibrator):
     samples, :math:`1 / \sum_i w_i^2` of weighted ones. With the log loss, :math:`e^{-n \bar L_c}`
     is the likelihood of the predictions; its root makes the weights less extreme. :math:`b_c` is 3
     for no recalibration and else 0: with few samples every recalibrator adds noise. Candidates
-    whose weight would be below 0.01 are left out. To choose one candidate loses more where several
+    whose weight would be below 0.01 are left out. With 200 samples or more, those are stopped after
+    a fold that would be left out even if they were less far behind, by four standard errors of the
+    difference to the best one. To choose one candidate loses more where several
     are almost as good, and most where a wrong one seems best by chance (measured in the guide
     "Which recalibrator should I take?").
+
+    Of two classes, each candidate but "none" is mixed with equal probabilities, which get the share
+    1/(n + 1): before there is a sample, nothing is known of the outcomes. (Of weighted samples, n
+    is as above; in the folds, it is that of the samples in a fit.) With few samples this keeps
+    candidates from too much certainty; with many it is nothing. On ten data sets that served to
+    choose defaults, it lowered the log loss by 0.0079 ± 0.0021 with 10 samples, 0.0028 ± 0.0006
+    with 30 and 0.0018 ± 0.0008 with 100.
 
     With ``average=False``, and of forecasts, the candidate is taken whose gain over no
     recalibration, less the standard error of the gain, is largest. The candidates share folds, so
@@ -169,14 +188,15 @@ class AutoRecalibrator(EitherRecalibrator):
     >>> y, proba = make_temperature_family(2000, inverse_temperature=2, random_state=0)
     >>> auto = AutoRecalibrator().fit(proba, y)
     >>> auto
-    AutoRecalibrator()  # 0.38 temperature + 0.31 sigmoid + 0.31 spline
+    AutoRecalibrator()  # 0.28 temperature + 0.25 ensemble temperature + 0.23 sigmoid + 0.23 spline
     >>> for name, loss, weight in zip(*(auto.results_[key] for key in ("name", "loss", "weight"))):
-    ...     print(f"{name:12} {loss:.4f} {weight:.2f}")
-    none         0.5359 0.00
-    temperature  0.4779 0.38
-    sigmoid      0.4782 0.31
-    spline       0.4782 0.31
-    isotonic     0.4823 0.00
+    ...     print(f"{name:20} {loss:.4f} {weight:.2f}")
+    none                 0.5359 0.00
+    temperature          0.4780 0.28
+    sigmoid              0.4782 0.23
+    spline               0.4782 0.23
+    isotonic             0.4823 0.00
+    ensemble temperature 0.4781 0.25
 
     Forecasts of a number whose standard deviations are three times too small:
 
@@ -230,16 +250,32 @@ class AutoRecalibrator(EitherRecalibrator):
             given = list(defaults.items())
         others = check_candidates(given, self._asked_for)
         candidates = {"none": IdentityRecalibrator(), **others}
-        loss = out_of_fold_losses(candidates.values(), examples, fold, scoring, self.n_jobs)
+        averages = self.average and data.kind == "classes"
         names = list(candidates)
-        self.results_, surest = results_of(names, loss, data.weight)
+        mixes = averages and examples.X.shape[1] == 2
+        loss = out_of_fold_losses(
+            list(candidates.values()),
+            examples,
+            fold,
+            scoring,
+            self.n_jobs,
+            data.weight if averages else None,
+            mixes=mixes,
+        )
+        self.results_, surest = results_of(names, loss, data.weight, fold)
         if surest == 0 and self.candidates is None and data.kind == "forecasts":
             remedy = names.index(remedy_of_spread(data, names))
             at_best = self.results_["gain"][remedy] + self.results_["gain_error"][remedy]
             surest = remedy if at_best > 0 else 0
         weight = np.eye(len(names))[surest]
-        if self.average and data.kind == "classes":
-            weight = weights_in_average(loss, data.weight, _any_order(data))
+        if averages:
+            weight, ran = np.zeros(len(names)), ~np.isnan(loss).any(axis=1)
+            weight[ran] = weights_in_average(loss[ran], data.weight, _any_order(data))
+        self.uniform_share_ = 0.0
+        if mixes:
+            uniform = share_of_uniform(data.weight)
+            weight[1:] *= 1 - uniform
+            self.uniform_share_ = max(0.0, 1 - float(weight.sum()))
         self.results_["weight"] = weight
         entered = [names[c] for c in np.flatnonzero(weight)]
         self.weights_ = dict(zip(entered, weight[weight > 0].tolist(), strict=True))
@@ -247,7 +283,7 @@ class AutoRecalibrator(EitherRecalibrator):
         self.best_name_ = names[int(weight.argmax())]
         self.best_recalibrator_ = self.recalibrators_[self.best_name_]
         smooth = [is_smooth(one) for one in self.recalibrators_.values()]
-        self._is_smooth = bool(weight[weight > 0] @ smooth > 0.5)
+        self._is_smooth = bool(weight[weight > 0] @ smooth + self.uniform_share_ > 0.5)
 
     def _map(self, given: Any) -> Any:
         if self._kind == "forecasts":
@@ -257,7 +293,7 @@ class AutoRecalibrator(EitherRecalibrator):
             self.weights_[name] * aligned_proba(recalibrator, given, self.classes_)
             for name, recalibrator in self.recalibrators_.items()
         )
-        return np.sum(list(mapped), axis=0)
+        return np.sum(list(mapped), axis=0) + self.uniform_share_ / len(self.classes_)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         text = super().__repr__(N_CHAR_MAX)
@@ -292,40 +328,86 @@ def weights_in_average(loss: np.ndarray, weight: np.ndarray, order: np.ndarray) 
 
 
 def out_of_fold_losses(
-    candidates: Any, examples: FitData, fold: np.ndarray, scoring: str, n_jobs: int | None
+    candidates: list[Any],
+    examples: FitData,
+    fold: np.ndarray,
+    scoring: str,
+    n_jobs: int | None,
+    weight: np.ndarray | None,
+    *,
+    mixes: bool,
 ) -> np.ndarray:
-    """The loss of each sample under each candidate, fitted without its fold, (c, n)."""
-    n_folds = fold.max() + 1
-    parts = Parallel(n_jobs=n_jobs)(
-        delayed(_losses_of_fold)(candidate, examples, fold == k, scoring)
-        for candidate in candidates
-        for k in range(n_folds)
-    )
-    losses = np.empty((len(candidates), len(fold)))
-    for place, part in enumerate(parts):
-        row, k = divmod(place, n_folds)
-        losses[row, fold == k] = part
+    """The loss of each sample under each candidate, fitted without its fold, (c, n).
+
+    Given the weight (n,) of samples in an average, candidates without hope are stopped after a
+    fold. Their losses in the others are NaN. If it `mixes`, all candidates but the first one are
+    mixed with equal probabilities.
+    """
+    losses = np.full((len(candidates), len(fold)), np.nan)
+    running = np.arange(len(candidates))
+    for k in range(fold.max() + 1):
+        uniform = share_of_uniform(weight[fold != k]) if mixes and weight is not None else 0.0
+        parts = Parallel(n_jobs=n_jobs)(
+            delayed(_losses_of_fold)(candidates[c], examples, fold == k, scoring, uniform * bool(c))
+            for c in running
+        )
+        losses[np.ix_(running, fold == k)] = parts
+        if weight is not None:
+            running = running[~is_hopeless(losses[running], weight, fold <= k)]
     return losses
 
 
-def results_of(names: list[str], loss: np.ndarray, weight: np.ndarray) -> tuple[dict, int]:
-    """The table of losses (c, n) and gains over the first candidate, and the surest gain."""
-    gain = loss[0] - loss
-    mean_gain = gain @ weight
-    with np.errstate(invalid="ignore"):  # an infinite loss
-        gain_error = np.sqrt((gain - mean_gain[:, None]) ** 2 @ weight**2)
-    results = {"name": names, "loss": loss @ weight, "gain": mean_gain, "gain_error": gain_error}
-    surest = mean_gain - gain_error
-    return results, int(np.argmax(np.where(np.isfinite(surest), surest, -np.inf)))
+def is_hopeless(loss: np.ndarray, weight: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Which candidates (c,) would get too small a weight, by the losses (c, n) of some rows (n,).
+
+    They would, even if the difference of their mean loss to the least one were smaller by some
+    standard errors. The first candidate, which does nothing, goes on in any case.
+    """
+    some, share = loss[:, rows], weight[rows] / weight[rows].sum()
+    behind = some - some[np.argmin(some @ share)]
+    mean = behind @ share
+    error = np.sqrt((behind - mean[:, None]) ** 2 @ share**2)
+    log_weight = -_EXPONENT / float(weight @ weight) * (mean - _STANDARD_ERRORS * error)
+    hopeless = (log_weight < np.log(_SMALLEST_WEIGHT)) & (rows.sum() >= _FEWEST_TO_STOP)
+    hopeless[0] = False
+    return hopeless
+
+
+def results_of(
+    names: list[str], loss: np.ndarray, weight: np.ndarray, fold: np.ndarray
+) -> tuple[dict, int]:
+    """The table of losses (c, n) and gains over the first candidate, and the surest gain.
+
+    Where a loss is NaN, gains are those in the other folds.
+    """
+    table = []
+    for own in loss:
+        seen = ~np.isnan(own)
+        share, gain = weight[seen] / weight[seen].sum(), (loss[0] - own)[seen]
+        mean = gain @ share
+        with np.errstate(invalid="ignore"):  # an infinite loss
+            error = np.sqrt((gain - mean) ** 2 @ share**2)
+        mean_loss = own @ weight if seen.all() else loss[0] @ weight - mean
+        table.append([mean_loss, mean, error, len(np.unique(fold[seen]))])
+    mean_loss, gain, error, n_seen = np.transpose(table)
+    results = {"name": names, "loss": mean_loss, "gain": gain, "gain_error": error}
+    surest = np.where(np.isfinite(gain - error), gain - error, -np.inf)
+    return results | {"folds": n_seen.astype(int)}, int(surest.argmax())
+
+
+def share_of_uniform(weight: np.ndarray) -> float:
+    """1/(n + 1) for n samples of equal weight: what is not known before there is a sample."""
+    square = float(weight @ weight)
+    return square / (weight.sum() ** 2 + square)
 
 
 def _losses_of_fold(
-    recalibrator: Any, examples: FitData, is_test: np.ndarray, scoring: str
+    recalibrator: Any, examples: FitData, is_test: np.ndarray, scoring: str, uniform: float
 ) -> np.ndarray:
     with warnings.catch_warnings():  # a fit without an optimum loses, or warns when it is chosen
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = examples.fitted(recalibrator, ~is_test)
-    return examples.losses(fitted, is_test, scoring)
+    return examples.losses(fitted, is_test, scoring, uniform)
 
 
 def deal_folds(data: Any, n_folds: int) -> np.ndarray:

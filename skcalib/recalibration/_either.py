@@ -224,8 +224,13 @@ class FitData(NamedTuple):
         weights = {} if self.weight is None else {"sample_weight": self.weight[rows]}
         return clone_for(recalibrator, self.classes).fit(self.X[rows], self.y[rows], **weights)
 
-    def losses(self, recalibrator: Any, rows: Any, scoring: str) -> np.ndarray:
-        """The loss of each of some rows (m,) under a fitted recalibrator."""
+    def losses(
+        self, recalibrator: Any, rows: Any, scoring: str, uniform: float = 0.0
+    ) -> np.ndarray:
+        """The loss of each of some rows (m,) under a fitted recalibrator.
+
+        `uniform` is a share of equal probabilities that are mixed in.
+        """
         X, code = self.X[rows], self.code[rows]
         if self.classes is None:
             forecast = recalibrator.transform(X)
@@ -235,6 +240,8 @@ class FitData(NamedTuple):
             check_same_levels({"X": X, made: forecast}, _SAME_LEVELS)
             return forecast.crps(code)
         proba = aligned_proba(recalibrator, X, self.classes)
+        if uniform > 0:
+            proba = (1 - uniform) * proba + uniform / proba.shape[1]
         return PROPER_LOSSES[scoring](proba[:, 1] if proba.shape[1] == 2 else proba, code)
 
 

@@ -164,7 +164,7 @@ def _alone(recalibrator: Any) -> Any:
     is_auto = isinstance(recalibrator, AutoRecalibrator)
     return (
         recalibrator.best_recalibrator_
-        if is_auto and len(recalibrator.weights_) == 1
+        if is_auto and len(recalibrator.weights_) == 1 and recalibrator.uniform_share_ == 0
         else recalibrator
     )
 
@@ -220,6 +220,9 @@ def _(recalibrator: AutoRecalibrator, names: list[str]) -> list[str]:
             recalibrator.recalibrators_.values(), recalibrator.weights_.values(), strict=True
         )
     ]
+    if recalibrator.uniform_share_ > 0:
+        uniform = number(recalibrator.uniform_share_ / len(recalibrator.classes_))
+        parts.append([uniform] * len(names))
     return [" + ".join(terms) for terms in zip(*parts, strict=True)]
 
 

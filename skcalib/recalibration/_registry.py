@@ -45,7 +45,7 @@ RECALIBRATORS = {
     "quadratic": Entry(QuadraticRecalibrator()),
     "spline": Entry(SplineRecalibrator(), for_two_classes=True),
     "isotonic": Entry(IsotonicRecalibrator(), for_two_classes=True, for_more_classes=True),
-    "ensemble temperature": Entry(EnsembleTemperatureRecalibrator()),
+    "ensemble temperature": Entry(EnsembleTemperatureRecalibrator(), for_two_classes=True),
     "vector scaling": Entry(VectorScalingRecalibrator(), for_more_classes=True),
     "matrix scaling": Entry(MatrixScalingRecalibrator(), for_more_classes=True, has_matrix=True),
     "Dirichlet": Entry(DirichletRecalibrator(), for_more_classes=True, has_matrix=True),

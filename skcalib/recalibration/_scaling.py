@@ -194,7 +194,7 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
     minima. The search starts at the best single temperature (or 1, if that is 0 or infinite), so
     that the result is at least as good as that one, and as the shares at that temperature, which
     [1]_ takes. Temperatures up to 32 times larger and smaller are tried in factors of 2, on about
-    4000 to 8000 samples if there are more; near the best one, T is the root of the derivative. The
+    1000 to 2000 samples if there are more; near the best one, T is the root of the derivative. The
     three parts are not always distinct: at T = 1 only the sum of the first two shares matters.
 
     A pass over the data costs :math:`O(n K)`; the search takes 10 to 60 of them over all samples,

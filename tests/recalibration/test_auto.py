@@ -29,7 +29,7 @@ from skcalib.recalibration import (
 )
 from skcalib.recalibration._auto import deal_folds, weights_in_average
 
-TWO = ["none", "temperature", "sigmoid", "spline", "isotonic"]
+TWO = ["none", "temperature", "sigmoid", "spline", "isotonic", "ensemble temperature"]
 MORE = ["none", "temperature", "isotonic", "vector scaling", "matrix scaling", "Dirichlet"]
 
 CANDIDATES = [
@@ -38,7 +38,7 @@ CANDIDATES = [
 ]
 
 
-def gain_by_loops(label, proba, weight, scoring, n_folds):
+def gain_by_loops(label, proba, weight, scoring, n_folds, mixes=False):
     """Loss and gain of doing nothing and of each candidate, one sample at a time."""
     classes = np.arange(2 if proba.ndim == 1 else proba.shape[1])
     weight = normalised(weight, len(label))
@@ -59,6 +59,9 @@ def gain_by_loops(label, proba, weight, scoring, n_folds):
             fitted.append(clone(candidate).set_params(labels=classes))
             fitted[k].fit(proba[rest], label[rest], sample_weight=weight[rest])
         rows = [fitted[k].predict_proba(proba[i : i + 1])[0] for i, k in enumerate(fold)]
+        if mixes:  # with samples of equal weight
+            n = len(label) - np.bincount(fold)[fold][:, None]
+            rows = (n * np.array(rows) + 1 / 2) / (n + 1)
         losses.append([one_loss(row, y) for row, y in zip(rows, label, strict=True)])
     losses = np.array(losses)
     gain = losses[0] - losses
@@ -88,6 +91,43 @@ def test_results_equal_loops(scoring, n_classes, weighted):
     surest = results["name"][np.argmax(gain - error)]
     assert auto.best_name_ == surest
     assert auto.weights_ == {surest: 1.0}
+
+
+@pytest.mark.parametrize("scoring", ["log_loss", "brier"])
+def test_candidates_for_two_classes_are_mixed_with_equal_probabilities(scoring):
+    label, proba = random_problem(np.random.default_rng(2), 24)
+    auto = AutoRecalibrator(CANDIDATES, scoring=scoring, n_folds=3).fit(proba, label)
+    loss, gain, error = gain_by_loops(label, proba, None, scoring, 3, mixes=True)
+    np.testing.assert_allclose(auto.results_["loss"], loss, rtol=1e-10)
+    np.testing.assert_allclose(auto.results_["gain"], gain, atol=1e-12)
+    np.testing.assert_allclose(auto.results_["gain_error"], error, atol=1e-12)
+
+
+def test_hopeless_candidates_are_stopped_and_all_else_is_the_same(monkeypatch):
+    label, proba = make_temperature_family(1500, inverse_temperature=3, random_state=0)
+    constant = LogisticRegression(C=1e-9)
+    candidates = [("constant", constant), *CANDIDATES, ("twice", TemperatureRecalibrator())]
+    fast = AutoRecalibrator(candidates).fit(proba, label)
+    assert fast.results_["folds"].tolist() == [5, 1, 5, 5, 5]
+    order = np.random.default_rng(0).permutation(1500)
+    moved = AutoRecalibrator(candidates).fit(proba[order], label[order])
+    np.testing.assert_allclose(moved.results_["gain"], fast.results_["gain"], atol=1e-10)
+    monkeypatch.setattr("skcalib.recalibration._auto._FEWEST_TO_STOP", np.inf)
+    slow = AutoRecalibrator(candidates).fit(proba, label)
+    assert slow.results_["folds"].tolist() == [5] * 5
+    assert slow.weights_ == pytest.approx(fast.weights_, rel=1e-12)
+    for key in ("loss", "gain", "gain_error"):
+        full, part = slow.results_[key], fast.results_[key]
+        np.testing.assert_array_equal(np.delete(part, 1), np.delete(full, 1))
+    # what is known of the one that was stopped
+    assert abs(part[1] / full[1] - np.sqrt(5)) < 0.5
+    assert abs(fast.results_["gain"][1] - slow.results_["gain"][1]) < 4 * part[1]
+    first = deal_folds(check_predictions(label, proba), 5) == 0
+    fitted = LogisticRegression(C=1e-9).fit(two_columns(proba[~first]), label[~first])
+    mixed = (1200 * fitted.predict_proba(two_columns(proba[first])) + 1 / 2) / 1201
+    gain = log_loss(label[first], proba[first]) - log_loss(label[first], mixed)
+    assert fast.results_["gain"][1] == pytest.approx(gain, rel=1e-9)
+    assert fast.results_["loss"][1] == pytest.approx(fast.results_["loss"][0] - gain, rel=1e-12)
 
 
 def weights_by_loops(loss, weight, order):
@@ -145,8 +185,10 @@ def test_the_result_is_the_weighted_mean_of_the_candidates(n_classes, weighted):
     candidates = [*CANDIDATES, ("sigmoid", SigmoidRecalibrator())]
     auto = AutoRecalibrator(candidates).fit(proba, label, sample_weight=weight)
     assert len(auto.weights_) > 1
-    assert sum(auto.weights_.values()) == pytest.approx(1, abs=1e-15)
-    expected = np.zeros((60, n_classes))
+    uniform = (1 - auto.weights_.get("none", 0)) / 61 if n_classes == 2 else 0
+    assert auto.uniform_share_ == pytest.approx(uniform, abs=1e-15)
+    assert sum(auto.weights_.values()) == pytest.approx(1 - uniform, abs=1e-15)
+    expected = np.full((60, n_classes), uniform / n_classes)
     for name, share in auto.weights_.items():
         one = dict([("none", IdentityRecalibrator()), *candidates])[name]
         one = clone(one).fit(proba, label, sample_weight=weight)
@@ -312,7 +354,7 @@ def test_results_are_a_table():
     proba = GaussianNB().fit(X_train, y_train).predict_proba(X_cal)
     auto = AutoRecalibrator().fit(proba, y_cal)
     table = pd.DataFrame(auto.results_).set_index("name")
-    assert list(table.columns) == ["loss", "gain", "gain_error", "weight"]
+    assert list(table.columns) == ["loss", "gain", "gain_error", "folds", "weight"]
     assert table["weight"].idxmax() == auto.best_name_
     assert table.loc["none", "loss"] == pytest.approx(log_loss(y_cal, proba))
     assert table.loc[auto.best_name_, "gain"] > 2 * table.loc[auto.best_name_, "gain_error"] > 0
