@@ -117,38 +117,48 @@ def aligned(rows: Sequence[Sequence[str]], n_texts: int = 1) -> list[str]:
     return ["  ".join(f"{text:{side}{width}}" for text, side, width in row) for row in cells]
 
 
-def columns_of(by: Any, n: int) -> dict[Any, Any]:
-    """The columns by name."""
+def columns_of(
+    by: Any, n: int, argument: str = "by", holds: str = "the subgroup of each sample"
+) -> dict[Any, Any]:
+    """The columns by name. Messages call them `argument`, and say what it holds."""
     if by is None or isinstance(by, str | bytes):
         raise ValueError(
-            f"by must hold the subgroup of each sample; found {by!r}. Pass a column, such as "
-            "X['sex'], or a data frame of several, X[['sex', 'age_band']]."
+            f"{argument} must hold {holds}; found {by!r}. Pass a column, such as X['sex'], or a "
+            "data frame of several, X[['sex', 'age_band']]."
         )
     if isinstance(by, Mapping):
-        return _named(list(by), list(by.values()))
+        return _named(list(by), list(by.values()), argument)
     names = column_names(by)
     if names:
         if len(set(names)) < len(names):
             raise ValueError(
-                f"The columns of by must have different names; found {names}. Rename one of them."
+                f"The columns of {argument} must have different names; found {names}. Rename one "
+                "of them."
             )
         return {name: by[name] for name in names}
     if isinstance(by, list | tuple) and _are_columns(by, n):
         names = [getattr(column, "name", None) for column in by]
         if None in names or len(set(names)) < len(names):
-            names = [f"by{k}" for k in range(len(by))]
+            names = [f"{argument}{k}" for k in range(len(by))]
         return dict(zip(names, by, strict=True))
-    values = as_labels(by, "by")
+    values = as_labels(by, argument)
     if values.ndim == 2:
-        return _named([f"by{k}" for k in range(values.shape[1])], list(values.T))
+        names = [f"{argument}{k}" for k in range(values.shape[1])]
+        return _named(names, list(values.T), argument)
     name = getattr(by, "name", None)
-    return {"by" if name is None else name: by}
+    return {argument if name is None else name: by}
 
 
-def _named(names: list, columns: list) -> dict[Any, Any]:
+def are_unnamed(columns: list[Any], argument: str = "by") -> bool:
+    """Whether columns were given without names, so that their order alone tells which they are."""
+    return all(re.fullmatch(f"{argument}[0-9]*", str(name)) for name in columns)
+
+
+def _named(names: list, columns: list, argument: str) -> dict[Any, Any]:
     if not names:
         raise ValueError(
-            "by must name at least one column; found none. Pass a column, or leave by out."
+            f"{argument} must name at least one column; found none. Pass a column, or leave "
+            f"{argument} out."
         )
     return dict(zip(names, columns, strict=True))
 

@@ -10,6 +10,7 @@ from ._classifier import RecalibratedClassifier
 from ._decision import AnyDecisionRecalibrator, DecisionRecalibrator
 from ._either import IdentityRecalibrator
 from ._export import export_sql, export_table
+from ._features import FeatureRecalibrator
 from ._isotonic import IsotonicRecalibrator, VennAbersRecalibrator
 from ._levels import PITRecalibrator, QuantileRecalibrator
 from ._location_scale import LocationScaleRecalibrator
@@ -37,6 +38,7 @@ __all__ = [
     "DecisionRecalibrator",
     "DirichletRecalibrator",
     "EnsembleTemperatureRecalibrator",
+    "FeatureRecalibrator",
     "IdentityRecalibrator",
     "InterceptRecalibrator",
     "IntervalBinningRecalibrator",

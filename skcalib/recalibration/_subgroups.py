@@ -1,6 +1,5 @@
 """Recalibration of each subgroup, drawn towards what is common to all."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 from numbers import Real
@@ -12,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import ArrayLike, is_number, listed
-from .._inputs.by import Subgroups, check_by, check_told_apart
+from .._inputs.by import Subgroups, are_unnamed, check_by, check_told_apart
 from .._inputs.checks import check_predict_input
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import IntegerInterval, Interval, StrOptions, fit_context
@@ -455,7 +454,7 @@ def check_like_fitted(subgroups: Subgroups, known: list[Any], columns: list[Any]
         not new or not old or new & old for new, old in zip(found, expected, strict=True)
     )
     names = list(subgroups.names)
-    are_others = names != columns and not (_are_unnamed(names) or _are_unnamed(columns))
+    are_others = names != columns and not (are_unnamed(names) or are_unnamed(columns))
     if not same_types or are_others:
         raise ValueError(
             "by must have the columns that it had at fit, in the same order and of the same types: "
@@ -463,11 +462,6 @@ def check_like_fitted(subgroups: Subgroups, known: list[Any], columns: list[Any]
             f"with subgroups such as {subgroups.labels[0]!r}. Pass the same columns."
         )
     check_told_apart([*known, *subgroups.labels])
-
-
-def _are_unnamed(columns: list[Any]) -> bool:
-    """Whether columns were given without names, so that their order alone tells which they are."""
-    return all(re.fullmatch("by[0-9]*", str(name)) for name in columns)
 
 
 def _kinds(labels: Iterable[Any]) -> list[set[str]]:

@@ -6,7 +6,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn
-from problems import random_problem, two_columns
+from problems import first_column, random_problem, two_columns
 from scipy.special import expit, logit
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -181,10 +181,10 @@ class OfFirstColumn(SubgroupRecalibrator):
     """Finds the subgroups itself, as the checks of scikit-learn pass none."""
 
     def fit(self, X, y, sample_weight=None):
-        return super().fit(X, y, sample_weight, by=_first_column(X))
+        return super().fit(X, y, sample_weight, by=first_column(X))
 
     def predict_proba(self, X, by=None):
-        return super().predict_proba(X, by=_first_column(X))
+        return super().predict_proba(X, by=first_column(X))
 
     def transform(self, X):
         return self.predict_proba(X)
@@ -197,13 +197,6 @@ class OfFirstColumn(SubgroupRecalibrator):
 
     def score(self, X, y, sample_weight=None):
         return np.average(self.predict(X) == y, weights=sample_weight)
-
-
-def _first_column(X):
-    array = np.asarray(X)
-    if array.dtype.kind != "f" or array.size == 0:  # what is refused later
-        return np.zeros(len(array) if array.ndim else X.shape[0], dtype=bool)
-    return array.reshape(len(array), -1)[:, 0] > 0.5
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -1,0 +1,355 @@
+"""Recalibration given features."""
+
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from problems import first_column, labels_of, random_problem
+from scipy.special import expit, logit, softmax
+from scipy.stats import binom, norm
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import check_estimator
+from test_estimator_laws import EXPECTED_OF_ALL, EXPECTED_OF_CLASSIFIERS, REFUSALS, causes
+
+from skcalib._inputs.checks import check_predictions
+from skcalib.recalibration import (
+    FeatureRecalibrator,
+    IdentityRecalibrator,
+    PredictProba,
+    SigmoidRecalibrator,
+    TemperatureRecalibrator,
+    _features,
+    export_sql,
+)
+from skcalib.recalibration._either import fit_data
+
+
+@pytest.fixture(autouse=True)
+def few_rounds(monkeypatch):
+    """Enough to see that it works, in a tenth of the time."""
+    reduce_time(monkeypatch)
+
+
+def reduce_time(patch, most_rounds=2):
+    patch.setattr(_features, "_MOST_ROUNDS", most_rounds)
+    patch.setattr(_features, "_ROUNDS_OF_TEST", 1)
+    patch.setattr(_features, "_DRAWS", 99)
+    patch.setattr(_features, "_TREES", _features._TREES | {"max_iter": 3, "learning_rate": 0.3})
+
+
+def planted(rng, n, strength=2.0):
+    """Predictions, their true log-odds of men above 60 shifted, and the features."""
+    proba = rng.random(n)
+    X = {"sex": rng.choice(["f", "m"], n), "age": rng.uniform(18, 90, n)}
+    truth = expit(logit(proba) + strength * ((X["sex"] == "m") & (X["age"] > 60)))
+    return proba, truth, labels_of(truth, rng), X
+
+
+def rows_of(X, rows):
+    return {name: column[rows] for name, column in X.items()}
+
+
+def fitted(proba, y, X, *, plain=None, random_state=0, **options):
+    recalibrator = FeatureRecalibrator(
+        plain or IdentityRecalibrator(labels=[0, 1]), random_state=random_state, **options
+    )
+    return recalibrator.fit(proba, y, given=X)
+
+
+@pytest.fixture(scope="module")
+def example():
+    """A problem, and a recalibrator that is fitted to half of it."""
+    rng = np.random.default_rng(0)
+    proba, truth, y, X = planted(rng, 1200)
+    first = np.arange(600)
+    with pytest.MonkeyPatch.context() as patch:
+        reduce_time(patch, most_rounds=6)
+        plain = SigmoidRecalibrator()
+        recalibrator = fitted(proba[first], y[first], rows_of(X, first), plain=plain)
+    return proba, truth, y, X, recalibrator
+
+
+# 0.4 s with the fixture, 30 rounds of boosting
+def test_errors_of_a_subgroup_are_mended(example):
+    proba, truth, _, X, recalibrator = example
+    second = np.arange(600, 1200)
+    given = rows_of(X, second)
+    new = recalibrator.predict_proba(proba[second], given=given)[:, 1]
+    plain = recalibrator.recalibrator_.predict_proba(proba[second])[:, 1]
+    assert recalibrator.p_value_ <= 0.01
+    assert 0 < recalibrator.scale_ <= 1
+    assert recalibrator.n_rounds_ >= 2
+    # beyond the entropy of the truth, less than a third is left of what the plain map loses
+    loss = {
+        name: -np.mean(truth[second] * np.log(q) + (1 - truth[second]) * np.log(1 - q))
+        for name, q in {"truth": truth[second], "plain": plain, "new": new}.items()
+    }
+    assert loss["new"] - loss["truth"] < (loss["plain"] - loss["truth"]) / 3
+
+
+def test_three_classes():
+    rng = np.random.default_rng(0)
+    n = 600
+    z, sex = rng.normal(size=(n, 3)), rng.choice([0, 1], n)
+    y = labels_of(softmax(z + 2 * sex[:, None] * [1, 0, 0], axis=1), rng)
+    proba = softmax(z, axis=1)
+    plain = TemperatureRecalibrator(labels=[0, 1, 2])
+    new = fitted(proba, y, sex, plain=plain).predict_proba(proba, given=sex)
+    np.testing.assert_allclose(new.sum(axis=1), 1)
+    gap = [np.abs(np.eye(3)[y[sex == 1]] - q[sex == 1]).sum() for q in (new, proba)]
+    assert gap[0] < gap[1]
+    assert log_loss(y, new) < log_loss(y, proba) - 0.05
+
+
+def test_without_a_small_p_value_the_plain_map_is_all():
+    rng = np.random.default_rng(1)
+    y, proba = random_problem(rng, 200)
+    X = rng.normal(size=(200, 2))
+    recalibrator = fitted(proba, y, X, plain=SigmoidRecalibrator(labels=[0, 1]), level=0.01)
+    assert recalibrator.p_value_ > 0.01
+    assert (recalibrator.n_rounds_, recalibrator.scale_) == (0, 0.0)
+    expected = SigmoidRecalibrator().fit(proba, y).predict_proba(proba)
+    np.testing.assert_allclose(
+        recalibrator.predict_proba(proba, given=X), expected, rtol=0, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_few_samples_get_the_plain_map(n_classes):
+    y, proba = random_problem(np.random.default_rng(0), 99, n_classes)
+    recalibrator = FeatureRecalibrator(TemperatureRecalibrator(), level=1.0).fit(proba, y, given=y)
+    assert recalibrator.p_value_ == 1.0
+    expected = TemperatureRecalibrator().fit(proba, y).predict_proba(proba)
+    found = recalibrator.predict_proba(proba, given=y)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def growth(y, proba, X, n_train):
+    examples = fit_data(check_predictions(y, proba, None))
+    is_train = np.arange(len(y)) < n_train
+    return _features._Growth(
+        examples, IdentityRecalibrator(), X, [False] * X.shape[1], is_train, ~is_train
+    )
+
+
+def test_p_value_of_a_look_is_that_of_the_normal_limit(monkeypatch):
+    """The statistic is a sum of independent terms, whose variances are known."""
+    monkeypatch.setattr(_features, "_DRAWS", 9999)
+    rng = np.random.default_rng(0)
+    y, proba = random_problem(rng, 500, 3, calibrated=True)
+    look = growth(y, proba, proba.round(1), 250)
+    p_value = look.p_value(np.random.RandomState(0))
+    statistic = variance = 0.0
+    for correction, label, q in zip(look.after(1), y[250:], proba[250:], strict=True):
+        mean = correction @ q
+        statistic += correction[label] - mean
+        variance += (correction - mean) ** 2 @ q
+    expected = norm.sf(statistic / np.sqrt(variance))
+    assert 0.01 < expected < 0.99
+    assert p_value == pytest.approx(expected, abs=0.01)
+
+
+def test_test_samples_teach_nothing():
+    rng = np.random.default_rng(0)
+    y, proba = random_problem(rng, 200)
+    X, other = rng.random((200, 1)).round(1), y.copy()
+    other[150:] = 1 - other[150:]
+    one, two = (growth(labels, proba, X, 150) for labels in (y, other))
+    np.testing.assert_array_equal(one.after(2), two.after(2))
+    assert np.ptp(one.after(2)) > 0
+
+
+def test_a_round_is_a_newton_step(monkeypatch):
+    """With one split and no penalty, a tree for each of two values, unshrunken."""
+    options = {"max_iter": 1, "learning_rate": 1.0, "l2_regularization": 0.0}
+    monkeypatch.setattr(_features, "_TREES", _features._TREES | options)
+    rng = np.random.default_rng(0)
+    y, proba = random_problem(rng, 300)
+    X = rng.choice([0.0, 1.0], (300, 1))
+    found = growth(y, proba, X, 200).after(1)
+    train = np.arange(300) < 200
+    for value in (0.0, 1.0):
+        own = train & (X[:, 0] == value)
+        step = np.sum(y[own] - proba[own]) / np.sum(proba[own] * (1 - proba[own]))
+        new = found[X[200:, 0] == value]
+        np.testing.assert_allclose(new, np.tile([-step / 2, step / 2], (len(new), 1)), rtol=1e-7)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_calibrated_predictions_are_rejected_as_often_as_the_level_says(n_classes):
+    rng, n_draws, n_rejected = np.random.default_rng(0), 200, 0
+    for seed in range(n_draws):
+        y, proba = random_problem(rng, 200, n_classes, calibrated=True)
+        plain = IdentityRecalibrator(labels=np.arange(n_classes))
+        X = np.column_stack([proba, rng.normal(size=200)])
+        n_rejected += fitted(proba, y, X, plain=plain, random_state=seed, level=0.1).p_value_ <= 0.1
+    assert binom.sf(n_rejected - 1, n_draws, 0.1) > 3e-5
+
+
+def test_order_weights_names_and_containers_do_not_matter():
+    rng = np.random.default_rng(0)
+    proba, _, y, X = planted(rng, 200)
+    X["age"][:20] = np.nan
+    frame = pd.DataFrame(X, index=rng.permutation(200))
+    frame.loc[frame.index[:30], "sex"] = None
+    new = frame.iloc[:50]
+    options = {"level": 1.0}
+    expected = fitted(proba, y, frame, **options).predict_proba(proba[:50], given=new)
+    assert np.ptp(expected[:, 1] - proba[:50]) > 0.01
+
+    def assert_same(recalibrator, p=proba[:50], given=new):
+        np.testing.assert_allclose(recalibrator.predict_proba(p, given=given), expected, atol=1e-12)
+
+    order = rng.permutation(200)
+    assert_same(fitted(proba[order], y[order], frame.iloc[order], **options))
+    both = np.column_stack([1 - proba, proba])
+    as_words = frame.assign(sex=frame.sex.astype("category"))
+    names = FeatureRecalibrator(IdentityRecalibrator(), random_state=0, **options)
+    named = names.fit(both, np.array(["no", "yes"])[y], given=as_words)
+    assert_same(pickle.loads(pickle.dumps(named)), both[:50], as_words.iloc[:50])
+    assert_same(named, both[:50], pl.from_pandas(new.reset_index(drop=True)))
+    assert_same(named, both[:50], new.to_numpy())  # unnamed columns count by their order
+    more = np.r_[np.arange(200), np.arange(20)]
+    weighted = clone(names).set_params(recalibrator=IdentityRecalibrator(labels=[0, 1]))
+    weighted.fit(proba[more], y[more], 3.0 * (np.arange(220) < 200), given=frame.iloc[more])
+    assert_same(weighted)
+
+
+def test_new_categories_are_missing_ones(example):
+    proba, _, _, _, recalibrator = example
+    age = np.full(2, 75.0)
+    new, gap = (
+        recalibrator.predict_proba(proba[:2], given={"sex": sex, "age": age})
+        for sex in (["other", "m"], [None, "m"])
+    )
+    np.testing.assert_array_equal(new, gap)
+    assert np.isfinite(new).all()
+
+
+def test_ranges_and_categories():
+    numbers = _features.Feature("x", np.arange(1000.0), 1000)
+    codes = numbers.codes(np.array([-5.0, 0.0, 999.0, 5000.0, np.nan, np.inf]), 6)
+    np.testing.assert_array_equal(codes, [0, 0, 63, 63, np.nan, 63])
+    assert np.ptp(np.bincount(numbers.codes(np.arange(1000.0), 1000).astype(int))) <= 2
+    few = _features.Feature("x", [3, 1, 3, 7], 4)
+    np.testing.assert_array_equal(few.codes([1, 2, 3, 7, 9], 5), [0, 1, 1, 2, 2])
+    names = [f"c{k}" for k in range(80)] + ["c70", "c71"]
+    words = _features.Feature("x", names, 82)
+    assert words.codes(["c70", "c71", "c0", "c79"], 4)[:3].tolist() == [0, 1, 2]
+    assert np.isnan(words.codes(["c79"], 1)).all()
+    declared = _features.Feature("x", pd.Series([1, 2, 1], dtype="category"), 3)
+    assert (declared.is_category, few.is_category) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("options", "given", "message"),
+    [
+        ({}, {"x": [1.0]}, r"given\['x'\] must have the same length.*200, given\['x'\]: 1\)"),
+        ({}, "sex", "given must hold the features of each sample; found 'sex'"),
+        ({}, None, "given must hold the features of each sample; found None"),
+        ({}, {}, "given must name at least one column"),
+        ({"level": 0.0}, np.zeros(200), "'level' parameter"),
+        ({"recalibrator": "sigmoid"}, np.zeros(200), r"such as SigmoidRecalibrator\(\)"),
+    ],
+)
+def test_bad_input(options, given, message):
+    y, proba = random_problem(np.random.default_rng(0), 200)
+    with pytest.raises(ValueError, match=message):
+        FeatureRecalibrator(**options).fit(proba, y, given=given)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"sex": ["f", "m"]}, r"given must have the columns .*\['sex', 'age'\]; found \['sex'\]"),
+        ({"age": [1, 2], "sex": ["f", "m"]}, r"in the same order.*found \['age', 'sex'\]"),
+        ({"sex": ["f", "m"], "years": [1, 2]}, r"found \['sex', 'years'\]"),
+        (np.zeros((2, 3)), r"found \['given0', 'given1', 'given2'\]"),
+        ({"sex": [0, 1], "age": [1, 2]}, r"given\['sex'\] must hold .*\['str'\]; found \['number'"),
+        ({"sex": ["f", "m"], "age": ["1", "2"]}, r"given\['age'\] must hold .*found \['str'\]"),
+        ({"sex": ["f", "m"], "age": [1, 2, 3]}, r"the predictions: 2, given\['age'\]: 3"),
+        (None, "given must hold the features"),
+    ],
+)
+def test_features_must_be_those_of_fit(example, given, message):
+    proba, *_, recalibrator = example
+    with pytest.raises(ValueError, match=message):
+        recalibrator.predict_proba(proba[:2], given=given)
+
+
+def test_methods_agree(example):
+    proba, _, y, X, recalibrator = example
+    expected = recalibrator.predict_proba(proba, given=X)
+    np.testing.assert_array_equal(recalibrator.transform(proba, given=X), expected)
+    label = recalibrator.predict(proba, given=X)
+    np.testing.assert_array_equal(label, expected.argmax(axis=1))
+    assert recalibrator.score(proba, y, given=X) == np.mean(label == y)
+    few = clone(recalibrator).fit_transform(proba[:50], y[:50], given=rows_of(X, slice(50)))
+    plain = SigmoidRecalibrator().fit(proba[:50], y[:50]).predict_proba(proba[:50])
+    np.testing.assert_allclose(few, plain, atol=1e-12)
+    with pytest.raises(ValueError, match="FeatureRecalibrator"):
+        export_sql(recalibrator)
+
+
+def test_fit_changes_no_parameter():
+    y, proba = random_problem(np.random.default_rng(0), 40)
+    recalibrator = FeatureRecalibrator(SigmoidRecalibrator())
+    before = joblib.hash(recalibrator.get_params())
+    assert recalibrator.fit(proba, y, given=proba) is recalibrator
+    assert joblib.hash(recalibrator.get_params()) == before
+
+
+def test_pipeline_hands_features_on():
+    rng = np.random.default_rng(0)
+    X, sex = rng.normal(size=(300, 1)), rng.choice(["f", "m"], 300)
+    y = labels_of(expit(X[:, 0] + 2.0 * (sex == "m")), rng)
+    recalibrator = FeatureRecalibrator(SigmoidRecalibrator(), random_state=0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        recalibrator.set_fit_request(given=True).set_predict_proba_request(given=True)
+        pipeline = make_pipeline(PredictProba(LogisticRegression(), cv=3), recalibrator)
+        proba = pipeline.fit(X, y, given=sex).predict_proba(X, given=sex)[:, 1]
+    assert proba[sex == "m"].mean() == pytest.approx(y[sex == "m"].mean(), abs=0.1)
+    assert proba[sex == "m"].mean() - proba[sex == "f"].mean() > 0.1
+
+
+class OfFirstColumn(FeatureRecalibrator):
+    """Finds the features itself, as the checks of scikit-learn pass none."""
+
+    def fit(self, X, y, sample_weight=None):
+        return super().fit(X, y, sample_weight, given=first_column(X))
+
+    def predict_proba(self, X, given=None):
+        return super().predict_proba(X, given=first_column(X))
+
+    def transform(self, X):
+        return self.predict_proba(X)
+
+    def fit_transform(self, X, y, sample_weight=None):
+        return self.fit(X, y, sample_weight).transform(X)
+
+    def predict(self, X):
+        return super().predict(X, given=None)
+
+    def score(self, X, y, sample_weight=None):
+        return np.average(self.predict(X) == y, weights=sample_weight)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_probability_estimators_fail_declared_checks_only():
+    results = check_estimator(
+        OfFirstColumn(SigmoidRecalibrator(), random_state=0),
+        expected_failed_checks=EXPECTED_OF_ALL | EXPECTED_OF_CLASSIFIERS,
+        on_fail=None,
+        on_skip=None,
+    )
+    assert {r["check_name"]: r["exception"] for r in results if r["status"] == "failed"} == {}
+    refused = [" | ".join(causes(r["exception"])) for r in results if r["status"] == "xfail"]
+    assert [text for text in refused if not any(one in text for one in REFUSALS)] == []
