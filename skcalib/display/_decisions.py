@@ -222,6 +222,7 @@ class DecisionDisplay(Display):
         style |= {"capsize": 3, "elinewidth": 1.2}
         points = ax.errorbar(self.announced, self.realised, self.margin, **(style | kwargs))
         self.line_, color = points[0], points[0].get_color()
+        self.line_.set_zorder(4)  # above the names
         low, high = ax.dataLim.min.min(), ax.dataLim.max.max()
         room = 0.1 * max(high - low, 1e-9)
         ends = low - room, high + room
@@ -230,6 +231,11 @@ class DecisionDisplay(Display):
         taken = np.flatnonzero(np.isfinite(self.announced))
         style = {"textcoords": "offset points", "fontsize": "small", "color": color}
         style["bbox"] = {"color": "white", "alpha": 0.7, "pad": 0}
+
+        def span(x, shift, text):
+            start = points * x + shift - (0 if shift > 0 else _LETTER * len(text))
+            return start, start + _LETTER * len(text)
+
         for k in taken[np.argsort(self.realised[taken], kind="stable")]:
             share = "" if self.share is None else f" ({self.share[k]:.0%})"
             text = f"{shortened(self.place[k], 20)}{share}"
@@ -237,13 +243,17 @@ class DecisionDisplay(Display):
             rooms = points * (x - ends[0]), points * (ends[1] - x)
             is_outer = x > self.announced[taken].mean()
             is_right = rooms[1] >= width if is_outer else rooms[0] < width
-            names = [(one.xy[0] - x, one.xy[1] - y, one.xyann[1]) for one in ax.texts]
-            while any(
-                abs(points * dx) < width and abs(points * dy + at - up) < _LINE
-                for dx, dy, at in names
-            ):
+            shift = 7 if is_right else -7
+            start, end = span(x, shift, text)
+            heights = [
+                points * (one.xy[1] - y) + one.xyann[1]
+                for one in ax.texts
+                for begin, stop in [span(one.xy[0], one.xyann[0], one.get_text())]
+                if begin < end and start < stop
+            ]
+            while any(abs(height - up) < _LINE for height in heights):
                 up += 1
-            place = {"xytext": (7 if is_right else -7, up), "ha": "left" if is_right else "right"}
+            place = {"xytext": (shift, up), "ha": "left" if is_right else "right"}
             ax.annotate(text, (x, y), **place, **style)
         ax.set(xlabel=wrapped("announced mean loss", ax), ylabel="realised mean loss")
 

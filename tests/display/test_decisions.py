@@ -51,6 +51,14 @@ def test_losses_that_are_close_have_clear_ticks_and_a_true_diagonal(layout):
     assert np.ptp(ax.transData.transform([(0, 0), (1, 1)]), axis=0) @ [1, -1] == pytest.approx(0)
 
 
+def test_names_of_actions_at_the_left_end_do_not_touch():
+    # a short name that stands on the left of its point meets a long one on the right of its own
+    names = np.array(["discharge with a visit", "admit", "wait"])
+    announced, realised = np.array([0.1, 0.2, 0.5]), np.array([0.11, 0.115, 0.45])
+    display = DecisionDisplay(names, announced, realised, margin=realised / 5).plot()
+    assert_texts_are_clear(display.figure_)
+
+
 def test_actions_that_are_never_best_are_not_drawn():
     display = DecisionDisplay.from_predictions(Y, P, loss=[[0, 5], [1, 0], [9, 9]])
     assert len(texts(display.ax_)) == 2
