@@ -11,8 +11,7 @@ classifiers, rows to measure, and all the others, of which calibration sets are 
 
 `--rows` keeps the measured rows, after each data set. `--other` adds rows that were measured
 before, `--older` those of an older version of Auto; with `--methods none` nothing is measured.
-Three data sets are files of Marx et al., in the folder `marx2023` beside this script; without it
-they are left out.
+Three data sets are files of Marx et al., in the folder `marx2023`; without it they are left out.
 """
 
 import argparse
@@ -33,7 +32,7 @@ from recalibrator_defaults import Problem, cases, ours
 
 from skcalib.metrics import smooth_calibration_error
 
-MARX = Path(__file__).parent / "marx2023"
+MARX = Path("marx2023")
 MOST_ROWS = 40_000  # of a data set; of more, these many are drawn
 FEWEST_OF_A_CLASS = 30  # rarer classes are left out
 
@@ -158,11 +157,15 @@ TWO_OF_THEM = [
 # At most these many rows to fit a classifier, to recalibrate it, and to measure it.
 MOST_FIT, MOST_POOL, MOST_REST = 2000, 30_000, 4000
 
-# Calibration sets of each split.
-SPLITS = {
-    range(2): (10, 30, 100, 300, 1000, 3000),
-    range(1): (10_000, 30_000),
-}
+# Splits and sizes of calibration sets, the most wanted first.
+SMALL = 10, 30, 100, 300, 1000, 3000
+PASSES = [
+    (range(1), SMALL),
+    (range(1), (10_000,)),
+    (range(1, 2), SMALL),
+    (range(1), (30_000,)),
+    (range(2, 4), SMALL[:4]),
+]
 
 N_BLOCKS = 20  # of test rows, to have a standard error of differences
 
@@ -175,7 +178,6 @@ PEERS = {
     "scikit-learn isotonic": 30_000,
     "betacal": 30_000,
     "probcal Spline": 10_000,
-    "netcal BetaCalibration": 3000,
 }
 
 
@@ -195,7 +197,7 @@ def methods_of(n_classes, n):
         **{
             name: partial(or_nothing, peers[name])
             for name, most in PEERS.items()
-            if name in peers and n <= most and not (n_classes == 2 and "netcal" in name)
+            if name in peers and n <= most
         },
     }
 
@@ -216,31 +218,29 @@ def scores(y, proba, before):
     }
 
 
-def measured(problem, splits, folder, chosen):
+def measured(problem, seeds, sizes, folder, chosen):
     """A row for each split, classifier, calibration set and method."""
-    for seeds, sizes in splits.items():
-        for case in cases(problem, seeds, folder, split=split):
-            order = np.random.default_rng([case.seed, 29]).permutation(len(case.pool_y))
-            for n in (n for n in sizes if n <= len(order)):
-                proba, y = case.pool[order[:n]], case.pool_y[order[:n]]
-                for name, recalibrate in methods_of(proba.shape[1], n).items():
-                    if chosen and name not in chosen:
-                        continue
-                    with warnings.catch_warnings():
-                        warnings.simplefilter("ignore")
-                        start = time.process_time()
-                        new = recalibrate(proba, y, case.rest)
-                        seconds = time.process_time() - start
-                    yield {
-                        "problem": problem.name,
-                        "classes": proba.shape[1],
-                        "classifier": case.name,
-                        "split": case.seed,
-                        "n": n,
-                        "method": name,
-                        "seconds": seconds,
-                        **scores(case.rest_y, new, case.rest),
-                    }
+    for case in cases(problem, seeds, folder, split=split):
+        for n in (n for n in sizes if n <= len(case.pool_y)):
+            rows = np.random.default_rng([case.seed, n]).permutation(len(case.pool_y))[:n]
+            for name, recalibrate in methods_of(case.pool.shape[1], n).items():
+                if chosen and name not in chosen:
+                    continue
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    start = time.process_time()
+                    proba = recalibrate(case.pool[rows], case.pool_y[rows], case.rest)
+                    seconds = time.process_time() - start
+                yield {
+                    "problem": problem.name,
+                    "classes": proba.shape[1],
+                    "classifier": case.name,
+                    "split": case.seed,
+                    "n": n,
+                    "method": name,
+                    "seconds": seconds,
+                    **scores(case.rest_y, proba, case.rest),
+                }
 
 
 if __name__ == "__main__":
@@ -257,10 +257,12 @@ if __name__ == "__main__":
         for problem in TWO_OF_THEM + MORE_CLASSES
         if MARX.exists() or problem.name not in ("dry bean", "adult", "online shoppers")
     ]
-    splits = {range(1): (10, 30)} if options.quick else SPLITS
+    passes = [(range(1), (10, 30))] if options.quick else PASSES
+    chosen = options.methods.split(",") if options.methods else ()
     rows = []
-    for problem in problems[5:6] if options.quick else problems:
-        rows += measured(problem, splits, options.predictions, options.methods.split(","))
-        print(problem.name, file=sys.stderr, flush=True)
-        if options.rows:
-            pd.DataFrame(rows).to_csv(options.rows, index=False)
+    for seeds, sizes in passes:
+        for problem in problems[5:6] if options.quick else problems:
+            rows += measured(problem, seeds, sizes, options.predictions, chosen)
+            print(problem.name, seeds, sizes, file=sys.stderr, flush=True)
+            if options.rows:
+                pd.DataFrame(rows).to_csv(options.rows, index=False)
