@@ -243,6 +243,143 @@ def measured(problem, seeds, sizes, folder, chosen):
                 }
 
 
+CELL = ["n", "problem", "classifier"]
+BLOCKS = [f"block {i}" for i in range(N_BLOCKS)]
+
+
+def values_of(rows, measure):
+    return rows.pivot_table(measure, [*CELL, "split"], "method")
+
+
+def others_of(rows):
+    """What Auto is compared with, as far as it was measured."""
+    return [name for name in ("old Auto", "nothing", *PEERS) if name in set(rows.method)]
+
+
+def written(mean, error, digits=4):
+    return (
+        mean.map(f"{{:+.{digits}f}}".format) + " ± " + error.map(f"{{:.{digits}f}}".format)
+    ).where(mean.notna(), "")
+
+
+def differences(rows, measure):
+    """Auto less others: means over the data sets, each counting alike, and standard errors."""
+    values = values_of(rows, measure)
+    table = {}
+    for name in others_of(rows):
+        by_problem = (values["Auto"] - values[name]).groupby(["n", "problem"]).mean().dropna()
+        groups = by_problem.groupby("n")
+        table[name] = written(groups.mean(), groups.sem())
+    return pd.DataFrame(table).T.fillna("")
+
+
+def of_each_data_set(rows):
+    """Auto less its older version: the difference in log loss of each data set."""
+    values = values_of(rows, "log loss")
+    difference = (values["Auto"] - values["old Auto"]).groupby(["problem", "n"]).mean()
+    return difference.unstack("n")
+
+
+def compared(rows):
+    """Auto less each other in each cell, with the standard error over blocks of test rows.
+
+    A cell is a data set, a classifier and a size; its splits are averaged.
+    """
+    table = rows.set_index([*CELL, "split", "method"])[BLOCKS]
+    auto, parts = table.xs("Auto", level="method"), {}
+    for name in others_of(rows):
+        difference = (auto - table.xs(name, level="method")).dropna()
+        splits = pd.DataFrame({"mean": difference.mean(axis=1), "variance": difference.var(axis=1)})
+        cells = splits.groupby(CELL)
+        error = np.sqrt(cells["variance"].sum() / N_BLOCKS) / cells.size()
+        parts[name] = pd.DataFrame({"difference": cells["mean"].mean(), "error": error})
+    return pd.concat(parts, names=["other"])
+
+
+def with_the_best(cells, rows):
+    """The cells, and those of the best peer: of a size by its mean, and of each cell by itself."""
+    peers = [name for name in others_of(rows) if name in PEERS]
+    loss = values_of(rows, "log loss")[peers]
+    of_size = loss.groupby(["n", "problem"]).mean().groupby("n").mean().idxmin(axis=1)
+    of_cell = loss.groupby(CELL).mean().idxmin(axis=1)
+    by_size = of_size.reindex(of_cell.index.get_level_values("n")).to_numpy()
+    parts = {name: cells.loc[name] for name in cells.index.levels[0]}
+    for name, chosen in (
+        ("best peer of the size", pd.Series(by_size, of_cell.index)),
+        ("best peer of the cell", of_cell),
+    ):
+        keys = [(peer, *cell) for cell, peer in chosen.items()]
+        table = cells.reindex(pd.MultiIndex.from_tuples(keys, names=cells.index.names))
+        parts[name] = table.reset_index("other", names="peer").dropna()
+    return pd.concat(parts, names=["other"]), of_size
+
+
+def counts(cells):
+    """The cells in which Auto is worse : better by more than two standard errors, of how many."""
+    far = np.sign(cells["difference"]) * (cells["difference"].abs() > 2 * cells["error"])
+    groups = far.groupby(["other", "n"])
+    worse, better = groups.agg(lambda x: (x > 0).sum()), groups.agg(lambda x: (x < 0).sum())
+    text = worse.map("{:.0f}".format) + " : " + better.map("{:.0f}".format)
+    order = cells.index.get_level_values("other").unique()
+    table = (text + " of " + groups.size().astype(str)).unstack("n").reindex(order).fillna("")
+    total = far.groupby("other").agg(lambda x: f"{100 * (x > 0).mean():.1f} %")
+    return table.assign(worse=total)
+
+
+def of_accuracy(rows):
+    """How many predicted classes change, and what becomes of the accuracy."""
+    accuracy, changed = values_of(rows, "accuracy"), values_of(rows, "changed")["Auto"]
+    gain = (accuracy["Auto"] - accuracy["nothing"]).groupby(CELL).mean()
+    by_problem = gain.groupby(["n", "problem"]).mean().groupby("n")
+    changes = changed.groupby(CELL).mean().groupby("n")
+    return pd.DataFrame(
+        {
+            "changed": changes.mean(),
+            "most changed": changes.max(),
+            "accuracy": written(by_problem.mean(), by_problem.sem()),
+            "falls by .005": (gain < -0.005).groupby("n").mean(),
+        }
+    )
+
+
+def seconds(rows):
+    names = ["Auto", "old Auto", "probmetrics sms", "probmetrics LightGBM"]
+    values = values_of(rows, "seconds")[[name for name in names if name in set(rows.method)]]
+    return values.dropna().groupby("n").mean()
+
+
+def main(rows):
+    sure = rows.classifier == "naive Bayes"
+    for title, part in (
+        ("Two classes", rows.classes == 2),
+        ("More classes", rows.classes > 2),
+    ):
+        if not part.any():
+            continue
+        of_part = rows[part]
+        print(f"\n## {title}: Auto less others, log loss\n")
+        print("Data sets:", of_part.groupby("n").problem.nunique().to_dict(), "\n")
+        print(differences(of_part, "log loss").to_markdown())
+        for classifiers, chosen in (("naive Bayes", sure), ("the other classifiers", ~sure)):
+            table = differences(rows[part & chosen], "log loss")
+            print(f"\nOf {classifiers}:\n\n{table.to_markdown()}")
+        for measure in ("Brier", "smooth"):
+            print(f"\n## {title}: Auto less others, {measure}\n")
+            print(differences(of_part, measure).to_markdown())
+        if "old Auto" in set(of_part.method):
+            print(f"\n## {title}: Auto less its last version, each data set\n")
+            print(of_each_data_set(of_part).to_markdown(floatfmt="+.4f"))
+        cells, best = with_the_best(compared(of_part), of_part)
+        print(f"\n## {title}: cells worse and better\n\nThe best peer: {best.to_dict()}\n")
+        print(counts(cells).to_markdown())
+        worse = cells[cells.difference > 2 * cells.error]
+        worse = worse.loc[worse.index.isin(["nothing", "best peer of the cell"], level="other")]
+        print(f"\n## {title}: list of worse cells\n")
+        print(worse.reset_index().to_markdown(index=False, floatfmt=".4f"))
+        print(f"\n## {title}: accuracy\n\n{of_accuracy(of_part).to_markdown(floatfmt='.4f')}")
+        print(f"\n## {title}: seconds of CPU\n\n{seconds(of_part).to_markdown(floatfmt='.3f')}")
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
@@ -257,12 +394,16 @@ if __name__ == "__main__":
         for problem in TWO_OF_THEM + MORE_CLASSES
         if MARX.exists() or problem.name not in ("dry bean", "adult", "online shoppers")
     ]
-    passes = [(range(1), (10, 30))] if options.quick else PASSES
     chosen = options.methods.split(",") if options.methods else ()
     rows = []
-    for seeds, sizes in passes:
+    for seeds, sizes in [(range(1), (10, 30))] if options.quick else PASSES:
         for problem in problems[5:6] if options.quick else problems:
+            if "none" in chosen:
+                continue
             rows += measured(problem, seeds, sizes, options.predictions, chosen)
             print(problem.name, seeds, sizes, file=sys.stderr, flush=True)
             if options.rows:
                 pd.DataFrame(rows).to_csv(options.rows, index=False)
+    parts = [pd.DataFrame(rows), *map(pd.read_csv, options.other)]
+    olds = [table[table.method == "Auto"] for table in map(pd.read_csv, options.older)]
+    main(pd.concat([*parts, *(table.assign(method="old Auto") for table in olds)]))
