@@ -44,8 +44,9 @@ _ROUNDS_OF_THINNING = 5
 # A solution may violate a limit by this share of the largest limit.
 _TOLERANCE = 1e-8
 
-# Bytes for each point of a line, and seconds for each pair, that linear programs take.
-_BYTES_OF_A_POINT, _SECONDS_OF_A_PAIR = 7.5e3, 1.2e-8
+# Bytes for each point of a line, and seconds for each pair, that linear programs take; and seconds
+# for each triple of points that others take.
+_BYTES_OF_A_POINT, _SECONDS_OF_A_PAIR, _SECONDS_OF_A_TRIPLE = 7.5e3, 1.2e-8, 5e-9
 
 _NON_NEGATIVE = [Interval(Real, 0, None, closed="left")]
 
@@ -525,6 +526,11 @@ class RKHSBall(_Checked):
         import cvxpy
 
         _check_pairs_fit("RKHSBall()", len(points), 4)
+        announce(
+            _SECONDS_OF_A_TRIPLE * len(points) ** 3,
+            f"RKHSBall() at {len(points)} distinct predictions",
+            "Call squared_kernel_calibration_error, whose square root it is.",
+        )
         eigenvalue, vector = check_semidefinite(self._gram(points), "kernel")
         root = vector * np.sqrt(np.maximum(eigenvalue, 0))  # root @ root.T is the Gram matrix
         coordinates = cvxpy.Variable(values.shape)

@@ -6,6 +6,7 @@ import pickle
 import cvxpy
 import numpy as np
 import pytest
+from sklearn.exceptions import EfficiencyWarning
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 
 from skcalib.function_classes import (
@@ -17,6 +18,7 @@ from skcalib.function_classes import (
     Sign,
     TotalVariation,
 )
+from skcalib.metrics import weighted_calibration_error
 
 POINTS = np.array([0.1, 0.3, 0.7])
 TRIPLES = np.array([[0.1, 0.2, 0.7], [0.4, 0.2, 0.4], [0.6, 0.3, 0.1]])
@@ -177,3 +179,9 @@ def test_the_base_class_has_no_constraints():
 def test_white_noise_is_refused():
     with pytest.raises(ValueError, match="Leave the WhiteKernel out"):
         RKHSBall(RBF(0.3) + WhiteKernel())._gram(POINTS)
+
+
+def test_long_programs_are_announced(monkeypatch):
+    monkeypatch.setattr("skcalib.function_classes._SECONDS_OF_A_TRIPLE", 1e3)
+    with pytest.warns(EfficiencyWarning, match=r"RKHSBall\(\) at 2 .* 2\.2 hours\. Call"):
+        weighted_calibration_error([0, 1], [0.2, 0.3], function_class=RKHSBall())

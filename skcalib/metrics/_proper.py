@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from .._inputs.scikit_learn import (
     StrOptions,
     validate_params,
 )
+from .._inputs.warnings import announce
 from .._numerics.crps import mean_half_distance, recalibrated_brier, threshold_cells
 from .._numerics.isotonic import isotonic_fit
 from .._numerics.logits import PROPER_LOSSES
@@ -61,8 +63,10 @@ def crps_parts(data: ForecastData, tolerance: float = _TOLERANCE) -> np.ndarray:
     inside = float(weight @ losses_between(forecast, value, points[0], points[-1]))
     widest, recalibrated = _NARROW * (points[-1] - points[0]), np.inf
     most = max(tolerance * score, np.spacing(np.abs(points).max()))  # thresholds are rounded
+    seconds = 0.0
     for n_cells in _CELLS:
-        error, before = -inside, recalibrated
+        announce(seconds, f"{n_cells} cells for score='crps'", "Pass a random subsample.")
+        error, before, start = -inside, recalibrated, perf_counter()
         steps = _steps(forecast, widest, n_cells)
         recalibrated = 0.0
         for t, width in zip(*threshold_cells(points, mass, steps, n_cells), strict=True):
@@ -73,6 +77,7 @@ def crps_parts(data: ForecastData, tolerance: float = _TOLERANCE) -> np.ndarray:
         recalibrated -= error
         if max(abs(error), abs(recalibrated - before)) <= most:
             break
+        seconds = 2 * (perf_counter() - start)
     recalibrated = min(max(recalibrated, 0.0), uncertainty, score)
     return np.array([score - recalibrated, uncertainty - recalibrated, uncertainty, score])
 
@@ -302,7 +307,8 @@ def score_decomposition(
     is doubled, from 128 to at most 16384, until the Brier scores of the forecasts themselves
     integrate to their CRPS, and the recalibrated score stays what it was, both within 1e-4 of the
     score (5e-3 for outcomes that are drawn). For up to 2048 distinct members or counts it is exact.
-    The cost is that of one isotonic regression for each cell.
+    The cost is that of one isotonic regression for each cell. Narrow forecasts need most cells: 300
+    take some 4 s, 3000 some 7 s to 30 s.
 
     With `n_resamples` outcomes are drawn from the predictions, and decomposed in the same way. The
     mean of their miscalibrations is what a calibrated model would show on such a sample.

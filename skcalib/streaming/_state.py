@@ -371,7 +371,8 @@ class CalibrationState:
         ----------
         n_samples : int, default=None
             How many are drawn at random without replacement; all by default, and if there are not
-            more. They come in random order, as folds of sorted samples would not be alike.
+            more. They come in random order, as folds of sorted samples would not be alike. 10⁸ take
+            some 10 s and 3 GB.
 
         random_state : int, RandomState instance or None, default=None
             Seed of the draw and of the order.
@@ -395,8 +396,13 @@ class CalibrationState:
         n = state.n_samples if n_samples is None else min(n_samples, state.n_samples)
         check_memory(40.0 * n, f"A sample of {n:,}", "Pass n_samples, such as n_samples=100_000.")
         seed = check_random_state(random_state).randint(2**31 - 1)
-        place = np.random.default_rng(seed).choice(state.n_samples, n, replace=False)
-        drawn = np.searchsorted(np.cumsum(samples), place, side="right")
+        generator = np.random.default_rng(seed)
+        if n == state.n_samples:
+            drawn: Any = np.repeat(np.arange(len(samples), dtype=np.int32), samples)
+            generator.shuffle(drawn)
+        else:
+            place = generator.choice(state.n_samples, n, replace=False)
+            drawn = np.searchsorted(np.cumsum(samples), place, side="right")
         return rows.classes[rows.label[drawn]], rows.proba[drawn]
 
     @property

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from oracles import brier_score, normalised
 from scipy.stats import norm, poisson
+from sklearn.exceptions import EfficiencyWarning
 from sklearn.metrics import brier_score_loss, log_loss
 
 from skcalib.forecasts import (
@@ -500,3 +501,12 @@ def test_forecasts_and_probabilities_have_their_own_scores():
     grid = QuantileForecast([[0.0, 1.0]], [0.2, 0.8])
     with pytest.raises(ValueError, match="found quantiles at 2 levels"):
         score_decomposition([0.0], grid, score="crps")
+
+
+def test_many_cells_are_announced(monkeypatch):
+    times = iter(np.arange(1000) * 400.0)
+    monkeypatch.setattr("skcalib.metrics._proper.perf_counter", lambda: next(times))
+    monkeypatch.setattr("skcalib.metrics._proper._CELLS", (4, 8))
+    y = np.linspace(0, 1, 5)
+    with pytest.warns(EfficiencyWarning, match="8 cells for score='crps' will take some 13 min"):
+        score_decomposition(y, (y, np.full(5, 1e-9)), score="crps")
