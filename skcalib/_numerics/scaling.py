@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace
-from scipy.linalg import cho_factor, cho_solve
 
 from .array_api import (
     Array,
@@ -56,9 +55,6 @@ _MOST_STEPS = 100
 _MOST_PRODUCTS = 1000
 
 _TINY = 1e-100
-
-# Keeps the joint Hessian away from singular, relative to its largest entry.
-_RIDGE = 1e-12
 
 # A direction is not determined if its curvature is below this fraction of what the preconditioner
 # expects.
@@ -212,31 +208,28 @@ class Point:
         )
 
 
-def joint_preconditioner(point: Point) -> Solve:
-    """The inverse Hessian in the factors that are not held of d inputs, with an `Affine` design.
+def separate_preconditioner(point: Point) -> Solve:
+    """An approximate inverse in the factors that are not held, of uncorrelated inputs of `Affine`.
 
-    It is that of rows drawn in proportion to their weights. It costs O(d² K²) for each of them, and
-    saves most products with the Hessian where inputs depend on each other.
+    The Hessian of their factors is taken for a product of two parts, the squares of inputs and the
+    covariances of classes, as if these were the same in all rows. It keeps how classes depend on
+    each other, which that of single classes does not. One penalty holds for all factors.
     """
-    problem, n_classes = point.problem, point.proba.shape[1]
-    places = (np.arange(SAMPLE) + 0.5) / SAMPLE
-    rows = np.minimum(np.searchsorted(np.cumsum(problem.weight), places), len(problem.weight) - 1)
+    problem, share = point.problem, point.proba
+    size = min(SAMPLE, len(share))  # rows are drawn in proportion to their weights
+    places = (np.arange(size) + 0.5) / size
+    rows = np.searchsorted(np.cumsum(problem.weight), places).clip(max=len(share) - 1)
     free = ~problem.held.any(axis=1)
-    inputs, share = problem.inputs[rows][:, free[:-1]], point.proba[rows]
-    d = inputs.shape[1]
-    hessian = np.empty((n_classes, d, n_classes, d))
-    for k in range(n_classes):
-        for j in range(k + 1):
-            spread = share[:, k] * ((j == k) - share[:, j]) / SAMPLE
-            hessian[k, :, j] = hessian[j, :, k] = (inputs * spread[:, None]).T @ inputs
-    hessian = hessian.reshape(n_classes * d, n_classes * d)
-    diagonal = np.einsum("ii->i", hessian)
-    diagonal += problem.penalty[free].T.ravel() + _RIDGE * diagonal.max()
-    factor = cho_factor(hessian, overwrite_a=True)
+    share = share[rows]
+    spread = 1 - np.einsum("nk,nk->n", share, share)
+    square = spread @ problem.inputs[rows][:, free[:-1]] ** 2 / (spread.sum() + _TINY)
+    mean = share.mean(axis=0)
+    variance, directions = np.linalg.eigh(np.diag(mean) - share.T @ share / size)
+    curvature = np.outer(square, variance.clip(min=0)) + problem.finite_penalty.max()
 
     def solve(residual: np.ndarray) -> np.ndarray:
         step = np.zeros_like(residual)
-        step[free] = cho_solve(factor, residual[free].T.ravel()).reshape(n_classes, d).T
+        step[free] = residual[free] @ directions / curvature @ directions.T
         return step
 
     return solve

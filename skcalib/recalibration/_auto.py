@@ -51,13 +51,16 @@ class AutoRecalibrator(EitherRecalibrator):
     candidates : list of (str, estimator), default=None
         Names and recalibrators, or searches over their parameters. No recalibration at all,
         "none", is always among the candidates. By default, for two classes temperature, sigmoid,
-        spline, isotonic and ensemble temperature; for more temperature, isotonic, vector and matrix
-        scaling, Dirichlet, but the last two only where they do not take too long. For forecasts
-        "scale", "location and scale" (:class:`LocationScaleRecalibrator`), "levels"
-        (:class:`PITRecalibrator` with ``method="beta"``, so that forecasts with a density keep
-        one), and "location, scale and levels". For quantile forecasts the levels are moved by a
-        :class:`QuantileRecalibrator`; for discrete ones, only "levels" is tried. If a fit has fewer
-        than 50 samples, "scale" alone is tried; for discrete ones nothing if it has fewer than 16.
+        spline, isotonic and ensemble temperature; for more temperature, ensemble temperature,
+        isotonic, vector scaling, matrix scaling with penalties 10 and 1, Dirichlet, and pairwise
+        scaling on matrix scaling and on isotonic followed by matrix scaling (penalties 1); pairwise
+        scaling only if a fit has 10 samples for each class, and all that have matrices only if they
+        do not take too long. For forecasts "scale", "location and scale"
+        (:class:`LocationScaleRecalibrator`), "levels" (:class:`PITRecalibrator` with
+        ``method="beta"``, so that forecasts with a density keep one), and "location, scale and
+        levels". For quantile forecasts the levels are moved by a :class:`QuantileRecalibrator`; for
+        discrete ones, only "levels" is tried. If a fit has fewer than 50 samples, "scale" alone is
+        tried; for discrete ones nothing if it has fewer than 16.
 
     scoring : {"log_loss", "brier", "crps", "log"}, default=None
         The proper score that decides: "log_loss", the default for probabilities, or "brier"; for
@@ -174,7 +177,8 @@ class AutoRecalibrator(EitherRecalibrator):
     The cost is that of the candidates, times one more than the number of folds. Matrix scaling and
     Dirichlet multiply matrices of all classes. With n samples and K classes they are left out by
     default if :math:`n K^2` exceeds 5e8, as with 2000 samples of 500 classes or more: they would
-    take minutes or hours. Pass them as `candidates` to try them all the same.
+    take minutes or hours. Pairwise scaling is left out if :math:`n K^3` exceeds 1e8, as with 3800
+    samples of 30 classes. Pass them as `candidates` to try them all the same.
 
     References
     ----------

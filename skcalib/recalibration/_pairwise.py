@@ -10,7 +10,6 @@ from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import HasMethods
 from .._inputs.warnings import warn
 from .._numerics.logits import (
-    SAMPLE,
     SMALLEST,
     clipped,
     log_probabilities,
@@ -18,7 +17,7 @@ from .._numerics.logits import (
     smallest_probability,
     softmax,
 )
-from .._numerics.scaling import Point, joint_preconditioner, softmax_regression
+from .._numerics.scaling import separate_preconditioner, softmax_regression
 from .._numerics.scaling_designs import Affine
 from ._base import Recalibrator, all_classes, is_smooth
 from ._binning import check_has_classes
@@ -32,9 +31,6 @@ _LEAST = 1e-5
 # Directions of less than this fraction of the largest variance are rounding errors, mostly: the
 # logarithms of a row have mean 0, so that K of the products are sums of others.
 _LOST = 1e-13
-
-# With many samples, and no more parameters, they are solved for together.
-_MOST_JOINTLY = 1000
 
 
 class PairwiseScalingRecalibrator(Recalibrator):
@@ -170,7 +166,6 @@ class PairwiseScalingRecalibrator(Recalibrator):
         penalty = np.full_like(start, np.inf)
         penalty[: -n_classes - 1] = self.penalty * n_classes * predictions.share_of_one_sample
         label = np.eye(n_classes)[predictions.label]
-        n_free = rotation.shape[1] * n_classes
         parameters, change = softmax_regression(
             Affine,
             inputs,
@@ -178,9 +173,7 @@ class PairwiseScalingRecalibrator(Recalibrator):
             weight,
             start,
             penalty,
-            joint_preconditioner
-            if len(label) > SAMPLE and 0 < n_free <= _MOST_JOINTLY
-            else Point.preconditioner,
+            separate_preconditioner,
         )
         if change == np.inf:
             warn(

@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..forecasts import EnsembleForecast, Forecast, QuantileForecast, ResidualForecast
 from ._base import Recalibrator
 from ._binning import IntervalBinningRecalibrator, ScalingBinningRecalibrator
@@ -30,12 +32,17 @@ class Entry(NamedTuple):
     recalibrator: Recalibrator
     for_two_classes: bool = False
     for_more_classes: bool = False
-    has_matrix: bool = False  # each class depends on each other one
+    power: int = 1  # that of the number of classes in the cost of a step, beside the samples
+    samples_per_class: int = 0  # the fewest for a fit
 
 
-# Matrices are tried by default if a product with one costs at most this many multiplications: then
-# all fits take less than a few minutes.
-_MOST_MULTIPLICATIONS = 5 * 10**8
+# The most multiplications, by the power of the number of classes in them, with which maps are tried
+# by default: then all fits take less than a few minutes.
+_MOST_MULTIPLICATIONS = {1: np.inf, 2: 5 * 10**8, 3: 10**8}
+
+# With fewer samples for each class, products in pairs lose more than they gain: log loss of up to
+# 0.016 with 30 samples of four classes, measured on the data sets that defaults are chosen on.
+_FEWEST_FOR_PAIRS = 10
 
 # All but AutoRecalibrator, which chooses among them, in the order in which it lists them.
 RECALIBRATORS = {
@@ -45,11 +52,18 @@ RECALIBRATORS = {
     "quadratic": Entry(QuadraticRecalibrator()),
     "spline": Entry(SplineRecalibrator(), for_two_classes=True),
     "isotonic": Entry(IsotonicRecalibrator(), for_two_classes=True, for_more_classes=True),
-    "ensemble temperature": Entry(EnsembleTemperatureRecalibrator(), for_two_classes=True),
+    "ensemble temperature": Entry(
+        EnsembleTemperatureRecalibrator(), for_two_classes=True, for_more_classes=True
+    ),
     "vector scaling": Entry(VectorScalingRecalibrator(), for_more_classes=True),
-    "matrix scaling": Entry(MatrixScalingRecalibrator(), for_more_classes=True, has_matrix=True),
-    "Dirichlet": Entry(DirichletRecalibrator(), for_more_classes=True, has_matrix=True),
-    "pairwise scaling": Entry(PairwiseScalingRecalibrator()),
+    "matrix scaling": Entry(MatrixScalingRecalibrator(), for_more_classes=True, power=2),
+    "Dirichlet": Entry(DirichletRecalibrator(), for_more_classes=True, power=2),
+    "pairwise scaling": Entry(
+        PairwiseScalingRecalibrator(),
+        for_more_classes=True,
+        power=3,
+        samples_per_class=_FEWEST_FOR_PAIRS,
+    ),
     "binning": Entry(IntervalBinningRecalibrator()),
     "scaling-binning": Entry(ScalingBinningRecalibrator()),
     "Venn-Abers": Entry(VennAbersRecalibrator()),
@@ -62,11 +76,46 @@ RECALIBRATORS = {
 }
 
 
-def default_candidates(is_binary: bool) -> dict[str, Recalibrator]:
+class RecalibratorChain(EitherRecalibrator):
+    """Recalibrators one after another, each fitted on what the one before it returns.
+
+    Unlike a pipeline it hands the weights to all of them.
+    """
+
+    def __init__(self, first: Any, second: Any, labels: Any = None) -> None:
+        self.first = first
+        self.second = second
+        self.labels = labels
+
+    def _fit(self, data: Any) -> None:
+        given = fit_data(data)
+        self.first_ = given.fitted(self.first)
+        self.second_ = given._replace(X=self.first_.transform(given.X)).fitted(self.second)
+
+    def _map(self, given: Any) -> Any:
+        return self.second_.transform(self.first_.transform(given))
+
+
+# Further settings that an AutoRecalibrator tries for more than two classes.
+_WEAKLY_PENALISED = MatrixScalingRecalibrator(
+    diagonal_penalty=1.0, off_diagonal_penalty=1.0, intercept_penalty=1.0
+)
+_SETTINGS = {
+    "matrix scaling with weak penalties": Entry(_WEAKLY_PENALISED, for_more_classes=True, power=2),
+    "isotonic and pairwise scaling": Entry(
+        PairwiseScalingRecalibrator(RecalibratorChain(IsotonicRecalibrator(), _WEAKLY_PENALISED)),
+        for_more_classes=True,
+        power=3,
+        samples_per_class=_FEWEST_FOR_PAIRS,
+    ),
+}
+
+
+def default_candidates(is_binary: bool) -> dict[str, Entry]:
     """The recalibrators that an `AutoRecalibrator` tries by default, by name."""
     return {
-        name: entry.recalibrator
-        for name, entry in RECALIBRATORS.items()
+        name: entry
+        for name, entry in (RECALIBRATORS | _SETTINGS).items()
         if (entry.for_two_classes if is_binary else entry.for_more_classes)
     }
 
@@ -75,10 +124,20 @@ def candidates_for(data: Any, n_train: int, scoring: str) -> tuple[dict[str, Any
     """The default candidates of an `AutoRecalibrator` by name, and the names it leaves out."""
     if data.kind == "forecasts":
         return forecast_candidates(data.forecast, n_train, scoring), []
-    candidates, left_out = default_candidates(data.is_binary), []
-    if len(data.label) * len(data.classes) ** 2 > _MOST_MULTIPLICATIONS:
-        left_out = [name for name in candidates if RECALIBRATORS[name].has_matrix]
-    return {name: one for name, one in candidates.items() if name not in left_out}, left_out
+    n, n_classes = len(data.label), len(data.classes)
+    enough = {
+        name: entry
+        for name, entry in default_candidates(data.is_binary).items()
+        if n_train >= entry.samples_per_class * n_classes
+    }
+    left_out = [
+        name
+        for name, entry in enough.items()
+        if n * n_classes**entry.power > _MOST_MULTIPLICATIONS[entry.power]
+    ]
+    return {
+        name: entry.recalibrator for name, entry in enough.items() if name not in left_out
+    }, left_out
 
 
 # With fewer samples, the noise of more than one parameter costs more than forecasts mostly gain.
@@ -112,23 +171,3 @@ def remedy_of_spread(data: Any, names: list[str]) -> str:
     is_wrong = spread_p_value(data) < _LEAST_P_VALUE
     remedies = ("levels", "scale") if data.forecast._is_grid else ("scale", "levels")
     return next((name for name in remedies if is_wrong and name in names), "none")
-
-
-class RecalibratorChain(EitherRecalibrator):
-    """Recalibrators one after another, each fitted on what the one before it returns.
-
-    Unlike a pipeline it hands the weights to all of them.
-    """
-
-    def __init__(self, first: Any, second: Any, labels: Any = None) -> None:
-        self.first = first
-        self.second = second
-        self.labels = labels
-
-    def _fit(self, data: Any) -> None:
-        given = fit_data(data)
-        self.first_ = given.fitted(self.first)
-        self.second_ = given._replace(X=self.first_.transform(given.X)).fitted(self.second)
-
-    def _map(self, given: Any) -> Any:
-        return self.second_.transform(self.first_.transform(given))

@@ -30,7 +30,19 @@ from skcalib.recalibration import (
 from skcalib.recalibration._auto import deal_folds, weights_in_average
 
 TWO = ["none", "temperature", "sigmoid", "spline", "isotonic", "ensemble temperature"]
-MORE = ["none", "temperature", "isotonic", "vector scaling", "matrix scaling", "Dirichlet"]
+PAIRS = ["pairwise scaling", "isotonic and pairwise scaling"]
+MORE = [
+    "none",
+    "temperature",
+    "isotonic",
+    "ensemble temperature",
+    "vector scaling",
+    "matrix scaling",
+    "Dirichlet",
+    "pairwise scaling",
+    "matrix scaling with weak penalties",
+    "isotonic and pairwise scaling",
+]
 
 CANDIDATES = [
     ("temperature", TemperatureRecalibrator()),
@@ -220,24 +232,35 @@ def test_what_entered_is_shown():
 
 
 def test_what_would_take_too_long_is_left_out_and_named(monkeypatch):
-    rng = np.random.default_rng(0)
-    label, proba = random_problem(rng, 30, 3)
+    label, proba = random_problem(np.random.default_rng(0), 60, 3)
     label[:3] = range(3)
-    limit = "skcalib.recalibration._registry._MOST_MULTIPLICATIONS"
-    monkeypatch.setattr(limit, 30 * 3**2)
-    auto = AutoRecalibrator(n_folds=2).fit(proba, label)
-    assert auto.results_["name"] == MORE
-    assert auto.left_out_ == []
-    assert "not tried" not in repr(auto)
-    monkeypatch.setattr(limit, 30 * 3**2 - 1)
-    auto.fit(proba, label)
-    assert auto.results_["name"] == MORE[:-2]
-    assert auto.left_out_ == ["matrix scaling", "Dirichlet"]
-    assert repr(auto).endswith("; not tried: matrix scaling, Dirichlet")
-    assert "; not tried: matrix scaling, Dirichlet" in auto._repr_html_()
+    matrices = ["matrix scaling", "Dirichlet", "matrix scaling with weak penalties"]
+    for power, names in ((2, matrices), (3, PAIRS)):
+        cost, expected = 60 * 3**power, [name for name in MORE if name not in names]
+        limits = "skcalib.recalibration._registry._MOST_MULTIPLICATIONS"
+        monkeypatch.setattr(limits, {1: np.inf, 2: np.inf, 3: np.inf, power: cost})
+        auto = AutoRecalibrator(n_folds=2).fit(proba, label)
+        assert auto.results_["name"] == MORE
+        assert auto.left_out_ == []
+        assert "not tried" not in repr(auto)
+        monkeypatch.setattr(limits, {1: np.inf, 2: np.inf, 3: np.inf, power: cost - 1})
+        auto.fit(proba, label)
+        assert auto.results_["name"] == expected
+        assert auto.left_out_ == names
+        assert repr(auto).endswith(f"; not tried: {', '.join(names)}")
+        assert f"; not tried: {', '.join(names)}" in auto._repr_html_()
     # who asks for it gets it
     auto.set_params(candidates=[("slow", DirichletRecalibrator())]).fit(proba, label)
     assert auto.results_["name"] == ["none", "slow"]
+    assert auto.left_out_ == []
+
+
+def test_pairs_of_classes_need_samples_of_each():
+    label, proba = random_problem(np.random.default_rng(0), 60, 3)
+    auto = AutoRecalibrator(n_folds=2, labels=range(3)).fit(proba, label)
+    assert auto.results_["name"] == MORE
+    auto.fit(proba[1:], label[1:])
+    assert auto.results_["name"] == [name for name in MORE if name not in PAIRS]
     assert auto.left_out_ == []
 
 

@@ -107,37 +107,39 @@ def test_derivatives_of_the_oracle_are_those_of_its_loss():
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n", [5, 60])
-def test_neither_sample_nor_preconditioner_changes_the_result(n, weighted, monkeypatch):
+def test_the_preconditioner_saves_steps_and_changes_no_result(n, weighted, monkeypatch):
     label, proba, weight = pairwise_problem(0, n, 4, weighted)
     if weighted:
         weight[:2] *= 1000
-    expected = PairwiseScalingRecalibrator().fit(proba, label, sample_weight=weight)
-    for module in (_pairwise, scaling):
-        monkeypatch.setattr(module, "SAMPLE", 4)
-    calls = []
-    jointly = _pairwise.joint_preconditioner
+    found, calls = [], []
+    curvature = scaling.Point.curvature
     monkeypatch.setattr(
-        _pairwise, "joint_preconditioner", lambda point: calls.append(point) or jointly(point)
+        scaling.Point, "curvature", lambda *args: calls.append(0) or curvature(*args)
     )
-    found = PairwiseScalingRecalibrator().fit(proba, label, sample_weight=weight)
-    assert calls
-    np.testing.assert_allclose(found.predict_proba(proba), expected.predict_proba(proba), atol=1e-8)
+    n_calls = []
+    for preconditioner in (scaling.separate_preconditioner, scaling.Point.preconditioner):
+        monkeypatch.setattr(_pairwise, "separate_preconditioner", preconditioner)
+        calls.clear()
+        recalibrator = PairwiseScalingRecalibrator(IdentityRecalibrator())
+        found.append(recalibrator.fit(proba, label, sample_weight=weight).predict_proba(proba))
+        n_calls.append(len(calls))
+    np.testing.assert_allclose(*found, atol=1e-8)
+    assert n_calls[0] <= n_calls[1]
 
 
-def test_the_joint_preconditioner_is_the_inverse_hessian(monkeypatch):
-    """Of all rows, if each is drawn once; it leaves alone what is held."""
-    n, n_classes = 7, 3
-    label, proba, _ = pairwise_problem(2, n, n_classes, weighted=False)
-    monkeypatch.setattr(scaling, "SAMPLE", n)
-    rng = np.random.default_rng(0)
-    inputs = np.hstack([rng.normal(size=(n, 2)), np.log(proba)])
-    start = np.vstack([rng.normal(size=(2, 3)), np.eye(4, 3)])
+def test_the_preconditioner_is_the_inverse_hessian_of_rows_that_differ_in_inputs_alone():
+    """It leaves alone what is held."""
+    n = 8
+    inputs = np.array([[1, 1], [1, -1], [-2, 0], [0, 0]])[np.arange(n) % 4] * [1.0, 2.0]
+    proba = np.tile([0.2, 0.3, 0.5], (n, 1))
+    inputs = np.hstack([inputs, np.log(proba)])
+    start = np.vstack([np.zeros((2, 3)), np.eye(4, 3)])
     penalty = np.full((6, 3), np.inf)
     penalty[:2] = 0.3
-    problem = scaling.Problem(Affine, inputs, np.eye(3)[label], np.full(n, 1 / n), start, penalty)
-    point = problem.at(start)
-    right = rng.normal(size=(6, 3))
-    step = scaling.joint_preconditioner(point)(right)
+    weight = np.full(n, 1 / n)
+    point = scaling.Problem(Affine, inputs, proba, weight, start, penalty).at(start)
+    right = np.random.default_rng(0).normal(size=(6, 3))
+    step = scaling.separate_preconditioner(point)(right)
     assert (step[2:] == 0).all()
     np.testing.assert_allclose(point.curvature(step)[:2], right[:2], rtol=1e-9)
 
