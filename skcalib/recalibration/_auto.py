@@ -11,10 +11,10 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import N_JOBS, IntegerInterval, Parallel, StrOptions, delayed
 from ..forecasts._data import ForecastData
-from ._base import Recalibrator, all_classes, is_smooth
+from ._base import Recalibrator, all_classes, is_smooth, keeps_order
 from ._checks import recalibrator_like
 from ._either import EitherRecalibrator, FitData, IdentityRecalibrator, fit_data
-from ._registry import candidates_for, remedy_of_spread
+from ._registry import RECALIBRATORS, candidates_for, remedy_of_spread
 from ._responses import aligned_proba
 
 # The proper scores that may decide; the first one does by default.
@@ -34,7 +34,17 @@ _SMALLEST_WEIGHT = 0.01
 
 # Folds of at least these many samples may stop candidates, if these would be below that weight even
 # if they were less far behind by these many standard errors.
-_FEWEST_TO_STOP, _STANDARD_ERRORS = 200, 4.0
+_FEWEST_TO_STOP, _STANDARD_ERRORS = 200, 3.0
+
+# The weight of the predictions as they are in a map that keeps the order of classes: so these do
+# not become equal, as with an infinite temperature.
+_TRACE = 1e-6
+
+_ORDERLY = [
+    (name, entry.recalibrator)
+    for name, entry in RECALIBRATORS.items()
+    if entry.recalibrator._keeps_order and name != "identity"
+]
 
 
 class AutoRecalibrator(EitherRecalibrator):
@@ -70,6 +80,11 @@ class AutoRecalibrator(EitherRecalibrator):
     average : bool, default=True
         False: only one candidate is taken, that of the surest gain, and none unless it gains more
         than the standard error of the gain. Forecasts are never averaged.
+
+    keep_order : bool, default=False
+        True: in each row the order of the classes stays, and so does every predicted class. By
+        default the candidates are then temperature and ensemble temperature, and own ones must be
+        among those two and :class:`IdentityRecalibrator`. Not for forecasts.
 
     n_folds : int, default=5
         The number of folds, at most that of the samples. Samples are dealt to the folds at random
@@ -144,7 +159,7 @@ class AutoRecalibrator(EitherRecalibrator):
     is the likelihood of the predictions; its root makes the weights less extreme. :math:`b_c` is 3
     for no recalibration and else 0: with few samples every recalibrator adds noise. Candidates
     whose weight would be below 0.01 are left out. With 200 samples or more, those are stopped after
-    a fold that would be left out even if they were less far behind, by four standard errors of the
+    a fold that would be left out even if they were less far behind, by three standard errors of the
     difference to the best one. To choose one candidate loses more where several
     are almost as good, and most where a wrong one seems best by chance (measured in the guide
     "Which recalibrator should I take?").
@@ -221,6 +236,7 @@ class AutoRecalibrator(EitherRecalibrator):
         "candidates": "no_validation",
         "scoring": [StrOptions({"log_loss", "brier", "crps", "log"}), None],
         "average": ["boolean"],
+        "keep_order": ["boolean"],
         "n_folds": [IntegerInterval(2)],
         "n_jobs": N_JOBS,
     }
@@ -231,6 +247,7 @@ class AutoRecalibrator(EitherRecalibrator):
         *,
         scoring: str | None = None,
         average: bool = True,
+        keep_order: bool = False,
         n_folds: int = 5,
         n_jobs: int | None = None,
         labels: ArrayLike | None = None,
@@ -238,6 +255,7 @@ class AutoRecalibrator(EitherRecalibrator):
         self.candidates = candidates
         self.scoring = scoring
         self.average = average
+        self.keep_order = keep_order
         self.n_folds = n_folds
         self.n_jobs = n_jobs
         self.labels = labels
@@ -245,10 +263,14 @@ class AutoRecalibrator(EitherRecalibrator):
     def _fit(self, data: Predictions | ForecastData) -> None:
         scoring = check_scoring(self.scoring, data.kind)
         check_can_be_split(data)
+        if self.keep_order:
+            check_can_keep_order(self.candidates or (), data.kind)
         examples, fold = fit_data(data), deal_folds(data, self.n_folds)
         given: Any = self.candidates
         self.left_out_: list[str] = []
-        if given is None:
+        if given is None and self.keep_order:
+            given = _ORDERLY
+        elif given is None:
             n_train = len(fold) - int(np.bincount(fold).max())
             defaults, self.left_out_ = candidates_for(data, n_train, scoring)
             given = list(defaults.items())
@@ -275,6 +297,8 @@ class AutoRecalibrator(EitherRecalibrator):
         if averages:
             weight, ran = np.zeros(len(names)), ~np.isnan(loss).any(axis=1)
             weight[ran] = weights_in_average(loss[ran], data.weight, _any_order(data))
+        if self.keep_order:
+            weight = (1 - _TRACE) * weight + _TRACE * np.eye(len(names))[0]
         self.uniform_share_ = 0.0
         if mixes:
             uniform = share_of_uniform(data.weight)
@@ -304,7 +328,8 @@ class AutoRecalibrator(EitherRecalibrator):
         if not hasattr(self, "weights_"):
             return text
         by_weight = sorted(self.weights_.items(), key=lambda pair: -pair[1])
-        text += "  # " + " + ".join(f"{weight:.2f} {name}" for name, weight in by_weight)
+        shown = [f"{weight:.2f} {name}" for name, weight in by_weight if weight > _TRACE]
+        text += "  # " + " + ".join(shown)
         return text + f"; not tried: {', '.join(self.left_out_)}" * bool(self.left_out_)
 
 
@@ -478,6 +503,23 @@ def check_candidates(candidates: Any, method: str) -> dict[str, Any]:
             )
         checked[name] = recalibrator
     return checked
+
+
+def check_can_keep_order(candidates: Any, kind: str) -> None:
+    """Refuse forecasts, which have no classes, and candidates that change the order of classes."""
+    if kind == "forecasts":
+        raise ValueError(
+            "keep_order must be False for forecasts of a number, which have no classes; found True."
+            " Leave it out."
+        )
+    for name, recalibrator in check_candidates(candidates, "predict_proba").items():
+        if not keeps_order(recalibrator):
+            raise ValueError(
+                "candidates must keep the order of the classes in each row if keep_order=True, as "
+                "TemperatureRecalibrator() and EnsembleTemperatureRecalibrator() do; found "
+                f"{reprlib.repr(recalibrator)} under the name {name!r}. Leave it out, or set "
+                "keep_order=False."
+            )
 
 
 def check_can_be_split(data: Predictions | ForecastData) -> None:

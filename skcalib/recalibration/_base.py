@@ -50,6 +50,9 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
     # Whether the map is a smooth function, neither 0 nor 1 anywhere.
     _is_smooth = False
 
+    # Whether no class overtakes another one in any row, whatever it is fitted on.
+    _keeps_order = False
+
     # Whether tensors stay where they are, at `fit` and afterwards.
     _fits_in_place = _maps_in_place = False
 
@@ -335,6 +338,11 @@ def clone_for(recalibrator: Any, classes: np.ndarray | None) -> Any:
 def is_smooth(recalibrator: Any) -> bool:
     """Whether it is one of this package's smooth maps."""
     return isinstance(recalibrator, Recalibrator) and recalibrator._is_smooth
+
+
+def keeps_order(recalibrator: Any) -> bool:
+    """Whether it is one of this package's maps in which no class overtakes another one."""
+    return isinstance(recalibrator, Recalibrator) and recalibrator._keeps_order
 
 
 def share_of_prior(data: Predictions | ForecastData, prior_weight: float) -> float:

@@ -200,6 +200,8 @@ class IdentityRecalibrator(EitherRecalibrator):
     array([-0.65, -0.16])
     """
 
+    _keeps_order = True
+
     def __init__(self, *, labels: ArrayLike | None = None) -> None:
         self.labels = labels
 

@@ -104,6 +104,8 @@ class TemperatureRecalibrator(LogScaleRecalibrator):
         "prior_weight": [*PRIOR_CONSTRAINTS["prior_weight"], None],
     }
 
+    _keeps_order = True
+
     def _fit_scores(self, predictions: Predictions) -> None:
         log_proba = partial(self._log_proba, predictions)
         for prior_weight in (0.0, 1.0) if self.prior_weight is None else (self.prior_weight,):
@@ -218,6 +220,7 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
     array([0.6, 0. , 0.4])
     """
 
+    _keeps_order = True
     _fits_in_place = False
 
     def _fit_scores(self, predictions: Predictions) -> None:

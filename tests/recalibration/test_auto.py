@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from oracles import brier_score, normalised
 from problems import random_problem, two_columns
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
@@ -28,6 +29,7 @@ from skcalib.recalibration import (
     export_table,
 )
 from skcalib.recalibration._auto import deal_folds, weights_in_average
+from skcalib.recalibration._registry import RECALIBRATORS
 
 TWO = ["none", "temperature", "sigmoid", "spline", "isotonic", "ensemble temperature"]
 PAIRS = ["pairwise scaling", "isotonic and pairwise scaling"]
@@ -456,3 +458,51 @@ def test_bad_candidates_are_refused(candidates, message):
 def test_bad_options_are_refused(name, value):
     with pytest.raises(ValueError, match=name):
         AutoRecalibrator(**{name: value}).fit([0.2, 0.7], [0, 1])
+
+
+@pytest.mark.parametrize(("n_classes", "average"), [(2, True), (3, False), (10, True)])
+def test_the_order_of_classes_can_be_kept(n_classes, average):
+    for seed, (n, spread) in enumerate([(30, 3), (30, 20), (80, 0.1)]):
+        rng = np.random.default_rng(seed)
+        proba = softmax(spread * rng.normal(size=(n, n_classes)), axis=1)
+        proba[: n // 3] = np.round(proba[: n // 3], 1) + 1e-3  # with ties
+        proba /= proba.sum(axis=1, keepdims=True)
+        if seed == 1:  # right labels are those that are said to be impossible
+            label = proba.argmin(axis=1)
+        else:
+            label = (rng.random(n)[:, None] > proba.cumsum(axis=1)).sum(axis=1)
+        auto = AutoRecalibrator(keep_order=True, average=average, labels=range(n_classes))
+        fitted = auto.fit(proba, label).predict_proba(proba)
+        np.testing.assert_allclose(fitted.sum(axis=1), 1, rtol=1e-12)
+        order = np.argsort(proba, axis=1, kind="stable")
+        steps = np.diff(np.take_along_axis(fitted, order, axis=1), axis=1)
+        before = np.diff(np.take_along_axis(proba, order, axis=1), axis=1)
+        assert (steps >= -1e-15).all()
+        assert (steps[before > 1e-8] > 0).all()
+        np.testing.assert_allclose(steps[before == 0], 0, atol=1e-15)
+        np.testing.assert_array_equal(auto.predict(proba), proba.argmax(axis=1))
+        assert "0.00" not in repr(auto)
+
+
+def test_recalibrators_say_whether_they_keep_the_order():
+    label, proba = random_problem(np.random.default_rng(3), 50, 4)
+    proba, label = proba**0.3, (label + (label == 1)) % 4
+    proba /= proba.sum(axis=1, keepdims=True)
+    for name, entry in RECALIBRATORS.items():
+        recalibrator = clone(entry.recalibrator)
+        if "labels" not in recalibrator.get_params() or name in ("decision", "prior shift"):
+            continue
+        fitted = recalibrator.set_params(labels=range(4)).fit(proba, label).predict_proba(proba)
+        kept = (fitted.argmax(axis=1) == proba.argmax(axis=1)).all()
+        assert kept == recalibrator._keeps_order, name
+
+
+def test_what_does_not_keep_the_order_is_refused():
+    label, proba = random_problem(np.random.default_rng(3), 50, 4)
+    AutoRecalibrator(CANDIDATES[:1], keep_order=True).fit(proba, label)
+    for refused in (SigmoidRecalibrator(), LogisticRegression(), AutoRecalibrator()):
+        auto = AutoRecalibrator([("mine", refused)], keep_order=True)
+        with pytest.raises(ValueError, match=r"keep the order.* name 'mine'\. Leave"):
+            auto.fit(proba, label)
+    with pytest.raises(ValueError, match="keep_order must be False for forecasts"):
+        AutoRecalibrator(keep_order=True).fit(([0.0, 1, 2], [1.0, 1, 1]), [0.0, 1, 2])
