@@ -144,16 +144,17 @@ class AffineAndCommon:
     """
 
     mixes_classes = True
+    _others: type[Affine] | type[ScaledAndShifted] = Affine
 
-    @staticmethod
-    def scores(parameters: Array, inputs: Array) -> Array:
-        scores = Affine.scores(parameters[:-1, :], inputs)
+    @classmethod
+    def scores(cls, parameters: Array, inputs: Array) -> Array:
+        scores = cls._others.scores(parameters[:-1, :], inputs)
         scores += array_namespace(inputs).mean(parameters[-1, :]) * inputs
         return scores
 
-    @staticmethod
-    def adjoint(residual: Array, inputs: Array) -> Array:
-        xp, others = array_namespace(inputs), Affine.adjoint(residual, inputs)
+    @classmethod
+    def adjoint(cls, residual: Array, inputs: Array) -> Array:
+        xp, others = array_namespace(inputs), cls._others.adjoint(residual, inputs)
         common = xp.full_like(others[:1, :], dot(residual, inputs) / inputs.shape[1])
         return xp.concat([others, common])
 
@@ -171,7 +172,7 @@ class AffineAndCommon:
         follow = blocks.solve(image)
         own = blocks.curvature_of_diagonal()
         with np.errstate(divide="ignore", over="ignore"):
-            curvature = float(xp.sum(own / (1 + own / xp.linalg.diagonal(penalty[:-2, :]))))
+            curvature = float(xp.sum(own / (1 + own / blocks.diagonal(penalty[:-2, :]))))
         if curvature <= _LOST * float(xp.sum(own)):
             curvature = np.inf  # β and the mean of the diagonal are the same: only that moves
 
@@ -184,34 +185,46 @@ class AffineAndCommon:
         return solve
 
 
+class DiagonalAndCommon(AffineAndCommon):
+    """`AffineAndCommon` if W is diagonal: parameters (v, b, β) (3, K), with v that diagonal."""
+
+    mixes_classes = False
+    _others = ScaledAndShifted
+
+
 @dataclass(frozen=True, eq=False)
 class ClassBlocks:
     """The curvature in the parameters of each class alone, with no covariances of inputs.
 
     That of class k is Σ_j (a_jk + λ_jk) W_kj² + z_k (b_k + Σ_j c_jk W_kj)² + μ_k b_k², with the
     weighted mean c and variance a/z of the inputs. Its second term matters: where all inputs are
-    far from 0, factors and intercept are almost the same.
+    far from 0, factors and intercept are almost the same. If W is diagonal, matrices have one row,
+    that of j = k.
     """
 
-    centre: Array  # c (K, K)
-    variance: Array  # a (K, K)
+    centre: Array  # c (K, K), or (1, K)
+    variance: Array  # a (K, K), or (1, K)
     total: Array  # z (K,)
-    penalty: Array  # λ and below it μ (K + 1, K), possibly infinite
+    penalty: Array  # λ and below it μ (K + 1, K), or (2, K), possibly infinite
 
     @classmethod
     def of(cls, spread: Array, inputs: Array, penalty: Array) -> "ClassBlocks":
-        xp = array_namespace(inputs)
+        xp, is_diagonal = array_namespace(inputs), penalty.shape[0] == 2
+
+        def sums(values: Array) -> Array:
+            return column_dots(values, spread)[None, :] if is_diagonal else values.T @ spread
+
         origin = xp.mean(inputs, axis=0)  # squares of deviations from it keep more digits
         moved = inputs - origin
         total = xp.sum(spread, axis=0) + _TINY
-        first = moved.T @ spread
+        first = sums(moved)
         centre = first / total
-        variance = (moved**2).T @ spread - centre * first
+        variance = sums(moved**2) - centre * first
         variance = xp.where(variance > 0, variance, 0.0)
         noise = _LOST * float(origin @ origin) * float(xp.max(total))
         variance += _RIDGE * float(xp.max(variance)) + noise + _TINY
         total += _RIDGE * xp.max(total)
-        return cls(centre + origin[:, None], variance, total, penalty)
+        return cls(centre + (origin if is_diagonal else origin[:, None]), variance, total, penalty)
 
     @cached_property
     def own(self) -> Array:
@@ -238,18 +251,22 @@ class ClassBlocks:
 
     def image_of_diagonal(self) -> Array:
         """The product of the matrix, but for the penalty, with a 1 for each W_kk, (K + 1, K)."""
-        xp = array_namespace(self.centre)
-        pull = self.total * xp.linalg.diagonal(self.centre)
-        own = xp.linalg.diagonal(self.variance) * self._identity
-        return xp.concat([self.centre * pull + own, pull[None, :]])
+        pull = self.total * self.diagonal(self.centre)
+        own = self.variance * self._identity
+        return array_namespace(pull).concat([self.centre * pull + own, pull[None, :]])
 
     def curvature_of_diagonal(self) -> Array:
         """The curvature of the loss in each W_kk if the other parameters follow, (K,)."""
         xp = array_namespace(self.centre)
         taken = self.centre**2 / self.own * (1 - self._identity)
         strength = self.joint / (1 + self.joint * xp.sum(taken, axis=0))
-        own, pull = (xp.linalg.diagonal(part) for part in (self.variance, self.centre))
-        return own + strength * pull**2
+        return self.diagonal(self.variance) + strength * self.diagonal(self.centre) ** 2
+
+    @staticmethod
+    def diagonal(matrix: Array) -> Array:
+        """The entries of each class's own factor, (K,)."""
+        is_row = matrix.shape[0] == 1
+        return matrix[0, :] if is_row else array_namespace(matrix).linalg.diagonal(matrix)
 
     @cached_property
     def _identity(self) -> Array:

@@ -10,9 +10,15 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval
 from .._numerics.array_api import Array, constant_like, to_numpy
-from .._numerics.logits import row_blocks
+from .._numerics.logits import row_blocks, softmax
 from .._numerics.scaling import softmax_regression
-from .._numerics.scaling_designs import Affine, AffineAndCommon, ScaledAndShifted
+from .._numerics.scaling_designs import (
+    Affine,
+    AffineAndCommon,
+    Design,
+    DiagonalAndCommon,
+    ScaledAndShifted,
+)
 from .._numerics.temperature import best_mixture, best_temperature, mixed, tempered
 from ._base import PRIOR_CONSTRAINTS, WEIGHT_OF_CLASSES, WEIGHT_OF_TEMPERATURE, share_of_prior
 from ._logits import LogScaleRecalibrator
@@ -458,11 +464,17 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
     three infinite it is the :class:`TemperatureRecalibrator` of the same `prior_weight`, but for β
     below 0, which turns predictions round, while a temperature ends at infinity.
 
+    The strengths also grow with K, which is much for classes with many samples each: with a
+    thousand classes and ten samples of each, where classes differ in their scale and bias,
+    strengths of 1 for the diagonal and the shifts gain seven times as much over a temperature, and
+    where they do not differ, lose 0.003 in log loss.
+
     The objective is convex. Newton's method, started at the identity, has each step solved by
     conjugate gradients, whose products cost :math:`O(n K^2)`; memory is :math:`O(n K + K^2)`. The
     minimum is reached to rounding; with more than ten million probabilities, to about
     :math:`10^{-4} K / n`, far less than chance makes of it. With a thousand classes there are a
-    million parameters: minutes, if there are 50 000 samples.
+    million parameters: minutes, if there are 50 000 samples. With ``off_diagonal_penalty=np.inf``
+    there are 2K + 1, and products cost :math:`O(n K)`: a quarter of a minute.
 
     Constant predictions, separable outcomes and classes without labels need no special treatment.
     Results are kept at least the machine epsilon away from 0 and 1, so that their log loss is
@@ -512,19 +524,25 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
             penalty[:n_classes] = strength * (n_classes - 1) * np.float64(self.off_diagonal_penalty)
             np.fill_diagonal(penalty, strength * np.float64(self.diagonal_penalty))
             penalty[n_classes] = strength * np.float64(self.intercept_penalty)
+        design: Design = AffineAndCommon
+        if np.isinf(penalty[1, 0]):  # the influences of other classes are 0
+            design, penalty = DiagonalAndCommon, np.vstack([penalty.diagonal(), penalty[-2:]])
         start = np.zeros_like(penalty)
         start[-1] = 1.0
         parameters, change = softmax_regression(
-            AffineAndCommon,
-            _centred(log_proba),
-            target,
-            predictions.weight,
-            start,
-            penalty,
+            design, _centred(log_proba), target, predictions.weight, start, penalty
         )
         *factors, self.intercept_, common = parameters
-        self.coef_ = common.mean() * np.eye(n_classes) + np.transpose(factors)
+        own = np.diag(*factors) if len(factors) == 1 else np.transpose(factors)
+        self.coef_ = common.mean() * np.eye(n_classes) + own
         return change
+
+    def _map_scores(self, log_proba: Array) -> Array:
+        own = self.coef_.diagonal()
+        if np.count_nonzero(self.coef_) > np.count_nonzero(own):
+            return super()._map_scores(log_proba)
+        parameters = np.stack([own, self.intercept_])
+        return softmax(ScaledAndShifted.scores_of_rows(parameters, _centred(log_proba)))
 
     def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
         return _centred(self.coef_), self.intercept_  # W (z - mean z) = (W - its row means) z

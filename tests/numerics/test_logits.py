@@ -22,7 +22,12 @@ from skcalib._numerics.logits import (
     softmax,
 )
 from skcalib._numerics.scaling import Problem, conjugate_gradients, softmax_regression
-from skcalib._numerics.scaling_designs import Affine, AffineAndCommon, ScaledAndShifted
+from skcalib._numerics.scaling_designs import (
+    Affine,
+    AffineAndCommon,
+    DiagonalAndCommon,
+    ScaledAndShifted,
+)
 from skcalib._numerics.temperature import best_temperature, tempered
 
 EPS = np.finfo(np.float64).eps
@@ -356,6 +361,42 @@ def test_conjugate_gradients_solve_systems():
     singular = np.outer([3.0, 4.0], [3.0, 4.0])
     solution = conjugate_gradients(lambda x: singular @ x, singular[0], lambda r: r, 1e-13)
     np.testing.assert_allclose(solution, np.array([3.0, 4.0]) * 3 / 25, atol=1e-14)
+
+
+def test_a_diagonal_design_is_the_general_one_where_other_influences_are_held():
+    inputs, _, target, weight = softmax_problem(n=40, n_classes=4)
+    rng = np.random.default_rng(0)
+    own = rng.normal(size=(3, 4))
+    penalty = np.abs(own) * [[1.0], [1.0], [0.0]]
+    penalty[0, 1] = np.inf  # one factor is the common one
+
+    def general(parameters, others):
+        matrix = np.full((4, 4), others)
+        np.fill_diagonal(matrix, parameters[0])
+        return np.vstack([matrix, parameters[1:]])
+
+    own[2] = own[2].mean()
+    scores = DiagonalAndCommon.scores(own, inputs)
+    expected = naive_scores(AffineAndCommon, general(own, 0.0), inputs)
+    np.testing.assert_allclose(scores, expected, atol=1e-12)
+    adjoint = AffineAndCommon.adjoint(target, inputs)
+    expected = np.vstack([adjoint.diagonal(), adjoint[4:]])
+    np.testing.assert_allclose(DiagonalAndCommon.adjoint(target, inputs), expected, atol=1e-12)
+
+    start = np.zeros((3, 4))
+    start[2] = 1
+    few, many = (
+        softmax_regression(design, inputs, target, weight, *data)[0]
+        for design, *data in (
+            (DiagonalAndCommon, start, penalty),
+            (AffineAndCommon, general(start, 0.0), general(penalty, np.inf)),
+        )
+    )
+    np.testing.assert_allclose(general(few, 0.0), many, atol=1e-13)
+    spread = weight[:, None] * target * (1 - target)
+    solve = DiagonalAndCommon.preconditioner(spread, inputs, penalty)
+    expected = AffineAndCommon.preconditioner(spread, inputs, general(penalty, np.inf))
+    np.testing.assert_allclose(general(solve(own), 0.0), expected(general(own, 0.0)), rtol=1e-6)
 
 
 def test_common_design_is_adjoint():
