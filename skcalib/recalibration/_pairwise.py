@@ -26,7 +26,7 @@ from ._scaling import PENALTY, MatrixScalingRecalibrator
 
 # Products are of logarithms of probabilities that are at least this: others would be all that
 # counts.
-_LEAST = 1e-5
+LEAST = 1e-5
 
 # Directions of less than this fraction of the largest variance are rounding errors, mostly: the
 # logarithms of a row have mean 0, so that K of the products are sums of others.
@@ -195,8 +195,8 @@ class PairwiseScalingRecalibrator(Recalibrator):
 
 
 def _relative(log_proba: np.ndarray) -> np.ndarray:
-    """Logarithms (n, K), of probabilities of at least `_LEAST`, less the means of their rows."""
-    log_proba = np.maximum(log_proba, np.log(_LEAST))
+    """Logarithms (n, K), of probabilities of at least `LEAST`, less the means of their rows."""
+    log_proba = np.maximum(log_proba, np.log(LEAST))
     return log_proba - log_proba.mean(axis=1, keepdims=True)
 
 

@@ -13,6 +13,9 @@ from .._numerics.logits import clipped, log_odds
 LOWEST, HIGHEST = clipped(np.array([0.0, 1.0])).tolist()
 _LARGEST_LOG_ODDS = float(log_odds(np.array(1.0)))
 
+# Names within expressions begin so.
+PREFIX = "skcalib_"
+
 # The exponential of a larger number overflows; some databases raise an error then.
 _LARGEST_EXPONENT = 700.0
 
@@ -25,6 +28,34 @@ def number(value: float) -> str:
     """A number with all digits; without an exponent it would be a decimal number."""
     digits = repr(float(value))
     return digits if "e" in digits else f"{digits}e0"
+
+
+class Layers:
+    """Expressions that have names, one layer after another, each of names of those before it.
+
+    Every layer is a query of one row without a table: databases compute these just once.
+    """
+
+    def __init__(self, columns: list[str]) -> None:
+        outer = columns[0].removeprefix(PREFIX)
+        self._depth = int(outer.split("_")[0]) + 1 if outer != columns[0] else 0
+        self._tables: list[str] = []
+
+    def named(self, expressions: list[str]) -> list[str]:
+        """The names of the expressions."""
+        table = f"{PREFIX}{self._depth + len(self._tables)}"
+        names = [f"{table}_{k}" for k in range(len(expressions))]
+        columns = ", ".join(
+            f"{one} AS {name}" for one, name in zip(expressions, names, strict=True)
+        )
+        self._tables.append(f"(SELECT {columns}) AS {table}")
+        return names
+
+    def around(self, expression: str) -> str:
+        """An expression of the names as one of the columns."""
+        for table in reversed(self._tables):
+            expression = f"(SELECT {expression} FROM {table})"
+        return expression
 
 
 def linear(constant: float, coef: Sequence[float] | np.ndarray, terms: Sequence[str]) -> str:
@@ -111,4 +142,14 @@ def softmax(
                 terms.append(f"exp({exponent})")
         share = let(f"{number(1)} / ({' + '.join(terms)})")
         shares.append(clip(share, LOWEST, HIGHEST))
+    return shares
+
+
+def shares_of(scores: list[str]) -> list[str]:
+    """The softmax of scores that have names."""
+    shares = []
+    for own in scores:
+        gaps = (f"({other} - {own})" for other in scores if other != own)
+        terms = [f"exp({clip(gap, -_LARGEST_EXPONENT, _LARGEST_EXPONENT)})" for gap in gaps]
+        shares.append(f"{number(1)} / ({' + '.join([number(1), *terms])})")
     return shares

@@ -18,6 +18,7 @@ from skcalib.recalibration import (
     IntervalBinningRecalibrator,
     IsotonicRecalibrator,
     MatrixScalingRecalibrator,
+    PairwiseScalingRecalibrator,
     PredictProba,
     PriorShiftRecalibrator,
     QuadraticRecalibrator,
@@ -30,8 +31,8 @@ from skcalib.recalibration import (
     export_sql,
     export_table,
 )
-from skcalib.recalibration._export import _formulas
-from skcalib.recalibration._registry import RECALIBRATORS
+from skcalib.recalibration._formulas import formulas_of
+from skcalib.recalibration._registry import RECALIBRATORS, RecalibratorChain
 
 EPS = float(np.finfo(float).eps)
 
@@ -44,7 +45,14 @@ CASES = {
     "shifted": IntervalBinningRecalibrator("uniform", random_shift=True, random_state=0),
     "quantile": IntervalBinningRecalibrator("quantile", n_bins=4),
     "average": AutoRecalibrator(
-        [("temperature", TemperatureRecalibrator()), ("steps", IsotonicRecalibrator(strict=False))]
+        [
+            ("temperature", TemperatureRecalibrator()),
+            ("steps", IsotonicRecalibrator(strict=False)),
+            ("pairwise", PairwiseScalingRecalibrator()),
+        ]
+    ),
+    "chain": PairwiseScalingRecalibrator(
+        RecalibratorChain(IsotonicRecalibrator(strict=True), MatrixScalingRecalibrator())
     ),
     "unpenalised": MatrixScalingRecalibrator(
         prior_weight=0, diagonal_penalty=1e-9, off_diagonal_penalty=1e-9, intercept_penalty=1e-9
@@ -53,7 +61,7 @@ CASES = {
 
 
 def has_formula(recalibrator):
-    return _formulas.dispatch(type(recalibrator)) is not _formulas.dispatch(object)
+    return formulas_of.dispatch(type(recalibrator)) is not formulas_of.dispatch(object)
 
 
 WRITABLE = {name: case for name, case in CASES.items() if has_formula(case)}
@@ -374,6 +382,7 @@ def test_columns_by_default():
         (["a", "b", "b"], "columns must be a list of 3 different names"),
         ([1, 2, 3], "columns must be a list of 3 different names"),
         (["a", "b", ""], "columns must be a list of 3 different names"),
+        (["a", "b", "SKCALIB_q1"], r"columns must not begin with 'skcalib_'.*'SKCALIB_q1'\]"),
     ],
 )
 def test_bad_columns(columns, match):

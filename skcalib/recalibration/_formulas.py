@@ -1,0 +1,311 @@
+"""The maps of recalibrators as formulas in SQL, and the pieces of interval maps."""
+
+from functools import singledispatch
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._auto import AutoRecalibrator
+from ._base import OneVsRestRecalibrator
+from ._binning import ScalingBinningRecalibrator
+from ._either import IdentityRecalibrator
+from ._isotonic import IsotonicRecalibrator, VennAbersRecalibrator
+from ._logistic import BetaRecalibrator, LogisticRecalibrator
+from ._logits import LogScaleRecalibrator
+from ._pairwise import LEAST, PairwiseScalingRecalibrator
+from ._prior_shift import PriorShiftRecalibrator
+from ._registry import RecalibratorChain
+from ._scaling import (
+    DirichletRecalibrator,
+    EnsembleTemperatureRecalibrator,
+    MatrixScalingRecalibrator,
+)
+from ._spline import SplineRecalibrator, spline_pieces
+from ._sql import (
+    HIGHEST,
+    LOWEST,
+    Layers,
+    clip,
+    clipped_logs,
+    divided,
+    expit,
+    from_point,
+    let,
+    linear,
+    logs_of,
+    number,
+    of_clipped,
+    share,
+    shares_of,
+    softmax,
+    steps,
+)
+from ._updating import ClosedTestRecalibrator
+
+
+def alone(recalibrator: Any) -> Any:
+    """The recalibrator itself, or the one that has all the weight of an average."""
+    is_auto = isinstance(recalibrator, AutoRecalibrator)
+    return (
+        recalibrator.best_recalibrator_
+        if is_auto and len(recalibrator.weights_) == 1 and recalibrator.uniform_share_ == 0
+        else recalibrator
+    )
+
+
+class Pieces(NamedTuple):
+    """From each start to the next one, the map is value + slope · (p − start); the first is 0."""
+
+    start: np.ndarray
+    value: np.ndarray
+    slope: np.ndarray
+
+
+def pieces_of(recalibrator: Any, learned: Any) -> Pieces:
+    """The map of one class of an interval recalibrator."""
+    if isinstance(recalibrator, IsotonicRecalibrator):
+        knots, values = learned
+        with np.errstate(over="ignore"):
+            slope = np.append(np.diff(values) / np.diff(knots), 0.0)
+        slope[~np.isfinite(slope)] = 0.0  # a step, as nothing lies between
+        if knots[0] == 0:
+            return Pieces(knots, values, slope)
+        return Pieces(np.append(0.0, knots), np.append(values[0], values), np.append(0.0, slope))
+    low, high = recalibrator._kept(np.array([0.0, 1.0]))
+    start = np.unique([0.0, low, high, *learned.cuts[learned.cuts <= 1]])
+    value = recalibrator._map_binary(start, learned)
+    bins = np.searchsorted(learned.cuts, start, side="right")
+    keeps = np.isnan(learned.values[bins]) & (start >= low) & (start < high)
+    begins = np.append(True, np.diff(value) != 0) | keeps
+    return Pieces(start[begins], value[begins], keeps[begins].astype(np.float64))
+
+
+@singledispatch
+def formulas_of(recalibrator: Any, names: list[str]) -> list[str]:
+    """The map as formulas, one for two classes or K, of the names of the probabilities."""
+    raise ValueError(
+        "recalibrator must have a map that a formula can express; found "
+        f"{type(recalibrator).__name__}. Call its predict_proba, or choose another recalibrator."
+    )
+
+
+@formulas_of.register
+def _(recalibrator: IdentityRecalibrator, names: list[str]) -> list[str]:
+    return names
+
+
+@formulas_of.register
+def _(recalibrator: AutoRecalibrator, names: list[str]) -> list[str]:
+    if (only := alone(recalibrator)) is not recalibrator:
+        return formulas_of(only, names)
+    parts = [
+        [f"{number(weight)} * {let(formula)}" for formula in formulas_of(one, names)]
+        for one, weight in zip(
+            recalibrator.recalibrators_.values(), recalibrator.weights_.values(), strict=True
+        )
+    ]
+    if recalibrator.uniform_share_ > 0:
+        uniform = number(recalibrator.uniform_share_ / len(recalibrator.classes_))
+        parts.append([uniform] * len(names))
+    return [" + ".join(terms) for terms in zip(*parts, strict=True)]
+
+
+@formulas_of.register(OneVsRestRecalibrator)
+@formulas_of.register(LogisticRecalibrator)
+def _(recalibrator: Any, names: list[str]) -> list[str]:
+    mapped = _of_classes(recalibrator, names)
+    return mapped if len(names) == 1 else divided([let(one) for one in mapped], names)
+
+
+@formulas_of.register
+def _(recalibrator: ScalingBinningRecalibrator, names: list[str]) -> list[str]:
+    results = [let(formula) for formula in formulas_of(recalibrator.recalibrator_, names)]
+    binned = [
+        steps(name, one.cuts, [*map(number, one.values)])
+        for name, one in zip(results, recalibrator.maps_, strict=True)
+    ]
+    return binned if len(names) == 1 else divided([let(one) for one in binned], results)
+
+
+@formulas_of.register
+def _(recalibrator: PriorShiftRecalibrator, names: list[str]) -> list[str]:
+    new, old = recalibrator.prevalence_, recalibrator.source_prevalence_
+    if np.array_equal(new, old):
+        return names
+    both = [let(f"{number(1)} - {names[0]}"), *names] if len(names) == 1 else names
+    parts = [
+        let(linear(0.0, [factor], [name])) for factor, name in zip(new / old, both, strict=True)
+    ]
+    total = let(" + ".join(parts))
+    shares = [share(part, total, number(one)) for part, one in zip(parts, new, strict=True)]
+    return shares[-len(names) :]
+
+
+@formulas_of.register
+def _(recalibrator: LogScaleRecalibrator, names: list[str]) -> list[str]:
+    check_is_of_probabilities(recalibrator)
+    smallest = recalibrator.smallest_probability_
+    factors, shift = recalibrator._linear_map()
+    matrix = np.diag(factors) if factors.ndim == 1 else factors
+    if len(names) == 1:
+        slope, constant = (matrix[1] - matrix[0])[::-1], shift[1] - shift[0]
+
+        def positive(ends: np.ndarray) -> np.ndarray:
+            return recalibrator._map(ends)[:, 1]
+
+        def of_kept(kept: str) -> str:
+            return expit(linear(constant, slope, logs_of(kept)))
+
+        return [of_clipped(names[0], smallest, positive, of_kept)]
+    return softmax(clipped_logs(names, smallest), -np.log(smallest), matrix, shift)
+
+
+@formulas_of.register
+def _(recalibrator: ClosedTestRecalibrator, names: list[str]) -> list[str]:
+    if recalibrator.chosen_ == "none" and recalibrator.input_type == "probabilities":
+        return names
+    return formulas_of.dispatch(LogScaleRecalibrator)(recalibrator, names)
+
+
+@formulas_of.register
+def _(recalibrator: EnsembleTemperatureRecalibrator, names: list[str]) -> list[str]:
+    check_is_of_probabilities(recalibrator)
+    smallest, inverse = recalibrator.smallest_probability_, 1 / recalibrator.temperature_
+    *shares, rest = recalibrator.shares_
+    if len(names) == 1:
+
+        def positive(ends: np.ndarray) -> np.ndarray:
+            return recalibrator._map(ends)[:, 1]
+
+        def mixture(kept: str) -> str:
+            tempered = let(expit(linear(0.0, [inverse, -inverse], logs_of(kept))))
+            return linear(rest / 2, shares, [tempered, kept])
+
+        return [of_clipped(names[0], smallest, positive, mixture)]
+    logs, n_classes = clipped_logs(names, smallest), len(names)
+    tempered, given = (
+        softmax(logs, -np.log(smallest), factor * np.eye(n_classes), np.zeros(n_classes))
+        for factor in (inverse, 1.0)
+    )
+    return [
+        clip(let(linear(rest / n_classes, shares, [let(t), let(g)])), LOWEST, HIGHEST)
+        for t, g in zip(tempered, given, strict=True)
+    ]
+
+
+@singledispatch
+def layered_of(recalibrator: Any, names: list[str], layers: Layers) -> list[str]:
+    """The map as formulas of names that it adds in layers, where it uses an expression often."""
+    return formulas_of(recalibrator, names)
+
+
+@layered_of.register(OneVsRestRecalibrator)
+@layered_of.register(LogisticRecalibrator)
+def _(recalibrator: Any, names: list[str], layers: Layers) -> list[str]:
+    mapped = _of_classes(recalibrator, names)
+    return mapped if len(names) == 1 else divided(layers.named(mapped), names)
+
+
+@layered_of.register
+def _(recalibrator: RecalibratorChain, names: list[str], layers: Layers) -> list[str]:
+    first = layered_of(recalibrator.first_, names, layers)
+    return layered_of(recalibrator.second_, layers.named(first), layers)
+
+
+@layered_of.register(MatrixScalingRecalibrator)
+@layered_of.register(DirichletRecalibrator)
+def _(recalibrator: Any, names: list[str], layers: Layers) -> list[str]:
+    if len(names) == 1:
+        return formulas_of(recalibrator, names)
+    factors, shifts = recalibrator._linear_map()
+    logs = layers.named(clipped_logs(names, recalibrator.smallest_probability_))
+    scores = [linear(shift, own, logs) for shift, own in zip(shifts, factors, strict=True)]
+    shares = layers.named(shares_of(layers.named(scores)))
+    return [clip(share, LOWEST, HIGHEST) for share in shares]
+
+
+@layered_of.register
+def _(recalibrator: PairwiseScalingRecalibrator, names: list[str], layers: Layers) -> list[str]:
+    n_classes, least = len(recalibrator.classes_), np.log(LEAST)
+    base = layers.named(layered_of(recalibrator.base_, names, layers))
+    proba = [let(f"{number(1)} - {base[0]}"), *base] if len(base) == 1 else base
+    logs = layers.named(clipped_logs(proba, recalibrator.smallest_probability_))
+    kept = [steps(log, np.array([least]), [number(least), log]) for log in logs]
+    mean = f"{let(' + '.join(kept))} / {number(n_classes)}"
+    relative = layers.named([f"{one} - {mean}" for one in kept])
+    pairs = zip(*np.triu_indices(n_classes), strict=True)
+    terms = [f"{relative[i]} * {relative[j]}" for i, j in pairs]
+    shifts, factors = recalibrator.intercept_, recalibrator.coef_.T
+    scores = [
+        f"{log} + {let(linear(shift, own, terms))}"
+        for log, shift, own in zip(logs, shifts, factors, strict=True)
+    ]
+    shares = shares_of(layers.named(scores))[-len(names) :]
+    return [clip(let(share), LOWEST, HIGHEST) for share in shares]
+
+
+@formulas_of.register(RecalibratorChain)
+@formulas_of.register(PairwiseScalingRecalibrator)
+def _(recalibrator: Any, names: list[str]) -> list[str]:
+    layers = Layers(names)
+    return [layers.around(formula) for formula in layered_of(recalibrator, names, layers)]
+
+
+def _of_classes(recalibrator: Any, names: list[str]) -> list[str]:
+    """The map of each class as a formula, or of the last of two."""
+    return [
+        _of_class(recalibrator, name, learned)
+        for name, learned in zip(names, recalibrator.maps_, strict=True)
+    ]
+
+
+def _of_class(recalibrator: Any, name: str, learned: Any) -> str:
+    """The map of one class as a formula."""
+    if isinstance(recalibrator, VennAbersRecalibrator):
+        (from_knot, lower), (to_knot, upper) = learned
+        low = let(steps(name, from_knot, [*map(number, [0.0, *lower])]))
+        high = let(steps(name, to_knot, [*map(number, [*upper, 1.0])], closed=True))
+        return f"{high} / ({number(1)} - {low} + {high})"
+    if not isinstance(recalibrator, LogisticRecalibrator):
+        found = pieces_of(recalibrator, learned)
+        pieces = [
+            linear(value, [slope], [from_point(name, start)])
+            for start, value, slope in zip(*found, strict=True)
+        ]
+        return steps(name, found.start[1:], pieces)
+    return of_clipped(
+        name,
+        recalibrator.smallest_probability_,
+        lambda ends: recalibrator._map_binary(ends, learned),
+        lambda kept: expit(_log_odds_of(recalibrator, logs_of(kept), learned)),
+    )
+
+
+def _log_odds_of(recalibrator: LogisticRecalibrator, logs: list[str], learned: Any) -> str:
+    """Calibrated log-odds, of the logarithms of a probability and of the other one."""
+    if isinstance(recalibrator, BetaRecalibrator):
+        c, a, b = learned
+        return linear(c, [a, -b], logs)
+    x = let(" - ".join(logs))
+    if not isinstance(recalibrator, SplineRecalibrator):
+        powers = [" * ".join([x] * power) for power in range(1, len(learned))]
+        return linear(learned[0], learned[1:], powers)
+    knots, values = learned
+    pieces = []
+    for origin, coefficients in zip([knots[0], *knots], spline_pieces(knots, values), strict=True):
+        distance = from_point(x, origin)
+        piece = number(coefficients[-1])
+        for coefficient in coefficients[-2::-1]:
+            piece = f"{number(coefficient)} + {distance} * ({piece})"
+        pieces.append(piece)
+    return steps(x, knots, pieces)
+
+
+def check_is_of_probabilities(recalibrator: Any) -> None:
+    """Refuse a map of logits, which has no formula of probabilities."""
+    if recalibrator.input_type == "logits":
+        raise ValueError(
+            "recalibrator must be fitted on probabilities, whose formula this is; found "
+            "input_type='logits'. Fit it on scipy.special.softmax(X, axis=1), and apply the "
+            "formula to that."
+        )
