@@ -99,9 +99,20 @@ def without_method(remedy: Callable[[Any], str]) -> Callable[[Function], Functio
 
 
 def check_takes_by(recalibrator: Any, by: Any, method: str) -> None:
-    """Refuse subgroups for a recalibrator that takes none, and None for one that needs them."""
-    parameter = signature(recalibrator.fit).parameters.get("by")
-    name = type(recalibrator).__name__
+    """Refuse subgroups for a recalibrator that takes none, and None for one that needs them.
+
+    One that needs something else is refused as well.
+    """
+    parameters = signature(recalibrator.fit).parameters
+    parameter, name = parameters.get("by"), type(recalibrator).__name__
+    for other in parameters.values():
+        is_needed = other.kind is other.KEYWORD_ONLY and other.default is other.empty
+        if is_needed and other is not parameter:
+            raise ValueError(
+                "recalibrator must need nothing but predictions, labels and by; found "
+                f"{name}, which needs {other.name}. Make it the last step of a pipeline after "
+                "PredictProba, with metadata routing."
+            )
     if by is not None and parameter is None:
         raise ValueError(
             f"by must be None for a recalibrator whose fit takes no by; found subgroups for "

@@ -429,14 +429,15 @@ class _Growth:
 
     def grow(self) -> None:
         """Add a round of trees."""
-        rows = self.train
+        rows, known = self.train, self.design[self.train]
+        known[:, np.isnan(known).all(axis=0)] = 0.0  # which scikit-learn does not take
         proba = softmax(self.plain[rows] + self.correction[rows])
         trees = []
         for k in range(proba.shape[1])[-1 if proba.shape[1] == 2 else 0 :]:
             curvature = np.maximum(proba[:, k] * (1 - proba[:, k]), _LEAST_CURVATURE)
             step = ((self.examples.code[rows] == k) - proba[:, k]) / curvature
             model = HistGradientBoostingRegressor(categorical_features=self.is_category, **_TREES)
-            trees.append(model.fit(self.design[rows], step, self.weight[rows] * curvature))
+            trees.append(model.fit(known, step, self.weight[rows] * curvature))
         self.correction += _correction(trees, self.design)
         self.rounds.append(trees)
         self.tested.append(self.correction[self.test])

@@ -23,6 +23,7 @@ from skcalib.recalibration import (
     FeatureRecalibrator,
     IdentityRecalibrator,
     PredictProba,
+    RecalibratedClassifier,
     SigmoidRecalibrator,
     TemperatureRecalibrator,
     _features,
@@ -234,6 +235,21 @@ def test_new_categories_are_missing_ones(example):
     assert np.isfinite(new).all()
 
 
+@pytest.mark.parametrize("present", [0, 1])
+def test_columns_that_are_missing_altogether(present):
+    """Or in all training samples of some fold."""
+    rng = np.random.default_rng(0)
+    proba, _, y, X = planted(rng, 200)
+    for name, gap in (("sex", None), ("age", np.nan)):
+        empty = np.where(np.arange(200) < present, X[name], gap)
+        other = next(one for one in X if one != name)
+        one = fitted(proba, y, {"gap": empty, other: X[other]}, level=1.0)
+        two = fitted(proba, y, {"gap": np.zeros(200), other: X[other]}, level=1.0)
+        found = one.predict_proba(proba, given={"gap": empty, other: X[other]})
+        expected = two.predict_proba(proba, given={"gap": np.zeros(200), other: X[other]})
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
 def test_ranges_and_categories():
     numbers = _features.Feature("x", np.arange(1000.0), 1000)
     codes = numbers.codes(np.array([-5.0, 0.0, 999.0, 5000.0, np.nan, np.inf]), 6)
@@ -318,6 +334,13 @@ def test_pipeline_hands_features_on():
         proba = pipeline.fit(X, y, given=sex).predict_proba(X, given=sex)[:, 1]
     assert proba[sex == "m"].mean() == pytest.approx(y[sex == "m"].mean(), abs=0.1)
     assert proba[sex == "m"].mean() - proba[sex == "f"].mean() > 0.1
+
+
+def test_a_classifier_that_hands_no_features_on_is_refused():
+    y, proba = random_problem(np.random.default_rng(0), 40)
+    model = RecalibratedClassifier(LogisticRegression(), FeatureRecalibrator())
+    with pytest.raises(ValueError, match=r"found FeatureRecalibrator, which needs given\. Make it"):
+        model.fit(proba[:, None], y)
 
 
 class OfFirstColumn(FeatureRecalibrator):
