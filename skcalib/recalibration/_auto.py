@@ -418,10 +418,10 @@ def results_of(
             error = np.sqrt((gain - mean) ** 2 @ share**2)
         mean_loss = own @ weight if seen.all() else loss[0] @ weight - mean
         table.append([mean_loss, mean, error, len(np.unique(fold[seen]))])
-    mean_loss, gain, error, n_seen = np.transpose(table)
+    mean_loss, gain, error, n_seen = map(np.array, zip(*table, strict=True))
     results = {"name": names, "loss": mean_loss, "gain": gain, "gain_error": error}
     surest = np.where(np.isfinite(gain - error), gain - error, -np.inf)
-    return results | {"folds": n_seen.astype(int)}, int(surest.argmax())
+    return results | {"folds": n_seen}, int(surest.argmax())
 
 
 def share_of_uniform(weight: np.ndarray) -> float:
