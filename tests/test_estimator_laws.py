@@ -23,10 +23,13 @@ from sklearn.utils.estimator_checks import check_estimator, estimator_checks_gen
 
 from skcalib.recalibration import (
     AutoRecalibrator,
+    IdentityRecalibrator,
     IsotonicRecalibrator,
     PredictProba,
     RecalibratedClassifier,
     SigmoidRecalibrator,
+    SubgroupRecalibrator,
+    TemperatureRecalibrator,
 )
 
 QUERY = {k: random_problem(np.random.default_rng(7), 20, k)[1] for k in (2, 4)}
@@ -359,3 +362,20 @@ def test_a_single_class_of_positive_weight_is_refused_as_a_single_class_is(recal
         model.fit(X, y, sample_weight=y)
     with pytest.raises(ValueError, match="at least two classes"):
         model.fit(X[y == 1], y[y == 1])
+
+
+@pytest.mark.parametrize("labels", [[b"x", b"y"], np.array([3, 4], dtype=object), ["a", "b"]])
+def test_scores_take_the_labels_that_fits_take(labels):
+    proba, code = np.linspace(0.1, 0.9, 20), np.resize([0, 0, 1, 1, 1], 20)
+    label = np.array(labels)[code]
+    recalibrators = [IdentityRecalibrator(), TemperatureRecalibrator()]
+    for one in [*recalibrators, SubgroupRecalibrator(TemperatureRecalibrator())]:
+        by = {"by": np.resize(["p", "q"], 20)} if isinstance(one, SubgroupRecalibrator) else {}
+        fitted = one.fit(proba, label, **by)
+        found = fitted.score(proba, label, **by)
+        assert found == np.mean(fitted.predict(proba, **by) == label)
+        weight = np.arange(20)
+        weighted = np.average(fitted.predict(proba, **by) == label, weights=weight)
+        assert fitted.score(proba, label, sample_weight=weight, **by) == weighted
+        with pytest.raises(ValueError, match="y must hold classes that were seen at fit"):
+            fitted.score(proba, code + 10, **by)

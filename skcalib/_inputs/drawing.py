@@ -7,6 +7,7 @@ from array_api_compat import array_namespace
 
 from .._numerics.array_api import Array, constant_like, contiguous, doubles, rows_of, zeros_on
 from .._numerics.sorting import codes_by_appearance
+from .warnings import check_memory
 
 # Numbers in the residuals of one batch of draws (32 MB).
 _BATCH = 2**22
@@ -47,6 +48,7 @@ def draw_labels(
     Parameters: proba (n,) for the second of two classes, or (n, K). Returns (n_draws, n) of int32.
     A class of probability 0 is never drawn.
     """
+    check_memory(4.0 * n_draws * len(proba), f"n_resamples={n_draws}", "Choose fewer.")
     if proba.ndim == 2:
         return contiguous(draw_by_sample(proba, n_draws, generator).T)
     label = np.empty((n_draws, len(proba)), dtype=np.int32)

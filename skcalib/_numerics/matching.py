@@ -29,6 +29,9 @@ _ROOT_2 = math.sqrt(2.0)
 # Intervals of a smaller probability count as points.
 _NARROW = 1e-8
 
+# Gaussian kernels are 0 from this many bandwidths on.
+_FARTHEST = 1e4
+
 # Entries of the waves that are held at once.
 _ENTRIES = 2**19
 
@@ -59,13 +62,19 @@ def smoothed_kernel(
     xp = array_namespace(shift)
     if kernel == "rbf":
         if deviation is None:
-            return xp.exp(-((shift / bandwidth) ** 2) / 2)
+            return _gaussian(shift, bandwidth)
         width = hypot(deviation, xp.full_like(deviation, bandwidth))
-        return xp.exp(-((shift / width) ** 2) / 2) * (bandwidth / width)
+        return _gaussian(shift, width) * (bandwidth / width)
     distance = xp.abs(shift) / bandwidth
     if deviation is None:
         return xp.exp(-distance)
     return _smoothed_laplacian(distance, deviation / bandwidth)
+
+
+def _gaussian(shift: Array, width: Any) -> Array:
+    xp = array_namespace(shift)
+    ratio = xp.clip(xp.abs(shift) / width, None, _FARTHEST)  # whose square does not overflow
+    return xp.exp(-(ratio**2) / 2)
 
 
 def expected_kernel(
@@ -96,7 +105,8 @@ def _smoothed_laplacian(distance: Array, spread: Array) -> Array:
     level = xp.exp(-(ratio**2) / 2)
     is_steep = near < _STEEP
     tail = special_functions(xp).erfc(xp.where(is_steep, near, 0.0))
-    steep = tail * xp.exp(xp.where(is_steep, spread**2 / 2 - distance, 0.0))
+    square = xp.where(is_steep, spread, 0.0) ** 2  # which overflows elsewhere
+    steep = tail * xp.exp(xp.where(is_steep, square / 2 - distance, 0.0))
     flat = level * erfcx(xp.where(is_steep, 0.0, near))
     return (xp.where(is_steep, steep, flat) + level * erfcx(far)) / 2
 

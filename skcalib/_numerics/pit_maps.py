@@ -220,7 +220,8 @@ def fit_beta(z: np.ndarray, weight: np.ndarray) -> tuple[BetaMap, bool]:
         a, b = np.exp(log_a), np.exp(log_b)
         odds = a * log_u - b * log_v + c
         share = expit(log_a - log_b + log_v - log_u)  # of a/u in a/u + b/(1 − u)
-        slope = np.logaddexp(log_a - log_u, log_b - log_v)
+        with np.errstate(invalid="ignore"):  # infinite where an outcome has probability 0
+            slope = np.logaddexp(log_a - log_u, log_b - log_v)
         value = weight @ (log_expit(odds) + log_expit(-odds) + slope)
         by_odds = 1 - 2 * expit(odds)
         gradient = [

@@ -207,7 +207,7 @@ def pivoted_cholesky(
         pivot = int(np.argmax(weight * rest))
         if weight @ rest <= tolerance or rest[pivot] <= 0:
             return features[:, :d], float(weight @ rest)
-        column = kernel(points, points[pivot : pivot + 1])[:, 0]
+        column = np.asarray(kernel(points, points[pivot : pivot + 1]))[:, 0]
         column = column - features[:, :d] @ features[pivot, :d]
         column /= np.sqrt(rest[pivot])
         features[:, d] = column

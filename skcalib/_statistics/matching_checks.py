@@ -28,14 +28,14 @@ _NEED_LOSS = {"tanh", "loss"}
 
 _WITHOUT_BANDWIDTH = {"energy", "moments", "thresholds", "loss"}
 
+# Squares of smaller bandwidths vanish.
+_BANDWIDTH: list = [StrOptions({"median"}), Interval(Real, SMALLEST_BANDWIDTH, None, closed="left")]
+
 MATCHING_CONSTRAINTS: dict = {
     "kernel": [StrOptions({"rbf", "laplacian", "energy", *FEATURE_KERNELS}), callable],
-    "bandwidth": [StrOptions({"median"}), Interval(Real, 0, None, closed="neither")],
+    "bandwidth": _BANDWIDTH,
     "given_kernel": [StrOptions({*KERNELS, "wasserstein"}), callable],
-    "given_bandwidth": [
-        StrOptions({"median"}),
-        Interval(Real, SMALLEST_BANDWIDTH, None, closed="left"),
-    ],
+    "given_bandwidth": _BANDWIDTH,
     "loss": "no_validation",
     "estimator": [StrOptions({"unbiased", "biased"})],
     "method": [StrOptions({"exact", "fourier"})],

@@ -366,13 +366,18 @@ def check_reference(reference: str | None, y_probas: Mapping[str, Any]) -> None:
 def check_metric_params(metric_params: Any, by_name: dict) -> dict:
     """Arguments of measures that are shown."""
     params = metric_params or {}
+    if not isinstance(params, Mapping):
+        raise ValueError(
+            f"metric_params must be a dict; found {metric_params!r:.80}. Pass a dict of arguments "
+            "for each measure, by its name."
+        )
     unknown = [name for name in params if name not in by_name]
     if unknown:
         raise ValueError(
             f"metric_params must have names of measures as keys; found {unknown[0]!r}. Choose "
             f"among {list(by_name)}, with a dict of arguments as the value of each."
         )
-    return params
+    return dict(params)
 
 
 def check_same_classes(classes: Mapping[str, Any]) -> Any:

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import Count, Interval, RandomState, StrOptions
+from .._inputs.warnings import check_memory
 from .._numerics.pit import PitLaw, pit_curve, pit_laws
 from ..forecasts._data import ForecastData, check_forecasts
 from ..metrics._quantile import known_levels
@@ -485,6 +486,8 @@ def drawn_distributions(
     weight, n = data.weight, data.n_samples
     shares = np.diff(levels, prepend=0.0, append=1.0)
     if (weight == weight[0]).all():
+        needed = 16.0 * n_resamples * len(shares)
+        check_memory(needed, f"n_resamples={n_resamples}", "Choose fewer.")
         counts = generator.multinomial(n, shares / shares.sum(), size=n_resamples)
         return np.cumsum(counts[:, :-1], axis=1) / n
     masses = [

@@ -225,7 +225,10 @@ class NullDistributionDisplay(Display):
     def _draw_one(self, ax, statistic, style):
         """One statistic: its draws, and its value for the data."""
         value, draws = self.statistics[statistic], self.null_distributions[statistic]
-        counts, edges = np.histogram(draws, ceil(2 * np.cbrt(len(draws))))
+        low, high = draws.min(), draws.max()
+        least = 1e-9 * max(abs(low), abs(high))  # equal but for rounding
+        ends = None if high - low > least else (low - least, high + least)
+        counts, edges = np.histogram(draws, ceil(2 * np.cbrt(len(draws))), ends)
         bars = ax.stairs(
             counts, edges, fill=True, color="0.7", label=f"calibrated ({len(draws)} draws)"
         )
@@ -312,7 +315,7 @@ class SequentialTestDisplay(Display):
         return int(self.n_seen[rejected[0]]) if len(rejected) else None
 
     @classmethod
-    @judged(alpha=[Interval(Real, 0, 1, closed="neither")])
+    @judged(alpha=[Interval(Real, 1e-100, 1, closed="left")])
     def from_test(
         cls,
         test: Any,

@@ -268,7 +268,7 @@ def _shape_of_parameters(dist: Any) -> tuple[int, ...]:
 
 
 def _rows_of_shape(shape: tuple[int, ...]) -> int:
-    if len(shape) != 1:
+    if len(shape) != 1 or shape[0] == 0:
         raise ValueError(
             "dist must hold one distribution for each sample, with parameters of shape "
             f"(n_samples,); found shape {shape}. Pass arrays as parameters, "

@@ -1,11 +1,12 @@
 """Checks of a batch that look at no values, so that losses can be compiled."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, is_array_api_obj
 
-from .._inputs.scikit_learn import StrOptions
+from .._inputs.scikit_learn import Function, StrOptions, validate_params
 from .._numerics.array_api import Array
 from .._statistics.matching_checks import (
     CLASS_FORMS,
@@ -18,6 +19,12 @@ from .._statistics.matching_checks import (
 from ._predictions import Distributions, Draws
 
 CLASS_CONSTRAINTS: dict = {"input_type": [StrOptions({"logits", "probabilities"})]}
+
+
+def loss_function(constraints: dict) -> Callable[[Function], Function]:
+    """`validate_params` for losses. Bad values make them NaN without a warning, as in torch."""
+    return lambda loss: validate_params(constraints)(np.errstate(all="ignore")(loss))
+
 
 SMOOTH_KERNELS = {"rbf", "laplacian", "energy"}
 

@@ -9,7 +9,7 @@ from numbers import Real
 import numpy as np
 from array_api_compat import array_namespace
 
-from .._inputs.scikit_learn import Count, Interval, StrOptions, validate_params
+from .._inputs.scikit_learn import Count, Interval, StrOptions
 from .._numerics.array_api import (
     Array,
     constant_like,
@@ -20,7 +20,13 @@ from .._numerics.array_api import (
 )
 from .._numerics.smooth_expected import SMALLEST_BANDWIDTH, smoothed_mass
 from .._statistics.kernels import KERNELS, kernel_values
-from ._checks import CLASS_CONSTRAINTS, check_arrays, check_batch, check_class_batch
+from ._checks import (
+    CLASS_CONSTRAINTS,
+    check_arrays,
+    check_batch,
+    check_class_batch,
+    loss_function,
+)
 from ._matching import pair_average, weights_of
 from ._predictions import SMALLEST_PROBABILITY, class_predictions, less_largest
 
@@ -43,7 +49,7 @@ _POSITIVE = Interval(Real, 0, None, closed="neither")
 MULTI_CLASS: dict = {"multi_class": [StrOptions({"confidence", "classwise"})]}
 
 
-@validate_params(
+@loss_function(
     {"bandwidth": [Interval(Real, SMALLEST_BANDWIDTH, None, closed="left")]}
     | MULTI_CLASS
     | CLASS_CONSTRAINTS
@@ -124,7 +130,7 @@ def smooth_calibration_loss(
     return xp.mean(inner) / n_steps
 
 
-@validate_params(
+@loss_function(
     {"bandwidth": [_POSITIVE], "balanced": ["boolean"]} | MULTI_CLASS | CLASS_CONSTRAINTS
 )
 def maximum_mean_calibration_loss(
@@ -216,7 +222,7 @@ def maximum_mean_calibration_loss(
     return total / proba.shape[1]
 
 
-@validate_params(
+@loss_function(
     {
         "bandwidth": [_POSITIVE, StrOptions({"likelihood"})],
         "order": [Interval(Real, 1, None, closed="left")],
@@ -329,7 +335,7 @@ def _likely_width(proba: Array, products: Array, weight: Array) -> Array:
     return xp.exp(best)
 
 
-@validate_params(
+@loss_function(
     {
         "bandwidth": [_POSITIVE],
         "regularization": [Interval(Real, 1e-6, 1e6, closed="both"), None],
@@ -425,7 +431,7 @@ def conditional_kernel_calibration_loss(
     return xp.sum(solution * (gram @ solution)) - of_itself
 
 
-@validate_params(
+@loss_function(
     {"n_bins": [Count(1, 10_000)], "temperature": [_POSITIVE]} | MULTI_CLASS | CLASS_CONSTRAINTS
 )
 def soft_binned_calibration_loss(

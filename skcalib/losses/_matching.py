@@ -8,7 +8,7 @@ from typing import Any
 
 from array_api_compat import array_namespace
 
-from .._inputs.scikit_learn import Interval, StrOptions, validate_params
+from .._inputs.scikit_learn import Interval, StrOptions
 from .._numerics.array_api import Array, as_type, count_like, distances, stop_gradient
 from .._numerics.matching import feature_values, uniform_mean, uniform_pair_mean
 from .._statistics.kernels import KERNELS, kernel_values
@@ -24,6 +24,7 @@ from ._checks import (
     check_class_form,
     check_forecast_batch,
     check_forecast_form,
+    loss_function,
     name_of,
 )
 from ._predictions import (
@@ -66,7 +67,7 @@ MATCHING_LOSS_CONSTRAINTS: dict = {
 }
 
 
-@validate_params(MATCHING_LOSS_CONSTRAINTS)
+@loss_function(MATCHING_LOSS_CONSTRAINTS)
 def distribution_matching_loss(
     prediction: Any,
     target: Array,

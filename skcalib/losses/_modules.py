@@ -339,8 +339,8 @@ class CalibrationRegularizedLoss(torch.nn.Module):
 def _check_counts(weight: Tensor) -> None:
     if not holds(weight.any()):
         raise ValueError(
-            "A batch must have a sample that counts, with a target other than ignore_index and a "
-            f"positive weight; found none of {len(weight)}. Leave this batch out."
+            "target must have a sample that counts, with a label other than ignore_index and a "
+            f"positive sample_weight; found none of {len(weight)}. Leave this batch out."
         )
 
 

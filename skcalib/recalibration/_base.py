@@ -14,8 +14,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import ThreadpoolController
 
-from .._inputs.arrays import ArrayLike
-from .._inputs.checks import check_fit_input, check_predict_input
+from .._inputs.arrays import ArrayLike, check_same_length, listed
+from .._inputs.checks import check_fit_input, check_predict_input, check_sample_weight
+from .._inputs.labels import check_labels
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval, copy_of, fit_context
 from .._inputs.warnings import warn
@@ -39,7 +40,7 @@ WEIGHT_OF_CLASSES = 16.0
 
 
 # For recalibrators with a prior, which draws them to the predictions.
-PRIOR_CONSTRAINTS: dict = {"prior_weight": [Interval(Real, 0, None, closed="left")]}
+PRIOR_CONSTRAINTS: dict = {"prior_weight": [Interval(Real, 0, 1e100, closed="both")]}
 
 
 class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=ABCMeta):
@@ -137,6 +138,27 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         """
         proba = self.predict_proba(X)
         return labels_of(self.classes_, array_namespace(proba).argmax(proba, axis=1))
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy of the predicted classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_classes)
+            Predicted probabilities.
+
+        y : array-like of shape (n_samples,)
+            Labels.
+
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights.
+
+        Returns
+        -------
+        score : float
+            The share of labels that are predicted, in [0, 1].
+        """
+        return accuracy(y, self.predict(X), self.classes_, sample_weight)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> np.ndarray:
         """Names of the columns that :meth:`transform` returns.
@@ -319,6 +341,19 @@ def labels_of(classes: np.ndarray, index: Array) -> Array:
 
 def probability_names(classes: np.ndarray) -> np.ndarray:
     return np.array([f"proba_{label}" for label in classes.tolist()], dtype=object)
+
+
+def accuracy(y: Any, predicted: Array, classes: np.ndarray, sample_weight: Any) -> float:
+    """The share of labels of any type that are predicted."""
+    observed, code = check_labels(y, name="y", partner="X")
+    check_same_length({"X": len(predicted), "y": len(code)})
+    if not set(observed.tolist()) & set(classes.tolist()):
+        raise ValueError(
+            f"y must hold classes that were seen at fit, {listed(classes)}; found "
+            f"{listed(observed)}. Pass labels of the same type."
+        )
+    weight = None if sample_weight is None else check_sample_weight(sample_weight, len(code))
+    return float(np.average(observed[code] == to_numpy(predicted), weights=weight))
 
 
 def negative_crps(forecast: Forecast, y: Any, sample_weight: Any) -> float:

@@ -6,14 +6,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.frozen import FrozenEstimator
-from sklearn.metrics import accuracy_score
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import ArrayLike, listed
 from .._inputs.scikit_learn import HasMethods, StrOptions, fit_context
 from .._numerics.logits import log_probabilities, softmax
-from ._base import clone_for, is_smooth
+from ._base import accuracy, clone_for, is_smooth
 from ._checks import of_rows, recalibrator_like, without_method
 from ._cross_fitting import OfClassifier, adopt_features, check_partition
 from ._responses import aligned_proba
@@ -351,7 +350,7 @@ class RecalibratedClassifier(ClassifierMixin, OfClassifier):
         score : float
             The share of labels that are predicted, in [0, 1].
         """
-        return accuracy_score(y, self.predict(X, by=by), sample_weight=sample_weight)
+        return accuracy(y, self.predict(X, by=by), self.classes_, sample_weight)
 
 
 def check_labels_of_frozen(observed: np.ndarray, estimator: Any) -> None:

@@ -7,7 +7,6 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.stats import combine_pvalues
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike, is_number, listed
@@ -18,7 +17,7 @@ from .._inputs.scikit_learn import Interval, RandomState, fit_context
 from .._numerics.logits import log_probabilities, log_softmax, softmax
 from .._statistics.base import TIE
 from ._auto import AutoRecalibrator
-from ._base import Recalibrator, all_classes, check_calibration_data
+from ._base import Recalibrator, accuracy, all_classes, check_calibration_data
 from ._checks import check_recalibrator
 from ._either import FitData, fit_data
 from ._responses import aligned_proba
@@ -377,7 +376,7 @@ class FeatureRecalibrator(Recalibrator):
         proba = self.predict_proba(X, given=given)
         return self.classes_[proba.argmax(axis=1)]
 
-    def score(
+    def score(  # type: ignore[override]
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, *, given: Any
     ) -> float:
         """Accuracy of the predicted classes.
@@ -401,7 +400,7 @@ class FeatureRecalibrator(Recalibrator):
         score : float
             The share of labels that are predicted, in [0, 1].
         """
-        return accuracy_score(y, self.predict(X, given=given), sample_weight=sample_weight)
+        return accuracy(y, self.predict(X, given=given), self.classes_, sample_weight)
 
 
 class _Growth:

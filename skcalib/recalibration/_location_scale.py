@@ -222,7 +222,7 @@ def _log_score(forecast: Forecast, std: np.ndarray) -> Any:
         above, below = (-forecast.logpdf(y + sign * step) for sign in (1, -1))
         known = np.isfinite(above) & np.isfinite(below)
         slope = np.subtract(above, below, out=np.zeros(len(y)), where=known)
-        return loss, slope / (2 * step)
+        return loss, np.divide(slope, 2 * step, out=slope, where=step > 0)
 
     return score
 

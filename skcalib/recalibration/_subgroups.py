@@ -6,7 +6,6 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,7 +19,7 @@ from ..forecasts import as_forecast
 from ..forecasts._data import ForecastData
 from ..forecasts._transformed import concatenate
 from ._auto import AutoRecalibrator, deal_folds
-from ._base import Recalibrator, all_classes, negative_crps
+from ._base import Recalibrator, accuracy, all_classes, negative_crps
 from ._checks import check_recalibrator
 from ._either import EitherRecalibrator, fit_data, has_classes
 from ._logistic import SigmoidRecalibrator
@@ -376,7 +375,7 @@ class SubgroupRecalibrator(EitherRecalibrator):
         """
         if self._kind == "forecasts":
             return negative_crps(self.transform(X, by=by), y, sample_weight)
-        return accuracy_score(y, self.predict(X, by=by), sample_weight=sample_weight)
+        return accuracy(y, self.predict(X, by=by), self.classes_, sample_weight)
 
 
 def _with_others(data: ForecastData, rows: np.ndarray, prior_weight: float) -> ForecastData:

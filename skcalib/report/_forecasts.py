@@ -24,6 +24,9 @@ _MOST_TESTED_QUANTILES = 10_000
 # Fewer forecasts say nothing.
 _MOST_SLOW, _MOST_RECALIBRATED, _FEWEST = 200, 1000, 20
 
+# Fourth powers of errors of this many standard deviations overflow.
+_FARTHEST = 1e70
+
 # Deviations of less than this many standard errors are not reported.
 _CLEAR = 2.0
 
@@ -174,7 +177,8 @@ def standardized_errors(data: ForecastData) -> tuple[float, float, float, float]
     if forecast.is_exchangeable:
         n_members = forecast.components().location.shape[1]
         std = std * np.sqrt((n_members + 1) / (n_members - 1))
-    if not (np.isfinite(error).all() and np.isfinite(std).all() and (std > 0).all()):
+    is_known = np.isfinite(error).all() and np.isfinite(std).all() and (std > 0).all()
+    if not is_known or (np.abs(error) / _FARTHEST > std).any():
         return None
     z = error / std
     mean, square = float(weight @ z), float(weight @ z**2)

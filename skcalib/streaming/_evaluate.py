@@ -95,10 +95,10 @@ def evaluated(state: Any, metric: str | Callable, params: dict[str, Any]) -> Eva
 def _entry_of(metric: str | Callable) -> Metric | None:
     """The entry of a metric that sees counts alone; None for a function that is not ours."""
     entry = METRICS.get(metric) if isinstance(metric, str) else entry_of(metric)
-    if (entry is None and isinstance(metric, str)) or (entry and not entry.of_counts):
+    if (entry is None and not callable(metric)) or (entry and not entry.of_counts):
         raise ValueError(
             f"metric must be one of {KNOWN}, or a function of your own that takes labels, "
-            f"probabilities and sample_weight; found {metric!r}. Others need the samples "
+            f"probabilities and sample_weight; found {metric!r:.80}. Others need the samples "
             "themselves: compute them of a part of the rows."
         )
     return entry

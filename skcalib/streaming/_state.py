@@ -167,7 +167,7 @@ class CalibrationState:
     ) -> None:
         self._labels = labels
         self._options: dict[str, Any] = {
-            "decimals": decimals,
+            "decimals": int(decimals),
             "n_components": n_components,
             "kernel": kernel,
             "bandwidth": bandwidth,

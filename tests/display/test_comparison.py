@@ -127,3 +127,8 @@ def test_bad_input():
         make(LABEL, MODELS, n_resamples=0)
     with pytest.raises(ValueError, match=r"y_probas\['sure'\] must lie in \[0, 1\]"):
         make(LABEL, {"sure": SURE * 2})
+
+
+def test_arguments_of_measures_are_a_dict():
+    with pytest.raises(ValueError, match=r"metric_params must be a dict; found 1\.0"):
+        ComparisonDisplay.from_predictions([0, 1], {"a": [0.2, 0.3]}, metric_params=1.0)

@@ -139,3 +139,9 @@ def test_bad_input():
         NullDistributionDisplay.from_predictions(label, proba, test=CoxTest)
     with pytest.raises(TypeError, match="unknown option 'n_resample'"):
         NullDistributionDisplay.from_predictions(label, proba, n_resample=5)
+
+
+def test_draws_that_are_all_but_equal_have_a_histogram():
+    draws = 1e9 + np.array([0.0, 1e-7, 1e-7])
+    display = NullDistributionDisplay({"log_loss": 1e9}, {"log_loss": draws}, {"log_loss": 1.0})
+    display.plot()

@@ -308,3 +308,9 @@ def test_bad_values_lead_to_nan(name, package):
 def test_labels_are_numbers(scores, labels):
     with pytest.raises(ValueError, match="Pass the indices of the classes"):
         smooth_calibration_loss(scores, labels)
+
+
+@pytest.mark.parametrize("loss", [kde_calibration_loss, smooth_calibration_loss])
+def test_bad_values_make_losses_nan_without_a_warning(loss):
+    prediction = np.array([[np.inf, 1.0], [-np.inf, 1e300], [0.0, np.nan]])
+    assert np.isnan(loss(prediction, np.array([0, 1, 1])))

@@ -666,3 +666,12 @@ def test_bad_input_with_other_data():
     ):
         with pytest.raises(ValueError, match=message):
             distribution_matching_witness(Y, GAUSSIAN, **options)
+
+
+def test_bandwidths_far_below_the_differences_are_taken():
+    y, forecast = 1e149 * Y, (1e149 * MEAN, 1e149 * STD)
+    for kernel in ("rbf", "laplacian"):
+        value = distribution_matching_error(
+            y, forecast, kernel=kernel, bandwidth=1e-150, estimator="biased"
+        )
+        assert value > 0

@@ -509,6 +509,6 @@ def test_far_numbers_are_right_or_refused():
         actual = biased(Y, (MEAN, STD), bandwidth=scale, **step)
         np.testing.assert_allclose(actual, 2 * sharp, rtol=1e-7)
     with pytest.raises(ValueError, match="bandwidth must be at least 1e-150 times"):
-        biased(Y, (MEAN, STD), bandwidth=1e-160, **step)
+        biased(1e10 * Y, (1e10 * MEAN, 1e10 * STD), bandwidth=1e-145, **step)
     mean = biased([1e149, -1e149, 3.0], (np.zeros(3), np.ones(3)), kernel="thresholds")
     assert 0 <= mean <= 1

@@ -354,3 +354,9 @@ def test_labels_that_tables_cannot_hold_are_refused():
     state = CalibrationState().update(**GOOD, by=[date(2026, 1, 1)] * 3)
     with pytest.raises(ValueError, match=r"Labels of classes and subgroups.*found datetime.date"):
         state.to_arrow()
+
+
+@pytest.mark.parametrize("metric", [None, 7, b"x"])
+def test_what_is_no_metric_is_refused(metric):
+    with pytest.raises(ValueError, match=r"metric must be one of .*; found (None|7|b'x')"):
+        CalibrationState().update(**GOOD).evaluate(metric)

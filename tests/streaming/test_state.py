@@ -575,3 +575,9 @@ def test_samples_of_a_state():
     assert len(few) == 30
     assert all(few.count(one) <= available.count(one) for one in few)
     assert len({tuple(state.sample(20, random_state=seed)[1]) for seed in range(100)}) == 100
+
+
+def test_small_integers_are_decimals():
+    label, proba = on_grid(20)
+    state = CalibrationState(decimals=np.int8(4)).update(label, proba)
+    assert state.to_arrow().equals(CalibrationState(decimals=4).update(label, proba).to_arrow())
