@@ -84,6 +84,11 @@ def converged(recalibrator):
     return fit_to_the_end
 
 
+def of_one_class_each(**penalties):
+    """Matrix scaling without influences of one class on another."""
+    return skcalib(MatrixScalingRecalibrator(off_diagonal_penalty=np.inf, **penalties))
+
+
 def scikit_learn(proba, logits, label):
     frozen = FrozenEstimator(Given(proba.shape[1]).fit(proba, label))
     fitted = CalibratedClassifierCV(frozen, method="temperature", cv=2).fit(proba, label)
@@ -120,6 +125,11 @@ METHODS = {
     "skcalib vector, converged": converged(VectorScalingRecalibrator()),
     "probmetrics svs": probmetrics("svs"),
     "skcalib matrix": skcalib(MatrixScalingRecalibrator()),
+    "skcalib matrix, shifts alone": of_one_class_each(diagonal_penalty=np.inf),
+    "skcalib matrix, diagonal alone": of_one_class_each(),
+    "skcalib matrix, diagonal alone, penalties 1": of_one_class_each(
+        diagonal_penalty=1.0, intercept_penalty=1.0
+    ),
 }
 
 

@@ -33,8 +33,8 @@ def export_sql(recalibrator: Any, *, columns: Sequence[str] | None = None) -> li
     -------
     expressions : list of str
         One for each class, in the order of `classes_`. The value is the calibrated probability, or
-        NULL where a predicted one is missing or outside [0, 1], or where those of more than two
-        classes do not sum to 1 (within 1e-5).
+        NULL where a predicted one is missing or outside [0, 1], also where this is due to rounding,
+        or where those of more than two classes do not sum to 1 (within 1e-5).
 
     See Also
     --------
