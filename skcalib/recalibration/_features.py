@@ -55,13 +55,13 @@ _LEAST_CURVATURE = 1e-6
 
 
 class FeatureRecalibrator(Recalibrator):
-    r"""Recalibrates given features, so that no subgroup of theirs is left miscalibrated.
+    r"""Recalibrates given features: also subgroups that nobody has named.
 
-    Predictions may be calibrated on the whole, and wrong for subgroups that nobody has named. A
-    plain map is fitted first. Then an exact test, on samples that no fit has seen, asks whether
-    features tell anything about the labels beyond the plain map. If they do, gradient boosting
-    learns corrections of the logits from the prediction and the features; else the plain map is
-    all there is. This is multicalibration by boosting, as in MCGrad [1]_.
+    Predictions may be calibrated on the whole, and wrong for some subgroup. A plain map is fitted
+    first. Then an exact test, on samples that no fit has seen, asks whether features tell anything
+    about the labels beyond the plain map. If they do, gradient boosting learns corrections of the
+    logits from the prediction and the features; else the plain map is all there is. This is
+    multicalibration by boosting, as in MCGrad [1]_.
 
     Parameters
     ----------

@@ -9,9 +9,10 @@ import polars as pl
 import pytest
 import sklearn
 from problems import first_column, labels_of, random_problem
-from scipy.special import expit, logit, softmax
+from scipy.special import expit, log_softmax, logit, softmax
 from scipy.stats import binom, norm
 from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.pipeline import make_pipeline
@@ -132,12 +133,11 @@ def test_few_samples_get_the_plain_map(n_classes):
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-def growth(y, proba, X, n_train):
+def growth(y, proba, X, n_train, plain=None):
     examples = fit_data(check_predictions(y, proba, None))
-    is_train = np.arange(len(y)) < n_train
-    return _features._Growth(
-        examples, IdentityRecalibrator(), X, [False] * X.shape[1], is_train, ~is_train
-    )
+    is_train, is_category = np.arange(len(y)) < n_train, [False] * X.shape[1]
+    plain = plain or IdentityRecalibrator()
+    return _features._Growth(examples, plain, X, is_category, is_train, ~is_train)
 
 
 def test_p_value_of_a_look_is_that_of_the_normal_limit(monkeypatch):
@@ -162,8 +162,10 @@ def test_test_samples_teach_nothing():
     y, proba = random_problem(rng, 200)
     X, other = rng.random((200, 1)).round(1), y.copy()
     other[150:] = 1 - other[150:]
-    one, two = (growth(labels, proba, X, 150) for labels in (y, other))
+    plain = SigmoidRecalibrator()
+    one, two = (growth(labels, proba, X, 150, plain) for labels in (y, other))
     np.testing.assert_array_equal(one.after(2), two.after(2))
+    np.testing.assert_array_equal(one.plain, two.plain)
     assert np.ptp(one.after(2)) > 0
 
 
@@ -183,6 +185,64 @@ def test_a_round_is_a_newton_step(monkeypatch):
         np.testing.assert_allclose(new, np.tile([-step / 2, step / 2], (len(new), 1)), rtol=1e-7)
 
 
+def step_of(trees, X):
+    """The corrections of one tree for each class but the first of two."""
+    step = np.column_stack([tree.predict(X) for tree in trees])
+    if step.shape[1] == 1:
+        return np.column_stack([-step[:, 0] / 2, step[:, 0] / 2])
+    n_classes = step.shape[1]
+    return (n_classes - 1) / n_classes * (step - step.mean(axis=1, keepdims=True))
+
+
+# 0.3 s: the slow twin
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_result_is_that_of_boosting_fold_by_fold(monkeypatch, n_classes):
+    monkeypatch.setattr(_features, "_MOST_ROUNDS", 3)
+    options = _features._TREES | {"learning_rate": 0.7, "l2_regularization": 1.0}
+    monkeypatch.setattr(_features, "_TREES", options)
+    rng = np.random.default_rng(1)
+    n, n_rounds = 200, 3
+    table = rng.dirichlet(np.ones(n_classes), size=30)
+    proba, X, weight = table[rng.integers(30, size=n)], rng.integers(3, size=n), rng.random(n)
+    y = labels_of(proba * np.where(np.arange(n_classes) == 0, 1 + 5 * X[:, None], 1), rng)
+    order = np.lexsort((weight, y))
+    proba, X, weight, y = proba[order], X[order], weight[order], y[order]
+    plain = IdentityRecalibrator(labels=np.arange(n_classes))
+    fitted = FeatureRecalibrator(plain, level=1.0, random_state=0).fit(proba, y, weight, given=X)
+
+    weight = weight / weight.sum()
+    weight /= weight @ weight
+    columns = [np.unique(one, return_inverse=True)[1] for one in (*proba.T, X)]
+    design = np.column_stack(columns[n_classes == 2 :]).astype(float)
+    fold = np.random.RandomState(0).permutation(n) % 5
+    log_proba, held_out = np.log(proba), np.zeros((n_rounds + 1, n, n_classes))
+    after = np.zeros((n_rounds + 1, n, n_classes))  # the sum over folds
+    for k in range(5):
+        train, own = fold != k, np.zeros((n, n_classes))
+        for done in range(n_rounds):
+            q, trees = softmax(log_proba + own, axis=1)[train], []
+            for c in range(n_classes == 2, n_classes):
+                curvature = q[:, c] * (1 - q[:, c])
+                step = ((y[train] == c) - q[:, c]) / curvature
+                tree = HistGradientBoostingRegressor(**options)
+                trees.append(tree.fit(design[train], step, weight[train] * curvature))
+            own += step_of(trees, design)
+            held_out[done + 1, fold == k] = own[fold == k]
+            after[done + 1] += own
+
+    def loss(correction):
+        return -weight @ log_softmax(log_proba + correction, axis=1)[np.arange(n), y]
+
+    best = int(np.argmin([loss(one) for one in held_out]))
+    assert 0 < best < n_rounds
+    assert fitted.n_rounds_ == best
+    scales = np.linspace(0, 1, 1001)
+    least = scales[np.argmin([loss(scale * held_out[best]) for scale in scales])]
+    assert fitted.scale_ == pytest.approx(least, abs=1e-3)
+    expected = softmax(log_proba + fitted.scale_ / 5 * after[best], axis=1)
+    np.testing.assert_allclose(fitted.predict_proba(proba, given=X), expected, atol=1e-12)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_calibrated_predictions_are_rejected_as_often_as_the_level_says(n_classes):
@@ -195,6 +255,7 @@ def test_calibrated_predictions_are_rejected_as_often_as_the_level_says(n_classe
     assert binom.sf(n_rejected - 1, n_draws, 0.1) > 3e-5
 
 
+# 0.4 s: four fits of boosted trees
 def test_order_weights_names_and_containers_do_not_matter():
     rng = np.random.default_rng(0)
     proba, _, y, X = planted(rng, 200)
@@ -235,19 +296,18 @@ def test_new_categories_are_missing_ones(example):
     assert np.isfinite(new).all()
 
 
-@pytest.mark.parametrize("present", [0, 1])
-def test_columns_that_are_missing_altogether(present):
+@pytest.mark.parametrize(("name", "gap", "present"), [("sex", None, 0), ("age", np.nan, 1)])
+def test_columns_that_are_missing_altogether(name, gap, present):
     """Or in all training samples of some fold."""
     rng = np.random.default_rng(0)
     proba, _, y, X = planted(rng, 200)
-    for name, gap in (("sex", None), ("age", np.nan)):
-        empty = np.where(np.arange(200) < present, X[name], gap)
-        other = next(one for one in X if one != name)
-        one = fitted(proba, y, {"gap": empty, other: X[other]}, level=1.0)
-        two = fitted(proba, y, {"gap": np.zeros(200), other: X[other]}, level=1.0)
-        found = one.predict_proba(proba, given={"gap": empty, other: X[other]})
-        expected = two.predict_proba(proba, given={"gap": np.zeros(200), other: X[other]})
-        np.testing.assert_allclose(found, expected, atol=1e-12)
+    empty = X | {name: np.where(np.arange(200) < present, X[name], gap)}
+    constant = X | {name: np.zeros(200)}
+    found, expected = (
+        fitted(proba, y, given, level=1.0).predict_proba(proba, given=given)
+        for given in (empty, constant)
+    )
+    np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 def test_ranges_and_categories():
