@@ -103,17 +103,16 @@ class PairwiseScalingRecalibrator(Recalibrator):
         L(A) + \frac{\lambda K}{2} \sum_i w_i^2 \sum_k \sum_{i \le j} (4 s^2 A_{ijk})^2,
 
     L being the log loss of the labels, λ the `penalty` and s the weighted root mean square of all
-    u. The terms are our own, as is the strength: it was chosen on the data sets of the benchmark
-    "Defaults of the recalibrators". For two classes the map adds a square of the log-odds.
+    u. The map and its strength are our own. For two classes it adds a square of the log-odds.
 
     The objective is strictly convex, and its minimum reached to rounding. The products are rotated
-    to principal components, :math:`O(n K^4)` once, and less with fewer samples than products; then
-    each product in Newton's method costs :math:`O(n K^3 / 2)`, as does the map for n predictions.
-    The fit takes memory :math:`O(n K^2)`. With ten classes and 10 000 samples it takes a second;
-    with a hundred classes and a thousand samples some ten, and more than with 10 000 samples it is
-    better left.
+    to principal components, :math:`O(n K^4)` once, less with fewer samples than products; then each
+    product with the Hessian costs :math:`O(n K^3 / 2)`, as does the map. The fit takes memory for
+    some :math:`2 n K^2` numbers. With ten classes it takes 0.3 s for 10 000 samples and 3 s for
+    100 000; with a hundred classes 2 s for 1000 samples and 20 s for 3000. With more classes take
+    the :class:`MatrixScalingRecalibrator`, for which :math:`O(n K^2)` is enough.
 
-    With few samples for each class it may lose what it gains with many. Constant predictions,
+    With fewer than ten samples for each class it loses more than it gains. Constant predictions,
     separable outcomes and classes without labels need no special treatment. Results are kept at
     least the machine epsilon away from 0 and 1, so that their log loss is finite.
 
