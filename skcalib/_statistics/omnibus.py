@@ -136,14 +136,15 @@ def ranks(values, is_signed, resolution=0.0):
     is_finite, ordered, n = np.isfinite(values), np.sort(values), len(values)
     slack = max(TIE * np.abs(values).max(where=is_finite, initial=0.0), resolution)
     p_values = (n - np.searchsorted(ordered, values - slack, side="left")) / n
-    with np.errstate(invalid="ignore"):  # infinite values are ties, and NaN exceeds no slack
+    # infinite values are ties, and NaN exceeds no slack
+    with np.errstate(invalid="ignore", over="ignore"):
+        deviation = max(np.std(values, where=is_finite), np.finfo(np.float64).tiny)
         distance = values - ordered[-2]
         if is_signed:
             distance = np.maximum(distance, ordered[1] - values)
     if is_signed:
         below = np.searchsorted(ordered, values + slack, side="right") / n
         p_values = np.minimum(2 * np.minimum(p_values, below), 1.0)
-    deviation = max(np.std(values, where=is_finite), np.finfo(np.float64).tiny)
     return p_values, np.where(distance > slack, distance, 0.0) / deviation
 
 

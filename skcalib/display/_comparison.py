@@ -230,9 +230,12 @@ class ComparisonDisplay(Display):
         check_options(cls.from_predictions, kwargs)
         check_models(y_probas, "y_probas", least=1 if reference is None else 2)
         check_reference(reference, y_probas)
-        by_name = _by_name(_of_report(y_probas) if metrics is None else metrics)
+        metrics = _of_report(y_probas) if metrics is None else metrics
+        by_name = _by_name(metrics) if np.iterable(metrics) else {}
         if not by_name:
-            raise ValueError("metrics must name at least one measure; found none. Leave it out.")
+            raise ValueError(
+                f"metrics must name at least one measure; found {metrics!r:.80}. Leave it out."
+            )
         params = check_metric_params(metric_params, by_name)
         options = {
             "confidence_level": confidence_level,
@@ -366,18 +369,14 @@ def check_reference(reference: str | None, y_probas: Mapping[str, Any]) -> None:
 def check_metric_params(metric_params: Any, by_name: dict) -> dict:
     """Arguments of measures that are shown."""
     params = metric_params or {}
-    if not isinstance(params, Mapping):
-        raise ValueError(
-            f"metric_params must be a dict; found {metric_params!r:.80}. Pass a dict of arguments "
-            "for each measure, by its name."
-        )
-    unknown = [name for name in params if name not in by_name]
+    names = params if isinstance(params, Mapping) else [params]
+    unknown = [name for name in names if name not in by_name]
     if unknown:
         raise ValueError(
-            f"metric_params must have names of measures as keys; found {unknown[0]!r}. Choose "
+            f"metric_params must have names of measures as keys; found {unknown[0]!r:.80}. Choose "
             f"among {list(by_name)}, with a dict of arguments as the value of each."
         )
-    return dict(params)
+    return params
 
 
 def check_same_classes(classes: Mapping[str, Any]) -> Any:

@@ -134,13 +134,10 @@ def monte_carlo_p_value(values, alternative="greater", resolution=0.0):
     return float({"greater": above, "less": below, "two-sided": two_sided}[alternative])
 
 
-_MOST = np.finfo(np.float64).max
-
-
 def clipped(values):
     """The values, infinite ones, which belong to impossible data, moved beyond all finite ones."""
-    largest = np.abs(values).max(where=np.isfinite(values), initial=0.0)
-    bound = 1 + 2 * min(largest, _MOST / 4)
+    largest = float(np.abs(values).max(where=np.isfinite(values), initial=0.0))
+    bound = min(1 + 2 * largest, np.finfo(np.float64).max)
     return np.clip(values, -bound, bound)
 
 

@@ -20,13 +20,7 @@ from .._numerics.array_api import (
 )
 from .._numerics.smooth_expected import SMALLEST_BANDWIDTH, smoothed_mass
 from .._statistics.kernels import KERNELS, kernel_values
-from ._checks import (
-    CLASS_CONSTRAINTS,
-    check_arrays,
-    check_batch,
-    check_class_batch,
-    loss_function,
-)
+from ._checks import CLASS_CONSTRAINTS, check_arrays, check_batch, check_class_batch, judged
 from ._matching import pair_average, weights_of
 from ._predictions import SMALLEST_PROBABILITY, class_predictions, less_largest
 
@@ -49,7 +43,7 @@ _POSITIVE = Interval(Real, 0, None, closed="neither")
 MULTI_CLASS: dict = {"multi_class": [StrOptions({"confidence", "classwise"})]}
 
 
-@loss_function(
+@judged(
     {"bandwidth": [Interval(Real, SMALLEST_BANDWIDTH, None, closed="left")]}
     | MULTI_CLASS
     | CLASS_CONSTRAINTS
@@ -130,9 +124,7 @@ def smooth_calibration_loss(
     return xp.mean(inner) / n_steps
 
 
-@loss_function(
-    {"bandwidth": [_POSITIVE], "balanced": ["boolean"]} | MULTI_CLASS | CLASS_CONSTRAINTS
-)
+@judged({"bandwidth": [_POSITIVE], "balanced": ["boolean"]} | MULTI_CLASS | CLASS_CONSTRAINTS)
 def maximum_mean_calibration_loss(
     prediction: Array,
     target: Array,
@@ -222,7 +214,7 @@ def maximum_mean_calibration_loss(
     return total / proba.shape[1]
 
 
-@loss_function(
+@judged(
     {
         "bandwidth": [_POSITIVE, StrOptions({"likelihood"})],
         "order": [Interval(Real, 1, None, closed="left")],
@@ -335,7 +327,7 @@ def _likely_width(proba: Array, products: Array, weight: Array) -> Array:
     return xp.exp(best)
 
 
-@loss_function(
+@judged(
     {
         "bandwidth": [_POSITIVE],
         "regularization": [Interval(Real, 1e-6, 1e6, closed="both"), None],
@@ -431,7 +423,7 @@ def conditional_kernel_calibration_loss(
     return xp.sum(solution * (gram @ solution)) - of_itself
 
 
-@loss_function(
+@judged(
     {"n_bins": [Count(1, 10_000)], "temperature": [_POSITIVE]} | MULTI_CLASS | CLASS_CONSTRAINTS
 )
 def soft_binned_calibration_loss(

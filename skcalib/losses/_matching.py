@@ -24,7 +24,7 @@ from ._checks import (
     check_class_form,
     check_forecast_batch,
     check_forecast_form,
-    loss_function,
+    judged,
     name_of,
 )
 from ._predictions import (
@@ -67,7 +67,7 @@ MATCHING_LOSS_CONSTRAINTS: dict = {
 }
 
 
-@loss_function(MATCHING_LOSS_CONSTRAINTS)
+@judged(MATCHING_LOSS_CONSTRAINTS)
 def distribution_matching_loss(
     prediction: Any,
     target: Array,

@@ -112,7 +112,14 @@ class CrossFitting(MetaEstimatorMixin, BaseEstimator):
     def _folds(self, X: Any, y: Any, routed: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         check_enough_samples(self.cv, len(y))
         cv = check_cv(self.cv, y, classifier=self._is_stratified)
-        return check_folds(list(cv.split(X, y, **routed.splitter.split)))
+        try:
+            folds = list(cv.split(X, y, **routed.splitter.split))
+        except ValueError as error:
+            raise ValueError(
+                f"cv must split the samples of each class; found cv={self.cv!r}, which fails: "
+                f"{error} Choose fewer folds, or collect more samples."
+            ) from error
+        return check_folds(folds)
 
     def _fit_out_of_fold(
         self, fit: Any, estimator: Any, X: Any, y: Any, routed: Any, **words: str

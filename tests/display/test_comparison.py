@@ -130,5 +130,11 @@ def test_bad_input():
 
 
 def test_arguments_of_measures_are_a_dict():
-    with pytest.raises(ValueError, match=r"metric_params must be a dict; found 1\.0"):
+    with pytest.raises(ValueError, match=r"metric_params must have .*; found 1\.0"):
         ComparisonDisplay.from_predictions([0, 1], {"a": [0.2, 0.3]}, metric_params=1.0)
+
+
+@pytest.mark.parametrize("metrics", [False, [], 1.5])
+def test_what_lists_no_measures_is_refused(metrics):
+    with pytest.raises(ValueError, match="at least one measure; found"):
+        ComparisonDisplay.from_predictions([0, 1], {"a": [0.2, 0.3]}, metrics=metrics)

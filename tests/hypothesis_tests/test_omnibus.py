@@ -695,3 +695,9 @@ def test_a_class_that_is_hardly_ever_expected_has_a_finite_variance():
     proba = np.array([[1e-310, 0.4, 0.6], [1e-310, 0.7, 0.3]])
     found = LevelAndSpread(check_predictions([1, 2], proba, labels=[0, 1, 2]))
     assert found.scale[0, 0] == pytest.approx(0.25)  # that of one label
+
+
+def test_standard_deviations_of_huge_values_do_not_warn():
+    p_values, distance = ranks(np.array([1e300, 1.0, 2.0]), False)
+    assert p_values[0] == 1 / 3
+    assert distance[1] == 0

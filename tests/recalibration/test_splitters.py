@@ -142,3 +142,9 @@ def test_empty_folds_are_refused(pair):
     model = RecalibratedClassifier(GaussianNB(), IsotonicRecalibrator(), cv=[pair])
     with pytest.raises(ValueError, match="cv must put samples into every training and test set"):
         model.fit(X, y)
+
+
+def test_what_a_splitter_refuses_names_cv():
+    label = np.resize([0, 0, 0, 0, 1], 5)
+    with pytest.raises(ValueError, match=r"found cv=5, which fails: n_splits=5 cannot be .* fewer"):
+        RecalibratedClassifier(GaussianNB(), cv=5).fit(np.ones((5, 1)), label)
