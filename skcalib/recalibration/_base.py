@@ -51,6 +51,9 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
     # Whether the map is a smooth function, neither 0 nor 1 anywhere.
     _is_smooth = False
 
+    # Whether another recalibrator fits it to parts of its own data, of which it has warned itself.
+    _is_inner = False
+
     # Whether no class overtakes another one in any row, whatever it is fitted on.
     _keeps_order = False
 
@@ -84,6 +87,11 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
         -------
         self : object
             The fitted recalibrator.
+
+        Warns
+        -----
+        UserWarning
+            If `y` holds one class only, or no sample of a class in `labels`.
         """
         predictions = check_calibration_data(self, X, y, sample_weight)
         self.classes_ = predictions.classes
@@ -191,15 +199,21 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
 
 
 def check_calibration_data(recalibrator: Any, X: Any, y: Any, sample_weight: Any) -> Predictions:
-    """The arguments of `fit`; warns of a single class, unless others are named."""
+    """The arguments of `fit`; warns of a single class, and of named classes without a sample."""
     predictions = check_fit_input(recalibrator, X, y, sample_weight)
-    label = predictions.label
+    label, classes = predictions.label, predictions.classes
     is_single = array_namespace(label).all(label == label[0])
     if recalibrator.labels is None and is_single:
         warn(
-            f"y holds one class only, {predictions.classes[int(label[0])]}, from which no "
-            "probability can be learned. Pass samples of all classes, or name these with "
-            "labels=[...]."
+            f"y holds one class only, {classes[int(label[0])]}, from which no probability can be "
+            "learned. Pass samples of all classes, or name these with labels=[...]."
+        )
+    absent = classes[np.bincount(to_numpy(label), minlength=len(classes)) == 0]
+    if recalibrator.labels is not None and len(absent) and not recalibrator._is_inner:
+        warn(
+            f"y holds no sample of {len(absent)} of the {len(classes)} classes: {listed(absent)}. "
+            "Their calibrated probabilities rest on assumptions alone; nothing tells whether they "
+            "are right. Collect samples of these classes."
         )
     return predictions
 
@@ -362,11 +376,13 @@ def negative_crps(forecast: Forecast, y: Any, sample_weight: Any) -> float:
     return -float(data.weight @ data.forecast.crps(data.value))
 
 
-def clone_for(recalibrator: Any, classes: np.ndarray | None) -> Any:
+def clone_for(recalibrator: Any, classes: np.ndarray | None, *, is_inner: bool = True) -> Any:
     """An unfitted copy that knows the classes, not all of which occur in every fold."""
     recalibrator = copy_of(recalibrator, "recalibrator")
     if classes is not None and "labels" in recalibrator.get_params():
         recalibrator.set_params(labels=classes)
+    if is_inner and isinstance(recalibrator, Recalibrator):
+        recalibrator._is_inner = True
     return recalibrator
 
 

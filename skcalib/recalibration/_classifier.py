@@ -223,7 +223,8 @@ class RecalibratedClassifier(ClassifierMixin, OfClassifier):
         shared = shared_weights(rows, weight)
         if shared is not None:
             fit_params["sample_weight"] = shared
-        self.recalibrator_ = clone_for(chosen, self.classes_).fit(proba, y[rows], **fit_params)
+        chosen = clone_for(chosen, self.classes_, is_inner=False)
+        self.recalibrator_ = chosen.fit(proba, y[rows], **fit_params)
         self._temperature = None
         if ensemble == "nested":
             proba = self._nested_proba(X, y, by, folds, routed)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 from sklearn.exceptions import DataConversionWarning
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -24,6 +25,7 @@ from skcalib.hypothesis_tests import (
 from skcalib.metrics import expected_calibration_error, make_scorer
 from skcalib.recalibration import (
     AutoRecalibrator,
+    PairwiseScalingRecalibrator,
     RecalibratedClassifier,
     SigmoidRecalibrator,
     SubgroupRecalibrator,
@@ -64,6 +66,9 @@ def test_warnings_name_the_line_that_called_skcalib(fit):
 
 LABEL = np.arange(40) % 2
 AUTO = AutoRecalibrator([("sigmoid", SigmoidRecalibrator())])
+FROZEN = FrozenEstimator(GaussianNB().fit(np.arange(40.0)[:, None], LABEL))
+CANDIDATES = [("pairs", PairwiseScalingRecalibrator()), ("sigmoid", SigmoidRecalibrator())]
+MANY = np.random.default_rng(0).dirichlet(np.ones(13), size=40)
 SURE, EVEN = LABEL[::-1].astype(float), np.linspace(0.1, 0.9, 40)
 
 
@@ -79,6 +84,18 @@ SURE, EVEN = LABEL[::-1].astype(float), np.linspace(0.1, 0.9, 40)
         (
             lambda: AUTO.fit(EVEN, 0 * LABEL),
             "one class only, 0",
+        ),
+        (
+            lambda: SigmoidRecalibrator(labels=["a", "b"]).fit(EVEN, ["b"] * 40),
+            "y holds no sample of 1 of the 2 classes: ['a']. Their",
+        ),
+        (
+            lambda: AutoRecalibrator(CANDIDATES, labels=range(13)).fit(MANY, LABEL),
+            "of 11 of the 13 classes: [2, 3, 4, 5, 6, 7, 8, 9, 10, 11, …]. Their",
+        ),
+        (
+            lambda: RecalibratedClassifier(FROZEN, AUTO).fit(EVEN[:, None], 0 * LABEL),
+            "2 classes: [1]",
         ),
     ],
 )
@@ -101,6 +118,17 @@ def test_the_outputs_of_sure_models_are_no_mistake():
     # of one subgroup all labels are the same
     by = LABEL * (EVEN > 0.5)
     SubgroupRecalibrator(SigmoidRecalibrator()).fit(EVEN, LABEL, by=by)
+
+
+def test_a_fold_without_a_class_does_not_warn():
+    label = np.minimum(np.arange(40), 2)  # two classes have a single sample
+    three = MANY[:, :3] / MANY[:, :3].sum(axis=1, keepdims=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        AutoRecalibrator(CANDIDATES).fit(three, label)
+        by = LABEL[::-1] * (label > 0)
+        recalibrator = SubgroupRecalibrator(SigmoidRecalibrator(), labels=[0, 1])
+        recalibrator.fit(EVEN, LABEL, by=by)
 
 
 class Bar(nullcontext):
