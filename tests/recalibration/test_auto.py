@@ -25,6 +25,7 @@ from skcalib.recalibration import (
     RecalibratedClassifier,
     SigmoidRecalibrator,
     TemperatureRecalibrator,
+    _registry,
     export_sql,
     export_table,
 )
@@ -32,6 +33,7 @@ from skcalib.recalibration._auto import deal_folds, weights_in_average
 from skcalib.recalibration._registry import RECALIBRATORS
 
 TWO = ["none", "temperature", "sigmoid", "spline", "isotonic", "ensemble temperature"]
+MATRICES = ["matrix scaling", "Dirichlet", "matrix scaling with weak penalties"]
 PAIRS = ["pairwise scaling", "isotonic and pairwise scaling"]
 MORE = [
     "none",
@@ -233,37 +235,43 @@ def test_what_entered_is_shown():
     assert f"{model.recalibrator_!r}".count("#") == 1
 
 
-def test_what_would_take_too_long_is_left_out_and_named(monkeypatch):
+@pytest.mark.parametrize(("power", "names"), [(2, MATRICES), (3, PAIRS)])
+def test_what_would_take_too_long_is_left_out(power, names, monkeypatch):
     label, proba = random_problem(np.random.default_rng(0), 60, 3)
-    label[:3] = range(3)
-    matrices = ["matrix scaling", "Dirichlet", "matrix scaling with weak penalties"]
-    for power, names in ((2, matrices), (3, PAIRS)):
-        cost, expected = 60 * 3**power, [name for name in MORE if name not in names]
-        limits = "skcalib.recalibration._registry._MOST_MULTIPLICATIONS"
-        monkeypatch.setattr(limits, {1: np.inf, 2: np.inf, 3: np.inf, power: cost})
-        auto = AutoRecalibrator(n_folds=2).fit(proba, label)
-        assert auto.results_["name"] == MORE
-        assert auto.left_out_ == []
-        assert "not tried" not in repr(auto)
-        monkeypatch.setattr(limits, {1: np.inf, 2: np.inf, 3: np.inf, power: cost - 1})
-        auto.fit(proba, label)
-        assert auto.results_["name"] == expected
-        assert auto.left_out_ == names
-        assert repr(auto).endswith(f"; not tried: {', '.join(names)}")
-        assert f"; not tried: {', '.join(names)}" in auto._repr_html_()
+    data, limits = check_predictions(label, proba), dict.fromkeys([1, 2, 3], np.inf)
+    monkeypatch.setattr(_registry, "_MOST_MULTIPLICATIONS", limits)
+    limits[power] = 60 * 3**power
+    candidates, left_out = _registry.candidates_for(data, 48, "log_loss")
+    assert ["none", *candidates] == MORE
+    assert left_out == []
+    limits[power] -= 1
+    candidates, left_out = _registry.candidates_for(data, 48, "log_loss")
+    assert ["none", *candidates] == [name for name in MORE if name not in names]
+    assert left_out == names
+
+
+def test_what_is_left_out_is_named(monkeypatch):
+    label, proba = random_problem(np.random.default_rng(0), 60, 3)
+    monkeypatch.setattr(_registry, "_MOST_MULTIPLICATIONS", {1: np.inf, 2: 0, 3: 0})
+    auto = AutoRecalibrator(n_folds=2, labels=range(3)).fit(proba, label)
+    assert auto.results_["name"] == MORE[:5]
+    assert auto.left_out_ == MORE[5:]
+    assert repr(auto).endswith(f"; not tried: {', '.join(MORE[5:])}")
+    assert f"; not tried: {', '.join(MORE[5:])}" in auto._repr_html_()
     # who asks for it gets it
     auto.set_params(candidates=[("slow", DirichletRecalibrator())]).fit(proba, label)
     assert auto.results_["name"] == ["none", "slow"]
     assert auto.left_out_ == []
+    assert "not tried" not in repr(auto)
 
 
 def test_pairs_of_classes_need_samples_of_each():
     label, proba = random_problem(np.random.default_rng(0), 60, 3)
-    auto = AutoRecalibrator(n_folds=2, labels=range(3)).fit(proba, label)
-    assert auto.results_["name"] == MORE
-    auto.fit(proba[1:], label[1:])
-    assert auto.results_["name"] == [name for name in MORE if name not in PAIRS]
-    assert auto.left_out_ == []
+    data = check_predictions(label, proba)
+    assert PAIRS[0] in _registry.candidates_for(data, 30, "log_loss")[0]
+    candidates, left_out = _registry.candidates_for(data, 29, "log_loss")
+    assert ["none", *candidates] == [name for name in MORE if name not in PAIRS]
+    assert left_out == []
 
 
 def test_an_average_has_no_table_and_one_recalibrator_has_its_formula():

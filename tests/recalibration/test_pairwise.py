@@ -205,8 +205,13 @@ def test_extremes(weighted):
     constant = np.tile([0.2, 0.3, 0.5], (20, 1))
     certain = np.eye(3)[np.arange(20) % 3]
     label, weight = np.arange(20) // 2 % 3, np.arange(1.0, 21) if weighted else None
-    for proba in (constant, certain, np.full((20, 3), 1 / 3), np.vstack([certain, constant])[:20]):
-        for base in (None, IdentityRecalibrator()):
+    for proba in (
+        constant,
+        certain,
+        np.full((20, 3), 1 / 3),
+        np.vstack([certain, constant])[10:30],
+    ):
+        for base in (TemperatureRecalibrator(), IdentityRecalibrator()):
             for y in (label, np.zeros(20, dtype=int), certain.argmax(axis=1)):
                 recalibrator = PairwiseScalingRecalibrator(base, labels=[0, 1, 2])
                 found = recalibrator.fit(proba, y, sample_weight=weight).predict_proba(proba)
@@ -230,12 +235,12 @@ def test_steps_that_run_out_are_told(monkeypatch):
         recalibrator.fit(proba, label)
 
 
-# a quarter of a second: 5050 products of 100 classes need no more directions than samples
 def test_a_hundred_classes_of_few_samples():
-    label, proba, _ = pairwise_problem(0, 150, 100)
-    recalibrator = PairwiseScalingRecalibrator(TemperatureRecalibrator()).fit(proba, label)
+    """The 5050 products of 100 classes need no more directions than there are samples."""
+    label, proba, _ = pairwise_problem(0, 100, 100)
+    recalibrator = PairwiseScalingRecalibrator(IdentityRecalibrator()).fit(proba, label)
     assert recalibrator.coef_.shape == (5050, 100)
-    assert np.isfinite(recalibrator.predict_proba(proba)).all()
+    assert np.isfinite(recalibrator.predict_proba(proba[:5])).all()
 
 
 @pytest.mark.parametrize(("name", "value"), [("penalty", 0), ("penalty", -1), ("base", "matrix")])
