@@ -188,6 +188,16 @@ class AutoRecalibrator(EitherRecalibrator):
     scores :math:`z_i = Φ^{-1}(F_i(y_i))`, has a p-value below 0.01 in a two-sided :math:`χ^2` test;
     where :math:`F_i(y_i)` is only known to lie in an interval, :math:`z_i^2` is a mean over it.
 
+    Predicted classes may change. On the data sets that served to choose defaults, with 10 to 1000
+    samples, 1 to 4 % of them changed on average for two classes, and 3 to 29 % for more; up to 17
+    and 95 % for a single model. Accuracy rose on average, by 0.001 to 0.009 and by 0.002 to 0.06.
+    But with 10 to 100 samples it fell by more than half a point for 2 to 8 % of the models of two
+    classes, and for 9 to 25 % of those of more. With ``keep_order=True`` none changes: in each row
+    the order of the classes stays, up to rounding. The choice is then among a temperature, a
+    mixture with one, and nothing; a millionth of the predictions as they are is always mixed in, so
+    that no classes become equal. That kept nine tenths of the gain in log loss. The ranking of
+    samples by the probability of a class is kept for two classes only.
+
     The Brier score of two classes is :math:`(y - p)^2`, of more the sum of that over the classes.
     The cost is that of the candidates, times one more than the number of folds. Matrix scaling and
     Dirichlet multiply matrices of all classes. With n samples and K classes they are left out by
