@@ -15,7 +15,7 @@ from .._inputs.drawing import seeded_batches
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast, refuse_forecast
 from .._inputs.scikit_learn import Parallel, delayed
-from .._inputs.warnings import announce
+from .._inputs.warnings import announce, check_memory
 from .._numerics.sorting import codes_by_appearance
 from .._statistics.base import TIE
 from ..forecasts._data import (
@@ -174,8 +174,13 @@ def compared_values(test, statistic, value, order, *, resampled=False):
     return compared
 
 
+# Of a value, which is held, sorted and compared.
+_BYTES = 24.0
+
+
 def drawn_values(test, evaluate, batches):
     """The values of all batches, spread among jobs."""
+    check_memory(_BYTES * test.n_resamples, f"n_resamples={test.n_resamples}", test._remedy)
     values = []
     if len(batches) >= _MANY_BATCHES:  # the first one tells how long the others take
         start = perf_counter()

@@ -10,7 +10,7 @@ from skcalib import metrics
 from skcalib._inputs import warnings as own_warnings
 from skcalib._inputs.warnings import announce, check_memory, memory_of_machine
 from skcalib.datasets import make_covariate_shift, make_dirichlet_family, make_forecasts
-from skcalib.display import ReliabilityDisplay
+from skcalib.display import ReliabilityDisplay, ScoreDecompositionDisplay
 from skcalib.forecasts import GaussianForecast
 from skcalib.function_classes import Bounded, Lipschitz, RKHSBall
 from skcalib.hypothesis_tests import (
@@ -213,6 +213,17 @@ def test_numbers_that_no_machine_bears_are_refused(call, message):
         (lambda: AnyDecisionRecalibrator(level=1e-3).fit([0.2, 0.7], [0, 1]), "level=0.001 needs"),
         (partial(make_dirichlet_family, 50), "n_samples=50 with n_classes=10 needs"),
         (lambda: GaussianForecast([0.0], [1.0]).sample(10**30), f"size={10**30} needs"),
+        (lambda: CoxTest(n_resamples=10**6).fit([0.2, 0.7], [0, 1]), "n_resamples=1000000 needs"),
+        (
+            lambda: CalibrationTest(n_resamples=10**6).fit([0.2, 0.7], [0, 1]),
+            "n_resamples=1000000 needs",
+        ),
+        (
+            partial(
+                ScoreDecompositionDisplay.from_predictions, [0, 1], [0.2, 0.7], n_resamples=10**6
+            ),
+            "n_resamples=1000000 needs",
+        ),
     ],
 )
 def test_draws_need_memory(call, message, monkeypatch):
