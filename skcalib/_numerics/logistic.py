@@ -40,7 +40,7 @@ _SMALL_ROOT = 1e-4
 
 # Rows per block: at most _BLOCK, which fit into the cache, and about _BLOCK_WORK / d² if there are
 # d columns, as larger products would be spread over threads, which cost more than they gain.
-_BLOCK, _BLOCK_WORK = 2**13, 2**16
+_BLOCK, _BLOCK_WORK = 2**13, 2**18
 
 
 class LogisticFit(NamedTuple):

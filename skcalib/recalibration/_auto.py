@@ -1,6 +1,5 @@
 """The choice among recalibrators by cross-validation."""
 
-import reprlib
 import warnings
 from typing import Any
 
@@ -11,8 +10,8 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import N_JOBS, IntegerInterval, Parallel, StrOptions, delayed
 from ..forecasts._data import ForecastData
-from ._base import Recalibrator, all_classes, is_smooth, keeps_order
-from ._checks import recalibrator_like
+from ._base import Recalibrator, all_classes, is_smooth
+from ._checks import check_can_keep_order, check_candidates
 from ._either import EitherRecalibrator, FitData, IdentityRecalibrator, fit_data
 from ._registry import RECALIBRATORS, candidates_for, remedy_of_spread
 from ._responses import aligned_proba
@@ -478,58 +477,6 @@ def check_scoring(scoring: str | None, kind: str) -> str:
             "out, or choose one of these."
         )
     return scoring
-
-
-def check_candidates(candidates: Any, method: str) -> dict[str, Any]:
-    """Names and recalibrators, which are asked for `fit` and the method, as a dictionary."""
-
-    def example(meant: Any) -> str:
-        name = meant if isinstance(meant, str) else "my choice"
-        return f"Pass a list such as [({name!r}, {recalibrator_like(meant, method)})]."
-
-    if not isinstance(candidates, list | tuple):
-        raise ValueError(
-            "candidates must be a list of pairs of a name and a recalibrator, or None; found "
-            f"{reprlib.repr(candidates)}. {example(candidates)}"
-        )
-    checked: dict[str, Any] = {}
-    for item in candidates:
-        if not (isinstance(item, tuple | list) and len(item) == 2 and isinstance(item[0], str)):
-            raise ValueError(
-                "candidates must be pairs of a name and a recalibrator; found "
-                f"{reprlib.repr(item)}. {example(item)}"
-            )
-        name, recalibrator = item
-        is_estimator = hasattr(recalibrator, "fit") and hasattr(recalibrator, method)
-        if isinstance(recalibrator, type) or not is_estimator:
-            raise ValueError(
-                f"candidates must be objects with the methods fit and {method}; found "
-                f"{reprlib.repr(recalibrator)} under the name {name!r}. {example(name)}"
-            )
-        if name == "none" or name in checked:
-            raise ValueError(
-                "candidates must have different names, none of them 'none', which stands for no "
-                f"recalibration; found {name!r}{' twice' * (name in checked)}. Choose another name."
-            )
-        checked[name] = recalibrator
-    return checked
-
-
-def check_can_keep_order(candidates: Any, kind: str) -> None:
-    """Refuse forecasts, which have no classes, and candidates that change the order of classes."""
-    if kind == "forecasts":
-        raise ValueError(
-            "keep_order must be False for forecasts of a number, which have no classes; found True."
-            " Leave it out."
-        )
-    for name, recalibrator in check_candidates(candidates, "predict_proba").items():
-        if not keeps_order(recalibrator):
-            raise ValueError(
-                "candidates must keep the order of the classes in each row if keep_order=True, as "
-                "TemperatureRecalibrator() and EnsembleTemperatureRecalibrator() do; found "
-                f"{reprlib.repr(recalibrator)} under the name {name!r}. Leave it out, or set "
-                "keep_order=False."
-            )
 
 
 def check_can_be_split(data: Predictions | ForecastData) -> None:
