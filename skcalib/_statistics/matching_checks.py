@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from .._inputs.arrays import check_numbers
 from .._inputs.scikit_learn import Count, Interval, StrOptions
+from ..forecasts._base import LARGEST
 from ..forecasts._decisions import DecisionLoss, as_loss
 from .kernels import KERNELS, SMALLEST_BANDWIDTH, check_kernel
 from .squared_error import check_enough_for_estimator
@@ -42,9 +44,6 @@ MATCHING_CONSTRAINTS: dict = {
     "n_components": [Count(1)],
     "random_state": ["random_state"],
 }
-
-# Larger outcomes have squares that overflow, and those below its inverse have squares that vanish.
-_LARGEST_OUTCOME = 1e150
 
 # Terms of the features of larger outcomes have squares that overflow.
 _LARGEST_FEATURE = 1e70
@@ -205,18 +204,13 @@ def check_condition(calibration: str, given: Any) -> None:
 def _check_of_forecasts(data, options):
     kernel, bandwidth = options.kernel, options.bandwidth
     if not options.is_of_pits:
-        most = _LARGEST_OF_MOMENTS if kernel == "moments" else _LARGEST_OUTCOME
-        largest = data.value[np.abs(data.value).argmax()]
-        if abs(largest) > most:
+        most = _LARGEST_OF_MOMENTS if kernel == "moments" else LARGEST
+        largest = np.abs(check_numbers(data.value, "y_true", most=most)).max()
+        if 0 < largest < 1 / LARGEST:
             raise ValueError(
-                f"y_true must be at most {most:g} in absolute value, so that distances can be "
-                f"squared; found {largest:g}. Measure outcomes and forecasts in a larger unit."
-            )
-        if 0 < abs(largest) < 1 / _LARGEST_OUTCOME:
-            raise ValueError(
-                f"y_true must reach {1 / _LARGEST_OUTCOME:g} in absolute value, so that distances "
-                f"can be squared; found at most {abs(largest):g}. Measure outcomes and forecasts "
-                "in a smaller unit."
+                f"y_true must reach {1 / LARGEST:g} in absolute value, so that distances can be "
+                f"squared; found at most {largest:g}. Measure outcomes and forecasts in a smaller "
+                "unit."
             )
     if options.estimator == "unbiased" and len(data.weight) < 2:
         raise ValueError(

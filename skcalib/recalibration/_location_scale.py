@@ -9,9 +9,11 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import ndtr
 
+from .._inputs.arrays import check_numbers
 from .._inputs.scikit_learn import StrOptions
 from .._numerics.crps import level_weights, mean_distance, normal_density
 from ..forecasts import Forecast
+from ..forecasts._base import LARGEST
 from ..forecasts._data import ForecastData
 from ..forecasts._transformed import affine, centre_and_spread
 from ._base import (
@@ -21,9 +23,6 @@ from ._base import (
     share_of_prior,
     warn_unless_inside,
 )
-
-# Squares of larger outcomes overflow.
-_LARGEST_OUTCOME = 1e150
 
 # The least standard deviation but 0, relative to the largest number.
 _LEAST_SPREAD = 1e-70
@@ -143,11 +142,7 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
     def _fit(self, data: ForecastData) -> None:
         if not self.scale_only:
             check_enough_outcomes(data, 2, "to fit a location and a spread")
-        if np.abs(data.value).max() > _LARGEST_OUTCOME:
-            raise ValueError(
-                f"y must lie within ±{_LARGEST_OUTCOME:g}, as squares of larger outcomes overflow; "
-                f"found {np.abs(data.value).max():.3g}. Choose a larger unit."
-            )
+        check_numbers(data.value, "y", most=LARGEST)
         forecast, is_log = data.forecast, self.scoring == "log"
         mean, std = centre_and_spread(forecast)
         unit = _unit(data.value, mean, std)
