@@ -215,17 +215,12 @@ def separate_preconditioner(point: Point) -> Solve:
     covariances of classes, as if these were the same in all rows. It keeps how classes depend on
     each other, which that of single classes does not. One penalty holds for all factors.
     """
-    problem, share = point.problem, point.proba
-    size = min(SAMPLE, len(share))  # rows are drawn in proportion to their weights
-    places = (np.arange(size) + 0.5) / size
-    rows = np.searchsorted(np.cumsum(problem.weight), places).clip(max=len(share) - 1)
+    problem = point.problem
+    rows, share = _sample(point)
+    spread, variance, directions = _covariance_of_classes(share)
     free = ~problem.held.any(axis=1)
-    share = share[rows]
-    spread = 1 - np.einsum("nk,nk->n", share, share)
-    square = spread @ problem.inputs[rows][:, free[:-1]] ** 2 / (spread.sum() + _TINY)
-    mean = share.mean(axis=0)
-    variance, directions = np.linalg.eigh(np.diag(mean) - share.T @ share / size)
-    curvature = np.outer(square, variance.clip(min=0)) + problem.finite_penalty.max()
+    square = spread @ problem.inputs[rows][:, free[:-1]] ** 2
+    curvature = np.outer(square, variance) + problem.finite_penalty.max()
 
     def solve(residual: np.ndarray) -> np.ndarray:
         step = np.zeros_like(residual)
@@ -233,6 +228,62 @@ def separate_preconditioner(point: Point) -> Solve:
         return step
 
     return solve
+
+
+def matrix_preconditioner(point: Point) -> Solve:
+    """An approximate inverse for `AffineAndCommon`, where inputs depend on each other.
+
+    As `separate_preconditioner`, of principal components of the inputs, and bordered by β. The
+    penalties are all taken for that of the influences. That of the design is better where they are
+    strong, as they keep dependence from having an effect.
+    """
+    problem, n_classes = point.problem, point.proba.shape[1]
+    if not isinstance(point.proba, np.ndarray) or problem.held.any():
+        return point.preconditioner()
+    rows, share = _sample(point)
+    inputs, penalty = problem.inputs[rows], float(problem.penalty[0, -1])
+    uncertain = 1 - np.einsum("nk,nk->n", share, share)
+    if penalty * len(rows) > uncertain @ np.mean(inputs**2, axis=1) / n_classes:
+        return point.preconditioner()
+    spread, variance, directions = _covariance_of_classes(share)
+    inputs = np.hstack([inputs, np.ones((len(rows), 1))])
+    second = (inputs * spread[:, None]).T @ inputs
+    square, axes = np.linalg.eigh(second)
+    curvature = np.outer(square.clip(min=0), variance) + penalty
+
+    def solve_others(residual: np.ndarray) -> np.ndarray:
+        return axes @ (axes.T @ residual @ directions / curvature) @ directions.T
+
+    image = second[:, :-1] @ (directions * variance @ directions.T)
+    follow, own = solve_others(image), float(np.trace(image))
+    common_curvature = own - float(np.vdot(image, follow))
+    if common_curvature <= _FLAT * own:
+        return point.preconditioner()
+
+    def solve(residual: np.ndarray) -> np.ndarray:
+        pull = residual[-1].sum() - float(np.vdot(residual[:-1], follow))
+        common = pull / common_curvature
+        step = solve_others(residual[:-1]) - common * follow
+        return np.vstack([step, np.full((1, n_classes), common)])
+
+    return solve
+
+
+def _sample(point: Point) -> tuple[np.ndarray, np.ndarray]:
+    """Rows drawn in proportion to their weights, and their probabilities."""
+    n = point.proba.shape[0]
+    size = min(SAMPLE, n)
+    places = (np.arange(size) + 0.5) / size
+    rows = np.searchsorted(np.cumsum(point.problem.weight), places).clip(max=n - 1)
+    return rows, point.proba[rows]
+
+
+def _covariance_of_classes(share: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """How uncertain rows are (n,), relative to their sum; variances of classes, and directions."""
+    spread = 1 - np.einsum("nk,nk->n", share, share)
+    covariance = np.diag(share.mean(axis=0)) - share.T @ share / len(share)
+    variance, directions = np.linalg.eigh(covariance)
+    return spread / (spread.sum() + _TINY), variance.clip(min=0), directions
 
 
 def is_large(values: Array) -> bool:

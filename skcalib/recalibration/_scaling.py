@@ -11,7 +11,7 @@ from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval
 from .._numerics.array_api import Array, constant_like, to_numpy
 from .._numerics.logits import row_blocks, softmax
-from .._numerics.scaling import softmax_regression
+from .._numerics.scaling import Point, matrix_preconditioner, softmax_regression
 from .._numerics.scaling_designs import (
     Affine,
     AffineAndCommon,
@@ -530,7 +530,13 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
         start = np.zeros_like(penalty)
         start[-1] = 1.0
         parameters, change = softmax_regression(
-            design, _centred(log_proba), target, predictions.weight, start, penalty
+            design,
+            _centred(log_proba),
+            target,
+            predictions.weight,
+            start,
+            penalty,
+            matrix_preconditioner if design is AffineAndCommon else Point.preconditioner,
         )
         *factors, self.intercept_, common = parameters
         own = np.diag(*factors) if len(factors) == 1 else np.transpose(factors)

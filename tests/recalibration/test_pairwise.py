@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib._numerics import scaling
-from skcalib._numerics.scaling_designs import Affine
+from skcalib._numerics.scaling_designs import Affine, AffineAndCommon
 from skcalib.recalibration import (
     IdentityRecalibrator,
     IsotonicRecalibrator,
@@ -16,6 +16,7 @@ from skcalib.recalibration import (
     PairwiseScalingRecalibrator,
     TemperatureRecalibrator,
     _pairwise,
+    _scaling,
 )
 from skcalib.recalibration._registry import RecalibratorChain
 
@@ -142,6 +143,37 @@ def test_the_preconditioner_is_the_inverse_hessian_of_rows_that_differ_in_inputs
     step = scaling.separate_preconditioner(point)(right)
     assert (step[2:] == 0).all()
     np.testing.assert_allclose(point.curvature(step)[:2], right[:2], rtol=1e-9)
+
+
+def test_the_preconditioner_of_matrices_is_the_inverse_hessian_too():
+    """Of two classes, whose penalties are the same; inputs depend on each other."""
+    inputs = np.random.default_rng(0).normal(size=(9, 2)) @ [[1, 1], [0, 0.1]] + [3, 1]
+    proba, weight = np.tile([0.4, 0.6], (9, 1)), np.full(9, 1 / 9)
+    penalty = np.vstack([np.full((3, 2), 0.01), np.zeros((1, 2))])
+    start = np.zeros((4, 2))
+    point = scaling.Problem(AffineAndCommon, inputs, proba, weight, start, penalty).at(start)
+    right = np.vstack([np.random.default_rng(1).normal(size=(3, 2)), [[0.3, 0.3]]])
+    step = scaling.matrix_preconditioner(point)(right)
+    np.testing.assert_allclose(point.curvature(step), right, rtol=1e-9)
+
+
+def test_matrices_of_dependent_inputs_take_few_steps(monkeypatch):
+    rng = np.random.default_rng(0)
+    score = rng.normal(size=(1000, 1)) * [3, 2, -5, 1] + rng.normal(size=(1000, 4))
+    proba, label = scipy.special.softmax(score, axis=1), rng.integers(4, size=1000)
+    calls, found = [], []
+    curvature = scaling.Point.curvature
+    monkeypatch.setattr(
+        scaling.Point, "curvature", lambda *args: calls.append(0) or curvature(*args)
+    )
+    recalibrator, n_calls = MatrixScalingRecalibrator(off_diagonal_penalty=0.1), []
+    for preconditioner in (scaling.matrix_preconditioner, scaling.Point.preconditioner):
+        monkeypatch.setattr(_scaling, "matrix_preconditioner", preconditioner)
+        calls.clear()
+        found.append(recalibrator.fit(proba, label).predict_proba(proba))
+        n_calls.append(len(calls))
+    np.testing.assert_allclose(*found, atol=1e-10)
+    assert n_calls[0] < n_calls[1] / 2
 
 
 def test_an_infinite_penalty_leaves_the_base():
