@@ -40,6 +40,17 @@ def seeded_batches(
     return list(map(Batch, sizes, seeds))
 
 
+def draw_from_counts(count: np.ndarray, n: int, generator: np.random.Generator) -> np.ndarray:
+    """Cells (n,) of samples drawn without replacement from cells with so many samples (m,)."""
+    total = int(count.sum())
+    if n < total:
+        place = generator.choice(total, n, replace=False)
+        return np.searchsorted(np.cumsum(count), place, side="right")
+    drawn = np.repeat(np.arange(len(count), dtype=np.int32), count)
+    generator.shuffle(drawn)
+    return drawn
+
+
 def draw_labels(
     proba: Array, n_draws: int, generator: np.random.Generator | np.random.RandomState
 ) -> Array:
@@ -48,7 +59,7 @@ def draw_labels(
     Parameters: proba (n,) for the second of two classes, or (n, K). Returns (n_draws, n) of int32.
     A class of probability 0 is never drawn.
     """
-    check_memory(4.0 * n_draws * len(proba), f"n_resamples={n_draws}", "Choose fewer.")
+    check_memory(4.0 * n_draws * proba.shape[0], f"n_resamples={n_draws}", "Choose fewer.")
     if proba.ndim == 2:
         return contiguous(draw_by_sample(proba, n_draws, generator).T)
     label = np.empty((n_draws, len(proba)), dtype=np.int32)

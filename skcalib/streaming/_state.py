@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from .._inputs.arrays import ArrayLike
 from .._inputs.by import Subgroups, check_by
 from .._inputs.checks import check_predictions, check_sample_weight, rows_that_count
+from .._inputs.drawing import draw_from_counts
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import (
     Count,
@@ -396,13 +397,7 @@ class CalibrationState:
         n = state.n_samples if n_samples is None else min(n_samples, state.n_samples)
         check_memory(40.0 * n, f"A sample of {n:,}", "Pass n_samples, such as n_samples=100_000.")
         seed = check_random_state(random_state).randint(2**31 - 1)
-        generator = np.random.default_rng(seed)
-        if n == state.n_samples:
-            drawn: Any = np.repeat(np.arange(len(samples), dtype=np.int32), samples)
-            generator.shuffle(drawn)
-        else:
-            place = generator.choice(state.n_samples, n, replace=False)
-            drawn = np.searchsorted(np.cumsum(samples), place, side="right")
+        drawn = draw_from_counts(samples, n, np.random.default_rng(seed))
         return rows.classes[rows.label[drawn]], rows.proba[drawn]
 
     @property
