@@ -356,3 +356,11 @@ def test_an_infinite_density_is_refused():
     with pytest.raises(ValueError, match="finite density at the outcomes; found an infinite one"):
         log_density_loss([0.0, 1.0], forecast)
     assert log_density_loss([1.0, 0.0], forecast) == np.inf
+
+
+def test_a_wide_bandwidth_is_no_overflow():
+    wide, wider = (
+        conditional_kernel_calibration_error(Y, (MEAN, STD), given=X, kernel="rbf", bandwidth=one)
+        for one in (1e100, 1e300)
+    )
+    assert wide == wider

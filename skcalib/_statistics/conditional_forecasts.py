@@ -82,7 +82,7 @@ def _gram(data, near, kernel, bandwidth):
         distance = np.sqrt(square[np.triu_indices(len(square), 1)])
         bandwidth = median_of_pairs(distance, data.weight) or 1.0
     with np.errstate(over="ignore"):
-        gram = np.exp(-square / (2 * max(bandwidth, SMALLEST_BANDWIDTH) ** 2))
+        gram = np.exp(-square / (2 * np.square(max(bandwidth, SMALLEST_BANDWIDTH))))
     return gram + near if kernel == "linear-rbf" else gram
 
 

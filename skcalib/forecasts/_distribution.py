@@ -82,7 +82,7 @@ class DistributionForecast(Forecast):
             )
         if name in _OF_AT_MOST and self._wrapped.has_whole_numbers:
             values = self._wrapped.rounded_down(values)  # some packages interpolate
-        with np.errstate(divide="ignore", over="ignore"):  # what is infinite is judged below
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # judged below
             result = self._wrapped.call(name, values)
         if np.isnan(result).any():
             row = int(np.argmax(np.isnan(result).any(axis=1)))
