@@ -11,6 +11,7 @@ from .._inputs.by import check_groups, check_several_groups
 from .._inputs.checks import SMALLEST_SHARE, check_predictions, check_sample_weight, rows_that_count
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast, refuse_swapped
+from .._inputs.warnings import check_memory
 from .._numerics.sorting import codes_by_appearance
 from ._base import LARGEST, Forecast, check_outcomes
 from ._distribution import DistributionForecast
@@ -77,6 +78,7 @@ class ForecastData:
         For an ensemble without weights these are positions: all are equally likely if the outcome
         is exchangeable with the members.
         """
+        check_memory(8.0 * size * len(self.value), f"n_resamples={size}", "Choose fewer.")
         if self.forecast.is_exchangeable:
             n_values = self.pooled().shape[1]
             return generator.integers(n_values, size=(size, len(self.value)))

@@ -371,8 +371,8 @@ def standardised(values, *, is_signed=False, resolution=0.0):
     rounding = TIE * np.abs(values).max()  # of values that are all equal
     distance = distance / (usual if usual > rounding else 1.0)
     is_beyond_all = rank <= (2 if is_signed else 1)
-    share = (1 + distance / (1 + np.abs(distance))) / 2
-    return n * np.where(is_beyond_all, np.maximum(distance, 1.0) / rank, 1 / (rank - share))
+    share = np.where(is_beyond_all, 0.0, (1 + distance / (1 + np.abs(distance))) / 2)
+    return n * np.where(is_beyond_all, np.maximum(distance, 1.0), 1.0) / (rank - share)
 
 
 def step_down_p_values(standard):

@@ -69,6 +69,7 @@ def test_standardisation_keeps_the_order_and_takes_constants():
     np.testing.assert_array_equal(standardised(np.zeros(10)), 10 / 9.5)
     nearly_equal = 0.1 + 1e-16 * np.arange(10)
     np.testing.assert_allclose(standardised(nearly_equal), 10 / 9.5, rtol=1e-13)
+    assert standardised(np.array([1.0, 2, 3, 4, 1e200]))[-1] > 1e100  # without a warning
 
 
 def test_step_down_equals_loops():

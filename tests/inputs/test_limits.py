@@ -219,6 +219,12 @@ def test_numbers_that_no_machine_bears_are_refused(call, message):
             "n_resamples=1000000 needs",
         ),
         (
+            lambda: metrics.local_calibration(
+                [0.1, 0.9], ([0.0, 1.0], [1.0, 1.0]), given=[0.0, 1.0], n_resamples=10**6
+            ),
+            "n_resamples=1000000 needs",
+        ),
+        (
             partial(
                 ScoreDecompositionDisplay.from_predictions, [0, 1], [0.2, 0.7], n_resamples=10**6
             ),
