@@ -157,9 +157,9 @@ class AutoRecalibrator(EitherRecalibrator):
     samples, :math:`1 / \sum_i w_i^2` of weighted ones. With the log loss, :math:`e^{-n \bar L_c}`
     is the likelihood of the predictions; its root makes the weights less extreme. :math:`b_c` is 3
     for no recalibration and else 0: with few samples every recalibrator adds noise. Candidates
-    whose weight would be below 0.01 are left out. With 200 samples or more, those are stopped after
-    a fold that would be left out even if they were less far behind, by three standard errors of the
-    difference to the best one. To choose one candidate loses more where several
+    whose weight would be below 0.01 are left out. Once 200 samples are scored, those are stopped
+    after a fold that would be left out even if they were less far behind, by three standard errors
+    of the difference to the best one. To choose one candidate loses more where several
     are almost as good, and most where a wrong one seems best by chance (measured in the guide
     "Which recalibrator should I take?").
 

@@ -102,7 +102,7 @@ def export_table(recalibrator: Any) -> dict[str, np.ndarray]:
     ----------
     recalibrator : estimator
         A fitted :class:`IsotonicRecalibrator` or :class:`IntervalBinningRecalibrator`, or an
-        :class:`AutoRecalibrator` that has chosen one.
+        :class:`AutoRecalibrator` with ``average=False`` that has chosen one.
 
     Returns
     -------
@@ -120,7 +120,7 @@ def export_table(recalibrator: Any) -> dict[str, np.ndarray]:
     Notes
     -----
     Other maps have no table: one on a grid would be inexact. Nor has an average of several, also
-    where all of them are interval maps.
+    where all of them are interval maps, or of one with equal probabilities.
 
     The first interval starts at 0, and starts increase. So the row of a prediction is the last one
     whose start it reaches: a lookup with sorted keys in a spreadsheet, an ASOF join in a database.
@@ -137,8 +137,9 @@ def export_table(recalibrator: Any) -> dict[str, np.ndarray]:
     if not isinstance(chosen, IsotonicRecalibrator | IntervalBinningRecalibrator):
         raise ValueError(
             "recalibrator must be an interval map, IsotonicRecalibrator() or "
-            f"IntervalBinningRecalibrator(); found {type(chosen).__name__}. Use export_sql, and "
-            "fitted attributes for the parameters."
+            "IntervalBinningRecalibrator(), or an AutoRecalibrator(average=False) that has chosen "
+            f"one; found {type(chosen).__name__}. Use export_sql, and fitted attributes for the "
+            "parameters."
         )
     maps = [pieces_of(chosen, learned) for learned in chosen.maps_]
     of_class = classes[-len(maps) :]

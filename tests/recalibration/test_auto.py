@@ -283,6 +283,16 @@ def test_an_average_has_no_table_and_one_recalibrator_has_its_formula():
     assert export_sql(auto) == export_sql(auto.best_recalibrator_)
 
 
+def test_a_table_of_one_interval_map_needs_no_average():
+    label, proba = make_temperature_family(2000, inverse_temperature=3, random_state=0)
+    auto = AutoRecalibrator([("isotonic", IsotonicRecalibrator())]).fit(proba, label)
+    assert list(auto.weights_) == ["isotonic"]
+    with pytest.raises(ValueError, match="average=False"):  # equal probabilities are mixed in
+        export_table(auto)
+    table = export_table(auto.set_params(average=False).fit(proba, label))
+    np.testing.assert_array_equal(table["value"], export_table(auto.best_recalibrator_)["value"])
+
+
 def test_the_best_is_fitted_on_everything():
     label, proba = make_temperature_family(500, inverse_temperature=3, random_state=0)
     auto = AutoRecalibrator(CANDIDATES, average=False).fit(proba, label)
