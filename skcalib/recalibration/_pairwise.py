@@ -8,7 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import HasMethods
-from .._inputs.warnings import warn
+from .._inputs.warnings import check_memory, warn
 from .._numerics.logits import (
     SMALLEST,
     clipped,
@@ -141,6 +141,8 @@ class PairwiseScalingRecalibrator(Recalibrator):
     def _fit(self, predictions: Predictions) -> None:
         predictions = predictions.sorted()
         weight, n_classes = predictions.weight, len(predictions.classes)
+        what = f"Pairwise scaling of {len(weight):,} samples of {n_classes} classes"
+        check_memory(16.0 * len(weight) * n_classes**2, what, "Take a MatrixScalingRecalibrator.")
         base = self.base
         if base is None:
             base = MatrixScalingRecalibrator(

@@ -28,7 +28,11 @@ from skcalib.metrics import (
     squared_kernel_calibration_error,
     weighted_calibration_error,
 )
-from skcalib.recalibration import AnyDecisionRecalibrator, ScalingBinningRecalibrator
+from skcalib.recalibration import (
+    AnyDecisionRecalibrator,
+    PairwiseScalingRecalibrator,
+    ScalingBinningRecalibrator,
+)
 from skcalib.streaming import CalibrationState
 
 
@@ -213,6 +217,10 @@ def test_numbers_that_no_machine_bears_are_refused(call, message):
         (lambda: AnyDecisionRecalibrator(level=1e-3).fit([0.2, 0.7], [0, 1]), "level=0.001 needs"),
         (partial(make_dirichlet_family, 50), "n_samples=50 with n_classes=10 needs"),
         (lambda: GaussianForecast([0.0], [1.0]).sample(10**30), f"size={10**30} needs"),
+        (
+            lambda: PairwiseScalingRecalibrator().fit(np.full((99, 5), 0.2), np.arange(99) % 5),
+            "Pairwise scaling of 99 samples of 5 classes needs",
+        ),
         (lambda: CoxTest(n_resamples=10**6).fit([0.2, 0.7], [0, 1]), "n_resamples=1000000 needs"),
         (
             lambda: CalibrationTest(n_resamples=10**6).fit([0.2, 0.7], [0, 1]),
