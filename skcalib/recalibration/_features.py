@@ -230,7 +230,8 @@ class FeatureRecalibrator(Recalibrator):
         self._given = [Feature(name, column, n, used) for name, column in columns.items()]
         self._predicted = [Feature("X", column, len(column)) for column in _told(data.matrix)]
         design = self._design(data.matrix, columns, n, used)
-        order = np.lexsort((*design.T, *data.matrix.T, data.weight, data.label))
+        # labels come last, so that they do not tell which fold a sample is in
+        order = np.lexsort((data.label, data.weight, *design.T, *data.matrix.T))
         self._fit(data.take(order), design[order])
         return self
 
@@ -510,7 +511,7 @@ class Feature:
         labels, code = self._encoded(column, n)
         found = {_kind(one) for one in labels if one is not None}
         is_like = found & self.kinds if self.is_category else found <= {"number"}
-        if found and not is_like:
+        if found and self.kinds and not is_like:
             raise ValueError(
                 f"{self.name} must hold values of the type that it had at fit, "
                 f"{listed(sorted(self.kinds))}; found {listed(sorted(found))}. Convert the column."
@@ -529,4 +530,4 @@ def _kind(label: Any) -> str:
 
 
 def _numbers(labels: list[Any]) -> np.ndarray:
-    return np.array([np.nan if one is None else one for one in labels], dtype=np.float64)
+    return np.array([one if is_number(one) else np.nan for one in labels], dtype=np.float64)

@@ -169,6 +169,24 @@ def test_test_samples_teach_nothing():
     assert np.ptp(one.after(2)) > 0
 
 
+def test_labels_do_not_tell_folds(monkeypatch):
+    """Else the p-value would not be exact for a given seed."""
+    rng, folds = np.random.default_rng(0), []
+    y, proba = random_problem(rng, 200)
+
+    class Recorded(_features._Growth):
+        def __init__(self, *args):
+            super().__init__(*args)
+            folds[-1].append(np.sort(self.examples.X[self.test], axis=0))
+
+    monkeypatch.setattr(_features, "_Growth", Recorded)
+    for labels in (y, 1 - y, rng.permutation(y)):
+        folds.append([])
+        fitted(proba, labels, rng.random(200) * 0)
+    for other in folds[1:]:
+        np.testing.assert_array_equal(other[:3], folds[0][:3])
+
+
 def test_a_round_is_a_newton_step(monkeypatch):
     """With one split and no penalty, a tree for each of two values, unshrunken."""
     options = {"max_iter": 1, "learning_rate": 1.0, "l2_regularization": 0.0}
@@ -205,7 +223,7 @@ def test_the_result_is_that_of_boosting_fold_by_fold(monkeypatch, n_classes):
     table = rng.dirichlet(np.ones(n_classes), size=30)
     proba, X, weight = table[rng.integers(30, size=n)], rng.integers(3, size=n), rng.random(n)
     y = labels_of(proba * np.where(np.arange(n_classes) == 0, 1 + 5 * X[:, None], 1), rng)
-    order = np.lexsort((weight, y))
+    order = np.lexsort((y, weight, X, *proba.T))
     proba, X, weight, y = proba[order], X[order], weight[order], y[order]
     plain = IdentityRecalibrator(labels=np.arange(n_classes))
     fitted = FeatureRecalibrator(plain, level=1.0, random_state=0).fit(proba, y, weight, given=X)
@@ -308,6 +326,19 @@ def test_columns_that_are_missing_altogether(name, gap, present):
         for given in (empty, constant)
     )
     np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_words_where_nothing_counts():
+    """In samples of weight 0 the argument is named, and a column without any value takes them."""
+    rng = np.random.default_rng(0)
+    y, proba = random_problem(rng, 200)
+    X = np.array([*proba[:199], "x"], dtype=object)
+    weight = (np.arange(200) < 199).astype(float)
+    with pytest.raises(ValueError, match=r"given\['x'\] must hold values of the type"):
+        FeatureRecalibrator(IdentityRecalibrator()).fit(proba, y, weight, given={"x": X})
+    empty = fitted(proba, y, {"x": [None] * 200})
+    found = empty.predict_proba(proba[:2], given={"x": ["a", None]})
+    np.testing.assert_array_equal(found[0], empty.predict_proba(proba[:1], given={"x": [None]})[0])
 
 
 def test_ranges_and_categories():
