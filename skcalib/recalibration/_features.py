@@ -133,8 +133,10 @@ class FeatureRecalibrator(Recalibrator):
     :math:`w_i (F(p_i, x_i)_{y_i} - \mathrm{E}_{y \sim r(p_i)} F(p_i, x_i)_y)`: the weighted
     calibration error for the function F of prediction and features. Each p-value is exact for
     the hypothesis that labels follow the plain map, as labels are drawn from it, and independent of
-    those before; they are combined by Fisher's rule. What the plain map itself has missed counts
-    as well. Cross-validation comes afterwards and can only leave out the features again.
+    those before; they are combined by Fisher's rule. If samples are alike in all but the label, it
+    is so on average over seeds, as the order of these samples must be that of their labels. What
+    the plain map itself has missed counts as well. Cross-validation comes afterwards and can only
+    leave out the features again.
 
     Numbers are divided into at most 64 ranges with about as many samples each. The 63 most frequent
     categories are told apart. Missing values go wherever the trees have learned that they belong;
