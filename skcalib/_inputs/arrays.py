@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 else:
 
     class ArrayLike:
-        """What becomes an array. NumPy's own fills a screen with `help` of one function."""
+        """Anything that becomes an array. NumPy's name fills a screen with `help` of a function."""
 
         __module__ = "builtins"  # shown as a name alone
 

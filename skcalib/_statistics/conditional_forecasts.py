@@ -20,7 +20,7 @@ from .matching_given import standardization
 # Squared distances are differences of inner products; below this share of these they are rounding.
 _ROUNDING = 1e-13
 
-# What options may be, as the others are for labels only, or for outcomes that are numbers only.
+# The values of options that serve forecasts: all others are for labels, or for numbers only.
 _OF_FORECASTS = {
     "kernel": ("linear-rbf", "linear", "rbf"),
     "method": ("exact",),

@@ -126,7 +126,7 @@ def _round_down(value):
 
 
 def choose_scale(ax: Any, predictions: list[Predictions], n_panels: int) -> str:
-    """That of the models on the axes; or "logit" where most predictions are very sure."""
+    """The scale of models already on the axes; else "logit" if most predictions are very sure."""
     for one in np.ravel(np.array(ax, dtype=object)):
         if one is not None and curves_on(one):
             return _scale_of(one)

@@ -36,7 +36,7 @@ class HypothesisTest(BaseEstimator):
     # Whether X holds logits.
     _takes_logits = False
 
-    # What to do if draws take very long.
+    # The remedy that warnings and errors name if draws take very long or too much memory.
     _remedy = (
         "Choose fewer, raise n_jobs, or pass a random subsample of the rows. For a kernel error of "
         "more than two classes, metric_params={'method': 'fourier'} is fast."
@@ -174,7 +174,7 @@ def compared_values(test, statistic, value, order, *, resampled=False):
     return compared
 
 
-# Of a value, which is held, sorted and compared.
+# Bytes of memory for each drawn value, which is held, sorted and compared.
 _BYTES = 24.0
 
 

@@ -458,7 +458,7 @@ class _Growth:
         return -float(self.weight[self.test] @ log_proba[np.arange(len(code)), code])
 
     def p_value(self, rng: np.random.RandomState) -> float:
-        """Of the hypothesis that the labels of the test samples follow the plain map."""
+        """The p-value of the hypothesis that labels of the test samples follow the plain map."""
         correction, weight = self.after(_ROUNDS_OF_TEST), self.weight[self.test]
         rows, proba = np.arange(len(weight)), softmax(self.plain[self.test])
         observed = correction[rows, self.examples.code[self.test]] @ weight
@@ -470,7 +470,7 @@ class _Growth:
 
 
 def _correction(trees: list[Any], design: np.ndarray) -> np.ndarray:
-    """What a round of trees adds to the logits, (n, K); rows sum to 0."""
+    """The numbers that a round of trees adds to the logits, (n, K); rows sum to 0."""
     values = np.column_stack([one.predict(design) for one in trees])
     if values.shape[1] == 1:
         return values * [-0.5, 0.5]

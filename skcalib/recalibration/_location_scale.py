@@ -11,6 +11,7 @@ from scipy.special import ndtr
 
 from .._inputs.arrays import check_numbers
 from .._inputs.scikit_learn import StrOptions
+from .._numerics.array_api import power_of_two
 from .._numerics.crps import level_weights, mean_distance, normal_density
 from ..forecasts import Forecast
 from ..forecasts._base import LARGEST
@@ -166,7 +167,7 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
 
 
 def _unit(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> float:
-    """A power of two, by which numbers are divided without rounding, so that squares are finite."""
+    """The unit of outcomes and forecasts, in which squares are finite; refuse too narrow ones."""
     largest = max(float(np.abs(values).max()) for values in (y, mean, std))
     least = float(std.min(where=std > 0, initial=np.inf))
     if least < _LEAST_SPREAD * largest:
@@ -175,7 +176,7 @@ def _unit(y: np.ndarray, mean: np.ndarray, std: np.ndarray) -> float:
             f"largest outcome or mean, as squares of ratios overflow; found {least:.3g} and "
             f"{largest:.3g}. Pass wider forecasts, or remove those that are all but certain."
         )
-    return float(np.ldexp(0.5, np.frexp(largest)[1]))
+    return float(power_of_two(np.array([largest]), 0).item())
 
 
 def _scaled(score: Any, unit: float, is_log: bool) -> Any:

@@ -32,6 +32,11 @@ LEAST = 1e-5
 # logarithms of a row have mean 0, so that K of the products are sums of others.
 _LOST = 1e-13
 
+# The default base, which is copied before it is fitted.
+WEAKLY_PENALISED = MatrixScalingRecalibrator(
+    diagonal_penalty=1.0, off_diagonal_penalty=1.0, intercept_penalty=1.0
+)
+
 
 class PairwiseScalingRecalibrator(Recalibrator):
     r"""Recalibration by products of the log-probabilities of two classes.
@@ -143,11 +148,7 @@ class PairwiseScalingRecalibrator(Recalibrator):
         weight, n_classes = predictions.weight, len(predictions.classes)
         what = f"Pairwise scaling of {len(weight):,} samples of {n_classes} classes"
         check_memory(16.0 * len(weight) * n_classes**2, what, "Take a MatrixScalingRecalibrator.")
-        base = self.base
-        if base is None:
-            base = MatrixScalingRecalibrator(
-                diagonal_penalty=1.0, off_diagonal_penalty=1.0, intercept_penalty=1.0
-            )
+        base = WEAKLY_PENALISED if self.base is None else self.base
         self.base_ = fit_data(predictions).fitted(base)
         check_has_classes(self.base_, predictions.classes)
         self._is_smooth = is_smooth(self.base_)

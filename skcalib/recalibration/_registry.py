@@ -13,7 +13,7 @@ from ._isotonic import IsotonicRecalibrator, VennAbersRecalibrator
 from ._levels import PITRecalibrator, QuantileRecalibrator, least_samples, spread_p_value
 from ._location_scale import LocationScaleRecalibrator
 from ._logistic import BetaRecalibrator, QuadraticRecalibrator, SigmoidRecalibrator
-from ._pairwise import PairwiseScalingRecalibrator
+from ._pairwise import WEAKLY_PENALISED, PairwiseScalingRecalibrator
 from ._prior_shift import PriorShiftRecalibrator
 from ._scaling import (
     DirichletRecalibrator,
@@ -97,13 +97,10 @@ class RecalibratorChain(EitherRecalibrator):
 
 
 # Further settings that an AutoRecalibrator tries for more than two classes.
-_WEAKLY_PENALISED = MatrixScalingRecalibrator(
-    diagonal_penalty=1.0, off_diagonal_penalty=1.0, intercept_penalty=1.0
-)
 _SETTINGS = {
-    "matrix scaling with weak penalties": Entry(_WEAKLY_PENALISED, for_more_classes=True, power=2),
+    "matrix scaling with weak penalties": Entry(WEAKLY_PENALISED, for_more_classes=True, power=2),
     "isotonic and pairwise scaling": Entry(
-        PairwiseScalingRecalibrator(RecalibratorChain(IsotonicRecalibrator(), _WEAKLY_PENALISED)),
+        PairwiseScalingRecalibrator(RecalibratorChain(IsotonicRecalibrator(), WEAKLY_PENALISED)),
         for_more_classes=True,
         power=3,
         samples_per_class=_FEWEST_FOR_PAIRS,
