@@ -80,8 +80,9 @@ class LocationScaleRecalibrator(ForecastRecalibrator):
     Notes
     -----
     For normal forecasts and the CRPS this is ensemble model output statistics [1]_. The search
-    starts at a = 0, b = 1, c = 0 and d the root mean square of (y − μ)/σ, uses exact gradients,
-    and has no random part. Outcomes are standardised for it, so that units do not matter.
+    starts at a = 0, b = 1, c = 0 and d the root mean square of (y − μ)/σ, the prior included,
+    uses exact gradients, and has no random part. Outcomes are standardised for it, so that units do
+    not matter.
 
     Other forecasts are moved by :math:`y \mapsto μ' + (σ'/σ)(y - μ)`: mixtures stay mixtures,
     members of ensembles are moved about their mean, and quantiles about the median, with the
@@ -251,11 +252,16 @@ class LocationScaleProblem:
     def centre(self) -> float:
         return float(self.weight @ self.y)
 
+    def with_prior(self, square: np.ndarray) -> np.ndarray:
+        """Squares of errors (n,), averaged with those of the prior samples."""
+        expected = (self.prior_factor * self.std) ** 2
+        return square + self.prior * (self.std > 0) * (expected - square)
+
     @cached_property
     def unit(self) -> float:
-        """Standard deviation of the outcomes, by which they are divided."""
+        """Standard deviation of the outcomes and prior samples, by which they are divided."""
         for values in (self.y - self.centre, self.y - self.mean):
-            unit = float(np.sqrt(self.weight @ values**2))
+            unit = float(np.sqrt(self.weight @ self.with_prior(values**2)))
             if unit > 0:
                 return unit
         return 1.0
@@ -297,14 +303,22 @@ class LocationScaleProblem:
         return float(self.weight @ losses) / size, gradient / size
 
     def starts(self) -> list[float]:
-        """Starts of d²: the mean square of z, and the mean square of errors over that of σ."""
-        error = self.y - self.mean
-        z = np.divide(error, self.std, out=np.zeros(len(error)), where=self.std > 0)
-        of_spread = self.weight @ self.std**2
-        starts = [float(self.weight @ z**2)]
-        if of_spread > 0 and np.ptp(self.std) > 0:  # else it would be the same start again
-            starts.append(float(self.weight @ error**2 / of_spread))
-        return [start for start in starts if 0 < start < np.inf] or [1.0]
+        """Starts of d²: the mean square of z, and the mean square of errors over that of σ.
+
+        If they are tiny but for the prior samples, the optimum of the CRPS can be where they are.
+        """
+        square, of_spread = (self.y - self.mean) ** 2, self.weight @ self.std**2
+        found: list[float] = []
+        for errors in (self.with_prior(square), square):
+            z = np.divide(errors, self.std**2, out=np.zeros(len(errors)), where=self.std > 0)
+            starts = [float(self.weight @ z)]
+            if of_spread > 0 and np.ptp(self.std) > 0:  # else it would be the same start again
+                starts.append(float(self.weight @ errors / of_spread))
+            limit = _LEAST_FACTOR * min(found) if found else np.inf
+            found += [start for start in starts if 0 < start < limit]
+            if self.is_log:  # whose optimum is near the first
+                break
+        return found or [1.0]
 
 
 def _expected_score(

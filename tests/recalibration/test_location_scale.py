@@ -140,6 +140,26 @@ def test_scale_of_the_log_score_is_the_root_mean_square():
     np.testing.assert_array_equal(fitted.transform(GAUSSIAN).mean(), MEAN)
 
 
+@pytest.mark.parametrize("size", [1e-150, 1e-8])
+def test_outcomes_all_but_at_their_forecasts_leave_what_the_prior_expects(size):
+    n, share = 5, 4 / (5 + 4)
+    data = (np.zeros(n), STD[:n]), size * Y[:n]
+    fitted = LocationScaleRecalibrator("log", scale_only=True).fit(*data)
+    assert fitted.factor_ == pytest.approx(np.sqrt(share), rel=1e-8)
+    fitted = LocationScaleRecalibrator(scale_only=True).fit(*data)
+    # where the derivative of (1 - π) d (√2 - 1) + π (√(2 + 2d²) - d) is 0
+    ratio = (1 - (1 - share) / share * (np.sqrt(2) - 1)) / np.sqrt(2)
+    assert fitted.factor_ == pytest.approx(ratio / np.sqrt(1 - ratio**2), rel=1e-6)
+
+
+def test_with_enough_samples_the_crps_takes_outcomes_all_but_at_their_forecasts_at_their_word():
+    few, fewer = (
+        LocationScaleRecalibrator(scale_only=True).fit((np.zeros(20), STD[:20]), size * Y[:20])
+        for size in (1e-3, 1e-6)
+    )
+    assert fewer.factor_ == pytest.approx(few.factor_ / 1000, rel=0.01)
+
+
 def test_quantiles_of_normal_forecasts_have_their_mean_and_standard_deviation():
     np.testing.assert_allclose(centre_and_spread(KINDS["quantiles"]), (MEAN, STD), rtol=1e-12)
 
