@@ -136,6 +136,12 @@ class Affine:
         return ClassBlocks.of(spread, inputs, penalty).solve
 
 
+class Diagonal(ScaledAndShifted):
+    """`Affine` if W is diagonal: parameters (v, b) (2, K), with v that diagonal."""
+
+    preconditioner = staticmethod(Affine.preconditioner)
+
+
 class AffineAndCommon:
     """Scores (β I + W) x + b, with parameters (W, b, β)ᵀ (K + 2, K); the last row repeats β.
 

@@ -119,11 +119,7 @@ class LogScaleRecalibrator(Recalibrator):
 
     def _map_scores(self, log_proba: Array) -> Array:
         """From log-probabilities (n, K) to probabilities, each row to the last bit by itself."""
-        factor, shift = self._linear_map()
-        if factor.ndim == 1:
-            parameters = np.stack([factor, shift])
-            return softmax(ScaledAndShifted.scores_of_rows(parameters, log_proba))
-        return softmax(Affine.scores_of_rows(np.vstack([factor.T, shift]), log_proba))
+        return softmax(linear_scores(*self._linear_map(), log_proba))
 
     def to_module(self, *, dtype: Any = None) -> Any:
         """The fitted map as a module of PyTorch, to append to a network.
@@ -166,6 +162,14 @@ class LogScaleRecalibrator(Recalibrator):
     @abstractmethod
     def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
         """The factors and the shifts that make scores of log-probabilities."""
+
+
+def linear_scores(factor: np.ndarray, shift: np.ndarray, log_proba: Array) -> Array:
+    """Scores (n, K) from the factors of classes (K,), or a matrix of them, and shifts (K,)."""
+    own = factor if factor.ndim == 1 else factor.diagonal()
+    if np.count_nonzero(factor) == np.count_nonzero(own):
+        return ScaledAndShifted.scores_of_rows(np.stack([own, shift]), log_proba)
+    return Affine.scores_of_rows(np.vstack([factor.T, shift]), log_proba)
 
 
 def _add_to_labels(target: Array, label: Array, share: float) -> None:

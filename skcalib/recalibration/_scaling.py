@@ -16,12 +16,13 @@ from .._numerics.scaling_designs import (
     Affine,
     AffineAndCommon,
     Design,
+    Diagonal,
     DiagonalAndCommon,
     ScaledAndShifted,
 )
 from .._numerics.temperature import best_mixture, best_temperature, mixed, tempered
 from ._base import PRIOR_CONSTRAINTS, WEIGHT_OF_CLASSES, WEIGHT_OF_TEMPERATURE, share_of_prior
-from ._logits import LogScaleRecalibrator
+from ._logits import LogScaleRecalibrator, linear_scores
 
 
 class TemperatureRecalibrator(LogScaleRecalibrator):
@@ -544,11 +545,7 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
         return change
 
     def _map_scores(self, log_proba: Array) -> Array:
-        own = self.coef_.diagonal()
-        if np.count_nonzero(self.coef_) > np.count_nonzero(own):
-            return super()._map_scores(log_proba)
-        parameters = np.stack([own, self.intercept_])
-        return softmax(ScaledAndShifted.scores_of_rows(parameters, _centred(log_proba)))
+        return softmax(linear_scores(self.coef_, self.intercept_, _centred(log_proba)))
 
     def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:
         return _centred(self.coef_), self.intercept_  # W (z - mean z) = (W - its row means) z
@@ -637,7 +634,8 @@ class DirichletRecalibrator(LogScaleRecalibrator):
     conjugate gradients, whose products cost :math:`O(n K^2)`; memory is :math:`O(n K + K^2)`. The
     minimum is reached to rounding; with more than ten million probabilities, to about
     :math:`10^{-4} K / n`, far less than chance makes of it. With a thousand classes there are a
-    million parameters: minutes, if there are 50 000 samples.
+    million parameters: minutes, if there are 50 000 samples. With ``off_diagonal_penalty=np.inf``
+    there are 2K, and products cost :math:`O(n K)`.
 
     Constant predictions, separable outcomes and classes without labels need no special treatment.
     Results are kept at least the machine epsilon away from 0 and 1, so that their log loss is
@@ -691,10 +689,15 @@ class DirichletRecalibrator(LogScaleRecalibrator):
             np.fill_diagonal(penalty, np.where(constant, np.inf, 0.0))
             penalty[-1] = 2 * np.float64(self.intercept_penalty) / n_classes
             penalty[-1, constant] = 0.0
+        design: Design = Affine
+        if np.isinf(penalty[1, 0]):  # the influences of other classes are 0
+            design, penalty = Diagonal, np.vstack([penalty.diagonal(), penalty[-1]])
+            start = np.vstack([np.ones(n_classes), np.zeros(n_classes)])
         parameters, change = softmax_regression(
-            Affine, log_proba, target, predictions.weight, start, penalty
+            design, log_proba, target, predictions.weight, start, penalty
         )
-        self.coef_, self.intercept_ = parameters[:-1].T.copy(), parameters[-1].copy()
+        self.coef_ = np.diag(parameters[0]) if design is Diagonal else parameters[:-1].T.copy()
+        self.intercept_ = parameters[-1].copy()
         return change
 
     def _linear_map(self) -> tuple[np.ndarray, np.ndarray]:

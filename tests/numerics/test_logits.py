@@ -25,6 +25,7 @@ from skcalib._numerics.scaling import Problem, conjugate_gradients, softmax_regr
 from skcalib._numerics.scaling_designs import (
     Affine,
     AffineAndCommon,
+    Diagonal,
     DiagonalAndCommon,
     ScaledAndShifted,
 )
@@ -363,39 +364,44 @@ def test_conjugate_gradients_solve_systems():
     np.testing.assert_allclose(solution, np.array([3.0, 4.0]) * 3 / 25, atol=1e-14)
 
 
-def test_a_diagonal_design_is_the_general_one_where_other_influences_are_held():
+@pytest.mark.parametrize(
+    ("diagonal", "dense"), [(Diagonal, Affine), (DiagonalAndCommon, AffineAndCommon)]
+)
+def test_a_diagonal_design_is_the_general_one_where_other_influences_are_held(diagonal, dense):
     inputs, _, target, weight = softmax_problem(n=40, n_classes=4)
+    n_rows = 2 if diagonal is Diagonal else 3
     rng = np.random.default_rng(0)
     own = rng.normal(size=(3, 4))
-    penalty = np.abs(own) * [[1.0], [1.0], [0.0]]
-    penalty[0, 1] = np.inf  # one factor is the common one
+    penalty = (np.abs(own) * [[1.0], [1.0], [0.0]])[:n_rows]
+    penalty[0, 1] = np.inf  # one factor stays, at the common one
+    own[2] = own[2].mean()
+    own = own[:n_rows]
 
     def general(parameters, others):
         matrix = np.full((4, 4), others)
         np.fill_diagonal(matrix, parameters[0])
         return np.vstack([matrix, parameters[1:]])
 
-    own[2] = own[2].mean()
-    scores = DiagonalAndCommon.scores(own, inputs)
-    expected = naive_scores(AffineAndCommon, general(own, 0.0), inputs)
+    scores = diagonal.scores(own, inputs)
+    expected = naive_scores(dense, general(own, 0.0), inputs)
     np.testing.assert_allclose(scores, expected, atol=1e-12)
-    adjoint = AffineAndCommon.adjoint(target, inputs)
+    adjoint = dense.adjoint(target, inputs)
     expected = np.vstack([adjoint.diagonal(), adjoint[4:]])
-    np.testing.assert_allclose(DiagonalAndCommon.adjoint(target, inputs), expected, atol=1e-12)
+    np.testing.assert_allclose(diagonal.adjoint(target, inputs), expected, atol=1e-12)
 
-    start = np.zeros((3, 4))
-    start[2] = 1
+    start = np.zeros((n_rows, 4))
+    start[::2] = 1
     few, many = (
         softmax_regression(design, inputs, target, weight, *data)[0]
         for design, *data in (
-            (DiagonalAndCommon, start, penalty),
-            (AffineAndCommon, general(start, 0.0), general(penalty, np.inf)),
+            (diagonal, start, penalty),
+            (dense, general(start, 0.0), general(penalty, np.inf)),
         )
     )
     np.testing.assert_allclose(general(few, 0.0), many, atol=1e-13)
     spread = weight[:, None] * target * (1 - target)
-    solve = DiagonalAndCommon.preconditioner(spread, inputs, penalty)
-    expected = AffineAndCommon.preconditioner(spread, inputs, general(penalty, np.inf))
+    solve = diagonal.preconditioner(spread, inputs, penalty)
+    expected = dense.preconditioner(spread, inputs, general(penalty, np.inf))
     np.testing.assert_allclose(general(solve(own), 0.0), expected(general(own, 0.0)), rtol=1e-6)
 
 

@@ -17,6 +17,7 @@ from sklearn.metrics import log_loss
 
 from skcalib._numerics import scaling
 from skcalib._numerics.scaling import conjugate_gradients
+from skcalib._numerics.scaling_designs import Affine
 from skcalib.recalibration import (
     ClosedTestRecalibrator,
     DirichletRecalibrator,
@@ -495,6 +496,14 @@ def test_infinite_penalties_are_the_restricted_model(maker, infinite):
     assert ("off_diagonal_penalty" in infinite) == (off_diagonal == 0).all()
     assert ("intercept_penalty" in infinite) == (shift == 0).all()
     assert ("diagonal_penalty" in infinite) == (np.ptp(np.diag(factors)) == 0)
+
+
+@pytest.mark.parametrize("maker", PENALTIES)
+def test_without_influences_no_matrix_is_multiplied(maker, monkeypatch):
+    label, proba, _ = weighted_problem(0, 60, 4)
+    for name in ("scores", "scores_of_rows"):
+        monkeypatch.setattr(Affine, name, None)
+    maker(off_diagonal_penalty=np.inf).fit(proba, label).predict_proba(proba)
 
 
 def test_all_penalties_infinite_leave_a_temperature():
