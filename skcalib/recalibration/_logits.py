@@ -1,6 +1,7 @@
 """Recalibrators on the scale of log-probabilities: those of predictions, or of logits."""
 
 from abc import abstractmethod
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -78,6 +79,7 @@ class LogScaleRecalibrator(Recalibrator):
         if not is_large(predictions.proba):
             predictions = predictions.sorted()
         log_proba = self._log_proba(predictions)
+        predictions = replace(predictions, proba=log_proba, log_proba=None)  # frees the sorted ones
         # zeros are replaced by small numbers in the predictions that make up the prior, too
         if self._draws_to_temperature:
             prior, target = prior_of_classes(log_proba, predictions, self.prior_weight)
