@@ -323,17 +323,19 @@ def means_of(table):
 
 
 def counts_of(table):
-    """How many cells are better and worse, and by more than two standard errors."""
+    """How many cells of a size are better and worse, and by more than two standard errors."""
     for name in ("features", "mcgrad", "features − mcgrad"):
-        gap, error = table[name].round(9), table[f"{name}, error"].round(9)
-        yield {
-            "log loss": name if "−" in name else f"{name} − plain",
-            "lower": (gap < 0).sum(),
-            "by two standard errors": (gap < -2 * error).sum(),
-            "higher": (gap > 0).sum(),
-            "by two": (gap > 2 * error).sum(),
-            "cells": len(table),
-        }
+        for n, part in table.groupby("n"):
+            gap, error = part[name].round(9), part[f"{name}, error"].round(9)
+            yield {
+                "log loss": name if "−" in name else f"{name} − plain",
+                "n": n,
+                "cells": len(part),
+                "lower": (gap < 0).sum(),
+                "by two standard errors": (gap < -2 * error).sum(),
+                "higher": (gap > 0).sum(),
+                "by two": (gap > 2 * error).sum(),
+            }
 
 
 def cells_of(table):
@@ -341,7 +343,8 @@ def cells_of(table):
         shown = {name: row[name] for name in ("problem", "classes", "model", "n")}
         shown["plain"] = f"{row['plain']:.4f}"
         for name in ("features", "mcgrad", "features − mcgrad"):
-            shown[name] = f"{row[name]:+.4f} ± {row[f'{name}, error']:.4f}"
+            gap = round(row[name], 9) + 0.0  # no -0.0
+            shown[name] = f"{gap:+.4f} ± {row[f'{name}, error']:.4f}"
         for unit, digits in (("worst", 3), ("time", 1)):
             shown |= {f"{way}, {unit}": f"{row[f'{way}, {unit}']:.{digits}f}" for way in WAYS}
         yield shown | {"p-value": f"{row['p-value']:.3f}", "rounds": row["rounds"]}
@@ -373,7 +376,7 @@ def main():
     alarms = []
     for slope in (1.0, 0.6):
         p_values = false_alarms(nothing("", 21, lambda z: z), slope, n, n_draws)
-        rates = {f"at {level}": np.mean(p_values <= level) for level in (0.05, 0.2)}
+        rates = {f"at {level}": f"{np.mean(p_values <= level):.2f}" for level in (0.05, 0.2)}
         alarms.append({"slope of the log-odds": slope, "n": n} | rates)
     print(table_of(alarms))
 
