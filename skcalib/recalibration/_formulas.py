@@ -118,16 +118,6 @@ def _(recalibrator: Any, names: list[str]) -> list[str]:
 
 
 @formulas_of.register
-def _(recalibrator: ScalingBinningRecalibrator, names: list[str]) -> list[str]:
-    results = [let(formula) for formula in formulas_of(recalibrator.recalibrator_, names)]
-    binned = [
-        steps(name, one.cuts, [*map(number, one.values)])
-        for name, one in zip(results, recalibrator.maps_, strict=True)
-    ]
-    return binned if len(names) == 1 else divided([let(one) for one in binned], results)
-
-
-@formulas_of.register
 def _(recalibrator: PriorShiftRecalibrator, names: list[str]) -> list[str]:
     new, old = recalibrator.prevalence_, recalibrator.source_prevalence_
     if np.array_equal(new, old):
@@ -212,6 +202,16 @@ def _(recalibrator: RecalibratorChain, names: list[str], layers: Layers) -> list
     return layered_of(recalibrator.second_, layers.named(first), layers)
 
 
+@layered_of.register
+def _(recalibrator: ScalingBinningRecalibrator, names: list[str], layers: Layers) -> list[str]:
+    results = layers.named(layered_of(recalibrator.recalibrator_, names, layers))
+    binned = [
+        steps(name, one.cuts, [*map(number, one.values)])
+        for name, one in zip(results, recalibrator.maps_, strict=True)
+    ]
+    return binned if len(names) == 1 else divided(layers.named(binned), results)
+
+
 @layered_of.register(MatrixScalingRecalibrator)
 @layered_of.register(DirichletRecalibrator)
 def _(recalibrator: Any, names: list[str], layers: Layers) -> list[str]:
@@ -245,6 +245,7 @@ def _(recalibrator: PairwiseScalingRecalibrator, names: list[str], layers: Layer
 
 
 @formulas_of.register(RecalibratorChain)
+@formulas_of.register(ScalingBinningRecalibrator)
 @formulas_of.register(PairwiseScalingRecalibrator)
 def _(recalibrator: Any, names: list[str]) -> list[str]:
     layers = Layers(names)

@@ -23,6 +23,7 @@ from skcalib.recalibration import (
     PriorShiftRecalibrator,
     QuadraticRecalibrator,
     RecalibratedClassifier,
+    ScalingBinningRecalibrator,
     SigmoidRecalibrator,
     SplineRecalibrator,
     TemperatureRecalibrator,
@@ -54,6 +55,7 @@ CASES = {
     "chain": PairwiseScalingRecalibrator(
         RecalibratorChain(IsotonicRecalibrator(strict=True), MatrixScalingRecalibrator())
     ),
+    "binned chain": ScalingBinningRecalibrator(PairwiseScalingRecalibrator(), n_bins=5),
     "unpenalised": MatrixScalingRecalibrator(
         prior_weight=0, diagonal_penalty=1e-9, off_diagonal_penalty=1e-9, intercept_penalty=1e-9
     ),
@@ -164,6 +166,15 @@ def test_sql_is_predict_proba_where_probabilities_are_tiny(name):
     database = table_of("SQLite", proba.tolist(), ["a", "b", "c"])
     found = select(database, export_sql(recalibrator, columns=["a", "b", "c"]))
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-15)
+
+
+def test_binned_maps_are_written_once():
+    proba, y = problem(3)
+    scaling, binned = (
+        sum(map(len, export_sql(recalibrator.fit(proba, y))))
+        for recalibrator in (PairwiseScalingRecalibrator(), CASES["binned chain"])
+    )
+    assert binned < 2 * scaling
 
 
 def test_every_family_with_a_formula_has_one():
