@@ -1,16 +1,23 @@
 """Outcomes redrawn from what was predicted, and the batches in which they are drawn."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any, NamedTuple
 
 import numpy as np
 from array_api_compat import array_namespace
+from joblib import effective_n_jobs
 
 from .._numerics.array_api import Array, constant_like, contiguous, doubles, rows_of, zeros_on
 from .._numerics.sorting import codes_by_appearance
-from .warnings import check_memory
+from .scikit_learn import Parallel, delayed
+from .warnings import announce, check_memory
 
 # Numbers in the residuals of one batch of draws (32 MB).
 _BATCH = 2**22
+
+# From this many batches of draws on, the first one is timed.
+_MANY_BATCHES = 32
 
 # Uniform numbers that are drawn at once: they stay in the cache.
 _CHUNK = 2**16
@@ -38,6 +45,24 @@ def seeded_batches(
     seeds = random_state.randint(2**31 - 1, size=n_batches).tolist()
     sizes = n_larger * [small + 1] + (n_batches - n_larger) * [small]
     return list(map(Batch, sizes, seeds))
+
+
+def values_of_batches(
+    evaluate: Callable, batches: list[Batch], size: float, remedy: str, n_jobs: Any, **how: Any
+) -> list[Any]:
+    """The values of all batches, which jobs share: refused, or announced, if they take too much.
+
+    Each draw takes as many bytes as `size` says.
+    """
+    n_draws, values = sum(batch.size for batch in batches), []
+    check_memory(size * n_draws, f"n_resamples={n_draws}", remedy)
+    if len(batches) >= _MANY_BATCHES:  # the first one tells how long the others take
+        start = perf_counter()
+        values.append(evaluate(*batches[0]))
+        seconds = (perf_counter() - start) * len(batches) / effective_n_jobs(n_jobs)
+        announce(seconds, f"n_resamples={n_draws}", remedy)
+    tasks = (delayed(evaluate)(*batch) for batch in batches[len(values) :])
+    return values + Parallel(n_jobs=n_jobs, **how)(tasks)
 
 
 def draw_from_counts(count: np.ndarray, n: int, generator: np.random.Generator) -> np.ndarray:

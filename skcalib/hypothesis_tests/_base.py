@@ -2,20 +2,16 @@
 
 import sys
 from functools import partial
-from time import perf_counter
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 
 from .._inputs.checks import check_fit_input
-from .._inputs.drawing import seeded_batches
+from .._inputs.drawing import seeded_batches, values_of_batches
 from .._inputs.predictions import Predictions
 from .._inputs.probabilities import is_forecast, refuse_forecast
-from .._inputs.scikit_learn import Parallel, delayed
-from .._inputs.warnings import announce, check_memory
 from .._numerics.sorting import codes_by_appearance
 from .._statistics.base import TIE
 from ..forecasts._data import (
@@ -25,9 +21,6 @@ from ..forecasts._data import (
     with_given,
     with_groups,
 )
-
-# From this many batches of draws on, the first one is timed.
-_MANY_BATCHES = 32
 
 
 class HypothesisTest(BaseEstimator):
@@ -180,17 +173,8 @@ _BYTES = 24.0
 
 def drawn_values(test, evaluate, batches):
     """The values of all batches, spread among jobs."""
-    check_memory(_BYTES * test.n_resamples, f"n_resamples={test.n_resamples}", test._remedy)
-    values = []
-    if len(batches) >= _MANY_BATCHES:  # the first one tells how long the others take
-        start = perf_counter()
-        values.append(evaluate(*batches.pop(0)))
-        seconds = (perf_counter() - start) * (len(batches) + 1) / effective_n_jobs(test.n_jobs)
-        announce(seconds, f"n_resamples={test.n_resamples}", test._remedy)
-    values += Parallel(n_jobs=test.n_jobs, verbose=test.verbose)(
-        delayed(evaluate)(*batch) for batch in batches
-    )
-    return values
+    how = {"n_jobs": test.n_jobs, "verbose": test.verbose}
+    return values_of_batches(evaluate, batches, _BYTES, test._remedy, **how)
 
 
 def most_cautious(judgements):

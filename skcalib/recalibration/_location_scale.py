@@ -314,7 +314,7 @@ class LocationScaleProblem:
             starts = [float(self.weight @ z)]
             if of_spread > 0 and np.ptp(self.std) > 0:  # else it would be the same start again
                 starts.append(float(self.weight @ errors / of_spread))
-            limit = _LEAST_FACTOR * min(found) if found else np.inf
+            limit = _LEAST_FACTOR * min(found, default=np.inf)
             found += [start for start in starts if 0 < start < limit]
             if self.is_log:  # whose optimum is near the first
                 break

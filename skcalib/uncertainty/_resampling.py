@@ -2,14 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from .._inputs.drawing import seeded_batches
+from .._inputs.drawing import seeded_batches, values_of_batches
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Parallel, delayed
+from .._inputs.warnings import announce
 from .._numerics.sorting import codes_by_appearance
 from .._statistics.base import TIE
 from ..forecasts._data import ForecastData
@@ -25,6 +28,9 @@ _ROUNDING = 1e-6
 
 # The number of parts of which the jackknife leaves out one at a time.
 _PARTS = 100
+
+# Bytes of memory for each number that is known of a subsample.
+_BYTES = 100.0
 
 # Jobs share at least this many batches of subsamples.
 _BATCHES = 64
@@ -220,9 +226,9 @@ def resample(
     subsamples = np.empty((0, len(values) + 1))
     if n_resamples:
         batches = seeded_batches(n_resamples, 1, _BATCHES, rng)
-        tasks = (delayed(units.subsamples)(measure, data, *batch) for batch in batches)
-        rows = [row for batch in Parallel(n_jobs=n_jobs)(tasks) for row in batch]
-        subsamples = checked_values(rows)
+        evaluate, size = partial(units.subsamples, measure, data), _BYTES * (len(values) + 1)
+        drawn = values_of_batches(evaluate, batches, size, "Choose fewer.", n_jobs)
+        subsamples = checked_values([row for batch in drawn for row in batch])
     shrinkage = np.minimum(subsamples[:, -1] / units.effective_size, _LARGEST_RATIO) ** rate
     moved = []
     for labels, tails in (one for model in models for one in moves_of(model, units)):
@@ -245,11 +251,15 @@ def _chance(measure, data, values, model, n_resamples, rng):
     if model.groups is not None:
         return np.ones(len(values))
     generator, n_larger = np.random.default_rng(rng.randint(2**31 - 1)), np.zeros(len(values))
+    start = perf_counter()
     for n_drawn in range(1, n_resamples + 1):
         drawn = measure(data.with_outcome(model.redraw(generator, 1)[0]))
         n_larger += np.array(drawn) >= values * (1 - TIE)
         if (n_larger >= _LARGER).all():
             return n_larger / n_drawn
+        if n_drawn == _PARTS:
+            seconds = (perf_counter() - start) * n_resamples / _PARTS
+            announce(seconds, f"n_resamples={n_resamples}", "Choose fewer.")
     return (1 + n_larger) / (1 + n_resamples)
 
 

@@ -16,6 +16,7 @@ from skcalib.function_classes import Bounded, Lipschitz, RKHSBall
 from skcalib.hypothesis_tests import (
     CalibrationTest,
     CoxTest,
+    EquivalenceTest,
     HosmerLemeshowTest,
     UCMETest,
     find_miscalibrated_subgroups,
@@ -34,6 +35,7 @@ from skcalib.recalibration import (
     ScalingBinningRecalibrator,
 )
 from skcalib.streaming import CalibrationState
+from skcalib.uncertainty import confidence_interval
 
 
 def problem(n, n_classes=3):
@@ -185,6 +187,24 @@ def test_draws_of_a_test_announce_their_time(monkeypatch):
         assert test.fit(proba, label).p_value_ == expected
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        partial(confidence_interval, "smooth_calibration_error", LABEL, LABEL / 2 + 0.25),
+        lambda **options: EquivalenceTest(margin=0.1, **options).fit(LABEL / 2 + 0.25, LABEL),
+    ],
+    ids=["interval", "test"],
+)
+@pytest.mark.parametrize(("n_resamples", "times"), [(64, 1), (199, 2)])  # labels are drawn, too
+def test_resamples_announce_their_time(call, n_resamples, times, monkeypatch):
+    monkeypatch.setattr(own_warnings, "LONG", 0)
+    with pytest.warns(EfficiencyWarning) as record:
+        call(n_resamples=n_resamples, random_state=0)
+    announced = [str(one.message) for one in record]
+    assert len(announced) == times
+    assert all(f"n_resamples={n_resamples} will take " in one for one in announced)
+
+
 def test_local_error_announces_its_time(monkeypatch):
     rng = np.random.default_rng(0)
     feature = rng.normal(size=300)
@@ -224,6 +244,10 @@ def test_numbers_that_no_machine_bears_are_refused(call, message):
         (lambda: CoxTest(n_resamples=10**6).fit([0.2, 0.7], [0, 1]), "n_resamples=1000000 needs"),
         (
             lambda: CalibrationTest(n_resamples=10**6).fit([0.2, 0.7], [0, 1]),
+            "n_resamples=1000000 needs",
+        ),
+        (
+            lambda: EquivalenceTest(margin=0.1, n_resamples=10**6).fit(PROBA, LABEL),
             "n_resamples=1000000 needs",
         ),
         (
