@@ -190,8 +190,8 @@ def test_draws_of_a_test_announce_their_time(monkeypatch):
 @pytest.mark.parametrize(
     "call",
     [
-        partial(confidence_interval, "smooth_calibration_error", LABEL, LABEL / 2 + 0.25),
-        lambda **options: EquivalenceTest(margin=0.1, **options).fit(LABEL / 2 + 0.25, LABEL),
+        partial(confidence_interval, "smooth_calibration_error", PROBA > 0, np.full(30, 0.6)),
+        lambda **options: EquivalenceTest(margin=0.1, **options).fit(np.full(30, 0.6), PROBA > 0),
     ],
     ids=["interval", "test"],
 )
