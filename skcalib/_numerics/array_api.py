@@ -254,6 +254,13 @@ def dot(a: Array, b: Array) -> float:
     return float(array_namespace(a, b).sum(a * b))
 
 
+def product(a: Array, b: Array) -> Array:
+    """The matrix product; with NumPy it has contiguous columns if a (n, K) has."""
+    if isinstance(a, np.ndarray) and a.strides[0] == a.itemsize:
+        return np.matmul(a, b, order="F")
+    return a @ b
+
+
 def row_dots(a: Array, b: Array) -> Array:
     """⟨a_i, b_i⟩ of rows (..., n, K), (..., n)."""
     if isinstance(a, np.ndarray):

@@ -103,14 +103,14 @@ def newton(
     most_steps: int = MOST_STEPS,
     *,
     known: dict[bytes, Moments] | None = None,
-    enough: float = 0.0,
+    enough: float = -np.inf,
 ) -> tuple[Moments, bool]:
     """The moments at the minimum over z (d,), and whether it has been reached.
 
     The basis (n, d) is orthonormal, and the penalty is |Dz|²/2 with D (m, d). The search starts
     from `position`, or from 0 if the loss is lower there. Outcomes that are fitted up to rounding
-    can be separated; then there is no minimum. A step that promises no more than `enough` is the
-    last one. `known` keeps what does not depend on the penalty, for the next one.
+    can be separated; then there is no minimum. A step that promises no more than `enough` is not
+    taken. `known` keeps what does not depend on the penalty, for the next one.
     """
     if penalty is None:
         penalty = np.zeros((0, basis.shape[1]))
@@ -130,6 +130,8 @@ def newton(
         if here.loss <= separated:
             return here, False
         step, slope, hidden = _newton_step(here)
+        if slope <= enough:
+            return here, not hidden
         last_gain = _LAST_GAIN * here.loss
         rounding = np.inf if slope <= last_gain else 0.0  # a flat loss is rounding
         there = line_search(at, here.position, step, here.loss, slope, rounding=rounding)
@@ -137,7 +139,7 @@ def newton(
             return here, False
         here = there
         is_last = slope <= last_gain and np.linalg.norm(step) <= _LAST_STEP
-        if is_last or slope <= enough:
+        if is_last:
             return here, not hidden
     return here, False
 

@@ -1,10 +1,14 @@
-"""Newton steps: how far to go along them, and steps among numbers that are not negative."""
+"""Newton steps: how to find them, how far to go, and steps among numbers that are not negative."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from array_api_compat import array_namespace
 from scipy.optimize import nnls
+
+from .array_api import Array, dot, doubles
 
 # A step must lower the loss by this fraction of what its slope promises. Losses that fall by the
 # second fraction are almost straight, so that the step may be too short.
@@ -15,6 +19,13 @@ ROUNDING = 1e-14
 
 # The search along a step gives up below the first multiple of it, and stops above the second.
 _SHORTEST_FRACTION, _LARGEST_MULTIPLE = 2.0**-30, 2.0**20
+
+# Products with the Hessian in a Newton step; a step that would need more is cut short.
+_MOST_PRODUCTS = 1000
+
+# A direction is not determined if its curvature is below this fraction of what the preconditioner
+# expects.
+_UNDETERMINED = 1e-6
 
 # Curvatures below this fraction of the largest are rounding errors.
 _FLAT = 1e-13
@@ -54,3 +65,33 @@ def nonnegative_step(shares: np.ndarray, gradient: np.ndarray, curvature: np.nda
     root = np.sqrt(np.maximum(size, _FLAT * size[-1]))
     goal = root * (axes.T @ shares) - (axes.T @ gradient) / root
     return nnls(root[:, None] * axes.T, goal)[0] - shares
+
+
+def conjugate_gradients(
+    product: Callable[[Array], Array],
+    right: Array,
+    precondition: Callable[[Array], Array],
+    tolerance: float,
+) -> Array:
+    """The solution x of A x = right, A symmetric and semidefinite, up to a relative residual."""
+    xp = array_namespace(right)
+    x = xp.zeros_like(right)
+    residual = doubles(right, copy=True)
+    direction = precondition(residual)
+    square = dot(residual, direction)
+    goal = tolerance**2 * square
+    for _ in range(min(10 * math.prod(right.shape), _MOST_PRODUCTS)):
+        image = product(direction)
+        curvature = dot(direction, image)
+        if curvature <= _UNDETERMINED * square:
+            break
+        length = square / curvature
+        x += length * direction
+        residual -= length * image
+        preconditioned = precondition(residual)
+        previous, square = square, dot(residual, preconditioned)
+        if square <= goal:
+            break
+        direction *= square / previous
+        direction += preconditioned
+    return x

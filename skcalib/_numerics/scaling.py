@@ -19,18 +19,21 @@ from .array_api import (
     constant_like,
     dot,
     doubles,
-    empty_on,
     row_dots,
     to_numpy,
     written,
 )
 from .logits import SAMPLE, row_blocks, softmax
-from .newton import ROUNDING, line_search
+from .newton import ROUNDING, conjugate_gradients, line_search
 from .scaling_designs import Design, Solve
 
 # Convergence is quadratic: what is left after a Newton step that promises to lower the loss by no
 # more than this is below rounding.
 _SMALL_DECREASE = 1e-16
+
+# A fit ends one step earlier if the next one would promise less than this, as far as can be told
+# from how fast promises fall and how exact the last step was. The gradient then is rounding, too.
+_SURE_DECREASE = 1e-24
 
 # With more numbers than the first, products with the Hessian are in single precision, and a step
 # that promises less than the second times K/n is not worth taking: fitting K numbers to n labels
@@ -48,11 +51,12 @@ _SMALL_UNLESS_FALLING = 1e-12
 # against each other by no more than the second.
 _LONGEST, _LARGEST_CHANGE = 30.0, 30.0
 
+# Where a step moves scores of a row against each other by no more than this, the preconditioner is
+# as good as a new one.
+_SMALL_CHANGE = 0.5
+
 # Where there is no optimum, a Newton step moves the scores by about one.
 _MOST_STEPS = 100
-
-# Products with the Hessian in a Newton step; a step that would need more is cut short.
-_MOST_PRODUCTS = 1000
 
 _TINY = 1e-100
 
@@ -74,6 +78,7 @@ class Problem:
     weight: Array  # (n,)
     start: Array  # (d, K)
     penalty: Array  # (d, K), infinite for a parameter that stays at the start
+    offset: Array = None  # (n, K), added to the scores
     latest: Array = None  # (d, K), the parameters whose probabilities are in memory
 
     @cached_property
@@ -94,7 +99,8 @@ class Problem:
     @cached_property
     def proba(self) -> Array:
         """The softmax of the scores of the latest point (n, K), in the precision of products."""
-        return empty_on(self.target, self.target.shape, self.inputs_of_products.dtype)
+        dtype = self.inputs_of_products.dtype
+        return array_namespace(self.target).empty_like(self.target, dtype=dtype)
 
     def blocks(self) -> Iterator[slice]:
         n, n_classes = self.target.shape
@@ -109,6 +115,8 @@ class Problem:
         for rows in self.blocks():
             inputs, target, weight = self.inputs[rows, :], self.target[rows, :], self.weight[rows]
             scores = self.design.scores(parameters, inputs)
+            if self.offset is not None:
+                scores += self.offset[rows, :]
             scores -= xp.max(scores, axis=1, keepdims=True)
             score = row_dots(target, scores)
             share = written("exp", scores, out=scores)
@@ -209,7 +217,7 @@ class Point:
 
 
 def separate_preconditioner(point: Point) -> Solve:
-    """An approximate inverse in the factors that are not held, of uncorrelated inputs of `Affine`.
+    """An approximate inverse in the factors of uncorrelated inputs of `Affine`, without intercepts.
 
     The Hessian of their factors is taken for a product of two parts, the squares of inputs and the
     covariances of classes, as if these were the same in all rows. It keeps how classes depend on
@@ -218,13 +226,12 @@ def separate_preconditioner(point: Point) -> Solve:
     problem = point.problem
     rows, share = _sample(point)
     spread, variance, directions = _covariance_of_classes(share)
-    free = ~problem.held.any(axis=1)
-    square = spread @ problem.inputs[rows][:, free[:-1]] ** 2
-    curvature = np.outer(square, variance) + problem.finite_penalty.max()
+    square = spread @ problem.inputs[rows] ** 2
+    curvature = np.outer(square, variance) + problem.penalty[0, 0]
 
     def solve(residual: np.ndarray) -> np.ndarray:
         step = np.zeros_like(residual)
-        step[free] = residual[free] @ directions / curvature @ directions.T
+        step[:-1] = residual[:-1] @ directions / curvature @ directions.T
         return step
 
     return solve
@@ -310,12 +317,13 @@ def softmax_regression(
     start: Array,
     penalty: np.ndarray | float = 0.0,
     preconditioner: "Callable[[Point], Solve]" = Point.preconditioner,
+    offset: np.ndarray | None = None,
 ) -> tuple[np.ndarray, float]:
     """Parameters (d, K) of least loss plus ½ Σ penalty·δ², and how much scores moved at the end.
 
     That is little where the minimum exists, unless some probability is 0 there, and infinite if it
-    has not been reached. Inputs and targets are (n, K); δ is the deviation from the start, which is
-    0 where the penalty is infinite.
+    has not been reached. Inputs and targets are (n, K), and so is an offset of the scores; δ is the
+    deviation from the start, which is 0 where the penalty is infinite.
 
     Newton's method, each step by conjugate gradients, preconditioned by an approximation of the
     Hessian: by default in the parameters of each class, from a sample of the rows. Directions that
@@ -327,19 +335,19 @@ def softmax_regression(
     """
     start = constant_like(inputs, start)
     penalty = constant_like(inputs, np.array(np.broadcast_to(penalty, start.shape)))
-    problem = Problem(design, inputs, target, weight, start, penalty)
+    problem = Problem(design, inputs, target, weight, start, penalty, offset)
     here = problem.at(start)
     tolerance, change, last_promise = 0.1, 0.0, np.inf
     unseen = _UNSEEN * target.shape[1] / target.shape[0]
     for _ in range(_MOST_STEPS):
-        precondition = preconditioner(here)
+        if not 0 < change <= _SMALL_CHANGE:
+            precondition = preconditioner(here)
         last_change = change
         step, change = here.newton_step(precondition, tolerance)
         promise = -dot(here.gradient, step)
         if is_large(target) and tolerance <= _SURE and promise <= unseen:
             change *= min(1.0, promise / last_promise)  # of a further step
             return to_numpy(here.parameters), change
-        last_promise = promise
         there = here.lower(step, promise)
         if promise <= _SMALL_UNLESS_FALLING:
             flatter = there and there.steepness(precondition) <= here.steepness(precondition) / 4
@@ -348,34 +356,12 @@ def softmax_regression(
         if there is None:
             break
         here = there
+        next_promise = promise * max(tolerance, promise / last_promise) ** 2
+        if next_promise <= _SURE_DECREASE:
+            return to_numpy(here.parameters), change
         if promise <= _SMALL_DECREASE:
             return to_numpy(here.parameters), max(last_change, change)
-        tolerance = float(np.clip(np.sqrt(promise), 1e-6, 0.1))
+        last_promise = promise
+        enough = 0.3 * np.sqrt(_SURE_DECREASE / next_promise)  # for the next step to be the last
+        tolerance = float(np.clip(max(np.sqrt(promise), enough), 1e-6, 0.1))
     return to_numpy(here.parameters), np.inf
-
-
-def conjugate_gradients(
-    product: Callable[[Array], Array], right: Array, precondition: Solve, tolerance: float
-) -> Array:
-    """The solution x of A x = right, A symmetric and semidefinite, up to a relative residual."""
-    xp = array_namespace(right)
-    x = xp.zeros_like(right)
-    residual = doubles(right, copy=True)
-    direction = precondition(residual)
-    square = dot(residual, direction)
-    goal = tolerance**2 * square
-    for _ in range(min(10 * math.prod(right.shape), _MOST_PRODUCTS)):
-        image = product(direction)
-        curvature = dot(direction, image)
-        if curvature <= _FLAT * square:
-            break
-        length = square / curvature
-        x += length * direction
-        residual -= length * image
-        preconditioned = precondition(residual)
-        previous, square = square, dot(residual, preconditioned)
-        if square <= goal:
-            break
-        direction *= square / previous
-        direction += preconditioned
-    return x

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from array_api_compat import array_namespace
 
-from .array_api import Array, column_dots, constant_like, dot, identity_like
+from .array_api import Array, column_dots, constant_like, dot, identity_like, product
 
 # Keeps the preconditioner away from singular, relative to its largest entry.
 _RIDGE = 1e-9
@@ -111,7 +111,7 @@ class Affine:
 
     @staticmethod
     def scores(parameters: Array, inputs: Array) -> Array:
-        scores = inputs @ parameters[:-1, :]
+        scores = product(inputs, parameters[:-1, :])
         scores += parameters[-1, :]
         return scores
 

@@ -127,12 +127,15 @@ def _best_inverse_temperature(
 # Temperatures are searched up to this power of 2 away from the start, on either side.
 _OCTAVES = 5
 
+# A share from which every share can grow.
+_GROUND = 1e-6
+
 # Keeps quotients and logarithms finite; results are clipped far above it.
 _TINY = 1e-100
 
 # Shares are found if a step promises to lower the loss by no more than this: convergence is
 # quadratic.
-_SMALL_DECREASE = 1e-12
+_SMALL_DECREASE = 1e-11
 
 # Temperatures far from the start are tried on about these many to twice as many rows.
 _SAMPLE = 1024
@@ -146,9 +149,12 @@ _MOST_STEPS = 50
 # Losses that differ in later digits are equal.
 _DIGITS = 12
 
+# The first step from the best temperature of a sample, in powers of 2.
+_SHORT = 0.125
+
 # A derivative of the loss below the first number is a rounding error. The second one is the
 # precision of T, relative to it.
-_LEVEL, _PRECISION = 1e-14, 1e-10
+_LEVEL, _PRECISION = 1e-14, 1e-7
 
 
 class _Fit(NamedTuple):
@@ -158,6 +164,14 @@ class _Fit(NamedTuple):
     shares: np.ndarray  # (3,)
     loss: float
     slope: float
+    bend: np.ndarray  # (3,), the derivative of the slope by the shares
+    curvature: np.ndarray  # (3, 3), of the loss in the shares
+
+    def shares_at(self, inverse: float) -> np.ndarray:
+        """About the best shares at another 1/T, all of them positive."""
+        gradient = self.bend * np.log(inverse / self.inverse)
+        shares = self.shares + nonnegative_step(self.shares, gradient, self.curvature)
+        return (1 - _GROUND) * shares / shares.sum() + _GROUND / 3
 
 
 def mixed(log_proba: Array, temperature: float, shares: np.ndarray) -> Array:
@@ -182,37 +196,48 @@ def best_mixture(
     the share 1 − prior, and the predictions p with the share prior.
 
     For given T the loss is convex in the shares, and their optimum exact. In T it need not be
-    convex. So a sample of rows is tried at T = start · 2^j first; from the best one, the full data
-    go down in such steps, until the derivative changes its sign, and the root of it is found.
+    convex. So a sample of rows is tried at T = start / 2^x first, for whole numbers x. Downhill
+    from the best one the root of its derivative is found, and near it that of all rows.
     """
     n = len(label)
     coarse = _Profile(log_proba, label, weight, prior, max(n // _SAMPLE, 1))
-    fine = coarse if n < 2 * _SAMPLE else _Profile(log_proba, label, weight, prior, 1)
-    octaves = sorted(range(-_OCTAVES, _OCTAVES + 1), key=abs)
-    octave = min(octaves, key=lambda j: round(coarse.at(2.0**j / start).loss, _DIGITS))
-    inverse = _descend(fine, start, octave)
-    found = [fine.at(one) for one in (inverse, 2.0**octave / start, 1 / start)]
+    losses = {
+        x: round(coarse.at(2.0**x / start).loss, _DIGITS)
+        for x in range(_OCTAVES, -_OCTAVES - 1, -1)
+    }
+    origin = float(min(sorted(losses, key=abs), key=losses.__getitem__))
+    x = _downhill(coarse, start, origin, 1.0)
+    profile = coarse
+    if n >= 2 * _SAMPLE:
+        profile = _Profile(log_proba, label, weight, prior, 1)
+        profile.latest = coarse.at(2.0**x / start)
+        origin, x = x, _downhill(profile, start, x, _SHORT)
+    found = [profile.at(2.0**one / start) for one in (x, origin, 0.0)]
     best = int(np.argmin([round(fit.loss, _DIGITS) for fit in found]))
     return 1 / found[best].inverse, found[best].shares
 
 
-def _descend(profile: "_Profile", start: float, octave: int) -> float:
-    """1/T where the derivative is 0, downhill from start · 2^octave, or the last one allowed."""
-    slope = profile.at(2.0**octave / start).slope
+def _downhill(profile: "_Profile", start: float, origin: float, length: float) -> float:
+    """The x where the derivative at T = start / 2^x is 0, or the last one allowed.
+
+    From the origin, steps go downhill until the derivative changes its sign; their lengths double.
+    """
+    slope = profile.at(2.0**origin / start).slope
     if abs(slope) <= _LEVEL:
-        return 2.0**octave / start
-    toward = -int(np.sign(slope))
+        return origin
+    toward = -float(np.sign(slope))
 
     def rise(steps: float) -> float:
-        fit = profile.at(2.0 ** (octave + toward * steps) / start)
+        fit = profile.at(2.0 ** (origin + toward * steps) / start)
         # where tempered predictions have no share, T has no effect
         return toward * fit.slope if fit.shares[0] > 0 else 1.0
 
-    end = 0
-    while rise(end) < 0 and abs(octave + toward * (end + 1)) <= _OCTAVES:
-        end += 1
-    steps = brentq(rise, end - 1, end, xtol=_PRECISION) if rise(end) > 0 else end
-    return 2.0 ** (octave + toward * steps) / start
+    most = _OCTAVES - toward * origin
+    near, far = 0.0, min(length, most)
+    while rise(far) < 0 and far < most:
+        near, far = far, min(2 * far, most)
+    steps = brentq(rise, near, far, xtol=_PRECISION) if rise(far) > 0 else far
+    return origin + toward * steps
 
 
 class _Profile:
@@ -229,21 +254,27 @@ class _Profile:
         self.log_proba, self.label, self.weight = log_proba, label, weight
         self.prior, self.every = prior, every
         self.n_classes = log_proba(slice(0, 1)).shape[1]
-        self.shares = np.full(3, 1 / 3)
+        self.latest = _Fit(1.0, np.full(3, 1 / 3), np.inf, 0.0, np.zeros(3), np.eye(3))
         self.known: dict[float, _Fit] = {}
         is_small = len(label) // every * self.n_classes <= _MOST_KEPT
         self.kept = list(self._blocks()) if is_small else None
 
     def _blocks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """log p, its largest entry 0, p and the weighted targets, of blocks of rows (b, K)."""
+        """log p, its largest entry 0, the parts and the weighted targets, of blocks of samples.
+
+        These are (K, b), (4, K b) and (K b,). The first part, which depends on T, is yet to come,
+        and so is its derivative, in the last row.
+        """
         for rows in row_blocks(len(self.label), self.n_classes, self.every):
-            value = self.log_proba(rows)
-            plain = softmax(value.copy())
-            value -= value.max(axis=1, keepdims=True)
+            value = np.ascontiguousarray(self.log_proba(rows).T)
+            value -= value.max(axis=0)
+            plain = np.exp(value)
+            plain /= plain.sum(axis=0)
             target = self.prior * plain
-            target[np.arange(len(target)), self.label[rows]] += 1 - self.prior
-            target *= self.weight[rows, None]
-            yield value, plain, target
+            target[self.label[rows], np.arange(target.shape[1])] += 1 - self.prior
+            target *= self.weight[rows]
+            parts = np.stack([plain, plain, np.full_like(plain, 1 / self.n_classes), plain])
+            yield value, parts.reshape(4, -1), target.ravel()
 
     def at(self, inverse: float) -> _Fit:
         """Newton's method for Σ shares − Σ target log mixture, whose optimum sums to Σ target.
@@ -253,48 +284,55 @@ class _Profile:
         """
         if inverse in self.known:
             return self.known[inverse]
-        shares = self.shares
-        loss, slope, gradient, curvature = self._derivatives(inverse, shares)
+        shares = self.latest.shares_at(inverse)
+        loss, gradient, curvature = self._derivatives(inverse, shares)
         for _ in range(_MOST_STEPS):
-            step = nonnegative_step(shares, gradient, curvature)
-            promise = -float(gradient @ step)
+            step = nonnegative_step(shares, gradient[:3], curvature[:3, :3])
+            promise = -float(gradient[:3] @ step)
+            if promise <= _SMALL_DECREASE:
+                break
             scale = 1.0
             while True:
                 moved = shares + scale * step
+                moved /= moved.sum()
                 new = self._derivatives(inverse, moved)
-                if new[0] <= loss - 1e-4 * scale * promise or scale * promise <= _SMALL_DECREASE:
+                if new[0] <= loss - 0.25 * scale * promise or scale * promise <= _SMALL_DECREASE:
                     break
                 scale /= 2
-            is_last = promise <= _SMALL_DECREASE
-            if is_last or new[0] < loss:
-                shares, (loss, slope, gradient, curvature) = moved, new
-            if is_last or scale * promise <= _SMALL_DECREASE:
-                break
-        shares = shares / shares.sum()
-        self.shares = 0.999 * shares + 0.001 / 3  # a start from which every share can grow
-        self.known[inverse] = _Fit(inverse, shares, loss, slope)
-        return self.known[inverse]
+            shares, (loss, gradient, curvature) = moved, new
+        else:
+            step, promise = np.zeros(3), 0.0
+        # the last step is so short that the loss is quadratic along it
+        bend = shares[0] * curvature[:3, 3] + [gradient[3], 0.0, 0.0]
+        slope = float(shares[0] * gradient[3] + bend @ step)
+        shares = (shares + step) / (shares + step).sum()
+        self.latest = _Fit(inverse, shares, loss - promise / 2, slope, bend, curvature[:3, :3])
+        self.known[inverse] = self.latest
+        return self.latest
 
     def _derivatives(
         self, inverse: float, shares: np.ndarray
-    ) -> tuple[float, float, np.ndarray, np.ndarray]:
-        """The loss, its derivative by log 1/T, and gradient and Hessian in the shares."""
-        loss, slope, total = 0.0, 0.0, 0.0
-        gradient, curvature = np.zeros(3), np.zeros((3, 3))
-        uniform = 1 / self.n_classes
-        for value, plain, target in self.kept or self._blocks():
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """The loss, and its first and second derivatives by the shares and by log 1/T.
+
+        Those by log 1/T come last, as if the share of the tempered part were 1; of the second ones,
+        what bends this part itself is left out.
+        """
+        loss = total = 0.0
+        gradient, curvature = np.zeros(4), np.zeros((4, 4))
+        for value, parts, target in self.kept or self._blocks():
             value = value * inverse
-            part = np.exp(value)
-            part /= np.einsum("nk->n", part)[:, None]
-            total += target.sum()
-            mixture = shares[0] * part + shares[1] * plain + (shares[2] * uniform + _TINY)
-            loss -= float(np.vdot(target, np.log(mixture)))
-            target = target / mixture
-            value -= np.einsum("nk,nk->n", part, value)[:, None]
-            value *= part
-            slope -= shares[0] * float(np.vdot(target, value))
-            parts = np.stack([part.ravel(), plain.ravel(), np.full(part.size, uniform)])
-            gradient -= parts @ target.ravel()
-            target /= mixture
-            curvature += (parts * target.ravel()) @ parts.T
-        return loss + total * float(shares.sum()), slope, gradient + total, curvature
+            part, change = parts[0].reshape(value.shape), parts[3].reshape(value.shape)
+            np.exp(value, out=part)
+            part /= part.sum(axis=0)
+            value -= np.einsum("kn,kn->n", part, value)
+            np.multiply(part, value, out=change)
+            mixture = shares @ parts[:3] + _TINY
+            total += float(target.sum())
+            loss -= float(target @ np.log(mixture))
+            ratio = target / mixture
+            gradient -= parts @ ratio
+            ratio /= mixture
+            curvature += (parts * ratio) @ parts.T
+        gradient[:3] += total
+        return loss + total * float(shares.sum()), gradient, curvature

@@ -406,11 +406,11 @@ def share_of_prior(data: Predictions | ForecastData, prior_weight: float) -> flo
     return prior / (1 + prior)
 
 
-def log_matrix(proba: Array, smallest: float) -> Array:
-    """log p of all classes (n, K), rows contiguous, of probabilities (n,) or (n, K)."""
+def log_matrix(proba: Array, smallest: float, order: Any = "C") -> Array:
+    """log p of all classes (n, K), of probabilities (n,) or (n, K); `order` is that in memory."""
     proba = all_classes(proba)
     if isinstance(proba, np.ndarray):
-        proba = np.ascontiguousarray(proba, dtype=np.float64)
+        proba = np.asarray(proba, dtype=np.float64, order=order)
     return log_probabilities(proba, smallest)
 
 

@@ -28,6 +28,9 @@ from ._base import (
     warn_unless_converged,
 )
 
+# Rows of this many classes are long enough for NumPy's loops.
+_LONG = 256
+
 # If the last Newton step moves scores by more than this, they grow without limit.
 _SETTLED = 0.1
 
@@ -100,10 +103,14 @@ class LogScaleRecalibrator(Recalibrator):
             )
 
     def _log_proba(self, predictions: Predictions, rows: slice = slice(None)) -> Array:
-        """log p of all classes (b, K), which may be changed."""
+        """log p of all classes (b, K), which may be changed.
+
+        With NumPy columns are contiguous if rows are too short for its loops.
+        """
         if predictions.log_proba is not None:
             return doubles(predictions.log_proba[rows, ...], copy=True)
-        return log_matrix(doubles(predictions.proba[rows, ...]), self.smallest_probability_)
+        order = "F" if len(predictions.classes) < _LONG else "C"
+        return log_matrix(doubles(predictions.proba[rows, ...]), self.smallest_probability_, order)
 
     def _map(self, proba: Array) -> Array:
         if not isinstance(proba, np.ndarray):

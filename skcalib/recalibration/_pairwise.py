@@ -9,6 +9,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import HasMethods
 from .._inputs.warnings import check_memory, warn
+from .._numerics.array_api import product
 from .._numerics.logits import (
     SMALLEST,
     clipped,
@@ -161,21 +162,19 @@ class PairwiseScalingRecalibrator(Recalibrator):
         centre = weight @ products
         products -= centre
         rotation = _principal_directions(np.sqrt(weight)[:, None] * products)
-        # inputs are the products, drawn to 0, and the logarithms of the base, whose factors stay 1
-        inputs = np.hstack([products @ rotation, log_proba])
-        start = np.zeros((inputs.shape[1] + 1, n_classes))
-        start[-n_classes - 1 : -1] = np.eye(n_classes)
-        penalty = np.full_like(start, np.inf)
-        penalty[: -n_classes - 1] = self.penalty * n_classes * predictions.share_of_one_sample
-        label = np.eye(n_classes)[predictions.label]
+        start = np.zeros((rotation.shape[1] + 1, n_classes))
+        penalty = np.full_like(start, self.penalty * n_classes * predictions.share_of_one_sample)
+        penalty[-1] = np.inf  # no intercept
+        label = np.asfortranarray(np.eye(n_classes)[predictions.label])
         parameters, change = softmax_regression(
             Affine,
-            inputs,
+            product(products, rotation),
             label,
             weight,
             start,
             penalty,
             separate_preconditioner,
+            np.asfortranarray(log_proba),
         )
         if change == np.inf:
             warn(
@@ -183,7 +182,7 @@ class PairwiseScalingRecalibrator(Recalibrator):
                 "is kept. Choose a larger penalty.",
                 ConvergenceWarning,
             )
-        coef = rotation @ parameters[: -n_classes - 1]
+        coef = rotation @ parameters[:-1]
         self.coef_, self.intercept_ = coef / scale, -centre @ coef
 
     def _map(self, proba: np.ndarray) -> np.ndarray:
