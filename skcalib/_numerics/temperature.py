@@ -222,10 +222,10 @@ def _downhill(profile: "_Profile", start: float, origin: float, length: float) -
 
     From the origin, steps go downhill until the derivative changes its sign; their lengths double.
     """
-    slope = profile.at(2.0**origin / start).slope
-    if abs(slope) <= _LEVEL:
+    first = profile.at(2.0**origin / start)
+    if abs(first.slope) <= _LEVEL or first.shares[0] == 0:
         return origin
-    toward = -float(np.sign(slope))
+    toward = -float(np.sign(first.slope))
 
     def rise(steps: float) -> float:
         fit = profile.at(2.0 ** (origin + toward * steps) / start)

@@ -141,3 +141,12 @@ def test_extreme_calibration_sets(n_classes):
         constant = np.full((4, n_classes), 1 / n_classes)
         same = recalibrator.fit(constant, [0, 0, 1, 1]).predict_proba(constant)
         np.testing.assert_allclose(same, constant, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", [4, 7, 10])
+def test_a_temperature_without_effect_is_not_searched(seed):
+    rng = np.random.default_rng(seed)
+    proba = np.eye(3)[rng.integers(0, 3, 60)]  # no better than chance
+    fitted = EnsembleTemperatureRecalibrator().fit(proba, rng.integers(0, 3, 60))
+    assert fitted.shares_[0] == 0
+    assert fitted.predict_proba(proba).max() < 0.5
