@@ -147,6 +147,7 @@ def test_extreme_calibration_sets(n_classes):
 def test_a_temperature_without_effect_is_not_searched(seed):
     rng = np.random.default_rng(seed)
     proba = np.eye(3)[rng.integers(0, 3, 60)]  # no better than chance
-    fitted = EnsembleTemperatureRecalibrator().fit(proba, rng.integers(0, 3, 60))
+    fitted = EnsembleTemperatureRecalibrator(labels=[0, 1, 2])
+    fitted.fit(proba, rng.integers(0, 3, 60))
     assert fitted.shares_[0] == 0
     assert fitted.predict_proba(proba).max() < 0.5
