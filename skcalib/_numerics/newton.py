@@ -10,6 +10,8 @@ from scipy.optimize import nnls
 
 from .array_api import Array, dot, doubles
 
+Solve = Callable[[Array], Array]
+
 # A step must lower the loss by this fraction of what its slope promises. Losses that fall by the
 # second fraction are almost straight, so that the step may be too short.
 _ENOUGH, _STRAIGHT = 0.25, 0.75
@@ -68,10 +70,7 @@ def nonnegative_step(shares: np.ndarray, gradient: np.ndarray, curvature: np.nda
 
 
 def conjugate_gradients(
-    product: Callable[[Array], Array],
-    right: Array,
-    precondition: Callable[[Array], Array],
-    tolerance: float,
+    product: Solve, right: Array, precondition: Solve, tolerance: float
 ) -> Array:
     """The solution x of A x = right, A symmetric and semidefinite, up to a relative residual."""
     xp = array_namespace(right)

@@ -24,8 +24,8 @@ from .array_api import (
     written,
 )
 from .logits import SAMPLE, row_blocks, softmax
-from .newton import ROUNDING, conjugate_gradients, line_search
-from .scaling_designs import Design, Solve
+from .newton import ROUNDING, Solve, conjugate_gradients, line_search
+from .scaling_designs import Design
 
 # Convergence is quadratic: what is left after a Newton step that promises to lower the loss by no
 # more than this is below rounding.
@@ -35,10 +35,14 @@ _SMALL_DECREASE = 1e-16
 # from how fast promises fall and how exact the last step was. The gradient then is rounding, too.
 _SURE_DECREASE = 1e-24
 
-# With more numbers than the first, products with the Hessian are in single precision, and a step
-# that promises less than the second times K/n is not worth taking: fitting K numbers to n labels
-# costs K/2n by chance. The promise holds if conjugate gradients went down to the third residual.
+# With more numbers than the first, a step that promises less than the second times K/n is not worth
+# taking: fitting K numbers to n labels costs K/2n by chance. The promise holds if conjugate
+# gradients went down to the third residual.
 MANY, _UNSEEN, _SURE = 10**7, 1e-4, 1e-2
+
+# With more inputs than that, or this fraction of it if each one is multiplied with all parameters
+# of a class, products with the Hessian are in single precision. Only steps depend on it.
+_FEW = 0.005
 
 # A product with inputs of a wider range needs double precision.
 _WIDEST = 1e3
@@ -93,7 +97,8 @@ class Problem:
     def inputs_of_products(self) -> Array:
         """The inputs in the precision of products with the Hessian."""
         inputs, xp = self.inputs, array_namespace(self.inputs)
-        is_single = is_large(inputs) and float(xp.max(inputs) - xp.min(inputs)) <= _WIDEST
+        are_many = math.prod(inputs.shape) > MANY * (_FEW if self.design.mixes_classes else 1)
+        is_single = are_many and float(xp.max(inputs) - xp.min(inputs)) <= _WIDEST
         return as_type(inputs, xp.float32) if is_single else inputs
 
     @cached_property
@@ -357,10 +362,8 @@ def softmax_regression(
             break
         here = there
         next_promise = promise * max(tolerance, promise / last_promise) ** 2
-        if next_promise <= _SURE_DECREASE:
+        if promise <= _SMALL_DECREASE or next_promise <= _SURE_DECREASE:
             return to_numpy(here.parameters), change
-        if promise <= _SMALL_DECREASE:
-            return to_numpy(here.parameters), max(last_change, change)
         last_promise = promise
         enough = 0.3 * np.sqrt(_SURE_DECREASE / next_promise)  # for the next step to be the last
         tolerance = float(np.clip(max(np.sqrt(promise), enough), 1e-6, 0.1))

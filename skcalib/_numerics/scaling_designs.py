@@ -1,6 +1,5 @@
 """How scores depend on parameters: designs of a softmax regression, and their preconditioners."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -8,6 +7,7 @@ import numpy as np
 from array_api_compat import array_namespace
 
 from .array_api import Array, column_dots, constant_like, dot, identity_like, product
+from .newton import Solve
 
 # Keeps the preconditioner away from singular, relative to its largest entry.
 _RIDGE = 1e-9
@@ -17,8 +17,6 @@ _TINY = 1e-100
 
 # Sums of squares below this fraction of those of the inputs are rounding errors.
 _LOST = 1e-13
-
-Solve = Callable[[Array], Array]
 
 
 class CommonlyScaledAndShifted:

@@ -201,11 +201,8 @@ def best_mixture(
     """
     n = len(label)
     coarse = _Profile(log_proba, label, weight, prior, max(n // _SAMPLE, 1))
-    losses = {
-        x: round(coarse.at(2.0**x / start).loss, _DIGITS)
-        for x in range(_OCTAVES, -_OCTAVES - 1, -1)
-    }
-    origin = float(min(sorted(losses, key=abs), key=losses.__getitem__))
+    octaves = np.arange(_OCTAVES, -_OCTAVES - 1.0, -1.0).tolist()
+    *_, origin = min((round(coarse.at(2.0**x / start).loss, _DIGITS), abs(x), x) for x in octaves)
     x = _downhill(coarse, start, origin, 1.0)
     profile = coarse
     if n >= 2 * _SAMPLE:
@@ -213,8 +210,8 @@ def best_mixture(
         profile.latest = coarse.at(2.0**x / start)
         origin, x = x, _downhill(profile, start, x, _SHORT)
     found = [profile.at(2.0**one / start) for one in (x, origin, 0.0)]
-    best = int(np.argmin([round(fit.loss, _DIGITS) for fit in found]))
-    return 1 / found[best].inverse, found[best].shares
+    chosen = min(found, key=lambda fit: round(fit.loss, _DIGITS))
+    return 1 / chosen.inverse, chosen.shares
 
 
 def _downhill(profile: "_Profile", start: float, origin: float, length: float) -> float:

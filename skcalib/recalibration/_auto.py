@@ -4,6 +4,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from .._inputs.arrays import ArrayLike
@@ -350,18 +351,14 @@ def weights_in_average(loss: np.ndarray, weight: np.ndarray, order: np.ndarray) 
     samples by what is known of them, so that it does not matter how they come.
     """
     generator = np.random.default_rng(0)
-    size = 1 / float(weight @ weight)
-    drawn = np.empty(len(weight))
-    total = np.zeros(len(loss))
+    size, total = 1 / float(weight @ weight), np.zeros(len(loss))
+    loss, weight = loss[:, order], weight[order]
     for _ in range(_DRAWS):
-        drawn[order] = generator.exponential(size=len(weight))
-        drawn *= weight
+        drawn = weight * generator.exponential(size=len(weight))
         score = -_EXPONENT * size * (loss @ (drawn / drawn.sum()))
         score[0] += _LOG_ODDS_OF_NOTHING
-        share = np.exp(score - score.max())
-        total += share / share.sum()
-    total /= _DRAWS
-    total[total < _SMALLEST_WEIGHT] = 0.0
+        total += softmax(score)
+    total[total < _SMALLEST_WEIGHT * _DRAWS] = 0.0
     return total / total.sum()
 
 
@@ -379,17 +376,22 @@ def out_of_fold_losses(
 
     Given the weight (n,) of samples in an average, candidates without hope are stopped after a
     fold. Their losses in the others are NaN. If it `mixes`, all candidates but the first one are
-    mixed with equal probabilities.
+    mixed with equal probabilities. A candidate that is the base of another one is fitted with it.
     """
     losses = np.full((len(candidates), len(fold)), np.nan)
     running = np.arange(len(candidates))
+    first = [one._first if isinstance(one, Recalibrator) else None for one in candidates]
+    bases = {c: candidates.index(one) for c, one in enumerate(first) if one in candidates}
     for k in range(fold.max() + 1):
         uniform = share_of_uniform(weight[fold != k]) if mixes and weight is not None else 0.0
+        pairs: list[Any] = [[c, bases[c]] for c in running.tolist() if bases.get(c) in running]
+        groups = pairs + [[c] for c in running if c not in np.ravel(pairs)]
+        shared = examples, fold == k, scoring
         parts = Parallel(n_jobs=n_jobs)(
-            delayed(_losses_of_fold)(candidates[c], examples, fold == k, scoring, uniform * bool(c))
-            for c in running
+            delayed(_losses_of_fold)(candidates[c], *shared, uniform * bool(c), base)
+            for c, *base in groups
         )
-        losses[np.ix_(running, fold == k)] = parts
+        losses[np.ix_(np.concatenate(groups), fold == k)] = np.concatenate(parts)
         if weight is not None:
             running = running[~is_hopeless(losses[running], weight, fold <= k)]
     return losses
@@ -440,12 +442,14 @@ def share_of_uniform(weight: np.ndarray) -> float:
 
 
 def _losses_of_fold(
-    recalibrator: Any, examples: FitData, is_test: np.ndarray, scoring: str, uniform: float
-) -> np.ndarray:
+    recalibrator: Any, examples: FitData, test: np.ndarray, scoring: str, uniform: float, base: list
+) -> list[np.ndarray]:
+    """Those of a candidate, and of its base if that is another one."""
     with warnings.catch_warnings():  # a fit without an optimum loses, or warns when it is chosen
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = examples.fitted(recalibrator, ~is_test)
-    return examples.losses(fitted, is_test, scoring, uniform)
+        fitted = examples.fitted(recalibrator, ~test)
+    scored = [fitted, *(fitted.base_ for _ in base)]
+    return [examples.losses(one, test, scoring, uniform) for one in scored]
 
 
 def deal_folds(data: Any, n_folds: int) -> np.ndarray:

@@ -57,6 +57,9 @@ class Recalibrator(ClassifierMixin, TransformerMixin, BaseEstimator, metaclass=A
     # Whether no class overtakes another one in any row, whatever it is fitted on.
     _keeps_order = False
 
+    # The recalibrator of which a copy, `base_`, is fitted first, to the same samples.
+    _first: Any = None
+
     # Whether tensors stay where they are, at `fit` and afterwards.
     _fits_in_place = _maps_in_place = False
 

@@ -144,13 +144,17 @@ class PairwiseScalingRecalibrator(Recalibrator):
         self.penalty = penalty
         self.labels = labels
 
+    @property
+    def _first(self) -> Any:
+        """The recalibrator of which a copy is fitted first."""
+        return WEAKLY_PENALISED if self.base is None else self.base
+
     def _fit(self, predictions: Predictions) -> None:
         predictions = predictions.sorted()
         weight, n_classes = predictions.weight, len(predictions.classes)
         what = f"Pairwise scaling of {len(weight):,} samples of {n_classes} classes"
         check_memory(16.0 * len(weight) * n_classes**2, what, "Take a MatrixScalingRecalibrator.")
-        base = WEAKLY_PENALISED if self.base is None else self.base
-        self.base_ = fit_data(predictions).fitted(base)
+        self.base_ = fit_data(predictions).fitted(self._first)
         check_has_classes(self.base_, predictions.classes)
         self._is_smooth = is_smooth(self.base_)
         proba = self.base_.predict_proba(predictions.matrix)

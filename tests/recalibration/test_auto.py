@@ -22,6 +22,8 @@ from skcalib.recalibration import (
     DirichletRecalibrator,
     IdentityRecalibrator,
     IsotonicRecalibrator,
+    MatrixScalingRecalibrator,
+    PairwiseScalingRecalibrator,
     RecalibratedClassifier,
     SigmoidRecalibrator,
     TemperatureRecalibrator,
@@ -513,6 +515,31 @@ def test_recalibrators_say_whether_they_keep_the_order():
         fitted = recalibrator.set_params(labels=range(4)).fit(proba, label).predict_proba(proba)
         kept = (fitted.argmax(axis=1) == proba.argmax(axis=1)).all()
         assert kept == recalibrator._keeps_order, name
+
+
+def test_a_base_that_is_a_candidate_is_fitted_with_what_stands_on_it(monkeypatch):
+    """Also where the latter is a base itself; that alters no result."""
+    label, proba = random_problem(np.random.default_rng(3), 60, 3)
+    label[:3] = range(3)
+    base = MatrixScalingRecalibrator()
+    second = PairwiseScalingRecalibrator(base)
+    third = PairwiseScalingRecalibrator(second, penalty=1.0)
+    fits, fit = [], MatrixScalingRecalibrator._fit
+    monkeypatch.setattr(
+        MatrixScalingRecalibrator, "_fit", lambda self, data: fits.append(0) or fit(self, data)
+    )
+
+    def results(*candidates):
+        fits.clear()
+        named = [(str(k), one) for k, one in enumerate(candidates)]
+        return AutoRecalibrator(named, n_folds=2, average=False).fit(proba, label).results_
+
+    for shared, n_saved in (((base, second), 2), ((second, base, third), 2)):
+        found, n_fits = results(*shared), len(fits)
+        expected = results(*map(clone, shared))
+        assert n_fits == len(fits) - n_saved
+        for key in found:
+            np.testing.assert_array_equal(found[key], expected[key], err_msg=key)
 
 
 def test_what_does_not_keep_the_order_is_refused():
