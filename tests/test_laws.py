@@ -437,7 +437,7 @@ BAD_INPUT = {
     "lengths": ([0, 1, 1], [0.1, 0.5], "same length; found .* 3.* 2"),
     "three dimensions": ([0, 1], np.full((2, 2, 2), 0.5), "must be an array of one or two dim"),
     "ragged": ([0, 1], [[0.5, 0.5], [1.0]], "must be an array of one or two dimensions"),
-    "complex": ([0, 1], np.array([0.5, 0.5j]), "must be an array .*Complex data not supported"),
+    "complex": ([0, 1], np.array([0.5, 0.5j]), "must be an array .*Complex data not supported$"),
     "masked": ([0, 1], np.ma.array([0.5, 0.6], mask=[False, True]), "must not have masked values"),
     "masked labels": (np.ma.array([0, 1], mask=[0, 1]), [0.5, 0.6], "must not have masked values"),
     "dates": (np.array(["2020-01-01"] * 2, dtype="M8[D]"), [0.5, 0.6], "found type datetime64"),

@@ -63,7 +63,8 @@ def as_array(values: Any, name: str) -> np.ndarray:
         )
     except (TypeError, ValueError, OverflowError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{name} must be an array of one or two dimensions: {error}") from error
+        reason = str(error).partition("\n")[0]  # not the array itself
+        raise kind(f"{name} must be an array of one or two dimensions: {reason}") from error
     if array.ndim == 0:
         raise ValueError(
             f"{name} must be a list or an array; found {type(values).__name__}. Pass a list of the "
