@@ -181,7 +181,7 @@ def _moments(basis: np.ndarray, mass: np.ndarray, position: np.ndarray) -> Momen
     """
     d = len(position)
     loss, square, gradient, curvature = 0.0, 0.0, np.zeros(d), np.zeros((d, d))
-    spread = np.empty(len(basis))
+    variance = np.empty(len(basis))
     n_rows = min(_BLOCK, _BLOCK_WORK // d**2 + d)
     blocks = [slice(first, first + n_rows) for first in range(0, len(basis), n_rows)]
     for rows in blocks:
@@ -193,9 +193,8 @@ def _moments(basis: np.ndarray, mass: np.ndarray, position: np.ndarray) -> Momen
         miss = np.where(log_odds > 0, negative, positive)
         loss += float(weight @ np.log1p(other) + miss @ lean)
         other /= 1 + other
-        spread[rows] = np.sqrt(weight * other * (1 - other))
-        scaled = spread[rows, None] * basis[rows]
-        curvature += scaled.T @ scaled
+        variance[rows] = weight * other * (1 - other)
+        curvature += basis[rows].T @ (variance[rows, None] * basis[rows])
         other *= weight
         pull = np.where(log_odds > 0, miss - other, other - miss)
         gradient += pull @ basis[rows]
@@ -204,7 +203,7 @@ def _moments(basis: np.ndarray, mass: np.ndarray, position: np.ndarray) -> Momen
     if root is None:
         root = np.zeros((d, d))
         for rows in blocks:  # R with RᵀR = Σ AᵀA over the roots A
-            scaled = spread[rows, None] * basis[rows]
+            scaled = np.sqrt(variance[rows, None]) * basis[rows]
             root = np.asarray(np.linalg.qr(np.vstack([root, scaled]), mode="r"))
     return Moments(position, loss, gradient, root, _LOST_SLOPE * np.sqrt(square))
 

@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 
 import numpy as np
-from array_api_compat import array_namespace
 from scipy.special import logit
 
-from .array_api import Array, contiguous, doubles, written
+from .array_api import Array, array_namespace, contiguous, doubles, written
 
 # The machine epsilon of double precision, as in scikit-learn's log loss.
 _CLIP = float(np.finfo(np.float64).eps)

@@ -5,10 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
 from scipy.optimize import nnls
 
-from .array_api import Array, dot, doubles
+from .array_api import Array, array_namespace, dot, doubles
 
 Solve = Callable[[Array], Array]
 

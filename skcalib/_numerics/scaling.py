@@ -11,10 +11,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from array_api_compat import array_namespace
 
 from .array_api import (
     Array,
+    array_namespace,
     as_type,
     constant_like,
     dot,

@@ -4,9 +4,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from array_api_compat import array_namespace
 
-from .array_api import Array, column_dots, constant_like, dot, identity_like, product
+from .array_api import (
+    Array,
+    array_namespace,
+    column_dots,
+    constant_like,
+    dot,
+    identity_like,
+    product,
+)
 from .newton import Solve
 
 # Keeps the preconditioner away from singular, relative to its largest entry.

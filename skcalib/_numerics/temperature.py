@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from array_api_compat import array_namespace
 from scipy.optimize import brentq
 
-from .array_api import Array, doubles, picked, row_dots, written
+from .array_api import Array, array_namespace, doubles, picked, row_dots, written
 from .logits import SAMPLE, row_blocks, softmax
 from .newton import nonnegative_step
 

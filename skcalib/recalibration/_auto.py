@@ -289,15 +289,8 @@ class AutoRecalibrator(EitherRecalibrator):
         averages = self.average and data.kind == "classes"
         names = list(candidates)
         mixes = averages and examples.X.shape[1] == 2
-        loss = out_of_fold_losses(
-            list(candidates.values()),
-            examples,
-            fold,
-            scoring,
-            self.n_jobs,
-            data.weight if averages else None,
-            mixes=mixes,
-        )
+        shared = examples, fold, scoring, self.n_jobs, data.weight if averages else None
+        loss = out_of_fold_losses(list(candidates.values()), *shared, mixes=mixes)
         self.results_, surest = results_of(names, loss, data.weight, fold)
         if surest == 0 and self.candidates is None and data.kind == "forecasts":
             remedy = names.index(remedy_of_spread(data, names))
