@@ -148,9 +148,6 @@ _MOST_STEPS = 50
 # Losses that differ in later digits are equal.
 _DIGITS = 12
 
-# The first step from the best temperature of a sample, in powers of 2.
-_SHORT = 0.125
-
 # A derivative of the loss below the first number is a rounding error. The second one is the
 # precision of T, relative to it.
 _LEVEL, _PRECISION = 1e-14, 1e-7
@@ -196,27 +193,24 @@ def best_mixture(
 
     For given T the loss is convex in the shares, and their optimum exact. In T it need not be
     convex. So a sample of rows is tried at T = start / 2^x first, for whole numbers x. Downhill
-    from the best one the root of its derivative is found, and near it that of all rows.
+    from the best one the root of the derivative is found, that of all rows.
     """
     n = len(label)
     coarse = _Profile(log_proba, label, weight, prior, max(n // _SAMPLE, 1))
     octaves = np.arange(_OCTAVES, -_OCTAVES - 1.0, -1.0).tolist()
     *_, origin = min((round(coarse.at(2.0**x / start).loss, _DIGITS), abs(x), x) for x in octaves)
-    x = _downhill(coarse, start, origin, 1.0)
-    profile = coarse
-    if n >= 2 * _SAMPLE:
-        profile = _Profile(log_proba, label, weight, prior, 1)
-        profile.latest = coarse.at(2.0**x / start)
-        origin, x = x, _downhill(profile, start, x, _SHORT)
-    found = [profile.at(2.0**one / start) for one in (x, origin, 0.0)]
+    fine = coarse if n < 2 * _SAMPLE else _Profile(log_proba, label, weight, prior, 1)
+    fine.latest = coarse.at(2.0**origin / start)
+    x = _downhill(fine, start, origin)
+    found = [fine.at(2.0**one / start) for one in (x, origin, 0.0)]
     chosen = min(found, key=lambda fit: round(fit.loss, _DIGITS))
     return 1 / chosen.inverse, chosen.shares
 
 
-def _downhill(profile: "_Profile", start: float, origin: float, length: float) -> float:
-    """The x where the derivative at T = start / 2^x is 0, or the last one allowed.
+def _downhill(profile: "_Profile", start: float, origin: float) -> float:
+    """The x downhill from the origin where the derivative at T = start / 2^x is 0.
 
-    From the origin, steps go downhill until the derivative changes its sign; their lengths double.
+    Or the last one allowed.
     """
     first = profile.at(2.0**origin / start)
     if abs(first.slope) <= _LEVEL or first.shares[0] == 0:
@@ -228,11 +222,10 @@ def _downhill(profile: "_Profile", start: float, origin: float, length: float) -
         # where tempered predictions have no share, T has no effect
         return toward * fit.slope if fit.shares[0] > 0 else 1.0
 
-    most = _OCTAVES - toward * origin
-    near, far = 0.0, min(length, most)
-    while rise(far) < 0 and far < most:
-        near, far = far, min(2 * far, most)
-    steps = brentq(rise, near, far, xtol=_PRECISION) if rise(far) > 0 else far
+    end = 0
+    while rise(end) < 0 and abs(origin + toward * (end + 1)) <= _OCTAVES:
+        end += 1
+    steps = brentq(rise, end - 1, end, xtol=_PRECISION) if rise(end) > 0 else end
     return origin + toward * steps
 
 

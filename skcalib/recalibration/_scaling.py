@@ -206,8 +206,8 @@ class EnsembleTemperatureRecalibrator(LogScaleRecalibrator):
     1000 to 2000 samples if there are more; near the best one, T is the root of the derivative. The
     three parts are not always distinct: at T = 1 only the sum of the first two shares matters.
 
-    A pass over the data costs :math:`O(n K)`; the search takes 10 to 40 of them over all samples,
-    and 40 to 70 over the few. Results are kept at least the machine epsilon away from 0 and 1,
+    A pass over the data costs :math:`O(n K)`; the search takes 20 to 40 of them over all samples,
+    and 30 to 60 over the few. Results are kept at least the machine epsilon away from 0 and 1,
     so that their log loss is finite.
 
     References
