@@ -88,7 +88,8 @@ class AutoRecalibrator(EitherRecalibrator):
 
     n_folds : int, default=5
         The number of folds, at most that of the samples. Samples are dealt to the folds at random
-        within each class, in a way that depends neither on their order nor on a seed.
+        within each class, in a way that depends neither on their order, nor on the names of the
+        classes, nor on a seed.
 
     n_jobs : int, default=None
         Number of jobs that fit candidates to folds; None means 1 unless in a
@@ -449,17 +450,31 @@ def deal_folds(data: Any, n_folds: int) -> np.ndarray:
     """The fold of each sample (n,), dealt at random within each class, whatever the row order."""
     dealt = np.random.default_rng(0).permutation(_any_order(data))
     if data.kind == "classes":
-        dealt = dealt[np.argsort(data.label[dealt], kind="stable")]
+        place = np.argsort(_order_of_classes(data))
+        dealt = dealt[np.argsort(place[data.label[dealt]], kind="stable")]
     fold = np.empty(len(dealt), dtype=np.intp)
     fold[dealt] = np.arange(len(dealt)) % n_folds
     return fold
 
 
 def _any_order(data: Any) -> np.ndarray:
-    """The samples (n,), sorted by all that is known of them."""
+    """The samples (n,), sorted by all that is known of them but the names of their classes."""
     if data.kind == "classes":
-        return np.lexsort((data.label, data.weight, *data.matrix.T))
+        order = _order_of_classes(data)
+        return np.lexsort((np.argsort(order)[data.label], data.weight, *data.matrix.T[order]))
     return np.lexsort((data.value, data.weight, *data.forecast._sort_keys()))
+
+
+def _order_of_classes(data: Predictions) -> np.ndarray:
+    """The classes (K,) in an order that does not depend on their names.
+
+    A moment of probabilities and labels sorts them, which hardly any two classes share.
+    """
+    matrix = data.matrix
+    own = matrix[np.arange(len(matrix)), data.label]
+    moment = np.einsum("n,nk,nk->k", data.weight, matrix, matrix)
+    moment += np.bincount(data.label, data.weight * (1 + own) ** 2, matrix.shape[1])
+    return np.argsort(moment.round(12), kind="stable")
 
 
 def check_scoring(scoring: str | None, kind: str) -> str:

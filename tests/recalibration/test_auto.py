@@ -427,6 +427,31 @@ def test_folds_are_dealt_within_classes_whatever_the_order(n_classes):
         np.testing.assert_array_equal(np.sort(moved[same[order]]), np.sort(fold[same]))
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_names_of_classes_do_not_matter(n_classes, weighted):
+    rng = np.random.default_rng(n_classes)
+    label, proba = random_problem(rng, 80, n_classes)
+    proba = two_columns(proba) if n_classes == 2 else proba
+    proba[:30] = np.eye(n_classes)[rng.integers(0, n_classes, 30)]  # ties, of zeros and ones
+    proba[30:50] = proba[rng.integers(50, 60, 20)]
+    weight = rng.integers(1, 4, 80).astype(float) if weighted else None
+    moved, rows = np.roll(np.arange(n_classes), 1), rng.permutation(80)
+    plain = AutoRecalibrator(CANDIDATES, n_folds=3, labels=range(n_classes))
+    plain.fit(proba, label, sample_weight=weight)
+    other = clone(plain).fit(
+        proba[rows][:, moved],
+        np.argsort(moved)[label[rows]],
+        sample_weight=None if weight is None else weight[rows],
+    )
+    np.testing.assert_allclose(
+        other.predict_proba(proba[:, moved]), plain.predict_proba(proba)[:, moved], atol=1e-9
+    )
+    for key, values in plain.results_.items():
+        if key != "name":
+            np.testing.assert_allclose(other.results_[key], values, rtol=1e-9, atol=1e-12)
+
+
 def test_folds_do_not_depend_on_the_predictions_beyond_their_order():
     """Folds that alternate along the predictions would hide how much a flexible map overfits."""
     label, proba = np.zeros(1000, dtype=int), np.linspace(0, 1, 1000)
