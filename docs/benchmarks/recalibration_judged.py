@@ -251,15 +251,20 @@ def values_of(rows, measure):
     return rows.pivot_table(measure, [*CELL, "split"], "method")
 
 
+def short(name):
+    return name.removeprefix("probmetrics ")
+
+
 def others_of(rows):
     """What Auto is compared with, as far as it was measured."""
-    return [name for name in ("old Auto", "nothing", *PEERS) if name in set(rows.method)]
+    names = "old Auto", "nothing", *map(short, PEERS)
+    return [name for name in names if name in set(rows.method)]
 
 
 def written(mean, error, digits=4):
-    return (
-        mean.map(f"{{:+.{digits}f}}".format) + " ± " + error.map(f"{{:.{digits}f}}".format)
-    ).where(mean.notna(), "")
+    """Means with their standard errors; of a single data set there is none."""
+    text, errors = mean.map(f"{{:+.{digits}f}}".format), error.map(f" ± {{:.{digits}f}}".format)
+    return (text + errors.where(error.notna(), "")).where(mean.notna(), "")
 
 
 def differences(rows, measure):
@@ -277,7 +282,8 @@ def of_each_data_set(rows):
     """Auto less its older version: the difference in log loss of each data set."""
     values = values_of(rows, "log loss")
     difference = (values["Auto"] - values["old Auto"]).groupby(["problem", "n"]).mean()
-    return difference.unstack("n")
+    table = difference.unstack("n")
+    return table.map("{:+.4f}".format).where(table.notna(), "")
 
 
 def compared(rows):
@@ -298,7 +304,7 @@ def compared(rows):
 
 def with_the_best(cells, rows):
     """The cells, and those of the best peer: of a size by its mean, and of each cell by itself."""
-    peers = [name for name in others_of(rows) if name in PEERS]
+    peers = [name for name in others_of(rows) if name not in ("old Auto", "nothing")]
     loss = values_of(rows, "log loss")[peers]
     of_size = loss.groupby(["n", "problem"]).mean().groupby("n").mean().idxmin(axis=1)
     of_cell = loss.groupby(CELL).mean().idxmin(axis=1)
@@ -343,12 +349,17 @@ def of_accuracy(rows):
 
 
 def seconds(rows):
-    names = ["Auto", "old Auto", "probmetrics sms", "probmetrics LightGBM"]
+    names = ["Auto", "old Auto", "sms", "LightGBM"]
     values = values_of(rows, "seconds")[[name for name in names if name in set(rows.method)]]
     return values.dropna().groupby("n").mean()
 
 
+def listed(series):
+    return ", ".join(f"{value} with {n}" for n, value in series.items())
+
+
 def main(rows):
+    rows = rows.assign(method=rows.method.map(short))
     sure = rows.classifier == "naive Bayes"
     for title, part in (
         ("Two classes", rows.classes == 2),
@@ -358,24 +369,26 @@ def main(rows):
             continue
         of_part = rows[part]
         print(f"\n## {title}: Auto less others, log loss\n")
-        print("Data sets:", of_part.groupby("n").problem.nunique().to_dict(), "\n")
-        print(differences(of_part, "log loss").to_markdown())
+        print(f"Data sets: {listed(of_part.groupby('n').problem.nunique())} samples.\n")
+        print(differences(of_part, "log loss").to_markdown(disable_numparse=True))
         for classifiers, chosen in (("naive Bayes", sure), ("the other classifiers", ~sure)):
             table = differences(rows[part & chosen], "log loss")
-            print(f"\nOf {classifiers}:\n\n{table.to_markdown()}")
+            print(f"\nOf {classifiers}:\n\n{table.to_markdown(disable_numparse=True)}")
         for measure in ("Brier", "smooth"):
             print(f"\n## {title}: Auto less others, {measure}\n")
-            print(differences(of_part, measure).to_markdown())
+            print(differences(of_part, measure).to_markdown(disable_numparse=True))
         if "old Auto" in set(of_part.method):
             print(f"\n## {title}: Auto less its last version, each data set\n")
-            print(of_each_data_set(of_part).to_markdown(floatfmt="+.4f"))
+            print(of_each_data_set(of_part).to_markdown(disable_numparse=True))
         cells, best = with_the_best(compared(of_part), of_part)
-        print(f"\n## {title}: cells worse and better\n\nThe best peer: {best.to_dict()}\n")
+        print(f"\n## {title}: cells worse and better\n")
+        print(f"The best peer of the size: {listed(best)} samples.\n")
         print(counts(cells).to_markdown())
         worse = cells[cells.difference > 2 * cells.error]
         worse = worse.loc[worse.index.isin(["nothing", "best peer of the cell"], level="other")]
         print(f"\n## {title}: list of worse cells\n")
-        print(worse.reset_index().to_markdown(index=False, floatfmt=".4f"))
+        table = worse.reset_index().fillna("")
+        print(table.to_markdown(index=False, floatfmt=".4f"))
         print(f"\n## {title}: accuracy\n\n{of_accuracy(of_part).to_markdown(floatfmt='.4f')}")
         print(f"\n## {title}: seconds of CPU\n\n{seconds(of_part).to_markdown(floatfmt='.3f')}")
 
