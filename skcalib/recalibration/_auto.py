@@ -200,11 +200,13 @@ class AutoRecalibrator(EitherRecalibrator):
     samples by the probability of a class is kept for two classes only.
 
     The Brier score of two classes is :math:`(y - p)^2`, of more the sum of that over the classes.
-    The cost is that of the candidates, times one more than the number of folds. Matrix scaling and
-    Dirichlet multiply matrices of all classes. With n samples and K classes they are left out by
-    default if :math:`n K^2` exceeds 5e8, as with 2000 samples of 500 classes or more: they would
-    take minutes or hours. Pairwise scaling is left out if :math:`n K^3` exceeds 1e8, as with 3800
-    samples of 30 classes. Pass them as `candidates` to try them all the same.
+    The cost is that of the candidates, times one more than the number of folds; a candidate that is
+    the `base` of a :class:`PairwiseScalingRecalibrator` among them is fitted with that in the
+    folds. Matrix scaling and Dirichlet multiply matrices of all classes. With n samples and K
+    classes they are left out by default if :math:`n K^2` exceeds 5e8, as with 2000 samples of 500
+    classes or more: they would take minutes or hours. Pairwise scaling is left out if :math:`n K^3`
+    exceeds 1e8, as with 3800 samples of 30 classes. Pass them as `candidates` to try them all the
+    same.
 
     References
     ----------
