@@ -205,8 +205,8 @@ class AutoRecalibrator(EitherRecalibrator):
     folds. Matrix scaling and Dirichlet multiply matrices of all classes. With n samples and K
     classes they are left out by default if :math:`n K^2` exceeds 5e8, as with 2000 samples of 500
     classes or more: they would take minutes or hours. Pairwise scaling is left out if :math:`n K^3`
-    exceeds 1e8, as with 3800 samples of 30 classes. Pass them as `candidates` to try them all the
-    same.
+    exceeds 5e8, as with 18 600 samples of 30 classes. Pass them as `candidates` to try them all
+    the same.
 
     References
     ----------

@@ -2,8 +2,6 @@
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..forecasts import EnsembleForecast, Forecast, QuantileForecast, ResidualForecast
 from ._base import Recalibrator
 from ._binning import IntervalBinningRecalibrator, ScalingBinningRecalibrator
@@ -32,13 +30,13 @@ class Entry(NamedTuple):
     recalibrator: Recalibrator
     for_two_classes: bool = False
     for_more_classes: bool = False
-    power: int = 1  # that of the number of classes in the cost of a step, beside the samples
+    power: int = 0  # of the number of classes in the multiplications of a step, if they are many
     samples_per_class: int = 0  # the fewest for a fit
 
 
-# The most multiplications, by the power of the number of classes in them, with which maps are tried
-# by default: then all fits take less than a few minutes.
-_MOST_MULTIPLICATIONS = {1: np.inf, 2: 5 * 10**8, 3: 10**8}
+# The most multiplications with which maps of matrices and of products are tried by default: then
+# all fits take less than a few minutes.
+_MOST_MULTIPLICATIONS = 5 * 10**8
 
 # With fewer samples for each class, products in pairs lose more than they gain: log loss of up to
 # 0.016 with 30 samples of four classes, measured on the data sets that defaults are chosen on.
@@ -130,7 +128,7 @@ def candidates_for(data: Any, n_train: int, scoring: str) -> tuple[dict[str, Any
     left_out = [
         name
         for name, entry in enough.items()
-        if n * n_classes**entry.power > _MOST_MULTIPLICATIONS[entry.power]
+        if entry.power and n * n_classes**entry.power > _MOST_MULTIPLICATIONS
     ]
     return {
         name: entry.recalibrator for name, entry in enough.items() if name not in left_out

@@ -35,7 +35,6 @@ from skcalib.recalibration._auto import deal_folds, weights_in_average
 from skcalib.recalibration._registry import RECALIBRATORS
 
 TWO = ["none", "temperature", "sigmoid", "spline", "isotonic", "ensemble temperature"]
-MATRICES = ["matrix scaling", "Dirichlet", "matrix scaling with weak penalties"]
 PAIRS = ["pairwise scaling", "isotonic and pairwise scaling"]
 MORE = [
     "none",
@@ -237,16 +236,15 @@ def test_what_entered_is_shown():
     assert f"{model.recalibrator_!r}".count("#") == 1
 
 
-@pytest.mark.parametrize(("power", "names"), [(2, MATRICES), (3, PAIRS)])
+@pytest.mark.parametrize(("power", "names"), [(2, MORE[5:]), (3, PAIRS)])
 def test_what_would_take_too_long_is_left_out(power, names, monkeypatch):
     label, proba = random_problem(np.random.default_rng(0), 60, 3)
-    data, limits = check_predictions(label, proba), dict.fromkeys([1, 2, 3], np.inf)
-    monkeypatch.setattr(_registry, "_MOST_MULTIPLICATIONS", limits)
-    limits[power] = 60 * 3**power
+    data, limit = check_predictions(label, proba), 60 * 3**power
+    monkeypatch.setattr(_registry, "_MOST_MULTIPLICATIONS", limit)
     candidates, left_out = _registry.candidates_for(data, 48, "log_loss")
-    assert ["none", *candidates] == MORE
-    assert left_out == []
-    limits[power] -= 1
+    assert left_out == PAIRS * (power == 2)
+    assert ["none", *candidates] == [name for name in MORE if name not in left_out]
+    monkeypatch.setattr(_registry, "_MOST_MULTIPLICATIONS", limit - 1)
     candidates, left_out = _registry.candidates_for(data, 48, "log_loss")
     assert ["none", *candidates] == [name for name in MORE if name not in names]
     assert left_out == names
@@ -254,7 +252,7 @@ def test_what_would_take_too_long_is_left_out(power, names, monkeypatch):
 
 def test_what_is_left_out_is_named(monkeypatch):
     label, proba = random_problem(np.random.default_rng(0), 60, 3)
-    monkeypatch.setattr(_registry, "_MOST_MULTIPLICATIONS", {1: np.inf, 2: 0, 3: 0})
+    monkeypatch.setattr(_registry, "_MOST_MULTIPLICATIONS", 0)
     auto = AutoRecalibrator(n_folds=2, labels=range(3)).fit(proba, label)
     assert auto.results_["name"] == MORE[:5]
     assert auto.left_out_ == MORE[5:]
