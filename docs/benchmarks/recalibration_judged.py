@@ -31,6 +31,7 @@ from recalibration import or_nothing
 from recalibrator_defaults import Problem, cases, ours
 
 from skcalib.metrics import smooth_calibration_error
+from skcalib.recalibration import FeatureRecalibrator
 
 MARX = Path("marx2023")
 MOST_ROWS = 40_000  # of a data set; of more, these many are drawn
@@ -188,12 +189,19 @@ def split(n, seed):
     return order[:fit], order[fit + rest :][:MOST_POOL], order[fit : fit + rest]
 
 
+def with_trees(proba, y, new):
+    """Auto, and trees that see the predictions. This was no part of the plan."""
+    recalibrator = FeatureRecalibrator(random_state=0, labels=np.arange(proba.shape[1]))
+    return recalibrator.fit(proba, y, given=proba).predict_proba(new, given=new)
+
+
 def methods_of(n_classes, n):
     """The peers that are measured with these many classes and calibration samples, and Auto."""
     peers = ANY_CLASSES | (TWO_CLASSES if n_classes == 2 else {})
     return {
         "nothing": lambda proba, y, new: new,
         "Auto": partial(ours, "Auto"),
+        **({"Auto and trees": with_trees} if n_classes > 2 and n == 3000 else {}),
         **{
             name: partial(or_nothing, peers[name])
             for name, most in PEERS.items()

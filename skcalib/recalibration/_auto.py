@@ -139,6 +139,7 @@ class AutoRecalibrator(EitherRecalibrator):
     See Also
     --------
     IdentityRecalibrator : No recalibration, the candidate "none".
+    FeatureRecalibrator : Adds trees, which find more in thousands of samples of several classes.
     RecalibratedClassifier : A classifier together with a recalibrator.
     RecalibratedRegressor : A regressor together with a recalibrator.
 
