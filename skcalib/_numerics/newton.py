@@ -26,7 +26,7 @@ _MOST_PRODUCTS = 1000
 
 # A direction is not determined if its curvature is below this fraction of what the preconditioner
 # expects.
-_UNDETERMINED = 1e-6
+UNDETERMINED = 1e-6
 
 # Curvatures below this fraction of the largest are rounding errors.
 _FLAT = 1e-13
@@ -81,7 +81,7 @@ def conjugate_gradients(
     for _ in range(min(10 * math.prod(right.shape), _MOST_PRODUCTS)):
         image = product(direction)
         curvature = dot(direction, image)
-        if curvature <= _UNDETERMINED * square:
+        if curvature <= UNDETERMINED * square:
             break
         length = square / curvature
         x += length * direction

@@ -24,7 +24,7 @@ from .array_api import (
     written,
 )
 from .logits import SAMPLE, row_blocks, softmax
-from .newton import ROUNDING, Solve, conjugate_gradients, line_search
+from .newton import ROUNDING, UNDETERMINED, Solve, conjugate_gradients, line_search
 from .scaling_designs import Design
 
 # Convergence is quadratic: what is left after a Newton step that promises to lower the loss by no
@@ -63,10 +63,6 @@ _SMALL_CHANGE = 0.5
 _MOST_STEPS = 100
 
 _TINY = 1e-100
-
-# A direction is not determined if its curvature is below this fraction of what the preconditioner
-# expects.
-_FLAT = 1e-6
 
 
 @dataclass(eq=False)
@@ -112,6 +108,12 @@ class Problem:
         fewest = n_classes if self.design.mixes_classes else 1
         return row_blocks(n, n_classes, fewest=fewest, on=self.target)
 
+    def scores(self, parameters: Array, rows: slice) -> Array:
+        scores = self.design.scores(parameters, self.inputs[rows, :])
+        if self.offset is not None:
+            scores += self.offset[rows, :]
+        return scores
+
     def at(self, parameters: Array) -> "Point":
         """The loss and its gradient at the parameters."""
         xp, deviation = array_namespace(parameters), parameters - self.start
@@ -119,9 +121,7 @@ class Problem:
         value = dot(deviation, gradient) / 2
         for rows in self.blocks():
             inputs, target, weight = self.inputs[rows, :], self.target[rows, :], self.weight[rows]
-            scores = self.design.scores(parameters, inputs)
-            if self.offset is not None:
-                scores += self.offset[rows, :]
+            scores = self.scores(parameters, rows)
             scores -= xp.max(scores, axis=1, keepdims=True)
             score = row_dots(target, scores)
             share = written("exp", scores, out=scores)
@@ -188,7 +188,7 @@ class Point:
         rows = slice(None, None, -(-n // SAMPLE) if xp.min(weight) == xp.max(weight) else 1)
         inputs, share = self.problem.inputs[rows, :], self.proba[rows, :]
         if share.dtype != inputs.dtype:  # the last digits of where a fit ends would depend on it
-            share = softmax(self.problem.design.scores(self.parameters, inputs))
+            share = softmax(self.problem.scores(self.parameters, rows))
         spread = (weight[rows] / xp.sum(weight[rows]))[:, None] * share * (1 - share)
         return self.problem.design.preconditioner(spread, inputs, self.problem.penalty)
 
@@ -269,7 +269,7 @@ def matrix_preconditioner(point: Point) -> Solve:
     image = second[:, :-1] @ (directions * variance @ directions.T)
     follow, own = solve_others(image), float(np.trace(image))
     common_curvature = own - float(np.vdot(image, follow))
-    if common_curvature <= _FLAT * own:
+    if common_curvature <= UNDETERMINED * own:
         return point.preconditioner()
 
     def solve(residual: np.ndarray) -> np.ndarray:

@@ -653,3 +653,19 @@ def test_dirichlet_of_constant_predictions_has_one_solution():
     other = DirichletRecalibrator(prior_weight=0).fit(proba, label[order])
     new = np.eye(3) * 0.9 + 0.1 / 3
     np.testing.assert_allclose(other.predict_proba(new), model.predict_proba(new), atol=1e-12)
+
+
+def test_the_preconditioner_of_many_inputs_knows_the_offset(monkeypatch):
+    rng = np.random.default_rng(0)
+    inputs, offset = rng.normal(size=(2, 300, 4))
+    offset[:, 0] += 5
+    start, weight = np.zeros((5, 4)), np.full(300, 1 / 300)
+
+    def solution() -> np.ndarray:
+        label = np.eye(4)[rng.integers(4, size=300)]
+        problem = scaling.Problem(Affine, inputs, label, weight, start, start + 1e-3, offset)
+        return problem.at(start).preconditioner()(np.eye(5, 4))
+
+    expected = solution()
+    monkeypatch.setattr(scaling, "MANY", 0)  # probabilities are in single precision
+    np.testing.assert_allclose(solution(), expected, rtol=1e-9)
