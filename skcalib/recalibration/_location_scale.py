@@ -306,10 +306,12 @@ class LocationScaleProblem:
         """Starts of d²: the mean square of z, and the mean square of errors over that of σ.
 
         If they are tiny but for the prior samples, the optimum of the CRPS can be where they are.
+        If one is huge, it can be where the others, or the prior, are: near the predicted spread.
         """
         square, of_spread = (self.y - self.mean) ** 2, self.weight @ self.std**2
         found: list[float] = []
-        for errors in (self.with_prior(square), square):
+        predicted = (self.prior_factor * self.std) ** 2
+        for errors in (self.with_prior(square), square, predicted):
             z = np.divide(errors, self.std**2, out=np.zeros(len(errors)), where=self.std > 0)
             starts = [float(self.weight @ z)]
             if of_spread > 0 and np.ptp(self.std) > 0:  # else it would be the same start again

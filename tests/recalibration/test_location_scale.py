@@ -160,6 +160,17 @@ def test_with_enough_samples_the_crps_takes_outcomes_all_but_at_their_forecasts_
     assert fewer.factor_ == pytest.approx(few.factor_ / 1000, rel=0.01)
 
 
+@pytest.mark.parametrize("prior_weight", [0, 4])
+def test_with_the_crps_one_outcome_far_outside_does_not_widen_all_forecasts(prior_weight):
+    far, farther = (
+        LocationScaleRecalibrator(scale_only=True, prior_weight=prior_weight).fit(
+            (np.zeros(20), STD[:20]), np.append(Y[:19], size * STD[19])
+        )
+        for size in (1e3, 1e6)  # the derivative of its loss is the same
+    )
+    assert farther.factor_ == pytest.approx(far.factor_, rel=0.01)
+
+
 def test_quantiles_of_normal_forecasts_have_their_mean_and_standard_deviation():
     np.testing.assert_allclose(centre_and_spread(KINDS["quantiles"]), (MEAN, STD), rtol=1e-12)
 
