@@ -471,13 +471,16 @@ def _any_order(data: Any) -> np.ndarray:
 def _order_of_classes(data: Predictions) -> np.ndarray:
     """The classes (K,) in an order that does not depend on their names.
 
-    A moment of probabilities and labels sorts them, which hardly any two classes share.
+    Two moments of probabilities and labels sort them, both of which hardly any two classes share.
     """
     matrix = data.matrix
     own = matrix[np.arange(len(matrix)), data.label]
-    moment = np.einsum("n,nk,nk->k", data.weight, matrix, matrix)
-    moment += np.bincount(data.label, data.weight * (1 + own) ** 2, matrix.shape[1])
-    return np.argsort(moment.round(12), kind="stable")
+    square = np.einsum("n,nk,nk->k", data.weight, matrix, matrix)
+    last, first = (
+        square + np.bincount(data.label, data.weight * (shift + own) ** 2, len(square))
+        for shift in (np.pi, 1)  # whole numbers of certain predictions would be shared by chance
+    )
+    return np.lexsort((last.round(12), first.round(12)))
 
 
 def check_scoring(scoring: str | None, kind: str) -> str:

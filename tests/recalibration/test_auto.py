@@ -450,6 +450,19 @@ def test_names_of_classes_do_not_matter(n_classes, weighted):
             np.testing.assert_allclose(other.results_[key], values, rtol=1e-9, atol=1e-12)
 
 
+def test_names_of_classes_do_not_matter_if_predictions_are_certain():
+    moved = np.roll(np.arange(5), 1)
+    for seed in range(20):  # in some, two classes have equal counts of labels and hits
+        label, predicted = np.random.default_rng(seed).integers(0, 5, (2, 60))
+        folds = []
+        for columns in (np.arange(5), moved):
+            proba = np.eye(5)[predicted][:, columns]
+            data = check_predictions(np.argsort(columns)[label], proba, labels=range(5))
+            fold = deal_folds(data, 3)
+            folds.append(sorted(zip(predicted, label, fold, strict=True)))
+        np.testing.assert_array_equal(*folds)
+
+
 def test_folds_do_not_depend_on_the_predictions_beyond_their_order():
     """Folds that alternate along the predictions would hide how much a flexible map overfits."""
     label, proba = np.zeros(1000, dtype=int), np.linspace(0, 1, 1000)
