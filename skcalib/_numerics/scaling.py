@@ -59,6 +59,10 @@ _LONGEST, _LARGEST_CHANGE = 30.0, 30.0
 # as good as a new one.
 _SMALL_CHANGE = 0.5
 
+# Probabilities below this have no effect on curvatures. In single precision, numbers below 1e-38
+# make products slow.
+_NONE = 1e-30
+
 # Where there is no optimum, a Newton step moves the scores by about one.
 _MOST_STEPS = 100
 
@@ -127,7 +131,7 @@ class Problem:
             share = written("exp", scores, out=scores)
             total = xp.sum(share, axis=1)
             share /= total[:, None]
-            self.proba[rows, :] = share
+            self.proba[rows, :] = xp.where(share > _NONE, share, 0.0)
             value += weight @ xp.log(total)
             value -= weight @ score
             share -= target

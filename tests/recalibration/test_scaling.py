@@ -669,3 +669,12 @@ def test_the_preconditioner_of_many_inputs_knows_the_offset(monkeypatch):
     expected = solution()
     monkeypatch.setattr(scaling, "MANY", 0)  # probabilities are in single precision
     np.testing.assert_allclose(solution(), expected, rtol=1e-9)
+
+
+def test_no_number_is_too_small_for_fast_products(monkeypatch):
+    monkeypatch.setattr(scaling, "MANY", 0)  # probabilities are in single precision
+    start, weight = np.zeros((5, 4)), np.full(3, 1 / 3)
+    scores = np.tile([0.0, -95.0, -80.0, -60.0], (3, 1))
+    problem = scaling.Problem(Affine, np.ones((3, 4)), np.eye(4)[:3], weight, start, start, scores)
+    problem.at(start)
+    np.testing.assert_allclose(problem.proba[0], [1, 0, 0, np.exp(-60)], rtol=1e-6, atol=0)
