@@ -201,7 +201,7 @@ def methods_of(n_classes, n):
     return {
         "nothing": lambda proba, y, new: new,
         "Auto": partial(ours, "Auto"),
-        **({"Auto and trees": with_trees} if n_classes > 2 and n == 3000 else {}),
+        **({"Auto and trees": with_trees} if n_classes > 2 and n in (3000, 10_000) else {}),
         **{
             name: partial(or_nothing, peers[name])
             for name, most in PEERS.items()

@@ -145,8 +145,9 @@ class FeatureRecalibrator(Recalibrator):
     calibrated one.
 
     Trees see the predictions in any case. So ``given=proba`` asks whether predictions alone tell
-    more than the plain map makes of them. For 72 models of 3 to 15 classes and 3000 samples each,
-    that lowered the log loss by 0.013 ± 0.006 on average, and raised it by at most 0.0003.
+    more than the plain map makes of them. Of 128 models of 3 to 15 classes, that lowered the log
+    loss by 0.013 ± 0.006 with 3000 samples and by 0.028 ± 0.013 with 10 000, and raised none by
+    more than 0.0005.
 
     The cost is that of four plain maps and 12 rounds of trees for the test, and of four more plain
     maps and 5 T rounds if features are used. A round takes some 25 ms for 5000 samples of two
