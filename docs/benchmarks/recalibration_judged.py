@@ -29,6 +29,7 @@ from _peers import ANY_CLASSES, TWO_CLASSES
 from mnist1d.data import get_dataset_args, make_dataset
 from recalibration import or_nothing
 from recalibrator_defaults import Problem, cases, ours
+from scipy import stats
 
 from skcalib.metrics import smooth_calibration_error
 from skcalib.recalibration import FeatureRecalibrator
@@ -167,6 +168,8 @@ PASSES = [
     (range(1), (30_000,)),
     (range(2, 4), SMALL[:4]),
 ]
+
+FEWEST_SPLITS = 4  # to have a standard error over splits
 
 N_BLOCKS = 20  # of test rows, to have a standard error of differences
 
@@ -340,6 +343,31 @@ def counts(cells):
     return table.assign(worse=total)
 
 
+def over_splits(rows, best_of_size):
+    """The cells in which Auto is worse : better than others, by a t-test over four splits or more.
+
+    The chance of the calibration set is part of it. One-sided, at the level of two standard errors.
+    """
+    values = values_of(rows, "log loss")
+    peer = values.columns.get_indexer(best_of_size.reindex(values.index.get_level_values("n")))
+    others = {
+        "nothing": values["nothing"],
+        "best peer of the size": values.to_numpy()[np.arange(len(values)), peer],
+    }
+    table = {}
+    for name, other in others.items():
+        cells = (values["Auto"] - other).groupby(CELL)
+        many = cells.size() >= FEWEST_SPLITS
+        ratio = (cells.mean() / cells.sem())[many]
+        far = np.sign(ratio) * (ratio.abs() > stats.t.isf(stats.norm.sf(2), cells.size()[many] - 1))
+        groups = far.groupby("n")
+        worse, better = groups.agg(lambda x: (x > 0).sum()), groups.agg(lambda x: (x < 0).sum())
+        text = worse.map("{:.0f}".format) + " : " + better.map("{:.0f}".format)
+        text += " of " + groups.size().astype(str)
+        table[name] = {**text, "worse": f"{100 * (far > 0).mean():.1f} %"}
+    return pd.DataFrame(table).T
+
+
 def of_accuracy(rows):
     """How many predicted classes change, and what becomes of the accuracy."""
     accuracy, changed = values_of(rows, "accuracy"), values_of(rows, "changed")["Auto"]
@@ -392,6 +420,9 @@ def main(rows):
         print(f"\n## {title}: cells worse and better\n")
         print(f"The best peer of the size: {listed(best)} samples.\n")
         print(counts(cells).to_markdown())
+        if of_part.split.nunique() >= FEWEST_SPLITS:
+            print("\nBy t-tests over four splits, which have the chance of the calibration set:\n")
+            print(over_splits(of_part, best).to_markdown())
         worse = cells[cells.difference > 2 * cells.error]
         worse = worse.loc[worse.index.isin(["nothing", "best peer of the cell"], level="other")]
         print(f"\n## {title}: list of worse cells\n")
