@@ -51,7 +51,7 @@ def median_distance(
 
 
 def median_of_pairs(distance: np.ndarray, weight: np.ndarray, at_zero: float = 0.0) -> float:
-    """The same from the distances of all pairs i < j, in the order of SciPy.
+    """The `median_distance` by the distances of all pairs i < j, in the order of SciPy.
 
     Further pairs of the weight `at_zero` have the distance 0.
     """

@@ -113,6 +113,7 @@ class Problem:
         return row_blocks(n, n_classes, fewest=fewest, on=self.target)
 
     def scores(self, parameters: Array, rows: slice) -> Array:
+        """The scores of a slice of rows (b, K), with their offset."""
         scores = self.design.scores(parameters, self.inputs[rows, :])
         if self.offset is not None:
             scores += self.offset[rows, :]
@@ -369,6 +370,6 @@ def softmax_regression(
         if promise <= _SMALL_DECREASE or next_promise <= _SURE_DECREASE:
             return to_numpy(here.parameters), change
         last_promise = promise
-        enough = 0.3 * np.sqrt(_SURE_DECREASE / next_promise)  # for the next step to be the last
-        tolerance = float(np.clip(max(np.sqrt(promise), enough), 1e-6, 0.1))
+        loosest = 0.3 * np.sqrt(_SURE_DECREASE / next_promise)  # for the next step to be the last
+        tolerance = float(np.clip(max(np.sqrt(promise), loosest), 1e-6, 0.1))
     return to_numpy(here.parameters), np.inf

@@ -303,7 +303,7 @@ class AutoRecalibrator(EitherRecalibrator):
         weight = np.eye(len(names))[surest]
         if averages:
             weight, ran = np.zeros(len(names)), ~np.isnan(loss).any(axis=1)
-            weight[ran] = weights_in_average(loss[ran], data.weight, _any_order(data))
+            weight[ran] = weights_in_average(loss[ran], data.weight, _any_order(data)[0])
         if self.keep_order:
             weight = (1 - _TRACE) * weight + _TRACE * np.eye(len(names))[0]
         self.uniform_share_ = 0.0
@@ -383,9 +383,10 @@ def out_of_fold_losses(
         uniform = share_of_uniform(weight[fold != k]) if mixes and weight is not None else 0.0
         pairs: list[Any] = [[c, bases[c]] for c in running.tolist() if bases.get(c) in running]
         groups = pairs + [[c] for c in running if c not in np.ravel(pairs)]
-        shared = examples, fold == k, scoring
         parts = Parallel(n_jobs=n_jobs)(
-            delayed(_losses_of_fold)(candidates[c], *shared, uniform * bool(c), base)
+            delayed(_losses_of_fold)(
+                candidates[c], examples, fold == k, scoring, uniform * bool(c), bool(base)
+            )
             for c, *base in groups
         )
         losses[np.ix_(np.concatenate(groups), fold == k)] = np.concatenate(parts)
@@ -439,33 +440,38 @@ def share_of_uniform(weight: np.ndarray) -> float:
 
 
 def _losses_of_fold(
-    recalibrator: Any, examples: FitData, test: np.ndarray, scoring: str, uniform: float, base: list
+    one: Any, examples: FitData, test: np.ndarray, scoring: str, uniform: float, with_base: bool
 ) -> list[np.ndarray]:
-    """Those of a candidate, and of its base if that is another one."""
+    """The losses (m,) of the samples in a fold under a candidate, and under its base if asked."""
     with warnings.catch_warnings():  # a fit without an optimum loses, or warns when it is chosen
         warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = examples.fitted(recalibrator, ~test)
-    scored = [fitted, *(fitted.base_ for _ in base)]
-    return [examples.losses(one, test, scoring, uniform) for one in scored]
+        fitted = examples.fitted(one, ~test)
+    scored = [fitted, fitted.base_] if with_base else [fitted]
+    return [examples.losses(each, test, scoring, uniform) for each in scored]
 
 
 def deal_folds(data: Any, n_folds: int) -> np.ndarray:
     """The fold of each sample (n,), dealt at random within each class, whatever the row order."""
-    dealt = np.random.default_rng(0).permutation(_any_order(data))
-    if data.kind == "classes":
-        place = np.argsort(_order_of_classes(data))
-        dealt = dealt[np.argsort(place[data.label[dealt]], kind="stable")]
+    order, place = _any_order(data)
+    dealt = np.random.default_rng(0).permutation(order)
+    dealt = dealt[np.argsort(place[dealt], kind="stable")]
     fold = np.empty(len(dealt), dtype=np.intp)
     fold[dealt] = np.arange(len(dealt)) % n_folds
     return fold
 
 
-def _any_order(data: Any) -> np.ndarray:
-    """The samples (n,), sorted by all that is known of them but the names of their classes."""
+def _any_order(data: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The samples (n,), sorted by all that is known of them but the names of their classes.
+
+    Also the place (n,) of the class of each in an order that does not depend on names; 0 for
+    forecasts of a number.
+    """
     if data.kind == "classes":
-        order = _order_of_classes(data)
-        return np.lexsort((np.argsort(order)[data.label], data.weight, *data.matrix.T[order]))
-    return np.lexsort((data.value, data.weight, *data.forecast._sort_keys()))
+        classes = _order_of_classes(data)
+        place = np.argsort(classes)[data.label]
+        return np.lexsort((place, data.weight, *data.matrix.T[classes])), place
+    order = np.lexsort((data.value, data.weight, *data.forecast._sort_keys()))
+    return order, np.zeros_like(order)
 
 
 def _order_of_classes(data: Predictions) -> np.ndarray:

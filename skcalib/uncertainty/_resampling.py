@@ -29,6 +29,9 @@ _ROUNDING = 1e-6
 # The number of parts of which the jackknife leaves out one at a time.
 _PARTS = 100
 
+# So many draws tell how long the others take.
+_TIMED = 100
+
 # Bytes of memory for each number that is known of a subsample.
 _BYTES = 100.0
 
@@ -257,8 +260,8 @@ def _chance(measure, data, values, model, n_resamples, rng):
         n_larger += np.array(drawn) >= values * (1 - TIE)
         if (n_larger >= _LARGER).all():
             return n_larger / n_drawn
-        if n_drawn == _PARTS:
-            seconds = (perf_counter() - start) * n_resamples / _PARTS
+        if n_drawn == _TIMED:
+            seconds = (perf_counter() - start) * n_resamples / _TIMED
             announce(seconds, f"n_resamples={n_resamples}", "Choose fewer.")
     return (1 + n_larger) / (1 + n_resamples)
 
