@@ -54,9 +54,9 @@ _PAD, _LINE = 4.0, 1.2
 _GAP = 0.07
 
 
-def judged(**own: list) -> Callable:
+def judged(**constraints: list) -> Callable:
     """A decorator that judges options: those of one display, and those that several have."""
-    return validate_params(_SHARED | own)
+    return validate_params(_SHARED | constraints)
 
 
 class Display:
@@ -95,16 +95,16 @@ class Display:
         display : object
             The display, drawn.
         """
-        predicted, known = response_of(estimator, X, takes_classes=cls._takes_classes)
-        return cls._of_response(estimator, y, predicted, known, options)
+        predicted, data_args = response_of(estimator, X, takes_classes=cls._takes_classes)
+        return cls._of_response(estimator, y, predicted, data_args, options)
 
     @classmethod
-    def _of_response(cls, estimator, y, predicted, known, options):
+    def _of_response(cls, estimator, y, predicted, data_args, options):
         """The display of predictions that the estimator has made."""
         if options.get("name") is None:
             options["name"] = type(estimator).__name__
         make: Callable = cls.from_predictions  # type: ignore[attr-defined]
-        return make(y, predicted, **known, **options)
+        return make(y, predicted, **data_args, **options)
 
     def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
         """Draw the display.
@@ -130,8 +130,8 @@ class Display:
         check_options(self.plot, kwargs, self._method)
         return self._drawn(ax, name, kwargs)
 
-    def _drawn(self, ax, name, style, **own):
-        self._draw(ax, self.name if name is None else name, style, **own)
+    def _drawn(self, ax, name, style, **draw_options):
+        self._draw(ax, self.name if name is None else name, style, **draw_options)
         self.figure_ = self.ax_.figure.figure
         return self
 
@@ -176,12 +176,18 @@ def check_options(function: Callable, options: dict[str, Any], method: str = "pl
         "quiver": quiver.Quiver,
         "stairs": patches.StepPatch,
     }
-    artist, known = artists.get(method, lines.Line2D), signature(getattr(Axes, method)).parameters
+    artist, artist_options = (
+        artists.get(method, lines.Line2D),
+        signature(getattr(Axes, method)).parameters,
+    )
     for name in options:
-        is_option = name in known and known[name].default is not known[name].empty
+        is_option = (
+            name in artist_options
+            and artist_options[name].default is not artist_options[name].empty
+        )
         if not is_option and not hasattr(artist, f"set_{name}"):
-            own = signature(function).parameters
-            similar = get_close_matches(name, own, n=1, cutoff=0.5)
+            display_options = signature(function).parameters
+            similar = get_close_matches(name, display_options, n=1, cutoff=0.5)
             remedy = f"Did you mean {similar[0]!r}?" if similar else "Leave it out."
             raise TypeError(
                 f"{display} takes its own options and those of matplotlib's {method}, such as "
@@ -225,13 +231,13 @@ def wrapped(text: str, ax: Any, n_lines: int = 5) -> str:
     """A label, whose lines are broken to fit the axes; each becomes at most `n_lines`, or so."""
     room = inches_of(ax).min() if is_small(ax) else inches_of(ax)[0]
     letters = max(_LETTERS, int(_LETTERS_IN_INCH * room))
-    return "\n".join(fill(shortened(one, n_lines * letters), letters) for one in text.split("\n"))
+    return "\n".join(fill(shortened(line, n_lines * letters), letters) for line in text.split("\n"))
 
 
 def legend_label(name: str | None, measure: str, error: float | None, otherwise: str) -> str:
     """The name of the model and its error, as far as they are known."""
-    shown = None if error is None else f"{measure} {error:.3f}"
-    return "\n".join(part for part in (name, shown) if part) or otherwise
+    error_text = None if error is None else f"{measure} {error:.3f}"
+    return "\n".join(line for line in (name, error_text) if line) or otherwise
 
 
 def legend_style() -> dict[str, Any]:
@@ -280,14 +286,14 @@ def _below(ax: Any, bottom: float, points: float) -> dict[str, Any]:
     """A place in the middle of the axes, some points below their height `bottom`."""
     from matplotlib.transforms import ScaledTranslation
 
-    moved = ScaledTranslation(0, -points / 72, ax.figure.dpi_scale_trans)
-    return {"x": 0.5, "y": bottom, "transform": ax.transAxes + moved}
+    offset = ScaledTranslation(0, -points / 72, ax.figure.dpi_scale_trans)
+    return {"x": 0.5, "y": bottom, "transform": ax.transAxes + offset}
 
 
 def _height_of_ticks(ax: Any) -> float:
     """Height of the ticks at the lower end and of their labels, in points."""
     size = ax.xaxis.get_major_ticks(1)[0].label1.get_size()
-    n_lines = 1 + max((one.get_text().count("\n") for one in ax.get_xticklabels()), default=0)
+    n_lines = 1 + max((label.get_text().count("\n") for label in ax.get_xticklabels()), default=0)
     return ax.xaxis.get_tick_padding() + _LINE * size * n_lines + _PAD
 
 
@@ -296,7 +302,7 @@ def strip_below(ax: Any, label: str, height: float) -> Any:
 
     The height is in units of that of the axes above.
     """
-    strip = next((one for one in ax.child_axes if one.get_label() == label), None)
+    strip = next((child for child in ax.child_axes if child.get_label() == label), None)
     if strip is None:
         _place_of(ax).bottom = bottom = -_GAP - height
         strip = ax.inset_axes([0, bottom, 1, height], sharex=ax, label=label)
@@ -321,22 +327,22 @@ def name_halves(strip: Any, names: tuple[str, str], sides: Sequence[str]) -> Non
     if strip.texts:
         return
     for name, side, y, end in zip(names, sides, (0.95, 0.05), ("top", "bottom"), strict=True):
-        place = {"x": 0.03 if side == "left" else 0.97, "y": y, "ha": side, "va": end}
+        position = {"x": 0.03 if side == "left" else 0.97, "y": y, "ha": side, "va": end}
         strip.text(
-            s=shortened(name, _LETTERS), fontsize="x-small", transform=strip.transAxes, **place
+            s=shortened(name, _LETTERS), fontsize="x-small", transform=strip.transAxes, **position
         )
 
 
 def legend_below(ax: Any, handles: list, labels: list, note: str = "") -> Any:
     """The legend below the label of the axes, with a note as its title."""
-    label, place = ax.xaxis.label, _place_of(ax)
+    label, box = ax.xaxis.label, _place_of(ax)
     points = _height_of_ticks(ax) + _PAD
     if label.get_text():
         points += _LINE * label.get_size() * (label.get_text().count("\n") + 1)
-    anchor = _below(ax, place.bottom, points)
+    anchor = _below(ax, box.bottom, points)
     legend = ax.legend(
         handles,
-        [wrapped(one, ax) for one in labels],
+        [wrapped(text, ax) for text in labels],
         loc="upper center",
         bbox_to_anchor=(anchor["x"], anchor["y"]),
         bbox_transform=anchor["transform"],
@@ -348,5 +354,5 @@ def legend_below(ax: Any, handles: list, labels: list, note: str = "") -> Any:
     if figure.get_layout_engine() is None:
         needed = points / 72 + legend.get_window_extent().height / figure.dpi
         there = ax.get_position(original=True).y0 * figure.bbox.height / figure.dpi
-        place.inches = max(needed - there, 0.0)
+        box.inches = max(needed - there, 0.0)
     return legend

@@ -140,11 +140,13 @@ class ComparisonDisplay(Display):
         display : ComparisonDisplay
             The display, drawn.
         """
-        found = {name: response_of(one, X, takes_classes=True) for name, one in estimators.items()}
+        responses = {
+            name: response_of(one, X, takes_classes=True) for name, one in estimators.items()
+        }
         classes = check_same_classes(
-            {name: known.get("labels") for name, (_, known) in found.items()}
+            {name: data_args.get("labels") for name, (_, data_args) in responses.items()}
         )
-        predicted = {name: one for name, (one, _) in found.items()}
+        predicted = {name: one for name, (one, _) in responses.items()}
         return cls.from_predictions(y, predicted, labels=classes, **options)
 
     @classmethod
@@ -258,14 +260,15 @@ class ComparisonDisplay(Display):
                 for name in (model, reference)
                 if name is not None
             }
-            known = check_predicted(pair, y_true, **data)
+            data_args = check_predicted(pair, y_true, **data)
             measured = (
-                Measured.of(metric, params.get(name), **known) for name, metric in by_name.items()
+                Measured.of(metric, params.get(name), **data_args)
+                for name, metric in by_name.items()
             )
-            rows.append([result(one, **options) for one in measured])
+            rows.append([result(measured_models, **options) for measured_models in measured])
 
         def table(attribute: str) -> np.ndarray:
-            return np.array([[getattr(found, attribute) for found in row] for row in rows])
+            return np.array([[getattr(interval, attribute) for interval in row] for row in rows])
 
         return cls(
             models,
@@ -304,16 +307,16 @@ class ComparisonDisplay(Display):
         height = (_ROW * len(self.models) + _AROUND) * ceil(n_panels / n_columns)
         self.axes_ = panels(ax, n_panels, (1 + _WIDTH * n_columns, height + 0.5), n_columns)
         self.ax_ = self.axes_[0]
-        drawn = [self._draw_one(one, k, style) for k, one in enumerate(self.axes_)]
-        self.points_ = [points for points, _ in drawn]
-        self.whiskers_ = [whiskers for _, whiskers in drawn]
+        artists = [self._draw_one(axes, k, style) for k, axes in enumerate(self.axes_)]
+        self.points_ = [points for points, _ in artists]
+        self.whiskers_ = [whiskers for _, whiskers in artists]
         label_outer(self.axes_, "", "")
-        what = (
+        quantity = (
             "estimate"
             if self.reference is None
             else f"difference from {shortened(self.reference, 60)}"
         )
-        label = f"{what}\nand its {100 * self.confidence_level:.3g} % interval"
+        label = f"{quantity}\nand its {100 * self.confidence_level:.3g} % interval"
         handle = copy(self.points_[0])
         handle.set(linestyle="-", linewidth=1.5)
         self.legend_ = legend_of_panels(self.axes_, [handle], [label])
@@ -322,8 +325,8 @@ class ComparisonDisplay(Display):
         """One measure of all models."""
         estimate, low, high = self.estimate[:, k], self.low[:, k], self.high[:, k]
         rows = np.arange(len(self.models))
-        own = {"marker": "o", "markersize": 5, "linestyle": ""}
-        (points,) = ax.plot(estimate, rows, **(own | style))
+        defaults = {"marker": "o", "markersize": 5, "linestyle": ""}
+        (points,) = ax.plot(estimate, rows, **(defaults | style))
         whiskers = ax.hlines(rows, low, high, color=points.get_color(), linewidth=1.5)
         if self.reference is not None or low.min() <= 0:
             ax.axvline(0, color="0.4", linewidth=1, linestyle=":", zorder=1)
@@ -341,13 +344,14 @@ class ComparisonDisplay(Display):
 def _by_name(metrics):
     """The metrics by their names."""
     return {
-        one if isinstance(one, str) else getattr(one, "__name__", f"{one}"): one for one in metrics
+        metric if isinstance(metric, str) else getattr(metric, "__name__", f"{metric}"): metric
+        for metric in metrics
     }
 
 
 def _of_report(y_probas):
     kind = "forecasts" if any(map(is_forecast, y_probas.values())) else "classes"
-    return [name for name, one in ALL_METRICS.items() if one.in_report and kind in one.takes]
+    return [name for name, entry in ALL_METRICS.items() if entry.in_report and kind in entry.takes]
 
 
 def _seed(random_state):
@@ -382,10 +386,10 @@ def check_metric_params(metric_params: Any, by_name: dict) -> dict:
 def check_same_classes(classes: Mapping[str, Any]) -> Any:
     """The classes of all estimators; None of regressors."""
     first = next(iter(classes.values()), None)
-    for name, found in classes.items():
-        if not np.array_equal(np.asarray(found), np.asarray(first)):
+    for name, labels in classes.items():
+        if not np.array_equal(np.asarray(labels), np.asarray(first)):
             raise ValueError(
                 "estimators must have been fitted to the same classes; found "
-                f"{first} and, of {name!r}, {found}. Fit them to the same labels."
+                f"{first} and, of {name!r}, {labels}. Fit them to the same labels."
             )
     return first

@@ -193,19 +193,19 @@ class DecisionDisplay(Display):
         data, decision = check_decision_data(
             y_true, y_proba, loss, sample_weight=sample_weight, pos_label=pos_label, labels=labels
         )
-        own: dict[str, Any] = {"kind": kind, "name": name}
+        attributes: dict[str, Any] = {"kind": kind, "name": name}
         if kind == "actions":
             table = decision_table(DecisionGaps(data, loss=decision, given="action"))
-            place, announced, realised = table.actions, table.announced, table.realised
-            deviation, own["share"] = table.standard_error, table.share
+            positions, announced, realised = table.actions, table.announced, table.realised
+            deviation, attributes["share"] = table.standard_error, table.share
         else:
             proba, label = _two_classes(data, decision)
-            place = _THRESHOLDS if thresholds is None else check_thresholds(thresholds)
-            curves = [_at_ratio(proba, label, data.weight, t, kind) for t in place]
+            positions = _THRESHOLDS if thresholds is None else check_thresholds(thresholds)
+            curves = [_at_ratio(proba, label, data.weight, t, kind) for t in positions]
             announced, realised, deviation = np.transpose(curves)
-            own["base_rate"] = float(data.weight @ label)
+            attributes["base_rate"] = float(data.weight @ label)
         margin = float(norm.isf((1 - confidence_level) / 2)) * deviation
-        return cls(place, announced, realised, margin=margin, **own).plot(ax, **kwargs)
+        return cls(positions, announced, realised, margin=margin, **attributes).plot(ax, **kwargs)
 
     def _draw(self, ax, name, style):
         self.ax_ = ax = axes_of(ax, (5, 4.2))
@@ -246,15 +246,17 @@ class DecisionDisplay(Display):
             shift = 7 if is_right else -7
             start, end = span(x, shift, text)
             heights = [
-                points * (one.xy[1] - y) + one.xyann[1]
-                for one in ax.texts
-                for begin, stop in [span(one.xy[0], one.xyann[0], one.get_text())]
+                points * (annotation.xy[1] - y) + annotation.xyann[1]
+                for annotation in ax.texts
+                for begin, stop in [
+                    span(annotation.xy[0], annotation.xyann[0], annotation.get_text())
+                ]
                 if begin < end and start < stop
             ]
             while any(abs(height - up) < _LINE for height in heights):
                 up += 1
-            place = {"xytext": (shift, up), "ha": "left" if is_right else "right"}
-            ax.annotate(text, (x, y), **place, **style)
+            alignment = {"xytext": (shift, up), "ha": "left" if is_right else "right"}
+            ax.annotate(text, (x, y), **alignment, **style)
         ax.set(xlabel=wrapped("announced mean loss", ax), ylabel="realised mean loss")
 
     def _draw_curves(self, ax, name, kwargs):

@@ -67,8 +67,8 @@ def problems_of(
                 f"{len(predictions.classes)} classes. Pass multi_class='confidence', or the "
                 "samples of one subgroup."
             )
-        parts = zip(subgroups.titles, subgroups.rows(), strict=True)
-        return [_whole(predictions.take(rows), title) for title, rows in parts]
+        titled_rows = zip(subgroups.titles, subgroups.rows(), strict=True)
+        return [_whole(predictions.take(rows), title) for title, rows in titled_rows]
     if predictions.is_binary or multi_class == "confidence":
         return [_whole(predictions)]
     is_top = multi_class == "top-label"
@@ -150,8 +150,8 @@ def columns_that_fit(ax: Any, n: int, most: int, least: float) -> int:
 def label_outer(axes: np.ndarray, x: str, y: str) -> None:
     """Labels at the axes at the left and at the lower end of each column."""
     for ax in axes:
-        place = ax.get_subplotspec()
-        if place is None or place.is_first_col() or len(axes) == 1:
+        cell = ax.get_subplotspec()
+        if cell is None or cell.is_first_col() or len(axes) == 1:
             ax.set_ylabel(y)
         else:  # all panels have the same scale
             ax.tick_params(labelleft=False)
@@ -161,10 +161,10 @@ def label_outer(axes: np.ndarray, x: str, y: str) -> None:
 
 def _is_below(other: Any, ax: Any) -> bool:
     """Whether the other axes are in the same column, further down."""
-    place, found = ax.get_subplotspec(), other.get_subplotspec()
-    if place is None or found is None:
+    cell, other_cell = ax.get_subplotspec(), other.get_subplotspec()
+    if cell is None or other_cell is None:
         return False
-    return found.colspan == place.colspan and found.rowspan.start > place.rowspan.start
+    return other_cell.colspan == cell.colspan and other_cell.rowspan.start > cell.rowspan.start
 
 
 def legend_of_panels(axes: np.ndarray, handles: list, labels: list, note: str = "") -> Any:
@@ -198,9 +198,11 @@ def legend_entries(ax: Any) -> tuple[list, list]:
     together: dict[tuple, list] = {}
     for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
         together.setdefault((handle not in curves, label == DIAGONAL, label), []).append(handle)
-    places = sorted(together, key=lambda place: place[:2])
-    handles = [tuple(together[place]) for place in places]
-    return [one if len(one) > 1 else one[0] for one in handles], [label for *_, label in places]
+    entries = sorted(together, key=lambda entry: entry[:2])
+    handles = [tuple(together[entry]) for entry in entries]
+    return [
+        handle_tuple if len(handle_tuple) > 1 else handle_tuple[0] for handle_tuple in handles
+    ], [label for *_, label in entries]
 
 
 def curves_on(ax: Any) -> list:
@@ -248,7 +250,7 @@ class CurvesDisplay(Display):
     # Draws each curve on its axes, and returns the lines.
     _draw_curves: ClassVar[Callable[..., list]]
 
-    def _draw(self, ax, name, style, **own):
+    def _draw(self, ax, name, style, **draw_options):
         is_single = len(self.curves) == 1 and self.curves[0].title is None
         self.axes_ = axes = panels(ax, len(self.curves), self._size)
         self.ax_ = axes[0]
@@ -262,10 +264,10 @@ class CurvesDisplay(Display):
                 self.ax_.yaxis.label.set_size("x-small")
         else:
             label = name or self._curve
-            for one, curve in zip(axes, self.curves, strict=True):
-                one.set_title(_title_of(one, curve), fontsize="medium")
+            for panel, curve in zip(axes, self.curves, strict=True):
+                panel.set_title(_title_of(panel, curve), fontsize="medium")
             label_outer(axes, self.curves[0].x_label, self._y_label)
-        self.lines_ = self._draw_curves(label, style, **own)
+        self.lines_ = self._draw_curves(label, style, **draw_options)
         self.line_ = self.lines_[0]
         note = note_of_left_out(self.left_out)
         self.legend_ = legend_of_panels(axes, *legend_entries(self.ax_), note)

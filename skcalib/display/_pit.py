@@ -223,13 +223,13 @@ class PITHistogramDisplay(_PitDisplay):
         density = _densities(pit_distribution(law, data.weight, edges[1:-1]), edges)
         band = None
         if confidence_level is not None:
-            drawn = drawn_distributions(
+            null_cdf = drawn_distributions(
                 data, edges[1:-1], n_resamples, random_state, is_uniform=is_uniform
             )
             # bars of different widths differ in how much they vary
             has_equal_bins = np.ptp(np.diff(edges)) < _ROUNDING
             band = band_of(
-                _densities(drawn, edges),
+                _densities(null_cdf, edges),
                 np.ones(len(density)),
                 confidence_level,
                 same_everywhere=is_uniform and has_equal_bins,
@@ -247,7 +247,7 @@ class PITHistogramDisplay(_PitDisplay):
         color = self.bars_.get_edgecolor()
         ax.stairs(self.density, self.edges, fill=True, color=color, alpha=0.2)
         sharing = ax.get_shared_y_axes().get_siblings(ax)
-        highest = max(one.dataLim.y1 for one in sharing)  # −inf where nothing is drawn yet
+        highest = max(axes.dataLim.y1 for axes in sharing)  # −inf where nothing is drawn yet
         n_lines = "\n".join(ax.get_legend_handles_labels()[1]).count("\n") + 1
         ax.set(
             xlim=(0, 1),
@@ -398,23 +398,23 @@ class QuantileReliabilityDisplay(_PitDisplay):
         check_options(cls.from_predictions, kwargs)
         data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight)
         error = _ERROR.measure(data, kind=kind, levels=levels)
-        shown = known_levels(data.forecast, kind, levels)
-        shown = _GRID if shown is None else np.unique(shown)
+        plotted_levels = known_levels(data.forecast, kind, levels)
+        plotted_levels = _GRID if plotted_levels is None else np.unique(plotted_levels)
         folded = kind == "interval"
         law = pit_laws(*data.forecast.pit_bounds(data.value), folded=folded)
         band = None
         if confidence_level is not None:
-            drawn = drawn_distributions(
+            null_cdf = drawn_distributions(
                 data,
-                shown,
+                plotted_levels,
                 n_resamples,
                 random_state,
                 folded=folded,
                 is_uniform=data.forecast.is_continuous,
             )
-            band = band_of(drawn, shown, confidence_level)
-        observed = pit_distribution(law, data.weight, shown)
-        display = cls(shown, observed, kind=kind, band=band, error=error, name=name)
+            band = band_of(null_cdf, plotted_levels, confidence_level)
+        observed = pit_distribution(law, data.weight, plotted_levels)
+        display = cls(plotted_levels, observed, kind=kind, band=band, error=error, name=name)
         return display.plot(ax, **kwargs)
 
     def _draw_expected(self, ax, style):
@@ -477,12 +477,12 @@ def drawn_distributions(
     """
     generator = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     if not is_uniform:
-        drawn = []
+        null_cdf = []
         for _ in range(n_resamples):
             redrawn = data.with_outcome(data.redraw(generator, 1)[0])
             law = pit_laws(*redrawn.forecast.pit_bounds(redrawn.value), folded=folded)
-            drawn.append(pit_distribution(law, data.weight, levels))
-        return np.array(drawn)
+            null_cdf.append(pit_distribution(law, data.weight, levels))
+        return np.array(null_cdf)
     weight, n = data.weight, data.n_samples
     shares = np.diff(levels, prepend=0.0, append=1.0)
     if (weight == weight[0]).all():
@@ -498,7 +498,7 @@ def drawn_distributions(
 
 
 def band_of(
-    drawn: np.ndarray, expected: np.ndarray, level: float, *, same_everywhere: bool = False
+    null_cdf: np.ndarray, expected: np.ndarray, level: float, *, same_everywhere: bool = False
 ) -> Band:
     """Bands around what is expected, (m,), from draws (R, m).
 
@@ -508,7 +508,7 @@ def band_of(
     """
     tail = (1 - level) / 2
     axis = None if same_everywhere else 0
-    gap = drawn - expected
+    gap = null_cdf - expected
     lower, upper = np.quantile(gap, [tail, 1 - tail], axis=axis)
     spread = np.sqrt(np.mean(gap**2, axis=axis, keepdims=True))
     score = np.divide(np.abs(gap), spread, out=np.zeros(gap.shape), where=spread > 1e-12)
@@ -516,12 +516,12 @@ def band_of(
     return Band(expected + lower, expected + upper, expected - width, expected + width, level)
 
 
-def shade(draw: Any, places: np.ndarray, band: Band, place: str) -> None:
+def shade(draw: Any, x: np.ndarray, band: Band, where: str) -> None:
     """Draw the bands with `draw`, a method of the axes with the arguments of `fill_between`."""
     per_cent = f"{100 * band.level:.3g} %"
     for lower, upper, shadow, note in (
-        (band.lower_of_all, band.upper_of_all, "0.9", f"all {place}s"),
-        (band.lower, band.upper, "0.8", f"one {place}"),
+        (band.lower_of_all, band.upper_of_all, "0.9", f"all {where}s"),
+        (band.lower, band.upper, "0.8", f"one {where}"),
     ):
         label = f"{note} by chance ({per_cent})"
-        draw(places, np.clip(lower, 0, None), upper, color=shadow, linewidth=0, label=label)
+        draw(x, np.clip(lower, 0, None), upper, color=shadow, linewidth=0, label=label)

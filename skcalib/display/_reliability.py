@@ -319,24 +319,31 @@ class ReliabilityDisplay(CurvesDisplay):
             n_samples = np.shape(y_true)[0]
             problems.append(problems_of(predictions, multi_class, by, n_samples, sample_weight))
         _check_same_panels(problems)
-        make, own = METHODS[method], {}
+        make, curve_options = METHODS[method], {}
         if method == "binned":
-            own = {"n_bins": n_bins, "strategy": strategy}
+            curve_options = {"n_bins": n_bins, "strategy": strategy}
         elif method == "smooth":
-            own = {"bandwidth": bandwidth}
-        errors = [[make.error_of(one.predictions, **own) for one in each] for each in problems]
+            curve_options = {"bandwidth": bandwidth}
+        errors = [
+            [make.error_of(problem.predictions, **curve_options) for problem in each]
+            for each in problems
+        ]
         largest = np.max(errors, axis=0).tolist()
-        shown, left_out = choose_panels(problems[0], largest, max_panels, keep_order=by is not None)
+        panels, left_out = choose_panels(
+            problems[0], largest, max_panels, keep_order=by is not None
+        )
         if scale == "auto":
-            scale = choose_scale(ax, [each[0].predictions for each in problems], len(shown))
+            scale = choose_scale(ax, [each[0].predictions for each in problems], len(panels))
         displays = []
         for model, each, its_errors in zip(models, problems, errors, strict=True):
             generator, curves = check_random_state(random_state), []
-            for k in shown:
-                curve = make(each[k].predictions, its_errors[k], scale, **own)
+            for k in panels:
+                curve = make(each[k].predictions, its_errors[k], scale, **curve_options)
                 its_band = curve.band(band, confidence_level, n_resamples, generator)
-                parts = decompose(each[k].predictions, "brier", 0, 0) if decomposition else None
-                curves.append(reliability_curve(each[k], curve, its_band, parts))
+                components = (
+                    decompose(each[k].predictions, "brier", 0, 0) if decomposition else None
+                )
+                curves.append(reliability_curve(each[k], curve, its_band, components))
             displays.append(cls(curves, name=model, scale=scale, left_out=left_out))
         first, *first.others = displays
         return first.plot(ax, shade=shade, **kwargs)
@@ -387,7 +394,7 @@ class ReliabilityDisplay(CurvesDisplay):
 
 def _check_same_panels(problems: list[list[Problem]]) -> None:
     """Models share panels: of predicted classes, all have predicted the same."""
-    titles = {tuple(one.title for one in each) for each in problems}
+    titles = {tuple(problem.title for problem in each) for each in problems}
     if len(titles) > 1:
         raise ValueError(
             "y_proba must be of models that predict the same classes with multi_class='top-label'; "

@@ -333,7 +333,7 @@ def reliability_curve(
     """The numbers of the diagram: the curve, its band and the distribution of the predictions."""
     predicted, observed = method.curve(method.label)
     edges = method.edges()
-    others, events = (
+    nonevents, events = (
         np.histogram(method.proba, edges, weights=method.weight * (method.label == k))[0]
         for k in (0, 1)
     )
@@ -345,7 +345,7 @@ def reliability_curve(
         band=band,
         edges=edges,
         events=events,
-        others=others,
+        others=nonevents,
         error=method.error,
         measure=method.measure,
         gap=method.gap(),

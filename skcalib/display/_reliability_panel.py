@@ -44,21 +44,21 @@ def draw_curve(
     n_before = len(curves_on(ax))
     if DIAGONAL not in ax.get_legend_handles_labels()[1]:
         ax.plot([0, 1], [0, 1], color="0.4", linewidth=1, linestyle=":", label=DIAGONAL, zorder=1.5)
-    own: dict[str, Any] = {"label": label, "gid": CURVE, "zorder": 3}
+    defaults: dict[str, Any] = {"label": label, "gid": CURVE, "zorder": 3}
     if "linestyle" not in rcParams["axes.prop_cycle"].keys:
-        own["linestyle"] = LINES[n_before % len(LINES)]
+        defaults["linestyle"] = LINES[n_before % len(LINES)]
     if curve.share is not None:
-        own |= {"marker": MARKERS[n_before % len(MARKERS)], "markersize": 4}
+        defaults |= {"marker": MARKERS[n_before % len(MARKERS)], "markersize": 4}
     elif np.isfinite(curve.observed).sum() == 1:
-        own["marker"] = "o"
-    (line,) = ax.plot(curve.predicted, curve.observed, **(own | style))
+        defaults["marker"] = "o"
+    (line,) = ax.plot(curve.predicted, curve.observed, **(defaults | style))
     color = line.get_color()
     band = area = None
     if curve.band is not None:
-        places, lower, upper, kind, level = curve.band
+        x, lower, upper, kind, level = curve.band
         style = {"color": color, "alpha": 0.18, "linewidth": 0}
         style["label"] = f"{_BANDS[kind]} ({100 * level:.3g} %)"
-        band = ax.fill_between(places, lower, upper, **style)
+        band = ax.fill_between(x, lower, upper, **style)
     if curve.decomposition is not None:
         _write_parts(ax, curve.decomposition, color)
     if shade:
@@ -66,9 +66,9 @@ def draw_curve(
     return line, band, area
 
 
-def _write_parts(ax, parts, color):
+def _write_parts(ax, components, color):
     """The parts of the Brier score in the corner, below those of other models."""
-    values = parts.miscalibration, parts.discrimination, parts.uncertainty
+    values = components.miscalibration, components.discrimination, components.uncertainty
     text = "MCB {:.3f}\nDSC {:.3f}\nUNC {:.3f}".format(*values)
     style = {"va": "top", "color": color, "fontsize": "x-small", "transform": ax.transAxes}
     ax.text(0.03, 0.97 - _PARTS * len(ax.texts), text, **style)
@@ -105,7 +105,7 @@ def draw_strip(ax: Any, curve: ReliabilityCurve, line: Any) -> Any:
 
 def _scale_strip(strip):
     """Limits that hold the bars of all models, and one tick in each half that has room."""
-    heights = np.concatenate([np.append(one.get_data().values, 0) for one in strip.patches])
+    heights = np.concatenate([np.append(patch.get_data().values, 0) for patch in strip.patches])
     top, bottom = heights.max(), -heights.min()
     whole = top + bottom
     top, bottom = max(top, _LEAST_HALF * whole), max(bottom, _LEAST_HALF * whole)
@@ -127,10 +127,10 @@ def _round_down(value):
 
 def choose_scale(ax: Any, predictions: list[Predictions], n_panels: int) -> str:
     """The scale of models already on the axes; else "logit" if most predictions are very sure."""
-    for one in np.ravel(np.array(ax, dtype=object)):
-        if one is not None and curves_on(one):
-            return _scale_of(one)
-    sure = [one.weight @ (np.minimum(one.proba, 1 - one.proba) <= _SURE) for one in predictions]
+    for axes in np.ravel(np.array(ax, dtype=object)):
+        if axes is not None and curves_on(axes):
+            return _scale_of(axes)
+    sure = [axes.weight @ (np.minimum(axes.proba, 1 - axes.proba) <= _SURE) for axes in predictions]
     return "logit" if n_panels == 1 and np.mean(sure) > 0.5 else "linear"
 
 
@@ -140,11 +140,11 @@ def _scale_of(ax):
 
 def check_same_scale(ax: Any, scale: str) -> None:
     """Models on the same axes share their scale."""
-    found = _scale_of(ax)
-    if curves_on(ax) and found != scale:
+    current = _scale_of(ax)
+    if curves_on(ax) and current != scale:
         raise ValueError(
-            f"scale must be that of the other models on the axes, {found!r}; found {scale!r}. Pass "
-            f"scale={found!r}, or other axes."
+            f"scale must be that of the other models on the axes, {current!r}; found {scale!r}. "
+            f"Pass scale={current!r}, or other axes."
         )
 
 
@@ -182,7 +182,7 @@ def _set_logit_scale(ax: Any, end: float) -> None:
 
     size = ax.yaxis.get_major_ticks(1)[0].label1.get_size() / 72
     n_decades = round(-np.log10(end))
-    n_digits = max(len(_text(_tick(place))) for place in (-n_decades, n_decades))
+    n_digits = max(len(_text(_tick(decade))) for decade in (-n_decades, n_decades))
     width, height = inches_of(ax)
     side = min(width, height / (1 + _HEIGHT))
     if is_small(ax):  # labels and legend take much of its room
@@ -198,17 +198,17 @@ def _set_logit_scale(ax: Any, end: float) -> None:
 def _ticks(n_decades: int, step: int) -> list[float]:
     """Places of ticks: 0, 1, 1/2, and every `step`-th power of 10 from both ends."""
     step = min(step, n_decades + 1)
-    places = np.arange(-n_decades, n_decades + 1)
+    decades = np.arange(-n_decades, n_decades + 1)
     # the ends are narrow
-    inner = places[(places % step == 0) & (n_decades + 1 - np.abs(places) > step / 2)]
+    inner = decades[(decades % step == 0) & (n_decades + 1 - np.abs(decades) > step / 2)]
     return [0.0, *map(_tick, inner.tolist()), 1.0]
 
 
-def _tick(place: int) -> float:
+def _tick(decade: int) -> float:
     """10^−k at the place −k, 1 − 10^−k at the place k, 1/2 at 0."""
-    if place == 0:
+    if decade == 0:
         return 0.5
-    return 10.0**place if place < 0 else 1 - 10.0**-place
+    return 10.0**decade if decade < 0 else 1 - 10.0**-decade
 
 
 def _text(value: float, _: Any = None) -> str:

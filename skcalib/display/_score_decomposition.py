@@ -207,20 +207,24 @@ class ScoreDecompositionDisplay(Display):
 
     def _draw_bars(self, ax, name, title, style):
         rows = [text.get_text() for text in ax.get_yticklabels()] if ax.containers else []
-        parts = self.decomposition
-        value = np.array([getattr(parts, part) for part in _PARTS])
-        place = len(rows) + np.array([-0.25, 0.0, 0.25])
-        labels = list(_PARTS) if not rows else [f"_{part}" for part in _PARTS]
-        own = {"color": list(_PARTS.values()), "label": labels, "height": 0.23} | style
-        self.bars_ = ax.barh(place, value, **own)
+        decomposition = self.decomposition
+        value = np.array([getattr(decomposition, component) for component in _PARTS])
+        positions = len(rows) + np.array([-0.25, 0.0, 0.25])
+        labels = list(_PARTS) if not rows else [f"_{component}" for component in _PARTS]
+        bar_options = {"color": list(_PARTS.values()), "label": labels, "height": 0.23} | style
+        self.bars_ = ax.barh(positions, value, **bar_options)
         texts = [f"{v:.3g}" if v > 1e-3 * value.max() else "0" for v in value]
         ax.bar_label(self.bars_, texts, padding=3, fontsize="small")
-        if parts.expected_miscalibration is not None:
+        if decomposition.expected_miscalibration is not None:
             label = None if _CHANCE in ax.get_legend_handles_labels()[1] else _CHANCE
-            where = (parts.expected_miscalibration, place[0] - 0.14, place[0] + 0.14)
+            where = (
+                decomposition.expected_miscalibration,
+                positions[0] - 0.14,
+                positions[0] + 0.14,
+            )
             ax.vlines(*where, color="black", linewidth=1.5, label=label)
-        shown = fill(shortened(name or "", 48), 24)
-        rows.append("\n".join([*filter(None, [shown]), f"{title} {parts.score:.3g}"]))
+        model_name = fill(shortened(name or "", 48), 24)
+        rows.append("\n".join([*filter(None, [model_name]), f"{title} {decomposition.score:.3g}"]))
         ax.set_yticks(range(len(rows)), rows)
         ax.set(ylim=(len(rows) - 0.5, -0.5), xlim=(0, 1.15 * ax.dataLim.x1))
         ax.set_xlabel(f"{title} = miscalibration − discrimination + uncertainty", fontsize="small")
@@ -229,24 +233,27 @@ class ScoreDecompositionDisplay(Display):
         )
 
     def _draw_point(self, ax, title, label, style):
-        parts = self.decomposition
-        check_same_uncertainty(ax, float(parts.uncertainty))
-        known = ax.get_legend_handles_labels()[1]
+        decomposition = self.decomposition
+        check_same_uncertainty(ax, float(decomposition.uncertainty))
+        legend_labels = ax.get_legend_handles_labels()[1]
         n_before = sum(line.get_gid() == _POINT for line in ax.lines)
         marker = MARKERS[n_before % len(MARKERS)]
-        own = {"marker": marker, "linestyle": "", "gid": _POINT, "zorder": 3}
-        place = (parts.miscalibration, parts.discrimination)
-        (self.point_,) = ax.plot(*place, **(own | {"label": label} | style))
-        if parts.expected_miscalibration is not None:
-            ends, color = [parts.expected_miscalibration, place[0]], self.point_.get_color()
-            ax.plot(ends, [place[1]] * 2, color=color, linewidth=0.8, zorder=2)
+        defaults = {"marker": marker, "linestyle": "", "gid": _POINT, "zorder": 3}
+        position = (decomposition.miscalibration, decomposition.discrimination)
+        (self.point_,) = ax.plot(*position, **(defaults | {"label": label} | style))
+        if decomposition.expected_miscalibration is not None:
+            ends, color = (
+                [decomposition.expected_miscalibration, position[0]],
+                self.point_.get_color(),
+            )
+            ax.plot(ends, [position[1]] * 2, color=color, linewidth=0.8, zorder=2)
             mark = {"marker": "|", "markersize": 9, "linestyle": "", "color": color}
-            ax.plot(ends[0], place[1], **mark)
-            if _CHANCE not in known:
+            ax.plot(ends[0], position[1], **mark)
+            if _CHANCE not in legend_labels:
                 ax.plot([], [], label=_CHANCE, **(mark | {"color": "0.5"}))
         _set_limits(ax)
         equal = f"equal {title}"
-        self.isolines_ = _draw_isolines(ax, float(parts.uncertainty), equal)
+        self.isolines_ = _draw_isolines(ax, float(decomposition.uncertainty), equal)
         ax.set(xlabel=wrapped("miscalibration", ax), ylabel="discrimination")
         handles, labels = ax.get_legend_handles_labels()
         last = [text in (_CHANCE, equal) for text in labels]
@@ -256,7 +263,7 @@ class ScoreDecompositionDisplay(Display):
 
 
 def _isolines_on(ax):
-    return [one for one in ax.get_children() if str(one.get_gid()).startswith(_ISOLINE)]
+    return [artist for artist in ax.get_children() if str(artist.get_gid()).startswith(_ISOLINE)]
 
 
 def _set_limits(ax):
@@ -299,10 +306,10 @@ def _draw_isolines(ax, uncertainty, label):
 def check_same_uncertainty(ax: Any, uncertainty: float) -> None:
     """The lines of equal score are those of the same outcomes."""
     for artist in _isolines_on(ax):
-        found = float(artist.get_gid().removeprefix(_ISOLINE))
-        if not np.isclose(found, uncertainty, rtol=1e-6):
+        present = float(artist.get_gid().removeprefix(_ISOLINE))
+        if not np.isclose(present, uncertainty, rtol=1e-6):
             raise ValueError(
                 "ax must show models of the same outcomes, as lines of equal score depend on their "
-                f"uncertainty; found the uncertainties {found:.4g} and {uncertainty:.4g}. Draw "
+                f"uncertainty; found the uncertainties {present:.4g} and {uncertainty:.4g}. Draw "
                 "models of other outcomes on axes of their own."
             )

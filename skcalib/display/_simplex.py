@@ -264,14 +264,14 @@ def _draw_triangle(ax, n_bins, classes):
             ends = share * _CORNERS[k] + (1 - share) * np.array([first, second])
             ax.plot(*ends.T, color="0.5", alpha=0.3, linewidth=0.6, zorder=1)
     letters = max(8, int(6 * inches_of(ax)[0]))  # half of the width
-    left, right, top = (fill(shortened(one, 3 * letters), letters) for one in classes.tolist())
+    left, right, top = (fill(shortened(name, 3 * letters), letters) for name in classes.tolist())
     ax.set_xticks([0, 1], [left, right])
     ax.tick_params(axis="x", length=0)
     for text, side in zip(ax.get_xticklabels(), ("left", "right"), strict=True):
         text.set_horizontalalignment(side)
-    place = {"xytext": (0, 3), "textcoords": "offset points", "ha": "center", "va": "bottom"}
+    text_options = {"xytext": (0, 3), "textcoords": "offset points", "ha": "center", "va": "bottom"}
     size = ax.get_xticklabels()[0].get_size()
-    ax.annotate(top, _CORNERS[2], **place, fontsize=size, annotation_clip=False)
+    ax.annotate(top, _CORNERS[2], **text_options, fontsize=size, annotation_clip=False)
 
 
 def check_three_classes(predictions: Predictions) -> None:

@@ -127,12 +127,12 @@ class NullDistributionDisplay(Display):
         check_has_null_distribution(test)
         if hasattr(test, "component_statistics_"):
             nulls = test.component_null_distributions_
-            found = [test.component_statistics_, nulls, test.adjusted_p_values_]
+            statistics = [test.component_statistics_, nulls, test.adjusted_p_values_]
         else:
             title = _title_of(test)
             single = test.statistic_, test.null_distribution_, test.p_value_
-            found = [{title: one} for one in single]
-        return cls(*found, p_value=test.p_value_, name=name).plot(ax, **kwargs)
+            statistics = [{title: values} for values in single]
+        return cls(*statistics, p_value=test.p_value_, name=name).plot(ax, **kwargs)
 
     @classmethod
     @judged(test=[HasMethods("fit"), None])
@@ -197,8 +197,8 @@ class NullDistributionDisplay(Display):
         if labels is not None and "labels" in test.get_params():
             test.set_params(labels=labels)
         further = {"sample_weight": sample_weight, "groups": groups, "given": given}
-        chosen = {key: value for key, value in further.items() if value is not None}
-        test.fit(y_proba, y_true, **chosen)
+        fit_args = {key: value for key, value in further.items() if value is not None}
+        test.fit(y_proba, y_true, **fit_args)
         return cls.from_test(test, name=name, ax=ax, **kwargs)
 
     def _draw(self, ax, name, style):
@@ -206,9 +206,9 @@ class NullDistributionDisplay(Display):
         size = (5.5, _HEIGHT * ceil(n_panels / 2) + 0.8)
         self.axes_ = axes = panels(ax, n_panels, size, columns_that_fit(ax, n_panels, 2, _LEAST))
         self.ax_ = axes[0]
-        drawn = [self._draw_one(*pair, style) for pair in zip(axes, self.statistics, strict=True)]
-        self.bars_ = [bars for bars, _ in drawn]
-        self.lines_ = [line for _, line in drawn]
+        artists = [self._draw_one(*pair, style) for pair in zip(axes, self.statistics, strict=True)]
+        self.bars_ = [bars for bars, _ in artists]
+        self.lines_ = [line for _, line in artists]
         is_single = n_panels == 1
         for ax, statistic in zip(axes, self.statistics, strict=True):
             title = _TITLES.get(statistic, statistic.replace("_", " "))
@@ -235,8 +235,8 @@ class NullDistributionDisplay(Display):
         low, high = min(edges[0], value), max(edges[-1], value)
         if not np.isfinite(value):  # for data that have probability 0
             high = edges[-1] + 0.5 * (edges[-1] - edges[0])
-        own = {"color": "C3", "linewidth": 1.5, "label": "the data"}
-        line = ax.axvline(min(value, high), **(own | style))
+        defaults = {"color": "C3", "linewidth": 1.5, "label": "the data"}
+        line = ax.axvline(min(value, high), **(defaults | style))
         margin = 0.04 * (high - low)
         ax.set(xlim=(low - margin, high + margin), ylim=(0, 1.08 * counts.max()), yticks=[])
         ax.locator_params(axis="x", nbins=3, min_n_ticks=2)
@@ -365,10 +365,10 @@ class SequentialTestDisplay(Display):
             if abs(log_e) < _FINITE or np.isinf(log_e)
             else f"1e{log_e / np.log(10):+.0f}"
         )
-        own = {"drawstyle": "steps-post", "label": f"{name or 'e-value'}, now {now}"}
-        own["marker"] = "o" if len(self.n_seen) == 1 else "None"
-        drawn = np.exp(np.clip(self.log_e_value, -_FINITE, _FINITE))
-        (self.line_,) = ax.plot(self.n_seen, drawn, **(own | style))
+        defaults = {"drawstyle": "steps-post", "label": f"{name or 'e-value'}, now {now}"}
+        defaults["marker"] = "o" if len(self.n_seen) == 1 else "None"
+        finite_e_value = np.exp(np.clip(self.log_e_value, -_FINITE, _FINITE))
+        (self.line_,) = ax.plot(self.n_seen, finite_e_value, **(defaults | style))
         self.threshold_ = self._draw_threshold(ax)
         ax.set_yscale("log")
         values = np.concatenate([line.get_ydata() for line in ax.lines])
@@ -401,10 +401,11 @@ def check_has_null_distribution(test: Any) -> None:
     """There must be draws to show."""
     if not hasattr(test, "null_distribution_"):
         method = getattr(test, "method", None)
-        found = f"{type(test).__name__} with method={method!r}" if method else f"{test!r:.80}"
+        test_text = f"{type(test).__name__} with method={method!r}" if method else f"{test!r:.80}"
         raise ValueError(
             "test must have drawn outcomes, whose values are shown; found "
-            f"{found}, which draws none. Fit CalibrationTest(method='conditional'), for instance."
+            f"{test_text}, which draws none. Fit CalibrationTest(method='conditional'), for "
+            "instance."
         )
 
 

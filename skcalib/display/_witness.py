@@ -81,8 +81,8 @@ class WitnessCurve:
 def witness_curve(predictions: Predictions, **names: Any) -> WitnessCurve:
     """The witness of two classes."""
     points, mass = predictions.pooled_mass()
-    places = np.searchsorted(points, predictions.proba)
-    share = np.bincount(places, predictions.weight, len(points))
+    index = np.searchsorted(points, predictions.proba)
+    share = np.bincount(index, predictions.weight, len(points))
     return WitnessCurve(points, lipschitz_maximiser(points, mass), mass, share=share, **names)
 
 
@@ -235,21 +235,21 @@ class WitnessDisplay(CurvesDisplay):
             for problem in problems
         ]
         errors = [curve.error for curve in curves]
-        shown, left_out = choose_panels(problems, errors, max_panels, keep_order=by is not None)
-        return cls([curves[k] for k in shown], name=name, left_out=left_out).plot(ax, **kwargs)
+        panels, left_out = choose_panels(problems, errors, max_panels, keep_order=by is not None)
+        return cls([curves[k] for k in panels], name=name, left_out=left_out).plot(ax, **kwargs)
 
     def _draw_curves(self, label, style):
         self.strips_, self.bars_, lines = [], [], []
         for ax, curve in zip(self.axes_, self.curves, strict=True):
             linestyle = LINES[len(curves_on(ax)) % len(LINES)]
-            own = {"label": label, "linestyle": linestyle, "gid": CURVE}
+            defaults = {"label": label, "linestyle": linestyle, "gid": CURVE}
             if len(curve.predicted) == 1:
-                own["marker"] = "o"
+                defaults["marker"] = "o"
             middle = np.average(curve.witness, weights=curve.share)
             if curve.title is None and not is_small(ax):
                 bias = middle * curve.residual.sum()
-                own["label"] += f"\n({bias:z.3f} by bias, {curve.error - bias:z.3f} by shape)"
-            (line,) = ax.plot(curve.predicted, curve.witness - middle, **(own | style))
+                defaults["label"] += f"\n({bias:z.3f} by bias, {curve.error - bias:z.3f} by shape)"
+            (line,) = ax.plot(curve.predicted, curve.witness - middle, **(defaults | style))
             lines.append(line)
             strip = strip_below(ax, "residuals", _HEIGHT)
             name_halves(strip, ("too low", "too high"), ("left", "left"))
@@ -271,7 +271,7 @@ def _set_limits(axes: Any, strips: list[Any]) -> None:
     """
     values = np.concatenate([line.get_ydata() for ax in axes for line in ax.lines])
     ends = 1.1 * values.min(initial=-_FLAT), 1.1 * values.max(initial=_FLAT)
-    heights = [np.abs(one.get_data().values).max() for strip in strips for one in strip.patches]
+    heights = [np.abs(patch.get_data().values).max() for strip in strips for patch in strip.patches]
     most = 1.9 * max(*heights, 1e-12)
     for ax, strip in zip(axes, strips, strict=True):
         ax.set(xlim=(-0.02, 1.02), ylim=ends)

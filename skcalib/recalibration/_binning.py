@@ -252,11 +252,17 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
         smallest = smallest_probability(predictions.proba)
         self.smallest_probability_ = smallest if self.pseudo_count else 0.0
         super()._fit(predictions)
-        found = [
-            (one.partition, one.values[~np.isnan(one.values)], one.certificate)
-            for one in self.maps_
+        fitted_maps = [
+            (
+                binary_map.partition,
+                binary_map.values[~np.isnan(binary_map.values)],
+                binary_map.certificate,
+            )
+            for binary_map in self.maps_
         ]
-        by_kind: Any = found[0] if predictions.is_binary else map(list, zip(*found, strict=True))
+        by_kind: Any = (
+            fitted_maps[0] if predictions.is_binary else map(list, zip(*fitted_maps, strict=True))
+        )
         self.partition_, self.values_, self.certificate_ = by_kind
 
     def _fit_binary(self, predictions):
@@ -301,8 +307,8 @@ class IntervalBinningRecalibrator(OneVsRestRecalibrator):
             start = np.flatnonzero(first_of_ties(bins))
         return cuts_before(points, start)
 
-    def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
-        value = learned.values[np.searchsorted(learned.cuts, proba, side="right")]
+    def _map_binary(self, proba: np.ndarray, params: Any) -> np.ndarray:
+        value = params.values[np.searchsorted(params.cuts, proba, side="right")]
         return np.where(np.isnan(value), self._kept(proba), value)
 
 
@@ -462,9 +468,10 @@ class ScalingBinningRecalibrator(Recalibrator):
 
 def check_has_classes(recalibrator: Any, classes: np.ndarray) -> None:
     """The results of a map have a column for each class."""
-    known = recalibrator.classes_
-    if not np.array_equal(known, classes):
+    available = recalibrator.classes_
+    if not np.array_equal(available, classes):
         raise ValueError(
             f"recalibrator must know the classes {listed(classes)}; {type(recalibrator).__name__} "
-            f"has {listed(known)}. Pass one that has a parameter labels, or samples of all classes."
+            f"has {listed(available)}. Pass one that has a parameter labels, or samples of all "
+            "classes."
         )

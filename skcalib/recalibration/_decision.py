@@ -324,7 +324,9 @@ class AnyDecisionRecalibrator(Recalibrator):
             now = replace(predictions, proba=matrix[:, 1] if predictions.is_binary else matrix)
             outcomes = np.vstack([now.label, now.redraw(generator, n_draws)])
             start = perf_counter()
-            values, found = worst_policies(matrix, now.weight, outcomes[:n_timed], self.n_actions)
+            values, policies_of_draws = worst_policies(
+                matrix, now.weight, outcomes[:n_timed], self.n_actions
+            )
             if not policies:
                 announce(
                     (perf_counter() - start) * len(outcomes) / len(values) * self.max_rounds,
@@ -332,11 +334,13 @@ class AnyDecisionRecalibrator(Recalibrator):
                     "Choose fewer rounds, a larger level, fewer actions or fewer samples.",
                 )
             if n_timed < len(outcomes):
-                others, _ = worst_policies(matrix, now.weight, outcomes[n_timed:], self.n_actions)
-                values = np.append(values, others)
-            policies.append(found[0])
-            action = actions_of(matrix, found[0])
-            shift = np.zeros(found[0].shape)
+                untimed_values, _ = worst_policies(
+                    matrix, now.weight, outcomes[n_timed:], self.n_actions
+                )
+                values = np.append(values, untimed_values)
+            policies.append(policies_of_draws[0])
+            action = actions_of(matrix, policies_of_draws[0])
+            shift = np.zeros(policies_of_draws[0].shape)
             if values[0] > max(_LEAST, (1 + _LEAST) * values[1:].max(initial=0.0)):
                 for a in np.unique(action):
                     shift[a] = _mean_residual(now, matrix, action == a)
@@ -429,8 +433,8 @@ def best_shift(
     share = weight / weight.sum()
     mean = share @ directions[label] - (share @ matrix) @ directions  # (d,)
     vector = directions @ mean
-    moved = onto_simplex(matrix + vector)
-    squares = min(_surprise(mean, one, share, directions) for one in (matrix, moved))
+    shifted = onto_simplex(matrix + vector)
+    squares = min(_surprise(mean, rows, share, directions) for rows in (matrix, shifted))
     return Shift(vector, float(chi2.sf(squares, directions.shape[1])))
 
 
@@ -439,9 +443,9 @@ def _surprise(
 ) -> float:
     """mᵀ C⁻¹ m with the covariance C of the mean residual if labels follow these probabilities."""
     square = share**2
-    seen = matrix @ directions  # (m, d)
+    projected = matrix @ directions  # (m, d)
     second = directions.T @ ((square @ matrix)[:, None] * directions)
-    covariance = second - (seen * square[:, None]).T @ seen
+    covariance = second - (projected * square[:, None]).T @ projected
     covariance += _LEAST_VARIANCE * square.sum() * np.eye(len(mean))
     return float(mean @ np.linalg.solve(covariance, mean))
 

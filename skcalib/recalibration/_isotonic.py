@@ -106,8 +106,8 @@ class IsotonicRecalibrator(OneVsRestRecalibrator):
             return centred_isotonic_knots(points, weight, predictions.share_of_one_sample)
         return isotonic_knots(points, weight)
 
-    def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
-        knots, values = learned
+    def _map_binary(self, proba: np.ndarray, params: Any) -> np.ndarray:
+        knots, values = params
         return np.clip(np.interp(proba, knots, values), values[0], values[-1])  # up to rounding
 
 
@@ -220,6 +220,6 @@ class VennAbersRecalibrator(OneVsRestRecalibrator):
         points, weight, _ = predictions.pooled()
         return venn_abers_fit(points, weight, predictions.share_of_one_sample)
 
-    def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
-        lower, upper = venn_abers_bounds(proba, *learned).T
+    def _map_binary(self, proba: np.ndarray, params: Any) -> np.ndarray:
+        lower, upper = venn_abers_bounds(proba, *params).T
         return upper / (1 - lower + upper)

@@ -312,10 +312,10 @@ class QuantileRecalibrator(ForecastRecalibrator):
                 "X must have the levels that it had at fit, as their quantiles are moved; found "
                 "others. Forecast quantiles at the same levels."
             )
-        moved = _quantiles(forecast, self.levels_) + self.offsets_
+        quantiles = _quantiles(forecast, self.levels_) + self.offsets_
         if self.method == "levels":
-            return QuantileForecast(np.maximum.accumulate(moved, axis=1), self.levels_)
-        return QuantileForecast(_nested(moved), self.levels_)
+            return QuantileForecast(np.maximum.accumulate(quantiles, axis=1), self.levels_)
+        return QuantileForecast(_nested(quantiles), self.levels_)
 
     def _check_levels(self, forecast: Forecast) -> np.ndarray:
         if self.levels is not None:
@@ -341,11 +341,11 @@ def _ranked(score: np.ndarray, weight: np.ndarray, level: float) -> Any:
     return least_rank(score[order], rank_levels(weight[order]), level)
 
 
-def _nested(moved: np.ndarray) -> np.ndarray:
+def _nested(quantiles: np.ndarray) -> np.ndarray:
     """Quantiles (n, K) whose central intervals contain the inner ones."""
-    n_low = moved.shape[1] // 2
-    low, high = moved[:, :n_low].copy(), moved[:, ::-1][:, :n_low].copy()
-    middle = moved[:, n_low : moved.shape[1] - n_low]  # a median, or none
+    n_low = quantiles.shape[1] // 2
+    low, high = quantiles[:, :n_low].copy(), quantiles[:, ::-1][:, :n_low].copy()
+    middle = quantiles[:, n_low : quantiles.shape[1] - n_low]  # a median, or none
     centre = middle if middle.shape[1] else (low[:, -1:] + high[:, -1:]) / 2
     low[:, -1:] = np.minimum(low[:, -1:], centre)
     high[:, -1:] = np.maximum(high[:, -1:], centre)

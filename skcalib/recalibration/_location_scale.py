@@ -217,8 +217,8 @@ def _log_score(forecast: Forecast, std: np.ndarray) -> Any:
     def score(y):
         loss = np.minimum(-forecast.logpdf(y), _LARGEST_LOSS)
         above, below = (-forecast.logpdf(y + sign * step) for sign in (1, -1))
-        known = np.isfinite(above) & np.isfinite(below)
-        slope = np.subtract(above, below, out=np.zeros(len(y)), where=known)
+        is_finite = np.isfinite(above) & np.isfinite(below)
+        slope = np.subtract(above, below, out=np.zeros(len(y)), where=is_finite)
         return loss, np.divide(slope, 2 * step, out=slope, where=step > 0)
 
     return score
@@ -275,8 +275,8 @@ class LocationScaleProblem:
         a, b, added, factor = parameters
         shifted = self.mean - self.centre
         std = np.where(has_spread, self.std, 1.0)
-        moved = np.sqrt(unit**2 * added + factor * std**2)
-        ratio = np.where(has_spread, moved / std, 1.0)
+        new_std = np.sqrt(unit**2 * added + factor * std**2)
+        ratio = np.where(has_spread, new_std / std, 1.0)
         gap = self.y - (self.centre + unit * a + b * shifted)
         value, slope = self.score(self.mean + gap / ratio)
         if self.is_log:
@@ -290,9 +290,9 @@ class LocationScaleProblem:
         by_variance = np.where(has_spread, by_ratio / (2 * std**2 * ratio), 0.0)
         if self.prior:
             shift = self.y - gap - self.mean
-            expected = _expected_score(shift, self.prior_factor * std, moved, self.is_log)
-            for own, other in zip((losses, by_location, by_variance), expected, strict=True):
-                own += self.prior * has_spread * (other - own)
+            expected = _expected_score(shift, self.prior_factor * std, new_std, self.is_log)
+            for observed, other in zip((losses, by_location, by_variance), expected, strict=True):
+                observed += self.prior * has_spread * (other - observed)
         by_parameter = [
             by_location * unit,
             by_location * shifted,
@@ -309,31 +309,31 @@ class LocationScaleProblem:
         If one is huge, it can be where the others, or the prior, are: near the predicted spread.
         """
         square, of_spread = (self.y - self.mean) ** 2, self.weight @ self.std**2
-        found: list[float] = []
+        candidates: list[float] = []
         predicted = (self.prior_factor * self.std) ** 2
         for errors in (self.with_prior(square), square, predicted):
             z = np.divide(errors, self.std**2, out=np.zeros(len(errors)), where=self.std > 0)
             starts = [float(self.weight @ z)]
             if of_spread > 0 and np.ptp(self.std) > 0:  # else it would be the same start again
                 starts.append(float(self.weight @ errors / of_spread))
-            limit = _LEAST_FACTOR * min(found, default=np.inf)
-            found += [start for start in starts if 0 < start < limit]
+            limit = _LEAST_FACTOR * min(candidates, default=np.inf)
+            candidates += [start for start in starts if 0 < start < limit]
             if self.is_log:  # whose optimum is near the first
                 break
-        return found or [1.0]
+        return candidates or [1.0]
 
 
 def _expected_score(
-    shift: np.ndarray, drawn: np.ndarray, std: np.ndarray, is_log: bool
+    shift: np.ndarray, outcome_std: np.ndarray, std: np.ndarray, is_log: bool
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The mean score of N(shift, std²) for outcomes of N(0, drawn²), each (n,).
 
     Also its derivatives in the shift and in std².
     """
     if is_log:
-        square = (shift**2 + drawn**2) / std**2
+        square = (shift**2 + outcome_std**2) / std**2
         return np.log(std) + square / 2, shift / std**2, (1 - square) / (2 * std**2)
-    total = np.hypot(drawn, std)
+    total = np.hypot(outcome_std, std)
     z = shift / total
     by_variance = normal_density(z) / total - 1 / (2 * np.sqrt(np.pi) * std)
     return mean_distance(shift, total) - std / np.sqrt(np.pi), 2 * ndtr(z) - 1, by_variance
@@ -349,7 +349,7 @@ def fit_location_scale(
     free = slice(3, 4) if scale_only else slice(0, 4)
     first = np.array([0.0, 1.0, 0.0, 1.0])
     bounds = [(None, None), (None, None), (0.0, None), (_LEAST_FACTOR**2, None)]
-    found = []
+    fits = []
     for start in problem.starts():
         units = np.array([1.0, 1.0, 1.0, start])
 
@@ -370,8 +370,8 @@ def fit_location_scale(
         parameters = first.copy()
         parameters[free] = result.x
         is_inside = bool(parameters[2] > 0 or parameters[3] > _LEAST_FACTOR**2)
-        found.append((float(result.fun), parameters * units, is_inside))
-    _, (a, b, added, factor), is_inside = min(found, key=lambda one: one[0])
+        fits.append((float(result.fun), parameters * units, is_inside))
+    _, (a, b, added, factor), is_inside = min(fits, key=lambda one: one[0])
     a = problem.unit * a + (1 - b) * problem.centre
     return np.array([a, b, problem.unit * np.sqrt(added), np.sqrt(factor)]), is_inside
 

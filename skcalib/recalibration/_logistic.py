@@ -62,12 +62,12 @@ class LogisticRecalibrator(Recalibrator):
     def _map(self, proba: np.ndarray) -> np.ndarray:
         return one_vs_rest(self._map_binary, self.maps_, proba)
 
-    def _map_binary(self, proba: np.ndarray, learned: Any) -> np.ndarray:
-        return clipped(expit(self._log_odds(proba, learned)))
+    def _map_binary(self, proba: np.ndarray, params: Any) -> np.ndarray:
+        return clipped(expit(self._log_odds(proba, params)))
 
-    def _log_odds(self, proba: np.ndarray, learned: Any) -> np.ndarray:
+    def _log_odds(self, proba: np.ndarray, params: Any) -> np.ndarray:
         """From predictions (n,) to calibrated log-odds (n,)."""
-        return polyval(log_odds(proba, self.smallest_probability_), learned)
+        return polyval(log_odds(proba, self.smallest_probability_), params)
 
 
 class SigmoidRecalibrator(LogisticRecalibrator):
@@ -405,8 +405,8 @@ class BetaRecalibrator(LogisticRecalibrator):
         c, mean, half = fit.coefficients
         return fit._replace(coefficients=np.array([c, mean + half, mean - half]))
 
-    def _log_odds(self, proba: np.ndarray, learned: Any) -> np.ndarray:
-        c, a, b = learned
+    def _log_odds(self, proba: np.ndarray, params: Any) -> np.ndarray:
+        c, a, b = params
         smallest = self.smallest_probability_
         return (
             a * log_probabilities(proba, smallest) - b * log_probabilities(1 - proba, smallest) + c

@@ -175,9 +175,9 @@ class LogScaleRecalibrator(Recalibrator):
 
 def linear_scores(factor: np.ndarray, shift: np.ndarray, log_proba: Array) -> Array:
     """Scores (n, K) from the factors of classes (K,), or a matrix of them, and shifts (K,)."""
-    own = factor if factor.ndim == 1 else factor.diagonal()
-    if np.count_nonzero(factor) == np.count_nonzero(own):
-        return ScaledAndShifted.scores_of_rows(np.stack([own, shift]), log_proba)
+    diagonal = factor if factor.ndim == 1 else factor.diagonal()
+    if np.count_nonzero(factor) == np.count_nonzero(diagonal):
+        return ScaledAndShifted.scores_of_rows(np.stack([diagonal, shift]), log_proba)
     return Affine.scores_of_rows(np.vstack([factor.T, shift]), log_proba)
 
 

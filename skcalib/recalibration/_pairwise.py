@@ -152,8 +152,8 @@ class PairwiseScalingRecalibrator(Recalibrator):
     def _fit(self, predictions: Predictions) -> None:
         predictions = predictions.sorted()
         weight, n_classes = predictions.weight, len(predictions.classes)
-        what = f"Pairwise scaling of {len(weight):,} samples of {n_classes} classes"
-        check_memory(16.0 * len(weight) * n_classes**2, what, "Take a MatrixScalingRecalibrator.")
+        task = f"Pairwise scaling of {len(weight):,} samples of {n_classes} classes"
+        check_memory(16.0 * len(weight) * n_classes**2, task, "Take a MatrixScalingRecalibrator.")
         self.base_ = fit_data(predictions).fitted(self._first)
         check_has_classes(self.base_, predictions.classes)
         self._is_smooth = is_smooth(self.base_)
@@ -217,8 +217,8 @@ def _principal_directions(values: np.ndarray) -> np.ndarray:
     if n >= m:
         variance, directions = np.linalg.eigh(values.T @ values)
     else:
-        variance, places = np.linalg.eigh(values @ values.T)
-        directions = values.T @ places
-    kept = variance > _LOST * variance[-1]
-    directions = directions[:, kept]
+        variance, coordinates = np.linalg.eigh(values @ values.T)
+        directions = values.T @ coordinates
+    is_relevant = variance > _LOST * variance[-1]
+    directions = directions[:, is_relevant]
     return directions / np.linalg.norm(directions, axis=0)

@@ -225,17 +225,17 @@ class PriorShiftRecalibrator(Recalibrator):
         proba, weight = proba[used], weight[used]
         density = proba / self.source_prevalence_
         density /= density.max(axis=1, keepdims=True)
-        found = likeliest_shares(
+        shares = likeliest_shares(
             np.ascontiguousarray(density.T), weight, self.source_prevalence_.copy()
         )
-        if found.gap > _GAP:
+        if shares.gap > _GAP:
             warn(
                 "The estimate of the prevalence has not reached its optimum; the last step is "
                 "kept. Its mean log-likelihood is below the maximum by up to "
-                f"{found.gap:.1e}. Set a positive pseudo_count, or merge rare classes.",
+                f"{shares.gap:.1e}. Set a positive pseudo_count, or merge rare classes.",
                 ConvergenceWarning,
             )
-        return found.share
+        return shares.share
 
     def _fit(self, predictions: Predictions) -> None:
         classes = predictions.classes
@@ -280,25 +280,25 @@ class PriorShiftRecalibrator(Recalibrator):
 
 def _as_prevalence(value: Any, classes: np.ndarray, name: str) -> np.ndarray:
     """The prevalence of each class (K,), from one of the forms in which it can be given."""
-    known = classes.tolist()
+    names = classes.tolist()
     if isinstance(value, dict):
-        if set(value) != set(known):
+        if set(value) != set(names):
             raise ValueError(
-                f"{name} must have one entry for each class, {listed(known)}; found entries for "
+                f"{name} must have one entry for each class, {listed(names)}; found entries for "
                 f"{listed(list(value))}. Name every class once."
             )
-        value = [value[label] for label in known]
+        value = [value[label] for label in names]
     elif isinstance(value, Real):
-        if len(known) != 2:
+        if len(names) != 2:
             raise ValueError(
                 f"{name} must be an array or a dictionary for more than two classes; found the "
-                f"number {value!r} and {len(known)} classes. Pass one number for each class."
+                f"number {value!r} and {len(names)} classes. Pass one number for each class."
             )
         value = [1 - float(value), float(value)]
     array = as_array(value, name)
-    if array.dtype.kind not in "biuf" or array.shape != (len(known),):
+    if array.dtype.kind not in "biuf" or array.shape != (len(names),):
         raise ValueError(
-            f"{name} must hold one number for each of the {len(known)} classes; found type "
+            f"{name} must hold one number for each of the {len(names)} classes; found type "
             f"{array.dtype} and shape {array.shape}. Pass them in the order of the columns."
         )
     prevalence = array.astype(np.float64)

@@ -540,8 +540,8 @@ class MatrixScalingRecalibrator(LogScaleRecalibrator):
             matrix_preconditioner if design is AffineAndCommon else Point.preconditioner,
         )
         *factors, self.intercept_, common = parameters
-        own = np.diag(*factors) if len(factors) == 1 else np.transpose(factors)
-        self.coef_ = common.mean() * np.eye(n_classes) + own
+        class_factors = np.diag(*factors) if len(factors) == 1 else np.transpose(factors)
+        self.coef_ = common.mean() * np.eye(n_classes) + class_factors
         return change
 
     def _map_scores(self, log_proba: Array) -> Array:

@@ -156,8 +156,8 @@ class SplineRecalibrator(LogisticRecalibrator):
         self.smoothing_ = np.array([smoothing for _, _, smoothing in self.maps_])
         self.maps_ = [(knots, values) for knots, values, _ in self.maps_]
 
-    def _log_odds(self, proba: np.ndarray, learned: Any) -> np.ndarray:
-        knots, values = learned
+    def _log_odds(self, proba: np.ndarray, params: Any) -> np.ndarray:
+        knots, values = params
         return evaluate_spline(knots, values, log_odds(proba, self.smallest_probability_))
 
 
@@ -220,11 +220,11 @@ def logistic_spline(
     penalties = share / scales**2
     if smoothing is not None:
         penalties = np.array([min(smoothing, _STRAIGHT)])
-    known: dict = {}
+    cache: dict = {}
     fits, surprise = [], np.zeros(len(penalties))
     for k, penalty in enumerate(penalties):
         moments, _ = newton(
-            basis, mass, position, np.sqrt(penalty) * root, known=known, enough=_NEARLY * share
+            basis, mass, position, np.sqrt(penalty) * root, known=cache, enough=_NEARLY * share
         )
         position = moments.position
         fits.append(position)
@@ -233,7 +233,7 @@ def logistic_spline(
         surprise[k] = moments.loss / share + log_volume + _RATE * scales[k]
     best = int(surprise.argmin())
     moments, converged = newton(
-        basis, mass, fits[best], np.sqrt(penalties[best]) * root, known=known
+        basis, mass, fits[best], np.sqrt(penalties[best]) * root, known=cache
     )
     values = values_at_knots(np.linalg.solve(triangle, moments.position), knots)
     return values, float(penalties[best]), converged

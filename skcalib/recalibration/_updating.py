@@ -383,15 +383,15 @@ def numbers_of_parameters(log_proba: np.ndarray) -> tuple[int, int, int, int]:
     columns that are multiples of each other change all scores of a row alike, and so on.
     """
     n_classes = log_proba.shape[1]
-    moved = log_proba - log_proba.mean(axis=0)
-    size = np.abs(moved).max(axis=0)
+    centred = log_proba - log_proba.mean(axis=0)
+    size = np.abs(centred).max(axis=0)
     is_constant = size <= _ROUNDING * np.abs(log_proba).max()
     n_constant = int(is_constant.sum())
     scales = n_classes - n_constant
     if n_constant == 0:
-        longest = moved[:, np.argmax(size)]
-        rest = moved - np.outer(longest, longest @ moved / (longest @ longest))
-        scales -= bool(np.abs(rest).max() <= _ROUNDING * np.abs(log_proba).max())
+        longest = centred[:, np.argmax(size)]
+        residual = centred - np.outer(longest, longest @ centred / (longest @ longest))
+        scales -= bool(np.abs(residual).max() <= _ROUNDING * np.abs(log_proba).max())
     shifts = n_classes - 1
     return 0, shifts, shifts + min(scales, 1), shifts + scales
 
@@ -421,9 +421,9 @@ def effects_of_weights(
     """
     n_classes = len(scale)
     proba = softmax(scale * log_proba + shift)
-    moved = log_proba - weight @ log_proba
-    information = _information(proba, moved, weight)
-    noise = _information(proba, moved, weight**2)
+    centred = log_proba - weight @ log_proba
+    information = _information(proba, centred, weight)
+    noise = _information(proba, centred, weight**2)
     scales, shifts = np.split(np.eye(2 * n_classes), 2, axis=1)
     common = scales.sum(axis=1, keepdims=True)
     bases = shifts[:, :0], shifts, np.hstack([common, shifts]), np.hstack([scales, shifts])
@@ -432,11 +432,11 @@ def effects_of_weights(
 
 def _information(proba: np.ndarray, inputs: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Σ w times the covariance of the derivatives of the scores in v and b, (2K, 2K)."""
-    own = proba * weight[:, None]
+    weighted_proba = proba * weight[:, None]
     slopes = np.hstack([inputs * proba, proba])  # (n, 2K)
-    second, first = (own * inputs**2).sum(axis=0), (own * inputs).sum(axis=0)
+    second, first = (weighted_proba * inputs**2).sum(axis=0), (weighted_proba * inputs).sum(axis=0)
     blocks = np.block(
-        [[np.diag(second), np.diag(first)], [np.diag(first), np.diag(own.sum(axis=0))]]
+        [[np.diag(second), np.diag(first)], [np.diag(first), np.diag(weighted_proba.sum(axis=0))]]
     )
     return blocks - slopes.T @ (weight[:, None] * slopes)
 
@@ -445,10 +445,10 @@ def _trace(information: np.ndarray, noise: np.ndarray) -> float:
     """The trace of I⁻¹J in the directions that are determined."""
     diagonal = np.diagonal(information)
     is_known = diagonal > _ROUNDING * diagonal.max(initial=0.0)
-    known = np.ix_(is_known, is_known)
+    block = np.ix_(is_known, is_known)
     size = np.sqrt(np.outer(diagonal[is_known], diagonal[is_known]))
-    inverse = np.linalg.pinv(information[known] / size, rcond=_FLAT, hermitian=True)
-    return float(np.vdot(inverse, noise[known] / size))
+    inverse = np.linalg.pinv(information[block] / size, rcond=_FLAT, hermitian=True)
+    return float(np.vdot(inverse, noise[block] / size))
 
 
 def chi_squared_p_value(statistic: float, degrees_of_freedom: int) -> float:
