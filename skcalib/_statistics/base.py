@@ -75,14 +75,14 @@ class Statistic:
         """Values (R, …) for R vectors of outcomes (R, n)."""
         n_draws, n = outcomes.shape
         sums = self.start(n_draws)
-        for rows in blocks_of_samples(count_like(outcomes, n), n_draws):
+        for rows in iter_sample_blocks(count_like(outcomes, n), n_draws):
             self.add(sums, rows, contiguous(rows_of(outcomes.T, rows)))
         return self.finish(sums)
 
     def of_redrawn(self, order: Array, n_draws: int, generator: np.random.Generator) -> np.ndarray:
         """Values (n_draws, …) for labels drawn from the predictions, in this order of them."""
         sums = self.start(n_draws)
-        for rows in blocks_of_samples(order, n_draws):
+        for rows in iter_sample_blocks(order, n_draws):
             labels = draw_by_sample(self.data.proba, n_draws, generator, rows)
             self.add(sums, rows, labels)
         return self.finish(sums)
@@ -111,7 +111,7 @@ class Statistic:
         return values, {}
 
 
-def blocks_of_samples(order: Array, n_draws: int) -> Iterator[Array]:
+def iter_sample_blocks(order: Array, n_draws: int) -> Iterator[Array]:
     """The samples in this order, in blocks of at most `_BLOCK` labels."""
     n, per_block = order.shape[0], max(1, _BLOCK // n_draws)
     for start in range(0, n, per_block):

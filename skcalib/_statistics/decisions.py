@@ -29,7 +29,7 @@ class DecisionGaps(Statistic):
     def __init__(
         self, data: Any, *, loss: Any = "zero-one", given: str | None = None, actions: str = "all"
     ) -> None:
-        check_condition(data, given)
+        check_gap_condition(data, given)
         self.data = data
         self.loss: DecisionLoss = as_loss(loss)
         self.options: dict[str, Any] = {"loss": self.loss, "given": given, "actions": actions}
@@ -118,7 +118,7 @@ class DecisionGaps(Statistic):
         return np.concatenate(null)
 
 
-class AnyDecision(Statistic):
+class WorstDecisionGap(Statistic):
     """The largest gap of any decision with some number of actions, and losses of norm 1.
 
     Σ_a ‖Σ_{i: δ(p_i) = a} w_i (e_{y_i} − p_i)‖ for the policy δ that makes it largest.
@@ -143,7 +143,7 @@ def _norms(gaps):
     return np.sqrt(np.sum(gaps**2, axis=(1, 2)))
 
 
-def check_condition(data, given):
+def check_gap_condition(data, given):
     """Gaps are given the action, which has a name, or given what is passed."""
     if given not in (None, "action"):
         raise ValueError(

@@ -23,9 +23,9 @@ from .._numerics.array_api import (
 )
 from .._numerics.logits import row_blocks
 from .._numerics.median_distance import pair_weight
-from .base import Statistic, blocks_of_samples
+from .base import Statistic, iter_sample_blocks
 from .gram import random_frequencies
-from .kernels import KERNELS, check_semidefinite, resolved_bandwidth
+from .kernels import KERNELS, check_semidefinite, resolve_bandwidth
 from .squared_error import SquaredKernelError, check_class_kernel, check_enough_for_estimator
 
 # Rows whose features are summed in single precision; the sums of such blocks are double.
@@ -96,7 +96,7 @@ class FourierKernelError(Statistic):
             predictions = predictions.on_host()  # as `SquaredKernelError` does
         self.data = predictions
         self.estimator = estimator
-        bandwidth = resolved_bandwidth(predictions, kernel, bandwidth)
+        bandwidth = resolve_bandwidth(predictions, kernel, bandwidth)
         self.options = {
             "kernel": kernel,
             "bandwidth": bandwidth,
@@ -122,7 +122,7 @@ class FourierKernelError(Statistic):
         self.expected = self._zeros((n_classes, 2 * n_components))
         self.n_sums = math.prod(self.expected.shape)
         n_columns = max(self.expected.shape)
-        for rows in blocks_of_samples(count_like(self.frequencies, len(weight)), n_columns):
+        for rows in iter_sample_blocks(count_like(self.frequencies, len(weight)), n_columns):
             self.expected += self._expected(rows)
 
     def waves(self, rows):
@@ -237,7 +237,7 @@ class FourierKernelError(Statistic):
         return max(1, _SUMS_ON_DEVICE // (_BLOCK * self.expected.shape[0]))
 
 
-def kernel_error(
+def make_kernel_error(
     predictions, *, method="exact", n_components=N_COMPONENTS, random_state=None, **options
 ) -> Statistic:
     """The squared kernel error as a function of the labels: exact, or by random features."""

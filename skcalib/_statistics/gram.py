@@ -38,7 +38,7 @@ def gram_pair_sum(kernel: Kernel, points: Array, mass: Array) -> np.ndarray:
             if i == j:
                 index = count_like(points, gram.shape[0])
                 is_other = index[:, None] != index
-                gram = xp.where(_for_values(is_other, gram), gram, 0.0)
+                gram = xp.where(_expand_for_kernel(is_other, gram), gram, 0.0)
             part = column_dots(_times(gram, flat[columns, :]), flat[rows, :])
             total += (1 if i == j else 2) * doubles(part)
         if i == 0:
@@ -59,7 +59,7 @@ def _width(kernel: Kernel, points: Array) -> int:
     return (1, *np.shape(kernel(points[:1, :], points[:1, :]))[2:])[-1]
 
 
-def _for_values(pairs: Array, gram: Array) -> Array:
+def _expand_for_kernel(pairs: Array, gram: Array) -> Array:
     """An array of pairs (a, b), to be combined with the values of a kernel."""
     return array_namespace(pairs).reshape(pairs, gram.shape[:2] + (1,) * (gram.ndim - 2))
 
@@ -114,7 +114,7 @@ def gram_block_sums(
     for i in range(0, n_blocks * block_size, tile):
         rows = slice(i, min(i + tile, n_blocks * block_size))
         gram, n_rows = np.asarray(kernel(points[rows], points[rows])), rows.stop - i
-        gram = gram * _for_values(same_block[:n_rows, :n_rows], gram)
+        gram = gram * _expand_for_kernel(same_block[:n_rows, :n_rows], gram)
         products = _times(gram, mass[rows].reshape(n_rows, -1)).reshape(mass[rows].shape)
         sums = np.einsum("nrc,nrc->nr", products, mass[rows])
         parts.append(sums.reshape(-1, block_size, mass.shape[1]).sum(axis=1))

@@ -65,11 +65,11 @@ def kernel_function(predictions, kernel, bandwidth, *, may_be_matrices=False):
     """The kernel as a function of rows of probabilities."""
     if callable(kernel):
         return check_kernel(kernel, predictions.matrix, may_be_matrices=may_be_matrices)
-    bandwidth = resolved_bandwidth(predictions, kernel, bandwidth)
+    bandwidth = resolve_bandwidth(predictions, kernel, bandwidth)
     return partial(kernel_values, family=KERNELS[kernel], bandwidth=bandwidth)
 
 
-def resolved_bandwidth(predictions, kernel, bandwidth):
+def resolve_bandwidth(predictions, kernel, bandwidth):
     """The number that "median" stands for, given these predictions."""
     if callable(kernel):
         return bandwidth

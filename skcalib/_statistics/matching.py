@@ -25,7 +25,7 @@ from .matching_features import (
     loss_table,
     outcome_bandwidth,
 )
-from .matching_given import all_rows, given_of
+from .matching_given import compute_in_blocks, make_condition_kernel
 from .matching_pairs import OutcomePairs, UniformPairs
 from .squared_error import SquaredKernelError, check_not_negative
 
@@ -80,7 +80,7 @@ class MatchingError(Statistic):
         if self.bandwidth == "median":
             self.has_median = has_own and not self.chosen.is_of_pits
             self.bandwidth = PIT_BANDWIDTH if self.chosen.is_of_pits else 1.0
-        self.given = given_of(data, self.forecast, self.chosen)
+        self.given = make_condition_kernel(data, self.forecast, self.chosen)
         self.features: Any = self._features()
         self.n_features = self.features.size if self.has_features else 1
         if self.has_features and not self.features.is_exact:
@@ -221,7 +221,7 @@ class MatchingError(Statistic):
     def _mass(self, values):
         """w_i ρ_i for all draws, (R, C, n)."""
         rows_of = self.features.prepare(values, self._bandwidths(values))
-        return all_rows(rows_of, len(self.mass), self.n_features * len(values))
+        return compute_in_blocks(rows_of, len(self.mass), self.n_features * len(values))
 
     def gram_terms(self) -> tuple[Callable, np.ndarray, np.ndarray]:
         """A kernel, points (n, d) and mass (n, C) with w_i w_j h_ij = k(i, j) ⟨mass_i, mass_j⟩.
@@ -310,7 +310,7 @@ def _terms_of(error, labels):
     return error.kernel(error.data.matrix, error.data.matrix) * (mass @ mass.transpose(0, 2, 1))
 
 
-def matching_error(
+def make_matching_error(
     data, options: MatchingOptions, random_state: np.random.RandomState
 ) -> MatchingError | ClassKernelErrors:
     """The statistic of a user's options, which are judged here."""

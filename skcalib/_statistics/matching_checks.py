@@ -158,7 +158,7 @@ def check_matching(data, options: MatchingOptions) -> None:
             one.check_is_of_numbers()
 
 
-def check_left_out(options: Any, **allowed: tuple) -> None:
+def check_unused_options(options: Any, **allowed: tuple) -> None:
     """Refuse, for classes, options of outcomes that are numbers."""
     for name, values in allowed.items():
         value = getattr(options, name)
@@ -172,7 +172,7 @@ def check_left_out(options: Any, **allowed: tuple) -> None:
 
 
 def _check_of_classes(options):
-    check_left_out(options, kernel=("rbf", "loss"), bandwidth=("median",), method=("exact",))
+    check_unused_options(options, kernel=("rbf", "loss"), bandwidth=("median",), method=("exact",))
     if options.kernel == "loss" and options.calibration == "top-label":
         raise ValueError(
             "kernel='loss' compares the losses of all classes; found calibration='top-label', "

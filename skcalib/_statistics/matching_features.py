@@ -31,7 +31,7 @@ from .matching_checks import (
     check_size_of_losses,
     check_width_of_steps,
 )
-from .matching_given import LEVELS, Given, Rows, pooled_thresholds
+from .matching_given import LEVELS, ConditionKernel, Rows, quantile_thresholds
 
 # A normal distribution ends this many standard deviations from its mean, but for a share of 1e-9.
 _REACH = 6.0
@@ -151,12 +151,12 @@ class UniformWaves(Features):
 class RandomWaves(Features):
     """Outcomes and forecasts with the laplacian kernel, by waves of random frequencies.
 
-    The waves are multiplied by random waves of the points of `Given`, so that with k = 1 the
+    The waves are multiplied by random waves of the points of `ConditionKernel`, so that with k = 1 the
     products of features have the mean k ℓ.
     """
 
     def __init__(
-        self, forecast: Forecast, mass: np.ndarray, given: Given, options: MatchingOptions
+        self, forecast: Forecast, mass: np.ndarray, given: ConditionKernel, options: MatchingOptions
     ) -> None:
         self.parts, self.mass = forecast.components(NODES), mass
         size, generator = options.n_components, np.random.default_rng(options.seed)
@@ -256,7 +256,7 @@ def decision_features(forecast: Forecast, mass: np.ndarray, options: MatchingOpt
         at = partial(feature_values, kernel, thresholds=None, scale=None)
         mean = np.array([location, location**2 + std**2])
     elif kernel == "thresholds":
-        thresholds, mean = _pooled_probabilities(forecast)
+        thresholds, mean = _threshold_probabilities(forecast)
         at = partial(feature_values, kernel, thresholds=thresholds, scale=None)
         largest_term = 1.0
     elif kernel == "tanh":
@@ -273,7 +273,7 @@ def decision_features(forecast: Forecast, mass: np.ndarray, options: MatchingOpt
     return FeatureMap(at, mean, mass, largest_term)
 
 
-def _pooled_probabilities(forecast):
+def _threshold_probabilities(forecast):
     """64 quantiles t of all forecasts pooled, and F_i(t)/8, (64, n)."""
     if forecast._is_grid:
         # on the scale of levels, where all forecasts are alike: the upper ends of cells
@@ -281,7 +281,7 @@ def _pooled_probabilities(forecast):
         thresholds = ends[np.searchsorted(forecast.levels, LEVELS)]
         probability = np.broadcast_to(thresholds, (len(forecast), len(thresholds)))
     else:
-        thresholds = pooled_thresholds(forecast)
+        thresholds = quantile_thresholds(forecast)
         probability = forecast.cdf(np.broadcast_to(thresholds, (len(forecast), len(thresholds))))
     return thresholds, probability.T / np.sqrt(len(thresholds))
 

@@ -56,7 +56,7 @@ Rows = Callable[[slice], np.ndarray]
 Terms = Callable[[np.ndarray, np.ndarray], np.ndarray]  # indices (a,) and (b,) to (a, b)
 
 
-class Given(NamedTuple):
+class ConditionKernel(NamedTuple):
     """Points (n, d) and the kernel k on them.
 
     `features(rows)` are vectors (b, m) whose inner products are k, exactly or on average: with
@@ -83,7 +83,7 @@ class Given(NamedTuple):
                 total = total + (features.T @ flat.T).reshape(-1, *mass.shape[:2])
                 diagonal = diagonal + np.einsum("rcn,rcn,n->r", mass, mass, self.diagonal[rows])
             return np.einsum("drc,drc->r", total, total) - diagonal, diagonal
-        mass = all_rows(rows_of, len(self.points), n_numbers)
+        mass = compute_in_blocks(rows_of, len(self.points), n_numbers)
         diagonal = np.einsum("rcn,rcn,n->r", mass, mass, self.diagonal)
         if self.is_of_thresholds and len(self.points) > _FEW:
             total = np.sum(mass.sum(axis=2) ** 2, axis=1)
@@ -110,7 +110,7 @@ class Given(NamedTuple):
         return kernel
 
 
-def all_rows(rows_of: Rows, n: int, n_numbers: int) -> np.ndarray:
+def compute_in_blocks(rows_of: Rows, n: int, n_numbers: int) -> np.ndarray:
     """The residuals of all rows, (R, C, n), computed in blocks that stay in the cache."""
     return np.concatenate([rows_of(rows) for rows in _blocks(n, n_numbers)], axis=2)
 
@@ -121,21 +121,21 @@ def _blocks(n: int, n_numbers: int) -> Iterator[slice]:
         yield slice(start, min(start + size, n))
 
 
-def given_of(data, forecast: Forecast, options: MatchingOptions) -> Given:
+def make_condition_kernel(data, forecast: Forecast, options: MatchingOptions) -> ConditionKernel:
     """The kernel on what the form of calibration is conditioned on."""
     form = options.calibration
     if form in ("quantile", "marginal"):
-        return nothing(len(data.weight))
+        return constant_kernel(len(data.weight))
     if form == "group":
         _, codes = np.unique(
             data.given, axis=0 if data.given.ndim > 1 else None, return_inverse=True
         )
-        return same_group(codes.reshape(-1, 1))
+        return group_kernel(codes.reshape(-1, 1))
     if form == "decision":
-        return same_group(_actions(data, forecast, options.losses))
+        return group_kernel(_actions(data, forecast, options.losses))
     if form == "threshold":
         probability, diagonal = threshold_probabilities(forecast), np.ones(len(data.weight))
-        return Given(probability, _mean_agreement, diagonal, is_of_thresholds=True)
+        return ConditionKernel(probability, _mean_agreement, diagonal, is_of_thresholds=True)
     kernel, bandwidth = options.given_kernel, options.given_bandwidth
     if data.given is not None:
         raw = data.given.reshape(len(data.weight), -1)
@@ -153,12 +153,14 @@ def given_of(data, forecast: Forecast, options: MatchingOptions) -> Given:
     if bandwidth == "median" and not callable(kernel):
         bandwidth = median_of(points, data.weight, kernel)
     if options.method == "exact":
-        given = near_points(points, data.weight, kernel, bandwidth)
+        given = point_kernel(points, data.weight, kernel, bandwidth)
     elif options.kernel != "laplacian":
-        given = near_on_average(points, kernel, bandwidth, options.n_components, options.seed)
+        given = random_feature_kernel(points, kernel, bandwidth, options.n_components, options.seed)
     else:  # the features of the outcomes will hold random waves of the points
         near = partial(kernel_values, family=KERNELS[kernel], bandwidth=bandwidth)
-        given = nothing(len(points))._replace(points=points, kernel=near, bandwidth=bandwidth)
+        given = constant_kernel(len(points))._replace(
+            points=points, kernel=near, bandwidth=bandwidth
+        )
     return given._replace(raw=raw, centre=centre, spread=spread)
 
 
@@ -170,16 +172,16 @@ def _actions(data, forecast, losses):
     return np.column_stack([least(expected_of_classes(data.matrix, table)) for table in tables])
 
 
-def nothing(n: int) -> Given:
+def constant_kernel(n: int) -> ConditionKernel:
     """k = 1."""
-    return Given(np.zeros((n, 1)), _ones, np.ones(n), np.ones((n, 1)).__getitem__)
+    return ConditionKernel(np.zeros((n, 1)), _ones, np.ones(n), np.ones((n, 1)).__getitem__)
 
 
 def _ones(s: np.ndarray, t: np.ndarray) -> np.ndarray:
     return np.ones((len(s), len(t)))
 
 
-def same_group(codes: np.ndarray) -> Given:
+def group_kernel(codes: np.ndarray) -> ConditionKernel:
     """The share of the columns of codes (n, L) in which two samples agree; codes are 0, 1, …"""
     n, n_columns = codes.shape
     size = codes.max(axis=0) + 1
@@ -188,7 +190,7 @@ def same_group(codes: np.ndarray) -> Given:
     features = csr_array(
         (value, columns.ravel(), np.arange(0, columns.size + 1, n_columns)), shape=(n, size.sum())
     )
-    return Given(codes.astype(np.float64), _agreement, np.ones(n), features.__getitem__)
+    return ConditionKernel(codes.astype(np.float64), _agreement, np.ones(n), features.__getitem__)
 
 
 def _agreement(s: np.ndarray, t: np.ndarray) -> np.ndarray:
@@ -200,14 +202,16 @@ def _mean_agreement(s: np.ndarray, t: np.ndarray) -> np.ndarray:
     return 1 - cdist(s, t, "cityblock") / s.shape[1]
 
 
-def near_points(points: np.ndarray, weight: np.ndarray, kernel, bandwidth: float) -> Given:
+def point_kernel(
+    points: np.ndarray, weight: np.ndarray, kernel, bandwidth: float
+) -> ConditionKernel:
     """A named or callable kernel on points (n, d)."""
     if callable(kernel):
         check_kernel(kernel, points)
-        return Given(points, kernel, gram_diagonal(kernel, points))
+        return ConditionKernel(points, kernel, gram_diagonal(kernel, points))
     family = KERNELS[kernel]
     function = partial(kernel_values, family=family, bandwidth=bandwidth)
-    given = Given(points, function, np.ones(len(points)))
+    given = ConditionKernel(points, function, np.ones(len(points)))
     most = min(_MOST_FEATURES, len(points) // 2)
     has_few = family.is_gaussian and points.shape[1] <= _FEW_DIMENSIONS
     if not has_few or len(points) * most > _HELD:
@@ -219,9 +223,9 @@ def near_points(points: np.ndarray, weight: np.ndarray, kernel, bandwidth: float
     return given._replace(features=features.__getitem__, diagonal=diagonal)
 
 
-def near_on_average(
+def random_feature_kernel(
     points: np.ndarray, kernel: str, bandwidth: float, n_components: int, seed: int | None
-) -> Given:
+) -> ConditionKernel:
     """A named kernel by random Fourier features, of `n_components` frequencies."""
     generator = np.random.default_rng(seed)
     shape = (n_components, points.shape[1])
@@ -231,7 +235,7 @@ def near_on_average(
         features = features(slice(None)).__getitem__
     # pairs have the same kernel: a statistic must be one function of all draws
     function = partial(_product_of_waves, frequencies)
-    return Given(points, function, np.ones(len(points)), features)
+    return ConditionKernel(points, function, np.ones(len(points)), features)
 
 
 def _product_of_waves(frequencies: np.ndarray, s: np.ndarray, t: np.ndarray) -> np.ndarray:
@@ -273,7 +277,7 @@ def median_of(points: np.ndarray, weight: np.ndarray, kernel: str) -> float:
     return unit * family.scale * median_distance(shifted, weight, family.metric) or 1.0
 
 
-def pooled_thresholds(forecast: Forecast) -> np.ndarray:
+def quantile_thresholds(forecast: Forecast) -> np.ndarray:
     """64 quantiles of all forecasts pooled, (64,)."""
     if forecast._is_grid:
         pooled = forecast.values
@@ -285,7 +289,7 @@ def pooled_thresholds(forecast: Forecast) -> np.ndarray:
 
 def threshold_probabilities(forecast: Forecast) -> np.ndarray:
     """F_i(t) at these thresholds t, (n, 64)."""
-    thresholds = pooled_thresholds(forecast)
+    thresholds = quantile_thresholds(forecast)
     if forecast._is_grid:  # nothing is known within cells and beyond them
         n = len(forecast)
         return np.column_stack([forecast._match_scale(np.full(n, t)) for t in thresholds])

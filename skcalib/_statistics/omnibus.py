@@ -8,9 +8,15 @@ import numpy as np
 from .._inputs.predictions import Predictions
 from .._numerics.laplace import laplace_pair_sum
 from .base import TIE, Statistic
-from .fourier_error import kernel_error
-from .kernels import KERNELS, SMALLEST_BANDWIDTH, resolved_bandwidth
-from .residuals import LevelAndSpread, LocalGaps, ResidualCells, ResidualStatistic, ScoreExcess
+from .fourier_error import make_kernel_error
+from .kernels import KERNELS, SMALLEST_BANDWIDTH, resolve_bandwidth
+from .residuals import (
+    BinnedResiduals,
+    ClasswiseScoreTest,
+    MultiResolutionGaps,
+    ResidualStatistic,
+    ScoreExcess,
+)
 from .squared_error import SquaredKernelError
 
 # Multiplications of the exact kernel error that take about ten seconds.
@@ -42,8 +48,8 @@ class Omnibus(Statistic):
         self.components = {
             "skce": kernel_error,
             "log_loss": ScoreExcess(data, "log_loss"),
-            "level_and_spread": LevelAndSpread(data),
-            "local": LocalGaps(data),
+            "level_and_spread": ClasswiseScoreTest(data),
+            "local": MultiResolutionGaps(data),
         }
         self.n_columns = len(self.components)
         self.takes_counts = kernel_error.takes_counts
@@ -82,7 +88,9 @@ class Omnibus(Statistic):
         """
         p_values, distance = np.empty((2, *values.shape))
         for c, one in enumerate(self.components.values()):
-            p_values[:, c], distance[:, c] = ranks(values[:, c], one.is_signed, one.resolution)
+            p_values[:, c], distance[:, c] = pooled_p_values(
+                values[:, c], one.is_signed, one.resolution
+            )
         # adjusted for their number: the share of rows whose smallest p-value is as small
         smallest = np.sort(p_values.min(axis=1))
         adjusted = np.searchsorted(smallest, p_values[0], side="right") / len(smallest)
@@ -118,15 +126,15 @@ class SeveralBandwidths(Omnibus):
 
 def several_bandwidths(data: Predictions, options: dict[str, Any]) -> SeveralBandwidths:
     """The squared kernel errors with the median distance as bandwidth, and shares of it."""
-    median = resolved_bandwidth(data, options["kernel"], "median")
+    median = resolve_bandwidth(data, options["kernel"], "median")
     errors = {
-        name: kernel_error(data, **options | {"bandwidth": share * median})
+        name: make_kernel_error(data, **options | {"bandwidth": share * median})
         for name, share in _BANDWIDTHS.items()
     }
     return SeveralBandwidths(errors, options["method"])
 
 
-def ranks(values, is_signed, resolution=0.0):
+def pooled_p_values(values, is_signed, resolution=0.0):
     """P-values of all values (B + 1,) among themselves, and how far each lies beyond all others.
 
     A p-value is the share of values that are at least as large, or twice the smaller share of both
@@ -156,10 +164,10 @@ class PooledKernelError(ResidualStatistic):
     """
 
     def __init__(self, data: Predictions, *, kernel: Any, bandwidth: float | str) -> None:
-        chosen = resolved_bandwidth(data, kernel, bandwidth)
+        chosen = resolve_bandwidth(data, kernel, bandwidth)
         super().__init__(data, kernel=kernel, bandwidth=chosen)
         self.length = max(chosen, SMALLEST_BANDWIDTH) / KERNELS[kernel].per_probability
-        self.cells = ResidualCells(data.proba, data.weight, data.squares, data.label, _MOST_CELLS)
+        self.cells = BinnedResiduals(data.proba, data.weight, data.squares, data.label, _MOST_CELLS)
         self.points = self.cells.expected / self.cells.mass
 
     def __call__(self, labels):
@@ -205,7 +213,7 @@ def omnibus(
         is_plain and not is_fast and n**2 * len(data.classes) * int(n_resamples) > _MULTIPLICATIONS
     ):
         method = "fourier"
-        error = kernel_error(
+        error = make_kernel_error(
             data, method=method, n_components=_N_COMPONENTS, random_state=seed(), **options
         )
     else:

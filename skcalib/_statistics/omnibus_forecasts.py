@@ -76,7 +76,9 @@ class ForecastOmnibus(Omnibus):
             check_matching(data, options)
             self.components["skce"] = MatchingError(data, **vars(options))
         if points is None:
-            points = properties(MatchingError(data, calibration="quantile").forecast, data.weight)
+            points = quantile_components(
+                MatchingError(data, calibration="quantile").forecast, data.weight
+            )
             points = points[:, : _OF_MEMBERS if data.forecast.is_exchangeable else _N_PROPERTIES]
         form = "local" if points.size else "quantile"
         error = MatchingError(replace(data, given=points), calibration=form, estimator=estimator)
@@ -93,7 +95,7 @@ class ForecastOmnibus(Omnibus):
         return ForecastOmnibus(data)
 
 
-def properties(forecast: Forecast, weight: np.ndarray) -> np.ndarray:
+def quantile_components(forecast: Forecast, weight: np.ndarray) -> np.ndarray:
     """Numbers that tell forecasts apart, (n, d): principal components of their quantiles.
 
     The distances of all components together are Wasserstein distances.

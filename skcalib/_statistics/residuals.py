@@ -107,7 +107,7 @@ class ScoreExcess(ResidualStatistic):
         return np.zeros(n_draws)
 
     def add(self, sums, rows, labels):
-        for part in parts(labels, self.data):
+        for part in iter_cache_blocks(labels, self.data):
             sums += picked(self._excess(rows[part]), labels[part]).sum(axis=0)
 
     def finish(self, sums):
@@ -121,7 +121,7 @@ class ScoreExcess(ResidualStatistic):
         return signs @ np.minimum(observed, largest)  # a sign of ∞ means nothing
 
 
-class LevelAndSpread(ResidualStatistic):
+class ClasswiseScoreTest(ResidualStatistic):
     """Finds a class that is predicted too often, or too surely: the largest value of all.
 
     These are the scores of intercept and slope of a logistic regression of the class on its own
@@ -187,7 +187,7 @@ class LevelAndSpread(ResidualStatistic):
         of_part = self._surprises if self.is_mostly_certain else self._labels
         n_draws = labels.shape[1]
         # all cells are added up for each part: it has at least as many samples as classes
-        for part in parts(labels, self.data, fewest=self.n_columns):
+        for part in iter_cache_blocks(labels, self.data, fewest=self.n_columns):
             for sum_, cell, values in of_part(rows[part], labels[part], sums):
                 sum_ += np.bincount(cell, values, sum_.size).reshape(n_draws, -1)
 
@@ -230,7 +230,7 @@ class LevelAndSpread(ResidualStatistic):
         return self.finish(sums)
 
 
-class ResidualCells:
+class BinnedResiduals:
     """Weighted residuals of hits, summed over cells of similar probability and equal mass."""
 
     def __init__(self, proba, weight, squares, hit, n_cells):
@@ -285,7 +285,7 @@ class ResidualCells:
         return (self.weight[0] if self.has_equal_weights else 1.0) * sums.T + self.base
 
 
-class LocalGaps(ResidualStatistic):
+class MultiResolutionGaps(ResidualStatistic):
     """Gaps between confidence and accuracy in groups of similar confidence, at all resolutions.
 
     There are 1, 2, 4, … up to about √n groups of equal mass. Of each number of groups, the squared
@@ -304,7 +304,7 @@ class LocalGaps(ResidualStatistic):
             proba, hit = proba.max(axis=1).astype(np.float64), data.label == self.top
         n_effective = 1 / data.share_of_one_sample
         self.n_groups = min(2 ** round(np.log2(n_effective) / 2), _MOST_GROUPS)
-        self.cells = ResidualCells(proba, data.weight, data.squares, hit, self.n_groups)
+        self.cells = BinnedResiduals(proba, data.weight, data.squares, hit, self.n_groups)
         self.n_sums = len(self.cells.start)
         self.one_label = data.share_of_one_sample / data.n_samples
 
@@ -349,7 +349,7 @@ class LocalGaps(ResidualStatistic):
             variance = variance.reshape(n_groups, 2).sum(axis=1)
 
 
-def parts(labels: np.ndarray, data: Predictions, fewest: int = 1) -> Iterator[slice]:
+def iter_cache_blocks(labels: np.ndarray, data: Predictions, fewest: int = 1) -> Iterator[slice]:
     """Slices of the samples of labels (m, R) whose probabilities and labels stay in the cache."""
     n_samples, n_draws = labels.shape
     return row_blocks(n_samples, max(n_draws, data.proba.shape[1]), fewest=fewest)

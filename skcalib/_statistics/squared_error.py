@@ -20,7 +20,7 @@ from .kernels import (
     check_finite_kernel,
     check_semidefinite,
     kernel_function,
-    resolved_bandwidth,
+    resolve_bandwidth,
 )
 
 # Kernel values in single precision are wrong by less than this share.
@@ -81,7 +81,7 @@ class SquaredKernelError(Statistic):
         # of each block, if there are blocks
         self.pair_weight = pair_weight(weight) if square is None else 1 - square.sum()
         self.root = None if class_kernel is None else _root(class_kernel, predictions)
-        bandwidth = resolved_bandwidth(predictions, kernel, bandwidth)
+        bandwidth = resolve_bandwidth(predictions, kernel, bandwidth)
         self.options = {
             "kernel": kernel,
             "bandwidth": bandwidth,
@@ -265,7 +265,7 @@ def check_enough_for_estimator(predictions, estimator, block_size=None):
             f"estimator={estimator!r} needs at least 2 samples of positive weight; found 1. Use "
             "estimator='biased'."
         )
-    if estimator == "unbiased" and pairs_are_lost(predictions):
+    if estimator == "unbiased" and has_negligible_pairs(predictions):
         raise ValueError(
             "estimator='unbiased' of a CalibrationState needs weights that are comparable, as it "
             "keeps their sums only; found one sample with almost all weight. Use "
@@ -278,6 +278,6 @@ def check_enough_for_estimator(predictions, estimator, block_size=None):
         )
 
 
-def pairs_are_lost(predictions):
+def has_negligible_pairs(predictions):
     """True if the weight of all pairs is lost in the rounding of sums of weights and squares."""
     return predictions.square is not None and predictions.share_of_one_sample > 1 - _LOST

@@ -9,7 +9,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.by import Subgroups, check_by
 from .._inputs.scikit_learn import N_JOBS, Count, RandomState, fit_context
 from .._statistics.base import TIE, Statistic
-from .._statistics.omnibus import ranks
+from .._statistics.omnibus import pooled_p_values
 from ..metrics._registry import MetricNames
 from ..metrics._statistic import STATISTICS, make_statistic
 from ._base import (
@@ -362,7 +362,7 @@ def standardised(values, *, is_signed=False, resolution=0.0):
     values = clipped(values)
     monte_carlo_p_value(values)  # refuses what is not a number
     n = len(values)
-    rank = np.rint(n * ranks(values, is_signed, resolution)[0])
+    rank = np.rint(n * pooled_p_values(values, is_signed, resolution)[0])
     distance = values - np.mean(values)
     if is_signed:
         distance = np.abs(distance)

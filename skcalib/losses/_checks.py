@@ -14,7 +14,7 @@ from .._statistics.matching_checks import (
     PIT_FORMS,
     check_condition,
     check_form,
-    check_left_out,
+    check_unused_options,
 )
 from ._predictions import Distributions, Draws
 
@@ -165,7 +165,7 @@ def check_class_form(matching: Any, n_classes: int) -> None:
     """Options of a `Matching` that fit classes."""
     form, loss, class_kernel = matching.calibration, matching.loss, matching.class_kernel
     check_form(form, CLASS_FORMS)
-    check_left_out(matching, kernel=("rbf", "loss"), bandwidth=(None,), thresholds=(None,))
+    check_unused_options(matching, kernel=("rbf", "loss"), bandwidth=(None,), thresholds=(None,))
     _check_given(matching, needs_bandwidth=matching.given is not None and form != "group")
     has_losses = name_of(matching.kernel) == "loss"
     if (loss is None) == (form == "decision" or has_losses) or callable(loss):

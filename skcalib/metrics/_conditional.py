@@ -33,7 +33,7 @@ from .._statistics.kernels import (
     SMALLEST_BANDWIDTH,
     check_finite_kernel,
     check_semidefinite,
-    resolved_bandwidth,
+    resolve_bandwidth,
 )
 from .._statistics.matching_checks import MATCHING_CONSTRAINTS
 from ..forecasts._data import ForecastData
@@ -123,7 +123,7 @@ def _conditional_error(
     if kernel == "linear":  # K features; the Gram matrix would cost more and lose digits
         return regression.of_features(regression.proba)
     if method == "fourier":
-        gamma = max(resolved_bandwidth(predictions, "rbf", bandwidth), SMALLEST_BANDWIDTH)
+        gamma = max(resolve_bandwidth(predictions, "rbf", bandwidth), SMALLEST_BANDWIDTH)
         check_memory(
             32.0 * n_components**2,
             f"method='fourier' with n_components={n_components}",

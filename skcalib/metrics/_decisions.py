@@ -8,7 +8,7 @@ import numpy as np
 from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Count, Label, StrOptions, validate_params
-from .._statistics.decisions import AnyDecision, DecisionGaps
+from .._statistics.decisions import DecisionGaps, WorstDecisionGap
 from ..forecasts._data import ForecastData, check_either
 from ..forecasts._decisions import DecisionLoss, as_loss
 from ._reductions import probability_metric
@@ -245,14 +245,14 @@ def decision_calibration_error(
 
 def _any_decision_calibration_error(data: Predictions, n_actions: int = 2) -> float:
     data = data.sorted()
-    return float(AnyDecision(data, n_actions=n_actions)(data.label[None])[0])
+    return float(WorstDecisionGap(data, n_actions=n_actions)(data.label[None])[0])
 
 
 @probability_metric(
     _any_decision_calibration_error,
     {"n_actions": [Count(1, 50)]},
     cost="n log n",
-    statistic=AnyDecision,
+    statistic=WorstDecisionGap,
     largest=np.sqrt(2),
 )
 def any_decision_calibration_error(

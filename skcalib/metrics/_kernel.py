@@ -14,7 +14,7 @@ from .._statistics.fourier_error import (
     FOURIER_CONSTRAINTS,
     N_COMPONENTS,
     check_fourier,
-    kernel_error,
+    make_kernel_error,
 )
 from .._statistics.kernels import KERNEL_CONSTRAINTS, KERNELS, kernel_function
 from .._statistics.squared_error import (
@@ -22,7 +22,7 @@ from .._statistics.squared_error import (
     ESTIMATOR_CONSTRAINTS,
     SquaredKernelError,
     check_enough_for_estimator,
-    pairs_are_lost,
+    has_negligible_pairs,
 )
 from ._reductions import Needs, average_over_reductions, probability_metric, reduced
 
@@ -54,15 +54,15 @@ def _squared_error(predictions, **options):
     estimator = options["estimator"]
     if predictions.n_samples < _least_samples(estimator, options["block_size"]):
         return np.nan  # there are no pairs
-    if estimator == "unbiased" and pairs_are_lost(predictions):
+    if estimator == "unbiased" and has_negligible_pairs(predictions):
         return np.nan
-    error = kernel_error(predictions, **options)
+    error = make_kernel_error(predictions, **options)
     return float(error(error.data.label[None, :])[0])
 
 
 def _kernel_statistic(predictions, *, multi_class, average, **options):
     """The error of batches of labels, of all classes at once; None for other reductions."""
-    return kernel_error(predictions, **options) if multi_class == "canonical" else None
+    return make_kernel_error(predictions, **options) if multi_class == "canonical" else None
 
 
 def _least_samples(estimator, block_size):

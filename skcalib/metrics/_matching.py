@@ -10,7 +10,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Label, RandomState, StrOptions
 from .._numerics.median_distance import pair_weight
-from .._statistics.matching import ClassKernelErrors, MatchingError, matching_error
+from .._statistics.matching import ClassKernelErrors, MatchingError, make_matching_error
 from .._statistics.matching_checks import CLASS_FORMS, FORMS, MATCHING_CONSTRAINTS, MatchingOptions
 from ..forecasts._data import ForecastData, check_either
 from ._decisions import classes_are_reversed
@@ -40,7 +40,7 @@ def _distribution_matching_error(
             f"forecasts; found {options['estimator']!r}. Leave the estimator out."
         )
     seeds = check_random_state(random_state)
-    error = matching_error(data, MatchingOptions(**options), seeds)
+    error = make_matching_error(data, MatchingOptions(**options), seeds)
     value = float(error(data.outcome[None])[0])
     if not standardize:
         return value
@@ -52,7 +52,7 @@ def _matching_statistic(data, *, standardize, random_state=None, **options):
     """The error of batches of outcomes of forecasts; None if each is standardised by itself."""
     if standardize or data.kind == "classes":
         return None
-    return matching_error(data, MatchingOptions(**options), check_random_state(random_state))
+    return make_matching_error(data, MatchingOptions(**options), check_random_state(random_state))
 
 
 def _prepared(y_true, y_proba, about, options):

@@ -10,7 +10,7 @@ import numpy as np
 from .._inputs.by import printable
 from .._inputs.predictions import Predictions
 from .._numerics.logits import PROPER_LOSSES
-from .._statistics.residuals import LevelAndSpread, ResidualCells
+from .._statistics.residuals import BinnedResiduals, ClasswiseScoreTest
 from ..hypothesis_tests import CalibrationTest
 from ..metrics._distance import _calibration_distance_bounds
 from ..metrics._registry import METRICS
@@ -220,7 +220,7 @@ def most_tested(predictions: Predictions) -> int:
 def findings(test: CalibrationTest, predictions: Predictions) -> list[str]:
     """A sentence for each component of the omnibus test that spoke, without a full stop."""
     spoke = [name for name, p in test.adjusted_p_values_.items() if p <= LEVEL]
-    scores = LevelAndSpread(predictions)
+    scores = ClasswiseScoreTest(predictions)
     sums = scores.by_class(predictions.label[None])[:, 0]  # (2, K)
     if np.isinf(test.component_statistics_.get("log_loss", 0.0)):
         spoke = [name for name in spoke if name != "log_loss"]  # said of labels of probability 0
@@ -240,7 +240,7 @@ def findings(test: CalibrationTest, predictions: Predictions) -> list[str]:
     return found
 
 
-def _is_of_levels(scores: LevelAndSpread, sums: np.ndarray) -> bool:
+def _is_of_levels(scores: ClasswiseScoreTest, sums: np.ndarray) -> bool:
     """Whether classes that are predicted too often or too seldom explain the excess of log loss.
 
     With the log-odds z of each class, the sum of their excesses is that of (p − y) z. It is divided
@@ -276,7 +276,7 @@ def _worst_range(predictions: Predictions) -> str:
     binary = predictions if predictions.is_binary else predictions.confidence()
     what = "probabilities" if predictions.is_binary else "confidences"
     proba, hit = binary.proba, binary.label
-    cells = ResidualCells(proba, predictions.weight, predictions.squares, hit, _N_RANGES)
+    cells = BinnedResiduals(proba, predictions.weight, predictions.squares, hit, _N_RANGES)
     gaps = cells.of_hits(hit[None])[0]
     deviation = np.sqrt(cells.variance)
     distance = np.divide(np.abs(gaps), deviation, out=np.zeros_like(gaps), where=deviation > 0)

@@ -10,7 +10,7 @@ from sklearn.metrics import brier_score_loss
 
 from .._inputs.predictions import Predictions
 from .._statistics.kernels import KERNELS
-from .._statistics.squared_error import check_enough_for_estimator, pairs_are_lost
+from .._statistics.squared_error import check_enough_for_estimator, has_negligible_pairs
 from ..metrics._reductions import average_over_reductions
 from ..metrics._registry import METRICS, Metric, entry_of
 
@@ -145,7 +145,7 @@ def _change(entry: Metric, options: dict[str, Any], rows: Predictions) -> float:
         return float(np.sqrt(change))
     if not np.isfinite(change) or options.get("estimator", "biased") == "biased":
         return change
-    has_pairs = rows.n_samples > 1 and not pairs_are_lost(rows)
+    has_pairs = rows.n_samples > 1 and not has_negligible_pairs(rows)
     return change / (1 - rows.share_of_one_sample) if has_pairs else np.nan
 
 

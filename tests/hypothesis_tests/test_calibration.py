@@ -14,7 +14,7 @@ from sklearn.metrics import brier_score_loss, log_loss
 
 from skcalib import metrics
 from skcalib._inputs.drawing import seeded_batches
-from skcalib._statistics.base import blocks_of_samples
+from skcalib._statistics.base import iter_sample_blocks
 from skcalib.hypothesis_tests import (
     CalibrationTest,
     SequentialCalibrationTest,
@@ -171,7 +171,7 @@ def test_batches_keep_their_size():
 
 
 def test_labels_are_drawn_for_blocks_of_samples():
-    blocks = list(blocks_of_samples(np.arange(10_000), 999))
+    blocks = list(iter_sample_blocks(np.arange(10_000), 999))
     np.testing.assert_array_equal(np.concatenate(blocks), np.arange(10_000))
     assert max(map(len, blocks)) * 999 <= 2**22
 

@@ -13,8 +13,8 @@ from sklearn.base import clone
 
 from skcalib._inputs.checks import check_predictions
 from skcalib._inputs.drawing import draw_labels
-from skcalib._statistics.omnibus import PooledKernelError, omnibus, ranks
-from skcalib._statistics.residuals import LevelAndSpread, LocalGaps, ScoreExcess
+from skcalib._statistics.omnibus import PooledKernelError, omnibus, pooled_p_values
+from skcalib._statistics.residuals import ClasswiseScoreTest, MultiResolutionGaps, ScoreExcess
 from skcalib._statistics.squared_error import SquaredKernelError
 from skcalib.forecasts import GaussianForecast
 from skcalib.hypothesis_tests import (
@@ -85,7 +85,10 @@ def local_gaps_by_loops(data, residual):
     return max(values)
 
 
-TWINS = [(LevelAndSpread, level_and_spread_by_loops), (LocalGaps, local_gaps_by_loops)]
+TWINS = [
+    (ClasswiseScoreTest, level_and_spread_by_loops),
+    (MultiResolutionGaps, local_gaps_by_loops),
+]
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -113,7 +116,7 @@ def test_local_gaps_tell_the_hopeless_apart():
     data = check_predictions(np.zeros(4000, int), np.linspace(0.8, 0.9, 4000), labels=[0, 1])
     labels = np.zeros((2, 4000), np.int32)
     labels[1, ::2] = 1
-    worst, bad = LocalGaps(data)(labels)
+    worst, bad = MultiResolutionGaps(data)(labels)
     assert np.inf > worst > bad > 700
 
 
@@ -686,18 +689,18 @@ def test_size_of_several_bandwidths(n_classes, n):
 
 
 def test_infinite_values_are_tied():
-    p_values, distance = ranks(np.array([np.inf, np.inf, 1.0, -np.inf, -np.inf]), True)
+    p_values, distance = pooled_p_values(np.array([np.inf, np.inf, 1.0, -np.inf, -np.inf]), True)
     np.testing.assert_allclose(p_values, [0.8, 0.8, 1, 0.8, 0.8])
     assert not distance.any()
 
 
 def test_a_class_that_is_hardly_ever_expected_has_a_finite_variance():
     proba = np.array([[1e-310, 0.4, 0.6], [1e-310, 0.7, 0.3]])
-    found = LevelAndSpread(check_predictions([1, 2], proba, labels=[0, 1, 2]))
+    found = ClasswiseScoreTest(check_predictions([1, 2], proba, labels=[0, 1, 2]))
     assert found.scale[0, 0] == pytest.approx(0.25)  # that of one label
 
 
 def test_standard_deviations_of_huge_values_do_not_warn():
-    p_values, distance = ranks(np.array([1e300, 1.0, 2.0]), False)
+    p_values, distance = pooled_p_values(np.array([1e300, 1.0, 2.0]), False)
     assert p_values[0] == 1 / 3
     assert distance[1] == 0

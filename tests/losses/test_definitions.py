@@ -29,7 +29,7 @@ from loss_cases import (
 from scipy.special import gammaln, logsumexp
 from scipy.stats import dirichlet, norm
 
-from skcalib._statistics.matching_given import pooled_thresholds
+from skcalib._statistics.matching_given import quantile_thresholds
 from skcalib.forecasts import GaussianForecast, GaussianMixtureForecast
 from skcalib.losses import (
     conditional_kernel_calibration_loss,
@@ -487,7 +487,7 @@ def test_forms_of_forecasts_equal_the_metric(name):
     forecast = GaussianMixtureForecast(*MIXTURE) if name.startswith("mixture") else GAUSSIAN
     thresholds = options.pop("thresholds", None)
     if options["calibration"] == "threshold" or options["kernel"] == "thresholds":
-        thresholds = pooled_thresholds(forecast)  # the metric chooses them
+        thresholds = quantile_thresholds(forecast)  # the metric chooses them
     metric_options = dict(options)
     if options["calibration"] == "decision" or options["kernel"] == "tanh":
         metric_options["loss"] = list(thresholds)

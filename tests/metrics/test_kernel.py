@@ -18,7 +18,7 @@ from sklearn.gaussian_process.kernels import (
 )
 
 from skcalib._inputs.checks import check_predictions
-from skcalib._statistics.kernels import resolved_bandwidth
+from skcalib._statistics.kernels import resolve_bandwidth
 from skcalib.hypothesis_tests import UCMETest
 from skcalib.metrics import (
     conditional_kernel_calibration_error,
@@ -459,7 +459,7 @@ def test_equal_predictions_have_the_bandwidth_1():
         n_classes = 2 if proba.ndim == 1 else 3
         predictions = check_predictions([0, 1, 1, 0], proba, labels=range(n_classes))
         for kernel in KERNELS:
-            assert resolved_bandwidth(predictions, kernel, "median") == 1
+            assert resolve_bandwidth(predictions, kernel, "median") == 1
 
 
 WITH_NOISE = {

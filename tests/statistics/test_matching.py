@@ -140,9 +140,9 @@ def test_pivots_stand_for_the_kernel_if_they_are_few():
     weight = np.full(600, 1 / 600)
     for dimension, bandwidth, is_low_rank in ((2, 1.0, True), (2, 0.01, False), (4, 3.0, False)):
         points = rng.normal(size=(600, dimension))
-        given = matching_given.near_points(points, weight, "rbf", bandwidth)
+        given = matching_given.point_kernel(points, weight, "rbf", bandwidth)
         assert (given.features is not None) == is_low_rank
-    given = matching_given.near_points(points[:, :2], weight, "rbf", 1.0)
+    given = matching_given.point_kernel(points[:, :2], weight, "rbf", 1.0)
     features = given.features(slice(None))
     exact = kernel_values(points[:, :2], points[:, :2], KERNELS["rbf"], 1.0)
     np.testing.assert_allclose(features @ features.T, exact, atol=1e-9)
@@ -152,7 +152,7 @@ def test_pivots_stand_for_the_kernel_if_they_are_few():
 @pytest.mark.parametrize("name", KERNELS)
 def test_random_waves_have_the_kernel_as_their_mean_product(name):
     points = X[:5]
-    given = matching_given.near_on_average(points, name, 0.8, 40_000, 0)
+    given = matching_given.random_feature_kernel(points, name, 0.8, 40_000, 0)
     features = given.features(slice(None))
     exact = kernel_values(points, points, KERNELS[name], 0.8)
     np.testing.assert_allclose(features @ features.T, exact, atol=0.03)
@@ -167,7 +167,7 @@ def test_random_waves_have_the_kernel_as_their_mean_product(name):
 
 def test_codes_agree_in_the_share_of_their_columns():
     codes = np.array([[0, 1], [0, 0], [2, 1]])
-    given = matching_given.same_group(codes)
+    given = matching_given.group_kernel(codes)
     expected = [[1, 0.5, 0.5], [0.5, 1, 0], [0.5, 0, 1]]
     np.testing.assert_allclose(given.kernel(given.points, given.points), expected)
     features = given.features(slice(None))
