@@ -34,10 +34,10 @@ def distribution_free(error, statistic, test):
     return p_value, None
 
 
-LAWS = {"asymptotic": asymptotic, "distribution-free": distribution_free}
+NULL_METHODS = {"asymptotic": asymptotic, "distribution-free": distribution_free}
 
 
-def check_law(test, statistic):
+def check_null_method(test, statistic):
     """Laws and bounds are known for kernel statistics only, and most for equal weights only."""
     if test.method in statistic.laws:
         return

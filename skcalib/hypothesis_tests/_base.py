@@ -65,7 +65,7 @@ class HypothesisTest(BaseEstimator):
         return tags
 
 
-def forget(test, *names):
+def delete_attributes(test, *names):
     """Delete what an earlier fit set, and this one may not set."""
     for name in names:
         if hasattr(test, name):
@@ -83,7 +83,7 @@ def check_test_input(
     if is_forecast(X):
         check_no_labels(test.labels)
         data = check_forecasts(y, X, sample_weight=sample_weight, given=given, names=("y", "X"))
-        forget(test, "classes_", "feature_names_in_")
+        delete_attributes(test, "classes_", "feature_names_in_")
         test.n_features_in_ = 1  # as for a one-dimensional array
     else:
         data = check_fit_input(test, X, y, sample_weight)
@@ -127,7 +127,7 @@ def monte_carlo_p_value(values, alternative="greater", resolution=0.0):
     return float({"greater": above, "less": below, "two-sided": two_sided}[alternative])
 
 
-def clipped(values):
+def clip_infinite(values):
     """The values, infinite ones, which belong to impossible data, moved beyond all finite ones."""
     largest = float(np.abs(values).max(where=np.isfinite(values), initial=0.0))
     bound = min(1 + 2 * largest, np.finfo(np.float64).max)
@@ -140,7 +140,7 @@ def draw_signs(groups, n_draws, generator):
     return generator.choice([-1.0, 1.0], size=(n_draws, int(code.max()) + 1))[:, code]
 
 
-def compared_values(test, statistic, value, order, *, resampled=False):
+def compute_null_values(test, statistic, value, order, *, resampled=False):
     """The value of the data and those of all draws, (1 + n_resamples, …), spread among jobs.
 
     The samples are drawn in the given order, which does not depend on that in which they came.
@@ -149,9 +149,9 @@ def compared_values(test, statistic, value, order, *, resampled=False):
     That of the data has signs that are all +1.
     """
     data, least_batches = statistic.data, statistic.least_batches
-    kinds = [(of_resampled_data if resampled else of_redrawn_outcomes, value)]
+    kinds = [(simulate_resampled_values if resampled else simulate_outcome_values, value)]
     if data.groups is not None:
-        kinds.insert(0, (of_drawn_signs, statistic.of_signs(np.ones((1, len(order))))))
+        kinds.insert(0, (simulate_sign_values, statistic.of_signs(np.ones((1, len(order))))))
     elif resampled:
         least_batches = 64
     if data.groups is not None or resampled or not statistic.adds_up:
@@ -162,7 +162,7 @@ def compared_values(test, statistic, value, order, *, resampled=False):
     compared = []
     for evaluate, first in kinds:
         batches = seeded_batches(test.n_resamples, statistic.numbers_per_draw, least_batches, rng)
-        drawn = drawn_values(test, partial(evaluate, statistic, data, order), batches)
+        drawn = evaluate_draws(test, partial(evaluate, statistic, data, order), batches)
         compared.append(np.concatenate([first, *drawn]))
     return compared
 
@@ -171,13 +171,13 @@ def compared_values(test, statistic, value, order, *, resampled=False):
 _BYTES = 24.0
 
 
-def drawn_values(test, evaluate, batches):
+def evaluate_draws(test, evaluate, batches):
     """The values of all batches, spread among jobs."""
     how = {"n_jobs": test.n_jobs, "verbose": test.verbose}
     return values_of_batches(evaluate, batches, _BYTES, test._remedy, **how)
 
 
-def most_cautious(judgements):
+def select_largest_p_value(judgements):
     """The attributes that have the largest p-value; of several p-values, each is the largest."""
     chosen = dict(max(judgements, key=lambda one: one["p_value_"]))
     for name, found in chosen.items():
@@ -186,7 +186,7 @@ def most_cautious(judgements):
     return chosen
 
 
-def of_redrawn_outcomes(statistic, data, order, size, seed):
+def simulate_outcome_values(statistic, data, order, size, seed):
     """Values for outcomes drawn from the data, which are in this order of the statistic's."""
     generator = np.random.default_rng(seed)
     if order is not None and statistic.adds_up:
@@ -199,12 +199,12 @@ def of_redrawn_outcomes(statistic, data, order, size, seed):
     return statistic(outcomes)
 
 
-def of_drawn_signs(statistic, data, order, size, seed):
+def simulate_sign_values(statistic, data, order, size, seed):
     """Values for the observed residuals, those of a whole group multiplied by a random sign."""
     return statistic.of_signs(draw_signs(data.groups, size, np.random.default_rng(seed)))
 
 
-def of_resampled_data(statistic, data, order, size, seed):
+def simulate_resampled_values(statistic, data, order, size, seed):
     """Values for predictions drawn from the predictions, and outcomes drawn from these."""
     generator, n = np.random.default_rng(seed), len(data.weight)
     values = []

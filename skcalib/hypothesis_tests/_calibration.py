@@ -13,15 +13,15 @@ from ..metrics._statistic import OF_RESIDUALS, STATISTICS, make_statistic
 from ..streaming import CalibrationState
 from ..streaming._checks import check_can_be_tested
 from ..streaming._evaluate import KNOWN, check_params
-from ._asymptotic import LAWS, check_law
+from ._asymptotic import NULL_METHODS, check_null_method
 from ._base import (
     HypothesisTest,
     check_test_input,
-    clipped,
-    compared_values,
-    forget,
+    clip_infinite,
+    compute_null_values,
+    delete_attributes,
     monte_carlo_p_value,
-    most_cautious,
+    select_largest_p_value,
 )
 
 # Options of the statistic that are parameters of the test.
@@ -352,7 +352,7 @@ class CalibrationTest(HypothesisTest):
         "kernel": "no_validation",  # the statistic judges its options
         "bandwidth": "no_validation",
         "estimator": "no_validation",
-        "method": [StrOptions({"conditional", "consistency", *LAWS})],
+        "method": [StrOptions({"conditional", "consistency", *NULL_METHODS})],
         "metric_params": [dict, None],
         "alternative": [StrOptions({"two-sided", "less", "greater"})],
         "n_resamples": [Count(1, 10**9)],
@@ -433,7 +433,9 @@ class CalibrationTest(HypothesisTest):
         """
         data: Any
         if isinstance(X, CalibrationState):
-            data = counted(self, X, y=y, sample_weight=sample_weight, groups=groups, given=given)
+            data = predictions_from_state(
+                self, X, y=y, sample_weight=sample_weight, groups=groups, given=given
+            )
         else:
             data = check_test_input(self, X, y, sample_weight, groups, given)
         as_matrix, weighted = self.n_features_in_ > 1, sample_weight is not None
@@ -453,20 +455,20 @@ class CalibrationTest(HypothesisTest):
         )
         data = statistic.data  # where the statistic needs them
         self._check(statistic, data)
-        forget(self, *_DRAWN)
+        delete_attributes(self, *_OPTIONAL_ATTRIBUTES)
         value = statistic(data.outcome[None, :])
-        if self.method in LAWS:
+        if self.method in NULL_METHODS:
             self.statistic_ = float(value[0])
-            self.p_value_, null = LAWS[self.method](statistic, self.statistic_, self)
+            self.p_value_, null = NULL_METHODS[self.method](statistic, self.statistic_, self)
             if null is not None:
                 self.null_distribution_ = null
             return self
         is_resampled = self.method == "consistency"
-        compared = compared_values(
+        compared = compute_null_values(
             self, statistic, value, data.canonical_order(), resampled=is_resampled
         )
         judged = [self._judged(statistic, value, values) for values in compared]
-        self.__dict__.update(most_cautious(judged))
+        self.__dict__.update(select_largest_p_value(judged))
         return self
 
     def _judged(self, statistic, value, values):
@@ -477,7 +479,7 @@ class CalibrationTest(HypothesisTest):
             "null_distribution_": evidence[1:],
         }
         if statistic.is_signed or statistic.n_columns > 1:  # infinite for impossible labels
-            evidence = clipped(evidence)
+            evidence = clip_infinite(evidence)
         side = self.alternative if statistic.is_signed else "greater"
         p_value = monte_carlo_p_value(evidence, side, statistic.resolution)
         return {"p_value_": p_value, **own, **findings}
@@ -517,10 +519,10 @@ class CalibrationTest(HypothesisTest):
                 f"method={self.method!r} is not for statistic={self.statistic!r}, whose law is "
                 "only known by draws. Use method='conditional', which is exact."
             )
-        if self.method in LAWS:
-            check_law(self, statistic)
+        if self.method in NULL_METHODS:
+            check_null_method(self, statistic)
         elif data.kind == "forecasts":
-            check_knows_draws(self, statistic)
+            check_depends_on_cells(self, statistic)
         if self.alternative != "two-sided" and not statistic.is_signed:
             raise ValueError(
                 f"alternative={self.alternative!r} needs a statistic with a sign, 'log_loss' or "
@@ -535,7 +537,7 @@ class CalibrationTest(HypothesisTest):
 
 
 # Attributes that only some statistics and methods set.
-_DRAWN = (
+_OPTIONAL_ATTRIBUTES = (
     "null_distribution_",
     "component_p_values_",
     "adjusted_p_values_",
@@ -545,7 +547,7 @@ _DRAWN = (
 )
 
 
-def counted(test: Any, state: CalibrationState, **others: Any) -> Predictions:
+def predictions_from_state(test: Any, state: CalibrationState, **others: Any) -> Predictions:
     """The counts of a state, from which numbers of events are drawn."""
     for name, value in others.items():
         if value is not None:
@@ -560,7 +562,7 @@ def counted(test: Any, state: CalibrationState, **others: Any) -> Predictions:
         )
     check_can_be_tested(state)
     test.classes_, test.n_features_in_ = state.classes, 1
-    forget(test, "feature_names_in_")
+    delete_attributes(test, "feature_names_in_")
     return state._tally.shares(state.classes)
 
 
@@ -576,7 +578,7 @@ def check_takes_counts(test: Any, statistic: Any) -> None:
         )
 
 
-def check_knows_draws(test, statistic):
+def check_depends_on_cells(test, statistic):
     """Draws from quantiles are cells: the statistic must not see where in them outcomes lie."""
     data = statistic.data
     if data.forecast._as_drawn(data.value) is data.value:

@@ -19,11 +19,11 @@ from ._base import (
     HypothesisTest,
     as_p_value,
     check_class_input,
-    clipped,
-    drawn_values,
-    forget,
+    clip_infinite,
+    delete_attributes,
+    evaluate_draws,
     monte_carlo_p_value,
-    of_redrawn_outcomes,
+    simulate_outcome_values,
 )
 
 # Statistics of different batches that differ by less than this, relative to the largest, are tied:
@@ -112,16 +112,16 @@ class ClassicalTest(HypothesisTest):
         data = data.take(data.canonical_order())
         statistic = self._statistic(data, *options)
         self.statistic_ = float(statistic(data.label[None])[0])
-        forget(self, "null_distribution_")
+        delete_attributes(self, "null_distribution_")
         if self.method == "asymptotic":
             self.p_value_ = as_p_value(self._asymptotic_p_value())
             return
         numbers = self._n_arrays * len(data.label)
         batches = seeded_batches(self.n_resamples, numbers, 1, random_state)
-        evaluate = partial(of_redrawn_outcomes, statistic, data, None)
-        null = self.null_distribution_ = np.concatenate(drawn_values(self, evaluate, batches))
+        evaluate = partial(simulate_outcome_values, statistic, data, None)
+        null = self.null_distribution_ = np.concatenate(evaluate_draws(self, evaluate, batches))
         slack = _TIE * np.abs(null).max(where=np.isfinite(null), initial=0.0)
-        compared = clipped(np.append(self.statistic_, null))
+        compared = clip_infinite(np.append(self.statistic_, null))
         self.p_value_ = monte_carlo_p_value(compared, self.alternative, slack)
 
     def _statistic(self, data, *options):

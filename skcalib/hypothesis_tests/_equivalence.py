@@ -184,7 +184,7 @@ class EquivalenceTest(HypothesisTest):
         measured = Measured.of(
             self.metric,
             self.metric_params,
-            models=[_sorted(data)],
+            models=[_sort_canonically(data)],
             as_matrix=[self.n_features_in_ > 1],
             weighted=sample_weight is not None,
         )
@@ -214,7 +214,7 @@ def check_is_distance(metric):
         )
 
 
-def _sorted(data):
+def _sort_canonically(data):
     """The samples in an order that does not follow theirs, so that neither do the subsamples."""
     data = data.take(np.argsort(data.outcome, kind="stable"))
     return data.take(data.canonical_order())

@@ -280,11 +280,11 @@ def required_sample_size(
     curve = trials.curve(power, float(n))
     for size in np.diff(np.linspace(0, n_simulations, _N_ROUNDS + 1).astype(int)).tolist():
         if size:
-            trials.rejections(_within(curve.middle, max_samples), size)
+            trials.rejections(_clip_size(curve.middle, max_samples), size)
             curve = trials.curve(power, curve.middle)
     if curve.middle > max_samples:
         raise _too_few(power, max_samples, f"a share of {curve.at(max_samples):.2f}")
-    n_samples = _within(curve.middle, max_samples)
+    n_samples = _clip_size(curve.middle, max_samples)
     searched, rejected, simulated = trials.table()
     return RequiredSampleSize(
         n_samples,
@@ -398,7 +398,7 @@ def _p_value(test, proba, truth, n_samples, seed):
     return test.fit(proba[rows], label).p_value_
 
 
-def _within(n, most):
+def _clip_size(n, most):
     return int(np.clip(np.ceil(n), _FEWEST, most))
 
 

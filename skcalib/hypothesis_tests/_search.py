@@ -21,9 +21,9 @@ from .._inputs.scikit_learn import (
 )
 from .._statistics.base import TIE
 from ..forecasts._data import ForecastData, check_either
-from ._base import compared_values
+from ._base import compute_null_values
 from ._search_scores import Candidate, ClassSearch, ForecastSearch
-from ._subgroups import SubgroupCalibrationTest, standardised
+from ._subgroups import SubgroupCalibrationTest, standardize
 
 # Columns of more distinct numbers are divided into ranges.
 _MOST_NUMBERS = 10
@@ -299,7 +299,7 @@ def find_miscalibrated_subgroups(
         search = ClassSearch(data, candidates, recalibrate=recalibrate)
     observed = search.of_signs(np.ones((1, len(order))))
     settings = SubgroupCalibrationTest(n_resamples=n_resamples, random_state=rng)
-    return _result(search, compared_values(settings, search, observed, np.arange(len(order))))
+    return _result(search, compute_null_values(settings, search, observed, np.arange(len(order))))
 
 
 def _result(search: ClassSearch | ForecastSearch, compared: list[np.ndarray]) -> SubgroupSearch:
@@ -307,7 +307,9 @@ def _result(search: ClassSearch | ForecastSearch, compared: list[np.ndarray]) ->
 
     Of several such arrays, the largest p-value and the smallest value count.
     """
-    value, p_values = np.transpose([_judged(values) for values in compared], (1, 0, 2))
+    value, p_values = np.transpose(
+        [_standardize_candidates(values) for values in compared], (1, 0, 2)
+    )
     value, p_values = value.min(axis=0), p_values.max(axis=0)
     best = np.lexsort((-value, p_values))
     p_values = p_values[best]
@@ -330,9 +332,9 @@ def _result(search: ClassSearch | ForecastSearch, compared: list[np.ndarray]) ->
     )
 
 
-def _judged(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _standardize_candidates(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Standardised values of all candidates, (C,), and their p-values."""
-    standard = np.column_stack([standardised(column) for column in values.T])
+    standard = np.column_stack([standardize(column) for column in values.T])
     largest = np.sort(standard.max(axis=1))
     above = len(largest) - np.searchsorted(largest, standard[0] * (1 - TIE))
     return standard[0], above / len(largest)

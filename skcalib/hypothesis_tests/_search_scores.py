@@ -90,7 +90,7 @@ class ClassSearch(Search):
     ) -> None:
         self.candidates = candidates
         self.shown = _problems(data)
-        self.data = _recalibrated(data) if recalibrate else data
+        self.data = _recalibrate(data) if recalibrate else data
         self.problems = _problems(self.data)
         self.scores = [CandidateScores(problem, candidates) for problem in self.problems]
         self.classes = None if data.is_binary else data.classes.tolist()
@@ -131,7 +131,7 @@ def _problems(data: Predictions) -> list[Predictions]:
     return [problem for _, problem in data.classwise() if problem is not None]
 
 
-def _recalibrated(data: Predictions) -> Predictions:
+def _recalibrate(data: Predictions) -> Predictions:
     """The predictions by a smooth curve of their log-odds, the same for all samples."""
     recalibrator = fit_data(data).fitted(SplineRecalibrator())
     proba = recalibrator.predict_proba(data.proba)

@@ -231,7 +231,7 @@ class SequentialCalibrationTest(HypothesisTest):
                 f"[TemperatureRecalibrator()]; found {chosen!r:.80}. Pass objects, or None."
             )
         self._bettors = [
-            Bettor(clone(one).set_params(labels=batch.classes), window)
+            BettingRecalibrator(clone(one).set_params(labels=batch.classes), window)
             for one in chosen
             for window in self.windows
         ]
@@ -264,7 +264,7 @@ class SequentialCalibrationTest(HypothesisTest):
         self.history_["p_value"].append(self.p_value_)
 
 
-class Bettor:
+class BettingRecalibrator:
     """A recalibrator that bets on what it has learned, beginning with any batch."""
 
     def __init__(self, recalibrator: Any, window: int) -> None:

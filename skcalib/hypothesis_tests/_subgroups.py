@@ -15,12 +15,12 @@ from ..metrics._statistic import STATISTICS, make_statistic
 from ._base import (
     HypothesisTest,
     check_test_input,
-    clipped,
-    compared_values,
+    clip_infinite,
+    compute_null_values,
     monte_carlo_p_value,
-    most_cautious,
+    select_largest_p_value,
 )
-from ._calibration import check_knows_draws, check_takes_groups
+from ._calibration import check_depends_on_cells, check_takes_groups
 
 
 class SubgroupCalibrationTest(HypothesisTest):
@@ -242,7 +242,7 @@ class SubgroupCalibrationTest(HypothesisTest):
         order = np.argsort(subgroups.code, kind="stable")
         data, code = data.take(order), subgroups.code[order]
         parts = [slice(*np.searchsorted(code, [k, k + 1])) for k in range(len(subgroups.labels))]
-        statistic = BySubgroup(
+        statistic = SubgroupStatistic(
             data,
             [
                 self._statistic(data.take(rows), title, shown)
@@ -253,8 +253,10 @@ class SubgroupCalibrationTest(HypothesisTest):
         order = data.canonical_order()
         order = order[np.argsort(code[order], kind="stable")]
         value = statistic(data.outcome[None])
-        compared = compared_values(self, statistic, value, order)
-        found = most_cautious([_judged(subgroups, statistic, values) for values in compared])
+        compared = compute_null_values(self, statistic, value, order)
+        found = select_largest_p_value(
+            [_make_result(subgroups, statistic, values) for values in compared]
+        )
         self.__dict__.update(found, subgroups_=list(subgroups.labels))
         self.p_value_ = min(self.subgroup_p_values_.values())
         return self
@@ -280,16 +282,16 @@ class SubgroupCalibrationTest(HypothesisTest):
         if data.groups is not None:
             check_takes_groups(self, statistic)
         if data.kind == "forecasts":
-            check_knows_draws(self, statistic)
+            check_depends_on_cells(self, statistic)
         return statistic
 
 
-def _judged(subgroups, statistic, values):
+def _make_result(subgroups, statistic, values):
     """The fitted attributes, from the values (B + 1, C) of the data and of the draws."""
     of_each = statistic.of_each(values)
     standard = np.column_stack(
         [
-            standardised(column, is_signed=one.is_signed, resolution=one.resolution)
+            standardize(column, is_signed=one.is_signed, resolution=one.resolution)
             for column, one in zip(of_each, statistic.statistics, strict=True)
         ]
     )
@@ -310,7 +312,7 @@ def _judged(subgroups, statistic, values):
     }
 
 
-class BySubgroup(Statistic):
+class SubgroupStatistic(Statistic):
     """The statistics of all subgroups side by side, for samples that are sorted by subgroup."""
 
     def __init__(self, data, statistics, parts) -> None:
@@ -329,7 +331,7 @@ class BySubgroup(Statistic):
         """These statistics on other data, which are sorted by subgroup as well."""
         pairs = zip(self.statistics, self.parts, strict=True)
         statistics = [one.on(data.take(rows)) for one, rows in pairs]
-        return BySubgroup(data, statistics, self.parts)
+        return SubgroupStatistic(data, statistics, self.parts)
 
     def __call__(self, outcomes):
         return self._side_by_side(lambda one, rows: one(outcomes[:, rows]))
@@ -353,13 +355,13 @@ class BySubgroup(Statistic):
         return columns
 
 
-def standardised(values, *, is_signed=False, resolution=0.0):
+def standardize(values, *, is_signed=False, resolution=0.0):
     """Values (B + 1,) of one statistic, on a scale on which different statistics can be compared.
 
     About the reciprocals of their p-values among themselves; what they add decides between equal
     ranks. The order of the values does not matter, which makes tests exact.
     """
-    values = clipped(values)
+    values = clip_infinite(values)
     monte_carlo_p_value(values)  # refuses what is not a number
     n = len(values)
     rank = np.rint(n * pooled_p_values(values, is_signed, resolution)[0])

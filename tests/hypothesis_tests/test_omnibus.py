@@ -22,7 +22,7 @@ from skcalib.hypothesis_tests import (
     SubgroupCalibrationTest,
     find_miscalibrated_subgroups,
 )
-from skcalib.hypothesis_tests._base import compared_values, most_cautious
+from skcalib.hypothesis_tests._base import compute_null_values, select_largest_p_value
 from skcalib.streaming import CalibrationState
 
 
@@ -493,7 +493,7 @@ def test_groups_by_hand(statistic, n_classes):
     data = replace(data, groups=code)
     one = SquaredKernelError(data) if statistic == "skce" else ScoreExcess(data, statistic)
     test = CalibrationTest(n_resamples=200, random_state=0)
-    by_signs, by_labels = compared_values(test, one, one(data.label[None]), np.arange(12))
+    by_signs, by_labels = compute_null_values(test, one, one(data.label[None]), np.arange(12))
     signs = np.array(list(itertools.product([-1.0, 1.0], repeat=3)))
     possible = one.of_signs(signs[:, code])
     assert by_labels[0] == pytest.approx(by_signs[0], abs=1e-12)
@@ -579,7 +579,7 @@ def test_each_p_value_is_the_largest():
     one = {"p_value_": 0.2, "statistic_": 3.0, "adjusted_p_values_": {"a": 0.1, "b": 0.5}}
     other = {"p_value_": 0.1, "statistic_": 4.0, "adjusted_p_values_": {"a": 0.3, "b": 0.4}}
     expected = {"p_value_": 0.2, "statistic_": 3.0, "adjusted_p_values_": {"a": 0.3, "b": 0.5}}
-    assert most_cautious([one, other]) == most_cautious([other, one]) == expected
+    assert select_largest_p_value([one, other]) == select_largest_p_value([other, one]) == expected
 
 
 def test_order_and_jobs_do_not_matter_with_groups(monkeypatch):

@@ -17,7 +17,7 @@ from skcalib.forecasts import (
 )
 from skcalib.forecasts._data import check_forecasts, with_groups
 from skcalib.hypothesis_tests import SubgroupCalibrationTest, find_miscalibrated_subgroups
-from skcalib.hypothesis_tests._base import compared_values
+from skcalib.hypothesis_tests._base import compute_null_values
 from skcalib.hypothesis_tests._search_scores import (
     Candidate,
     CandidateScores,
@@ -38,7 +38,7 @@ def problem(rng, n, change=lambda proba, X: proba):
 def with_draws(search, n_resamples):
     """The values of the data and of draws, by signs where there are groups."""
     n, test = len(search.data.weight), SubgroupCalibrationTest(n_resamples=n_resamples)
-    return compared_values(test, search, search.of_signs(np.ones((1, n))), np.arange(n))[0]
+    return compute_null_values(test, search, search.of_signs(np.ones((1, n))), np.arange(n))[0]
 
 
 def score_statistic(data, residual, rows):

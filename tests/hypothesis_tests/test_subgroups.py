@@ -16,7 +16,7 @@ from skcalib._statistics.residuals import ScoreExcess
 from skcalib._statistics.squared_error import SquaredKernelError
 from skcalib.forecasts import GaussianForecast
 from skcalib.hypothesis_tests import CalibrationTest, SubgroupCalibrationTest
-from skcalib.hypothesis_tests._subgroups import BySubgroup, standardised, step_down_p_values
+from skcalib.hypothesis_tests._subgroups import SubgroupStatistic, standardize, step_down_p_values
 
 
 def problem(rng, sizes, truth=lambda proba, code: proba, n_classes=2):
@@ -55,9 +55,9 @@ def step_down_by_loops(standard):
 def test_standardisation_equals_loops():
     rng = np.random.default_rng(0)
     for values in (rng.normal(size=300), np.round(rng.exponential(size=20), 1)):
-        np.testing.assert_allclose(standardised(values), standardised_by_loops(values), rtol=1e-12)
+        np.testing.assert_allclose(standardize(values), standardised_by_loops(values), rtol=1e-12)
     # both sides count where there is a sign: 4 is as far out as -4
-    signed = standardised(np.array([-4.0, -1, 0, 1, 4]), is_signed=True)
+    signed = standardize(np.array([-4.0, -1, 0, 1, 4]), is_signed=True)
     np.testing.assert_allclose(signed, signed[::-1])
     assert (np.diff(signed[2:]) > 0).all()
 
@@ -65,11 +65,11 @@ def test_standardisation_equals_loops():
 def test_standardisation_keeps_the_order_and_takes_constants():
     rng = np.random.default_rng(0)
     values = np.sort(np.append(rng.exponential(size=50), np.inf))
-    assert (np.diff(standardised(values)) > 0).all()
-    np.testing.assert_array_equal(standardised(np.zeros(10)), 10 / 9.5)
+    assert (np.diff(standardize(values)) > 0).all()
+    np.testing.assert_array_equal(standardize(np.zeros(10)), 10 / 9.5)
     nearly_equal = 0.1 + 1e-16 * np.arange(10)
-    np.testing.assert_allclose(standardised(nearly_equal), 10 / 9.5, rtol=1e-13)
-    assert standardised(np.array([1.0, 2, 3, 4, 1e200]))[-1] > 1e100  # without a warning
+    np.testing.assert_allclose(standardize(nearly_equal), 10 / 9.5, rtol=1e-13)
+    assert standardize(np.array([1.0, 2, 3, 4, 1e200]))[-1] > 1e100  # without a warning
 
 
 def test_step_down_equals_loops():
@@ -87,7 +87,7 @@ def test_p_values_are_exactly_uniform_under_exchangeability():
     smallest = []
     for k in range(20):
         columns = np.roll(values, -k, axis=0).T
-        standard = np.column_stack([standardised(column) for column in columns])
+        standard = np.column_stack([standardize(column) for column in columns])
         smallest.append(step_down_p_values(standard).min())
     assert sorted(smallest) == pytest.approx(np.arange(1, 21) / 20)
 
@@ -131,7 +131,7 @@ def test_draws_are_handed_to_their_subgroups():
         ScoreExcess(data.take(parts[0]), "log_loss"),
         SquaredKernelError(data.take(parts[1])),
     ]
-    together = BySubgroup(data, statistics, parts)
+    together = SubgroupStatistic(data, statistics, parts)
     labels = draw_labels(data.proba, 5, rng)
     signs = rng.choice([-1.0, 1.0], size=(5, 11))
     for values, alone in (
@@ -316,7 +316,7 @@ def test_power_of_standardised_and_raw_maxima():
             labels = np.vstack([data.label, draw_labels(data.proba, 99, rng)])
             columns.append(np.sqrt(SquaredKernelError(data, estimator="biased")(labels)))
         values = np.column_stack(columns)
-        standard = np.column_stack([standardised(column) for column in columns])
+        standard = np.column_stack([standardize(column) for column in columns])
         n_smallest += np.mean(values[1:].argmax(axis=1) == 3)
         n_raw += np.mean(values.max(axis=1) >= values[0].max()) <= 0.05
         n_standardised += step_down_p_values(standard).min() <= 0.05
