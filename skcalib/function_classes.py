@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial.distance import pdist, squareform
 
 from ._inputs.scikit_learn import Interval, StrOptions, validate_parameter_constraints
-from ._inputs.warnings import announce, check_memory
+from ._inputs.warnings import check_memory, warn_if_slow
 from ._statistics.kernels import (
     KERNELS,
     check_finite_kernel,
@@ -256,7 +256,7 @@ def _check_line_fits(n_points):
     what = f"Lipschitz() at {n_points} distinct predictions"
     remedy = "Pass predictions rounded to fewer values, or call smooth_calibration_error."
     check_memory(_BYTES_OF_A_POINT * n_points, what, remedy)
-    announce(_SECONDS_OF_A_PAIR * n_points**2, what, remedy)
+    warn_if_slow(_SECONDS_OF_A_PAIR * n_points**2, what, remedy)
 
 
 def _check_pairs_fit(name, n_points, n_matrices):
@@ -526,7 +526,7 @@ class RKHSBall(_Checked):
         import cvxpy
 
         _check_pairs_fit("RKHSBall()", len(points), 4)
-        announce(
+        warn_if_slow(
             _SECONDS_OF_A_TRIPLE * len(points) ** 3,
             f"RKHSBall() at {len(points)} distinct predictions",
             "Call squared_kernel_calibration_error, whose square root it is.",

@@ -7,9 +7,9 @@ through every lens; the reverse does not hold. Rows stay in their order, so weig
 
 import numpy as np
 
-from ._inputs.arrays import ArrayLike, listed
+from ._inputs.arrays import ArrayLike, format_values
 from ._inputs.checks import check_predictions
-from ._inputs.labels import check_labels
+from ._inputs.labels import encode_labels
 from ._inputs.scikit_learn import IntegerInterval, validate_params
 from ._numerics.logits import row_blocks
 
@@ -219,7 +219,9 @@ def _check_largest(k, n_classes):
 def _check_partition(partition, classes):
     """The sorted names of the groups, and for each class the index of its group (K,)."""
     if isinstance(partition, dict):
-        names, _ = check_labels(list(partition), name="The names in partition", partner="partition")
+        names, _ = encode_labels(
+            list(partition), name="The names in partition", partner="partition"
+        )
         groups = [partition[name] for name in names.tolist()]
     else:
         names, groups = np.arange(len(partition)), partition
@@ -234,7 +236,7 @@ def _check_partition(partition, classes):
         for member in members:
             if member not in known:
                 raise ValueError(
-                    f"partition must hold only the classes {listed(classes)}; found {member!r} in "
+                    f"partition must hold only the classes {format_values(classes)}; found {member!r} in "
                     f"group {name!r}. Name all classes with labels=[...], of the same type as "
                     "the labels."
                 )
@@ -247,7 +249,7 @@ def _check_partition(partition, classes):
     missing = classes[group_of < 0]
     if len(missing):
         raise ValueError(
-            f"partition must hold every class; found no group for {listed(missing)}. Put the rest "
+            f"partition must hold every class; found no group for {format_values(missing)}. Put the rest "
             "into a group of its own."
         )
     n_filled = len(np.unique(group_of))

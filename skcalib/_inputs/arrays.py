@@ -73,7 +73,7 @@ def as_array(values: Any, name: str) -> np.ndarray:
     return array
 
 
-def stays(values: Any) -> bool:
+def is_device_array(values: Any) -> bool:
     """Whether an array is computed on where it lives. Everything else is converted to NumPy's.
 
     Arrays of PyTorch and CuPy stay if scikit-learn's `array_api_dispatch` is set, on devices that
@@ -87,9 +87,9 @@ def stays(values: Any) -> bool:
     return is_known and getattr(device(values), "type", "") != "mps"
 
 
-def numbers_in_place(values: Any) -> Array | None:
+def as_device_floats(values: Any) -> Array | None:
     """Numbers (n,) or (n, K), K ≥ 2, that stay where they are; None for what does not."""
-    if not stays(values) or values.ndim not in (1, 2) or 0 in values.shape:
+    if not is_device_array(values) or values.ndim not in (1, 2) or 0 in values.shape:
         return None
     if not array_namespace(values).isdtype(values.dtype, "real floating"):
         return None
@@ -172,13 +172,13 @@ def numbers_of_objects(values: np.ndarray) -> np.ndarray:
     return np.array(flat).reshape(values.shape) if all(map(is_number, flat)) else values
 
 
-def look_like_numbers(values: Any) -> bool:
+def are_probably_measurements(values: Any) -> bool:
     """Whether these are many distinct numbers, not all of them whole, as labels are not."""
     values = _as_doubles(values)
     return len(np.unique(values)) >= MANY and bool((values % 1 != 0).any())
 
 
-def look_like_probabilities(values: Any) -> bool:
+def are_probably_probabilities(values: Any) -> bool:
     """Whether these are fractions between 0 and 1, as labels are not."""
     values = _as_doubles(values)
     in_range = values.size > 0 and values.min() >= 0 and values.max() <= 1
@@ -207,7 +207,7 @@ def check_same_length(lengths: dict[str, int]) -> None:
 _MOST_LISTED = 10
 
 
-def listed(values: Sequence[Any] | np.ndarray) -> str:
+def format_values(values: Sequence[Any] | np.ndarray) -> str:
     """The values as a message lists them: "[1, 2, 3]"; only the first ten if there are more."""
     first = values[:_MOST_LISTED]
     texts = [repr(value) for value in (first.tolist() if isinstance(first, np.ndarray) else first)]

@@ -12,8 +12,14 @@ from typing import Any
 import numpy as np
 
 from .._numerics.sorting import codes_by_appearance
-from .arrays import check_same_length, column_names, is_number, listed, look_like_numbers
-from .checks import rows_that_count
+from .arrays import (
+    are_probably_measurements,
+    check_same_length,
+    column_names,
+    format_values,
+    is_number,
+)
+from .checks import positive_weight_rows
 from .labels import as_labels
 
 # A column with more distinct whole numbers is taken for a quantity, or for names of samples.
@@ -68,7 +74,7 @@ def check_by(by: Any, n: int, sample_weight: Any = None) -> Subgroups:
     "group 10"), categories of pandas and of polars' Enum in their own order. Missing values are a
     subgroup of their own, the last one. Columns of continuous numbers are refused.
     """
-    columns = columns_of(by, n)
+    columns = to_columns(by, n)
     code = np.zeros(n, dtype=np.intp)
     labels: list[tuple] = [()]
     for name, column in columns.items():
@@ -78,16 +84,18 @@ def check_by(by: Any, n: int, sample_weight: Any = None) -> Subgroups:
         present, code = np.unique(crossed, return_inverse=True)
         labels = [(*labels[k // len(own)], own[k % len(own)]) for k in present.tolist()]
     found = [label[0] for label in labels] if len(columns) == 1 else labels
-    return Subgroups(tuple(columns), tuple(found), code).take(rows_that_count(sample_weight, n))
+    return Subgroups(tuple(columns), tuple(found), code).take(
+        positive_weight_rows(sample_weight, n)
+    )
 
 
-def check_told_apart(labels: Sequence[Any]) -> None:
+def check_distinct_keys(labels: Sequence[Any]) -> None:
     """Refuse both True and 1, or False and 0, which are one key of a dictionary."""
     rows = [label if isinstance(label, tuple) else (label,) for label in labels]
     if len(set(rows)) < len({tuple((isinstance(one, bool), one) for one in row) for row in rows}):
         raise ValueError(
             "by must not hold both True and 1, or False and 0, which Python takes for the same "
-            f"subgroup; found {listed(labels)}. Turn them into strings."
+            f"subgroup; found {format_values(labels)}. Turn them into strings."
         )
 
 
@@ -109,7 +117,7 @@ def printable(
     return "".join(c if c in shown else written(c)[1:-1] for c in text)
 
 
-def aligned(rows: Sequence[Sequence[str]], n_texts: int = 1) -> list[str]:
+def format_columns(rows: Sequence[Sequence[str]], n_texts: int = 1) -> list[str]:
     """The rows of a table as lines; numbers, behind the first columns, stand on the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     sides = "<" * n_texts + ">" * (len(widths) - n_texts)
@@ -117,7 +125,7 @@ def aligned(rows: Sequence[Sequence[str]], n_texts: int = 1) -> list[str]:
     return ["  ".join(f"{text:{side}{width}}" for text, side, width in row) for row in cells]
 
 
-def columns_of(
+def to_columns(
     by: Any, n: int, argument: str = "by", holds: str = "the subgroup of each sample"
 ) -> dict[Any, Any]:
     """The columns by name. Messages call them `argument`, and say what it holds."""
@@ -127,7 +135,7 @@ def columns_of(
             "data frame of several, X[['sex', 'age_band']]."
         )
     if isinstance(by, Mapping):
-        return _named(list(by), list(by.values()), argument)
+        return _name_columns(list(by), list(by.values()), argument)
     names = column_names(by)
     if names:
         if len(set(names)) < len(names):
@@ -144,7 +152,7 @@ def columns_of(
     values = as_labels(by, argument)
     if values.ndim == 2:
         names = [f"{argument}{k}" for k in range(values.shape[1])]
-        return _named(names, list(values.T), argument)
+        return _name_columns(names, list(values.T), argument)
     name = getattr(by, "name", None)
     return {argument if name is None else name: by}
 
@@ -154,7 +162,7 @@ def are_unnamed(columns: list[Any], argument: str = "by") -> bool:
     return all(re.fullmatch(f"{argument}[0-9]*", str(name)) for name in columns)
 
 
-def _named(names: list, columns: list, argument: str) -> dict[Any, Any]:
+def _name_columns(names: list, columns: list, argument: str) -> dict[Any, Any]:
     if not names:
         raise ValueError(
             f"{argument} must name at least one column; found none. Pass a column, or leave "
@@ -182,10 +190,10 @@ def encode_column(
         found = [value if value is None else bool(value) for value in found]
     categories = _categories(column)
     if categories and set(found) <= {*categories, None}:
-        return _sorted(found, code, _by_category(categories))
+        return _sort_labels(found, code, _category_sort_key(categories))
     if not may_be_quantity:
         _check_labels([value for value in found if is_number(value)], name)
-    return _sorted(found, code, _by_nature)
+    return _sort_labels(found, code, _natural_sort_key)
 
 
 def _distinct(column: Any, n: int, name: str, remedy: str) -> tuple[list[Any], np.ndarray]:
@@ -230,7 +238,7 @@ def _as_integer(label: float) -> Any:
 
 def _check_labels(numbers: list[Any], name: str) -> None:
     """Numbers must be labels, of which there are few, and not measurements."""
-    if look_like_numbers(numbers) or len(numbers) > _MOST_NUMBERS:
+    if are_probably_measurements(numbers) or len(numbers) > _MOST_NUMBERS:
         raise ValueError(
             f"{name} must name subgroups; found {len(numbers)} distinct numbers, which looks like "
             "a quantity. Divide it into ranges, as pandas.qcut(column, 4) does, or turn labels "
@@ -247,12 +255,12 @@ def _categories(column: Any) -> list[Any]:
     return [] if declared is None or not hasattr(declared, "dtype") else list(declared)
 
 
-def _by_category(categories: list[Any]) -> Callable[[Any], Any]:
+def _category_sort_key(categories: list[Any]) -> Callable[[Any], Any]:
     rank = {category: k for k, category in enumerate(categories)}
     return lambda label: rank.get(label, len(rank))
 
 
-def _by_nature(label: Any) -> Any:
+def _natural_sort_key(label: Any) -> Any:
     """Sort key of a label: its type, and numbers within strings by their size."""
     if isinstance(label, bool):
         return 0, "", label
@@ -264,7 +272,7 @@ def _by_nature(label: Any) -> Any:
     return 3 if label is not None else 4, type(label).__name__, 0 if label is None else label
 
 
-def _sorted(
+def _sort_labels(
     labels: list[Any], code: np.ndarray, key: Callable[[Any], Any]
 ) -> tuple[list[Any], np.ndarray]:
     try:

@@ -10,14 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._numerics.array_api import Array, rows_of
 from .._numerics.logits import log_softmax
-from .arrays import as_array, check_numbers, check_same_length, column_names, listed
+from .arrays import as_array, check_numbers, check_same_length, column_names, format_values
 from .labels import as_labels, class_array, encode, label_array
 from .predictions import Predictions
 from .probabilities import (
     check_logits,
+    check_not_swapped,
     check_probabilities,
     is_forecast,
-    refuse_swapped,
     warn_of_hard_labels,
 )
 from .scikit_learn import check_feature_names
@@ -49,7 +49,7 @@ def check_predictions(
     `estimator`, if any, is what takes them.
     """
     if is_forecast(y_true):
-        refuse_swapped(y_true, names)
+        check_not_swapped(y_true, names)
     values = label_array(y_true, name=names[0], partner=names[1])
     log_proba = None
     if as_logits:
@@ -73,7 +73,7 @@ def check_predictions(
     check_column_order(y_proba, classes, name=names[1])
     if labels is None and not as_logits:  # an estimator's predict_proba comes with its classes
         warn_of_hard_labels(proba, names[1])
-    label = code if classes is observed else recode(observed, code, classes, name=names[0])
+    label = code if classes is observed else map_codes(observed, code, classes, name=names[0])
     positive = 1 if pos_label is None else _positive_index(classes, pos_label)
     if proba.ndim == 2 and proba.shape[1] == 2:
         proba = proba[:, positive]
@@ -82,10 +82,14 @@ def check_predictions(
     share = np.broadcast_to(1.0 / len(label), len(label))
     if sample_weight is not None:
         weight = check_sample_weight(sample_weight, len(label))
-        share = _shares(weight)
+        share = _normalize_weights(weight)
         used = share > SMALLEST_SHARE
         if not used.all():
-            proba, label, share = rows_of(proba, used), label[used], _shares(weight[used])
+            proba, label, share = (
+                rows_of(proba, used),
+                label[used],
+                _normalize_weights(weight[used]),
+            )
             log_proba = None if log_proba is None else rows_of(log_proba, used)
     if not isinstance(proba, np.ndarray):  # labels and weights join them where they live
         xp = array_namespace(proba)
@@ -175,7 +179,7 @@ def check_sample_weight(sample_weight: Any, n: int) -> np.ndarray:
     return weight
 
 
-def rows_that_count(sample_weight: Any, n: int) -> np.ndarray | slice:
+def positive_weight_rows(sample_weight: Any, n: int) -> np.ndarray | slice:
     """The samples whose weight is not 0."""
     if sample_weight is None:
         return slice(None)
@@ -183,7 +187,7 @@ def rows_that_count(sample_weight: Any, n: int) -> np.ndarray | slice:
     return weight / weight.sum() > SMALLEST_SHARE
 
 
-def _shares(weight: np.ndarray) -> np.ndarray:
+def _normalize_weights(weight: np.ndarray) -> np.ndarray:
     """Weights divided by their sum, the same to the last bit in any order, and if done again."""
     total = np.sort(weight).sum()
     return weight if abs(total - 1) <= _ROUNDING else weight / total
@@ -205,7 +209,7 @@ def _resolve_classes(
             classes = class_array(classes.tolist())
         if classes.ndim != 1 or len(set(classes.tolist())) != classes.size:
             raise ValueError(
-                f"labels must list each class once; found {listed(classes)}. Give the classes in "
+                f"labels must list each class once; found {format_values(classes)}. Give the classes in "
                 f"the order of the columns of {names[1]}."
             )
         if len(classes) != n_columns:
@@ -220,7 +224,7 @@ def _resolve_classes(
     if len(observed) > n_columns:
         raise ValueError(
             f"{columns} stands for {n_columns} classes, but {names[0]} holds {len(observed)} "
-            f"distinct labels: {listed(observed)}. Pass one column of probabilities for each "
+            f"distinct labels: {format_values(observed)}. Pass one column of probabilities for each "
             "class."
         )
     if n_columns == 2:
@@ -234,7 +238,7 @@ def _resolve_classes(
             return np.array([None, pos_label], dtype=object)
     raise ValueError(
         f"{columns} stands for {n_columns} classes, but {names[0]} holds only {len(observed)} "
-        f"distinct label(s): {listed(observed)}. Name all classes with labels=[...], in the order "
+        f"distinct label(s): {format_values(observed)}. Name all classes with labels=[...], in the order "
         "of the columns."
     )
 
@@ -252,18 +256,18 @@ def check_column_order(y_proba: Any, classes: np.ndarray, name: str) -> None:
     known = classes.tolist()
     written = [_as_written(name) for name in known]
     as_written = [_as_written(name) for name in columns], written
-    shortened = [_as_written(name) for name in _without_prefix(columns)], written
+    shortened = [_as_written(name) for name in _strip_common_prefix(columns)], written
     for found, expected in ((columns, known), as_written, shortened):
         if found != expected and set(found) == set(expected):
             in_order = [known[expected.index(column)] for column in found]
             raise ValueError(
-                f"The columns of {name} must be in the order of the classes, {listed(known)}; "
-                f"found columns named {listed(columns)}. Pass labels in the order of the columns, "
-                f"{listed(in_order)}, or reorder the columns."
+                f"The columns of {name} must be in the order of the classes, {format_values(known)}; "
+                f"found columns named {format_values(columns)}. Pass labels in the order of the columns, "
+                f"{format_values(in_order)}, or reorder the columns."
             )
 
 
-def _without_prefix(names: list) -> list:
+def _strip_common_prefix(names: list) -> list:
     """The names without the beginning that all of them share, if that ends in a separator."""
     if not all(isinstance(name, str) for name in names):
         return names
@@ -280,14 +284,14 @@ def _as_written(value: Any) -> str:
     return {"true": "1", "false": "0"}.get(text.lower(), text)
 
 
-def recode(observed: np.ndarray, code: np.ndarray, classes: np.ndarray, name: str) -> np.ndarray:
+def map_codes(observed: np.ndarray, code: np.ndarray, classes: np.ndarray, name: str) -> np.ndarray:
     """Indices into `observed` turned into indices into `classes`."""
     index = {value: k for k, value in enumerate(classes.tolist())}
     unknown = [value for value in observed.tolist() if value not in index]
     if unknown:
         raise ValueError(
-            f"{name} must hold only the classes {listed(classes)}; found "
-            f"{listed(unknown)}. Name all classes with labels=[...], of the same type "
+            f"{name} must hold only the classes {format_values(classes)}; found "
+            f"{format_values(unknown)}. Name all classes with labels=[...], of the same type "
             "as the labels."
         )
     table = np.array([index[value] for value in observed.tolist()], dtype=np.int32)
@@ -302,7 +306,7 @@ def _positive_index(classes: np.ndarray, pos_label: Any) -> int:
         )
     if pos_label not in classes.tolist():
         raise ValueError(
-            f"pos_label must be one of the classes {listed(classes)}; found {pos_label!r} "
+            f"pos_label must be one of the classes {format_values(classes)}; found {pos_label!r} "
             "(pos_label is not a valid label)."
         )
     return classes.tolist().index(pos_label)

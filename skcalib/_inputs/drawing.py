@@ -11,7 +11,7 @@ from joblib import effective_n_jobs
 from .._numerics.array_api import Array, constant_like, contiguous, doubles, rows_of, zeros_on
 from .._numerics.sorting import codes_by_appearance
 from .scikit_learn import Parallel, delayed
-from .warnings import announce, check_memory
+from .warnings import check_memory, warn_if_slow
 
 # Numbers in the residuals of one batch of draws (32 MB).
 _BATCH = 2**22
@@ -31,7 +31,7 @@ class Batch(NamedTuple):
     seed: int
 
 
-def seeded_batches(
+def make_batches(
     n_draws: int, numbers_per_draw: int, least: int, random_state: np.random.RandomState
 ) -> list[Batch]:
     """Batches of nearly equal size: at least `least` of them, if there are as many draws.
@@ -47,7 +47,7 @@ def seeded_batches(
     return list(map(Batch, sizes, seeds))
 
 
-def values_of_batches(
+def evaluate_batches(
     evaluate: Callable, batches: list[Batch], size: float, remedy: str, n_jobs: Any, **how: Any
 ) -> list[Any]:
     """The values of all batches, which jobs share: refused, or announced, if they take too much.
@@ -60,7 +60,7 @@ def values_of_batches(
         start = perf_counter()
         values.append(evaluate(*batches[0]))
         seconds = (perf_counter() - start) * len(batches) / effective_n_jobs(n_jobs)
-        announce(seconds, f"n_resamples={n_draws}", remedy)
+        warn_if_slow(seconds, f"n_resamples={n_draws}", remedy)
     tasks = (delayed(evaluate)(*batch) for batch in batches[len(values) :])
     return values + Parallel(n_jobs=n_jobs, **how)(tasks)
 
@@ -111,11 +111,11 @@ def draw_labels_in_groups(
     code = codes_by_appearance(groups)
     shape = int(code.max()) + 1, n_draws
     common = generator.random(shape)
-    common[generator.random(shape) >= dependence(proba, label, code)] = np.nan
+    common[generator.random(shape) >= estimate_group_dependence(proba, label, code)] = np.nan
     return contiguous(draw_by_sample(proba, n_draws, generator, shared=(common, code)).T)
 
 
-def dependence(proba: np.ndarray, label: np.ndarray, code: np.ndarray) -> float:
+def estimate_group_dependence(proba: np.ndarray, label: np.ndarray, code: np.ndarray) -> float:
     """How much the labels (n,) of a group depend on each other: 0 if not at all, at most 1.
 
     That is told by the number of distinct labels in each group, or in parts of it in which one

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import as_array, look_like_probabilities
+from .arrays import are_probably_probabilities, as_array
 
 # From this size on, not every integer can be represented as a double.
 _EXACT_UP_TO = 2.0**53
@@ -33,7 +33,7 @@ def label_array(y: Any, *, name: str = "y_true", partner: str = "y_proba") -> np
 
 
 def _remedy_for_matrix(values: np.ndarray, name: str, partner: str) -> str:
-    if values.dtype.kind == "f" and look_like_probabilities(values):
+    if values.dtype.kind == "f" and are_probably_probabilities(values):
         return f"{name} and {partner} look swapped: exchange them."
     if values.dtype.kind in "biuf" and (values.sum(axis=1) != 1).any():
         return (
@@ -55,7 +55,7 @@ def as_labels(values: Any, name: str) -> np.ndarray:
     return array
 
 
-def check_labels(
+def encode_labels(
     y: Any, *, name: str = "y_true", partner: str = "y_proba"
 ) -> tuple[np.ndarray, np.ndarray]:
     """The sorted distinct labels, and for each sample the index of its own among them."""
@@ -63,7 +63,7 @@ def check_labels(
 
 
 def encode(y: np.ndarray, *, name: str, partner: str) -> tuple[np.ndarray, np.ndarray]:
-    """`check_labels` of an array (n,)."""
+    """`encode_labels` of an array (n,)."""
     if len(y) == 0:
         raise ValueError(f"{name} must hold at least one label; found 0 sample(s).")
     if y.dtype.kind == "O":

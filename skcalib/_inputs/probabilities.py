@@ -9,11 +9,11 @@ from .._numerics.array_api import Array, as_type
 from .._numerics.logits import row_blocks
 from .arrays import (
     MANY,
+    are_probably_measurements,
+    are_probably_probabilities,
     as_array,
+    as_device_floats,
     is_number,
-    look_like_numbers,
-    look_like_probabilities,
-    numbers_in_place,
     numbers_of_objects,
 )
 from .warnings import warn
@@ -62,8 +62,8 @@ def check_probabilities(
     their sums, probabilities that are tied in single precision would differ in the last digits. The
     others are divided.
     """
-    if is_forecast(y_proba) and not look_like_probabilities(y_proba):
-        refuse_forecast(y_proba, name)
+    if is_forecast(y_proba) and not are_probably_probabilities(y_proba):
+        check_not_forecast(y_proba, name)
     kept = _probabilities_in_place(y_proba) if in_place else None
     if kept is not None:
         return kept
@@ -88,7 +88,7 @@ def check_probabilities(
 
 def _probabilities_in_place(values: Any) -> Array | None:
     """Probabilities that stay where they are; None for others, and for those to be refused."""
-    proba = numbers_in_place(values)
+    proba = as_device_floats(values)
     if proba is None:
         return None
     xp = array_namespace(proba)
@@ -147,7 +147,7 @@ def is_forecast(obj: Any) -> bool:
     return hasattr(mean, "shape") and hasattr(std, "shape") and np.ndim(mean) == np.ndim(std) == 1
 
 
-def refuse_swapped(y_true: Any, names: tuple[str, str]) -> None:
+def check_not_swapped(y_true: Any, names: tuple[str, str]) -> None:
     """Outcomes are no forecasts; `names` are those of the outcomes and of what predicts them."""
     raise ValueError(
         f"{names[0]} must hold outcomes; found a forecast of a number, {type(y_true).__name__}. "
@@ -155,7 +155,7 @@ def refuse_swapped(y_true: Any, names: tuple[str, str]) -> None:
     )
 
 
-def refuse_forecast(y_proba: Any, name: str) -> None:
+def check_not_forecast(y_proba: Any, name: str) -> None:
     """Forecasts of a number hold no probabilities of classes."""
     raise ValueError(
         f"{name} must hold probabilities of classes; found a forecast of a number, "
@@ -169,7 +169,7 @@ def _refuse_type(proba: np.ndarray, name: str, partner: str, partner_values: Any
         "Pass the output of predict_proba; in make_scorer set response_method='predict_proba'; "
         "convert true probabilities with .astype(float)."
     )
-    if look_like_probabilities(partner_values):
+    if are_probably_probabilities(partner_values):
         remedy = f"{partner} and {name} look swapped: exchange them."
     values = proba.ravel().tolist()
     first = next((value for value in values if not is_number(value)), values[0])
@@ -181,7 +181,7 @@ def _refuse_type(proba: np.ndarray, name: str, partner: str, partner_values: Any
 
 def _remedy_for_numbers(partner_values: Any) -> str:
     """Remedy if the outcomes look like numbers, which have no probabilities of classes."""
-    if not look_like_numbers(partner_values):
+    if not are_probably_measurements(partner_values):
         return ""
     return (
         " Forecasts of a number are passed as an EnsembleForecast, a QuantileForecast or (mean, "
@@ -301,7 +301,7 @@ def check_logits(logits: Any, *, name: str, in_place: bool = False) -> Array:
         np.allclose(scores[rows].sum(axis=1, dtype=np.float64), 1, rtol=0, atol=SUM_TOLERANCE)
         for rows in row_blocks(*scores.shape)
     )
-    if are_sums and len(scores) > 1 and look_like_probabilities(scores):
+    if are_sums and len(scores) > 1 and are_probably_probabilities(scores):
         raise ValueError(
             f"{name} must hold logits, as declared; found rows between 0 and 1 that sum to 1. "
             "Declare them as probabilities, or pass the scores before the softmax."
@@ -311,7 +311,7 @@ def check_logits(logits: Any, *, name: str, in_place: bool = False) -> Array:
 
 def _logits_in_place(values: Any) -> Array | None:
     """Logits that stay where they are; None for others, and for those that may be refused."""
-    logits = numbers_in_place(values)
+    logits = as_device_floats(values)
     if logits is None:
         return None
     xp = array_namespace(logits)

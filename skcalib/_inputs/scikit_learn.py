@@ -133,7 +133,7 @@ def cache_of(method_caller: Callable) -> dict:
     return {} if cache is None else cache
 
 
-def copy_of(estimator: Any, argument: str) -> Any:
+def clone_instance(estimator: Any, argument: str) -> Any:
     """An unfitted copy of what an argument holds, which must be no class."""
     if isinstance(estimator, type):
         raise InvalidParameterError(

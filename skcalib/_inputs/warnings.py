@@ -34,7 +34,7 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
-def announce(seconds: float, argument: str, remedy: str) -> None:
+def warn_if_slow(seconds: float, argument: str, remedy: str) -> None:
     """Warn before something that takes more than `LONG` seconds."""
     if seconds > LONG:
         time = f"{seconds / 3600:.1f} hours" if seconds > 5400 else f"{seconds / 60:.0f} minutes"

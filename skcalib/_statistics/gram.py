@@ -6,7 +6,7 @@ from time import perf_counter
 import numpy as np
 from array_api_compat import array_namespace, device
 
-from .._inputs.warnings import announce
+from .._inputs.warnings import warn_if_slow
 from .._numerics.array_api import Array, column_dots, count_like, doubles, row_dots, to_numpy
 from .kernels import SMALLEST_BANDWIDTH, Kernel, KernelFamily
 
@@ -75,7 +75,7 @@ def _times(gram: Array, flat: Array) -> Array:
 
 def announce_pairs(n: int, seconds: float) -> None:
     """Warn that sums over all pairs of n samples take long."""
-    announce(
+    warn_if_slow(
         seconds,
         f"A sum over all pairs of {n} samples",
         "Pass a random subsample of the rows, or method='fourier' or estimator='block' to a "

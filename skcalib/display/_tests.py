@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.scikit_learn import HasMethods, Interval, copy_of
+from .._inputs.scikit_learn import HasMethods, Interval, clone_instance
 from ..hypothesis_tests import CalibrationTest
 from ._base import Display, axes_of, check_options, draw_legend, judged, wrapped
 from ._panels import columns_that_fit, label_outer, legend_of_panels, panels
@@ -193,7 +193,7 @@ class NullDistributionDisplay(Display):
             The display, drawn.
         """
         check_options(cls.from_predictions, kwargs)
-        test = CalibrationTest() if test is None else copy_of(test, "test")
+        test = CalibrationTest() if test is None else clone_instance(test, "test")
         if labels is not None and "labels" in test.get_params():
             test.set_params(labels=labels)
         further = {"sample_weight": sample_weight, "groups": groups, "given": given}

@@ -8,9 +8,14 @@ import numpy as np
 
 from .._inputs.arrays import as_array, check_numbers, check_same_length
 from .._inputs.by import check_groups, check_several_groups
-from .._inputs.checks import SMALLEST_SHARE, check_predictions, check_sample_weight, rows_that_count
+from .._inputs.checks import (
+    SMALLEST_SHARE,
+    check_predictions,
+    check_sample_weight,
+    positive_weight_rows,
+)
 from .._inputs.predictions import Predictions
-from .._inputs.probabilities import is_forecast, refuse_swapped
+from .._inputs.probabilities import check_not_swapped, is_forecast
 from .._inputs.warnings import check_memory
 from .._numerics.sorting import codes_by_appearance
 from ._base import LARGEST, Forecast, check_outcomes
@@ -196,7 +201,7 @@ def check_forecasts(
     `names` are the names of the first two arguments in error messages.
     """
     if is_forecast(y_true):
-        refuse_swapped(y_true, names)
+        check_not_swapped(y_true, names)
     forecast = as_forecast(y_forecast, name=names[1])
     value = check_outcomes(y_true, len(forecast), names[0])
     if len(value) == 0:
@@ -299,7 +304,7 @@ def with_given(
     if given is None:
         return predictions
     given = check_given(given, len(y_true))
-    return replace(predictions, given=given[rows_that_count(sample_weight, len(y_true))])
+    return replace(predictions, given=given[positive_weight_rows(sample_weight, len(y_true))])
 
 
 def with_groups(data: Data, y_true: Any, groups: Any, sample_weight: Any) -> Data:
@@ -307,7 +312,7 @@ def with_groups(data: Data, y_true: Any, groups: Any, sample_weight: Any) -> Dat
     if groups is None:
         return data
     code = check_groups(groups, len(y_true))
-    code = codes_by_appearance(code[rows_that_count(sample_weight, len(y_true))])
+    code = codes_by_appearance(code[positive_weight_rows(sample_weight, len(y_true))])
     check_several_groups(code)
     return replace(data, groups=code)
 

@@ -8,8 +8,8 @@ from .._inputs.arrays import (
     ArrayLike,
     as_array,
     check_numbers,
+    format_values,
     is_number,
-    listed,
     numbers_of_objects,
 )
 from .._inputs.labels import as_labels
@@ -265,7 +265,7 @@ class DecisionLoss:
         unknown = [value for value in values.tolist() if value not in place]
         if unknown:
             raise ValueError(
-                f"action must be among those that have losses, {listed(known)}; found "
+                f"action must be among those that have losses, {format_values(known)}; found "
                 f"{unknown[0]!r}. Pass what bayes_action returns."
             )
         numbers = np.array([place[value] for value in values.tolist()], dtype=np.intp)
@@ -315,7 +315,7 @@ def _number_classes(classes, threshold):
     if values.dtype.kind not in "iuf" or not values.min() <= threshold < values.max():
         raise ValueError(
             "loss must be a number with classes on both sides of it, as it is held against the "
-            f"classes themselves; found {threshold!r} and the classes {listed(classes)}. To act "
+            f"classes themselves; found {threshold!r} and the classes {format_values(classes)}. To act "
             "where the probability of the second class exceeds t, pass [[0, 1 - t], [t, 0]]."
         )
     return values
@@ -384,7 +384,7 @@ def check_actions(actions: Any) -> np.ndarray:
     known = names.tolist()
     if names.ndim != 1 or not known or len(set(known)) < len(known):
         raise ValueError(
-            f"actions must list each action once; found {listed(np.ravel(names))}. Pass one name "
+            f"actions must list each action once; found {format_values(np.ravel(names))}. Pass one name "
             "for each action."
         )
     return names

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._inputs.arrays import ArrayLike, check_numbers, listed
+from .._inputs.arrays import ArrayLike, check_numbers, format_values
 from .._numerics.crps import crps_quantiles, level_weights
 from ._base import LARGEST, Components, Forecast
 
@@ -187,12 +187,12 @@ def check_grid(levels: ArrayLike, n_columns: int) -> np.ndarray:
         )
     if not ((array > 0) & (array < 1)).all():
         raise ValueError(
-            f"levels must lie in (0, 1); found {listed(array)}. Pass 0.05 for 5 %, and leave out "
+            f"levels must lie in (0, 1); found {format_values(array)}. Pass 0.05 for 5 %, and leave out "
             "the least and the largest outcome."
         )
     if not (np.diff(array) > 0).all():
         raise ValueError(
-            f"levels must increase; found {listed(array)}. Sort them, and the columns of quantiles "
+            f"levels must increase; found {format_values(array)}. Sort them, and the columns of quantiles "
             "with them."
         )
     return array
@@ -208,7 +208,7 @@ def check_same_levels(forecasts: dict[str, Forecast], remedy: str) -> None:
     levels = [one.levels.round(12) if one._is_grid else np.empty(0) for one in forecasts.values()]
     if any(not np.array_equal(levels[0], other) for other in levels[1:]):
         found = [
-            f"quantiles at the levels {listed(some)}" if some.size else "whole distributions"
+            f"quantiles at the levels {format_values(some)}" if some.size else "whole distributions"
             for some in levels
         ]
         raise ValueError(

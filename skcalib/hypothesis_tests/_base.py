@@ -9,9 +9,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 
 from .._inputs.checks import check_fit_input
-from .._inputs.drawing import seeded_batches, values_of_batches
+from .._inputs.drawing import evaluate_batches, make_batches
 from .._inputs.predictions import Predictions
-from .._inputs.probabilities import is_forecast, refuse_forecast
+from .._inputs.probabilities import check_not_forecast, is_forecast
 from .._numerics.sorting import codes_by_appearance
 from .._statistics.base import TIE
 from ..forecasts._data import (
@@ -98,7 +98,7 @@ def check_test_input(
 def check_class_input(test, X, y, sample_weight) -> Predictions:
     """The arguments of `fit` of a test that takes probabilities of classes only."""
     if is_forecast(X):
-        refuse_forecast(X, "X")
+        check_not_forecast(X, "X")
     return check_fit_input(test, X, y, sample_weight)
 
 
@@ -161,7 +161,7 @@ def compute_null_values(test, statistic, value, order, *, resampled=False):
     rng = check_random_state(test.random_state)
     compared = []
     for evaluate, first in kinds:
-        batches = seeded_batches(test.n_resamples, statistic.numbers_per_draw, least_batches, rng)
+        batches = make_batches(test.n_resamples, statistic.numbers_per_draw, least_batches, rng)
         drawn = evaluate_draws(test, partial(evaluate, statistic, data, order), batches)
         compared.append(np.concatenate([first, *drawn]))
     return compared
@@ -174,7 +174,7 @@ _BYTES = 24.0
 def evaluate_draws(test, evaluate, batches):
     """The values of all batches, spread among jobs."""
     how = {"n_jobs": test.n_jobs, "verbose": test.verbose}
-    return values_of_batches(evaluate, batches, _BYTES, test._remedy, **how)
+    return evaluate_batches(evaluate, batches, _BYTES, test._remedy, **how)
 
 
 def select_largest_p_value(judgements):

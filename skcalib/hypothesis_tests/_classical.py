@@ -9,7 +9,7 @@ from scipy.stats import chi2, norm
 from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike
-from .._inputs.drawing import seeded_batches
+from .._inputs.drawing import make_batches
 from .._inputs.scikit_learn import Count, IntegerInterval, RandomState, StrOptions, fit_context
 from .._numerics.logistic_batch import likelihood_gains, slope_scores
 from .._numerics.logits import log_odds
@@ -117,7 +117,7 @@ class ClassicalTest(HypothesisTest):
             self.p_value_ = as_p_value(self._asymptotic_p_value())
             return
         numbers = self._n_arrays * len(data.label)
-        batches = seeded_batches(self.n_resamples, numbers, 1, random_state)
+        batches = make_batches(self.n_resamples, numbers, 1, random_state)
         evaluate = partial(simulate_outcome_values, statistic, data, None)
         null = self.null_distribution_ = np.concatenate(evaluate_draws(self, evaluate, batches))
         slack = _TIE * np.abs(null).max(where=np.isfinite(null), initial=0.0)

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.stats import beta, binom
 
 from .._inputs.arrays import ArrayLike, check_same_length
-from .._inputs.labels import check_labels
+from .._inputs.labels import encode_labels
 from .._inputs.scikit_learn import StrOptions, fit_context
 from ._base import HypothesisTest, check_class_input
 
@@ -183,7 +183,7 @@ class GradeTest(HypothesisTest):
         if grades is None:
             self.grades_, code = np.unique(data.proba, return_inverse=True)
         else:
-            self.grades_, code = check_labels(grades, name="grades", partner="y")
+            self.grades_, code = encode_labels(grades, name="grades", partner="y")
             check_same_length({"y": len(data.label), "grades": len(code)})
         self.n_samples_ = np.bincount(code)
         self.n_positives_ = np.bincount(code[data.label == 1], minlength=len(self.grades_))

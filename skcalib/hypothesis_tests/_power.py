@@ -21,7 +21,7 @@ from .._inputs.scikit_learn import (
     Interval,
     Parallel,
     RandomState,
-    copy_of,
+    clone_instance,
     delayed,
     validate_params,
 )
@@ -358,7 +358,9 @@ class Trials:
 
     def __init__(self, y_proba, true_proba, test, level, random_state, n_jobs) -> None:
         self.proba, self.truth = check_truth(y_proba, true_proba)
-        self.test = CalibrationTest(n_resamples=199) if test is None else copy_of(test, "test")
+        self.test = (
+            CalibrationTest(n_resamples=199) if test is None else clone_instance(test, "test")
+        )
         check_can_reject(self.test, level)
         if "labels" in self.test.get_params():
             n_classes = 2 if self.proba.ndim == 1 else self.proba.shape[1]

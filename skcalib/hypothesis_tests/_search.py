@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike, as_array, check_same_length, column_names, is_number
-from .._inputs.by import aligned, encode_column, title_of
-from .._inputs.checks import rows_that_count
+from .._inputs.by import encode_column, format_columns, title_of
+from .._inputs.checks import positive_weight_rows
 from .._inputs.scikit_learn import (
     METRIC_CONSTRAINTS,
     Count,
@@ -121,7 +121,7 @@ class SubgroupSearch:
             title = {"n_samples": "samples", "p_values": "p-value"}.get(name, name)
             table.append([title, *(_text(value) for value in values[:10])])
         rows = list(zip(*table, strict=True))
-        return "\n".join(aligned(rows, n_texts=2 if self.label is None else 3))
+        return "\n".join(format_columns(rows, n_texts=2 if self.label is None else 3))
 
 
 def _text(value: Any) -> str:
@@ -279,7 +279,7 @@ def find_miscalibrated_subgroups(
     """
     data = check_either(y_true, y_proba, sample_weight=sample_weight, labels=labels, groups=groups)
     n = np.shape(y_true)[0]
-    used = np.arange(n)[rows_that_count(sample_weight, n)]
+    used = np.arange(n)[positive_weight_rows(sample_weight, n)]
     if not isinstance(data, ForecastData) and not data.is_binary and multi_class == "confidence":
         data = replace(data.confidence(), groups=data.groups)
     order = data.canonical_order()

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, clone
 from .._inputs.arrays import ArrayLike
 from .._inputs.checks import check_fit_input, check_predictions
 from .._inputs.predictions import Predictions
-from .._inputs.probabilities import is_forecast, refuse_forecast
+from .._inputs.probabilities import check_not_forecast, is_forecast
 from .._inputs.scikit_learn import IntegerInterval, check_feature_names, fit_context
 from ..recalibration import (
     InterceptRecalibrator,
@@ -190,7 +190,7 @@ class SequentialCalibrationTest(HypothesisTest):
             The test.
         """
         if is_forecast(X):
-            refuse_forecast(X, "X")
+            check_not_forecast(X, "X")
         if not hasattr(self, "n_seen_"):
             batch = check_fit_input(self, X, y, None)
             self._begin(batch)

@@ -8,8 +8,8 @@ from scipy.stats import chi2
 from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike, check_same_length
-from .._inputs.checks import recode
-from .._inputs.labels import check_labels
+from .._inputs.checks import map_codes
+from .._inputs.labels import encode_labels
 from .._inputs.probabilities import check_probabilities
 from .._inputs.scikit_learn import Count, RandomState, fit_context
 from .._statistics.kernels import KERNEL_CONSTRAINTS, check_finite_kernel, kernel_function
@@ -250,6 +250,6 @@ def check_locations(locations, classes):
             f"locations[0] must hold probability vectors of {len(classes)} classes; found shape "
             f"{proba.shape}. Pass one row for each location."
         )
-    observed, code = check_labels(locations[1], name="locations[1]", partner="locations[0]")
+    observed, code = encode_labels(locations[1], name="locations[1]", partner="locations[0]")
     check_same_length({"locations[0]": len(proba), "locations[1]": len(code)})
-    return proba, recode(observed, code, classes, name="locations[1]")
+    return proba, map_codes(observed, code, classes, name="locations[1]")

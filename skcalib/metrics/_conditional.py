@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Count, Interval, Label, RandomState, StrOptions
-from .._inputs.warnings import announce, check_memory, warn
+from .._inputs.warnings import check_memory, warn, warn_if_slow
 from .._numerics.array_api import Array, constant_like, count_like, doubles
 from .._numerics.ridge import (
     cross_validated_norm,
@@ -491,7 +491,7 @@ def check_matrix(points, n_matrices):
     remedy = "Pass method='fourier' or 'nystroem', or a random subsample of the rows."
     if isinstance(points, np.ndarray):
         check_memory(8.0 * n_matrices * n**2, what, remedy)
-    announce(_SECONDS * n_matrices**2 * n**3, what, remedy)
+    warn_if_slow(_SECONDS * n_matrices**2 * n**3, what, remedy)
 
 
 def check_features(points, n_components):

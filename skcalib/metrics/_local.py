@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike, as_array, check_numbers
 from .._inputs.scikit_learn import Count, RandomState, StrOptions, validate_params
-from .._inputs.warnings import announce
+from .._inputs.warnings import warn_if_slow
 from .._numerics.pit import PitLaw, pit_laws
 from .._statistics.kernels import (
     KERNELS,
@@ -123,7 +123,7 @@ def _local_calibration(data: ForecastData, places: Places, drawn: list[PitLaw]) 
         size = np.where(np.isnan(share), 0.0, 1 / share)
         parts.append([np.sqrt(square), debiased, centre - 0.5, spread, size, p_value])
         if first == 0:
-            announce(
+            warn_if_slow(
                 (perf_counter() - start) * len(query) / rows,
                 f"Local calibration at {len(query)} query points",
                 "Pass fewer points as query: a thousand samples, drawn at random, tell much.",

@@ -22,7 +22,7 @@ from .._inputs.scikit_learn import (
     StrOptions,
     validate_params,
 )
-from .._inputs.warnings import announce
+from .._inputs.warnings import warn_if_slow
 from .._numerics.crps import mean_half_distance, recalibrated_brier, threshold_cells
 from .._numerics.isotonic import isotonic_fit
 from .._numerics.logits import PROPER_LOSSES
@@ -65,7 +65,7 @@ def crps_parts(data: ForecastData, tolerance: float = _TOLERANCE) -> np.ndarray:
     most = max(tolerance * score, np.spacing(np.abs(points).max()))  # thresholds are rounded
     seconds = 0.0
     for n_cells in _CELLS:
-        announce(seconds, f"{n_cells} cells for score='crps'", "Pass a random subsample.")
+        warn_if_slow(seconds, f"{n_cells} cells for score='crps'", "Pass a random subsample.")
         error, before, start = -inside, recalibrated, perf_counter()
         steps = _steps(forecast, widest, n_cells)
         recalibrated = 0.0

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .._inputs.arrays import ArrayLike, listed
+from .._inputs.arrays import ArrayLike, format_values
 from .._inputs.checks import check_sample_weight
 from .._inputs.scikit_learn import StrOptions, validate_params
 from .._numerics.pit import (
@@ -261,7 +261,7 @@ def known_levels(forecast, kind="quantile", levels=None):
     if len(known) == 0:
         raise ValueError(
             "kind='interval' needs quantiles at two levels that sum to 1, the ends of a central "
-            f"interval; found the levels {listed(grid)}. Pass kind='quantile'."
+            f"interval; found the levels {format_values(grid)}. Pass kind='quantile'."
         )
     if levels is None:
         return known
@@ -269,7 +269,7 @@ def known_levels(forecast, kind="quantile", levels=None):
     unknown = np.abs(levels - nearest) > _ROUNDING
     if unknown.any():
         raise ValueError(
-            f"levels must be among those that the forecast has, {listed(known)} for "
+            f"levels must be among those that the forecast has, {format_values(known)} for "
             f"kind={kind!r}; found {levels[unknown][0]:.6g}. Leave levels out, or forecast "
             "quantiles at more levels."
         )

@@ -14,11 +14,11 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import ThreadpoolController
 
-from .._inputs.arrays import ArrayLike, check_same_length, listed
+from .._inputs.arrays import ArrayLike, check_same_length, format_values
 from .._inputs.checks import check_fit_input, check_predict_input, check_sample_weight
-from .._inputs.labels import check_labels
+from .._inputs.labels import encode_labels
 from .._inputs.predictions import Predictions
-from .._inputs.scikit_learn import Interval, copy_of, fit_context
+from .._inputs.scikit_learn import Interval, clone_instance, fit_context
 from .._inputs.warnings import warn
 from .._numerics.array_api import Array, doubles, to_numpy
 from .._numerics.logits import clipped, log_probabilities, softmax
@@ -214,7 +214,7 @@ def check_calibration_data(recalibrator: Any, X: Any, y: Any, sample_weight: Any
     absent = classes[np.bincount(to_numpy(label), minlength=len(classes)) == 0]
     if recalibrator.labels is not None and len(absent) and not recalibrator._is_inner:
         warn(
-            f"y holds no sample of {len(absent)} of the {len(classes)} classes: {listed(absent)}. "
+            f"y holds no sample of {len(absent)} of the {len(classes)} classes: {format_values(absent)}. "
             "Their calibrated probabilities rest on assumptions alone; nothing tells whether they "
             "are right. Collect samples of these classes."
         )
@@ -362,12 +362,12 @@ def probability_names(classes: np.ndarray) -> np.ndarray:
 
 def accuracy(y: Any, predicted: Array, classes: np.ndarray, sample_weight: Any) -> float:
     """The share of labels of any type that are predicted."""
-    observed, code = check_labels(y, name="y", partner="X")
+    observed, code = encode_labels(y, name="y", partner="X")
     check_same_length({"X": len(predicted), "y": len(code)})
     if not set(observed.tolist()) & set(classes.tolist()):
         raise ValueError(
-            f"y must hold classes that were seen at fit, {listed(classes)}; found "
-            f"{listed(observed)}. Pass labels of the same type."
+            f"y must hold classes that were seen at fit, {format_values(classes)}; found "
+            f"{format_values(observed)}. Pass labels of the same type."
         )
     weight = None if sample_weight is None else check_sample_weight(sample_weight, len(code))
     return float(np.average(observed[code] == to_numpy(predicted), weights=weight))
@@ -381,7 +381,7 @@ def negative_crps(forecast: Forecast, y: Any, sample_weight: Any) -> float:
 
 def clone_for(recalibrator: Any, classes: np.ndarray | None, *, is_inner: bool = True) -> Any:
     """An unfitted copy that knows the classes, not all of which occur in every fold."""
-    recalibrator = copy_of(recalibrator, "recalibrator")
+    recalibrator = clone_instance(recalibrator, "recalibrator")
     if classes is not None and "labels" in recalibrator.get_params():
         recalibrator.set_params(labels=classes)
     if is_inner and isinstance(recalibrator, Recalibrator):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from .._inputs.arrays import ArrayLike, listed
+from .._inputs.arrays import ArrayLike, format_values
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Count, HasMethods, Interval, RandomState, StrOptions
 from .._numerics.interval import optimal_partition, partition_errors
@@ -471,7 +471,7 @@ def check_has_classes(recalibrator: Any, classes: np.ndarray) -> None:
     available = recalibrator.classes_
     if not np.array_equal(available, classes):
         raise ValueError(
-            f"recalibrator must know the classes {listed(classes)}; {type(recalibrator).__name__} "
-            f"has {listed(available)}. Pass one that has a parameter labels, or samples of all "
+            f"recalibrator must know the classes {format_values(classes)}; {type(recalibrator).__name__} "
+            f"has {format_values(available)}. Pass one that has a parameter labels, or samples of all "
             "classes."
         )

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .._inputs.by import columns_of
+from .._inputs.by import to_columns
 from .._inputs.scikit_learn import InvalidParameterError, check_method_params
 from ._base import keeps_order
 from ._registry import RECALIBRATORS
@@ -185,4 +185,4 @@ def of_rows(by: Any, n: int, rows: np.ndarray) -> dict[str, Any]:
     """
     if by is None:
         return {}
-    return {"by": check_method_params(range(n), columns_of(by, n), indices=rows)}
+    return {"by": check_method_params(range(n), to_columns(by, n), indices=rows)}

@@ -9,7 +9,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from .._inputs.arrays import ArrayLike, listed
+from .._inputs.arrays import ArrayLike, format_values
 from .._inputs.scikit_learn import HasMethods, StrOptions, fit_context
 from .._numerics.logits import log_probabilities, softmax
 from ._base import accuracy, clone_for, is_smooth
@@ -359,8 +359,8 @@ def check_labels_of_frozen(observed: np.ndarray, estimator: Any) -> None:
     unknown = sorted(set(observed.tolist()) - set(estimator.classes_.tolist()), key=str)
     if unknown:
         raise ValueError(
-            f"y must hold classes of the frozen estimator, {listed(estimator.classes_)}; found "
-            f"{listed(np.array(unknown))}. Name the classes as when it was fitted."
+            f"y must hold classes of the frozen estimator, {format_values(estimator.classes_)}; found "
+            f"{format_values(np.array(unknown))}. Name the classes as when it was fitted."
         )
 
 
@@ -376,7 +376,7 @@ def check_not_pairwise(estimator: Any) -> None:
 def check_two_classes(classes: np.ndarray, where: str = "") -> None:
     if len(classes) < 2:
         raise ValueError(
-            f"y must hold at least two classes{where}; found 1 class, {listed(classes)}. There is "
+            f"y must hold at least two classes{where}; found 1 class, {format_values(classes)}. There is "
             "nothing to classify."
         )
 

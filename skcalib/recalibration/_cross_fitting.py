@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._inputs.by import check_by
 from .._inputs.checks import check_sample_weight
-from .._inputs.labels import check_labels
+from .._inputs.labels import encode_labels
 from .._inputs.scikit_learn import (
     N_JOBS,
     HasMethods,
@@ -194,7 +194,7 @@ class OfClassifier(CrossFitting):
         """Features that can be indexed, labels as an array of one type, and the classes."""
         check_response(self.estimator, self.response_method, fitted=False)
         X, y = indexable(X, column_or_1d(y, warn=True))
-        classes, code = check_labels(y, name="y", partner="X")
+        classes, code = encode_labels(y, name="y", partner="X")
         return X, classes[code], classes
 
     def _fit_classifier(self, classes: np.ndarray | None = None) -> Any:

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Count, IntegerInterval, Interval, RandomState
-from .._inputs.warnings import announce, check_memory, warn
+from .._inputs.warnings import check_memory, warn, warn_if_slow
 from .._numerics.logits import clipped
 from .._numerics.policies import actions_of, worst_policies
 from ..forecasts._decisions import as_loss, expected_of_classes, least
@@ -328,7 +328,7 @@ class AnyDecisionRecalibrator(Recalibrator):
                 matrix, now.weight, outcomes[:n_timed], self.n_actions
             )
             if not policies:
-                announce(
+                warn_if_slow(
                     (perf_counter() - start) * len(outcomes) / len(values) * self.max_rounds,
                     f"max_rounds={self.max_rounds}, if all are needed,",
                     "Choose fewer rounds, a larger level, fewer actions or fewer samples.",

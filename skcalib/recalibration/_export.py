@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from .._inputs.arrays import listed
+from .._inputs.arrays import format_values
 from .._inputs.probabilities import SUM_TOLERANCE
 from ._base import Recalibrator
 from ._binning import IntervalBinningRecalibrator
@@ -80,7 +80,7 @@ def export_sql(recalibrator: Any, *, columns: Sequence[str] | None = None) -> li
     if any(name.lower().startswith(PREFIX) for name in given):
         raise ValueError(
             f"columns must not begin with {PREFIX!r}, as names within the expressions do; found "
-            f"{listed(np.array(given))}. Rename them."
+            f"{format_values(np.array(given))}. Rename them."
         )
     names = [quoted(name) for name in given]
     if len(classes) == 2:
@@ -175,7 +175,9 @@ def check_columns(recalibrator: Any, columns: Any) -> list[str]:
     if columns is None:
         names = getattr(recalibrator, "feature_names_in_", recalibrator.get_feature_names_out())
         return names.tolist()
-    expected = f"{len(classes)} different names, in the order of the classes {listed(classes)}"
+    expected = (
+        f"{len(classes)} different names, in the order of the classes {format_values(classes)}"
+    )
     if len(classes) == 2:
         expected += ", or the name of the column of the last class"
     given = [] if isinstance(columns, str) or not np.iterable(columns) else list(columns)

@@ -9,10 +9,10 @@ from scipy.stats import combine_pvalues
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.utils import check_random_state
 
-from .._inputs.arrays import ArrayLike, is_number, listed
-from .._inputs.by import are_unnamed, columns_of, encode_column
-from .._inputs.checks import check_predict_input, rows_that_count
-from .._inputs.drawing import draw_labels, seeded_batches
+from .._inputs.arrays import ArrayLike, format_values, is_number
+from .._inputs.by import are_unnamed, encode_column, to_columns
+from .._inputs.checks import check_predict_input, positive_weight_rows
+from .._inputs.drawing import draw_labels, make_batches
 from .._inputs.scikit_learn import Interval, RandomState, fit_context
 from .._numerics.logits import log_probabilities, log_softmax, softmax
 from .._statistics.base import TIE
@@ -232,7 +232,7 @@ class FeatureRecalibrator(Recalibrator):
         data = check_calibration_data(self, X, y, sample_weight)
         self.classes_ = data.classes
         n = np.shape(y)[0]
-        columns, used = _columns(given, n), rows_that_count(sample_weight, n)
+        columns, used = _columns(given, n), positive_weight_rows(sample_weight, n)
         self.given_columns_ = list(columns)
         self._given = [Feature(name, column, n, used) for name, column in columns.items()]
         self._predicted = [Feature("X", column, len(column)) for column in _told(data.matrix)]
@@ -292,7 +292,7 @@ class FeatureRecalibrator(Recalibrator):
         if len(found) != len(expected) or not (found == expected or is_unnamed):
             raise ValueError(
                 "given must have the columns that it had at fit, in the same order: "
-                f"{listed(expected)}; found {listed(found)}. Pass the same columns."
+                f"{format_values(expected)}; found {format_values(found)}. Pass the same columns."
             )
         design = self._design(matrix, columns, n, slice(None))
         calibrated = aligned_proba(self.recalibrator_, matrix, self.classes_)
@@ -468,7 +468,7 @@ class _Growth:
         rows, proba = np.arange(len(weight)), softmax(self.plain[self.test])
         observed = correction[rows, self.examples.code[self.test]] @ weight
         n_as_large = 0
-        for size, seed in seeded_batches(_DRAWS, proba.size, 1, rng):
+        for size, seed in make_batches(_DRAWS, proba.size, 1, rng):
             label = draw_labels(proba, size, np.random.default_rng(seed))
             n_as_large += np.sum(correction[rows, label] @ weight >= observed - TIE * abs(observed))
         return (1 + n_as_large) / (1 + _DRAWS)
@@ -483,7 +483,7 @@ def _correction(trees: list[Any], design: np.ndarray) -> np.ndarray:
 
 
 def _columns(given: Any, n: int) -> dict[Any, Any]:
-    return columns_of(given, n, "given", "the features of each sample")
+    return to_columns(given, n, "given", "the features of each sample")
 
 
 def _told(matrix: np.ndarray) -> np.ndarray:
@@ -521,7 +521,7 @@ class Feature:
         if found and self.kinds and not is_like:
             raise ValueError(
                 f"{self.name} must hold values of the type that it had at fit, "
-                f"{listed(sorted(self.kinds))}; found {listed(sorted(found))}. Convert the column."
+                f"{format_values(sorted(self.kinds))}; found {format_values(sorted(found))}. Convert the column."
             )
         if self.is_category:
             return np.array([self.position.get(one, np.nan) for one in labels])[code]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from .._inputs.arrays import ArrayLike, as_array, listed
+from .._inputs.arrays import ArrayLike, as_array, format_values
 from .._inputs.checks import check_predict_input, check_sample_weight
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Interval
@@ -267,7 +267,7 @@ class PriorShiftRecalibrator(Recalibrator):
             rare = self.classes_[self.source_prevalence_ < _LEAST_PREVALENCE]
             raise ValueError(
                 f"source_prevalence must be at least {_LEAST_PREVALENCE} for every class; found "
-                f"{least:.3g} for {listed(rare)}. Pass the prevalence in the population for which "
+                f"{least:.3g} for {format_values(rare)}. Pass the prevalence in the population for which "
                 "the predictions are calibrated, or fit on labels of all classes."
             )
 
@@ -284,8 +284,8 @@ def _as_prevalence(value: Any, classes: np.ndarray, name: str) -> np.ndarray:
     if isinstance(value, dict):
         if set(value) != set(names):
             raise ValueError(
-                f"{name} must have one entry for each class, {listed(names)}; found entries for "
-                f"{listed(list(value))}. Name every class once."
+                f"{name} must have one entry for each class, {format_values(names)}; found entries for "
+                f"{format_values(list(value))}. Name every class once."
             )
         value = [value[label] for label in names]
     elif isinstance(value, Real):
@@ -305,7 +305,7 @@ def _as_prevalence(value: Any, classes: np.ndarray, name: str) -> np.ndarray:
     total = float(prevalence.sum())
     if not ((prevalence >= 0).all() and abs(total - 1) <= _SUM_TOLERANCE):
         raise ValueError(
-            f"{name} must not be negative and must sum to 1; found {listed(prevalence)}, with sum "
+            f"{name} must not be negative and must sum to 1; found {format_values(prevalence)}, with sum "
             f"{total:.6g}. Divide counts by their sum."
         )
     return prevalence / total

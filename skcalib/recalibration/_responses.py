@@ -8,7 +8,7 @@ from scipy.special import expit, softmax
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from .._inputs.arrays import as_array, listed
+from .._inputs.arrays import as_array, format_values
 from .._inputs.probabilities import check_probabilities
 from .._numerics.array_api import to_numpy
 
@@ -68,8 +68,8 @@ def _aligned(proba: np.ndarray, estimator: Any, classes: np.ndarray) -> np.ndarr
     unknown = [label for label in known.tolist() if label not in column]
     if unknown:
         raise ValueError(
-            f"estimator must have the classes of y, {listed(classes)}; {type(estimator).__name__} "
-            f"also has {listed(unknown)}. Pass a classifier with more classes than y as "
+            f"estimator must have the classes of y, {format_values(classes)}; {type(estimator).__name__} "
+            f"also has {format_values(unknown)}. Pass a classifier with more classes than y as "
             "FrozenEstimator itself, not inside another estimator."
         )
     aligned = np.zeros((len(proba), len(classes)), dtype=proba.dtype)

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from .._inputs.arrays import ArrayLike, is_number, listed
-from .._inputs.by import Subgroups, are_unnamed, check_by, check_told_apart
+from .._inputs.arrays import ArrayLike, format_values, is_number
+from .._inputs.by import Subgroups, are_unnamed, check_by, check_distinct_keys
 from .._inputs.checks import check_predict_input
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import IntegerInterval, Interval, StrOptions, fit_context
@@ -208,7 +208,7 @@ class SubgroupRecalibrator(EitherRecalibrator):
         data = self._check(X, y, sample_weight)
         check_recalibrator(self, self._asked_for)
         subgroups = check_by(by, np.shape(y)[0], sample_weight)
-        check_told_apart(subgroups.labels)
+        check_distinct_keys(subgroups.labels)
         self.subgroups_ = list(subgroups.labels)
         self.subgroup_columns_ = list(subgroups.names)
         self.recalibrator_ = fit_data(data).fitted(self._chosen)
@@ -457,10 +457,10 @@ def check_like_fitted(subgroups: Subgroups, known: list[Any], columns: list[Any]
     if not same_types or are_others:
         raise ValueError(
             "by must have the columns that it had at fit, in the same order and of the same types: "
-            f"{listed(columns)}, with subgroups {listed(known)}; found {listed(names)}, "
+            f"{format_values(columns)}, with subgroups {format_values(known)}; found {format_values(names)}, "
             f"with subgroups such as {subgroups.labels[0]!r}. Pass the same columns."
         )
-    check_told_apart([*known, *subgroups.labels])
+    check_distinct_keys([*known, *subgroups.labels])
 
 
 def _kinds(labels: Iterable[Any]) -> list[set[str]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._inputs.arrays import listed
+from .._inputs.arrays import format_values
 from .._inputs.probabilities import SUM_TOLERANCE, divide_by_sums
 from ..forecasts import EnsembleForecast, GaussianForecast, QuantileForecast
 from ..forecasts._base import Forecast
@@ -39,7 +39,7 @@ def read_columns(options: argparse.Namespace) -> tuple[Table, dict[str, Any]]:
         columns = [(options.label, outcome), *predictions, *weight, *by]
         names = [name for name, _ in columns]
         if len(set(names)) < len(names):
-            raise ValueError(f"Each column must be named once; found {listed(names)}.")
+            raise ValueError(f"Each column must be named once; found {format_values(names)}.")
         return _tables.read_table(options.file, columns + groups, options)
 
     make = _probabilities if options.proba is not None else _forecasts
@@ -89,7 +89,7 @@ def _forecasts(
         forecast = QuantileForecast(quantiles(table, columns), levels)
     elif len(options.members) < 2:
         raise ValueError(
-            f"--members must name at least two columns; found {listed(options.members)}. One "
+            f"--members must name at least two columns; found {format_values(options.members)}. One "
             "number for each row is a prediction without a distribution."
         )
     else:
@@ -125,7 +125,7 @@ def _in_order(
     if not all(0 < level < 1 for level in levels) or len(set(levels)) < len(levels):
         raise ValueError(
             "The levels of the quantiles must be different numbers between 0 and 1; found "
-            f"{listed(levels)}. Pass the right ones with --levels."
+            f"{format_values(levels)}. Pass the right ones with --levels."
         )
     return columns, levels
 
@@ -183,14 +183,14 @@ def two_classes(labels: Iterable[str], pos_label: str | None) -> list[str]:
                 remedy = "They look like probabilities: exchange --label and --proba."
             raise ValueError(
                 f"One column of probabilities is for two labels; found {len(observed)}: "
-                f"{listed(observed)}. {remedy}"
+                f"{format_values(observed)}. {remedy}"
             )
         return classes
     pos_label = canonical(pos_label)
     others = [label for label in observed if label != pos_label] or [f"not {pos_label}"]
     if len(observed) > 2 or len(others) > 1:
         raise ValueError(
-            f"--pos-label {pos_label!r} must be one of two labels; found {listed(observed)}."
+            f"--pos-label {pos_label!r} must be one of two labels; found {format_values(observed)}."
         )
     return [*others, pos_label]
 
@@ -207,8 +207,8 @@ def classes_of_columns(labels: Iterable[str], columns: Sequence[str]) -> list[st
             return classes
     unknown = sorted(set(labels) - set(candidates[0]))
     raise ValueError(
-        f"Every label must match a column of probabilities; found {listed(unknown)}, and columns "
-        f"for {listed(candidates[0])}. Name each column like its label, or proba_ and the label."
+        f"Every label must match a column of probabilities; found {format_values(unknown)}, and columns "
+        f"for {format_values(candidates[0])}. Name each column like its label, or proba_ and the label."
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from .._inputs.arrays import listed
+from .._inputs.arrays import format_values
 from .._inputs.probabilities import ROUNDING
 from ._sections import stage
 
@@ -272,7 +272,7 @@ def check_header(header: list[str], source: str, wanted: Sequence[str], hint: st
     for name in wanted:
         if name not in header:
             raise ValueError(
-                f"{source} has no column {name!r}; its columns are {listed(header)}.{hint}"
+                f"{source} has no column {name!r}; its columns are {format_values(header)}.{hint}"
             )
         if header.count(name) > 1:
             raise ValueError(

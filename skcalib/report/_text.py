@@ -4,7 +4,7 @@ import textwrap
 from itertools import chain
 from typing import Any, NamedTuple
 
-from .._inputs.by import aligned, printable
+from .._inputs.by import format_columns, printable
 from ..hypothesis_tests import CalibrationTest
 from ..metrics._registry import ALL_METRICS
 
@@ -237,5 +237,5 @@ def subgroup_table(subgroups: list[dict[str, Any]]) -> Table:
 
 def lines_of(table: Table) -> list[str]:
     """The table as text: names on the left, numbers on the right of their columns."""
-    lines = map(str.rstrip, aligned([table.head, *table.rows]))
+    lines = map(str.rstrip, format_columns([table.head, *table.rows]))
     return ["", *lines, *([table.note] if table.note else [])]

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from .._inputs.arrays import check_numbers, listed
-from .._inputs.by import check_told_apart
+from .._inputs.arrays import check_numbers, format_values
+from .._inputs.by import check_distinct_keys
 from ._tally import EQUAL
 
 # Sums of larger counts are not exact in double precision.
@@ -109,10 +109,10 @@ def _check_subgroups(state: Any, columns: tuple, labels: Iterable[Any]) -> None:
     if state._columns not in ((), columns):
         raise ValueError(
             "by must have the same columns, in the same order, in all updates and in states that "
-            f"are merged; found {listed(state._columns)} and {listed(columns)}. Pass a dictionary "
+            f"are merged; found {format_values(state._columns)} and {format_values(columns)}. Pass a dictionary "
             "of columns by name, or keep a state for each."
         )
-    check_told_apart([*state.subgroups, *labels])
+    check_distinct_keys([*state.subgroups, *labels])
 
 
 def check_alike(state: Any, other: Any) -> None:
@@ -131,7 +131,7 @@ def check_alike(state: Any, other: Any) -> None:
     if first is not None and second is not None and not np.array_equal(first, second):
         raise ValueError(
             "States that are merged must have the same classes; found "
-            f"{listed(np.asarray(first))} and {listed(np.asarray(second))}. Pass labels to both."
+            f"{format_values(np.asarray(first))} and {format_values(np.asarray(second))}. Pass labels to both."
         )
     have_samples = state.n_samples > 0 and other.n_samples > 0
     if have_samples and bool(state.subgroups) != bool(other.subgroups):

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.by import Subgroups, check_by
-from .._inputs.checks import check_predictions, check_sample_weight, rows_that_count
+from .._inputs.checks import check_predictions, check_sample_weight, positive_weight_rows
 from .._inputs.drawing import draw_from_counts
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import (
@@ -230,7 +230,7 @@ class CalibrationState:
             predictions = self._checked(y_true, y_proba, sample_weight)
             n, weight = num_samples(y_true), None
             if sample_weight is not None:
-                used = check_sample_weight(sample_weight, n)[rows_that_count(sample_weight, n)]
+                used = check_sample_weight(sample_weight, n)[positive_weight_rows(sample_weight, n)]
                 check_weights_can_be_squared(used, "sample_weight")
                 weight = np.stack([used, used**2])
             subgroups = None if by is None else check_by(by, n, sample_weight)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from .._inputs.drawing import seeded_batches, values_of_batches
+from .._inputs.drawing import evaluate_batches, make_batches
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Parallel, delayed
-from .._inputs.warnings import announce
+from .._inputs.warnings import warn_if_slow
 from .._numerics.sorting import codes_by_appearance
 from .._statistics.base import TIE
 from ..forecasts._data import ForecastData
@@ -228,9 +228,9 @@ def resample(
         without, degrees = units.without_each(values, losses)
     subsamples = np.empty((0, len(values) + 1))
     if n_resamples:
-        batches = seeded_batches(n_resamples, 1, _BATCHES, rng)
+        batches = make_batches(n_resamples, 1, _BATCHES, rng)
         evaluate, size = partial(units.subsamples, measure, data), _BYTES * (len(values) + 1)
-        drawn = values_of_batches(evaluate, batches, size, "Choose fewer.", n_jobs)
+        drawn = evaluate_batches(evaluate, batches, size, "Choose fewer.", n_jobs)
         subsamples = checked_values([row for batch in drawn for row in batch])
     shrinkage = np.minimum(subsamples[:, -1] / units.effective_size, _LARGEST_RATIO) ** rate
     moved = []
@@ -262,7 +262,7 @@ def _chance(measure, data, values, model, n_resamples, rng):
             return n_larger / n_drawn
         if n_drawn == _TIMED:
             seconds = (perf_counter() - start) * n_resamples / _TIMED
-            announce(seconds, f"n_resamples={n_resamples}", "Choose fewer.")
+            warn_if_slow(seconds, f"n_resamples={n_resamples}", "Choose fewer.")
     return (1 + n_larger) / (1 + n_resamples)
 
 

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.metrics import brier_score_loss, log_loss
 
 from skcalib import metrics
-from skcalib._inputs.drawing import seeded_batches
+from skcalib._inputs.drawing import make_batches
 from skcalib._statistics.base import iter_sample_blocks
 from skcalib.hypothesis_tests import (
     CalibrationTest,
@@ -157,7 +157,7 @@ def test_result_does_not_depend_on_jobs(statistic, monkeypatch):
 
 @pytest.mark.parametrize(("n_resamples", "expected"), [(1, 1), (10, 10), (999, 64)])
 def test_single_evaluations_are_spread_over_batches(n_resamples, expected):
-    batches = seeded_batches(n_resamples, 50, 64, np.random.RandomState(0))
+    batches = make_batches(n_resamples, 50, 64, np.random.RandomState(0))
     assert len(batches) == expected
     assert sum(batch.size for batch in batches) == n_resamples
     assert min(batch.size for batch in batches) > 0
@@ -165,7 +165,7 @@ def test_single_evaluations_are_spread_over_batches(n_resamples, expected):
 
 
 def test_batches_keep_their_size():
-    batches = seeded_batches(999, 10**5, 1, np.random.RandomState(0))
+    batches = make_batches(999, 10**5, 1, np.random.RandomState(0))
     assert sum(batch.size for batch in batches) == 999
     assert max(batch.size for batch in batches) * 10**5 <= 2**22
 

@@ -5,18 +5,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from skcalib._inputs.arrays import as_array, check_numbers, listed
+from skcalib._inputs.arrays import as_array, check_numbers, format_values
 from skcalib.metrics import smooth_calibration_error
 from skcalib.recalibration import TemperatureRecalibrator
 
 
 @pytest.mark.parametrize("kind", [list, tuple, np.array])
 def test_values_are_listed_up_to_ten(kind):
-    assert listed(kind([1, 2])) == "[1, 2]"
-    assert listed(kind(["a"])) == "['a']"
-    assert listed(kind([])) == "[]"
-    assert listed(kind(range(10))) == "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
-    assert listed(kind(range(11))) == "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, …]"
+    assert format_values(kind([1, 2])) == "[1, 2]"
+    assert format_values(kind(["a"])) == "['a']"
+    assert format_values(kind([])) == "[]"
+    assert format_values(kind(range(10))) == "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
+    assert format_values(kind(range(11))) == "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, …]"
 
 
 def test_sets_have_no_order():

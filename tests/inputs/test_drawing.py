@@ -5,10 +5,10 @@ import pytest
 from scipy import stats
 
 from skcalib._inputs.drawing import (
-    dependence,
     draw_by_sample,
     draw_labels,
     draw_labels_in_groups,
+    estimate_group_dependence,
 )
 
 
@@ -124,7 +124,7 @@ def test_dependence_equals_loops(n_classes):
     for _ in range(5):
         label, code = rng.integers(n_classes, size=60), rng.integers(8, size=60)
         expected = dependence_by_loops(proba, label, code)
-        assert dependence(proba, label, code) == pytest.approx(expected, abs=1e-12)
+        assert estimate_group_dependence(proba, label, code) == pytest.approx(expected, abs=1e-12)
 
 
 def test_dependence_by_hand():
@@ -133,12 +133,12 @@ def test_dependence_by_hand():
     proba, code = np.full((20, 2), [0.8, 0.2]), np.repeat(np.arange(10), 2)
     label = np.zeros((3, 20), int)
     label[0, :4] = label[1, ::5] = 1
-    found = [dependence(proba, one, code) for one in label]
+    found = [estimate_group_dependence(proba, one, code) for one in label]
     assert found == pytest.approx([1.0, 1.2 / 5.2, 1.0])
     # what is impossible, and what is certain
     sure = np.full((20, 2), [1.0, 0.0])
-    assert dependence(sure, label[2], code) == 1.0
-    assert 0 <= dependence(sure, label[0], code) <= 1
+    assert estimate_group_dependence(sure, label[2], code) == 1.0
+    assert 0 <= estimate_group_dependence(sure, label[0], code) <= 1
 
 
 def test_draws_in_groups_follow_one_number():

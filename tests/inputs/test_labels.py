@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from skcalib._inputs.labels import check_labels
+from skcalib._inputs.labels import encode_labels
 from skcalib.metrics import smooth_calibration_error
 from skcalib.recalibration import TemperatureRecalibrator
 
@@ -36,7 +36,7 @@ all_containers = pytest.mark.parametrize("container", CONTAINERS.values(), ids=C
 @all_containers
 def test_large_integers_stay_distinct(container):
     y = container([LARGE[k] for k in CODE])
-    classes, code = check_labels(y)
+    classes, code = encode_labels(y)
     assert classes.tolist() == LARGE
     np.testing.assert_array_equal(code, CODE)
     assert smooth_calibration_error(y, PROBA) == smooth_calibration_error(CODE, PROBA)
@@ -45,14 +45,14 @@ def test_large_integers_stay_distinct(container):
 def test_large_integers_of_pyarrow_stay_distinct():
     pytest.importorskip("pyarrow")
     y = pd.Series([LARGE[k] for k in CODE], dtype="int64[pyarrow]")
-    assert check_labels(y)[0].tolist() == LARGE
+    assert encode_labels(y)[0].tolist() == LARGE
 
 
 def test_integers_that_no_type_of_numpy_holds_stay_distinct():
     names = [-1, 2**63, 2**63 + 1]
     code = np.array([0, 1, 2, 1])
     y = [names[k] for k in code]
-    classes, found = check_labels(y)
+    classes, found = encode_labels(y)
     assert classes.tolist() == names
     np.testing.assert_array_equal(found, code)
     proba = np.random.default_rng(0).dirichlet(np.ones(3), size=4)
@@ -65,7 +65,7 @@ def test_integers_that_no_type_of_numpy_holds_stay_distinct():
 
 
 def test_numbers_are_sorted_by_value():
-    classes, code = check_labels([3, -1, -5, 0])
+    classes, code = encode_labels([3, -1, -5, 0])
     assert (classes.tolist(), code.tolist()) == ([-5, -1, 0, 3], [3, 1, 0, 2])
 
 
@@ -75,32 +75,32 @@ def test_whole_floats_and_integers_are_the_same_numbers():
         assert smooth_calibration_error(y, 1 - PROBA if y[0] > 1 else PROBA) == pytest.approx(
             reference, abs=1e-15
         )
-    assert len(check_labels([2**53 + 1, 2.0**53])[0]) == 2
+    assert len(encode_labels([2**53 + 1, 2.0**53])[0]) == 2
 
 
 @pytest.mark.parametrize("kind", [float, np.float32, np.float64, np.longdouble])
 def test_objects_that_are_whole_floats(kind):
     y = objects([kind(value) for value in (1, 2, 2, 1)])
-    classes, code = check_labels(y)
+    classes, code = encode_labels(y)
     assert classes.dtype.kind == "f"
     assert classes.tolist() == [1, 2]
     np.testing.assert_array_equal(code, CODE)
-    assert check_labels(pd.Series(y))[0].tolist() == [1, 2]
+    assert encode_labels(pd.Series(y))[0].tolist() == [1, 2]
 
 
 def test_objects_that_are_no_whole_floats():
     with pytest.raises(ValueError, match=r"found the fraction 0\.5 in row 1"):
-        check_labels(objects([1.0, 0.5]))
+        encode_labels(objects([1.0, 0.5]))
     with pytest.raises(ValueError, match=r"found the fraction 0\.5 in row 1"):
-        check_labels(objects([1, 0.5]))
+        encode_labels(objects([1, 0.5]))
     with pytest.raises(ValueError, match=r"missing values; found nan .* in row 1"):
-        check_labels(objects([1, float("nan")]))
+        encode_labels(objects([1, float("nan")]))
     with pytest.raises(ValueError, match="found a mix of bool, float"):
-        check_labels(objects([1.0, True]))
+        encode_labels(objects([1.0, True]))
 
 
 def test_both_kinds_of_truth_values():
-    assert check_labels(objects([True, np.False_]))[0].tolist() == [False, True]
+    assert encode_labels(objects([True, np.False_]))[0].tolist() == [False, True]
 
 
 def test_bytes_are_labels_everywhere():

@@ -8,7 +8,7 @@ from sklearn.exceptions import EfficiencyWarning
 
 from skcalib import metrics
 from skcalib._inputs import warnings as own_warnings
-from skcalib._inputs.warnings import announce, check_memory, memory_of_machine
+from skcalib._inputs.warnings import check_memory, memory_of_machine, warn_if_slow
 from skcalib.datasets import make_covariate_shift, make_dirichlet_family, make_forecasts
 from skcalib.display import ReliabilityDisplay, ScoreDecompositionDisplay
 from skcalib.forecasts import GaussianForecast
@@ -74,11 +74,11 @@ def test_message_of_memory(monkeypatch):
 @pytest.mark.parametrize(("seconds", "time"), [(660, "11 minutes"), (36000, "10.0 hours")])
 def test_message_of_time(seconds, time):
     with pytest.warns(EfficiencyWarning, match=rf"^All pairs will take some {time}\. Take less\.$"):
-        announce(seconds, "All pairs", "Take less.")
+        warn_if_slow(seconds, "All pairs", "Take less.")
 
 
 def test_short_times_are_not_announced():
-    announce(600, "All pairs", "Take less.")
+    warn_if_slow(600, "All pairs", "Take less.")
 
 
 def test_exact_conditional_error_needs_memory(monkeypatch):
