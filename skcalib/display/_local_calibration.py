@@ -10,7 +10,7 @@ from scipy.spatial import KDTree
 from .._inputs.arrays import ArrayLike, as_array, column_names
 from .._inputs.scikit_learn import Count, Interval, RandomState, StrOptions
 from ..forecasts._data import check_forecasts
-from ..metrics._local import calibration_around
+from ..metrics._local import compute_local_calibration
 from ._base import Display, axes_of, check_options, is_small, judged, wrapped
 
 _LABELS = {
@@ -229,7 +229,7 @@ class LocalCalibrationDisplay(Display):
         scaled = (positions - low) / span
         centre = (np.arange(n_cells) + 0.5) / n_cells
         query = np.column_stack([c.ravel() for c in np.meshgrid(centre, centre)])
-        around = calibration_around(
+        around = compute_local_calibration(
             replace(data, given=scaled), query, "rbf", bandwidth, n_resamples, random_state
         )
         value = np.sqrt(np.maximum(around.squared_error, 0.0))

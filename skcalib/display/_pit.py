@@ -14,7 +14,7 @@ from .._inputs.scikit_learn import Count, Interval, RandomState, StrOptions
 from .._inputs.warnings import check_memory
 from .._numerics.pit import PitLaw, pit_curve, pit_laws
 from ..forecasts._data import ForecastData, check_forecasts
-from ..metrics._quantile import known_levels
+from ..metrics._quantile import resolve_levels
 from ..metrics._registry import ALL_METRICS
 from ._base import Display, axes_of, check_options, draw_legend, judged, legend_label, wrapped
 
@@ -398,7 +398,7 @@ class QuantileReliabilityDisplay(_PitDisplay):
         check_options(cls.from_predictions, kwargs)
         data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight)
         error = _ERROR.measure(data, kind=kind, levels=levels)
-        plotted_levels = known_levels(data.forecast, kind, levels)
+        plotted_levels = resolve_levels(data.forecast, kind, levels)
         plotted_levels = _GRID if plotted_levels is None else np.unique(plotted_levels)
         folded = kind == "interval"
         law = pit_laws(*data.forecast.pit_bounds(data.value), folded=folded)

@@ -9,7 +9,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import N_JOBS, Count, RandomState, StrOptions, fit_context
 from ..metrics._registry import MetricNames
-from ..metrics._statistic import OF_RESIDUALS, STATISTICS, make_statistic
+from ..metrics._statistic import RESIDUAL_STATISTICS, STATISTICS, make_statistic
 from ..streaming import CalibrationState
 from ..streaming._checks import check_can_be_tested
 from ..streaming._evaluate import KNOWN, check_params
@@ -514,7 +514,7 @@ class CalibrationTest(HypothesisTest):
         )
 
     def _check(self, statistic, data):
-        if self.method != "conditional" and self.statistic in OF_RESIDUALS:
+        if self.method != "conditional" and self.statistic in RESIDUAL_STATISTICS:
             raise ValueError(
                 f"method={self.method!r} is not for statistic={self.statistic!r}, whose law is "
                 "only known by draws. Use method='conditional', which is exact."

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import N_JOBS, Count, Interval, RandomState, fit_context
-from ..metrics._registry import ALL_METRICS, MetricNames, entry_of
+from ..metrics._registry import ALL_METRICS, MetricNames, find_entry
 from ..uncertainty._measured import Measured
 from ._base import HypothesisTest, as_p_value, check_test_input
 
@@ -205,7 +205,7 @@ class EquivalenceTest(HypothesisTest):
 
 def check_is_distance(metric):
     """Only what is 0 at best, and larger the worse, has a margin above which it is too large."""
-    entry = entry_of(metric)
+    entry = find_entry(metric)
     if entry is not None and entry.name in _SIGNED:
         raise ValueError(
             "metric must be 0 for calibrated models and larger for worse ones, as its upper limit "

@@ -16,13 +16,18 @@ from .._numerics.sorting import (
     quantile_bins,
     uniform_bins,
 )
-from ._reductions import Needs, average_over_reductions, probability_metric, reduced
+from ._reductions import (
+    SampleRequirement,
+    average_over_reductions,
+    probability_metric,
+    reduce_classes,
+)
 
 # Distances of the mean outcome from the mean prediction, vectors of K numbers: a factor and a power
 # of the absolute differences, which are summed over the classes.
 _DISTANCES = {"total-variation": (0.5, 1), "cityblock": (1.0, 1), "sqeuclidean": (1.0, 2)}
 
-_DEBIASED = Needs(
+_DEBIASED = SampleRequirement(
     "a bin in which at least 2 samples carry weight", "choose fewer bins, or debias=False"
 )
 
@@ -410,7 +415,7 @@ def pooled_residuals(predictions: Predictions) -> tuple[np.ndarray, Iterator[np.
 
 
 @probability_metric(
-    reduced(_level_set_calibration_error),
+    reduce_classes(_level_set_calibration_error),
     CANONICAL_CONSTRAINTS,
     largest=1.0,
     cost="n log n",

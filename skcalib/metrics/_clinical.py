@@ -14,7 +14,7 @@ from .._numerics.loess import loess
 from .._numerics.logistic import logistic_fit
 from .._numerics.logistic_batch import intercepts
 from .._numerics.logits import log_odds
-from ._reductions import probability_metric, reduced
+from ._reductions import probability_metric, reduce_classes
 
 _MOST_STEPS = 200
 
@@ -387,7 +387,7 @@ def _weighted_quantile(values, weight, level):
 
 
 @probability_metric(
-    reduced(_integrated_calibration_index),
+    reduce_classes(_integrated_calibration_index),
     {"quantile": [Interval(Real, 0, 1, closed="both"), None]},
     largest=1.0,
     cost="n log n",

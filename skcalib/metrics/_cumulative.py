@@ -5,7 +5,7 @@ import numpy as np
 from .._inputs.arrays import ArrayLike
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import Label, StrOptions
-from ._reductions import probability_metric, reduced
+from ._reductions import probability_metric, reduce_classes
 
 
 def _cumulative_calibration_error(predictions: Predictions, kind: str) -> float:
@@ -16,7 +16,7 @@ def _cumulative_calibration_error(predictions: Predictions, kind: str) -> float:
 
 
 @probability_metric(
-    reduced(_cumulative_calibration_error),
+    reduce_classes(_cumulative_calibration_error),
     {"kind": [StrOptions({"max", "range"})]},
     largest=1.0,
     cost="n log n",

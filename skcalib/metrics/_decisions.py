@@ -112,7 +112,7 @@ def _decision_calibration_error(
     return float(np.sqrt(np.sum(gaps.gaps() ** 2)))
 
 
-def _prepared(y_true, y_proba, about, options):
+def _prepare_data(y_true, y_proba, about, options):
     """The data, and the losses in their order; a `given` that is a name is an option."""
     if isinstance(about.get("given"), str):
         options["given"] = about.pop("given")
@@ -126,7 +126,7 @@ def _prepared(y_true, y_proba, about, options):
     cost="n",
     takes=("classes", "forecasts"),
     statistic=DecisionGaps,
-    prepare=_prepared,
+    prepare=_prepare_data,
 )
 def decision_calibration_error(
     y_true: ArrayLike,

@@ -14,7 +14,7 @@ from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Interval, Label, validate
 from .._inputs.warnings import warn
 from .._numerics.distance import certified_transport, least_calibrating_transport
 from ..forecasts._data import with_given
-from ._reductions import average_over_reductions, over_reductions, probability_metric, reduced
+from ._reductions import average_over_reductions, map_reduction, probability_metric, reduce_classes
 from ._upper_distance import certificate_of, change_by_intervals
 
 _TOLERANCE: dict = {"tol": [Interval(Real, 1e-6, 1, closed="both")]}
@@ -114,7 +114,7 @@ def _calibration_distance_bounds(predictions: Predictions, tol: float = 1e-4, **
 
 
 @probability_metric(
-    reduced(_lower_distance_to_calibration),
+    reduce_classes(_lower_distance_to_calibration),
     _TOLERANCE,
     largest=1.0,
     cost="n log n",
@@ -312,7 +312,7 @@ def distance_certificate(
     """
     predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
     measure = partial(_distance_certificate, tol=tol)
-    return over_reductions(measure, predictions, multi_class, n_jobs)
+    return map_reduction(measure, predictions, multi_class, n_jobs)
 
 
 @validate_params(METRIC_CONSTRAINTS | _TOLERANCE)

@@ -34,7 +34,7 @@ _BLOCK = 2**20
 _AVERAGE: dict = {"average": [StrOptions({"mean"}), None]}
 
 
-def _checked(y_true, y_forecast, sample_weight, average) -> ForecastData:
+def _check_score_input(y_true, y_forecast, sample_weight, average) -> ForecastData:
     """The data; with average=None of all samples, also those of weight 0."""
     data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight)
     if average is None and sample_weight is not None:
@@ -42,7 +42,7 @@ def _checked(y_true, y_forecast, sample_weight, average) -> ForecastData:
     return data
 
 
-def _averaged(data, loss, average):
+def _average_losses(data, loss, average):
     """The mean of the losses (n,), or all of them."""
     return loss if average is None else float(data.weight @ loss)
 
@@ -55,19 +55,19 @@ def _continuous_ranked_probability_loss(data, estimator, thresholds, levels, ave
     else:
         low, high = check_thresholds(thresholds)
         check_estimator(data.forecast, data.value, estimator)
-        loss = losses_between(data.forecast, data.value, low, high, estimator == "fair")
-    return _averaged(data, loss, average)
+        loss = threshold_weighted_crps(data.forecast, data.value, low, high, estimator == "fair")
+    return _average_losses(data, loss, average)
 
 
 def _interval_loss(data, level, average):
     low, high = data.forecast.interval(level)
     miss = np.maximum(low - data.value, 0.0) + np.maximum(data.value - high, 0.0)
-    return _averaged(data, (high - low) + 2 / (1 - level) * miss, average)
+    return _average_losses(data, (high - low) + 2 / (1 - level) * miss, average)
 
 
 def _log_density_loss(data, average):
     loss = check_density(-data.forecast.logpdf(data.value))
-    return _averaged(data, loss, average)
+    return _average_losses(data, loss, average)
 
 
 @metric(
@@ -182,7 +182,7 @@ def continuous_ranked_probability_loss(
     >>> round(continuous_ranked_probability_loss([0.0], ([0.0], [1.0])), 4)
     0.2337
     """
-    data = _checked(y_true, y_forecast, sample_weight, average)
+    data = _check_score_input(y_true, y_forecast, sample_weight, average)
     return _continuous_ranked_probability_loss(data, estimator, thresholds, levels, average)
 
 
@@ -204,25 +204,25 @@ def check_estimator(forecast, value, estimator):
 
 
 @singledispatch
-def losses_between(
+def threshold_weighted_crps(
     forecast: Forecast, y: np.ndarray, low: float, high: float, fair: bool = False
 ) -> np.ndarray:
     """∫ (F(t) − 1[y ≤ t])² dt over t from low to high, (n,)."""
     if not forecast.is_continuous and forecast.components(n_nodes=1).location.shape[1] > 1:
-        return _of_members(forecast, y, low, high, fair)  # it has members, not nodes
+        return _threshold_crps_of_members(forecast, y, low, high, fair)  # it has members, not nodes
     kinks = [forecast.cdf(end) for end in (y, low, high) if np.isfinite(end).all()]
     levels = np.column_stack([*kinks, np.full(len(y), 0.5)])  # where some have one, too
     return crps_ppf_between(y, forecast.ppf, levels, low, high)
 
 
-@losses_between.register
+@threshold_weighted_crps.register
 def _(
     forecast: GaussianForecast, y: np.ndarray, low: float, high: float, fair: bool = False
 ) -> np.ndarray:
     return crps_gaussian_between(y, forecast.loc, forecast.scale, low, high)
 
 
-@losses_between.register
+@threshold_weighted_crps.register
 def _(
     forecast: GaussianMixtureForecast, y: np.ndarray, low: float, high: float, fair: bool = False
 ) -> np.ndarray:
@@ -230,7 +230,7 @@ def _(
     return crps_mixture_between(y, *of, low, high)
 
 
-@losses_between.register
+@threshold_weighted_crps.register
 def _(
     forecast: QuantileForecast, y: np.ndarray, low: float, high: float, fair: bool = False
 ) -> np.ndarray:
@@ -238,9 +238,9 @@ def _(
     return crps_quantiles(np.clip(y, low, high), values, forecast.levels)
 
 
-@losses_between.register(EnsembleForecast)
-@losses_between.register(ResidualForecast)
-def _of_members(forecast, y, low, high, fair=False):
+@threshold_weighted_crps.register(EnsembleForecast)
+@threshold_weighted_crps.register(ResidualForecast)
+def _threshold_crps_of_members(forecast, y, low, high, fair=False):
     """The loss of members and outcomes that are moved to the nearest value in [low, high]."""
     parts = []
     size = forecast[:1].components().location.shape[1]
@@ -328,7 +328,7 @@ def interval_loss(
     >>> interval_loss([1.0, 3.0], forecast, level=0.8, average=None).round(9)
     array([ 2., 12.])
     """
-    data = _checked(y_true, y_forecast, sample_weight, average)
+    data = _check_score_input(y_true, y_forecast, sample_weight, average)
     return _interval_loss(data, level, average)
 
 
@@ -390,7 +390,7 @@ def log_density_loss(
     >>> round(log_density_loss([0.0, 40.0], ([0.0, 0.0], [1.0, 1.0])), 3)
     400.919
     """
-    data = _checked(y_true, y_forecast, sample_weight, average)
+    data = _check_score_input(y_true, y_forecast, sample_weight, average)
     return _log_density_loss(data, average)
 
 

@@ -53,7 +53,9 @@ def _surrogate(predictions: Predictions, precision: float | None) -> float:
     return best
 
 
-def _drawn_surrogate(predictions: Predictions, precision: float | None, n_draws: int, rng) -> float:
+def _sampled_surrogate(
+    predictions: Predictions, precision: float | None, n_draws: int, rng
+) -> float:
     """The estimator of Theorem 6.12: the surrogate with means over the shifts that were drawn."""
     points, mass = predictions.pooled_mass()
     best = _limit_of_narrow_intervals(mass, precision)
@@ -96,7 +98,7 @@ def _interval_calibration_error(
     if method == "random-grid":
         measure, options = _random_grid, {"width": width, "n_draws": n_draws}
     elif n_draws is not None:
-        measure, options = _drawn_surrogate, options | {"n_draws": n_draws}
+        measure, options = _sampled_surrogate, options | {"n_draws": n_draws}
     if method != "exact" and measure is not _surrogate:
         options["rng"] = check_random_state(random_state)
     return average_over_reductions(measure, predictions, **options, **reduction)

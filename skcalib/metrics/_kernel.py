@@ -24,7 +24,12 @@ from .._statistics.squared_error import (
     check_enough_for_estimator,
     has_negligible_pairs,
 )
-from ._reductions import Needs, average_over_reductions, probability_metric, reduced
+from ._reductions import (
+    SampleRequirement,
+    average_over_reductions,
+    probability_metric,
+    reduce_classes,
+)
 
 CONDITIONAL_CONSTRAINTS: dict = (
     CANONICAL_CONSTRAINTS
@@ -77,7 +82,7 @@ def _squared_kernel_calibration_error(predictions, **options):
     check_enough_for_estimator(predictions, estimator, block_size)
     check_fourier(options["method"], options["kernel"], estimator)
     least = _least_samples(estimator, block_size)
-    needs = Needs(f"at least {least} samples", "use estimator='biased'")
+    needs = SampleRequirement(f"at least {least} samples", "use estimator='biased'")
     return average_over_reductions(_squared_error, predictions, needs=needs, **options)
 
 
@@ -308,7 +313,7 @@ def squared_kernel_calibration_error(
 
 
 @probability_metric(
-    reduced(_kernel_calibration_error),
+    reduce_classes(_kernel_calibration_error),
     _CONSTRAINTS,
     cost="n²",
     largest=lambda options: math.sqrt(_largest_square(options)),
@@ -425,7 +430,7 @@ def _joint_error(predictions: Predictions, kernel, bandwidth) -> float:
 
 def _joint_kernel_calibration_error(predictions: Predictions, **options: Any) -> float | np.ndarray:
     check_two_samples(predictions)
-    needs = Needs("at least 2 samples", "use the conditional error")
+    needs = SampleRequirement("at least 2 samples", "use the conditional error")
     return average_over_reductions(_joint_error, predictions, needs=needs, **options)
 
 

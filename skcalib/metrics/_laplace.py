@@ -70,7 +70,9 @@ _ESTIMATORS = {
 }
 
 
-def _of_two_classes(predictions: Predictions, bandwidth, method, n_draws, squared, rng) -> float:
+def _binary_laplace_error(
+    predictions: Predictions, bandwidth, method, n_draws, squared, rng
+) -> float:
     if method == "exact":
         square = _exact_square(predictions, bandwidth)
     else:
@@ -86,7 +88,7 @@ def _laplace_kernel_calibration_error(
 ) -> float | np.ndarray:
     check_draws(options["method"], options["n_draws"])
     rng = check_random_state(random_state)
-    return average_over_reductions(_of_two_classes, predictions, rng=rng, **options)
+    return average_over_reductions(_binary_laplace_error, predictions, rng=rng, **options)
 
 
 @probability_metric(

@@ -22,7 +22,7 @@ from .._statistics.matching_checks import MATCHING_CONSTRAINTS
 from .._statistics.matching_given import standardization
 from ..forecasts._base import LARGEST
 from ..forecasts._data import ForecastData, check_forecasts, check_given
-from ._quantile import Gaps, known_levels, quotient
+from ._quantile import Gaps, quotient, resolve_levels
 from ._registry import metric
 
 # Numbers in the curves of one block of query points (8 MB).
@@ -101,7 +101,7 @@ def _local_weights(kernel: Kernel, query, points, weight) -> np.ndarray:
 
 def _local_calibration(data: ForecastData, places: Places, drawn: list[PitLaw]) -> np.ndarray:
     """Error, squared error, bias, spread, effective sample size and p-value, (6, m)."""
-    law, levels = pit_laws(*data.forecast.pit_bounds(data.value)), known_levels(data.forecast)
+    law, levels = pit_laws(*data.forecast.pit_bounds(data.value)), resolve_levels(data.forecast)
     order = np.lexsort((law.start, law.stop))  # so that each block finds them sorted
     law, weight = PitLaw(*(x[order] for x in law)), data.weight[order]
     query, points, kernel = places.query, places.points[order], places.kernel
@@ -237,10 +237,10 @@ def local_calibration(
     """
     data = check_forecasts(y_true, y_forecast, sample_weight=sample_weight, given=given)
     query = _all_rows(query, given, sample_weight)
-    return calibration_around(data, query, kernel, bandwidth, n_resamples, random_state)
+    return compute_local_calibration(data, query, kernel, bandwidth, n_resamples, random_state)
 
 
-def calibration_around(
+def compute_local_calibration(
     data: ForecastData,
     query: Any,
     kernel: str | Kernel,
@@ -431,7 +431,7 @@ def _places(data, query, kernel, bandwidth):
             "Pass one column for each feature, in the same order."
         )
     if callable(kernel):
-        return Places(raw, raw, points, partial(_judged, kernel))
+        return Places(raw, raw, points, partial(_check_kernel_weights, kernel))
     seen, family = raw, KERNELS[kernel]
     if bandwidth in ("auto", "median"):
         centre, spread = standardization(points, data.weight)
@@ -452,7 +452,7 @@ def _features(values, name):
     return check_numbers(values, name, ndim=2, rows="one row for each point", most=LARGEST)
 
 
-def _judged(kernel, query, points):
+def _check_kernel_weights(kernel, query, points):
     """The values of a user's kernel, which are weights."""
     values = np.asarray(kernel(query, points))
     expected = (len(query), len(points))

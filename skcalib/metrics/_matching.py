@@ -55,7 +55,7 @@ def _matching_statistic(data, *, standardize, random_state=None, **options):
     return make_matching_error(data, MatchingOptions(**options), check_random_state(random_state))
 
 
-def _prepared(y_true, y_proba, about, options):
+def _prepare_data(y_true, y_proba, about, options):
     """The data, and the losses of classes in the order of the data."""
     data = check_either(y_true, y_proba, may_be_numbers=True, **about)
     if options["loss"] is not None and classes_are_reversed(data, **about):
@@ -71,7 +71,7 @@ def _prepared(y_true, y_proba, about, options):
     cost="n²",
     takes=("forecasts", "classes"),
     statistic=_matching_statistic,
-    prepare=_prepared,
+    prepare=_prepare_data,
 )
 def distribution_matching_error(
     y_true: ArrayLike,

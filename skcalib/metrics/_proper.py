@@ -28,7 +28,7 @@ from .._numerics.isotonic import isotonic_fit
 from .._numerics.logits import PROPER_LOSSES
 from .._numerics.sorting import pool_ties
 from ..forecasts._data import ForecastData, check_forecasts, check_no_labels
-from ._forecast_scores import losses_between
+from ._forecast_scores import threshold_weighted_crps
 from ._reductions import average_over_reductions
 
 # Integrals over cells of thresholds may miss by this share of the score.
@@ -60,7 +60,7 @@ def crps_parts(data: ForecastData, tolerance: float = _TOLERANCE) -> np.ndarray:
     if len(points) == 1:
         return np.array([score, 0.0, 0.0, score])
     uncertainty = mean_half_distance(points, mass)
-    inside = float(weight @ losses_between(forecast, value, points[0], points[-1]))
+    inside = float(weight @ threshold_weighted_crps(forecast, value, points[0], points[-1]))
     widest, recalibrated = _NARROW * (points[-1] - points[0]), np.inf
     most = max(tolerance * score, np.spacing(np.abs(points).max()))  # thresholds are rounded
     seconds = 0.0

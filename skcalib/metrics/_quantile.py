@@ -71,7 +71,7 @@ def _quantile_calibration_error(
     check_gap_options(norm, debias, squared)
     if debias:
         check_debiasable(data)
-    known = known_levels(data.forecast, kind, levels)
+    known = resolve_levels(data.forecast, kind, levels)
     bounds = data.forecast.pit_bounds(data.value)
     law, weight = pit_laws(*bounds, folded=kind == "interval"), data.weight
     if known is None:
@@ -248,7 +248,7 @@ def check_debiasable(data):
         )
 
 
-def known_levels(forecast, kind="quantile", levels=None):
+def resolve_levels(forecast, kind="quantile", levels=None):
     """The levels as an array (m,), or None for all; those of the grid if there is one."""
     if levels is not None:
         levels = check_common_levels(levels)
@@ -375,7 +375,7 @@ def sharpness(
     if sample_weight is not None:
         weight = check_sample_weight(sample_weight, len(forecast))
         weight = weight / weight.max()
-    known = known_levels(forecast, "interval", levels)
+    known = resolve_levels(forecast, "interval", levels)
     known = np.array(_LEVELS) if known is None else known
     width = [np.average(np.subtract(*forecast.interval(p)[::-1]), weights=weight) for p in known]
     std, entropy = (_mean_or_nan(of, weight) for of in (forecast.std, forecast.entropy))

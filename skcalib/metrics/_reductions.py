@@ -11,10 +11,10 @@ from .._inputs.checks import check_predictions
 from .._inputs.scikit_learn import Parallel, delayed
 from .._inputs.warnings import warn
 from ..forecasts._data import check_either
-from ._registry import Function, metric, options_of
+from ._registry import Function, get_option_defaults, metric
 
 
-def of_each(function, problems, n_jobs):
+def map_classes(function, problems, n_jobs):
     """The share and the value of each class; None for the value of one that is never predicted.
 
     Jobs are threads, which share the data; sorting and sums of many numbers let others run.
@@ -26,7 +26,7 @@ def of_each(function, problems, n_jobs):
     return Parallel(n_jobs=n_jobs, require="sharedmem")(delayed(pair)(*one) for one in problems)
 
 
-def over_reductions(function, predictions, multi_class, n_jobs=1):
+def map_reduction(function, predictions, multi_class, n_jobs=1):
     """The value of a function of two classes; for more classes, a list with its value for each.
 
     The value of a class that is never predicted is None. With "confidence" there is only one
@@ -37,17 +37,17 @@ def over_reductions(function, predictions, multi_class, n_jobs=1):
     if multi_class == "confidence":
         return function(predictions.confidence())
     problems = predictions.top_label() if multi_class == "top-label" else predictions.classwise()
-    return [value for _, value in of_each(function, problems, n_jobs)]
+    return [value for _, value in map_classes(function, problems, n_jobs)]
 
 
-class Needs(NamedTuple):
+class SampleRequirement(NamedTuple):
     """Least samples of a class that a measure needs, and the remedy if they are missing."""
 
     least: str
     remedy: str
 
 
-_ENOUGH = Needs("enough samples", "collect more samples")
+_ENOUGH = SampleRequirement("enough samples", "collect more samples")
 
 
 def average_over_reductions(
@@ -74,7 +74,7 @@ def average_over_reductions(
     if multi_class == "confidence":
         return measure(predictions.confidence())
     problems = predictions.top_label() if multi_class == "top-label" else predictions.classwise()
-    found = of_each(measure, problems, n_jobs)
+    found = map_classes(measure, problems, n_jobs)
     share = np.array([share for share, _ in found])  # (K,)
     exists = np.array([value is not None for _, value in found])
     values = (np.nan if value is None else value for _, value in found)
@@ -108,12 +108,12 @@ def check_any_measured(is_measured, exists, multi_class, needs):
         )
 
 
-def reduced(measure):
+def reduce_classes(measure):
     """A measure of two classes as one of any number of them: `average_over_reductions` of it."""
     return partial(average_over_reductions, measure)
 
 
-def _either(y_true, y_proba, **about):
+def _check_with_tuples(y_true, y_proba, **about):
     """Probabilities, or forecasts, of which a tuple may be lists of means and deviations."""
     return check_either(y_true, y_proba, may_be_numbers=isinstance(y_proba, tuple), **about)
 
@@ -133,10 +133,12 @@ def probability_metric(
     the data, `prepare` makes both out of `y_true`, `y_proba`, the other data and the options. The
     other arguments are those of `metric`.
     """
-    check: Callable = _either if "forecasts" in facts.get("takes", ()) else check_predictions
+    check: Callable = (
+        _check_with_tuples if "forecasts" in facts.get("takes", ()) else check_predictions
+    )
 
     def declare(function: Function) -> Function:
-        defaults = options_of(function)
+        defaults = get_option_defaults(function)
 
         def measured(y_true, y_proba, **options):
             about = {name: options.pop(name) for name in options.keys() - defaults.keys()}

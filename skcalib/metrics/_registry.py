@@ -82,7 +82,7 @@ class Metric:
     @cached_property
     def options(self) -> dict[str, Any]:
         """The options and their defaults, which are those of the function for users."""
-        return options_of(self.function) | self.fixed
+        return get_option_defaults(self.function) | self.fixed
 
     def sums_over_levels(self, options: Mapping[str, Any]) -> bool:
         """Whether it is a loss over all levels that a forecast has, few or many."""
@@ -113,7 +113,7 @@ class Metric:
         takes_any = any(one.kind is one.VAR_KEYWORD for one in self.parameters.values())
         for name, value in params.items():
             if name != "pos_label" and is_data(name, value):
-                refuse_data(name)
+                raise_data_in_params(name)
             if name not in self.parameters and not takes_any:
                 raise TypeError(
                     f"metric_params must be arguments of the metric; found {name!r}, while "
@@ -122,7 +122,7 @@ class Metric:
 
 
 @dataclass(frozen=True)
-class ForeignMetric(Metric):
+class CallableMetric(Metric):
     """A function of labels and probabilities, or of outcomes and forecasts, that is called.
 
     It gets the data as the user passed them: labels of the same type, probabilities in one column
@@ -137,7 +137,7 @@ class ForeignMetric(Metric):
 
     @property
     def name(self) -> str:
-        return getattr(unwrapped(self.function)[0], "__name__", "the metric")
+        return getattr(unwrap_partial(self.function)[0], "__name__", "the metric")
 
     def measure(self, data: Data, **options: Any) -> Any:
         options = self._known(data) | options
@@ -179,7 +179,9 @@ class ForeignMetric(Metric):
 
     def _order(self, data: Predictions) -> np.ndarray | None:
         """The classes as the functions of scikit-learn take them: sorted, the last one positive."""
-        is_theirs = getattr(unwrapped(self.function)[0], "__module__", "").startswith("sklearn.")
+        is_theirs = getattr(unwrap_partial(self.function)[0], "__module__", "").startswith(
+            "sklearn."
+        )
         return np.argsort(data.classes) if is_theirs else None
 
 
@@ -209,12 +211,12 @@ def check_name(argument: str, name: str, known: Iterable[str], remedy: str) -> N
     if not isinstance(name, str) or name not in known:
         similar = get_close_matches(str(name), known, n=1)
         raise InvalidParameterError(
-            f"{argument} must be one of {listed_names(known)}; found {name!r:.200}. "
+            f"{argument} must be one of {format_metric_names(known)}; found {name!r:.200}. "
             f"{f'Did you mean {similar[0]!r}?' if similar else remedy}"
         )
 
 
-def listed_names(names: Iterable[str]) -> str:
+def format_metric_names(names: Iterable[str]) -> str:
     """Names of metrics, or of their scorers, as errors list them: with what papers call them."""
     symbols = {name: one.symbol for name, one in ALL_METRICS.items()}
     listed = (f"{name!r} {symbols.get(name.removeprefix('neg_'), '')}" for name in sorted(names))
@@ -241,7 +243,7 @@ def metric(
     return declare
 
 
-def metric_of(
+def resolve_metric(
     metric: str | Callable,
     params: Mapping[str, Any] | None = None,
     *,
@@ -255,7 +257,7 @@ def metric_of(
     :func:`functools.partial`, or if a positive class is named.
     """
     params = params or {}
-    entry = entry_of(metric)
+    entry = find_entry(metric)
     if entry is None or "pos_label" in params or any(is_data(*one) for one in entry.fixed.items()):
         shared: dict[str, Any] = {}
         if entry is not None:
@@ -264,7 +266,7 @@ def metric_of(
         elif callable(metric) and is_mean_loss(partial(metric, **params)):
             shared = {"is_mean": True, "may_be_negative": False}
         function: Any = entry.function if isinstance(metric, str) and entry else metric
-        foreign: Any = ForeignMetric(
+        foreign: Any = CallableMetric(
             function, function, "", as_matrix=as_matrix, weighted=weighted, **shared
         )
         return foreign, foreign.judged(params)
@@ -273,23 +275,23 @@ def metric_of(
 
 def is_mean_loss(metric: Callable) -> bool:
     """Whether this is a loss of scikit-learn, and no sum of losses."""
-    function, fixed = unwrapped(metric)
+    function, fixed = unwrap_partial(metric)
     return function in (log_loss, brier_score_loss) and fixed.get("normalize", True)
 
 
-def entry_of(metric) -> Metric | None:
+def find_entry(metric) -> Metric | None:
     """The entry of a metric given by name, as the function, or with some arguments fixed.
 
     None for a function that is not ours.
     """
     if isinstance(metric, str):
         return ALL_METRICS[metric]
-    function, fixed = unwrapped(metric)
+    function, fixed = unwrap_partial(metric)
     entry = next((one for one in _ENTRIES if one.function is function), None)
     return replace(entry, fixed=fixed) if entry and fixed else entry
 
 
-def unwrapped(metric: Callable) -> tuple[Callable, dict[str, Any]]:
+def unwrap_partial(metric: Callable) -> tuple[Callable, dict[str, Any]]:
     """The function itself, and the arguments that :func:`functools.partial` has fixed."""
     fixed: dict[str, Any] = {}
     while isinstance(metric, partial):
@@ -303,7 +305,7 @@ def is_data(name: str, value: Any) -> bool:
     return name in _DATA and not (name == "given" and isinstance(value, str))
 
 
-def refuse_data(name):
+def raise_data_in_params(name):
     """Refuse data among the options of a metric."""
     raise ValueError(
         f"metric_params must not hold data, which come from elsewhere; found {name!r}. Pass it to "
@@ -311,14 +313,14 @@ def refuse_data(name):
     )
 
 
-def options_of(metric: Callable) -> dict[str, Any]:
+def get_option_defaults(metric: Callable) -> dict[str, Any]:
     """The arguments of a metric that are no data, and their defaults."""
     return {name: one.default for name, one in _parameters(metric).items() if name not in _DATA}
 
 
 def _parameters(metric):
     """The parameters of a function, without those that a partial function has fixed."""
-    function, fixed = unwrapped(metric)
+    function, fixed = unwrap_partial(metric)
     try:
         parameters = inspect.signature(function).parameters
     except ValueError:  # some functions written in C do not tell

@@ -6,7 +6,7 @@ from typing import Any
 from .._inputs.scikit_learn import Scorer, cache_of
 from .._inputs.warnings import warn
 from ..forecasts import forecast_of
-from ._registry import ALL_METRICS, Metric, check_name, entry_of, metric_of
+from ._registry import ALL_METRICS, Metric, check_name, find_entry, resolve_metric
 
 # The methods that may hold a forecast, as scikit-learn wants to be told them.
 _OF_FORECASTS = ("predict_forecast", "predict_proba", "predict")
@@ -17,7 +17,7 @@ class _ClassAwareScorer(Scorer):
 
     @property
     def _metric(self) -> Metric:
-        return metric_of(self._score_func)[0]
+        return resolve_metric(self._score_func)[0]
 
     def _score(self, method_caller, estimator, X, y_true, **kwargs):
         given = self._kwargs.keys() | kwargs.keys()
@@ -34,7 +34,7 @@ class _ForecastScorer(_ClassAwareScorer):
     """A scorer of forecasts, or of a classifier's probabilities if the metric takes these, too."""
 
     def _score(self, method_caller, estimator, X, y_true, **kwargs):
-        entry = entry_of(self._score_func)
+        entry = find_entry(self._score_func)
         if entry is not None and "classes" in entry.takes and hasattr(estimator, "classes_"):
             return super()._score(method_caller, estimator, X, y_true, **kwargs)
         self._warn_overlap("Arguments of make_scorer are also passed as metadata.", kwargs)
@@ -107,7 +107,7 @@ def make_scorer(
         check_name("score_func", score_func, ALL_METRICS, "Pass one of these, or a function.")
         score_func = ALL_METRICS[score_func].function
     sign = 1 if greater_is_better else -1
-    entry = entry_of(score_func)
+    entry = find_entry(score_func)
     if response_method is None:
         takes_forecasts = entry is not None and "forecasts" in entry.takes
         response_method = "predict_forecast" if takes_forecasts else "predict_proba"

@@ -7,7 +7,7 @@ from .._inputs.checks import check_predictions
 from .._inputs.predictions import Predictions
 from .._inputs.scikit_learn import METRIC_CONSTRAINTS, Label, validate_params
 from .._numerics.smooth import lipschitz_maximiser, lipschitz_maximum
-from ._reductions import over_reductions, probability_metric, reduced
+from ._reductions import map_reduction, probability_metric, reduce_classes
 
 
 def _smooth_calibration_error(predictions: Predictions) -> float:
@@ -20,7 +20,7 @@ def _smooth_calibration_witness(predictions: Predictions) -> tuple[np.ndarray, n
 
 
 @probability_metric(
-    reduced(_smooth_calibration_error),
+    reduce_classes(_smooth_calibration_error),
     largest=1.0,
     cost="n log n",
     in_report=True,
@@ -200,4 +200,4 @@ def smooth_calibration_witness(
     (array([0.2, 0.3, 0.9]), array([1. , 0.9, 0.3]))
     """
     predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
-    return over_reductions(_smooth_calibration_witness, predictions, multi_class)
+    return map_reduction(_smooth_calibration_witness, predictions, multi_class)

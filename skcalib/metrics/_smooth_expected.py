@@ -12,7 +12,7 @@ from .._numerics.smooth_expected import (
     smoothed_absolute_mass,
     smoothed_absolute_mass_fixed_point,
 )
-from ._reductions import probability_metric, reduced
+from ._reductions import probability_metric, reduce_classes
 
 
 def _smooth_expected_calibration_error(predictions: Predictions, bandwidth: float | None) -> float:
@@ -23,7 +23,7 @@ def _smooth_expected_calibration_error(predictions: Predictions, bandwidth: floa
 
 
 @probability_metric(
-    reduced(_smooth_expected_calibration_error),
+    reduce_classes(_smooth_expected_calibration_error),
     {"bandwidth": [Interval(Real, SMALLEST_BANDWIDTH, None, closed="left"), None]},
     cost="n",
     largest=1.0,

@@ -14,15 +14,15 @@ from .._statistics.base import Statistic
 from .._statistics.omnibus import SeveralBandwidths, omnibus, several_bandwidths
 from .._statistics.omnibus_forecasts import ForecastOmnibus
 from .._statistics.residuals import ScoreExcess
-from ._registry import ALL_METRICS, Data, Metric, metric_of, refuse_data
+from ._registry import ALL_METRICS, Data, Metric, raise_data_in_params, resolve_metric
 
 # Proper scores minus what the predictions expect of them.
 _SCORES = ("log_loss", "brier_score_loss")
 
 # Statistics of residuals, whose law is known by draws alone.
-OF_RESIDUALS = ("omnibus", *_SCORES)
+RESIDUAL_STATISTICS = ("omnibus", *_SCORES)
 
-STATISTICS = {"auto", "skce", *OF_RESIDUALS, *ALL_METRICS}
+STATISTICS = {"auto", "skce", *RESIDUAL_STATISTICS, *ALL_METRICS}
 
 # The metric that "skce" stands for.
 _KERNEL_ERRORS = {
@@ -49,12 +49,12 @@ def make_statistic(
     Options are judged here. A foreign function gets two columns of probabilities for two classes,
     and weights, if that is said.
     """
-    seed = partial(_seed_apart, random_state)  # drawn only where it is needed
+    seed = partial(_independent_seed, random_state)  # drawn only where it is needed
     if "pos_label" in options:
-        refuse_data("pos_label")
+        raise_data_in_params("pos_label")
     if str(options.get("bandwidth")) == "multiple":
-        return kernel_errors(name, data, options, seed)
-    if isinstance(name, str) and name in OF_RESIDUALS:
+        return make_multi_bandwidth_statistic(name, data, options, seed)
+    if isinstance(name, str) and name in RESIDUAL_STATISTICS:
         of_forecasts = name == "omnibus" and data.kind == "forecasts"
         if not of_forecasts:
             check_is_of_classes(name, data)
@@ -69,18 +69,18 @@ def make_statistic(
         return ForecastOmnibus(data) if of_forecasts else ScoreExcess(data, name)
     if isinstance(name, str) and name == "skce":
         name = _KERNEL_ERRORS[data.kind]
-    metric, judged = metric_of(name, options, as_matrix=as_matrix, weighted=weighted)
-    check_takes(metric, data, "statistic")
+    metric, judged = resolve_metric(name, options, as_matrix=as_matrix, weighted=weighted)
+    check_metric_fits(metric, data, "statistic")
     is_random = data.kind == "forecasts" or judged.get("method") == "fourier"
     if is_random and "random_state" in metric.parameters and "random_state" not in options:
         judged["random_state"] = seed()
     batched = None
     if isinstance(name, str) and metric.statistic is not None:
         batched = metric.statistic(data, **judged)
-    return Measured(data, metric, judged) if batched is None else batched
+    return MetricStatistic(data, metric, judged) if batched is None else batched
 
 
-def kernel_errors(
+def make_multi_bandwidth_statistic(
     name: str | Callable, data: Any, options: Mapping[str, Any], seed: Callable[[], int]
 ) -> SeveralBandwidths:
     """The squared kernel error of all classes at once, with several bandwidths."""
@@ -90,7 +90,7 @@ def kernel_errors(
             "bandwidth='multiple' is for statistic='skce' of probabilities of classes; found "
             f"statistic={name!r} of {data.kind}. Pass 'median' or a number."
         )
-    check_takes(metric, data, "statistic")
+    check_metric_fits(metric, data, "statistic")
     judged = metric.judged({**options, "bandwidth": "median"})
     reduction = judged.pop("multi_class")
     if reduction != "canonical" or callable(judged["kernel"]):
@@ -105,7 +105,7 @@ def kernel_errors(
     return several_bandwidths(data, judged)
 
 
-class Measured(Statistic):
+class MetricStatistic(Statistic):
     """Any metric, measured for one vector of outcomes at a time."""
 
     # enough batches for jobs to share, and for progress to be shown
@@ -135,7 +135,7 @@ class Measured(Statistic):
         return values.astype(np.float64, copy=False)
 
 
-def _seed_apart(random_state):
+def _independent_seed(random_state):
     """A seed of what is random in the statistic, whose numbers are not those of the draws."""
     if isinstance(random_state, Integral):
         random_state = np.random.RandomState([int(random_state), 1])
@@ -174,7 +174,7 @@ def check_is_of_classes(name: str, data: Data) -> None:
         )
 
 
-def check_takes(metric: Metric, data: Data, name: str) -> None:
+def check_metric_fits(metric: Metric, data: Data, name: str) -> None:
     """The metric must be of these data; nothing that is given may be ignored or be missing."""
     check_takes_kind(metric, data.kind, name)
     if data.given is not None and "given" not in metric.parameters:

@@ -22,7 +22,7 @@ from .._numerics.upper_distance import (
     relaxed_bound,
 )
 from ..forecasts._data import with_given
-from ._reductions import over_reductions, reduced
+from ._reductions import map_reduction, reduce_classes
 from ._registry import metric
 
 # Powers of distances of higher orders would underflow.
@@ -137,7 +137,7 @@ def _warn_of_lone_inputs(n_rows: np.ndarray) -> None:
         )
 
 
-_upper_distance_to_calibration = reduced(_upper_distance)
+_upper_distance_to_calibration = reduce_classes(_upper_distance)
 
 
 @metric(_upper_distance_to_calibration, _ORDERS, cost="n log n", of_counts=True)
@@ -386,4 +386,4 @@ def upper_distance_certificate(
     """
     predictions = check_predictions(y_true, y_proba, sample_weight, pos_label, labels)
     predictions = with_given(predictions, y_true, given, sample_weight)
-    return over_reductions(partial(certificate_of, order=order), predictions, multi_class, n_jobs)
+    return map_reduction(partial(certificate_of, order=order), predictions, multi_class, n_jobs)

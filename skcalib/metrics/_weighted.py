@@ -8,7 +8,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.scikit_learn import CANONICAL_CONSTRAINTS, HasMethods, Label
 from ..function_classes import Bounded, FunctionClass, Lipschitz, _programs, _resolved
 from ._binned import pooled_residuals
-from ._reductions import probability_metric, reduced
+from ._reductions import probability_metric, reduce_classes
 
 SMOOTH = Lipschitz() & Bounded()
 
@@ -80,7 +80,7 @@ def _solve(problem, function_class):
 
 
 @probability_metric(
-    reduced(_weighted_calibration_error),
+    reduce_classes(_weighted_calibration_error),
     CANONICAL_CONSTRAINTS | {"function_class": [HasMethods("constraints")]},
     cost="minutes for more than two classes and some hundred samples",
     may_be_negative=True,

@@ -12,7 +12,7 @@ from .._inputs.predictions import Predictions
 from .._statistics.kernels import KERNELS
 from .._statistics.squared_error import check_enough_for_estimator, has_negligible_pairs
 from ..metrics._reductions import average_over_reductions
-from ..metrics._registry import METRICS, Metric, entry_of
+from ..metrics._registry import METRICS, Metric, find_entry
 
 _KERNEL_ERRORS = (
     "kernel_calibration_error",
@@ -94,7 +94,7 @@ def evaluated(state: Any, metric: str | Callable, params: dict[str, Any]) -> Eva
 
 def _entry_of(metric: str | Callable) -> Metric | None:
     """The entry of a metric that sees counts alone; None for a function that is not ours."""
-    entry = METRICS.get(metric) if isinstance(metric, str) else entry_of(metric)
+    entry = METRICS.get(metric) if isinstance(metric, str) else find_entry(metric)
     if (entry is None and not callable(metric)) or (entry and not entry.of_counts):
         raise ValueError(
             f"metric must be one of {KNOWN}, or a function of your own that takes labels, "

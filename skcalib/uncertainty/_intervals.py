@@ -12,7 +12,7 @@ from .._inputs.arrays import ArrayLike
 from .._inputs.by import check_by, printable, title_of
 from .._inputs.scikit_learn import RandomState, StrOptions, validate_params
 from ..forecasts._quantile import check_same_levels
-from ..metrics._registry import entry_of
+from ..metrics._registry import find_entry
 from ._finite_sample import finite_sample_radius
 from ._measured import RESAMPLING_CONSTRAINTS, Measured, Result, check_predicted
 from ._resampling import checked_values
@@ -676,7 +676,7 @@ def interval_of(
     """The interval of one model; `resampling` holds n_resamples, random_state and n_jobs."""
     if method == "finite-sample":
         function = measured.metrics[0].function
-        entry = entry_of(function)
+        entry = find_entry(function)
         radius = finite_sample_radius(
             str(function) if entry is None else entry.name,
             len(measured.models[0].weight),

@@ -21,8 +21,8 @@ from .._inputs.scikit_learn import (
 )
 from .._numerics.logits import PROPER_LOSSES
 from ..forecasts._data import ForecastData, check_either
-from ..metrics._registry import ALL_METRICS, Metric, MetricNames, metric_of, unwrapped
-from ..metrics._statistic import check_takes
+from ..metrics._registry import ALL_METRICS, Metric, MetricNames, resolve_metric, unwrap_partial
+from ..metrics._statistic import check_metric_fits
 from ._resampling import Resamples, Units, checked_values, resample
 
 # The mean of the losses may miss the metric by this share, for it is summed in another order.
@@ -73,10 +73,10 @@ class Measured:
     ) -> "Measured":
         """The measured models, if the metric takes such data and all that is given."""
         found = [
-            metric_of(metric, metric_params, as_matrix=m, weighted=weighted) for m in as_matrix
+            resolve_metric(metric, metric_params, as_matrix=m, weighted=weighted) for m in as_matrix
         ]
         first, options = found[0]
-        check_takes(first, models[0], "metric")
+        check_metric_fits(first, models[0], "metric")
         return cls(tuple(entry for entry, _ in found), options, tuple(models))
 
     def take(self, rows: np.ndarray | slice) -> "Measured":
@@ -152,7 +152,7 @@ class Measured:
         """Losses (n,) of which the metric may be the mean."""
         if isinstance(data, ForecastData):
             return [metric.measure(data, **self.options | {"average": None})]
-        if unwrapped(metric.function)[0] is log_loss:
+        if unwrap_partial(metric.function)[0] is log_loss:
             most = -np.log(np.finfo(np.float64).eps)
             return [np.minimum(PROPER_LOSSES["log_loss"](data.simplex, data.label), most)]
         square = PROPER_LOSSES["brier"](data.simplex, data.label)

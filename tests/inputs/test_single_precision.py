@@ -16,7 +16,7 @@ from skcalib.metrics import (
     expected_calibration_error,
     smooth_calibration_error,
 )
-from skcalib.metrics._registry import metric_of
+from skcalib.metrics._registry import resolve_metric
 from skcalib.recalibration import (
     IsotonicRecalibrator,
     TemperatureRecalibrator,
@@ -84,7 +84,7 @@ def test_only_functions_of_others_are_shown_double_precision():
     data = checked(label, proba)
     assert np.shares_memory(data.proba, proba)
     shown = []
-    metric, _ = metric_of(lambda y, p: shown.append(p))
+    metric, _ = resolve_metric(lambda y, p: shown.append(p))
     metric.measure(data)
     np.testing.assert_array_equal(shown[0], data.simplex)
     assert not shown[0].flags.writeable

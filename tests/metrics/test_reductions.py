@@ -15,7 +15,7 @@ from skcalib.metrics import (
     smooth_expected_calibration_error,
     upper_distance_to_calibration,
 )
-from skcalib.metrics._reductions import average_over_reductions, over_reductions
+from skcalib.metrics._reductions import average_over_reductions, map_reduction
 
 
 def problem(n_classes=5, n=400):
@@ -49,12 +49,12 @@ def test_jobs_run_at_the_same_time(multi_class):
     label, proba = problem(n_classes=4)
     predictions = check_predictions(label, proba)
     alone = Meeting(1)
-    expected = over_reductions(alone, predictions, multi_class)
-    assert over_reductions(Meeting(2), predictions, multi_class, n_jobs=2) == expected
+    expected = map_reduction(alone, predictions, multi_class)
+    assert map_reduction(Meeting(2), predictions, multi_class, n_jobs=2) == expected
     values = average_over_reductions(Meeting(2), predictions, multi_class, None, n_jobs=2)
     np.testing.assert_array_equal(values, expected)
     with joblib.parallel_config("threading", n_jobs=2):
-        assert over_reductions(Meeting(2), predictions, multi_class, n_jobs=None) == expected
+        assert map_reduction(Meeting(2), predictions, multi_class, n_jobs=None) == expected
         # one after another, as a measure that draws random numbers needs it
         values = average_over_reductions(alone, predictions, multi_class, None)
     np.testing.assert_array_equal(values, expected)
